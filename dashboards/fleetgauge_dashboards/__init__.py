@@ -1,0 +1,1 @@
+"""Show a fleet's service levels, from the weekly trend to a single minute."""

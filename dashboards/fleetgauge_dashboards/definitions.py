@@ -1,0 +1,59 @@
+"""Why a number is what it is, in words: the text behind each help sign."""
+
+DEFINITIONS = {
+    "age": (
+        "Seconds since the end of the newest measured minute of any cluster. A minute arrives about a "
+        "minute after its end; from 3 minutes on the page says that it is stale."
+    ),
+    "recent_coverage": (
+        "Broker-minutes measured over broker-minutes expected, in the hour up to the newest data. A "
+        "minute without a record was expected too: silence is not health."
+    ),
+    "fleet_latency": (
+        "Each cluster has one number a week: the p99 of its minutes, where a minute is the p99 of its "
+        "worst broker, from the scheduled send to the consumed message. Median, p90 and p99 are taken "
+        "over the clusters whose coverage is at least 90%, by nearest rank: each is the number of a real "
+        "cluster."
+    ),
+    "fleet_availability": (
+        "Each cluster's successes over attempts in the week. A probe succeeds when it is acknowledged "
+        "within 5 s and consumed within 10 s of its scheduled send. Quantiles count from the bad side: "
+        "99% of clusters are at or above the p99."
+    ),
+    "fleet_budget": (
+        "Minutes that may still be bad this week before a cluster misses its latency objective: 1% of the "
+        "week's expected minutes, less the bad ones. Quantiles count from the bad side."
+    ),
+    "latency_p99": (
+        "The p99 of the week's minutes by nearest rank; a minute is the p99 of its worst broker, of the "
+        "probes that succeeded, from the scheduled send to the consumed message. With failures counted, a "
+        "failed probe stands for 10,000 ms, so that an outage cannot improve the number."
+    ),
+    "latency_budget": (
+        "1% of the week's expected minutes may be bad. A minute is bad when its worst broker's p99, "
+        "failures counted as 10,000 ms, is over the objective."
+    ),
+    "availability_ratio": (
+        "All probes of the week that succeeded, over all that were attempted. The budget is the part that "
+        "may fail, as minutes of full outage."
+    ),
+    "coverage": (
+        "Broker-minutes measured over those expected, client leg. A broker-minute is measured from 50 "
+        "attempts on. Under 90% the week does not count in the fleet's quantiles."
+    ),
+    "latency_chart": (
+        "Each point is a minute's worst broker. Solid: probes that succeeded. Dashed: failures counted as "
+        "10,000 ms. A triangle marks a minute over the objective; a hatched stretch was not measured."
+    ),
+    "availability_chart": ("Successes over attempts of all brokers' probes in the minute."),
+    "heatmap": (
+        "One row a broker, one cell a step. Client leg: what a client of that broker's partitions feels, "
+        "so one sick broker shows on its replicas' rows too. Leader leg: what the broker alone does; look "
+        "there for who is sick. Failures count as the deadline. Hatched: not measured, which is neither "
+        "good nor bad."
+    ),
+    "leader_lines": (
+        "Acknowledgement p99 of probes that only the broker itself has to confirm (acks=1), of those that "
+        "succeeded. The line of a sick broker leaves the others; a cross stands where its probes fail."
+    ),
+}

@@ -1,0 +1,1 @@
+"""What a browser gets: layout and answers, one page a file."""

@@ -1,0 +1,216 @@
+"""The fleet: are we getting better, who is worst, what is open."""
+
+import dash_ag_grid as dag
+import dash_mantine_components as dmc
+from dash import html
+
+from fleetgauge_dashboards.figures.theme import Theme
+from fleetgauge_dashboards.figures.trend import trend
+from fleetgauge_dashboards.links import FleetView, href
+from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
+from fleetgauge_dashboards.pages.parts import Component, chart, panel
+from fleetgauge_dashboards.views.alerts import alerts
+from fleetgauge_dashboards.views.fleet import (
+    AVAILABILITY,
+    BUDGET,
+    LATENCY,
+    ClusterRow,
+    Fleet,
+    Headline,
+    fleet,
+)
+
+_TITLES = {
+    LATENCY: ("Latency p99 over clusters", "fleet_latency"),
+    AVAILABILITY: ("Availability over clusters", "fleet_availability"),
+    BUDGET: ("Latency budget left over clusters", "fleet_budget"),
+}
+
+#: Colours of the page, so that the table follows the scheme by itself.
+_THEME = (
+    "themeQuartz.withParams({backgroundColor: 'var(--mantine-color-body)', "
+    "foregroundColor: 'var(--mantine-color-text)', borderColor: 'var(--mantine-color-default-border)', "
+    "headerBackgroundColor: 'var(--mantine-color-body)', fontFamily: 'inherit', fontSize: 14, "
+    "accentColor: 'var(--fg-good)', spacing: 5, wrapperBorderRadius: 8})"
+)
+
+
+def body() -> list[Component]:
+    return [
+        html.Div(id="fleet-title", className="fg-titlerow"),
+        html.Div(id="fleet-cards", className="fg-cards"),
+        html.Div(id="fleet-excluded", className="fg-excluded"),
+        html.Div(
+            [
+                panel(
+                    "Latency p99 by week, log scale",
+                    "fleet_latency",
+                    chart("fleet-latency", 220, "Latency by week: median, p90 and p99 over clusters"),
+                ),
+                panel(
+                    "Availability by week",
+                    "fleet_availability",
+                    chart(
+                        "fleet-availability", 220, "Availability by week: median, p90 and p99 over clusters"
+                    ),
+                ),
+            ],
+            className="fg-panels fg-panels--pair",
+        ),
+        _table(),
+    ]
+
+
+def _table() -> Component:
+    return dag.AgGrid(
+        id="fleet-grid",
+        columnDefs=_columns(),
+        rowData=[],
+        getRowId="params.data.cluster_id",
+        defaultColDef={"sortable": True, "resizable": True, "suppressMovable": True},
+        rowClassRules={"fg-row-alert": "params.data.rank == 0"},
+        eventListeners={"cellKeyDown": ["openLink(params)"]},
+        dashGridOptions={
+            "theme": {"function": _THEME},
+            "domLayout": "autoHeight",
+            "animateRows": False,
+            "rowHeight": 34,
+            "headerHeight": 36,
+            "enableCellTextSelection": True,
+            "ensureDomOrder": True,
+        },
+        style={"height": None},
+    )
+
+
+def _columns() -> list[dict[str, object]]:
+    def number(field: str, title: str, unit: str, why: str, width: int = 112) -> dict[str, object]:
+        return {
+            "field": field,
+            "headerName": title,
+            "headerTooltip": why,
+            "type": "rightAligned",
+            "minWidth": width,
+            "flex": 2,
+            "valueFormatter": {"function": unit},
+        }
+
+    return [
+        {
+            "field": "cluster_id",
+            "headerName": "Cluster",
+            "cellRenderer": "ClusterLink",
+            "minWidth": 140,
+            "flex": 2,
+            "tooltipField": "cluster_id",
+        },
+        {"field": "state", "headerName": "State now", "minWidth": 270, "flex": 4, "tooltipField": "state"},
+        number("latency_p99_ms", "Latency p99", "ms(params.value)", "p99 of the week's minutes"),
+        number(
+            "latency_p99_censored_ms",
+            "With failures",
+            "ms(params.value)",
+            "The same, a failed probe counted as 10,000 ms",
+        ),
+        number("objective_ms", "Objective", "ms(params.value)", "99% of minutes at or under it", 105),
+        number(
+            "budget_left_min", "Budget left", "min(params.value)", "Minutes that may still be bad this week"
+        ),
+        number("bad_minutes", "Bad minutes", "params.value", "Minutes over the latency objective", 115),
+        number(
+            "availability_percent",
+            "Availability",
+            "percent(params.value, 3)",
+            "Successes over attempts in the week",
+        ),
+        number(
+            "coverage_percent",
+            "Coverage",
+            "percent(params.value, 1)",
+            "Measured over expected broker-minutes",
+            105,
+        ),
+    ]
+
+
+def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
+    lake = context.lake
+    model = fleet(
+        lake.cluster_weeks(), lake.fleet_weeks(), view.week, alerts(lake.health_events()), context.fresh()
+    )
+    if model is None:
+        return Notice(
+            "No week yet",
+            (
+                "Minutes may be there, but no week is computed. "
+                "It appears with the pipeline's next weekly job.",
+            ),
+        )
+    latency, availability = model.trends
+    return {
+        "fleet-title.children": _title(model),
+        "fleet-cards.children": [_card(headline) for headline in model.headlines],
+        "fleet-excluded.children": model.excluded,
+        "fleet-latency.figure": trend(latency, look),
+        "fleet-availability.figure": trend(availability, look),
+        "fleet-grid.rowData": [_row(row) for row in model.rows],
+    }
+
+
+def _title(model: Fleet) -> list[Component]:
+    return [
+        html.H1(f"Fleet, week of {model.week:%a %d %b %Y}"),
+        html.Span(f"{model.standing} · {len(model.rows)} clusters · all times UTC", className="fg-sub"),
+        dmc.Menu(
+            [
+                dmc.MenuTarget(dmc.Button("Other week ▾", variant="default", size="compact-sm")),
+                dmc.MenuDropdown(
+                    [
+                        dmc.MenuItem(f"{week:%a %d %b %Y}", href=href(FleetView(week)))
+                        for week in model.weeks[:26]
+                    ]
+                ),
+            ]
+        ),
+    ]
+
+
+def _card(headline: Headline) -> Component:
+    title, definition = _TITLES[headline.metric]
+    three = (("median", headline.median), ("p90", headline.p90), ("p99", headline.p99))
+    return panel(
+        title,
+        definition,
+        html.Div(
+            [
+                html.Div(
+                    [
+                        html.Div([html.Div(text, className="fg-big"), html.Div(name, className="fg-label")])
+                        for name, text in three
+                    ],
+                    className="fg-three",
+                ),
+                html.Div(f"{headline.sample} · {headline.before}", className="fg-note"),
+            ]
+        ),
+    )
+
+
+def _row(row: ClusterRow) -> dict[str, object]:
+    return {name: getattr(row, name) for name in ClusterRow.__slots__}
+
+
+PAGE = Page(
+    name="fleet",
+    view=FleetView,
+    slots=(
+        "fleet-title.children",
+        "fleet-cards.children",
+        "fleet-excluded.children",
+        "fleet-latency.figure",
+        "fleet-availability.figure",
+        "fleet-grid.rowData",
+    ),
+    body=body,
+    fill=fill,
+)

@@ -1,0 +1,210 @@
+"""What stands on every page: navigation, the data's age, and banners that nobody can miss."""
+
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
+from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
+
+from fleetgauge_dashboards.links import AlertsView, ClusterView, FleetView, View, href, parse
+from fleetgauge_dashboards.pages.page import Context, Page
+from fleetgauge_dashboards.pages.parts import Component, anchor, aria, help_sign, notice
+from fleetgauge_dashboards.reader import LakeError
+from fleetgauge_dashboards.units import duration, instant, percent
+from fleetgauge_dashboards.views.alerts import Alert, alerts, still_open
+from fleetgauge_dashboards.views.freshness import NO_DATA, Age, Freshness
+
+REFRESH_MS = 10_000
+#: Banners for so many alerts; the rest is a number and a link.
+BANNERS = 3
+
+
+def layout() -> Component:
+    return dmc.MantineProvider(
+        defaultColorScheme="auto",
+        theme={"fontFamily": "system-ui, sans-serif", "primaryColor": "blue"},
+        children=[
+            dcc.Location(id="url", refresh=False),
+            dcc.Interval(id="tick", interval=REFRESH_MS),
+            dcc.Interval(id="second", interval=1000),
+            dcc.Store(id="fresh"),
+            dcc.Store(id="scheme"),
+            html.Header(_header(), className="fg-header"),
+            html.Main([html.Div(id="banners"), html.Div(id="page")], className="fg-main"),
+        ],
+    )
+
+
+def _header() -> list[Component]:
+    status = [
+        html.Span("loading", id="age", className="fg-chip", role="status"),
+        help_sign("age", "age of the data"),
+        html.Span(id="recent-coverage", className="fg-chip"),
+        help_sign("recent_coverage", "coverage of the last hour"),
+        html.Span(id="clock", className="fg-clock"),
+        dmc.ColorSchemeToggle(
+            id="scheme-switch",
+            lightIcon=html.Span("☀"),
+            darkIcon=html.Span("☾"),
+            variant="default",
+            size="md",
+            **aria(label="Switch between dark and light"),
+        ),
+    ]
+    return [
+        anchor("Fleetgauge", href(FleetView()), "fg-brand"),
+        html.Nav(id="nav", className="fg-nav", **aria(label="Pages")),
+        html.Div(status, className="fg-status"),
+    ]
+
+
+def register(app: Dash, pages: tuple[Page, ...], context: Context) -> None:
+    def route(pathname: str) -> Component:
+        view = parse(pathname, "")
+        return next((page.layout() for page in pages if isinstance(view, page.view)), _no_such_page())
+
+    def status(
+        tick: int | None,  # noqa: ARG001 (it asks again)
+        pathname: str,
+    ) -> tuple[dict[str, Any] | None, str, str, Component, Component]:
+        return _status(parse(pathname, ""), context)
+
+    app.callback(Output("page", "children"), Input("url", "pathname"))(route)
+    app.callback(
+        Output("fresh", "data"),
+        Output("recent-coverage", "children"),
+        Output("recent-coverage", "className"),
+        Output("banners", "children"),
+        Output("nav", "children"),
+        Input("tick", "n_intervals"),
+        Input("url", "pathname"),
+    )(status)
+    # Types end at dash's edge: this one function of it has none.
+    clientside: Any = app.clientside_callback
+    clientside(
+        ClientsideFunction("fleetgauge", "age"),
+        Output("age", "children"),
+        Output("age", "className"),
+        Output("clock", "children"),
+        Input("second", "n_intervals"),
+        # As an input it would make the clock wait for an answer that is on its way, or never comes.
+        State("fresh", "data"),
+    )
+    clientside(
+        ClientsideFunction("fleetgauge", "scheme"),
+        Output("scheme", "data"),
+        Input("scheme-switch", "computedColorScheme"),
+        Input("second", "n_intervals"),
+        State("scheme", "data"),
+    )
+
+
+def _status(
+    view: View | None, context: Context
+) -> tuple[dict[str, Any] | None, str, str, Component, Component]:
+    banners: list[Component] = []
+    try:
+        fresh = context.fresh()
+        banners += _age_banner(fresh)
+    except LakeError:
+        fresh = NO_DATA  # the page itself says why
+    try:
+        opened = still_open(alerts(context.lake.health_events()))
+    except LakeError as error:
+        opened = ()
+        banners.append(_banner("bad", [html.Strong("Open alerts are not known."), html.Span(str(error))]))
+    if not isinstance(view, AlertsView):
+        banners = [*_alert_banners(opened, context), *banners]
+    text, class_name = _coverage(fresh)
+    age = {
+        "age_s": None if fresh.age is None else fresh.age.total_seconds(),
+        "answered": context.clock().isoformat(),
+        "title": _title(view, len(opened)),
+    }
+    return age, text, class_name, banners, _nav(view, len(opened))
+
+
+def _title(view: View | None, opened: int) -> str:
+    """What the browser's tab says: on call, it is one of many."""
+    page = {FleetView: "Fleet", AlertsView: "Alerts"}.get(type(view), "Fleetgauge")
+    name = view.cluster_id if isinstance(view, ClusterView) else page
+    return f"{f'▲ {opened} open · ' if opened else ''}{name} · Fleetgauge"
+
+
+def _nav(view: View | None, opened: int) -> list[Component]:
+    def entry(text: list[Component], to: View, current: bool) -> Component:
+        return anchor(text, href(to), current="page" if current else None)
+
+    counted = [html.Span(f"{opened} open", className="fg-count")] if opened else []
+    return [
+        entry(["Fleet"], FleetView(), isinstance(view, FleetView | ClusterView)),
+        entry(["Alerts", *counted], AlertsView(), isinstance(view, AlertsView)),
+    ]
+
+
+def _coverage(fresh: Freshness) -> tuple[str, str]:
+    if fresh.coverage is None:
+        return "coverage unknown", "fg-chip"
+    text = f"coverage 60 min {percent(fresh.coverage, 1)} ({fresh.measured:,} of {fresh.expected:,})"
+    if fresh.coverage < FLEET_COVERAGE:
+        return f"▲ {text}", "fg-chip fg-chip--bad"
+    return f"● {text}", "fg-chip fg-chip--good"
+
+
+def _age_banner(fresh: Freshness) -> list[Component]:
+    if fresh.until is None or fresh.age is None or fresh.state is Age.FRESH:
+        return []
+    if fresh.state is Age.STALE:
+        return [
+            _banner(
+                "bad",
+                [
+                    html.Strong(f"▲ STALE: no new data for {duration(fresh.age)}."),
+                    html.Span(
+                        f"All numbers end at {instant(fresh.until)}. "
+                        "Check that the agents and fleetgauge stream run."
+                    ),
+                ],
+            )
+        ]
+    return [
+        _banner(
+            "note",
+            [
+                html.Strong("History."),
+                html.Span(
+                    f"This lake ends at {instant(fresh.until)}, {duration(fresh.age)} ago; nothing is live."
+                ),
+            ],
+        )
+    ]
+
+
+def _alert_banners(opened: tuple[Alert, ...], context: Context) -> list[Component]:
+    now = context.clock()
+    shown = [
+        _banner(
+            "bad",
+            [
+                html.Strong(f"▲ {alert.kind}: {alert.whom}"),
+                html.Span(f"since {instant(alert.opened)}, {duration(alert.lasted(now))}"),
+                anchor("Show the cluster", alert.link()),
+                anchor("Evidence", href(AlertsView(alert_id=alert.alert_id))),
+            ],
+        )
+        for alert in opened[:BANNERS]
+    ]
+    if len(opened) > BANNERS:
+        more = anchor(f"▲ {len(opened) - BANNERS} more open alerts", href(AlertsView()))
+        shown.append(_banner("bad", [more]))
+    return shown
+
+
+def _banner(tone: str, children: list[Component]) -> Component:
+    return html.Div(
+        children, className=f"fg-banner fg-banner--{tone}", role="alert" if tone == "bad" else "status"
+    )
+
+
+def _no_such_page() -> Component:
+    return notice("There is no such page", [anchor("Go to the fleet", href(FleetView()))])

@@ -1,0 +1,7 @@
+"""Read a lake's tables without a JVM: small frozen rows, and frames of minutes."""
+
+from fleetgauge_dashboards.reader.lake import Lake
+from fleetgauge_dashboards.reader.rows import ClusterWeek, FleetWeek, HealthEvent
+from fleetgauge_dashboards.reader.table import LakeError, TableReader, UnreadableError
+
+__all__ = ["ClusterWeek", "FleetWeek", "HealthEvent", "Lake", "LakeError", "TableReader", "UnreadableError"]

@@ -1,0 +1,156 @@
+"""The questions that the pages ask of a lake."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from fleetgauge_pipelines import tables
+
+from fleetgauge_dashboards.links import Leg, Span
+from fleetgauge_dashboards.reader.rows import ClusterWeek, FleetWeek, HealthEvent, columns_of
+from fleetgauge_dashboards.reader.table import Filter, TableReader, UnreadableError, column
+
+RECENT = ("cluster_id", "minute", "brokers_expected", "brokers_measured")
+CLUSTER_MINUTE = (
+    "minute",
+    "latency_p99_us",
+    "latency_worst_home",
+    "latency_p99_censored_us",
+    "latency_pooled_p99_us",
+    "availability",
+    "availability_worst_home",
+    "availability_pooled",
+    "brokers_expected",
+    "brokers_measured",
+)
+BROKER_MINUTE = ("broker_id", "minute", "measured", "latency_p99_us", "latency_p99_censored_us")
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """Whether a table can be read: its version, or why not; neither while it is not there."""
+
+    path: str
+    version: int | None
+    error: str | None
+
+
+class Lake:
+    """A lake's tables; each question is asked once per version of its table."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._cluster_weeks = TableReader(root, tables.CLUSTER_WEEKS)
+        self._fleet_weeks = TableReader(root, tables.FLEET_WEEKS)
+        self._cluster_minutes = TableReader(root, tables.CLUSTER_MINUTES)
+        self._broker_minutes = TableReader(root, tables.BROKER_MINUTES)
+        self._health_events = TableReader(root, tables.HEALTH_EVENTS)
+
+    @property
+    def readers(self) -> tuple[TableReader, ...]:
+        return (
+            self._cluster_weeks,
+            self._fleet_weeks,
+            self._cluster_minutes,
+            self._broker_minutes,
+            self._health_events,
+        )
+
+    def versions(self) -> tuple[int | None, ...]:
+        """One version a table: as long as it is the same, every answer is."""
+        return tuple(reader.version() for reader in self.readers)
+
+    def cluster_weeks(self) -> tuple[ClusterWeek, ...]:
+        """Every cluster's weeks, each at its highest revision."""
+        reader = self._cluster_weeks
+
+        def ask(delta: DeltaTable) -> tuple[ClusterWeek, ...]:
+            found = reader.frame(delta, columns_of(ClusterWeek)).sort_by("revision").to_pylist()
+            newest = {(row["cluster_id"], row["week"]): ClusterWeek(**row) for row in found}
+            return tuple(newest.values())
+
+        return reader.answer("weeks", ask, ())
+
+    def fleet_weeks(self) -> tuple[FleetWeek, ...]:
+        """The whole fleet's weeks, each metric at its highest revision."""
+        reader = self._fleet_weeks
+
+        def ask(delta: DeltaTable) -> tuple[FleetWeek, ...]:
+            whole = column("segment") == "fleet"
+            found = reader.frame(delta, columns_of(FleetWeek), whole).sort_by("revision").to_pylist()
+            newest = {(row["week"], row["metric"]): FleetWeek(**row) for row in found}
+            return tuple(newest.values())
+
+        return reader.answer("fleet", ask, ())
+
+    def recent_minutes(self) -> pa.Table:
+        """All clusters' minutes of the newest two days: who is measured, and until when."""
+        reader = self._cluster_minutes
+
+        def ask(delta: DeltaTable) -> pa.Table:
+            newest = _newest_day(delta)
+            since = None if newest is None else column("day") >= newest - timedelta(days=1)
+            return reader.frame(delta, RECENT, since)
+
+        return reader.answer("recent", ask, reader.empty(RECENT))
+
+    def cluster_minutes(self, cluster_id: str, span: Span) -> pa.Table:
+        """One cluster's minutes of the span, in no order."""
+        reader = self._cluster_minutes
+        return reader.answer(
+            (cluster_id, span),
+            lambda delta: reader.frame(delta, CLUSTER_MINUTE, _within(cluster_id, span)),
+            reader.empty(CLUSTER_MINUTE),
+        )
+
+    def broker_minutes(self, cluster_id: str, leg: Leg, span: Span) -> pa.Table:
+        """One leg of every broker of the cluster, in no order."""
+        reader = self._broker_minutes
+        where = _within(cluster_id, span) & (column("leg") == leg.value)
+        return reader.answer(
+            (cluster_id, leg, span),
+            lambda delta: reader.frame(delta, BROKER_MINUTE, where),
+            reader.empty(BROKER_MINUTE),
+        )
+
+    def health_events(self) -> tuple[HealthEvent, ...]:
+        """Every change of state, oldest first, each once."""
+        reader = self._health_events
+
+        def ask(delta: DeltaTable) -> tuple[HealthEvent, ...]:
+            found = reader.frame(delta, columns_of(HealthEvent)).sort_by("at").to_pylist()
+            return tuple({row["event_id"]: HealthEvent(**row) for row in found}.values())
+
+        return reader.answer("events", ask, ())
+
+    def readable(self) -> tuple[Readable, ...]:
+        """What can be read, table by table."""
+        return tuple(_readable(reader) for reader in self.readers)
+
+
+def newest_measured(recent: pa.Table) -> dict[str, datetime]:
+    """Each cluster's newest measured minute."""
+    measured = recent.filter(pc.greater(pc.fill_null(recent["brokers_measured"], 0), 0))
+    newest = measured.group_by("cluster_id").aggregate([("minute", "max")]).to_pylist()
+    return {row["cluster_id"]: row["minute_max"].astimezone(UTC) for row in newest}
+
+
+def _readable(reader: TableReader) -> Readable:
+    try:
+        return Readable(reader.table.path, reader.version(), None)
+    except UnreadableError as error:
+        return Readable(reader.table.path, None, error.reason)
+
+
+def _newest_day(delta: DeltaTable) -> date | None:
+    days = [entry["day"] for entry in delta.partitions()]
+    return max((date.fromisoformat(str(day)) for day in days if day), default=None)
+
+
+def _within(cluster_id: str, span: Span) -> Filter:
+    """The partitions of the span first, so that other days' files stay closed."""
+    days = (column("day") >= span.start.date()) & (column("day") <= span.end.date())
+    minutes = (column("minute") >= span.start) & (column("minute") < span.end)
+    return days & minutes & (column("cluster_id") == cluster_id)

@@ -1,0 +1,157 @@
+"""One Delta table, read by version: what was read once is kept until the table moves.
+
+LakeError
+└── UnreadableError    the table is there, but cannot be read
+"""
+
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from fleetgauge_pipelines.tables import Table, Type
+
+#: pyarrow.compute.Expression, which comes without types.
+Filter = Any
+T = TypeVar("T")
+
+#: Queries kept per table: about what a few dozen open pages ask for.
+KEPT = 64
+
+#: What deltalake and arrow raise for a table that cannot be read.
+_BROKEN = (DeltaError, pa.ArrowException, OSError)
+
+#: A column as delta-rs reads and writes it.
+ARROW = {
+    Type.STRING: pa.string(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.INT: pa.int32(),
+    Type.LONG: pa.int64(),
+    Type.DOUBLE: pa.float64(),
+    Type.DATE: pa.date32(),
+    Type.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    Type.BINARY: pa.binary(),
+    Type.INTS: pa.list_(pa.int32()),
+    Type.COUNTS: pa.map_(pa.string(), pa.int32()),
+}
+
+
+class LakeError(Exception):
+    """Something about the lake that a person has to know."""
+
+
+class UnreadableError(LakeError):
+    """The table is there, but cannot be read; says which and why in one line."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class TableReader:
+    """Reads of one table, one at a time: callers of the same query share its answer."""
+
+    def __init__(
+        self, lake: str, table: Table, every_s: float = 1.0, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.table = table
+        self._uri = f"{lake.rstrip('/')}/{table.path}"
+        self._every_s = every_s
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._delta: DeltaTable | None = None
+        self._looked_at = float("-inf")
+        self._answers: OrderedDict[Hashable, tuple[tuple[str, int], Any]] = OrderedDict()
+
+    def version(self) -> int | None:
+        """The table's newest version, None while there is no table."""
+        with self._lock:
+            delta = self._guarded(self._newest)
+            return None if delta is None else delta.version()
+
+    def answer(self, query: Hashable, ask: Callable[[DeltaTable], T], empty: T) -> T:
+        """What ``ask`` finds in the newest version; ``empty`` while there is no table."""
+        with self._lock:
+            return self._guarded(lambda: self._answer(query, ask, empty))
+
+    def _answer(self, query: Hashable, ask: Callable[[DeltaTable], T], empty: T) -> T:
+        delta = self._newest()
+        if delta is None:
+            return empty
+        at = (str(delta.metadata().id), delta.version())
+        kept = self._answers.get(query)
+        if kept is None or kept[0] != at:
+            self._answers[query] = (at, ask(delta))
+        self._answers.move_to_end(query)
+        while len(self._answers) > KEPT:
+            self._answers.popitem(last=False)
+        value: T = self._answers[query][1]
+        return value
+
+    def frame(self, delta: DeltaTable, names: tuple[str, ...], where: Filter = None) -> pa.Table:
+        """The named columns; one that the table does not have yet is all null."""
+        dataset = delta.to_pyarrow_dataset()
+        there = [name for name in names if name in dataset.schema.names]
+        found = dataset.to_table(columns=there, filter=where)
+        for position, name in enumerate(names):
+            if name not in there:
+                found = found.add_column(position, name, pa.nulls(len(found), self._type(name)))
+        return found
+
+    def empty(self, names: tuple[str, ...]) -> pa.Table:
+        return pa.schema([(name, self._type(name)) for name in names]).empty_table()
+
+    def _type(self, name: str) -> pa.DataType:
+        return next(ARROW[column.type] for column in self.table.columns if column.name == name)
+
+    def _newest(self) -> DeltaTable | None:
+        now = self._monotonic()
+        if now - self._looked_at < self._every_s:
+            return self._delta
+        if self._delta is None:
+            self._delta = self._opened()
+        else:
+            self._delta.update_incremental()
+        self._looked_at = now
+        return self._delta
+
+    def _opened(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(self._uri)
+        except TableNotFoundError:
+            return None
+
+    def _guarded(self, step: Callable[[], T]) -> T:
+        """Tried twice, for the table may have been vacuumed or made anew; then translated."""
+        try:
+            return step()
+        except _BROKEN:
+            self._forget()
+        try:
+            return step()
+        except _BROKEN as error:
+            self._forget()
+            raise UnreadableError(self.table.path, _one_line(error)) from error
+
+    def _forget(self) -> None:
+        self._delta = None
+        self._looked_at = float("-inf")
+        self._answers.clear()
+
+
+def _one_line(error: Exception) -> str:
+    """Delta-rs appends a numbered stack, which helps nobody here."""
+    text = re.split(r"\s0: ", " ".join(str(error).split()))[0] or type(error).__name__
+    return text if len(text) <= 240 else text[:239] + "…"
+
+
+def column(name: str) -> Filter:
+    """A column in a filter; on a partition column it selects files."""
+    return ds.field(name)

@@ -1,0 +1,166 @@
+"""One cluster: the numbers of its week and what happened in the minutes shown."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
+
+from fleetgauge_dashboards.links import ClusterView, Span, Window
+from fleetgauge_dashboards.reader import ClusterWeek
+from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
+from fleetgauge_dashboards.views.alerts import Alert
+from fleetgauge_dashboards.views.freshness import MINUTE, Age, Freshness
+
+
+class Verdict(StrEnum):
+    """A number against its objective."""
+
+    MET = "met"
+    MISSED = "missed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number of the week: its text, its verdict, and what stands beside it."""
+
+    title: str
+    value: str
+    verdict: Verdict
+    notes: tuple[str, ...]
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A finding's time, cut to the span shown; ``suspected`` is before it was named."""
+
+    span: Span
+    label: str
+    suspected: bool
+
+
+def find_week(cluster_weeks: Sequence[ClusterWeek], cluster_id: str, week: date | None) -> ClusterWeek | None:
+    """The cluster's asked week, or else its newest."""
+    own = sorted((row for row in cluster_weeks if row.cluster_id == cluster_id), key=lambda row: row.week)
+    return next((row for row in own if row.week == week), own[-1] if own else None)
+
+
+def numbers(week: ClusterWeek) -> tuple[Number, ...]:
+    """The four that a review asks for first."""
+    left, budget = week.latency_budget_left_minutes, week.latency_budget_minutes
+    spent, allowed = week.availability_spent_minutes, week.availability_budget_minutes
+    return (
+        Number(
+            "Latency p99",
+            milliseconds(week.latency_p99_us),
+            _verdict(left is None, (left or 0) >= 0),
+            (
+                f"objective: 99% of minutes ≤ {milliseconds(week.latency_objective_us)}",
+                f"failures counted: {milliseconds(week.latency_p99_censored_us)}",
+            ),
+            "latency_p99",
+        ),
+        Number(
+            "Latency budget left",
+            minutes(left),
+            _verdict(left is None, (left or 0) >= 0),
+            (
+                f"of {minutes(budget)} {'in the week' if week.closed else 'so far'}",
+                count(week.bad_minutes or 0, "bad minute"),
+            ),
+            "latency_budget",
+        ),
+        Number(
+            "Availability",
+            percent(week.availability_ratio),
+            _verdict(
+                week.availability_ratio is None or week.availability_objective is None,
+                (week.availability_ratio or 0) >= (week.availability_objective or 0),
+            ),
+            (
+                f"objective {percent(week.availability_objective)}",
+                f"budget spent: {minutes(spent)} of {minutes(allowed)}",
+            ),
+            "availability_ratio",
+        ),
+        Number(
+            "Coverage",
+            percent(week.coverage, 2),
+            _verdict(week.coverage is None, (week.coverage or 0) >= FLEET_COVERAGE),
+            (
+                "counts in the fleet from 90% on",
+                f"{week.minutes_measured or 0:,} of {week.minutes_expected or 0:,} minutes measured",
+            ),
+            "coverage",
+        ),
+    )
+
+
+def _verdict(unknown: bool, met: bool) -> Verdict:
+    if unknown:
+        return Verdict.UNKNOWN
+    return Verdict.MET if met else Verdict.MISSED
+
+
+def span_shown(view: ClusterView, fresh: Freshness, now: datetime) -> Span:
+    """The minutes to draw: those asked for, or the newest.
+
+    A moving window ends with the data, unless the data is late: then it ends
+    now, so that the lateness shows as a gap at the right.
+    """
+    if not isinstance(view.shown, Window):
+        return view.shown
+    end = fresh.until if fresh.until and fresh.state is not Age.STALE else _minute_after(now)
+    return Span(end - view.shown.length, end)
+
+
+def zoomed(view: ClusterView, moved: Mapping[str, object]) -> ClusterView | None:
+    """The view at the minutes to which a chart was dragged; None if its time axis did not move."""
+    try:
+        start, end = (
+            datetime.fromisoformat(str(moved[f"xaxis.range[{i}]"])).replace(
+                tzinfo=UTC, second=0, microsecond=0
+            )
+            for i in (0, 1)
+        )
+        span = Span(start, end + MINUTE)
+    except (KeyError, ValueError):
+        return None
+    return replace(view, shown=span)
+
+
+def week_span(week: date, zone: str) -> Span:
+    """The week's minutes: seven days of the fleet's zone, whatever the clocks do between."""
+    here = ZoneInfo(zone)
+    first, last = (datetime.combine(day, time(), here) for day in (week, week + timedelta(days=7)))
+    return Span(first.astimezone(UTC), last.astimezone(UTC))
+
+
+def bands(found: Sequence[Alert], cluster_id: str, span: Span) -> tuple[Band, ...]:
+    """The cluster's findings that touch the span, first sign and named part apart."""
+    cut = []
+    for alert in found:
+        if alert.cluster_id != cluster_id:
+            continue
+        whom = alert.kind if alert.broker_id is None else f"{alert.kind} broker {alert.broker_id}"
+        end = alert.cleared or span.end
+        opened = alert.named.at if alert.named else end
+        cut += [
+            _cut(alert.began, opened, span, f"suspected {whom}", True),
+            _cut(opened, end, span, whom, False),
+        ]
+    return tuple(band for band in cut if band)
+
+
+def _cut(start: datetime, end: datetime, span: Span, label: str, suspected: bool) -> Band | None:
+    start, end = max(start, span.start), min(end, span.end)
+    return Band(Span(start, end), label, suspected) if start < end else None
+
+
+def _minute_after(now: datetime) -> datetime:
+    whole = now.replace(second=0, microsecond=0)
+    return whole if whole == now else whole + MINUTE

@@ -1,0 +1,229 @@
+"""The fleet in one week: its headline quantiles, their trend, and every cluster, worst first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
+
+from fleetgauge_dashboards.links import ClusterView, href
+from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek
+from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
+from fleetgauge_dashboards.views.alerts import Alert
+from fleetgauge_dashboards.views.freshness import Freshness
+
+LATENCY = "latency_p99_us"
+AVAILABILITY = "availability_ratio"
+BUDGET = "latency_budget_left_minutes"
+
+#: Under so many clusters the nearest-rank p99 is the worst of them.
+CLUSTERS_FOR_A_P99 = 100
+#: Weeks in the trend.
+TREND_WEEKS = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One metric's three quantiles over clusters, as text, and what they were a week before."""
+
+    metric: str
+    median: str
+    p90: str
+    p99: str
+    before: str
+    sample: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """One metric by week, oldest first; the last week may be open."""
+
+    metric: str
+    weeks: tuple[date, ...]
+    median: tuple[float | None, ...]
+    p90: tuple[float | None, ...]
+    p99: tuple[float | None, ...]
+    clusters: tuple[int, ...]
+    open_weeks: frozenset[date]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRow:
+    """One line of the table. Numbers in the unit that is shown, for sorting."""
+
+    cluster_id: str
+    link: str
+    state: str
+    rank: int
+    latency_p99_ms: float | None
+    latency_p99_censored_ms: float | None
+    objective_ms: float | None
+    availability_percent: float | None
+    budget_left_min: float | None
+    bad_minutes: int | None
+    coverage_percent: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The fleet page."""
+
+    week: date
+    weeks: tuple[date, ...]
+    standing: str
+    headlines: tuple[Headline, ...]
+    trends: tuple[Trend, ...]
+    excluded: str
+    rows: tuple[ClusterRow, ...]
+
+
+def fleet(
+    cluster_weeks: Sequence[ClusterWeek],
+    fleet_weeks: Sequence[FleetWeek],
+    week: date | None,
+    found: Sequence[Alert],
+    fresh: Freshness,
+) -> Fleet | None:
+    """The asked week, or the newest; None while there is no week at all."""
+    weeks = tuple(
+        sorted({row.week for row in cluster_weeks} | {row.week for row in fleet_weeks}, reverse=True)
+    )
+    if not weeks:
+        return None
+    shown = week if week in weeks else weeks[0]
+    clusters = [row for row in cluster_weeks if row.week == shown]
+    metrics = (LATENCY, AVAILABILITY, BUDGET)
+    return Fleet(
+        week=shown,
+        weeks=weeks,
+        standing=standing(clusters),
+        headlines=tuple(_headline(metric, shown, fleet_weeks) for metric in metrics),
+        trends=tuple(_trend(metric, shown, fleet_weeks) for metric in metrics[:2]),
+        excluded=_excluded(clusters),
+        rows=_rows(clusters, found, fresh, is_newest=shown == weeks[0]),
+    )
+
+
+def standing(weeks: Sequence[ClusterWeek]) -> str:
+    """Whether the numbers of the week may still move."""
+    if not weeks or not all(row.closed for row in weeks):
+        return "open week, to date"
+    revised = max(row.revision for row in weeks)
+    return "closed" if revised <= 1 else f"closed, revision {revised}"
+
+
+def _headline(metric: str, week: date, fleet_weeks: Sequence[FleetWeek]) -> Headline:
+    now = _of(metric, week, fleet_weeks)
+    before = _of(metric, week - timedelta(days=7), fleet_weeks)
+    return Headline(
+        metric=metric,
+        median=shown(metric, now.median if now else None),
+        p90=shown(metric, now.p90 if now else None),
+        p99=shown(metric, now.p99 if now else None),
+        before=f"p99 a week before: {shown(metric, before.p99)}" if before else "no week before",
+        sample=_sample(metric, now),
+    )
+
+
+def _sample(metric: str, row: FleetWeek | None) -> str:
+    if row is None or row.clusters == 0:
+        return "no cluster counts yet"
+    if row.clusters >= CLUSTERS_FOR_A_P99:
+        return f"over {count(row.clusters, 'cluster')}"
+    extreme = "maximum" if metric == LATENCY else "minimum"
+    return f"p99 is the {extreme} of {count(row.clusters, 'cluster')}"
+
+
+def shown(metric: str, value: float | None) -> str:
+    """A metric's value with its unit."""
+    match metric:
+        case "latency_p99_us":
+            return milliseconds(value)
+        case "latency_budget_left_minutes":
+            return minutes(value)
+        case _:
+            return percent(value)
+
+
+def _of(metric: str, week: date, fleet_weeks: Sequence[FleetWeek]) -> FleetWeek | None:
+    return next((row for row in fleet_weeks if (row.metric, row.week) == (metric, week)), None)
+
+
+def _trend(metric: str, until: date, fleet_weeks: Sequence[FleetWeek]) -> Trend:
+    rows = sorted((r for r in fleet_weeks if r.metric == metric and r.week <= until), key=lambda r: r.week)
+    rows = rows[-TREND_WEEKS:]
+    return Trend(
+        metric=metric,
+        weeks=tuple(row.week for row in rows),
+        median=tuple(row.median for row in rows),
+        p90=tuple(row.p90 for row in rows),
+        p99=tuple(row.p99 for row in rows),
+        clusters=tuple(row.clusters for row in rows),
+        open_weeks=frozenset(row.week for row in rows if not row.closed),
+    )
+
+
+def _excluded(clusters: Sequence[ClusterWeek]) -> str:
+    """Who does not count, and why; empty if all do."""
+    out = [row for row in clusters if row.coverage is None or row.coverage < FLEET_COVERAGE]
+    if not out:
+        return ""
+    named = ", ".join(
+        f"{row.cluster_id} ({percent(row.coverage, 1)})"
+        for row in sorted(out, key=lambda r: r.coverage or 0)[:5]
+    )
+    more = f" and {len(out) - 5} more" if len(out) > 5 else ""
+    return f"Not counted, coverage under 90%: {named}{more}"
+
+
+def _rows(
+    clusters: Sequence[ClusterWeek], found: Sequence[Alert], fresh: Freshness, is_newest: bool
+) -> tuple[ClusterRow, ...]:
+    rows = []
+    for week in clusters:
+        opened = [a for a in found if a.is_open and a.cluster_id == week.cluster_id]
+        suspected = [a for a in found if a.is_suspicion and a.cluster_id == week.cluster_id]
+        rank, state = _state(opened, suspected, fresh.silence(week.cluster_id))
+        rows.append(_row(week, rank, state, is_newest))
+    return tuple(sorted(rows, key=_worst_first))
+
+
+def _state(opened: list[Alert], suspected: list[Alert], silence: str | None) -> tuple[int, str]:
+    """The symbol says it without colour."""
+    if opened:
+        whom = ", ".join(_named(alert) for alert in opened)
+        return 0, f"▲ {whom}"
+    if silence is not None:
+        return 1, f"◌ NO DATA for {silence}"
+    if suspected:
+        return 2, f"△ suspected {', '.join(_named(alert) for alert in suspected)}"
+    return 3, "● no alert"
+
+
+def _named(alert: Alert) -> str:
+    return alert.kind if alert.broker_id is None else f"{alert.kind} broker {alert.broker_id}"
+
+
+def _row(week: ClusterWeek, rank: int, state: str, is_newest: bool) -> ClusterRow:
+    return ClusterRow(
+        cluster_id=week.cluster_id,
+        link=href(ClusterView(week.cluster_id, week=None if is_newest else week.week)),
+        state=state,
+        rank=rank,
+        latency_p99_ms=_ms(week.latency_p99_us),
+        latency_p99_censored_ms=_ms(week.latency_p99_censored_us),
+        objective_ms=_ms(week.latency_objective_us),
+        availability_percent=None if week.availability_ratio is None else 100 * week.availability_ratio,
+        budget_left_min=week.latency_budget_left_minutes,
+        bad_minutes=week.bad_minutes,
+        coverage_percent=None if week.coverage is None else 100 * week.coverage,
+    )
+
+
+def _worst_first(row: ClusterRow) -> tuple[int, float, float, str]:
+    left = row.budget_left_min if row.budget_left_min is not None else float("inf")
+    return row.rank, left, -(row.latency_p99_censored_ms or 0), row.cluster_id
+
+
+def _ms(us: int | None) -> float | None:
+    return None if us is None else us / 1000

@@ -1,0 +1,171 @@
+"""A cluster's minutes over a span, thinned by the worst of each step so that a page stays light."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fleetgauge_dashboards.links import Span
+
+#: At most so many points side by side.
+COLUMNS = 360
+STEPS = (1, 2, 5, 10, 15, 30)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Equal steps that cover a span, aligned to the clock."""
+
+    start: datetime
+    step_min: int
+    size: int
+
+    @property
+    def step(self) -> timedelta:
+        return timedelta(minutes=self.step_min)
+
+    @property
+    def end(self) -> datetime:
+        return self.start + self.size * self.step
+
+    @property
+    def at(self) -> tuple[datetime, ...]:
+        return tuple(self.start + i * self.step for i in range(self.size))
+
+    def index(self, minute: datetime) -> int:
+        return (minute - self.start) // self.step
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """The worst of one step: latencies are maxima, availability a minimum."""
+
+    latency_p99_ms: float | None
+    latency_p99_censored_ms: float | None
+    worst_home: int | None
+    availability_pooled: float | None
+    bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A cluster's minutes on a grid; None is a step in which nothing was measured."""
+
+    grid: Grid
+    minutes: tuple[Minute | None, ...]
+    objective_ms: float | None
+
+    @property
+    def bad(self) -> int:
+        """Minutes of the span that are over the objective."""
+        return sum(minute.bad for minute in self.minutes if minute)
+
+    @property
+    def gaps(self) -> tuple[Span, ...]:
+        return runs(self.grid, [minute is None for minute in self.minutes])
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerTimeline:
+    """One broker's worst p99 of each step; None where nothing was measured or nothing succeeded."""
+
+    broker_id: int
+    latency_p99_ms: tuple[float | None, ...]
+    latency_p99_censored_ms: tuple[float | None, ...]
+    gaps: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Brokers:
+    """Every broker of a cluster on one grid, by id."""
+
+    grid: Grid
+    brokers: tuple[BrokerTimeline, ...]
+
+
+def grid(span: Span) -> Grid:
+    """Minute by minute where they fit, in rounder steps where not."""
+    length = int((span.end - span.start) / timedelta(minutes=1))
+    step = next((s for s in STEPS if length <= s * COLUMNS), STEPS[-1])
+    start = datetime.fromtimestamp(span.start.timestamp() // (60 * step) * 60 * step, UTC)
+    return Grid(start, step, -((start - span.end) // timedelta(minutes=step)))
+
+
+def timeline(rows: pa.Table, span: Span, objective_us: int | None) -> Timeline:
+    """Cluster-minutes to the span's grid."""
+    steps = grid(span)
+    within: dict[int, list[dict[str, Any]]] = {}
+    for row in rows.to_pylist():
+        if row["brokers_measured"]:
+            within.setdefault(steps.index(row["minute"].astimezone(UTC)), []).append(row)
+    return Timeline(
+        grid=steps,
+        minutes=tuple(_worst(within[i], objective_us) if i in within else None for i in range(steps.size)),
+        objective_ms=_ms(objective_us),
+    )
+
+
+def _worst(rows: list[dict[str, Any]], objective_us: int | None) -> Minute:
+    censored = [row["latency_p99_censored_us"] for row in rows]
+    return Minute(
+        latency_p99_ms=_ms(_max([row["latency_p99_us"] for row in rows])),
+        latency_p99_censored_ms=_ms(_max(censored)),
+        worst_home=max(rows, key=lambda row: row["latency_p99_us"] or 0)["latency_worst_home"],
+        availability_pooled=min(
+            (a for row in rows if (a := row["availability_pooled"]) is not None), default=None
+        ),
+        bad=sum(1 for us in censored if us is not None and objective_us is not None and us > objective_us),
+    )
+
+
+def brokers(rows: pa.Table, span: Span) -> Brokers:
+    """Broker-minutes of one leg to the span's grid, thinned by arrow: a week holds many."""
+    steps = grid(span)
+    measured = rows.filter(pc.fill_null(rows["measured"], False))
+    epoch_us = measured["minute"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    origin = pa.scalar(int(steps.start.timestamp()) * 1_000_000, pa.int64())
+    index = pc.divide(pc.subtract(epoch_us, origin), pa.scalar(steps.step_min * 60_000_000, pa.int64()))
+    worst = (
+        measured.append_column("step", index)
+        .group_by(["broker_id", "step"])
+        .aggregate([("latency_p99_us", "max"), ("latency_p99_censored_us", "max")])
+        .to_pylist()
+    )
+    known = sorted(set(rows["broker_id"].to_pylist()))
+    found = {(row["broker_id"], row["step"]): row for row in worst}
+    return Brokers(steps, tuple(_broker(broker_id, steps, found) for broker_id in known))
+
+
+def _broker(broker_id: int, steps: Grid, found: dict[tuple[int, int], dict[str, Any]]) -> BrokerTimeline:
+    cells = [found.get((broker_id, i)) for i in range(steps.size)]
+    return BrokerTimeline(
+        broker_id=broker_id,
+        latency_p99_ms=tuple(_ms(cell["latency_p99_us_max"]) if cell else None for cell in cells),
+        latency_p99_censored_ms=tuple(
+            _ms(cell["latency_p99_censored_us_max"]) if cell else None for cell in cells
+        ),
+        gaps=runs(steps, [cell is None for cell in cells]),
+    )
+
+
+def runs(steps: Grid, marked: Sequence[bool]) -> tuple[Span, ...]:
+    """Neighbouring marked steps as spans."""
+    found: list[Span] = []
+    for i, mark in enumerate(marked):
+        if not mark:
+            continue
+        at = steps.start + i * steps.step
+        begin = found.pop().start if found and found[-1].end == at else at
+        found.append(Span(begin, at + steps.step))
+    return tuple(found)
+
+
+def _max(values: list[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _ms(us: int | None) -> float | None:
+    return None if us is None else us / 1000

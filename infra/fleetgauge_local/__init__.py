@@ -1,0 +1,1 @@
+"""Run real Kafka clusters, faults and the demo on one machine."""

@@ -1,0 +1,118 @@
+"""Which clusters stand on this machine, with which brokers, racks and ports."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+HOST = "127.0.0.1"
+TELEMETRY = "telemetry"
+PORTS_PER_BROKER = 4
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """A cluster to run: brokers 1 to ``brokers``, spread over the racks in turn."""
+
+    id: str
+    brokers: int = 3
+    racks: tuple[str, ...] = ("z1", "z2", "z3")
+    region: str = "local"
+
+    @property
+    def broker_ids(self) -> range:
+        """Ids as Kafka knows them."""
+        return range(1, self.brokers + 1)
+
+    @property
+    def controller_ids(self) -> range:
+        """The brokers that are controllers as well: at most three, so that a large cluster stays light."""
+        return self.broker_ids[:3]
+
+    @property
+    def replicas(self) -> int:
+        """How many copies a topic of this cluster can keep, three at most."""
+        return min(3, self.brokers)
+
+    @property
+    def tier(self) -> str:
+        """The tier whose objectives a cluster of that many zones is held to."""
+        return "multi-zone" if len({self.rack(broker) for broker in self.broker_ids}) > 1 else "single-zone"
+
+    def rack(self, broker: int) -> str:
+        """The rack of one broker."""
+        return self.racks[(broker - 1) % len(self.racks)]
+
+
+DEFAULT = (
+    ClusterSpec("orders", region="north"),
+    ClusterSpec("payments", region="south"),
+    ClusterSpec(TELEMETRY, brokers=1),
+)
+
+
+@dataclass(frozen=True)
+class BrokerPlace:
+    """One broker's ports. Clients know ``proxy_port`` only; behind it the broker has ``client_port``."""
+
+    cluster: str
+    broker: int
+    rack: str
+    proxy_port: int
+    client_port: int
+    internal_port: int
+    controller_port: int
+
+    @property
+    def name(self) -> str:
+        """How log lines and folders call it."""
+        return f"{self.cluster}-{self.broker}"
+
+    @property
+    def address(self) -> str:
+        """Where clients find it."""
+        return f"{HOST}:{self.proxy_port}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The whole fleet, kept in its folder so that a second start is the same fleet again."""
+
+    clusters: tuple[ClusterSpec, ...]
+    kafka_uuids: dict[str, str]
+    places: tuple[BrokerPlace, ...]
+
+    def of(self, cluster: str) -> tuple[BrokerPlace, ...]:
+        """The brokers of one cluster."""
+        return tuple(place for place in self.places if place.cluster == cluster)
+
+    def bootstrap(self, cluster: str) -> str:
+        """The cluster's ``bootstrap.servers``."""
+        return ",".join(place.address for place in self.of(cluster))
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Every port that the fleet listens on."""
+        return tuple(
+            port
+            for place in self.places
+            for port in (place.proxy_port, place.client_port, place.internal_port, place.controller_port)
+        )
+
+
+def ports_needed(clusters: tuple[ClusterSpec, ...]) -> int:
+    """How many ports ``lay_out`` will take."""
+    return PORTS_PER_BROKER * sum(cluster.brokers for cluster in clusters)
+
+
+def lay_out(clusters: tuple[ClusterSpec, ...], kafka_uuids: dict[str, str], ports: Iterator[int]) -> Layout:
+    """Give every broker its rack and its ports."""
+    places = tuple(
+        BrokerPlace(cluster.id, broker, cluster.rack(broker), *(next(ports) for _ in range(PORTS_PER_BROKER)))
+        for cluster in clusters
+        for broker in cluster.broker_ids
+    )
+    return Layout(clusters, kafka_uuids, places)
+
+
+def name_clusters(clusters: tuple[ClusterSpec, ...], new_uuid: Callable[[], str]) -> dict[str, str]:
+    """A Kafka cluster id for each."""
+    return {cluster.id: new_uuid() for cluster in clusters}

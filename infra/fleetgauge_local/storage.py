@@ -1,0 +1,110 @@
+"""The fleet's folder before the first start: layout, configurations, formatted storages."""
+
+import base64
+import random
+import shutil
+import uuid
+from pathlib import Path
+
+import yaml
+from fleetgauge_probes.fleet.model import Cluster, Fleet, Telemetry
+
+from fleetgauge_local.distribution import CHECKPOINT, Distribution
+from fleetgauge_local.errors import LocalFleetError
+from fleetgauge_local.folder import BrokerPlan, Folder, Plan, read, write
+from fleetgauge_local.layout import (
+    TELEMETRY,
+    BrokerPlace,
+    ClusterSpec,
+    Layout,
+    lay_out,
+    name_clusters,
+    ports_needed,
+)
+from fleetgauge_local.ports import free_ports, is_free
+from fleetgauge_local.properties import render, server_properties
+
+
+def kafka_uuid() -> str:
+    """An id as Kafka writes it; one that starts with a dash would look like an option."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def plan_fleet(folder: Folder, clusters: tuple[ClusterSpec, ...], distribution: Distribution) -> Plan:
+    """Write all that the runner needs. What a folder holds already is kept, its data above all."""
+    layout = _layout(folder, clusters)
+    specs = {cluster.id: cluster for cluster in clusters}
+    plan = Plan(
+        layout,
+        tuple(
+            _plan_broker(folder, layout, specs[place.cluster], place, distribution) for place in layout.places
+        ),
+    )
+    folder.fleet_file.write_text(fleet_file(layout), encoding="utf-8")
+    write(folder.plan, plan)
+    return plan
+
+
+def _layout(folder: Folder, clusters: tuple[ClusterSpec, ...]) -> Layout:
+    """The folder's own layout, with new ports if others listen there by now."""
+    kept = read(folder.layout, Layout)
+    if kept is not None and kept.clusters != clusters:
+        raise LocalFleetError(f"{folder.root} holds other clusters: take another folder, or start fresh")
+    if kept is not None and all(map(is_free, kept.ports)):
+        return kept
+    ports = free_ports(ports_needed(clusters), random.Random())  # noqa: S311 (ports are no secret)
+    kafka_uuids = kept.kafka_uuids if kept is not None else name_clusters(clusters, kafka_uuid)
+    layout = lay_out(clusters, kafka_uuids, iter(ports))
+    write(folder.layout, layout)
+    return layout
+
+
+def _plan_broker(
+    folder: Folder, layout: Layout, cluster: ClusterSpec, place: BrokerPlace, distribution: Distribution
+) -> BrokerPlan:
+    own = folder.broker(place)
+    data = own / "data"
+    if not (data / "meta.properties").exists():
+        _format(data, layout.kafka_uuids[cluster.id], place.broker, distribution)
+    properties = own / "server.properties"
+    properties.write_text(render(server_properties(layout, cluster, place, data)))
+    return BrokerPlan(place, distribution.broker_command(properties, own / "broker.log"), own)
+
+
+def _format(data: Path, cluster_uuid: str, broker: int, distribution: Distribution) -> None:
+    """What Kafka's own tool writes, without a JVM a broker; meta.properties last, as it says "done"."""
+    data.mkdir(parents=True, exist_ok=True)
+    shutil.copy(distribution.checkpoint, data / CHECKPOINT)
+    meta = {
+        "version": "1",
+        "cluster.id": cluster_uuid,
+        "node.id": str(broker),
+        "directory.id": kafka_uuid(),
+    }
+    (data / "meta.properties").write_text(render(meta))
+
+
+def fleet_file(layout: Layout) -> str:
+    """The fleet.yaml that ``fleetgauge probe --config`` and the rest read."""
+    measured = [cluster for cluster in layout.clusters if cluster.id != TELEMETRY]
+    carries = TELEMETRY if len(measured) < len(layout.clusters) else layout.clusters[0].id
+    fleet = Fleet(
+        lake="./lake",
+        telemetry=Telemetry(bootstrap=layout.bootstrap(carries)),
+        clusters=tuple(
+            Cluster(
+                id=cluster.id,
+                bootstrap=layout.bootstrap(cluster.id),
+                cloud="local",
+                region=cluster.region,
+                tier=cluster.tier,
+                labels={"brokers": str(cluster.brokers)},
+            )
+            for cluster in measured
+        ),
+    )
+    document = fleet.model_dump(mode="json", include={"lake", "telemetry", "clusters"}, exclude_defaults=True)
+    return yaml.safe_dump(document, sort_keys=False)

@@ -1,0 +1,1 @@
+"""Name a sick broker within seconds and help to act on it."""

@@ -1,0 +1,92 @@
+"""Where findings go. Each notifier is told of named and cleared brokers, not of mere doubts."""
+
+import json
+import logging
+from collections.abc import Sequence
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import Any, Protocol
+
+import urllib3
+from fleetgauge_pipelines.detection import Finding
+from fleetgauge_probes.fleet import Notifier
+
+_log = logging.getLogger("fleetgauge.watch")
+
+_ATTEMPTS = 5
+
+
+class Sink(Protocol):
+    """Somebody to tell. Must not block the watch for long."""
+
+    def tell(self, finding: Finding) -> None: ...
+
+
+class Webhook:
+    """POSTs each finding as JSON from a thread of its own; a slow receiver delays nobody."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._waiting: SimpleQueue[Finding] = SimpleQueue()
+        self._stopping = Event()
+        self._thread = Thread(target=self._send_all, name="webhook", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Send what waits, then end."""
+        self._stopping.set()
+        self._thread.join()
+
+    def tell(self, finding: Finding) -> None:
+        self._waiting.put(finding)
+
+    def _send_all(self) -> None:
+        retries = urllib3.Retry(
+            _ATTEMPTS, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), allowed_methods=None
+        )
+        with urllib3.PoolManager(retries=retries, timeout=urllib3.Timeout(5)) as pool:
+            while not (self._stopping.is_set() and self._waiting.empty()):
+                try:
+                    finding = self._waiting.get(timeout=0.5)
+                except Empty:
+                    continue
+                self._post(pool, finding)
+
+    def _post(self, pool: urllib3.PoolManager, finding: Finding) -> None:
+        try:
+            answer = pool.request("POST", self._url, json=message(finding))
+        except urllib3.exceptions.HTTPError as error:
+            # The URL may carry a secret; the error's class says enough.
+            _log.error("webhook: event %s not delivered: %s", finding.event.event_id, type(error).__name__)
+            return
+        if answer.status >= 400:
+            _log.error("webhook: event %s refused with status %d", finding.event.event_id, answer.status)
+
+
+def message(finding: Finding) -> dict[str, Any]:
+    """What a receiver is told; the same event has the same id however often it is sent."""
+    event = finding.event
+    return {
+        "id": event.event_id,
+        "fingerprint": event.fingerprint,
+        "status": "resolved" if finding.clears else "firing",
+        "kind": event.kind,
+        "cluster": event.cluster_id,
+        "broker": event.broker_id,
+        "at": event.at.isoformat(),
+        "summary": summary(finding),
+        "evidence": json.loads(event.evidence),
+    }
+
+
+def summary(finding: Finding) -> str:
+    """One line for a person."""
+    event = finding.event
+    what = "is back" if finding.clears else "is down: it neither answers nor acknowledges"
+    return f"{event.cluster_id}: broker {event.broker_id} {what}"
+
+
+def webhooks(notifiers: Sequence[Notifier]) -> tuple[Webhook, ...]:
+    return tuple(Webhook(notifier.url) for notifier in notifiers if notifier.kind == "webhook")

@@ -1,0 +1,85 @@
+"""The watch's loop: one pulse at a time through the fold, findings to the topic and the sinks."""
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from threading import Event
+
+from fleetgauge_pipelines.detection import Finding, FleetState, judge
+from fleetgauge_probes.contract import ContractError, HealthEvent, ProbePulse
+from fleetgauge_probes.fleet import Telemetry
+from fleetgauge_probes.kafka import Admin, KafkaUnavailableError, RecordProducer, TopicReader
+
+from fleetgauge_operations.watch.notify import Sink
+
+_log = logging.getLogger("fleetgauge.watch")
+
+#: A pulse this old tells of the past; a watch that starts must not page for it.
+STALE_AFTER = timedelta(seconds=30)
+
+
+def run_watch(
+    telemetry: Telemetry,
+    clock: Callable[[], datetime],
+    show: Callable[[Finding], None],
+    sinks: Sequence[Sink],
+    stopping: Event,
+) -> FleetState:
+    """Watch until ``stopping`` is set; returns what was known at the end.
+
+    Raises KafkaUnavailableError when the telemetry topics cannot be found at the start.
+    """
+    topics = telemetry.topics
+    reader = TopicReader(telemetry.bootstrap, topics.probe_pulse.name, "fleetgauge-watch")
+    reader.start()
+    reader.add(_partitions(telemetry, topics.probe_pulse.name))
+    events = RecordProducer(telemetry.bootstrap, "fleetgauge-watch")
+    events.start()
+    state = FleetState()
+    try:
+        while not stopping.is_set():
+            record = reader.poll(0.5)
+            pulse = _pulse(record.value) if record else None
+            if pulse is None or clock() - pulse.emitted_at > STALE_AFTER:
+                continue
+            state, findings = judge(state, pulse)
+            for finding in findings:
+                _tell(finding, events, topics.health_events.name, show, sinks)
+    finally:
+        events.stop()
+        reader.stop()
+    return state
+
+
+def _tell(
+    finding: Finding,
+    events: RecordProducer,
+    topic: str,
+    show: Callable[[Finding], None],
+    sinks: Sequence[Sink],
+) -> None:
+    event: HealthEvent = finding.event
+    events.send(topic, event.cluster_id, event.encode())
+    show(finding)
+    if finding.names or finding.clears:
+        for sink in sinks:
+            sink.tell(finding)
+
+
+def _pulse(value: bytes) -> ProbePulse | None:
+    try:
+        return ProbePulse.decode(value)
+    except ContractError as error:
+        _log.warning("a pulse was passed over: %s", error)
+        return None
+
+
+def _partitions(telemetry: Telemetry, topic: str) -> list[int]:
+    admin = Admin(telemetry.bootstrap, timeout_s=10)
+    admin.start()
+    view = admin.topic(topic)
+    if view is None:
+        raise KafkaUnavailableError(
+            f"topic {topic} does not exist on {telemetry.bootstrap}; the agent makes it"
+        )
+    return sorted(view.partitions)

@@ -1,0 +1,1 @@
+"""Turn probe records into service levels that a review can trust."""

@@ -1,0 +1,1 @@
+"""Where the pipelines meet files, jars and the outside."""

@@ -1,0 +1,80 @@
+"""Delta tables under one lake: read, and change by exactly what differs."""
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from fleetgauge_pipelines.tables import ALL, Table
+from fleetgauge_pipelines.transforms.changes import DELETE, INSERT, UPDATE, changes
+
+
+class Lake:
+    """One lake, a local directory or a URI that Spark can write. The pipeline is its only writer."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self._spark = spark
+        self._location = location.rstrip("/")
+
+    def path(self, table: Table) -> str:
+        return f"{self._location}/{table.path}"
+
+    @property
+    def checkpoint(self) -> str:
+        """Where the stream remembers how far it has read."""
+        return f"{self._location}/_checkpoints/stream"
+
+    def create_tables(self) -> None:
+        """Make what is missing, so that readers find every table from the start."""
+        for table in ALL:
+            builder = DeltaTable.createIfNotExists(self._spark).location(self.path(table))
+            for column in table.columns:
+                builder = builder.addColumn(column.name, column.type.value)
+            builder.partitionedBy(*table.partition_by).execute()
+
+    def read(self, table: Table) -> DataFrame:
+        return self._spark.read.format("delta").load(self.path(table))
+
+    def append(self, table: Table, rows: DataFrame) -> None:
+        rows.select(*table.names).write.format("delta").mode("append").save(self.path(table))
+
+    def bring_to(self, table: Table, wanted: DataFrame, stored: DataFrame) -> int:
+        """Let the ``stored`` rows of the table be the ``wanted`` ones; returns how many rows that changed.
+
+        Rows of the table that ``stored`` does not hold stay as they are. Where
+        there are only new rows it is a plain append, and where nothing differs no commit.
+        """
+        diff = changes(table, wanted, stored).persist()
+        try:
+            counts = {row["change"]: row["count"] for row in diff.groupBy("change").count().collect()}
+            if counts.keys() == {INSERT}:
+                self.append(table, diff)
+            elif counts:
+                self._merge(table, diff)
+        finally:
+            diff.unpersist()
+        return sum(counts.values())
+
+    def _merge(self, table: Table, diff: DataFrame) -> None:
+        same_row = _literal_partitions(table, diff)
+        for name in table.key:
+            same_row = same_row & F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}"))
+        target = DeltaTable.forPath(self._spark, self.path(table)).alias("t")
+        values: dict[str, str | Column] = {name: F.col(f"s.{name}") for name in table.names}
+        (
+            target.merge(diff.alias("s"), same_row)
+            .whenMatchedDelete(F.col("s.change") == DELETE)
+            .whenMatchedUpdate(F.col("s.change") == UPDATE, set=values)
+            .whenNotMatchedInsert(F.col("s.change") == INSERT, values=values)
+            .execute()
+        )
+
+
+def _literal_partitions(table: Table, diff: DataFrame) -> Column:
+    """The partitions in which rows change, spelt out so that MERGE reads no other."""
+    condition = F.lit(True)
+    for name in table.partition_by:
+        values = [
+            row[name] for row in diff.where(F.col("change") != INSERT).select(name).distinct().collect()
+        ]
+        condition = condition & F.col(f"t.{name}").isin(values)
+    return condition

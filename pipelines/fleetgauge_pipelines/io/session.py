@@ -1,0 +1,59 @@
+"""The Spark session: local by default, whatever spark-submit says otherwise."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import SparkSession
+
+from fleetgauge_pipelines.io.jars import SPARK_LOCK, default_cache, ensure
+
+# A record's size is capped before Avro sees it; these stop a corrupt length
+# inside a record from allocating what the record cannot hold.
+_AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{what}.maxLength=65536" for what in ("bytes", "string", "collectionItems")
+)
+_JVM = f"-Duser.timezone=UTC {_AVRO_LIMITS}"
+
+_SETTINGS: Mapping[str, str] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.extraJavaOptions": _JVM,
+    "spark.executor.extraJavaOptions": _JVM,
+    # One commit of a small table must not cost fifty tasks.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+    # What dashboards can read without a JVM.
+    "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
+    "spark.databricks.delta.properties.defaults.checkpointPolicy": "classic",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+_LOCAL: Mapping[str, str] = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+def open_session(
+    app: str, progress: Callable[[str], None], extra: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session with Delta, Kafka and Avro. Under spark-submit the master and its jars are the caller's."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName(app)
+    settings = dict(_SETTINGS)
+    if "SPARK_ENV_LOADED" not in os.environ and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        jars = ensure(SPARK_LOCK, default_cache(), progress)
+        settings |= {**_LOCAL, "spark.jars": ",".join(str(jar) for jar in jars)}
+        builder = builder.master("local[*]")
+    for key, value in {**settings, **(extra or {})}.items():
+        builder = builder.config(key, value)
+    progress("starting Spark")
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session

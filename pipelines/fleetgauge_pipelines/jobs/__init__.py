@@ -1,0 +1,1 @@
+"""The jobs: from records to weeks, continuously, once, or from files."""

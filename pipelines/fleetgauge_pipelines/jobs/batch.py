@@ -1,0 +1,351 @@
+"""One batch of raw records through bronze, silver and gold.
+
+Every step brings a table to what all of bronze says for the keys that the
+batch touches, so a batch may be repeated, or break off anywhere and be
+repeated, and the tables come out the same.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from fleetgauge_probes.fleet import Fleet
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.rows import dataframe
+from fleetgauge_pipelines.jobs.settings import calendar, segment_rows, week_row
+from fleetgauge_pipelines.quality.batch_gate import SUITE, BatchGate, Verdict
+from fleetgauge_pipelines.slo.horizon import Horizon, Stretch, first_minute, stretch
+from fleetgauge_pipelines.tables import (
+    BROKER_MINUTES,
+    CLUSTER_MINUTES,
+    CLUSTER_WEEKS,
+    FLEET_WEEKS,
+    PROBE_MINUTES,
+    QUALITY,
+    QUARANTINE,
+    Table,
+)
+from fleetgauge_pipelines.transforms.broker_minutes import broker_minutes
+from fleetgauge_pipelines.transforms.cluster_minutes import cluster_minutes
+from fleetgauge_pipelines.transforms.cluster_weeks import WEEKS_DDL, cluster_weeks
+from fleetgauge_pipelines.transforms.decode import check, decode
+from fleetgauge_pipelines.transforms.deduplicate import RECORD_COLUMNS, first_of_each
+from fleetgauge_pipelines.transforms.expected import RANGES_DDL, expected_brokers, in_ranges
+from fleetgauge_pipelines.transforms.fleet_weeks import SEGMENTS_DDL, fleet_weeks
+from fleetgauge_pipelines.transforms.revise import OPEN, latest, revise
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What became of a batch's records, and which minutes they touch (inclusive, per cluster)."""
+
+    received: int
+    stored: int
+    replayed: int
+    quarantined: int
+    touched: Mapping[str, tuple[datetime, datetime]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a batch did."""
+
+    ingested: Ingested
+    silver_rows_changed: int
+    gold_rows_changed: int
+    verdicts: tuple[Verdict, ...]
+    seconds: float
+
+
+class Pipeline:
+    """A lake's writer: keeps what it knows of each cluster's horizon between batches."""
+
+    def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet) -> None:
+        self._spark = spark
+        self._lake = lake
+        self._fleet = fleet
+        self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
+        self._horizons: dict[str, Horizon] = {}
+        self._gate = BatchGate()
+
+    def open(self) -> None:
+        """Make missing tables and learn what silver already holds."""
+        self._lake.create_tables()
+        self._horizons = self._read_horizons()
+
+    def process(self, raw: DataFrame, batch: str, clock: datetime) -> Outcome:
+        """Take a batch all the way. ``raw`` has value, source, position and hint."""
+        started = time.monotonic()
+        ingested = self.ingest(raw, clock)
+        stretches = self._stretches(ingested.touched)
+        silver_changed, silver_facts = self._silver(stretches)
+        gold_changed = self._gold(stretches, clock)
+        verdicts = self._judge(ingested, silver_facts, batch, clock)
+        return Outcome(ingested, silver_changed, gold_changed, verdicts, time.monotonic() - started)
+
+    # Bronze ------------------------------------------------------------------
+
+    def ingest(self, raw: DataFrame, clock: datetime) -> Ingested:
+        """Raw records to bronze or quarantine."""
+        checked = check(decode(raw), self._clusters, clock)
+        checked = checked.withColumn("reason", F.coalesce("hint", "reason")).persist()
+        try:
+            good = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
+            touched = self._touched(good)
+            judged = first_of_each(good, self._stored_records(touched)).persist()
+            try:
+                return self._store(checked, judged, touched, clock)
+            finally:
+                judged.unpersist()
+        finally:
+            checked.unpersist()
+
+    def _touched(self, good: DataFrame) -> dict[str, tuple[datetime, datetime]]:
+        bounds = good.groupBy("cluster_id").agg(F.min("minute").alias("lo"), F.max("minute").alias("hi"))
+        return {row["cluster_id"]: (_utc(row["lo"]), _utc(row["hi"])) for row in bounds.collect()}
+
+    def _stored_records(self, touched: Mapping[str, tuple[datetime, datetime]]) -> DataFrame:
+        return self._lake.read(PROBE_MINUTES).where(F.col("day").isin(_days(touched.values())))
+
+    def _store(
+        self,
+        checked: DataFrame,
+        judged: DataFrame,
+        touched: Mapping[str, tuple[datetime, datetime]],
+        clock: datetime,
+    ) -> Ingested:
+        fates = {row["fate"]: row["count"] for row in judged.groupBy("fate").count().collect()}
+        broken = checked.where("reason IS NOT NULL").count()
+        if fates.get("new"):
+            new = judged.where("fate = 'new'").select(*RECORD_COLUMNS, "source")
+            new = new.withColumns({"ingested_at": F.lit(clock), "day": F.to_date("minute")})
+            self._lake.append(PROBE_MINUTES, new)
+        conflicts = fates.get("conflicting_duplicate", 0)
+        if broken or conflicts:
+            self._quarantine(checked, judged, clock)
+        return Ingested(
+            received=broken + sum(fates.values()),
+            stored=fates.get("new", 0),
+            replayed=fates.get("replay", 0),
+            quarantined=broken + conflicts,
+            touched=touched,
+        )
+
+    def _quarantine(self, checked: DataFrame, judged: DataFrame, clock: datetime) -> None:
+        detail = F.concat(
+            F.lit("another record has run "), "run_id", F.lit(", sequence "), F.col("sequence").cast("string")
+        )
+        conflicts = judged.where("fate = 'conflicting_duplicate'").select(
+            "source", "value", F.col("fate").alias("reason"), detail.alias("detail")
+        )
+        broken = checked.where("reason IS NOT NULL").select("source", "value", "reason", "detail")
+        rows = broken.unionByName(conflicts).withColumn("ingested_at", F.lit(clock))
+        stored = self._lake.read(QUARANTINE).join(rows.select("source"), "source", "left_semi")
+        self._lake.bring_to(QUARANTINE, rows, stored)
+
+    # Silver ------------------------------------------------------------------
+
+    def _stretches(self, touched: Mapping[str, tuple[datetime, datetime]]) -> list[Stretch]:
+        found = (
+            stretch(cluster_id, lo, hi, self._horizons.get(cluster_id), cluster.since, cluster.until)
+            for cluster_id, (lo, hi) in touched.items()
+            if (cluster := self._clusters[cluster_id])
+        )
+        return [one for one in found if one is not None]
+
+    def _silver(self, stretches: Sequence[Stretch]) -> tuple[int, dict[str, float | None]]:
+        """Bring both silver tables up to bronze; returns changed rows and aggregates for the gate."""
+        if not stretches:
+            return 0, _NO_SILVER
+        days = _days((one.lo, one.hi) for one in stretches)
+        ranges = dataframe(self._spark, [self._range_row(one) for one in stretches], RANGES_DDL)
+        records = in_ranges(self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days)), ranges)
+        late_us = round(self._fleet.agent_late_ms * 1000)
+        brokers = broker_minutes(records, expected_brokers(records, ranges), late_us).persist()
+        try:
+            begins = self._begins(brokers, stretches)
+            counted = self._from_begin(brokers, begins)
+            facts = _silver_facts(counted)
+            changed = 0
+            for table, wanted in ((BROKER_MINUTES, counted), (CLUSTER_MINUTES, cluster_minutes(counted))):
+                stored = in_ranges(self._lake.read(table).where(F.col("day").isin(days)), ranges)
+                changed += self._lake.bring_to(table, wanted, stored)
+        finally:
+            brokers.unpersist()
+        self._extend_horizons(stretches, begins)
+        return changed, facts
+
+    def _range_row(self, one: Stretch) -> tuple[Any, ...]:
+        carried = self._brokers_at(one.cluster_id, one.carried_from) if one.carried_from else None
+        return (
+            one.cluster_id,
+            one.lo,
+            one.hi,
+            carried,
+            one.backwards,
+            list(self._clusters[one.cluster_id].retired),
+        )
+
+    def _brokers_at(self, cluster_id: str, minute: datetime) -> list[int]:
+        rows = self._lake.read(BROKER_MINUTES).where(
+            (F.col("day") == F.lit(minute.date()))
+            & (F.col("cluster_id") == cluster_id)
+            & (F.col("minute") == F.lit(minute))
+        )
+        return sorted(row["broker_id"] for row in rows.select("broker_id").distinct().collect())
+
+    def _begins(self, brokers: DataFrame, stretches: Sequence[Stretch]) -> dict[str, datetime]:
+        """Each cluster's first counted minute: `since`, or its first with a measured broker."""
+        measured = (
+            brokers.where("measured AND leg = 'client'")
+            .groupBy("cluster_id")
+            .agg(F.min("minute").alias("first"))
+        )
+        first = {row["cluster_id"]: _utc(row["first"]) for row in measured.collect()}
+        begins: dict[str, datetime] = {}
+        for one in stretches:
+            since, known = self._clusters[one.cluster_id].since, self._horizons.get(one.cluster_id)
+            candidates = [known.begin] if known else []
+            candidates += [first[one.cluster_id]] if one.cluster_id in first else []
+            if since is not None:
+                begins[one.cluster_id] = first_minute(since)
+            elif candidates:
+                begins[one.cluster_id] = min(candidates)
+        return begins
+
+    def _from_begin(self, brokers: DataFrame, begins: Mapping[str, datetime]) -> DataFrame:
+        rows = dataframe(self._spark, list(begins.items()), "cluster_id string, begin timestamp")
+        return brokers.join(F.broadcast(rows), "cluster_id").where("minute >= begin").drop("begin")
+
+    def _extend_horizons(self, stretches: Sequence[Stretch], begins: Mapping[str, datetime]) -> None:
+        """Known only for clusters of which silver has rows."""
+        for one in stretches:
+            begin = begins.get(one.cluster_id)
+            if begin is None or begin > one.hi:
+                continue
+            known = self._horizons.get(one.cluster_id)
+            first_record = one.lo if known is None else min(one.lo, known.first_record)
+            self._horizons[one.cluster_id] = Horizon(begin, one.hi, first_record)
+
+    def _read_horizons(self) -> dict[str, Horizon]:
+        # The watermark is the cluster-minutes': they are written last, so after
+        # a broken-off batch the stretch is computed again from where both agree.
+        bounds = (
+            self._lake.read(CLUSTER_MINUTES)
+            .groupBy("cluster_id")
+            .agg(F.min("minute").alias("begin"), F.max("minute").alias("watermark"))
+        )
+        recorded = self._lake.read(BROKER_MINUTES).where("vantages > 0 OR agent_late")
+        firsts = recorded.groupBy("cluster_id").agg(F.min("minute").alias("first"))
+        return {
+            row["cluster_id"]: Horizon(
+                _utc(row["begin"]), _utc(row["watermark"]), _utc(row["first"] or row["watermark"])
+            )
+            for row in bounds.join(firsts, "cluster_id", "left").collect()
+        }
+
+    # Gold --------------------------------------------------------------------
+
+    def _gold(self, stretches: Sequence[Stretch], clock: datetime) -> int:
+        """Cluster-weeks that the stretches touch or that are due to close, and their fleet-weeks."""
+        rows = self._weeks_to_compute(stretches, clock)
+        if not rows:
+            return 0
+        weeks = dataframe(self._spark, rows, WEEKS_DDL)
+        days = _days((row[2], row[3]) for row in rows)
+        minutes = self._lake.read(CLUSTER_MINUTES).where(F.col("day").isin(days))
+        computed = cluster_weeks(minutes, weeks).withColumn("computed_at", F.lit(clock))
+        stored = self._lake.read(CLUSTER_WEEKS).join(F.broadcast(weeks), ["cluster_id", "week"], "left_semi")
+        changed = self._revise(CLUSTER_WEEKS, computed, stored, ["cluster_id", "week"])
+        return changed + self._fleet_weeks(sorted({row[1] for row in rows}))
+
+    def _weeks_to_compute(self, stretches: Sequence[Stretch], clock: datetime) -> list[tuple[Any, ...]]:
+        spans = calendar(self._fleet)
+        touched = {(one.cluster_id, span) for one in stretches for span in spans.between(one.lo, one.hi)}
+        still_open = (
+            self._lake.read(CLUSTER_WEEKS).where(F.col("revision") == OPEN).select("cluster_id", "week")
+        )
+        touched |= {
+            (row["cluster_id"], span)
+            for row in still_open.collect()
+            if row["cluster_id"] in self._clusters and clock >= (span := spans.of_day(row["week"])).closes_at
+        }
+        return [
+            week_row(self._fleet, self._clusters[cluster_id], span, clock)
+            for cluster_id, span in sorted(touched, key=str)
+        ]
+
+    def _fleet_weeks(self, weeks: Sequence[date]) -> int:
+        clusters = latest(
+            self._lake.read(CLUSTER_WEEKS).where(F.col("week").isin(list(weeks))), ["cluster_id", "week"]
+        )
+        segments = dataframe(self._spark, segment_rows(self._fleet), SEGMENTS_DDL)
+        stored = self._lake.read(FLEET_WEEKS).where(F.col("week").isin(list(weeks)))
+        key = [name for name in FLEET_WEEKS.key if name != "revision"]
+        return self._revise(FLEET_WEEKS, fleet_weeks(clusters, segments), stored, key)
+
+    def _revise(self, table: Table, computed: DataFrame, stored: DataFrame, key: Sequence[str]) -> int:
+        content = [name for name in table.content if name not in ("revision_reason", "closed")]
+        return self._lake.bring_to(table, revise(computed, stored, key, content), stored)
+
+    # Quality -----------------------------------------------------------------
+
+    def _judge(
+        self, ingested: Ingested, silver: Mapping[str, float | None], batch: str, clock: datetime
+    ) -> tuple[Verdict, ...]:
+        accounted = ingested.stored + ingested.replayed + ingested.quarantined
+        verdicts = self._gate.judge(
+            {"received": ingested.received, "accounted_for": accounted} | dict(silver)
+        )
+        rows = [
+            (f"{batch}/{v.expectation}", clock, batch, SUITE, v.expectation, v.success, v.observed)
+            for v in verdicts
+        ]
+        wanted = dataframe(self._spark, rows, QUALITY.ddl)
+        stored = self._lake.read(QUALITY).where(F.col("batch") == batch)
+        self._lake.bring_to(QUALITY, wanted, stored)
+        return verdicts
+
+
+_NO_SILVER: dict[str, float | None] = {
+    "availability_min": None,
+    "availability_max": None,
+    "quantiles_out_of_order": 0,
+    "more_successes_than_attempts": 0,
+    "measured_without_attempts": 0,
+    "expected_minutes": 0,
+}
+
+
+def _silver_facts(brokers: DataFrame) -> dict[str, float | None]:
+    """The gate's aggregates of the broker-minutes that a batch computed."""
+    out_of_order = (F.col("latency_p50_us") > F.col("latency_p99_us")) | (
+        F.col("latency_p99_us") > F.col("latency_max_us")
+    )
+    row = brokers.agg(
+        F.min("availability").alias("availability_min"),
+        F.max("availability").alias("availability_max"),
+        F.count_if(out_of_order).alias("quantiles_out_of_order"),
+        F.count_if(F.col("succeeded") > F.col("attempted")).alias("more_successes_than_attempts"),
+        F.count_if(F.col("measured") & (F.col("attempted") == 0)).alias("measured_without_attempts"),
+        F.count(F.lit(1)).alias("expected_minutes"),
+    ).first()
+    return row.asDict() if row else dict(_NO_SILVER)
+
+
+def _days(spans: Iterable[tuple[datetime, datetime]]) -> list[date]:
+    """Every UTC day that one of the spans touches."""
+    days: set[date] = set()
+    for lo, hi in spans:
+        days |= {lo.date() + timedelta(days=n) for n in range((hi.date() - lo.date()).days + 1)}
+    return sorted(days)
+
+
+def _utc(at: datetime) -> datetime:
+    """Spark hands out naive datetimes in the driver's zone."""
+    return at.astimezone(UTC)

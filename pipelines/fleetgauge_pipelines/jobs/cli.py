@@ -1,0 +1,170 @@
+"""`fleetgauge stream`, `run` and `backfill`. Spark is imported when one of them runs, not before."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from fleetgauge_probes.cli import InputError, console, print_json
+from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
+from fleetgauge_probes.kafka import KafkaUnavailableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from fleetgauge_pipelines.io.lake import Lake
+    from fleetgauge_pipelines.jobs.batch import Outcome
+
+_config = click.option(
+    "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
+)
+_lake = click.option("--lake", "location", help="Where the tables are, instead of the fleet file's `lake`.")
+_json = click.option("--json", "as_json", is_flag=True, help="Say the counts on stdout as JSON.")
+_clock = click.option(
+    "--clock",
+    type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ"]),
+    help="Judge what is future and which weeks are closed as of then (UTC), instead of now.",
+)
+
+
+@click.command(epilog="Example: fleetgauge stream --config fleet.yaml")
+@_config
+@_lake
+@click.option(
+    "--every",
+    "every_s",
+    type=click.FloatRange(min=1),
+    default=30,
+    show_default=True,
+    help="Seconds from one micro-batch to the next.",
+)
+@_json
+def stream(config: Path, location: str | None, every_s: float, as_json: bool) -> None:
+    """Turn probe records into tables continuously, until stopped."""
+    _from_topics(config, location, every_s, as_json)
+
+
+@click.command(epilog="Example: fleetgauge run --config fleet.yaml --json")
+@_config
+@_lake
+@_json
+def run(config: Path, location: str | None, as_json: bool) -> None:
+    """Turn the probe records that are there now into tables, then end."""
+    _from_topics(config, location, None, as_json)
+
+
+@click.command(epilog="Example: fleetgauge backfill --from ./records --lake ./lake --config fleet.yaml")
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    required=True,
+    help="A folder of *.avro files of ProbeMinute.",
+)
+@_config
+@_lake
+@_clock
+@_json
+def backfill(folder: Path, config: Path, location: str | None, clock: datetime | None, as_json: bool) -> None:
+    """Turn probe records in Avro object container files into tables. Contacts no broker."""
+    fleet = _fleet(config)
+    with _writing(location or fleet.lake) as (spark, lake):
+        from fleetgauge_pipelines.jobs.backfill import run_backfill
+
+        now = clock.replace(tzinfo=UTC) if clock else datetime.now(UTC)
+        try:
+            with console.status(f"backfilling from {folder}"):
+                outcome = run_backfill(spark, lake, fleet, folder, now)
+        except FileNotFoundError as error:
+            raise InputError(str(error)) from error
+    _narrate(0, outcome)
+    if as_json:
+        print_json(_counts([outcome]))
+
+
+def _from_topics(config: Path, location: str | None, every_s: float | None, as_json: bool) -> None:
+    fleet = _fleet(config)
+    telemetry = _telemetry(fleet, config)
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    outcomes: list[Outcome] = []
+
+    def narrate(batch_id: int, outcome: "Outcome") -> None:
+        _narrate(batch_id, outcome)
+        outcomes.append(outcome)
+
+    with _writing(location or fleet.lake) as (spark, lake):
+        from fleetgauge_pipelines.jobs.stream import Pace, run_stream
+
+        try:
+            run_stream(
+                spark, lake, fleet, telemetry, Pace(every_s), lambda: datetime.now(UTC), narrate, stopping
+            )
+        except KafkaUnavailableError as error:
+            raise InputError(f"telemetry cannot be read: {error}") from error
+    if as_json:
+        print_json(_counts(outcomes))
+
+
+@contextmanager
+def _writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
+    """A session and the lake's lease."""
+    try:
+        from fleetgauge_pipelines.io.jars import JarError
+        from fleetgauge_pipelines.io.lake import Lake
+        from fleetgauge_pipelines.io.lease import LeaseError, lease
+        from fleetgauge_pipelines.io.session import open_session
+    except ModuleNotFoundError as error:
+        raise InputError(f"needs {error.name}: pip install 'fleetgauge[pipelines]'") from error
+    try:
+        with lease(location):
+            spark = open_session("fleetgauge", console.print)
+            try:
+                yield spark, Lake(spark, location)
+            finally:
+                spark.stop()
+    except (LeaseError, JarError) as error:
+        raise InputError(str(error)) from error
+
+
+def _fleet(config: Path) -> Fleet:
+    try:
+        return load(config)
+    except FleetFileError as error:
+        raise InputError(str(error)) from error
+
+
+def _telemetry(fleet: Fleet, config: Path) -> Telemetry:
+    if fleet.telemetry is None:
+        raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records are")
+    return fleet.telemetry
+
+
+def _narrate(batch_id: int, outcome: "Outcome") -> None:
+    took = outcome.ingested
+    failed = [verdict.expectation for verdict in outcome.verdicts if not verdict.success]
+    console.print(
+        f"batch {batch_id}: {took.received} records ({took.stored} new, {took.replayed} replayed, "
+        f"{took.quarantined} quarantined), {outcome.silver_rows_changed} silver and "
+        f"{outcome.gold_rows_changed} gold rows changed, {outcome.seconds:.1f} s"
+    )
+    if failed:
+        console.print(f"batch {batch_id}: the quality gate failed: {', '.join(failed)}", style="red")
+
+
+def _counts(outcomes: "list[Outcome]") -> dict[str, Any]:
+    return {
+        "batches": len(outcomes),
+        "received": sum(one.ingested.received for one in outcomes),
+        "stored": sum(one.ingested.stored for one in outcomes),
+        "replayed": sum(one.ingested.replayed for one in outcomes),
+        "quarantined": sum(one.ingested.quarantined for one in outcomes),
+        "silver_rows_changed": sum(one.silver_rows_changed for one in outcomes),
+        "gold_rows_changed": sum(one.gold_rows_changed for one in outcomes),
+        "quality_failures": sum(not verdict.success for one in outcomes for verdict in one.verdicts),
+    }

@@ -1,0 +1,40 @@
+"""What a fleet file means to the pipeline, as rows for Spark."""
+
+from datetime import datetime
+from typing import Any
+
+from fleetgauge_probes.fleet import Cluster, Fleet
+
+from fleetgauge_pipelines.slo.weeks import WeekCalendar, WeekSpan
+
+
+def calendar(fleet: Fleet) -> WeekCalendar:
+    return WeekCalendar(fleet.week.zone, fleet.week.start)
+
+
+def week_row(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime) -> tuple[Any, ...]:
+    """A row of transforms.cluster_weeks.WEEKS_DDL."""
+    objective = fleet.objective(cluster)
+    return (
+        cluster.id,
+        span.week,
+        span.start,
+        span.end,
+        clock >= span.closes_at,
+        round(objective.latency_p99_ms * 1000),
+        objective.availability,
+    )
+
+
+def segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:
+    """Rows of transforms.fleet_weeks.SEGMENTS_DDL."""
+    rows: list[tuple[str, str, str]] = []
+    for cluster in fleet.clusters:
+        own = {
+            "fleet": "",
+            "cloud": cluster.cloud,
+            "region": cluster.region,
+            "tier": cluster.tier,
+        } | cluster.labels
+        rows += [(cluster.id, segment, value) for segment, value in own.items() if value is not None]
+    return rows

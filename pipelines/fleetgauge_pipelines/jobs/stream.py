@@ -1,0 +1,102 @@
+"""The stream: topics to tables, in micro-batches, continuously or until nothing is left."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from fleetgauge_probes.fleet import Fleet, Telemetry
+from fleetgauge_probes.kafka import Admin, KafkaUnavailableError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
+from fleetgauge_pipelines.jobs.health import store_health_events
+
+Clock = Callable[[], datetime]
+Narrate = Callable[[int, Outcome], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a micro-batch starts; None: once over all that is there, then stop."""
+
+    every_s: float | None
+
+
+def run_stream(
+    spark: SparkSession,
+    lake: Lake,
+    fleet: Fleet,
+    telemetry: Telemetry,
+    pace: Pace,
+    clock: Clock,
+    narrate: Narrate,
+    stopping: threading.Event,
+) -> None:
+    """Run until ``stopping`` is set or, at pace None, until all that was there is taken.
+
+    Raises KafkaUnavailableError when the telemetry cluster or its topics are not there.
+    """
+    pipeline = Pipeline(spark, lake, fleet)
+    pipeline.open()
+    names = telemetry.topics
+    topic_ids = _topic_ids(telemetry, [names.probe_minutes.name, names.health_events.name])
+
+    def take(rows: DataFrame, batch_id: int) -> None:
+        rows.persist()
+        try:
+            minutes = rows.where(F.col("topic") == names.probe_minutes.name)
+            narrate(batch_id, pipeline.process(_raw(minutes, topic_ids), f"stream/{batch_id}", clock()))
+            store_health_events(lake, rows.where(F.col("topic") == names.health_events.name))
+        finally:
+            rows.unpersist()
+
+    source = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", telemetry.bootstrap)
+        .option("subscribe", ",".join(topic_ids))
+        .option("startingOffsets", "earliest")
+        # What retention took shows as unmeasured minutes; a dead stream would lose more.
+        .option("failOnDataLoss", "false")
+        .load()
+    )
+    writer = source.writeStream.foreachBatch(take).option("checkpointLocation", lake.checkpoint)
+    paced = (
+        writer.trigger(availableNow=True)
+        if pace.every_s is None
+        else writer.trigger(processingTime=f"{pace.every_s} seconds")
+    )
+    query = paced.start()
+    while not query.awaitTermination(1):
+        if stopping.is_set():
+            query.stop()
+
+
+def _topic_ids(telemetry: Telemetry, topics: list[str]) -> dict[str, str]:
+    """Name to id: a topic that was made anew has other records at the same offsets."""
+    admin = Admin(telemetry.bootstrap, timeout_s=10)
+    admin.start()
+    found = {name: admin.topic(name) for name in topics}
+    missing = [name for name, view in found.items() if view is None]
+    if missing:
+        raise KafkaUnavailableError(
+            f"topic {missing[0]} does not exist on {telemetry.bootstrap}; the agent makes it"
+        )
+    return {name: view.topic_id for name, view in found.items() if view is not None}
+
+
+def _raw(rows: DataFrame, topic_ids: dict[str, str]) -> DataFrame:
+    """Kafka's columns as the batch wants them; records of one key share a partition."""
+    slash = F.lit("/")
+    source = F.concat(_id_of_topic(topic_ids), slash, F.col("partition"), slash, F.col("offset"))
+    position = F.shiftleft(F.col("partition").cast("long"), 48) + F.col("offset")
+    return rows.select(
+        "value", source.alias("source"), position.alias("position"), F.lit(None).cast("string").alias("hint")
+    )
+
+
+def _id_of_topic(topic_ids: dict[str, str]) -> Column:
+    pairs = [F.lit(part) for pair in topic_ids.items() for part in pair]
+    return F.create_map(*pairs)[F.col("topic")]

@@ -1,0 +1,1 @@
+"""The service levels in plain Python: the definitions that Spark must agree with."""

@@ -1,0 +1,69 @@
+"""How far a cluster is known, and which minutes a batch of records makes new.
+
+A record changes its own minute and, because minutes without a record expect
+what was last known, every such minute after it. So what must be computed again
+is one stretch: from the first touched minute (or the gap before it) to the
+watermark.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+_MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """What silver holds of a cluster: its first and last minute, and the first that had a record."""
+
+    begin: datetime
+    watermark: datetime
+    first_record: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Minutes lo to hi (inclusive) of a cluster are to be computed.
+
+    ``carried_from`` is the minute whose expected brokers hold before the first
+    record of the stretch; ``backwards`` says that the first record's brokers hold before it.
+    """
+
+    cluster_id: str
+    lo: datetime
+    hi: datetime
+    carried_from: datetime | None = None
+    backwards: bool = False
+
+
+def stretch(
+    cluster_id: str,
+    touched_lo: datetime,
+    touched_hi: datetime,
+    known: Horizon | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> Stretch | None:
+    """What a batch with records in minutes touched_lo..touched_hi makes new; None past ``until``."""
+    hi = touched_hi if until is None else min(touched_hi, _last_before(until))
+    if (known is None and touched_lo > hi) or (known is not None and known.watermark >= hi < touched_lo):
+        return None
+    if known is None:
+        lo, carried_from = touched_lo, None
+    elif touched_lo > known.watermark:
+        lo, carried_from = known.watermark + _MINUTE, known.watermark
+    else:
+        lo, hi, carried_from = touched_lo, max(hi, known.watermark), None
+    if since is not None and (known is None or touched_lo < known.first_record):
+        return Stretch(cluster_id, min(lo, first_minute(since)), hi, None, backwards=True)
+    return Stretch(cluster_id, lo, hi, carried_from)
+
+
+def first_minute(since: datetime) -> datetime:
+    """The first whole minute from an instant on."""
+    floor = since.replace(second=0, microsecond=0)
+    return floor if floor == since else floor + _MINUTE
+
+
+def _last_before(until: datetime) -> datetime:
+    return first_minute(until) - _MINUTE

@@ -1,0 +1,34 @@
+"""The lake's tables: names, columns and keys, the contract with every reader.
+
+Plain data, so that readers without a JVM (dashboards, operations) and Spark
+jobs share one truth. Units are in the names: ``*_us`` is microseconds,
+``*_minutes`` minutes, ratios and availability are doubles in 0..1.
+"""
+
+from fleetgauge_pipelines.tables.model import Column, Table, Type
+from fleetgauge_pipelines.tables.registry import (
+    ALL,
+    BROKER_MINUTES,
+    CLUSTER_MINUTES,
+    CLUSTER_WEEKS,
+    FLEET_WEEKS,
+    HEALTH_EVENTS,
+    PROBE_MINUTES,
+    QUALITY,
+    QUARANTINE,
+)
+
+__all__ = [
+    "ALL",
+    "BROKER_MINUTES",
+    "CLUSTER_MINUTES",
+    "CLUSTER_WEEKS",
+    "FLEET_WEEKS",
+    "HEALTH_EVENTS",
+    "PROBE_MINUTES",
+    "QUALITY",
+    "QUARANTINE",
+    "Column",
+    "Table",
+    "Type",
+]

@@ -1,0 +1,217 @@
+"""Every table of a lake. Columns are only ever added, never renamed."""
+
+from fleetgauge_pipelines.tables.model import Column, Table, Type
+
+_T = Type
+
+
+def _columns(**types: Type) -> tuple[Column, ...]:
+    return tuple(Column(name, type_) for name, type_ in types.items())
+
+
+PROBE_MINUTES = Table(
+    path="bronze/probe_minutes",
+    key=("run_id", "sequence"),
+    columns=_columns(
+        agent_id=_T.STRING,
+        agent_version=_T.STRING,
+        run_id=_T.STRING,
+        sequence=_T.LONG,
+        vantage=_T.STRING,
+        cluster_id=_T.STRING,
+        kafka_cluster_uuid=_T.STRING,
+        broker_id=_T.INT,
+        rack=_T.STRING,
+        leg=_T.STRING,
+        minute=_T.TIMESTAMP,
+        expected_brokers=_T.INTS,
+        attempted=_T.INT,
+        acknowledged=_T.INT,
+        received=_T.INT,
+        ack_us=_T.INTS,
+        e2e_us=_T.INTS,
+        produce_failures=_T.COUNTS,
+        consume_failures=_T.COUNTS,
+        lost=_T.INT,
+        duplicated=_T.INT,
+        out_of_order=_T.INT,
+        schedule_lag_p95_us=_T.INT,
+        schedule_lag_max_us=_T.INT,
+        led_by=_T.INTS,
+        leader_epoch=_T.INT,
+        emitted_at=_T.TIMESTAMP,
+        source=_T.STRING,
+        ingested_at=_T.TIMESTAMP,
+        day=_T.DATE,
+    ),
+    partition_by=("day",),
+    volatile=("source", "ingested_at"),
+)
+
+QUARANTINE = Table(
+    path="ops/quarantine",
+    key=("source",),
+    columns=_columns(
+        source=_T.STRING,
+        value=_T.BINARY,
+        reason=_T.STRING,
+        detail=_T.STRING,
+        ingested_at=_T.TIMESTAMP,
+    ),
+    volatile=("ingested_at",),
+)
+
+BROKER_MINUTES = Table(
+    path="silver/broker_minutes",
+    key=("cluster_id", "broker_id", "leg", "minute"),
+    columns=_columns(
+        cluster_id=_T.STRING,
+        broker_id=_T.INT,
+        leg=_T.STRING,
+        minute=_T.TIMESTAMP,
+        attempted=_T.LONG,
+        succeeded=_T.LONG,
+        acknowledged=_T.LONG,
+        received=_T.LONG,
+        availability=_T.DOUBLE,
+        latency_p50_us=_T.LONG,
+        latency_p99_us=_T.LONG,
+        latency_p99_censored_us=_T.LONG,
+        latency_max_us=_T.LONG,
+        ack_p99_us=_T.LONG,
+        failures=_T.COUNTS,
+        lost=_T.LONG,
+        duplicated=_T.LONG,
+        vantages=_T.INT,
+        agent_late=_T.BOOLEAN,
+        measured=_T.BOOLEAN,
+        led_by=_T.INTS,
+        day=_T.DATE,
+    ),
+    partition_by=("day",),
+)
+
+CLUSTER_MINUTES = Table(
+    path="silver/cluster_minutes",
+    key=("cluster_id", "minute"),
+    columns=_columns(
+        cluster_id=_T.STRING,
+        minute=_T.TIMESTAMP,
+        latency_p99_us=_T.LONG,
+        latency_worst_home=_T.INT,
+        latency_p99_censored_us=_T.LONG,
+        latency_pooled_p99_us=_T.LONG,
+        availability=_T.DOUBLE,
+        availability_worst_home=_T.INT,
+        availability_pooled=_T.DOUBLE,
+        leader_ack_p99_us=_T.LONG,
+        leader_worst_broker=_T.INT,
+        brokers_expected=_T.INT,
+        brokers_measured=_T.INT,
+        attempted=_T.LONG,
+        succeeded=_T.LONG,
+        cause=_T.STRING,
+        day=_T.DATE,
+    ),
+    partition_by=("day",),
+)
+
+CLUSTER_WEEKS = Table(
+    path="gold/cluster_weeks",
+    key=("cluster_id", "week", "revision"),
+    columns=_columns(
+        cluster_id=_T.STRING,
+        week=_T.DATE,
+        revision=_T.INT,
+        latency_p99_us=_T.LONG,
+        latency_p99_censored_us=_T.LONG,
+        availability_p99=_T.DOUBLE,
+        availability_ratio=_T.DOUBLE,
+        bad_minutes=_T.LONG,
+        latency_objective_us=_T.LONG,
+        latency_budget_minutes=_T.DOUBLE,
+        latency_budget_left_minutes=_T.DOUBLE,
+        availability_objective=_T.DOUBLE,
+        availability_budget_minutes=_T.DOUBLE,
+        availability_spent_minutes=_T.DOUBLE,
+        latency_p99_us_raw=_T.LONG,
+        latency_p99_censored_us_raw=_T.LONG,
+        availability_p99_raw=_T.DOUBLE,
+        availability_ratio_raw=_T.DOUBLE,
+        bad_minutes_raw=_T.LONG,
+        latency_objective_us_raw=_T.LONG,
+        latency_budget_minutes_raw=_T.DOUBLE,
+        latency_budget_left_minutes_raw=_T.DOUBLE,
+        availability_objective_raw=_T.DOUBLE,
+        availability_budget_minutes_raw=_T.DOUBLE,
+        availability_spent_minutes_raw=_T.DOUBLE,
+        minutes_measured=_T.LONG,
+        minutes_expected=_T.LONG,
+        coverage=_T.DOUBLE,
+        closed=_T.BOOLEAN,
+        revision_reason=_T.STRING,
+        definition=_T.STRING,
+        computed_at=_T.TIMESTAMP,
+    ),
+    volatile=("computed_at",),
+)
+
+FLEET_WEEKS = Table(
+    path="gold/fleet_weeks",
+    key=("week", "metric", "segment", "segment_value", "revision"),
+    columns=_columns(
+        week=_T.DATE,
+        metric=_T.STRING,
+        segment=_T.STRING,
+        segment_value=_T.STRING,
+        revision=_T.INT,
+        median=_T.DOUBLE,
+        p90=_T.DOUBLE,
+        p99=_T.DOUBLE,
+        clusters=_T.LONG,
+        clusters_excluded=_T.LONG,
+        closed=_T.BOOLEAN,
+    ),
+)
+
+HEALTH_EVENTS = Table(
+    path="ops/health_events",
+    key=("event_id",),
+    columns=_columns(
+        event_id=_T.STRING,
+        fingerprint=_T.STRING,
+        cluster_id=_T.STRING,
+        broker_id=_T.INT,
+        at=_T.TIMESTAMP,
+        from_state=_T.STRING,
+        to_state=_T.STRING,
+        kind=_T.STRING,
+        evidence=_T.STRING,
+    ),
+)
+
+QUALITY = Table(
+    path="ops/quality",
+    key=("check_id",),
+    columns=_columns(
+        check_id=_T.STRING,
+        at=_T.TIMESTAMP,
+        batch=_T.STRING,
+        suite=_T.STRING,
+        expectation=_T.STRING,
+        success=_T.BOOLEAN,
+        observed=_T.STRING,
+    ),
+    volatile=("at",),
+)
+
+ALL = (
+    PROBE_MINUTES,
+    QUARANTINE,
+    BROKER_MINUTES,
+    CLUSTER_MINUTES,
+    CLUSTER_WEEKS,
+    FLEET_WEEKS,
+    HEALTH_EVENTS,
+    QUALITY,
+)

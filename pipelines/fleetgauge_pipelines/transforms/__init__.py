@@ -1,0 +1,1 @@
+"""DataFrame -> DataFrame: the definitions at scale. Nothing here reads or writes a table."""

@@ -1,0 +1,92 @@
+"""Cluster-minutes to cluster-weeks."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from fleetgauge_pipelines.slo.levels import DEFINITION, LATENCY_BUDGET_DIVISOR
+from fleetgauge_pipelines.transforms.quantile import quantile, quantile_from_bad_side
+
+#: The weeks to compute: a row per cluster and week, its bounds in UTC and the tier's objectives.
+WEEKS_DDL = (
+    "cluster_id string, week date, starts timestamp, ends timestamp, closed boolean, "
+    "latency_objective_us bigint, availability_objective double"
+)
+
+#: What corrections will change; kept beside their uncorrected twins.
+CORRECTED = (
+    "latency_p99_us",
+    "latency_p99_censored_us",
+    "availability_p99",
+    "availability_ratio",
+    "bad_minutes",
+    "latency_objective_us",
+    "latency_budget_minutes",
+    "latency_budget_left_minutes",
+    "availability_objective",
+    "availability_budget_minutes",
+    "availability_spent_minutes",
+)
+
+
+def cluster_weeks(minutes: DataFrame, weeks: DataFrame) -> DataFrame:
+    """gold/cluster_weeks without its revision; a week without a minute has no row."""
+    bounds = F.broadcast(weeks.withColumnRenamed("cluster_id", "of"))
+    inside = (
+        (F.col("cluster_id") == F.col("of"))
+        & (F.col("minute") >= F.col("starts"))
+        & (F.col("minute") < F.col("ends"))
+    )
+    rows = minutes.join(bounds, inside)
+    sums = rows.groupBy(*weeks.columns).agg(
+        _ascending("latency_p99_us").alias("p99s"),
+        _ascending("latency_p99_censored_us").alias("censored"),
+        _ascending("availability").alias("availabilities"),
+        F.sum("attempted").alias("attempted"),
+        F.sum("succeeded").alias("succeeded"),
+        F.count_if(F.col("latency_p99_censored_us") > F.col("latency_objective_us")).alias("bad_minutes"),
+        _spent_minutes().alias("availability_spent_minutes"),
+        F.count_if(F.col("brokers_measured") > 0).alias("minutes_measured"),
+        F.count("minute").alias("minutes_expected"),
+        F.sum("brokers_measured").alias("brokers_measured"),
+        F.sum("brokers_expected").alias("brokers_expected"),
+    )
+    budget = F.col("minutes_expected") / LATENCY_BUDGET_DIVISOR
+    levels = sums.select(
+        "cluster_id",
+        "week",
+        quantile(99, F.col("p99s")).alias("latency_p99_us"),
+        quantile(99, F.col("censored")).alias("latency_p99_censored_us"),
+        quantile_from_bad_side(99, F.col("availabilities")).alias("availability_p99"),
+        F.when(F.col("attempted") > 0, F.col("succeeded") / F.col("attempted")).alias("availability_ratio"),
+        "bad_minutes",
+        "latency_objective_us",
+        budget.alias("latency_budget_minutes"),
+        (budget - F.col("bad_minutes")).alias("latency_budget_left_minutes"),
+        "availability_objective",
+        ((1 - F.col("availability_objective")) * F.col("minutes_expected")).alias(
+            "availability_budget_minutes"
+        ),
+        "availability_spent_minutes",
+        "minutes_measured",
+        "minutes_expected",
+        F.when(F.col("brokers_expected") > 0, F.col("brokers_measured") / F.col("brokers_expected")).alias(
+            "coverage"
+        ),
+        "closed",
+        F.lit(DEFINITION).alias("definition"),
+    )
+    return levels.withColumns({f"{name}_raw": F.col(name) for name in CORRECTED})
+
+
+def _ascending(name: str) -> Column:
+    return F.array_sort(F.collect_list(name))
+
+
+def _spent_minutes() -> Column:
+    """Sum of (1 - pooled availability), added up in the order of the minutes.
+
+    A sum of doubles depends on its order; a fixed one makes every run give the same bits.
+    """
+    spent = F.struct("minute", (1 - F.col("availability_pooled")).alias("spent"))
+    in_order = F.array_sort(F.collect_list(F.when(F.col("availability_pooled").isNotNull(), spent)))
+    return F.aggregate(in_order, F.lit(0.0), lambda total, minute: total + minute["spent"])

@@ -1,0 +1,47 @@
+"""Which broker-minutes are expected: the spine on which silver is built.
+
+A minute with a record expects what its agents held for registered; a minute
+without one expects what was last known. So a broker (or an agent) that falls
+silent leaves unmeasured rows, not missing ones.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+#: cluster_id, lo and hi (minutes, inclusive), carried (brokers known just before lo, or NULL),
+#: backwards (whether minutes before the first record take its brokers), retired.
+RANGES_DDL = (
+    "cluster_id string, lo timestamp, hi timestamp, carried array<int>, backwards boolean, retired array<int>"
+)
+
+
+def in_ranges(rows: DataFrame, ranges: DataFrame) -> DataFrame:
+    """The rows whose cluster and minute lie in one of the ranges."""
+    bounds = F.broadcast(ranges.select(F.col("cluster_id").alias("of"), "lo", "hi"))
+    inside = (rows["cluster_id"] == bounds["of"]) & rows["minute"].between(bounds["lo"], bounds["hi"])
+    return rows.join(bounds, inside).drop("of", "lo", "hi")
+
+
+def expected_brokers(records: DataFrame, ranges: DataFrame) -> DataFrame:
+    """(cluster_id, minute, brokers) for every minute of every range; ``records`` are bronze rows in them."""
+    said = records.groupBy("cluster_id", "minute").agg(
+        F.array_distinct(
+            F.concat(F.flatten(F.collect_set("expected_brokers")), F.collect_set("broker_id")),
+        ).alias("said")
+    )
+    minutes = ranges.withColumn("minute", F.explode(F.expr("sequence(lo, hi, interval 1 minute)")))
+    spine = minutes.join(said, ["cluster_id", "minute"], "left")
+    ascending = Window.partitionBy("cluster_id").orderBy("minute")
+    whole = ascending.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    last_known = F.last("said", ignorenulls=True).over(ascending)
+    first_known = F.when(F.col("backwards"), F.first("said", ignorenulls=True).over(whole))
+    brokers = F.coalesce(last_known, F.col("carried"), first_known)
+    return (
+        spine.withColumn("brokers", brokers)
+        .where(F.col("brokers").isNotNull())
+        .select("cluster_id", "minute", _without_retired().alias("brokers"))
+    )
+
+
+def _without_retired() -> Column:
+    return F.array_sort(F.array_except("brokers", "retired"))

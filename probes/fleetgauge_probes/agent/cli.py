@@ -1,0 +1,48 @@
+"""`fleetgauge probe`."""
+
+import logging
+import signal
+import threading
+import uuid
+from pathlib import Path
+
+import click
+
+from fleetgauge_probes.agent.run import AgentBrokenError, run_agent
+from fleetgauge_probes.cli import InputError, console, print_json
+from fleetgauge_probes.fleet import FleetFileError, load
+from fleetgauge_probes.kafka import KafkaUnavailableError
+
+
+@click.command(epilog="Example: fleetgauge probe --config fleet.yaml")
+@click.option(
+    "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Say on stdout, as JSON, which run this was when it ends."
+)
+def probe(config: Path, as_json: bool) -> None:
+    """Probe every broker of the fleet, 100 messages a minute on each of two legs, until stopped."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    # kafka-python narrates every reconnect; what of it matters is logged by the agent.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    try:
+        fleet = load(config)
+    except FleetFileError as error:
+        raise InputError(str(error)) from error
+    if fleet.telemetry is None:
+        raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records go")
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    run_id = uuid.uuid4()
+    console.print(f"probing {len(fleet.clusters)} clusters, run {run_id}; ^C ends it")
+    try:
+        run_agent(fleet, fleet.telemetry, run_id, stopping)
+    except KafkaUnavailableError as error:
+        raise InputError(f"telemetry cannot be reached: {error}") from error
+    except AgentBrokenError:
+        console.print("fleetgauge: the agent broke and has ended; the log above says where", style="red")
+        raise SystemExit(1) from None
+    if as_json:
+        print_json({"run_id": str(run_id), "clusters": [cluster.id for cluster in fleet.clusters]})

@@ -1,0 +1,428 @@
+"""Probes one cluster: threads around the pure parts.
+
+Flow: the observer learns who is registered, where the partitions lie and who
+is in sync, and puts the topic right; the scheduler sends what is due; delivery
+reports, consumed records and routing looks feed the ledgers; ``tick`` takes
+closed minutes and pulses out of them. One lock guards the ledgers and views;
+nothing that can block is done under it.
+"""
+
+import heapq
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from uuid import UUID
+
+from fleetgauge_probes.agent.ledger import WINDOW_NS, LegLedger
+from fleetgauge_probes.agent.minute import Identity, Subject, probe_minute
+from fleetgauge_probes.agent.payload import ProbeName, pack, unpack
+from fleetgauge_probes.agent.schedule import INTERVAL_NS, MinuteClock, next_due_ns, phase_ns
+from fleetgauge_probes.agent.standing import Standing, standing
+from fleetgauge_probes.agent.topic_plan import (
+    PARTITION_SETTINGS,
+    Change,
+    Create,
+    Elect,
+    Home,
+    Partition,
+    Widen,
+    home_partitions,
+    plan,
+)
+from fleetgauge_probes.contract import BrokerPulse, Leg, ProbeMinute, ProbePulse
+from fleetgauge_probes.fleet import Cluster
+from fleetgauge_probes.kafka import (
+    Admin,
+    Answer,
+    KafkaUnavailableError,
+    ProbeProducer,
+    Registration,
+    TopicReader,
+    TopicSpec,
+    cold_answer,
+    registered_brokers,
+)
+
+TOPIC = "fleetgauge.probe"
+
+_log = logging.getLogger("fleetgauge.probe")
+
+_SECOND_NS = 1_000_000_000
+_OBSERVE_EVERY_S = 1.0
+_REGISTER_EVERY_S = 10.0
+_ANSWER_TIMEOUT_S = 1.0
+#: Three unanswered tries in a row.
+_ANSWER_FRESH_NS = 3 * _SECOND_NS
+_WARM_UP_NS = 10 * _SECOND_NS
+_ELECT_EVERY_NS = 3 * _SECOND_NS
+_PULSE_EVERY_NS = 5 * _SECOND_NS
+#: A probe this late would fail by definition; it was not attempted and is not invented.
+_TOO_LATE_NS = 5 * _SECOND_NS
+
+
+@dataclass(slots=True)
+class _Warmth:
+    """A home whose path is being warmed up before anything counts."""
+
+    since_ns: int
+    legs: set[Leg] = field(default_factory=set)
+    received: bool = False
+
+    def over(self, now_ns: int) -> bool:
+        """Warm, or so long tried that the silence itself must be measured."""
+        return (self.received and len(self.legs) == len(Leg)) or now_ns - self.since_ns > _WARM_UP_NS
+
+
+class ClusterProbe:
+    """One cluster's probing, from ``start`` to ``stop``."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        who: Identity,
+        run_id: UUID,
+        clock: MinuteClock,
+        sequences: Iterator[int],
+        emit: Callable[[ProbeMinute], None],
+        beat: Callable[[ProbePulse], None],
+        broken: Callable[[], None],
+    ) -> None:
+        self._cluster = cluster
+        self._who = who
+        self._run_id = run_id
+        self._clock = clock
+        self._sequences = sequences
+        self._emit = emit
+        self._beat = beat
+        self._broken = broken
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._producers = {
+            Leg.CLIENT: ProbeProducer(cluster.bootstrap, TOPIC, "all"),
+            Leg.LEADER: ProbeProducer(cluster.bootstrap, TOPIC, "1", self._routed),
+        }
+        self._reader = TopicReader(cluster.bootstrap, TOPIC, "fleetgauge-probe-consumer")
+        self._admin = Admin(cluster.bootstrap, timeout_s=1.5)
+        # Guarded by the lock:
+        self._kafka_cluster_uuid = ""
+        self._registered: dict[int, Registration] = {}
+        self._partitions: Mapping[int, Partition] = {}
+        self._homes: dict[int, int] = {}
+        self._answers: dict[int, Answer] = {}
+        self._ledgers: dict[tuple[int, Leg], LegLedger] = {}
+        self._warming: dict[int, _Warmth] = {}
+        self._due: list[tuple[int, int, Leg]] = []
+        self._probe_sequence: dict[tuple[int, Leg], int] = {}
+        self._expected: dict[int, tuple[int, ...]] = {}
+        self._pulses = 0
+        self._next_pulse_ns = 0
+        self._next_election_ns = 0
+
+    # Life --------------------------------------------------------------------
+
+    def start(self) -> None:
+        for producer in self._producers.values():
+            producer.start()
+        self._reader.start()
+        self._admin.start()
+        loops = {
+            "register": self._register,
+            "observe": self._observe,
+            "schedule": self._schedule,
+            "consume": self._consume,
+        }
+        for name, loop in loops.items():
+            thread = threading.Thread(
+                target=self._until_stopped, args=(loop,), name=f"{self._cluster.id}-{name}"
+            )
+            thread.start()
+            self._threads.append(thread)
+
+    def _until_stopped(self, loop: Callable[[], None]) -> None:
+        """A loop that ends by itself has a bug; the agent must not go on half-blind."""
+        try:
+            loop()
+        except Exception:
+            _log.exception("%s: %s broke", self._cluster.id, threading.current_thread().name)
+            self._broken()
+
+    def stop(self) -> None:
+        """Stop probing and hand out what is decided of the open minutes."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+        with self._lock:
+            now_ns = time.monotonic_ns()
+            records = [
+                self._record(key, minute, now_ns)
+                for key, ledger in self._ledgers.items()
+                for minute in ledger.open_minutes()
+            ]
+        for record in records:
+            self._emit(record)
+        for producer in self._producers.values():
+            producer.stop()
+        self._reader.stop()
+
+    # Observe -----------------------------------------------------------------
+
+    def _register(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                registry = registered_brokers(self._cluster.bootstrap)
+            except KafkaUnavailableError as error:
+                _log.info("%s: %s", self._cluster.id, error)
+                self._stopping.wait(1)
+                continue
+            with self._lock:
+                self._kafka_cluster_uuid = registry.kafka_cluster_uuid
+                self._registered = {
+                    b: r for b, r in registry.brokers.items() if b not in self._cluster.retired
+                }
+            self._stopping.wait(_REGISTER_EVERY_S)
+
+    def _observe(self) -> None:
+        while not self._stopping.wait(_OBSERVE_EVERY_S):
+            try:
+                self._look_and_mend()
+            except KafkaUnavailableError as error:
+                _log.info("%s: %s", self._cluster.id, error)
+
+    def _look_and_mend(self) -> None:
+        view = self._admin.topic(TOPIC)
+        now_ns = time.monotonic_ns()
+        topic = (
+            None
+            if view is None
+            else {n: Partition(p.leader, p.replicas, p.in_sync) for n, p in view.partitions.items()}
+        )
+        with self._lock:
+            homes = [Home(one.broker_id, one.rack) for one in self._registered.values()]
+            live = frozenset(b for b in self._registered if self._answering(b, now_ns))
+            fresh = self._adopt(topic or {}, now_ns)
+            cold = list(self._warming)
+        if fresh:
+            self._reader.add(fresh)
+        for broker_id in cold:
+            self._warm_up(broker_id)
+        for change in plan(homes, live, topic):
+            self._apply(change, now_ns)
+
+    def _adopt(self, topic: Mapping[int, Partition], now_ns: int) -> list[int]:
+        """Take the topic's state over; returns the partitions that nobody reads yet."""
+        fresh = [number for number in topic if number not in self._partitions]
+        self._partitions = {**self._partitions, **topic}
+        homes = home_partitions(self._partitions)
+        self._homes = {b: p for b, p in homes.items() if b in self._registered}
+        for broker_id in self._homes:
+            if (broker_id, Leg.CLIENT) not in self._ledgers and broker_id not in self._warming:
+                self._warming[broker_id] = _Warmth(now_ns)
+        for broker_id in [b for b, warmth in self._warming.items() if warmth.over(now_ns)]:
+            del self._warming[broker_id]
+            self._begin(broker_id, now_ns)
+        return fresh
+
+    def _warm_up(self, broker_id: int) -> None:
+        payload = pack(self._run_id, ProbeName(broker_id, None, 0))
+        for leg, producer in self._producers.items():
+            producer.send(self._homes[broker_id], payload, partial(self._warmed, broker_id, leg))
+
+    def _warmed(self, broker_id: int, leg: Leg, _: int, failure: str | None) -> None:
+        with self._lock:
+            if failure is None and broker_id in self._warming:
+                self._warming[broker_id].legs.add(leg)
+
+    def _apply(self, change: Change, now_ns: int) -> None:
+        match change:
+            case Create(replicas, min_in_sync):
+                settings = PARTITION_SETTINGS | {"min.insync.replicas": str(min_in_sync)}
+                self._admin.create(TopicSpec(TOPIC, settings, assignment=replicas))
+            case Widen(total, replicas):
+                self._admin.widen(TOPIC, total, replicas)
+            case Elect(partitions):
+                if now_ns >= self._next_election_ns:
+                    self._next_election_ns = now_ns + _ELECT_EVERY_NS
+                    self._admin.elect_preferred(TOPIC, partitions)
+
+    async def ask(self, broker_id: int) -> None:
+        """One cold ApiVersions try on one broker."""
+        with self._lock:
+            broker = self._registered.get(broker_id)
+        answer = broker and await cold_answer(broker.host, broker.port, _ANSWER_TIMEOUT_S)
+        if answer:
+            with self._lock:
+                self._answers[broker_id] = answer
+
+    def registered(self) -> tuple[int, ...]:
+        """The brokers' ids, fenced ones included."""
+        with self._lock:
+            return tuple(sorted(self._registered))
+
+    # Send and receive --------------------------------------------------------
+
+    def _begin(self, broker_id: int, now_ns: int) -> None:
+        position = sorted(self._registered).index(broker_id)
+        for leg in Leg:
+            self._ledgers[broker_id, leg] = LegLedger(leg, broker_id)
+            self._probe_sequence[broker_id, leg] = 0
+            phase = phase_ns(position, len(self._registered), leg)
+            heapq.heappush(self._due, (next_due_ns(self._clock, phase, now_ns), broker_id, leg))
+        _log.info("%s: probing broker %d", self._cluster.id, broker_id)
+
+    def _schedule(self) -> None:
+        while not self._stopping.is_set():
+            with self._lock:
+                next_ns = self._due[0][0] if self._due else None
+            wait_ns = _SECOND_NS // 5 if next_ns is None else next_ns - time.monotonic_ns()
+            if wait_ns > 0:
+                # Never longer than that, so that a new broker's first slot is not slept over.
+                self._stopping.wait(min(wait_ns, _SECOND_NS // 5) / _SECOND_NS)
+            else:
+                self._send_due()
+
+    def _send_due(self) -> None:
+        with self._lock:
+            due_ns, broker_id, leg = heapq.heappop(self._due)
+            if broker_id not in self._homes:
+                return
+            heapq.heappush(self._due, (due_ns + INTERVAL_NS, broker_id, leg))
+            now_ns = time.monotonic_ns()
+            if now_ns - due_ns > _TOO_LATE_NS:
+                return
+            key = (broker_id, leg)
+            minute = self._clock.index(due_ns)
+            self._expected.setdefault(minute, tuple(sorted(self._registered)))
+            ledger = self._ledgers[key]
+            ledger.open_minute(minute)
+            where = self._standing(broker_id, now_ns) if leg is Leg.LEADER else Standing.LEADS
+            if where is Standing.AWAY:
+                return
+            sequence = self._probe_sequence[key]
+            self._probe_sequence[key] = sequence + 1
+            if where is Standing.OUT:
+                ledger.failed_unsent(sequence, due_ns, now_ns, minute)
+                return
+            ledger.sent(sequence, due_ns, now_ns, minute)
+            partition = self._homes[broker_id]
+        payload = pack(self._run_id, ProbeName(broker_id, leg, sequence))
+        self._producers[leg].send(partition, payload, partial(self._delivered, key, sequence))
+
+    def _delivered(self, key: tuple[int, Leg], sequence: int, at_ns: int, failure: str | None) -> None:
+        with self._lock:
+            self._ledgers[key].delivered(sequence, at_ns, failure)
+
+    def _consume(self) -> None:
+        while not self._stopping.is_set():
+            record = self._reader.poll(0.2)
+            at_ns = time.monotonic_ns()
+            name = record and unpack(self._run_id, record.value)
+            if not name:
+                continue
+            with self._lock:
+                if name.leg is Leg.CLIENT and (name.broker_id, name.leg) in self._ledgers:
+                    self._ledgers[name.broker_id, name.leg].received(name.sequence, at_ns)
+                elif name.leg is None and name.broker_id in self._warming:
+                    self._warming[name.broker_id].received = True
+
+    def _routed(self, at_ns: int, leaders: Mapping[int, int]) -> None:
+        """Where the leader leg's producer sends: called every second from its own thread."""
+        with self._lock:
+            for (broker_id, leg), ledger in self._ledgers.items():
+                leader = leaders.get(self._homes.get(broker_id, -1))
+                if leader is None:
+                    continue
+                known = leader if leader >= 0 else None
+                ledger.routed(
+                    at_ns,
+                    known,
+                    self._judge(broker_id, known == broker_id, at_ns)
+                    if leg is Leg.LEADER
+                    else Standing.LEADS,
+                )
+
+    def _standing(self, broker_id: int, now_ns: int) -> Standing:
+        return self._judge(broker_id, self._ledgers[broker_id, Leg.LEADER].leads, now_ns)
+
+    def _judge(self, broker_id: int, leads: bool, now_ns: int) -> Standing:
+        return standing(leads, self._in_sync(broker_id), self._answering(broker_id, now_ns))
+
+    def _in_sync(self, broker_id: int) -> bool:
+        partition = self._partitions.get(self._homes.get(broker_id, -1))
+        return partition is not None and broker_id in partition.in_sync
+
+    def _answering(self, broker_id: int, now_ns: int) -> bool:
+        answer = self._answers.get(broker_id)
+        return answer is not None and now_ns - answer.at_ns < _ANSWER_FRESH_NS
+
+    # Report ------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Emit the minutes that closed and, when it is time, a pulse."""
+        with self._lock:
+            now_ns = time.monotonic_ns()
+            records = self._closed_minutes(now_ns)
+            pulse = self._pulse(now_ns) if now_ns >= self._next_pulse_ns else None
+        for record in records:
+            self._emit(record)
+        if pulse:
+            self._beat(pulse)
+
+    def _closed_minutes(self, now_ns: int) -> list[ProbeMinute]:
+        current = self._clock.index(now_ns)
+        records = []
+        for key, ledger in self._ledgers.items():
+            ledger.tick(now_ns)
+            records += [self._record(key, minute, now_ns) for minute in ledger.closable(current)]
+        open_minutes = {m for ledger in self._ledgers.values() for m in ledger.open_minutes()}
+        self._expected = {m: ids for m, ids in self._expected.items() if m in open_minutes or m >= current}
+        return records
+
+    def _record(self, key: tuple[int, Leg], minute: int, now_ns: int) -> ProbeMinute:
+        broker_id, leg = key
+        broker = self._registered.get(broker_id)
+        return probe_minute(
+            self._who,
+            Subject(
+                self._cluster.id, self._kafka_cluster_uuid, broker_id, broker.rack if broker else None, leg
+            ),
+            self._clock.minute(minute),
+            self._expected[minute],
+            self._ledgers[key].take(minute),
+            next(self._sequences),
+            self._clock.wall(now_ns),
+        )
+
+    def _pulse(self, now_ns: int) -> ProbePulse:
+        self._next_pulse_ns = max(self._next_pulse_ns + _PULSE_EVERY_NS, now_ns)
+        self._pulses += 1
+        return ProbePulse(
+            agent_id=self._who.agent_id,
+            run_id=self._who.run_id,
+            vantage=self._who.vantage,
+            cluster_id=self._cluster.id,
+            sequence=self._pulses,
+            emitted_at=self._clock.wall(now_ns),
+            window_ms=WINDOW_NS // 1_000_000,
+            brokers=tuple(self._broker_pulse(b, now_ns) for b in sorted(self._registered)),
+        )
+
+    def _broker_pulse(self, broker_id: int, now_ns: int) -> BrokerPulse:
+        answer = self._answers.get(broker_id)
+        leader_leg = self._ledgers.get((broker_id, Leg.LEADER))
+        return BrokerPulse(
+            broker_id=broker_id,
+            leads=leader_leg is not None and leader_leg.leads,
+            in_sync=self._in_sync(broker_id),
+            fenced=self._registered[broker_id].fenced,
+            answer_age_ms=(now_ns - answer.at_ns) // 1_000_000 if answer else None,
+            answer_us=answer.total_us if answer else None,
+            legs=tuple(
+                self._ledgers[broker_id, leg].pulse(now_ns)
+                for leg in Leg
+                if (broker_id, leg) in self._ledgers
+            ),
+        )

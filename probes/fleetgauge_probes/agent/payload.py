@@ -1,0 +1,35 @@
+"""What a probe carries: who sent it and which one it is."""
+
+import struct
+from typing import NamedTuple
+from uuid import UUID
+
+from fleetgauge_probes.contract import Leg
+
+_LAYOUT = struct.Struct(">16sBiQ")
+#: Padded to the size of a small business event.
+_SIZE_BYTES = 128
+_LEGS = {Leg.CLIENT: 1, Leg.LEADER: 2, None: 0}
+_BY_CODE = {code: leg for leg, code in _LEGS.items()}
+
+
+class ProbeName(NamedTuple):
+    """One probe of a run; ``leg`` is None for a warm-up, which is never counted."""
+
+    broker_id: int
+    leg: Leg | None
+    sequence: int
+
+
+def pack(run_id: UUID, name: ProbeName) -> bytes:
+    return _LAYOUT.pack(run_id.bytes, _LEGS[name.leg], name.broker_id, name.sequence).ljust(
+        _SIZE_BYTES, b"\0"
+    )
+
+
+def unpack(run_id: UUID, payload: bytes) -> ProbeName | None:
+    """The probe, or None for anything that this run did not send."""
+    if len(payload) != _SIZE_BYTES or payload[:16] != run_id.bytes:
+        return None
+    _, code, broker_id, sequence = _LAYOUT.unpack_from(payload)
+    return ProbeName(broker_id, _BY_CODE.get(code), sequence)

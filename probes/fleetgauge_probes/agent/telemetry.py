@@ -1,0 +1,22 @@
+"""Where records go: the telemetry cluster's topics, made if absent."""
+
+from fleetgauge_probes.fleet import Telemetry
+from fleetgauge_probes.fleet.model import Topic
+from fleetgauge_probes.kafka import Admin, TopicSpec
+
+
+def ensure_topics(telemetry: Telemetry) -> None:
+    """Make the topics that are missing. Raises KafkaUnavailableError where nobody answers."""
+    admin = Admin(telemetry.bootstrap, timeout_s=10)
+    admin.start()
+    replication_factor = min(3, len(admin.brokers()))
+    topics = telemetry.topics
+    for topic in (topics.probe_minutes, topics.probe_pulse, topics.health_events):
+        if admin.topic(topic.name) is None:
+            admin.create(_spec(topic, replication_factor))
+
+
+def _spec(topic: Topic, replication_factor: int) -> TopicSpec:
+    retention_ms = int(topic.retention_hours * 3600 * 1000)
+    settings = {"retention.ms": str(retention_ms), "min.insync.replicas": str(max(1, replication_factor - 1))}
+    return TopicSpec(topic.name, settings, topic.partitions, replication_factor)

@@ -1,0 +1,75 @@
+"""The command `fleetgauge`: finds its subcommands by entry point, imports only the one called."""
+
+import json
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from typing import NoReturn
+
+import click
+from rich.console import Console
+
+from fleetgauge_probes import __version__
+
+GROUP = "fleetgauge.commands"
+
+#: Everything for a person goes to stderr; stdout is for answers.
+console = Console(stderr=True, highlight=False)
+
+
+class InputError(click.ClickException):
+    """Wrong usage or input: one line that says what, where and how to mend it (exit code 2)."""
+
+    exit_code = 2
+
+    def show(self, file: object = None) -> None:  # noqa: ARG002 (click's signature)
+        console.print(f"fleetgauge: {self.message}", style="red", markup=False, soft_wrap=True)
+
+
+def print_json(value: object) -> None:
+    """The answer of a command under ``--json``: one value on stdout, nothing else."""
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+class Commands(click.Group):
+    """Subcommands that are imported when they are called, not before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return sorted(entry_points(group=GROUP).names)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        for point in entry_points(group=GROUP, name=cmd_name):
+            return _load(point)
+        return None
+
+
+def _load(point: EntryPoint) -> click.Command:
+    try:
+        command = point.load()
+    except ModuleNotFoundError as error:
+        return _unavailable(point.name, error.name or "a package")
+    if not isinstance(command, click.Command):
+        raise TypeError(f"{point.value} is not a click command")
+    return command
+
+
+def _unavailable(name: str, module: str) -> click.Command:
+    def refuse() -> NoReturn:
+        raise InputError(f"{name} needs {module}, which is not installed: pip install 'fleetgauge[all]'")
+
+    return click.Command(
+        name,
+        callback=refuse,
+        help=f"Not available here: {module} is not installed.",
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
+
+
+@click.command(
+    "fleetgauge",
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="fleetgauge")
+def main() -> None:
+    """Fleet observability and SLO analytics for Apache Kafka."""

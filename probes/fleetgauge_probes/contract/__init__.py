@@ -1,0 +1,36 @@
+"""The wire records: what the agent says and everybody else reads.
+
+Avro in single-object encoding; the schemas lie beside this file as ``*.avsc``.
+"""
+
+from fleetgauge_probes.contract.records import (
+    BrokerPulse,
+    HealthEvent,
+    Leg,
+    LegPulse,
+    ProbeMinute,
+    ProbePulse,
+)
+from fleetgauge_probes.contract.schemas import HEALTH_EVENT, PROBE_MINUTE, PROBE_PULSE
+from fleetgauge_probes.contract.single_object import (
+    HEADER_BYTES,
+    MAX_RECORD_BYTES,
+    ContractError,
+    Schema,
+)
+
+__all__ = [
+    "HEADER_BYTES",
+    "HEALTH_EVENT",
+    "MAX_RECORD_BYTES",
+    "PROBE_MINUTE",
+    "PROBE_PULSE",
+    "BrokerPulse",
+    "ContractError",
+    "HealthEvent",
+    "Leg",
+    "LegPulse",
+    "ProbeMinute",
+    "ProbePulse",
+    "Schema",
+]

@@ -1,0 +1,136 @@
+"""The records as frozen values. Times are aware UTC datetimes, latencies integer microseconds."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from fleetgauge_probes.contract.schemas import HEALTH_EVENT, PROBE_MINUTE, PROBE_PULSE
+
+
+class Leg(StrEnum):
+    """Which path a probe takes."""
+
+    CLIENT = "client"
+    """acks=all to whoever leads, and consumed: what a client feels."""
+    LEADER = "leader"
+    """acks=1, and only the home's own answer counts: what one broker does alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeMinute:
+    """One home broker, leg, vantage and minute; see probe_minute_v1.avsc for every field."""
+
+    agent_id: str
+    agent_version: str
+    run_id: str
+    sequence: int
+    vantage: str
+    cluster_id: str
+    kafka_cluster_uuid: str
+    broker_id: int
+    rack: str | None
+    leg: Leg
+    minute: datetime
+    expected_brokers: tuple[int, ...]
+    attempted: int
+    acknowledged: int
+    received: int
+    ack_us: tuple[int, ...]
+    e2e_us: tuple[int, ...]
+    produce_failures: Mapping[str, int]
+    consume_failures: Mapping[str, int]
+    lost: int
+    duplicated: int
+    out_of_order: int
+    schedule_lag_p95_us: int
+    schedule_lag_max_us: int
+    led_by: tuple[int, ...]
+    leader_epoch: int | None
+    emitted_at: datetime
+
+    def encode(self) -> bytes:
+        return PROBE_MINUTE.encode(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class LegPulse:
+    """One leg's last seconds; counts are of probes, ages in ms."""
+
+    leg: Leg
+    due: int
+    succeeded: int
+    failed: int
+    outstanding: int
+    oldest_outstanding_ms: int | None
+    success_age_ms: int | None
+    p50_us: int | None
+    p99_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPulse:
+    """One broker as one agent sees it now."""
+
+    broker_id: int
+    leads: bool
+    in_sync: bool
+    fenced: bool
+    answer_age_ms: int | None
+    answer_us: int | None
+    legs: tuple[LegPulse, ...]
+
+    def leg(self, leg: Leg) -> LegPulse | None:
+        return next((one for one in self.legs if one.leg == leg), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePulse:
+    """One cluster as one agent sees it now; also the agent's heartbeat."""
+
+    agent_id: str
+    run_id: str
+    vantage: str
+    cluster_id: str
+    sequence: int
+    emitted_at: datetime
+    window_ms: int
+    brokers: tuple[BrokerPulse, ...]
+
+    def encode(self) -> bytes:
+        return PROBE_PULSE.encode(asdict(self))
+
+    @classmethod
+    def decode(cls, value: bytes) -> Self:
+        """Raises ContractError for anything but a pulse."""
+        fields = PROBE_PULSE.decode(value)
+        return cls(**fields | {"brokers": tuple(_broker_pulse(one) for one in fields["brokers"])})
+
+
+def _broker_pulse(fields: dict[str, Any]) -> BrokerPulse:
+    legs = tuple(LegPulse(**leg | {"leg": Leg(leg["leg"])}) for leg in fields["legs"])
+    return BrokerPulse(**fields | {"legs": legs})
+
+
+@dataclass(frozen=True, slots=True)
+class HealthEvent:
+    """A state change of one broker (or, with broker_id None, of the cluster)."""
+
+    event_id: str
+    fingerprint: str
+    cluster_id: str
+    broker_id: int | None
+    at: datetime
+    from_state: str
+    to_state: str
+    kind: str
+    evidence: str
+
+    def encode(self) -> bytes:
+        return HEALTH_EVENT.encode(asdict(self))
+
+    @classmethod
+    def decode(cls, value: bytes) -> Self:
+        """Raises ContractError for anything but a health event."""
+        return cls(**HEALTH_EVENT.decode(value))

@@ -1,0 +1,29 @@
+"""The only room that imports a Kafka client; everyone else sees these names.
+
+librdkafka (confluent-kafka) carries the data and most of the administration;
+kafka-python is used for the one thing it alone can do here, listing fenced brokers.
+"""
+
+from fleetgauge_probes.kafka.admin import Admin, PartitionView, TopicSpec, TopicView
+from fleetgauge_probes.kafka.answer import Answer, cold_answer
+from fleetgauge_probes.kafka.consumer import Record, TopicReader
+from fleetgauge_probes.kafka.errors import KafkaUnavailableError
+from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer
+from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
+
+__all__ = [
+    "Admin",
+    "Answer",
+    "KafkaUnavailableError",
+    "PartitionView",
+    "ProbeProducer",
+    "Record",
+    "RecordProducer",
+    "Registration",
+    "Registry",
+    "TopicReader",
+    "TopicSpec",
+    "TopicView",
+    "cold_answer",
+    "registered_brokers",
+]

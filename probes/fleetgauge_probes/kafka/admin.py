@@ -1,0 +1,131 @@
+"""Topics: look, create, widen, elect."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from fleetgauge_probes.kafka import settings
+from fleetgauge_probes.kafka.errors import KafkaUnavailableError, code
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """One partition as the cluster's metadata has it. ``leader`` is None where there is none."""
+
+    leader: int | None
+    replicas: tuple[int, ...]
+    in_sync: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    """One topic; partitions by number."""
+
+    topic_id: str
+    partitions: Mapping[int, PartitionView]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic to make: either a count of partitions and a replication factor, or every replica by hand."""
+
+    name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    partitions: int = 0
+    replication_factor: int = 0
+    assignment: Sequence[Sequence[int]] = ()
+
+
+class Admin:
+    """One cluster's topics. Every call ends within ``timeout_s`` or raises KafkaUnavailableError."""
+
+    def __init__(self, bootstrap: str, timeout_s: float = 4) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+
+    def start(self) -> None:
+        self._client = AdminClient(
+            settings.CONNECTION | {"bootstrap.servers": self._bootstrap, "client.id": "fleetgauge-admin"}
+        )
+
+    def topic(self, name: str) -> TopicView | None:
+        """The topic, or None where it does not exist."""
+        futures = self._client.describe_topics(TopicCollection([name]), request_timeout=self._timeout_s)
+        try:
+            found = self._result(futures[name])
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            raise KafkaUnavailableError(f"{name}: {error.args[0].str()}") from error
+        return TopicView(str(found.topic_id), {p.id: _partition(p) for p in found.partitions})
+
+    def brokers(self) -> tuple[int, ...]:
+        """The live brokers' ids (fenced ones are not among them)."""
+        try:
+            metadata = self._client.list_topics(timeout=self._timeout_s)
+        except KafkaException as error:
+            raise KafkaUnavailableError(f"{self._bootstrap}: {error.args[0].str()}") from error
+        return tuple(sorted(metadata.brokers))
+
+    def create(self, spec: TopicSpec) -> bool:
+        """Make a topic; False where somebody else had made it."""
+        placed: dict[str, Any] = (
+            {"replica_assignment": [list(replicas) for replicas in spec.assignment]}
+            if spec.assignment
+            else {"replication_factor": spec.replication_factor}
+        )
+        topic = NewTopic(
+            spec.name,
+            num_partitions=len(spec.assignment) or spec.partitions,
+            config=dict(spec.settings),
+            **placed,
+        )
+        return self._done(
+            self._client.create_topics([topic], request_timeout=self._timeout_s)[spec.name],
+            KafkaError.TOPIC_ALREADY_EXISTS,
+        )
+
+    def widen(self, name: str, total: int, added: Sequence[Sequence[int]]) -> None:
+        """Add partitions with the given replicas, up to ``total``."""
+        wider = NewPartitions(name, total, [list(replicas) for replicas in added])
+        self._done(self._client.create_partitions([wider], request_timeout=self._timeout_s)[name])
+
+    def elect_preferred(self, name: str, partitions: Iterable[int]) -> None:
+        """Let each partition's first replica lead again; one that cannot is left as it is."""
+        wanted = [TopicPartition(name, partition) for partition in partitions]
+        # Without its time-out options: confluent-kafka 2.16 cannot parse them. socket.timeout.ms bounds it.
+        self._done(self._client.elect_leaders(ElectionType.PREFERRED, wanted))
+
+    def _done(self, future: "Future[Any]", *fine: int) -> bool:
+        try:
+            self._result(future)
+        except KafkaException as error:
+            if error.args[0].code() in fine:
+                return False
+            raise KafkaUnavailableError(f"{code(error.args[0])}: {error.args[0].str()}") from error
+        return True
+
+    def _result(self, future: "Future[T]") -> T:
+        try:
+            return future.result(self._timeout_s + 1)
+        except (TimeoutError, FutureTimeoutError) as error:
+            raise KafkaUnavailableError(
+                f"{self._bootstrap}: no answer within {self._timeout_s:g} s"
+            ) from error
+
+
+def _partition(found: Any) -> PartitionView:
+    leader = None if found.leader is None or found.leader.id < 0 else int(found.leader.id)
+    return PartitionView(
+        leader=leader,
+        replicas=tuple(int(node.id) for node in found.replicas),
+        in_sync=frozenset(int(node.id) for node in found.isr),
+    )

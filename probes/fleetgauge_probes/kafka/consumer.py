@@ -1,0 +1,75 @@
+"""Readers of whole topics: partitions by hand, no consumer group, nothing committed."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
+
+from fleetgauge_probes.kafka import settings
+from fleetgauge_probes.kafka.errors import KafkaUnavailableError
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One consumed record."""
+
+    partition: int
+    offset: int
+    value: bytes
+
+
+class TopicReader:
+    """Reads given partitions of a topic, from their end unless told otherwise."""
+
+    def __init__(self, bootstrap: str, topic: str, client_id: str) -> None:
+        self._topic = topic
+        self._settings = (
+            settings.CONNECTION
+            | settings.PROBE_CONSUMER
+            | {"bootstrap.servers": bootstrap, "client.id": client_id}
+        )
+
+    def start(self) -> None:
+        self._wanted: SimpleQueue[list[TopicPartition]] = SimpleQueue()
+        self._consumer = Consumer(self._settings)
+
+    def add(self, partitions: Iterable[int], from_beginning: bool = False) -> None:
+        """Read these partitions too, from the next poll on."""
+        offset = OFFSET_BEGINNING if from_beginning else OFFSET_END
+        self._wanted.put([TopicPartition(self._topic, p, offset) for p in partitions])
+
+    def poll(self, timeout_s: float) -> Record | None:
+        """The next record, or None. One at a time: batching would add waits that are not Kafka's."""
+        # Assigning from one thread while another polls never returns, so the polling thread does it.
+        while not self._wanted.empty():
+            self._consumer.incremental_assign(self._wanted.get())
+        message: Message | None = self._consumer.poll(timeout_s)
+        if message is None or message.error() is not None:
+            return None
+        return Record(message.partition() or 0, message.offset() or 0, message.value() or b"")
+
+    def until(self, ends: Mapping[int, int], timeout_s: float) -> Iterator[Record]:
+        """What lies before the given end offsets. Raises KafkaUnavailableError after a silent timeout."""
+        left = {partition for partition, end in ends.items() if end > 0}
+        while left:
+            record = self.poll(timeout_s)
+            if record is None:
+                raise KafkaUnavailableError(f"{self._topic}: no record within {timeout_s:g} s")
+            if record.offset + 1 >= ends.get(record.partition, 0):
+                left.discard(record.partition)
+            yield record
+
+    def ends(self, partitions: Iterable[int], timeout_s: float = 5) -> dict[int, int]:
+        """Partition to the offset after its last record; 0 for an empty partition."""
+        try:
+            marks = {
+                p: self._consumer.get_watermark_offsets(TopicPartition(self._topic, p), timeout_s)
+                for p in partitions
+            }
+        except KafkaException as error:
+            raise KafkaUnavailableError(f"{self._topic}: {error.args[0].str()}") from error
+        return {p: high if high > low else 0 for p, (low, high) in marks.items()}
+
+    def stop(self) -> None:
+        self._consumer.close()

@@ -1,0 +1,118 @@
+"""Producers: one that probes, one that delivers records."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from fleetgauge_probes.kafka import settings
+from fleetgauge_probes.kafka.errors import code
+
+#: Called with the monotonic time in ns and the failure's code, None for an acknowledgement.
+Report = Callable[[int, str | None], None]
+
+
+class ProbeProducer:
+    """Sends probes and reports each one's fate from a thread of its own.
+
+    ``on_leaders`` receives, every second, the leader of each partition as this
+    very producer routes to it: the evidence for who gave an acknowledgement.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        acks: str,
+        on_leaders: Callable[[int, Mapping[int, int]], None] | None = None,
+    ) -> None:
+        self._topic = topic
+        self._on_leaders = on_leaders
+        self._settings = (
+            settings.CONNECTION
+            | settings.PROBE_PRODUCER
+            | {"bootstrap.servers": bootstrap, "acks": acks, "client.id": f"fleetgauge-probe-acks-{acks}"}
+        )
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        handlers = {"stats_cb": self._statistics} if self._on_leaders else {"statistics.interval.ms": 0}
+        self._producer = Producer(self._settings | handlers)
+        self._thread = threading.Thread(target=self._poll, name="probe-deliveries", daemon=True)
+        self._thread.start()
+
+    def send(self, partition: int, payload: bytes, report: Report) -> None:
+        """Hand one probe over; a full queue is a failed delivery, not an exception."""
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            report(time.monotonic_ns(), code(error) if error else None)
+
+        try:
+            self._producer.produce(self._topic, payload, partition=partition, on_delivery=delivered)
+        except BufferError:
+            report(time.monotonic_ns(), "QUEUE_FULL")
+
+    def stop(self) -> None:
+        """Give up what is in flight; a probe is worth nothing after its agent."""
+        self._stopping.set()
+        self._thread.join()
+        self._producer.purge()
+        self._producer.poll(0)
+
+    def _poll(self) -> None:
+        while not self._stopping.is_set():
+            self._producer.poll(0.2)
+
+    def _statistics(self, text: str) -> None:
+        at_ns = time.monotonic_ns()
+        topic: Mapping[str, Any] = json.loads(text)["topics"].get(self._topic, {})
+        leaders = {
+            int(p): int(facts["leader"]) for p, facts in topic.get("partitions", {}).items() if int(p) >= 0
+        }
+        if leaders and self._on_leaders:
+            self._on_leaders(at_ns, leaders)
+
+
+class RecordProducer:
+    """Delivers records at least once and in order (acks=all, idempotent)."""
+
+    def __init__(self, bootstrap: str, client_id: str) -> None:
+        self._settings = (
+            settings.CONNECTION
+            | settings.RECORD_PRODUCER
+            | {"bootstrap.servers": bootstrap, "client.id": client_id}
+        )
+        self._stopping = threading.Event()
+        self.delivered = 0
+        self.failed = 0
+
+    def start(self) -> None:
+        self._producer = Producer(self._settings)
+        self._thread = threading.Thread(target=self._poll, name="record-deliveries", daemon=True)
+        self._thread.start()
+
+    def send(self, topic: str, key: str, value: bytes) -> None:
+        """Queue one record; a full queue (hours of an unreachable cluster) counts as failed."""
+        try:
+            self._producer.produce(topic, value, key=key, on_delivery=self._report)
+        except BufferError:
+            self.failed += 1
+
+    def stop(self, timeout_s: float = 10) -> int:
+        """Deliver what waits, at most so long; returns how many records did not get out."""
+        self._stopping.set()
+        self._thread.join()
+        return int(self._producer.flush(timeout_s))
+
+    def _poll(self) -> None:
+        while not self._stopping.is_set():
+            self._producer.poll(0.2)
+
+    def _report(self, error: KafkaError | None, _: Message) -> None:
+        if error:
+            self.failed += 1
+        else:
+            self.delivered += 1

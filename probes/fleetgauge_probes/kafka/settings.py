@@ -1,0 +1,46 @@
+"""librdkafka settings that measuring needs; each differs from the default for a reason."""
+
+from typing import Any
+
+CONNECTION: dict[str, Any] = {
+    # A dead connection must not hide a broker's return behind a long back-off.
+    "reconnect.backoff.ms": 100,
+    "reconnect.backoff.max.ms": 500,
+    "socket.timeout.ms": 4000,
+    "socket.nagle.disable": True,
+    # Leadership moves; a probe must follow within a couple of seconds.
+    "topic.metadata.refresh.interval.ms": 2000,
+    "metadata.max.age.ms": 6000,
+    # Broken connections are what is being measured, not worth a log line each.
+    "log.connection.close": False,
+    "log_level": 2,
+}
+
+#: A probe that is not acknowledged within 5 s has failed.
+PROBE_PRODUCER: dict[str, Any] = {
+    "linger.ms": 0,
+    "message.timeout.ms": 5000,
+    "request.timeout.ms": 3000,
+    "statistics.interval.ms": 1000,
+    "retry.backoff.ms": 100,
+    "retry.backoff.max.ms": 300,
+    "queue.buffering.max.messages": 20000,
+}
+
+PROBE_CONSUMER: dict[str, Any] = {
+    "group.id": "fleetgauge-probe",  # named, but never joined: partitions are assigned by hand
+    "enable.auto.commit": False,
+    "auto.offset.reset": "latest",
+    "fetch.wait.max.ms": 500,
+    "fetch.error.backoff.ms": 100,
+    "fetch.queue.backoff.ms": 10,
+}
+
+RECORD_PRODUCER: dict[str, Any] = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "linger.ms": 5,
+    "compression.type": "lz4",
+    # Records wait for a telemetry cluster that restarts.
+    "message.timeout.ms": 300_000,
+}

@@ -1,0 +1,118 @@
+"""The application over small lakes, and the distribution's Chromium looking at it."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from fleetgauge_dashboards.app import THREADS, create_app
+from playwright.sync_api import Browser, Page, sync_playwright
+from waitress.server import create_server
+
+from tests.browser.lake import Known, write
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+#: Ports under the range that the kernel hands out by itself.
+PORTS = range(20_000, 32_000)
+
+
+def _free_port() -> int:
+    for port in PORTS:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    raise RuntimeError("no free loopback port")
+
+
+class Site:
+    """The application over one lake, served by threads of this process."""
+
+    def __init__(self, root: Path, clock: Callable[[], datetime]) -> None:
+        app = create_app(str(root), clock=clock)
+        self._server = create_server(app.server, host="127.0.0.1", port=_free_port(), threads=THREADS)
+        self.url = f"http://127.0.0.1:{self._server.effective_port}"
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.close()
+        self._server.task_dispatcher.shutdown()
+        self._thread.join(5)
+
+
+Serve = Callable[..., Site]
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is missing: apt-get install chromium")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def sites() -> Iterator[Serve]:
+    """Serves a lake, at a fixed time if one is given; everything ends with the run."""
+    opened: list[Site] = []
+
+    def serve(root: Path, at: datetime | None = None) -> Site:
+        opened.append(Site(root, lambda: at or datetime.now(UTC)))
+        return opened[-1]
+
+    yield serve
+    for site in opened:
+        site.close()
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory, sites: Serve) -> tuple[Site, Known]:
+    """A lake whose newest minute ended half a minute ago, however long the tests take."""
+    root = tmp_path_factory.mktemp("live")
+    known = write(root, datetime.now(UTC))
+    return sites(root, known.now + timedelta(seconds=30)), known
+
+
+@pytest.fixture
+def look(browser: Browser) -> Iterator[Open]:
+    """Opens pages in a fresh profile; afterwards none may have complained or asked anyone else."""
+    complaints: list[str] = []
+    contexts: list[Any] = []
+
+    def look_at(
+        address: str, scheme: Literal["light", "dark"] = "light", width: int = 1366, height: int = 768
+    ) -> Page:
+        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
+        contexts.append(context)
+        page = context.new_page()
+        own = address.split("/", 3)[2]
+        page.on("console", lambda m: complaints.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda r: complaints.append(r.url) if _foreign(r.url, own) else None)
+        page.goto(address)
+        return page
+
+    yield look_at
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def _foreign(url: str, own: str) -> bool:
+    return not url.startswith((f"http://{own}/", "data:", "blob:"))

@@ -1,0 +1,249 @@
+"""Each page says what its lake holds, at an address that opens the same view again."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Open, Serve, Site
+from tests.browser.lake import Known, write
+
+Live = tuple[Site, Known]
+
+
+def _banners(page: Page) -> str:
+    expect(page.locator("#banners .fg-banner").first).to_be_visible()
+    return page.locator("#banners").inner_text()
+
+
+def test_the_fleet_shows_age_alerts_numbers_and_the_worst_cluster_first(live: Live, look: Open) -> None:
+    site, known = live
+    page = look(site.url)
+    expect(page.locator("#age")).to_contain_text("data age")
+    expect(page.locator("#recent-coverage")).to_contain_text("(462 of 540)")
+    assert "BROKER_DOWN: orders-eu broker 2" in _banners(page)
+    expect(page.locator("h1")).to_have_text(f"Fleet, week of {known.week:%a %d %b %Y}")
+    cards = page.locator("#fleet-cards")
+    expect(cards).to_contain_text("24.6 ms")
+    expect(cards).to_contain_text("43.1 ms")
+    expect(cards).to_contain_text("p99 is the maximum of 2 clusters")
+    expect(page.locator("#fleet-excluded")).to_have_text("Not counted, coverage under 90%: search-ap (71.5%)")
+    first = page.locator(".ag-center-cols-container [row-index='0']")
+    expect(first).to_contain_text("orders-eu")
+    expect(first).to_contain_text("▲ BROKER_DOWN broker 2")
+    expect(first).to_contain_text("99.934%")
+    expect(page).to_have_title("▲ 1 open · Fleet · Fleetgauge")
+
+
+def test_a_past_week_of_the_fleet_is_reached_by_its_menu_and_its_address(live: Live, look: Open) -> None:
+    site, known = live
+    page = look(site.url)
+    before = known.week - timedelta(days=14)
+    page.get_by_role("button", name="Other week").click()
+    page.get_by_role("menuitem", name=f"{before:%a %d %b %Y}").click()
+    heading = f"Fleet, week of {before:%a %d %b %Y}"
+    expect(page.locator("h1")).to_have_text(heading)
+    assert page.url == f"{site.url}/?week={before}"
+    again = look(page.url)
+    expect(again.locator("h1")).to_have_text(heading)
+    expect(again.locator(".fg-titlerow").first).to_contain_text("closed, revision 2")
+
+
+def test_the_keyboard_reaches_the_table_and_opens_a_cluster(live: Live, look: Open) -> None:
+    site, _ = live
+    page = look(site.url)
+    expect(page.locator(".ag-center-cols-container [row-index='0']")).to_contain_text("orders-eu")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.closest('.ag-header') !== null"):
+            break
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("orders-eu, week of")
+    assert page.url == f"{site.url}/cluster/orders-eu"
+
+
+def test_focus_is_visible(live: Live, look: Open) -> None:
+    page = look(live[0].url)
+    expect(page.locator("h1")).to_be_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+
+
+def test_a_cluster_shows_its_week_and_the_finding_on_its_minutes(live: Live, look: Open) -> None:
+    site, _ = live
+    page = look(f"{site.url}/cluster/orders-eu")
+    cards = page.locator("#cluster-cards")
+    expect(cards).to_contain_text("43.1 ms")
+    expect(cards).to_contain_text("objective: 99% of minutes ≤ 100 ms")
+    expect(cards).to_contain_text("38 bad minutes")
+    expect(page.locator("#cluster-span")).to_contain_text("bad minutes: 8")
+    expect(page.locator("#cluster-latency .annotation-text")).to_contain_text(
+        ["objective100 ms", "▲ BROKER_DOWN broker 2"]
+    )
+    expect(page.locator("#cluster-leader .legendtext")).to_contain_text(
+        ["broker 1", "broker 2", "broker 2 failing"]
+    )
+
+
+def test_the_leg_is_in_the_address_and_unmeasured_minutes_are_named(live: Live, look: Open) -> None:
+    site, _ = live
+    page = look(f"{site.url}/cluster/payments-us")
+    expect(page.locator("#cluster-span")).to_contain_text("not measured: 12 min")
+    expect(page.locator("#cluster-heatmap .legendtext")).to_have_text(["not measured"])
+    page.get_by_role("link", name="leader leg: who is sick").click()
+    expect(page.locator("#cluster-leg [aria-current]")).to_have_text("leader leg: who is sick")
+    assert page.url == f"{site.url}/cluster/payments-us?leg=leader"
+    again = look(page.url)
+    expect(again.locator("#cluster-leg [aria-current]")).to_have_text("leader leg: who is sick")
+
+
+def test_a_fixed_link_opens_the_same_minutes(live: Live, look: Open) -> None:
+    site, known = live
+    start = known.hung_at - timedelta(minutes=30)
+    span = f"from={start:%Y-%m-%dT%H:%M:%SZ}&to={known.now:%Y-%m-%dT%H:%M:%SZ}"
+    page = look(f"{site.url}/cluster/orders-eu?{span}&leg=leader")
+    said = f"{start:%Y-%m-%d %H:%M} to {known.now:%Y-%m-%d %H:%M} UTC, fixed"
+    expect(page.locator("#cluster-span")).to_contain_text(said)
+    expect(page.locator("#cluster-span")).to_contain_text("bad minutes: 8")
+
+
+def test_a_drag_along_the_time_axis_becomes_the_address(live: Live, look: Open) -> None:
+    page = look(f"{live[0].url}/cluster/orders-eu")
+    plot = page.locator("#cluster-latency .nsewdrag").first
+    expect(plot).to_be_visible()
+    box = plot.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.3, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=8)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"\?from=[^&]+&to=[^&]+$"))
+    expect(page.locator("#cluster-span")).to_contain_text("fixed")
+    page.go_back()
+    expect(page.locator("#cluster-span")).not_to_contain_text("fixed")
+
+
+def test_alerts_show_the_open_one_with_its_evidence_and_the_past_ones_on_demand(
+    live: Live, look: Open
+) -> None:
+    site, _ = live
+    page = look(f"{site.url}/alerts")
+    expect(page.locator("h1")).to_have_text("Alerts: 1 open")
+    opened = page.locator(".fg-alert")
+    expect(opened).to_contain_text("BROKER_DOWN: orders-eu broker 2")
+    expect(opened.locator("pre").last).to_contain_text('"leader_leg_outstanding": 11')
+    history = page.locator("#alerts-history")
+    expect(history.locator("tbody tr")).to_have_count(2)
+    history.get_by_role("link", name="Evidence ▾").first.click()
+    expect(history.locator("pre")).to_have_count(3)
+    assert page.url == f"{site.url}/alerts?alert=past-0"
+    history.get_by_role("link", name="Show the cluster then").first.click()
+    expect(page.locator("h1")).to_contain_text("payments-us, week of")
+    expect(page).to_have_url(re.compile(r"/cluster/payments-us\?from=.*&to=.*&leg=leader$"))
+
+
+def test_an_unknown_cluster_is_said_so_and_the_known_ones_are_listed(live: Live, look: Open) -> None:
+    page = look(f"{live[0].url}/cluster/..%2F..%2Fetc%2Fpasswd")
+    expect(page.locator(".fg-empty")).to_contain_text("No cluster named ../../etc/passwd")
+    page.get_by_role("link", name="orders-eu").click()
+    expect(page.locator("h1")).to_contain_text("orders-eu")
+
+
+def test_no_such_page_leads_back(live: Live, look: Open) -> None:
+    page = look(f"{live[0].url}/elsewhere")
+    page.get_by_role("link", name="Go to the fleet").click()
+    expect(page.locator("h1")).to_contain_text("Fleet")
+
+
+def test_the_scheme_is_the_systems_until_it_is_switched(live: Live, look: Open) -> None:
+    page = look(live[0].url, scheme="dark")
+    expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")
+    expect(page.locator("#fleet-latency .legendtext").first).to_have_css("fill", "rgb(227, 232, 238)")
+    page.get_by_role("button", name="Switch between dark and light").click()
+    expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "light")
+    expect(page.locator("#fleet-latency .legendtext").first).to_have_css("fill", "rgb(27, 39, 51)")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (2560, 1440)])
+@pytest.mark.parametrize("path", ["/", "/cluster/orders-eu", "/alerts"])
+def test_nothing_is_wider_than_the_screen(live: Live, look: Open, path: str, width: int, height: int) -> None:
+    page = look(f"{live[0].url}{path}", width=width, height=height)
+    expect(page.locator("h1")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_why_a_number_is_what_it_is_can_be_read_by_keyboard(live: Live, look: Open) -> None:
+    page = look(live[0].url)
+    page.get_by_role("button", name=re.compile("^Why this number: Latency p99 over clusters")).focus()
+    expect(page.get_by_role("tooltip")).to_contain_text("by nearest rank")
+
+
+def test_an_empty_lake_says_what_to_do(tmp_path: Path, sites: Serve, look: Open) -> None:
+    site = sites(tmp_path / "none")
+    for path in ("/", "/cluster/orders-eu", "/alerts"):
+        page = look(f"{site.url}{path}")
+        expect(page.locator(".fg-empty")).to_contain_text("No data yet")
+        expect(page.locator(".fg-empty")).to_contain_text("fleetgauge probe --config fleet.yaml")
+        expect(page.locator("#age")).to_have_text("no data yet")
+
+
+def test_a_page_fills_itself_when_data_comes(tmp_path: Path, sites: Serve, look: Open) -> None:
+    page = look(sites(tmp_path).url)
+    expect(page.locator(".fg-empty")).to_contain_text("No data yet")
+    write(tmp_path, datetime.now(UTC))
+    expect(page.locator("#fleet-cards")).to_contain_text("43.1 ms", timeout=15_000)
+    expect(page.locator(".ag-center-cols-container [row-index='0']")).to_contain_text("orders-eu")
+
+
+def test_stale_data_is_said_loudly(tmp_path: Path, sites: Serve, look: Open) -> None:
+    write(tmp_path, datetime.now(UTC) - timedelta(minutes=12))
+    page = look(sites(tmp_path).url)
+    assert "STALE: no new data for 12 min" in _banners(page)
+    expect(page.locator("#age")).to_have_class(re.compile("fg-chip--bad"))
+    expect(page.locator(".ag-center-cols-container")).to_contain_text("◌ NO DATA for 12 min")
+
+
+def test_a_broken_table_is_an_error_and_not_an_empty_page(tmp_path: Path, sites: Serve, look: Open) -> None:
+    write(tmp_path, datetime.now(UTC))
+    for table in ("gold/cluster_weeks", "ops/health_events"):
+        (commit,) = (tmp_path / table / "_delta_log").glob("*.json")
+        commit.write_text("{broken")
+    page = look(sites(tmp_path).url)
+    expect(page.locator(".fg-empty--bad")).to_contain_text("gold/cluster_weeks:")
+    assert "Open alerts are not known" in _banners(page)
+
+
+def test_a_page_whose_server_is_gone_does_not_look_fresh(live: Live, look: Open) -> None:
+    page = look(live[0].url)
+    expect(page.locator("#age")).to_contain_text("data age")
+    page.clock.install()
+    page.reload()
+    expect(page.locator("#age")).to_contain_text("data age")
+    page.route(re.compile("/_dash-update-component"), lambda route: None)
+    page.clock.run_for(40_000)
+    expect(page.locator("#age")).to_contain_text("server not answering")
+
+
+def _get(address: str) -> tuple[int, Any]:
+    with urlopen(address, timeout=5) as answer:
+        return answer.status, json.loads(answer.read())
+
+
+def test_health_says_what_can_be_read(live: Live, tmp_path: Path, sites: Serve) -> None:
+    assert _get(f"{live[0].url}/livez") == (200, {"status": "ok"})
+    status, answer = _get(f"{live[0].url}/readyz")
+    assert status == 200
+    assert answer["tables"]["gold/cluster_weeks"] == {"version": 0, "state": "readable", "error": None}
+    status, answer = _get(f"{sites(tmp_path).url}/readyz")
+    assert (status, answer["status"]) == (200, "ok")
+    assert answer["tables"]["gold/cluster_weeks"]["state"] == "absent"

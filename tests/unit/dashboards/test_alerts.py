@@ -1,0 +1,81 @@
+"""Changes of state fold into alerts."""
+
+from datetime import UTC, datetime, timedelta
+
+from fleetgauge_dashboards.links import ClusterView, Leg, Span, parse
+from fleetgauge_dashboards.reader import HealthEvent
+from fleetgauge_dashboards.views.alerts import alerts, still_open
+
+START = datetime(2026, 3, 2, 10, tzinfo=UTC)
+
+
+def change(
+    second: int,
+    left: str,
+    entered: str,
+    fingerprint: str = "f",
+    broker: int | None = 2,
+    kind: str = "BROKER_DOWN",
+) -> HealthEvent:
+    return HealthEvent(
+        event_id=f"{fingerprint}-{second}",
+        fingerprint=fingerprint,
+        cluster_id="orders-eu",
+        broker_id=broker,
+        at=START + timedelta(seconds=second),
+        from_state=left,
+        to_state=entered,
+        kind=kind,
+        evidence="{}",
+    )
+
+
+def test_a_finding_is_open_from_its_name_until_it_clears() -> None:
+    begin = [change(0, "HEALTHY", "SUSPECT"), change(6, "SUSPECT", "BROKER_DOWN")]
+    (opened,) = alerts(begin)
+    assert opened.is_open
+    assert opened.opened == START + timedelta(seconds=6)
+    (ended,) = alerts([*begin, change(90, "BROKER_DOWN", "HEALTHY")])
+    assert ended.cleared == START + timedelta(seconds=90)
+    assert still_open([ended]) == ()
+
+
+def test_a_suspicion_is_no_alert_and_is_forgotten_when_it_passes() -> None:
+    (suspicion,) = alerts([change(0, "HEALTHY", "SUSPECT")])
+    assert suspicion.is_suspicion
+    assert not suspicion.is_open
+    assert alerts([change(0, "HEALTHY", "SUSPECT"), change(5, "SUSPECT", "HEALTHY")]) == ()
+
+
+def test_a_finding_may_change_its_kind_and_its_fingerprint() -> None:
+    (alert,) = alerts(
+        [
+            change(0, "HEALTHY", "BROKER_SLOW", "slow", kind="BROKER_SLOW"),
+            change(30, "BROKER_SLOW", "BROKER_DOWN", "down"),
+            change(60, "BROKER_DOWN", "HEALTHY", "down"),
+        ]
+    )
+    assert (alert.kind, alert.cleared) == ("BROKER_DOWN", START + timedelta(seconds=60))
+
+
+def test_findings_of_two_brokers_stay_apart_in_any_order_of_arrival() -> None:
+    events = [change(1, "HEALTHY", "BROKER_DOWN", "b", 3), change(0, "HEALTHY", "BROKER_DOWN", "a", 2)]
+    assert [alert.broker_id for alert in alerts(events)] == [3, 2]
+
+
+def test_an_end_without_a_beginning_is_not_an_alert() -> None:
+    assert alerts([change(0, "BROKER_DOWN", "HEALTHY")]) == ()
+
+
+def test_a_link_shows_the_leader_leg_around_the_alert_at_absolute_times() -> None:
+    (alert,) = alerts([change(0, "HEALTHY", "BROKER_DOWN"), change(60, "BROKER_DOWN", "HEALTHY")])
+    path, _, query = alert.link().partition("?")
+    span = Span(START - timedelta(minutes=15), START + timedelta(minutes=16))
+    assert parse(path, query) == ClusterView("orders-eu", shown=span, leg=Leg.LEADER)
+
+
+def test_a_link_to_an_alert_of_weeks_stays_within_what_a_page_draws() -> None:
+    (alert,) = alerts([change(0, "HEALTHY", "BROKER_DOWN"), change(30 * 86_400, "BROKER_DOWN", "HEALTHY")])
+    view = parse(*alert.link().split("?"))
+    assert isinstance(view, ClusterView)
+    assert isinstance(view.shown, Span)

@@ -1,0 +1,95 @@
+"""The cluster page's numbers, bands and spans."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from fleetgauge_dashboards.links import ClusterView, Span, Window
+from fleetgauge_dashboards.reader import HealthEvent
+from fleetgauge_dashboards.views.alerts import alerts
+from fleetgauge_dashboards.views.cluster import (
+    Verdict,
+    bands,
+    find_week,
+    numbers,
+    span_shown,
+    week_span,
+    zoomed,
+)
+from fleetgauge_dashboards.views.freshness import Age, Freshness
+
+from tests.unit.dashboards.frames import START, WEEK, cluster_week, minute
+
+HOUR = Span(START, minute(60))
+
+
+def _event(at: int, left: str, entered: str) -> HealthEvent:
+    return HealthEvent(f"e{at}", "f", "orders-eu", 2, minute(at), left, entered, "BROKER_DOWN", "{}")
+
+
+def test_each_number_has_its_unit_its_objective_and_its_verdict() -> None:
+    latency, budget, availability, coverage = numbers(cluster_week())
+    assert (latency.value, latency.verdict) == ("43.1 ms", Verdict.MET)
+    assert latency.notes == ("objective: 99% of minutes ≤ 100 ms", "failures counted: 92.5 ms")
+    assert (budget.value, budget.notes) == ("62.8 min", ("of 100.8 min so far", "38 bad minutes"))
+    assert (availability.value, availability.verdict) == ("99.934%", Verdict.MISSED)
+    assert (coverage.value, coverage.verdict) == ("99.87%", Verdict.MET)
+
+
+def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
+    nothing = cluster_week(
+        latency_p99_us=None, latency_budget_left_minutes=None, availability_ratio=None, coverage=None
+    )
+    assert {number.verdict for number in numbers(nothing)} == {Verdict.UNKNOWN}
+
+
+def test_the_asked_week_is_found_or_else_the_newest() -> None:
+    weeks = [cluster_week(week=WEEK - timedelta(days=7 * back)) for back in (2, 0, 1)]
+    asked = WEEK - timedelta(days=7)
+    assert find_week(weeks, "orders-eu", asked) == weeks[2]
+    assert find_week(weeks, "orders-eu", None) == weeks[1]
+    assert find_week(weeks, "nobody", None) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "end"),
+    [(Age.FRESH, minute(10)), (Age.STALE, minute(31)), (Age.ENDED, minute(10)), (Age.NONE, minute(31))],
+)
+def test_a_moving_window_shows_lateness_as_a_gap(state: Age, end: datetime) -> None:
+    fresh = Freshness(None if state is Age.NONE else minute(10), timedelta(0), state, 0, 0, (), frozenset())
+    now = minute(30) + timedelta(seconds=20)
+    assert span_shown(ClusterView("a"), fresh, now) == Span(end - timedelta(hours=1), end)
+    assert span_shown(ClusterView("a", shown=HOUR), fresh, now) == HOUR
+
+
+def test_bands_are_cut_to_the_span_and_the_first_sign_stands_apart() -> None:
+    found = alerts([_event(-5, "HEALTHY", "SUSPECT"), _event(2, "SUSPECT", "BROKER_DOWN")])
+    suspected, named = bands(found, "orders-eu", HOUR)
+    assert (suspected.span, suspected.suspected) == (Span(START, minute(2)), True)
+    assert (named.span, named.label) == (Span(minute(2), minute(60)), "BROKER_DOWN broker 2")
+    assert bands(found, "payments-us", HOUR) == ()
+    assert bands(found, "orders-eu", Span(START - timedelta(hours=2), START - timedelta(hours=1))) == ()
+
+
+def test_a_week_with_a_clock_change_is_shorter_or_longer() -> None:
+    spring, autumn = (week_span(week, "Europe/Berlin") for week in (date(2026, 3, 23), date(2026, 10, 19)))
+    assert spring == Span(datetime(2026, 3, 22, 23, tzinfo=UTC), datetime(2026, 3, 29, 22, tzinfo=UTC))
+    assert autumn.end - autumn.start == timedelta(days=7, hours=1)
+
+
+def test_a_drag_along_the_time_axis_is_whole_minutes_in_the_address() -> None:
+    dragged = {"xaxis.range[0]": "2026-03-02 10:05:12.3456", "xaxis.range[1]": "2026-03-02 10:20:59"}
+    view = ClusterView("a", shown=Window.DAY)
+    assert zoomed(view, dragged) == ClusterView("a", shown=Span(minute(5), minute(21)))
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        {},
+        {"autosize": True},
+        {"xaxis.range[0]": "x", "xaxis.range[1]": "y"},
+        {"xaxis.range[0]": "2026-03-02"},
+    ],
+)
+def test_what_is_no_drag_leaves_the_address(moved: dict[str, object]) -> None:
+    assert zoomed(ClusterView("a"), moved) is None

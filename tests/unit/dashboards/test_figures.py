@@ -1,0 +1,138 @@
+"""Figures say what their models say, without colour too."""
+
+from typing import Any
+
+import pytest
+from fleetgauge_dashboards.figures.brokers import heatmap, leader_lines
+from fleetgauge_dashboards.figures.minutes import availability, latency
+from fleetgauge_dashboards.figures.theme import DARK, LIGHT, Theme, log_ticks, theme
+from fleetgauge_dashboards.figures.trend import trend
+from fleetgauge_dashboards.links import Leg, Span
+from fleetgauge_dashboards.views.cluster import Band
+from fleetgauge_dashboards.views.fleet import LATENCY, Trend
+from fleetgauge_dashboards.views.minutes import Brokers, BrokerTimeline, Grid, Minute, Timeline
+
+from tests.unit.dashboards.frames import START, WEEK, minute
+
+SPAN = Span(START, minute(4))
+STEPS = Grid(START, 1, 4)
+GOOD = Minute(40.0, 40.0, 1, 1.0, 0)
+OUTAGE = Minute(None, 10_000.0, None, 0.0, 1)
+LINE = Timeline(STEPS, (GOOD, None, OUTAGE, GOOD), 100.0)
+MAP = Brokers(
+    STEPS,
+    (
+        BrokerTimeline(1, (3.0, None, 3.0, 3.0), (3.0, None, 3.0, 3.0), (Span(minute(1), minute(2)),)),
+        BrokerTimeline(2, (3.0, 4.0, None, 4.0), (3.0, 4.0, 5_000.0, 4.0), ()),
+    ),
+)
+DOWN = (Band(Span(minute(2), minute(4)), "BROKER_DOWN broker 2", False),)
+
+both_schemes = pytest.mark.parametrize("look", [LIGHT, DARK])
+
+
+def _traces(figure: Any) -> dict[str, Any]:
+    return {trace.name or trace.type: trace for trace in figure.data}
+
+
+def test_the_scheme_chooses_the_theme() -> None:
+    assert (theme("dark"), theme("light"), theme(None)) == (DARK, LIGHT, LIGHT)
+
+
+@both_schemes
+def test_a_gap_is_a_break_and_a_hatch_but_never_a_line(look: Theme) -> None:
+    traces = _traces(latency(LINE, (), SPAN, look, "r"))
+    assert list(traces["p99 of successes"].y) == [40.0, None, None, 40.0]
+    assert not traces["p99 of successes"].connectgaps
+    hatched = traces["not measured"]
+    assert list(hatched.base) == ["2026-03-02 10:01:00"]
+    assert list(hatched.x) == [60_000]
+    assert hatched.marker.pattern.shape == "/"
+
+
+@both_schemes
+def test_a_bad_minute_has_a_symbol_and_the_outage_a_height(look: Theme) -> None:
+    traces = _traces(latency(LINE, DOWN, SPAN, look, "r"))
+    assert list(traces["failures counted"].y) == [40.0, None, 10_000.0, 40.0]
+    assert list(traces["bad minute"].x) == ["2026-03-02 10:02:00"]
+    assert traces["bad minute"].marker.symbol == "triangle-up"
+
+
+def test_the_objective_and_the_finding_are_named() -> None:
+    texts = [note.text for note in latency(LINE, DOWN, SPAN, LIGHT, "r").layout.annotations]
+    assert texts == ["objective<br>100 ms", "▲ BROKER_DOWN broker 2"]
+
+
+def test_the_time_axis_is_exactly_the_span_and_free_of_offsets() -> None:
+    for figure in (
+        latency(LINE, (), SPAN, LIGHT, "r"),
+        heatmap(MAP, Leg.CLIENT, 100.0, (), SPAN, LIGHT, "r"),
+    ):
+        assert list(figure.layout.xaxis.range) == ["2026-03-02 10:00:00", "2026-03-02 10:04:00"]
+
+
+def test_all_time_charts_share_their_margins() -> None:
+    charts = (
+        latency(LINE, (), SPAN, LIGHT, "r"),
+        availability(LINE, (), SPAN, LIGHT, "r"),
+        heatmap(MAP, Leg.LEADER, 100.0, (), SPAN, LIGHT, "r"),
+        leader_lines(MAP, (), SPAN, LIGHT, "r"),
+    )
+    assert len({(chart.layout.margin.l, chart.layout.margin.r) for chart in charts}) == 1
+
+
+def test_the_axis_of_a_perfect_hour_ends_at_all() -> None:
+    figure = availability(Timeline(STEPS, (GOOD,) * 4, 100.0), (), SPAN, LIGHT, "r")
+    low, high = figure.layout.yaxis.range
+    assert low < 100 < high
+
+
+def test_the_map_keeps_gaps_empty_and_hatches_them() -> None:
+    traces = _traces(heatmap(MAP, Leg.LEADER, 100.0, DOWN, SPAN, LIGHT, "r"))
+    cells = traces["heatmap"]
+    assert cells.z[0][1] is None
+    assert cells.customdata[1][2] == "5,000 ms"
+    assert list(traces["not measured"].y) == ["broker 1"]
+    assert list(traces["over 100 ms"].y) == ["broker 2"]
+
+
+def test_the_maps_colours_mean_the_same_everywhere_and_break_at_the_objective() -> None:
+    cells = heatmap(MAP, Leg.CLIENT, 100.0, (), SPAN, LIGHT, "r").data[0]
+    assert (cells.zmin, cells.zmax) == (0.0, 4.0)
+    assert [stop for stop, _ in cells.colorscale] == [0.0, 0.5, 0.5, 1.0]
+
+
+def test_a_broker_that_only_fails_does_not_vanish_from_the_lines() -> None:
+    traces = _traces(leader_lines(MAP, DOWN, SPAN, LIGHT, "r"))
+    assert list(traces["broker 2"].y) == [3.0, 4.0, None, 4.0]
+    assert list(traces["broker 2 failing"].y) == [5_000.0]
+    assert traces["broker 1"].line.dash != traces["broker 2"].line.dash
+
+
+def test_of_many_brokers_the_slowest_are_named() -> None:
+    rows = tuple(BrokerTimeline(i, (float(i),) * 4, (float(i),) * 4, ()) for i in range(1, 31))
+    figure = leader_lines(Brokers(STEPS, rows), (), SPAN, LIGHT, "r")
+    assert [trace.name for trace in figure.data if trace.showlegend] == [f"broker {i}" for i in range(23, 31)]
+
+
+def test_an_open_week_is_hollow() -> None:
+    model = Trend(LATENCY, (WEEK,), (40_000.0,), (50_000.0,), (None,), (2,), frozenset({WEEK}))
+    traces = _traces(trend(model, LIGHT))
+    assert list(traces["median"].marker.symbol) == ["diamond-open"]
+    assert (list(traces["p90"].y), list(traces["p99"].y)) == ([50.0], [None])
+
+
+def test_figures_of_nothing_are_figures() -> None:
+    nothing = Timeline(STEPS, (None,) * 4, None)
+    empty = Brokers(STEPS, ())
+    assert latency(nothing, (), SPAN, LIGHT, "r").data
+    assert availability(nothing, (), SPAN, LIGHT, "r").data
+    assert heatmap(empty, Leg.CLIENT, None, (), SPAN, LIGHT, "r").data
+    assert not leader_lines(empty, (), SPAN, LIGHT, "r").data
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"), [(15, 150, [20, 50, 100]), (2, 20_000, [10, 100, 1000, 10_000])]
+)
+def test_ticks_are_round_and_do_not_crowd(low: float, high: float, ticks: list[float]) -> None:
+    assert log_ticks(low, high) == ticks

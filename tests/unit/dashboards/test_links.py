@@ -1,0 +1,102 @@
+"""A view goes to an address and comes back the same; no address can break a page."""
+
+from datetime import UTC, date, datetime, timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from fleetgauge_dashboards.links import (
+    LONGEST,
+    AlertsView,
+    ClusterView,
+    FleetView,
+    Leg,
+    Span,
+    View,
+    Window,
+    href,
+    parse,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
+weeks = st.none() | st.dates()
+instants = st.integers(0, 30_000_000_000).map(lambda second: datetime.fromtimestamp(second, UTC))
+spans = st.builds(
+    lambda start, seconds: Span(start, start + timedelta(seconds=seconds)),
+    instants,
+    st.integers(1, int(LONGEST.total_seconds())),
+)
+views: st.SearchStrategy[View] = st.one_of(
+    st.builds(FleetView, weeks),
+    st.builds(ClusterView, names, weeks, st.sampled_from(Window) | spans, st.sampled_from(Leg)),
+    st.builds(AlertsView, st.none() | names, st.none() | names),
+)
+
+
+@given(views)
+def test_a_view_survives_its_address(view: View) -> None:
+    path, _, query = href(view).partition("?")
+    assert parse(path, query) == view
+    assert parse(path, f"?{query}") == view
+
+
+@given(views)
+def test_an_address_stays_on_this_server(view: View) -> None:
+    address = urlsplit(href(view))
+    assert (address.scheme, address.netloc) == ("", "")
+    assert address.path.startswith("/")
+    assert not address.path.startswith("//")
+    assert "/../" not in f"{address.path}/"
+
+
+@given(st.text(max_size=60), st.text(max_size=120))
+def test_any_address_gives_a_view_or_none(path: str, query: str) -> None:
+    for pathname in (path, "/", f"/cluster/{path}", "/alerts"):
+        view = parse(pathname, query)
+        assert view is None or parse(*_split(href(view))) == view
+
+
+def _split(address: str) -> tuple[str, str]:
+    path, _, query = address.partition("?")
+    return path, query
+
+
+def test_defaults_stay_out_of_the_address() -> None:
+    assert href(FleetView()) == "/"
+    assert href(ClusterView("orders-eu")) == "/cluster/orders-eu"
+    assert href(AlertsView()) == "/alerts"
+
+
+def test_an_address_reads_well() -> None:
+    span = Span(datetime(2026, 3, 2, 10, tzinfo=UTC), datetime(2026, 3, 2, 11, 30, tzinfo=UTC))
+    view = ClusterView("orders-eu", date(2026, 3, 2), span, Leg.LEADER)
+    assert href(view) == (
+        "/cluster/orders-eu?week=2026-03-02&from=2026-03-02T10:00:00Z&to=2026-03-02T11:30:00Z&leg=leader"
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "week=yesterday&window=5y&leg=wooden",
+        "from=2026-03-02T11:00:00Z&to=2026-03-02T10:00:00Z",
+        "from=2026-01-01T00:00:00Z&to=2026-12-31T00:00:00Z",
+        "from=0001-01-01T00:00:00%2B23:00&to=9999-12-31T23:59:59-23:00",
+        "from=2026-03-02T10:00:00Z",
+    ],
+)
+def test_what_is_malformed_counts_as_not_given(query: str) -> None:
+    assert parse("/cluster/a", query) == ClusterView("a")
+
+
+def test_an_offset_is_turned_into_utc() -> None:
+    view = parse("/cluster/a", "from=2026-03-02T12:00:00%2B02:00&to=2026-03-02T11:00:00Z")
+    assert isinstance(view, ClusterView)
+    assert view.shown == Span(datetime(2026, 3, 2, 10, tzinfo=UTC), datetime(2026, 3, 2, 11, tzinfo=UTC))
+
+
+def test_no_page_is_no_view() -> None:
+    assert parse("/cluster/", "") is None
+    assert parse("/cluster/a/b", "") is None
+    assert parse("/etc/passwd", "") is None

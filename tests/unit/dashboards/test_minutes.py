@@ -1,0 +1,107 @@
+"""Minutes on a grid: the worst of each step, and gaps that stay gaps."""
+
+from datetime import timedelta
+from typing import Any
+
+from fleetgauge_dashboards.links import LONGEST, Span
+from fleetgauge_dashboards.views.minutes import COLUMNS, brokers, grid, timeline
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.dashboards.frames import START, broker_minutes, cluster_minutes, minute
+
+HOUR = Span(START, minute(60))
+
+
+def _minute(at: int, p99: int | None = 40_000, censored: int | None = None, **more: Any) -> dict[str, Any]:
+    return {
+        "minute": minute(at),
+        "latency_p99_us": p99,
+        "latency_worst_home": 1,
+        "latency_p99_censored_us": censored or p99,
+        "availability_pooled": 1.0,
+        "brokers_expected": 3,
+        "brokers_measured": 3,
+    } | more
+
+
+@given(st.integers(0, 10**9), st.integers(1, int(LONGEST.total_seconds())))
+def test_a_grid_covers_its_span_and_stays_drawable(offset_s: int, length_s: int) -> None:
+    start = START + timedelta(seconds=offset_s)
+    span = Span(start, start + timedelta(seconds=length_s))
+    steps = grid(span)
+    assert steps.start <= span.start < steps.start + steps.step
+    assert steps.end - steps.step < span.end <= steps.end
+    assert steps.size <= COLUMNS + 2
+    assert steps.index(span.start) == 0
+
+
+def test_a_minute_without_a_row_or_without_measurement_is_a_gap() -> None:
+    rows = [_minute(m) for m in range(60) if m not in (10, 11, 30)] + [_minute(30, None, brokers_measured=0)]
+    line = timeline(cluster_minutes(rows), HOUR, 100_000)
+    assert line.gaps == (Span(minute(10), minute(12)), Span(minute(30), minute(31)))
+
+
+def test_an_outage_is_bad_although_nothing_succeeded() -> None:
+    line = timeline(cluster_minutes([_minute(0, None, 10_000_000)]), HOUR, 100_000)
+    first = line.minutes[0]
+    assert first is not None
+    assert (first.latency_p99_ms, first.latency_p99_censored_ms) == (None, 10_000.0)
+    assert line.bad == 1
+
+
+def test_a_minute_at_the_objective_is_good() -> None:
+    assert timeline(cluster_minutes([_minute(0, 100_000)]), HOUR, 100_000).bad == 0
+
+
+def test_a_step_is_its_worst_minute_and_counts_its_bad_ones() -> None:
+    day = Span(START, minute(24 * 60))
+    rows = [
+        _minute(0, 40_000),
+        _minute(1, 130_000, latency_worst_home=3),
+        _minute(2, availability_pooled=0.9),
+    ]
+    line = timeline(cluster_minutes(rows), day, 100_000)
+    first = line.minutes[0]
+    assert line.grid.step_min == 5
+    assert first is not None
+    assert (first.latency_p99_ms, first.worst_home, first.availability_pooled, first.bad) == (
+        130.0,
+        3,
+        0.9,
+        1,
+    )
+    assert line.minutes[1] is None
+
+
+def test_brokers_keep_their_own_rows_and_gaps() -> None:
+    rows = [
+        {
+            "broker_id": 2,
+            "minute": minute(0),
+            "measured": True,
+            "latency_p99_us": 3_000,
+            "latency_p99_censored_us": 3_000,
+        },
+        {
+            "broker_id": 1,
+            "minute": minute(0),
+            "measured": True,
+            "latency_p99_us": None,
+            "latency_p99_censored_us": 5_000_000,
+        },
+        {"broker_id": 1, "minute": minute(1), "measured": False},
+    ]
+    both = brokers(broker_minutes(rows), Span(START, minute(2)))
+    first, second = both.brokers
+    assert (first.broker_id, first.latency_p99_ms, first.latency_p99_censored_ms) == (
+        1,
+        (None, None),
+        (5_000.0, None),
+    )
+    assert first.gaps == (Span(minute(1), minute(2)),)
+    assert second.latency_p99_ms == (3.0, None)
+
+
+def test_no_rows_are_no_brokers() -> None:
+    assert brokers(broker_minutes([]), HOUR).brokers == ()

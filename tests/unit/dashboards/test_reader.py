@@ -1,0 +1,123 @@
+"""A table is read when it moves, is nothing while it is not there, and an error when it is broken."""
+
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+from deltalake import DeltaTable
+from fleetgauge_dashboards.links import Leg, Span
+from fleetgauge_dashboards.reader import (
+    ClusterWeek,
+    FleetWeek,
+    HealthEvent,
+    Lake,
+    TableReader,
+    UnreadableError,
+)
+from fleetgauge_pipelines import tables
+from fleetgauge_pipelines.tables import Table
+
+from tests.browser.lake import ORDERS, put, write
+from tests.unit.dashboards.frames import START, minute
+
+
+@pytest.mark.parametrize(
+    ("row", "table"),
+    [
+        (ClusterWeek, tables.CLUSTER_WEEKS),
+        (FleetWeek, tables.FLEET_WEEKS),
+        (HealthEvent, tables.HEALTH_EVENTS),
+    ],
+)
+def test_a_rows_fields_are_columns_of_its_table(row: type, table: Table) -> None:
+    assert {field.name for field in fields(row)} <= set(table.names)
+
+
+def test_a_lake_that_is_not_there_is_empty_and_is_not_made(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "none"))
+    assert lake.versions() == (None,) * 5
+    assert (lake.cluster_weeks(), lake.fleet_weeks(), lake.health_events()) == ((), (), ())
+    assert len(lake.recent_minutes()) == 0
+    assert len(lake.broker_minutes("a", Leg.CLIENT, Span(START, minute(1)))) == 0
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_highest_revision_is_read(tmp_path: Path) -> None:
+    known = write(tmp_path, START + timedelta(days=3))
+    weeks = {(row.cluster_id, row.week): row for row in Lake(str(tmp_path)).cluster_weeks()}
+    revised = weeks[(ORDERS, known.week - timedelta(days=14))]
+    assert (revised.revision, revised.latency_p99_us, revised.revision_reason) == (2, 50_500, "late records")
+    assert len(weeks) == 18
+
+
+def test_minutes_are_those_of_the_span_even_over_midnight(tmp_path: Path) -> None:
+    midnight = START.replace(hour=0) + timedelta(days=1)
+    write(tmp_path, midnight + timedelta(minutes=30))
+    span = Span(midnight - timedelta(minutes=10), midnight + timedelta(minutes=5))
+    lake = Lake(str(tmp_path))
+    assert len(lake.cluster_minutes(ORDERS, span)) == 15
+    assert len(lake.broker_minutes(ORDERS, Leg.LEADER, span)) == 45
+
+
+class Stopped:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _counted(reader: TableReader, asked: list[int]) -> int:
+    def ask(delta: DeltaTable) -> int:
+        asked.append(delta.version())
+        return len(reader.frame(delta, ("check_id",)))
+
+    return reader.answer("q", ask, 0)
+
+
+def test_a_question_is_asked_once_per_version(tmp_path: Path) -> None:
+    clock, asked = Stopped(), list[int]()
+    reader = TableReader(str(tmp_path), tables.QUALITY, monotonic=clock)
+    put(tmp_path, tables.QUALITY, [{"check_id": "a"}])
+    assert [_counted(reader, asked) for _ in range(3)] == [1, 1, 1]
+    put(tmp_path, tables.QUALITY, [{"check_id": "b"}])
+    assert _counted(reader, asked) == 1
+    clock.now += 1
+    assert _counted(reader, asked) == 2
+    assert asked == [0, 1]
+
+
+def test_a_table_made_anew_is_read_anew(tmp_path: Path) -> None:
+    clock = Stopped()
+    reader = TableReader(str(tmp_path), tables.QUALITY, monotonic=clock)
+    put(tmp_path, tables.QUALITY, [{"check_id": "a"}])
+    assert _counted(reader, []) == 1
+    rmtree(tmp_path / "ops")
+    for name in "abc":
+        put(tmp_path, tables.QUALITY, [{"check_id": name}])
+    clock.now += 1
+    assert _counted(reader, []) == 3
+
+
+def test_a_broken_table_is_an_error_in_one_line_and_heals(tmp_path: Path) -> None:
+    put(tmp_path, tables.QUALITY, [{"check_id": "a"}])
+    (commit,) = (tmp_path / "ops/quality/_delta_log").glob("*.json")
+    good = commit.read_text()
+    commit.write_text("{broken")
+    reader = TableReader(str(tmp_path), tables.QUALITY)
+    with pytest.raises(UnreadableError, match=r"^ops/quality: [^\n]+$"):
+        reader.version()
+    commit.write_text(good)
+    assert reader.version() == 0
+
+
+def test_a_column_that_the_table_does_not_have_yet_is_null(tmp_path: Path) -> None:
+    old = Table(tables.QUALITY.path, ("check_id",), tables.QUALITY.columns[:2])
+    put(tmp_path, old, [{"check_id": "a"}])
+    reader = TableReader(str(tmp_path), tables.QUALITY)
+    found = reader.answer("q", lambda delta: reader.frame(delta, ("success", "check_id")), None)
+    assert found.to_pylist() == [{"success": None, "check_id": "a"}]

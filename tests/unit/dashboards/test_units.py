@@ -1,0 +1,55 @@
+"""Numbers carry their unit, and no digit flatters."""
+
+from datetime import timedelta
+
+import pytest
+from fleetgauge_dashboards.units import duration, milliseconds, minutes, percent
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    ("us", "text"),
+    [
+        (None, "–"),
+        (0, "0.00 ms"),
+        (3_417, "3.42 ms"),
+        (43_100, "43.1 ms"),
+        (231_499, "231 ms"),
+        (10_000_000, "10,000 ms"),
+    ],
+)
+def test_latency_shows_three_digits_where_they_matter(us: float | None, text: str) -> None:
+    assert milliseconds(us) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(None, "–"), (1.0, "100%"), (0.9995, "99.950%"), (0.999999999, "99.999%"), (0.0, "0.000%")],
+)
+def test_only_what_is_whole_reads_whole(ratio: float | None, text: str) -> None:
+    assert percent(ratio) == text
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_a_percentage_is_never_better_than_the_ratio(ratio: float) -> None:
+    assert float(percent(ratio).rstrip("%")) / 100 <= ratio + 1e-11
+
+
+def test_a_budget_overspent_has_a_minus_sign() -> None:
+    assert (minutes(-1.36), minutes(100.8), minutes(1.008)) == ("−1.36 min", "100.8 min", "1.01 min")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (42, "42 s"),
+        (60, "1 min"),
+        (250, "4 min 10 s"),
+        (7500, "2 h 5 min"),
+        (3600 * 76, "3 d 4 h"),
+    ],
+)
+def test_a_duration_has_its_two_largest_units(seconds: int, text: str) -> None:
+    assert duration(timedelta(seconds=seconds)) == text

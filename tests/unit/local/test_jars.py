@@ -1,0 +1,121 @@
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from fleetgauge_local.distribution import KAFKA_LOCK
+from fleetgauge_pipelines.io import jars
+from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, JarError, ensure, read_lock
+from jgo.env import LockFile, compute_spec_hash
+
+CONTENT = b"a jar"
+JAR = Jar("org.example", "thing", "1.0", "", hashlib.sha256(CONTENT).hexdigest())
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Path:
+    path = tmp_path / "some.lock.toml"
+    entry = f'groupId = "{JAR.group}"\nartifactId = "{JAR.artifact}"\nversion = "{JAR.version}"\n'
+    path.write_text(f'[[dependencies]]\n{entry}sha256 = "{JAR.sha256}"\n')
+    return path
+
+
+class Repository:
+    """Serves these contents, one a request, the last for ever."""
+
+    def __init__(self, *contents: bytes | Exception) -> None:
+        self.contents = list(contents)
+        self.requests = 0
+
+    def fetch(self, jar: Jar, into: Path) -> Path:
+        content = self.contents[min(self.requests, len(self.contents) - 1)]
+        self.requests += 1
+        if isinstance(content, Exception):
+            raise content
+        path = into / jar.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+
+def serve(monkeypatch: pytest.MonkeyPatch, *contents: bytes | Exception) -> Repository:
+    repository = Repository(*contents)
+    monkeypatch.setattr(jars, "_from_maven", lambda: repository.fetch)
+    return repository
+
+
+def test_a_jar_is_fetched_once(lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = serve(monkeypatch, CONTENT)
+    first = ensure(lock, tmp_path, quiet)
+    assert ensure(lock, tmp_path, quiet) == first
+    assert first[0].read_bytes() == CONTENT
+    assert repository.requests == 1
+
+
+def test_a_jar_that_was_damaged_in_the_cache_is_fetched_again(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(monkeypatch, CONTENT)
+    (path,) = ensure(lock, tmp_path, quiet)
+    path.write_bytes(b"half")
+    assert ensure(lock, tmp_path, quiet)[0].read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("first", [b"another jar", ConnectionError("no route")])
+def test_what_came_wrong_is_fetched_once_more(
+    first: bytes | Exception, lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = serve(monkeypatch, first, CONTENT)
+    assert ensure(lock, tmp_path, quiet)[0].read_bytes() == CONTENT
+    assert repository.requests == 2
+
+
+def test_a_jar_with_another_checksum_is_refused_and_not_kept(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = serve(monkeypatch, b"another jar")
+    with pytest.raises(JarError, match=r"org.example:thing:1.0: what came has another sha256"):
+        ensure(lock, tmp_path, quiet)
+    assert repository.requests == 2
+    assert list((tmp_path / "jars").rglob("*.jar")) == []
+
+
+def test_what_a_killed_process_left_is_cleared(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(monkeypatch, CONTENT)
+    (tmp_path / "jars" / ".partial-abandoned").mkdir(parents=True)
+    ensure(lock, tmp_path, quiet)
+    assert list((tmp_path / "jars").glob(".partial-*")) == []
+
+
+def test_a_lock_without_a_checksum_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "some.lock.toml"
+    path.write_text('[[dependencies]]\ngroupId = "g"\nartifactId = "a"\nversion = "1"\n')
+    with pytest.raises(JarError, match=r"not a jar lock .*'sha256'"):
+        read_lock(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_cache_that_cannot_be_written_is_one_line(lock: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o500)
+    with pytest.raises(JarError, match="Permission denied"):
+        ensure(lock, cache, quiet)
+
+
+@pytest.mark.parametrize("lock", [SPARK_LOCK, KAFKA_LOCK], ids=["spark", "kafka"])
+def test_the_locks_belong_to_their_specs_and_name_no_host(lock: Path) -> None:
+    spec = lock.with_name(lock.name.replace(".lock.toml", ".toml"))
+    assert LockFile.load(lock).spec_hash == compute_spec_hash(spec)
+    assert "://" not in lock.read_text()
+    assert list(read_lock(lock)) == sorted(read_lock(lock))
+
+
+def test_kafkas_jars_are_of_one_version() -> None:
+    versions = {jar.version for jar in read_lock(KAFKA_LOCK) if jar.group == "org.apache.kafka"}
+    assert versions == {"4.3.1"}

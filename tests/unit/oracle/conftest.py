@@ -1,0 +1,66 @@
+"""Small builders: one record, one cluster."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+
+from tests.oracle.oracle import ClusterSettings, Settings, Tables, evaluate
+
+MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
+LONG_AFTER = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class Bench:
+    """Makes records of one cluster 'c' and asks the oracle about them."""
+
+    def __init__(self) -> None:
+        self._sequence = count()
+
+    def record(
+        self,
+        minute: datetime | int = 0,
+        broker: int = 1,
+        leg: str = "client",
+        succeeded_us: Sequence[int] = (1_000,) * 100,
+        failed: int = 0,
+        **other: Any,
+    ) -> dict[str, Any]:
+        """A record whose probes all came back, but ``failed`` that were not acknowledged."""
+        client = leg == "client"
+        successes = sorted(succeeded_us)
+        return {
+            "run_id": "run",
+            "sequence": next(self._sequence),
+            "vantage": "here",
+            "cluster_id": "c",
+            "broker_id": broker,
+            "leg": leg,
+            "minute": MONDAY + timedelta(minutes=minute) if isinstance(minute, int) else minute,
+            "expected_brokers": [broker],
+            "attempted": len(successes) + failed,
+            "acknowledged": len(successes),
+            "received": len(successes) if client else 0,
+            "ack_us": successes,
+            "e2e_us": successes if client else [],
+            "produce_failures": {"_MSG_TIMED_OUT": failed} if failed else {},
+            "consume_failures": {},
+            "lost": 0,
+            "duplicated": 0,
+            "out_of_order": 0,
+            "schedule_lag_p95_us": 0,
+            "schedule_lag_max_us": 0,
+            "led_by": [broker],
+        } | other
+
+    def evaluate(
+        self, *records: dict[str, Any], clock: datetime = LONG_AFTER, zone: str = "UTC", **cluster: Any
+    ) -> Tables:
+        return evaluate(records, Settings((ClusterSettings("c", **cluster),), week_zone=zone), clock)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()

@@ -1,0 +1,107 @@
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+from deltalake import write_deltalake
+from fleetgauge_pipelines.tables import CLUSTER_WEEKS, PROBE_MINUTES, Table, Type
+
+from tests.oracle.evaluate_run import main
+from tests.oracle.oracle import Row
+from tests.oracle.week import random_week
+from tests.unit.oracle.conftest import LONG_AFTER
+
+CLOCK = "2026-05-01T00:00:00Z"
+ARROW: dict[Type, pa.DataType] = {
+    Type.STRING: pa.string(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.INT: pa.int32(),
+    Type.LONG: pa.int64(),
+    Type.DOUBLE: pa.float64(),
+    Type.DATE: pa.date32(),
+    Type.TIMESTAMP: pa.timestamp("us", "UTC"),
+    Type.INTS: pa.list_(pa.int32()),
+    Type.COUNTS: pa.map_(pa.string(), pa.int32()),
+}
+
+
+def _write(lake: Path, table: Table, rows: list[Row]) -> None:
+    schema = pa.schema([(column.name, ARROW[column.type]) for column in table.columns])
+    write_deltalake(str(lake / table.path), pa.Table.from_pylist(rows, schema), mode="overwrite")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Records of a short nasty stretch, and the fleet that they belong to."""
+    document = {"lake": "lake", "clusters": [{"id": f"cluster-{n}", "bootstrap": "b:9092"} for n in range(3)]}
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(document))
+    lake = tmp_path / "lake"
+    added = {"source": "test", "ingested_at": LONG_AFTER}
+    records = [r | added | {"day": r["minute"].date()} for r in random_week(5, minutes=60)]
+    _write(lake, PROBE_MINUTES, records)
+    return lake
+
+
+def _run(lake: Path, *arguments: str) -> int:
+    return main([str(lake), "--fleet", str(lake.parent / "fleet.yaml"), "--clock", CLOCK, *arguments])
+
+
+def _weeks(lake: Path, capsys: pytest.CaptureFixture[str]) -> list[Row]:
+    """The oracle's rows as a pipeline would have written them."""
+    assert _run(lake) == 0
+    rows: list[Row] = json.loads(capsys.readouterr().out)["cluster_weeks"]
+    computed = {"computed_at": datetime(2026, 5, 1, tzinfo=UTC)}
+    return [row | computed | {"week": datetime.fromisoformat(row["week"]).date()} for row in rows]
+
+
+def _difference_columns(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["differences"]
+    return [one["column"] for one in found]
+
+
+def test_a_lake_and_its_table_of_records_give_the_same_weeks(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weeks = _weeks(lake, capsys)
+    assert {row["cluster_id"] for row in weeks} == {"cluster-0", "cluster-1", "cluster-2"}
+    assert (
+        main([str(lake / PROBE_MINUTES.path), "--fleet", str(lake.parent / "fleet.yaml"), "--clock", CLOCK])
+        == 0
+    )
+    assert len(json.loads(capsys.readouterr().out)["cluster_weeks"]) == len(weeks)
+
+
+def test_equal_gold_is_found_equal_by_its_latest_revision(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weeks = _weeks(lake, capsys)
+    open_weeks = [
+        row | {"revision": 0, "closed": False, "revision_reason": None, "bad_minutes": 0} for row in weeks
+    ]
+    later = weeks[0] | {"revision": 2, "revision_reason": "late records"}
+    _write(lake, CLUSTER_WEEKS, [*open_weeks, *weeks, later])
+    assert _run(lake, "--compare") == 0
+    assert _difference_columns(capsys) == []
+
+
+def test_a_microsecond_of_difference_is_found(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weeks = _weeks(lake, capsys)
+    weeks[0]["latency_p99_us"] += 1
+    _write(lake, CLUSTER_WEEKS, weeks)
+    assert _run(lake, "--compare") == 1
+    assert _difference_columns(capsys) == ["latency_p99_us"]
+
+
+def test_a_week_that_gold_lacks_is_found(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write(lake, CLUSTER_WEEKS, _weeks(lake, capsys)[1:])
+    assert _run(lake, "--compare") == 1
+    assert _difference_columns(capsys) == [""]
+
+
+def test_what_cannot_be_read_is_said_in_one_line(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(lake, "--compare") == 2
+    assert _run(lake.parent / "nowhere" / "lake") == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 2
