@@ -4,10 +4,10 @@ import signal
 from pathlib import Path
 
 import click
-from fleetgauge_probes.cli import InputError, console, print_json
-from fleetgauge_probes.fleet import FleetFileError, load
 
 from fleetgauge_dashboards.app import create_app, serve
+from fleetgauge_probes.cli import InputError, console, print_json
+from fleetgauge_probes.fleet import FleetFileError, load
 
 
 @click.command(

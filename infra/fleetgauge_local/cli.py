@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import click
 import platformdirs
-from fleetgauge_probes.cli import InputError, console, print_json
 from rich.table import Table
 
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.messages import BrokerStatus, FleetStatus, Kind
+from fleetgauge_probes.cli import InputError, console, print_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -14,14 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleetgauge_pipelines.io.jars import ensure, one_at_a_time
-
 from fleetgauge_local.errors import LocalFleetError, NotReadyError
 from fleetgauge_local.java import Java, find_java
 from fleetgauge_local.layout import HOST, ClusterSpec, Layout, lay_out, ports_needed
 from fleetgauge_local.ports import free_ports
 from fleetgauge_local.properties import render, server_properties
 from fleetgauge_local.readiness import brokers_seen
+from fleetgauge_pipelines.io.jars import ensure, one_at_a_time
 
 KAFKA_LOCK = Path(__file__).with_name("kafka-jars.lock.toml")
 _LOGGING = Path(__file__).with_name("broker-log4j2.properties")

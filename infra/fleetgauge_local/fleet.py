@@ -11,8 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from fleetgauge_pipelines.io.jars import JarError, default_cache, one_at_a_time
-
 from fleetgauge_local.control import ask
 from fleetgauge_local.distribution import prepare
 from fleetgauge_local.errors import LocalFleetError, NoFleetError, NotReadyError
@@ -21,6 +19,7 @@ from fleetgauge_local.layout import DEFAULT, ClusterSpec
 from fleetgauge_local.messages import ClusterStatus, Fault, FleetStatus, Kind, Request
 from fleetgauge_local.processes import end
 from fleetgauge_local.storage import plan_fleet
+from fleetgauge_pipelines.io.jars import JarError, default_cache, one_at_a_time
 
 READY_S = 120
 _POLL_S = 0.1

@@ -7,7 +7,6 @@ import uuid
 from pathlib import Path
 
 import yaml
-from fleetgauge_probes.fleet.model import Cluster, Fleet, Telemetry
 
 from fleetgauge_local.distribution import CHECKPOINT, Distribution
 from fleetgauge_local.errors import LocalFleetError
@@ -23,6 +22,7 @@ from fleetgauge_local.layout import (
 )
 from fleetgauge_local.ports import free_ports, is_free
 from fleetgauge_local.properties import render, server_properties
+from fleetgauge_probes.fleet.model import Cluster, Fleet, Telemetry
 
 
 def kafka_uuid() -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from fleetgauge_dashboards.app import THREADS, create_app
 from playwright.sync_api import Browser, Page, sync_playwright
 from waitress.server import create_server
 
+from fleetgauge_dashboards.app import THREADS, create_app
 from tests.browser.lake import Known, write
 
 CHROMIUM = Path("/usr/bin/chromium")

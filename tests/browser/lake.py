@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
+
 from fleetgauge_dashboards.reader.table import ARROW
 from fleetgauge_pipelines import tables
 from fleetgauge_pipelines.tables import Table

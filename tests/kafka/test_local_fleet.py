@@ -15,6 +15,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
 from fleetgauge_local.errors import LocalFleetError, NoFleetError, RequestError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.folder import Folder, State, read

@@ -24,7 +24,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from fleetgauge_pipelines.tables import CLUSTER_WEEKS, PROBE_MINUTES, Table
 from fleetgauge_probes.fleet import FleetFileError, load
-
 from tests.oracle.compare import Difference, differences
 from tests.oracle.oracle import Row, evaluate, settings_of
 

@@ -40,14 +40,19 @@ def _schema_file() -> Path:
 
 def rows_of(frame: DataFrame, table: Table) -> list[dict[str, Any]]:
     names = [name for name in table.names if name not in table.volatile]
-    return [{name: _aware(value) for name, value in row.asDict(True).items()} for row in frame.select(*names).collect()]
+    return [
+        {name: _aware(value) for name, value in row.asDict(True).items()}
+        for row in frame.select(*names).collect()
+    ]
 
 
 def _aware(value: Any) -> Any:
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
-def assert_tables_equal(lake: Lake, records: Sequence[Mapping[str, Any]], fleet: Fleet, clock: datetime) -> None:
+def assert_tables_equal(
+    lake: Lake, records: Sequence[Mapping[str, Any]], fleet: Fleet, clock: datetime
+) -> None:
     wanted = evaluate(records, settings_of(fleet), clock)
     expected = {
         BROKER_MINUTES: wanted.broker_minutes,
@@ -57,7 +62,9 @@ def assert_tables_equal(lake: Lake, records: Sequence[Mapping[str, Any]], fleet:
     }
     for table, rows in expected.items():
         found = differences(table, rows, rows_of(lake.read(table), table))
-        assert not found, f"{table.path}: {len(found)} differences:\n" + "\n".join(str(one) for one in found[:20])
+        assert not found, f"{table.path}: {len(found)} differences:\n" + "\n".join(
+            str(one) for one in found[:20]
+        )
         assert rows, f"{table.path}: the oracle has nothing to compare"
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
-from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 from fleetgauge_dashboards.links import AlertsView, ClusterView, FleetView, View, href, parse
 from fleetgauge_dashboards.pages.page import Context, Page
@@ -13,6 +12,7 @@ from fleetgauge_dashboards.reader import LakeError
 from fleetgauge_dashboards.units import duration, instant, percent
 from fleetgauge_dashboards.views.alerts import Alert, alerts, still_open
 from fleetgauge_dashboards.views.freshness import NO_DATA, Age, Freshness
+from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 REFRESH_MS = 10_000
 #: Banners for so many alerts; the rest is a number and a link.

@@ -6,11 +6,11 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from fleetgauge_pipelines import tables
 
 from fleetgauge_dashboards.links import Leg, Span
 from fleetgauge_dashboards.reader.rows import ClusterWeek, FleetWeek, HealthEvent, columns_of
 from fleetgauge_dashboards.reader.table import Filter, TableReader, UnreadableError, column
+from fleetgauge_pipelines import tables
 
 RECENT = ("cluster_id", "minute", "brokers_expected", "brokers_measured")
 CLUSTER_MINUTE = (

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
+
 from fleetgauge_pipelines.tables import Table, Type
 
 #: pyarrow.compute.Expression, which comes without types.

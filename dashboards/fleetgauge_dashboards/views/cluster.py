@@ -6,13 +6,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
-
 from fleetgauge_dashboards.links import ClusterView, Span, Window
 from fleetgauge_dashboards.reader import ClusterWeek
 from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
 from fleetgauge_dashboards.views.alerts import Alert
 from fleetgauge_dashboards.views.freshness import MINUTE, Age, Freshness
+from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 
 class Verdict(StrEnum):

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
-
 from fleetgauge_dashboards.links import ClusterView, href
 from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek
 from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
 from fleetgauge_dashboards.views.alerts import Alert
 from fleetgauge_dashboards.views.freshness import Freshness
+from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 LATENCY = "latency_p99_us"
 AVAILABILITY = "availability_ratio"

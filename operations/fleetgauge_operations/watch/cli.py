@@ -7,13 +7,13 @@ from pathlib import Path
 from threading import Event
 
 import click
+
+from fleetgauge_operations.watch.notify import summary, webhooks
+from fleetgauge_operations.watch.run import run_watch
 from fleetgauge_pipelines.detection import Finding
 from fleetgauge_probes.cli import InputError, console, print_json
 from fleetgauge_probes.fleet import FleetFileError, load
 from fleetgauge_probes.kafka import KafkaUnavailableError
-
-from fleetgauge_operations.watch.notify import summary, webhooks
-from fleetgauge_operations.watch.run import run_watch
 
 
 @click.command(epilog="Example: fleetgauge watch --config fleet.yaml")

@@ -8,6 +8,7 @@ from threading import Event, Thread
 from typing import Any, Protocol
 
 import urllib3
+
 from fleetgauge_pipelines.detection import Finding
 from fleetgauge_probes.fleet import Notifier
 

@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from threading import Event
 
-from fleetgauge_pipelines.detection import Finding, FleetState, judge
+from fleetgauge_operations.watch.notify import Sink
+from fleetgauge_pipelines.detection import Finding, FleetState, judge, remember
 from fleetgauge_probes.contract import ContractError, HealthEvent, ProbePulse
 from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.kafka import Admin, KafkaUnavailableError, RecordProducer, TopicReader
-
-from fleetgauge_operations.watch.notify import Sink
+from fleetgauge_probes.kafka import RecordProducer, TopicReader, ensure_topics
 
 _log = logging.getLogger("fleetgauge.watch")
 
+_READ_BACK_TIMEOUT_S = 10
 #: A pulse this old tells of the past; a watch that starts must not page for it.
 STALE_AFTER = timedelta(seconds=30)
 
@@ -27,15 +27,16 @@ def run_watch(
 ) -> FleetState:
     """Watch until ``stopping`` is set; returns what was known at the end.
 
-    Raises KafkaUnavailableError when the telemetry topics cannot be found at the start.
+    Raises KafkaUnavailableError when the telemetry cluster cannot be reached at the start.
     """
+    ensure_topics(telemetry)
     topics = telemetry.topics
     reader = TopicReader(telemetry.bootstrap, topics.probe_pulse.name, "fleetgauge-watch")
     reader.start()
-    reader.add(_partitions(telemetry, topics.probe_pulse.name))
+    reader.add(reader.partitions())
     events = RecordProducer(telemetry.bootstrap, "fleetgauge-watch")
     events.start()
-    state = FleetState()
+    state = remember(_past_events(telemetry))
     try:
         while not stopping.is_set():
             record = reader.poll(0.5)
@@ -66,20 +67,31 @@ def _tell(
             sink.tell(finding)
 
 
+def _past_events(telemetry: Telemetry) -> list[HealthEvent]:
+    """What earlier watches said, so that a restart neither names a broker twice nor forgets one."""
+    reader = TopicReader(telemetry.bootstrap, telemetry.topics.health_events.name, "fleetgauge-watch")
+    reader.start()
+    try:
+        partitions = reader.partitions()
+        ends = reader.ends(partitions)
+        reader.add(partitions, from_beginning=True)
+        records = [record.value for record in reader.until(ends, _READ_BACK_TIMEOUT_S)]
+    finally:
+        reader.stop()
+    return [event for event in map(_event, records) if event is not None]
+
+
+def _event(value: bytes) -> HealthEvent | None:
+    try:
+        return HealthEvent.decode(value)
+    except ContractError as error:
+        _log.warning("a health event was passed over: %s", error)
+        return None
+
+
 def _pulse(value: bytes) -> ProbePulse | None:
     try:
         return ProbePulse.decode(value)
     except ContractError as error:
         _log.warning("a pulse was passed over: %s", error)
         return None
-
-
-def _partitions(telemetry: Telemetry, topic: str) -> list[int]:
-    admin = Admin(telemetry.bootstrap, timeout_s=10)
-    admin.start()
-    view = admin.topic(topic)
-    if view is None:
-        raise KafkaUnavailableError(
-            f"topic {topic} does not exist on {telemetry.bootstrap}; the agent makes it"
-        )
-    return sorted(view.partitions)

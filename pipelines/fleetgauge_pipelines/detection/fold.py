@@ -10,14 +10,13 @@ said live.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from fleetgauge_probes.contract import HealthEvent, ProbePulse
-
 from fleetgauge_pipelines.detection.signs import DEFAULT_THRESHOLDS, Signs, Thresholds, read_signs
+from fleetgauge_probes.contract import HealthEvent, ProbePulse
 
 
 class Phase(StrEnum):
@@ -78,6 +77,15 @@ class Finding:
     @property
     def clears(self) -> bool:
         return self.from_phase is Phase.BROKER_DOWN
+
+
+def remember(events: Iterable[HealthEvent]) -> FleetState:
+    """The state that a watch left behind: who was doubted or named, from its own events in order."""
+    brokers: dict[tuple[str, int], BrokerState] = {}
+    for event in events:
+        if event.broker_id is not None:
+            brokers[event.cluster_id, event.broker_id] = BrokerState(Phase(event.to_state), event.at)
+    return FleetState(brokers)
 
 
 def judge(

@@ -13,10 +13,10 @@ from typing import Any, cast
 import fastavro
 import fastavro.schema
 import pyarrow as pa
-from fleetgauge_probes.contract.single_object import MARKER, fingerprint
 from pyspark.sql import DataFrame, SparkSession
 
 from fleetgauge_pipelines.tables import PROBE_MINUTES
+from fleetgauge_probes.contract.single_object import MARKER, fingerprint
 
 RAW_DDL = "value binary, source string, position bigint, hint string"
 

@@ -1,11 +1,26 @@
 """Delta tables under one lake: read, and change by exactly what differs."""
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.tables import ALL, Table
-from fleetgauge_pipelines.transforms.changes import DELETE, INSERT, UPDATE, changes
+from fleetgauge_pipelines.tables.changes import Change, Row, row_changes
+from fleetgauge_pipelines.transforms.changes import changes
+
+
+def settle(rows: DataFrame) -> DataFrame:
+    """Compute rows once and forget how they came about.
+
+    Unlike a cached frame, what is built on them no longer drags their whole plan
+    through analysis; with small batches that costs more than the data does.
+    """
+    return rows.localCheckpoint()
 
 
 class Lake:
@@ -43,16 +58,30 @@ class Lake:
         Rows of the table that ``stored`` does not hold stay as they are. Where
         there are only new rows it is a plain append, and where nothing differs no commit.
         """
-        diff = changes(table, wanted, stored).persist()
-        try:
-            counts = {row["change"]: row["count"] for row in diff.groupBy("change").count().collect()}
-            if counts.keys() == {INSERT}:
-                self.append(table, diff)
-            elif counts:
-                self._merge(table, diff)
-        finally:
-            diff.unpersist()
+        diff = settle(changes(table, wanted, stored))
+        counts = {row["change"]: row["count"] for row in diff.groupBy("change").count().collect()}
+        self._apply(table, diff, set(counts))
         return sum(counts.values())
+
+    def bring_rows_to(self, table: Table, wanted: Iterable[Row], stored: Iterable[Row]) -> int:
+        """The same for rows in the driver's hands."""
+        found = row_changes(table, wanted, stored)
+        if found:
+            rows = [(*(row[name] for name in table.names), change.value) for change, row in found]
+            diff = dataframe(self._spark, rows, f"{table.ddl}, change string")
+            self._apply(table, diff, {change.value for change, _ in found})
+        return len(found)
+
+    def rows(self, table: Table, where: Column) -> list[dict[str, Any]]:
+        """Rows as dicts; times are aware and in UTC."""
+        found = self.read(table).where(where).select(*table.names).collect()
+        return [{name: _aware(row[name]) for name in table.names} for row in found]
+
+    def _apply(self, table: Table, diff: DataFrame, kinds: set[str]) -> None:
+        if kinds == {Change.INSERT}:
+            self.append(table, diff)
+        elif kinds:
+            self._merge(table, diff)
 
     def _merge(self, table: Table, diff: DataFrame) -> None:
         same_row = _literal_partitions(table, diff)
@@ -62,11 +91,16 @@ class Lake:
         values: dict[str, str | Column] = {name: F.col(f"s.{name}") for name in table.names}
         (
             target.merge(diff.alias("s"), same_row)
-            .whenMatchedDelete(F.col("s.change") == DELETE)
-            .whenMatchedUpdate(F.col("s.change") == UPDATE, set=values)
-            .whenNotMatchedInsert(F.col("s.change") == INSERT, values=values)
+            .whenMatchedDelete(F.col("s.change") == Change.DELETE.value)
+            .whenMatchedUpdate(F.col("s.change") == Change.UPDATE.value, set=values)
+            .whenNotMatchedInsert(F.col("s.change") == Change.INSERT.value, values=values)
             .execute()
         )
+
+
+def _aware(value: Any) -> Any:
+    """Spark hands out naive datetimes in the driver's zone."""
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
 def _literal_partitions(table: Table, diff: DataFrame) -> Column:
@@ -74,7 +108,8 @@ def _literal_partitions(table: Table, diff: DataFrame) -> Column:
     condition = F.lit(True)
     for name in table.partition_by:
         values = [
-            row[name] for row in diff.where(F.col("change") != INSERT).select(name).distinct().collect()
+            row[name]
+            for row in diff.where(F.col("change") != Change.INSERT.value).select(name).distinct().collect()
         ]
         condition = condition & F.col(f"t.{name}").isin(values)
     return condition

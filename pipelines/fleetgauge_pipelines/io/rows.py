@@ -10,8 +10,10 @@ from pyspark.sql.types import StructType
 
 
 def dataframe(spark: SparkSession, rows: Sequence[tuple[Any, ...]], ddl: str) -> DataFrame:
-    """Rows with the columns of a DDL string. Through Arrow, because plain lists would start Python workers."""
-    schema = StructType.fromDDL(ddl)
+    """Rows with the columns of a DDL string; through Arrow, as plain lists would start Python workers."""
+    schema: Any = StructType.fromDDL(ddl)
     arrow = to_arrow_schema(schema)
     columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(arrow)]
-    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=arrow), schema)
+    table: Any = pa.Table.from_arrays(columns, schema=arrow)
+    frame: DataFrame = spark.createDataFrame(table, schema)
+    return frame

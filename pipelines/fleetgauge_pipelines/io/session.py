@@ -24,6 +24,8 @@ _SETTINGS: Mapping[str, str] = {
     # One commit of a small table must not cost fifty tasks.
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+    # A batch compiles more classes than the default cache of 100 keeps for the next.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     # What dashboards can read without a JVM.
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
     "spark.databricks.delta.properties.defaults.checkpointPolicy": "classic",
@@ -31,6 +33,8 @@ _SETTINGS: Mapping[str, str] = {
 }
 
 _LOCAL: Mapping[str, str] = {
+    # Micro-batches are small: planning them again between stages costs more than it saves.
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "1g",
     "spark.driver.host": "127.0.0.1",

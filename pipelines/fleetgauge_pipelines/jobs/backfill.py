@@ -3,12 +3,12 @@
 from datetime import datetime
 from pathlib import Path
 
-from fleetgauge_probes.fleet import Fleet
 from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.io.avro_files import read_avro_files
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
+from fleetgauge_probes.fleet import Fleet
 
 
 def run_backfill(spark: SparkSession, lake: Lake, fleet: Fleet, folder: Path, clock: datetime) -> Outcome:

@@ -6,20 +6,21 @@ repeated, and the tables come out the same.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from fleetgauge_probes.fleet import Fleet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.lake import Lake, settle
 from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.jobs.settings import calendar, segment_rows, week_row
 from fleetgauge_pipelines.quality.batch_gate import SUITE, BatchGate, Verdict
 from fleetgauge_pipelines.slo.horizon import Horizon, Stretch, first_minute, stretch
+from fleetgauge_pipelines.slo.revisions import OPEN, Row, latest, revisions
 from fleetgauge_pipelines.tables import (
     BROKER_MINUTES,
     CLUSTER_MINUTES,
@@ -36,8 +37,8 @@ from fleetgauge_pipelines.transforms.cluster_weeks import WEEKS_DDL, cluster_wee
 from fleetgauge_pipelines.transforms.decode import check, decode
 from fleetgauge_pipelines.transforms.deduplicate import RECORD_COLUMNS, first_of_each
 from fleetgauge_pipelines.transforms.expected import RANGES_DDL, expected_brokers, in_ranges
-from fleetgauge_pipelines.transforms.fleet_weeks import SEGMENTS_DDL, fleet_weeks
-from fleetgauge_pipelines.transforms.revise import OPEN, latest, revise
+from fleetgauge_pipelines.transforms.fleet_weeks import FLEET_INPUT, SEGMENTS_DDL, fleet_weeks
+from fleetgauge_probes.fleet import Fleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +94,11 @@ class Pipeline:
     def ingest(self, raw: DataFrame, clock: datetime) -> Ingested:
         """Raw records to bronze or quarantine."""
         checked = check(decode(raw), self._clusters, clock)
-        checked = checked.withColumn("reason", F.coalesce("hint", "reason")).persist()
-        try:
-            good = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
-            touched = self._touched(good)
-            judged = first_of_each(good, self._stored_records(touched)).persist()
-            try:
-                return self._store(checked, judged, touched, clock)
-            finally:
-                judged.unpersist()
-        finally:
-            checked.unpersist()
+        checked = settle(checked.withColumn("reason", F.coalesce("hint", "reason")))
+        good = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
+        touched = self._touched(good)
+        judged = settle(first_of_each(good, self._stored_records(touched)))
+        return self._store(checked, judged, touched, clock)
 
     def _touched(self, good: DataFrame) -> dict[str, tuple[datetime, datetime]]:
         bounds = good.groupBy("cluster_id").agg(F.min("minute").alias("lo"), F.max("minute").alias("hi"))
@@ -166,17 +161,14 @@ class Pipeline:
         ranges = dataframe(self._spark, [self._range_row(one) for one in stretches], RANGES_DDL)
         records = in_ranges(self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days)), ranges)
         late_us = round(self._fleet.agent_late_ms * 1000)
-        brokers = broker_minutes(records, expected_brokers(records, ranges), late_us).persist()
-        try:
-            begins = self._begins(brokers, stretches)
-            counted = self._from_begin(brokers, begins)
-            facts = _silver_facts(counted)
-            changed = 0
-            for table, wanted in ((BROKER_MINUTES, counted), (CLUSTER_MINUTES, cluster_minutes(counted))):
-                stored = in_ranges(self._lake.read(table).where(F.col("day").isin(days)), ranges)
-                changed += self._lake.bring_to(table, wanted, stored)
-        finally:
-            brokers.unpersist()
+        brokers = settle(broker_minutes(records, expected_brokers(records, ranges), late_us))
+        begins = self._begins(brokers, stretches)
+        counted = self._from_begin(brokers, begins)
+        facts = _silver_facts(counted)
+        changed = 0
+        for table, wanted in ((BROKER_MINUTES, counted), (CLUSTER_MINUTES, cluster_minutes(counted))):
+            stored = in_ranges(self._lake.read(table).where(F.col("day").isin(days)), ranges)
+            changed += self._lake.bring_to(table, wanted, stored)
         self._extend_horizons(stretches, begins)
         return changed, facts
 
@@ -260,9 +252,11 @@ class Pipeline:
         days = _days((row[2], row[3]) for row in rows)
         minutes = self._lake.read(CLUSTER_MINUTES).where(F.col("day").isin(days))
         computed = cluster_weeks(minutes, weeks).withColumn("computed_at", F.lit(clock))
-        stored = self._lake.read(CLUSTER_WEEKS).join(F.broadcast(weeks), ["cluster_id", "week"], "left_semi")
-        changed = self._revise(CLUSTER_WEEKS, computed, stored, ["cluster_id", "week"])
-        return changed + self._fleet_weeks(sorted({row[1] for row in rows}))
+        names = sorted({row[1] for row in rows})
+        stored = self._lake.rows(CLUSTER_WEEKS, F.col("week").isin(names))
+        wanted = _revised(CLUSTER_WEEKS, _collect(computed), stored)
+        changed = self._lake.bring_rows_to(CLUSTER_WEEKS, wanted, stored)
+        return changed + self._fleet_weeks(wanted, names)
 
     def _weeks_to_compute(self, stretches: Sequence[Stretch], clock: datetime) -> list[tuple[Any, ...]]:
         spans = calendar(self._fleet)
@@ -280,18 +274,18 @@ class Pipeline:
             for cluster_id, span in sorted(touched, key=str)
         ]
 
-    def _fleet_weeks(self, weeks: Sequence[date]) -> int:
-        clusters = latest(
-            self._lake.read(CLUSTER_WEEKS).where(F.col("week").isin(list(weeks))), ["cluster_id", "week"]
-        )
+    def _fleet_weeks(self, clusters: Sequence[Row], weeks: Sequence[date]) -> int:
+        columns = [column for column in CLUSTER_WEEKS.columns if column.name in FLEET_INPUT]
+        ddl = ", ".join(f"{column.name} {column.type.value}" for column in columns)
+        rows = [
+            tuple(row[column.name] for column in columns) for row in latest(clusters, ["cluster_id", "week"])
+        ]
         segments = dataframe(self._spark, segment_rows(self._fleet), SEGMENTS_DDL)
-        stored = self._lake.read(FLEET_WEEKS).where(F.col("week").isin(list(weeks)))
-        key = [name for name in FLEET_WEEKS.key if name != "revision"]
-        return self._revise(FLEET_WEEKS, fleet_weeks(clusters, segments), stored, key)
-
-    def _revise(self, table: Table, computed: DataFrame, stored: DataFrame, key: Sequence[str]) -> int:
-        content = [name for name in table.content if name not in ("revision_reason", "closed")]
-        return self._lake.bring_to(table, revise(computed, stored, key, content), stored)
+        computed = fleet_weeks(dataframe(self._spark, rows, ddl), segments)
+        stored = self._lake.rows(FLEET_WEEKS, F.col("week").isin(list(weeks)))
+        return self._lake.bring_rows_to(
+            FLEET_WEEKS, _revised(FLEET_WEEKS, _collect(computed), stored), stored
+        )
 
     # Quality -----------------------------------------------------------------
 
@@ -306,9 +300,8 @@ class Pipeline:
             (f"{batch}/{v.expectation}", clock, batch, SUITE, v.expectation, v.success, v.observed)
             for v in verdicts
         ]
-        wanted = dataframe(self._spark, rows, QUALITY.ddl)
-        stored = self._lake.read(QUALITY).where(F.col("batch") == batch)
-        self._lake.bring_to(QUALITY, wanted, stored)
+        wanted = [dict(zip(QUALITY.names, row, strict=True)) for row in rows]
+        self._lake.bring_rows_to(QUALITY, wanted, self._lake.rows(QUALITY, F.col("batch") == batch))
         return verdicts
 
 
@@ -336,6 +329,23 @@ def _silver_facts(brokers: DataFrame) -> dict[str, float | None]:
         F.count(F.lit(1)).alias("expected_minutes"),
     ).first()
     return row.asDict() if row else dict(_NO_SILVER)
+
+
+def _revised(table: Table, computed: Sequence[Row], stored: Sequence[Row]) -> list[Row]:
+    """All rows for the weeks of ``stored``: computed ones revised, the rest as they are."""
+    key = [name for name in table.key if name != "revision"]
+    content = [name for name in table.content if name not in ("revision_reason", "closed")]
+    by_key: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in stored:
+        by_key[tuple(row[name] for name in key)].append(row)
+    wanted: list[Row] = []
+    for row in computed:
+        wanted += revisions(row, by_key.pop(tuple(row[name] for name in key), ()), content)
+    return wanted + [row for rows in by_key.values() for row in rows]
+
+
+def _collect(rows: DataFrame) -> list[Row]:
+    return [row.asDict() for row in rows.collect()]
 
 
 def _days(spans: Iterable[tuple[datetime, datetime]]) -> list[date]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
 from fleetgauge_probes.cli import InputError, console, print_json
 from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
 from fleetgauge_probes.kafka import KafkaUnavailableError

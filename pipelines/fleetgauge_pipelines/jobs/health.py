@@ -1,32 +1,26 @@
 """Health events from their topic to their table."""
 
-from fleetgauge_probes.contract import HEADER_BYTES, HEALTH_EVENT, MAX_RECORD_BYTES
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.avro.functions import from_avro
 
-from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.lake import Lake, settle
 from fleetgauge_pipelines.tables import HEALTH_EVENTS
+from fleetgauge_probes.contract import HEADER_BYTES, HEALTH_EVENT, MAX_RECORD_BYTES
 
 
 def store_health_events(lake: Lake, rows: DataFrame) -> int:
     """Add the events that the table does not have yet; returns how many."""
     header = F.substring("value", 1, HEADER_BYTES) == F.lit(bytearray(HEALTH_EVENT.header))
     body = F.substring(F.col("value"), HEADER_BYTES + 1, MAX_RECORD_BYTES)
-    events = (
+    events = settle(
         rows.where(header)
         .select(from_avro(body, HEALTH_EVENT.text, {"mode": "PERMISSIVE"}).alias("event"))
         .select("event.*")
         .where("event_id IS NOT NULL")
         .dropDuplicates(["event_id"])
-        .persist()
     )
-    try:
-        if events.isEmpty():
-            return 0
-        stored = lake.read(HEALTH_EVENTS).join(
-            F.broadcast(events.select("event_id")), "event_id", "left_semi"
-        )
-        return lake.bring_to(HEALTH_EVENTS, events, stored)
-    finally:
-        events.unpersist()
+    if events.isEmpty():
+        return 0
+    stored = lake.read(HEALTH_EVENTS).join(F.broadcast(events.select("event_id")), "event_id", "left_semi")
+    return lake.bring_to(HEALTH_EVENTS, events, stored)

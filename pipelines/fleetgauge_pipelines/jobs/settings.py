@@ -3,9 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from fleetgauge_probes.fleet import Cluster, Fleet
-
 from fleetgauge_pipelines.slo.weeks import WeekCalendar, WeekSpan
+from fleetgauge_probes.fleet import Cluster, Fleet
 
 
 def calendar(fleet: Fleet) -> WeekCalendar:

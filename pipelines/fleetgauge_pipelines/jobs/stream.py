@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from fleetgauge_probes.fleet import Fleet, Telemetry
-from fleetgauge_probes.kafka import Admin, KafkaUnavailableError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
 from fleetgauge_pipelines.jobs.health import store_health_events
+from fleetgauge_probes.fleet import Fleet, Telemetry
+from fleetgauge_probes.kafka import Admin, ensure_topics
 
 Clock = Callable[[], datetime]
 Narrate = Callable[[int, Outcome], None]
@@ -37,12 +37,12 @@ def run_stream(
 ) -> None:
     """Run until ``stopping`` is set or, at pace None, until all that was there is taken.
 
-    Raises KafkaUnavailableError when the telemetry cluster or its topics are not there.
+    Raises KafkaUnavailableError when the telemetry cluster is not there.
     """
     pipeline = Pipeline(spark, lake, fleet)
     pipeline.open()
     names = telemetry.topics
-    topic_ids = _topic_ids(telemetry, [names.probe_minutes.name, names.health_events.name])
+    topic_ids = _topic_ids(telemetry)
 
     def take(rows: DataFrame, batch_id: int) -> None:
         rows.persist()
@@ -70,21 +70,18 @@ def run_stream(
     )
     query = paced.start()
     while not query.awaitTermination(1):
-        if stopping.is_set():
+        # Between batches only: a batch that is broken off would leave its last tables to the next start.
+        if stopping.is_set() and not query.status["isTriggerActive"]:
             query.stop()
 
 
-def _topic_ids(telemetry: Telemetry, topics: list[str]) -> dict[str, str]:
-    """Name to id: a topic that was made anew has other records at the same offsets."""
+def _topic_ids(telemetry: Telemetry) -> dict[str, str]:
+    """Name to id of the topics read: one that was made anew has other records at the same offsets."""
+    ensure_topics(telemetry)
     admin = Admin(telemetry.bootstrap, timeout_s=10)
     admin.start()
-    found = {name: admin.topic(name) for name in topics}
-    missing = [name for name, view in found.items() if view is None]
-    if missing:
-        raise KafkaUnavailableError(
-            f"topic {missing[0]} does not exist on {telemetry.bootstrap}; the agent makes it"
-        )
-    return {name: view.topic_id for name, view in found.items() if view is not None}
+    names = (telemetry.topics.probe_minutes.name, telemetry.topics.health_events.name)
+    return {name: view.topic_id for name in names if (view := admin.topic(name))}
 
 
 def _raw(rows: DataFrame, topic_ids: dict[str, str]) -> DataFrame:

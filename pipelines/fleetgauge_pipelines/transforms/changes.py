@@ -1,11 +1,10 @@
-"""What has to change for a table to hold what it should."""
+"""What has to change for a table to hold what it should; the twin of tables.changes for many rows."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from fleetgauge_pipelines.tables import Table, Type
-
-INSERT, UPDATE, DELETE = "insert", "update", "delete"
+from fleetgauge_pipelines.tables.changes import Change
 
 
 def changes(table: Table, wanted: DataFrame, stored: DataFrame) -> DataFrame:
@@ -18,9 +17,9 @@ def changes(table: Table, wanted: DataFrame, stored: DataFrame) -> DataFrame:
     new = wanted.select(*table.names, _content(table).alias("new"))
     joined = _full_outer(table, new, old)
     change = (
-        F.when(F.col("old").isNull(), F.lit(INSERT))
-        .when(F.col("new").isNull(), F.lit(DELETE))
-        .when(F.col("old") != F.col("new"), F.lit(UPDATE))
+        F.when(F.col("old").isNull(), F.lit(Change.INSERT.value))
+        .when(F.col("new").isNull(), F.lit(Change.DELETE.value))
+        .when(F.col("old") != F.col("new"), F.lit(Change.UPDATE.value))
     )
     return (
         joined.withColumn("change", change).where(F.col("change").isNotNull()).select(*table.names, "change")

@@ -7,11 +7,12 @@ struct), ``reason`` and ``detail`` (NULL for a good record).
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from fleetgauge_probes.contract import HEADER_BYTES, MAX_RECORD_BYTES, PROBE_MINUTE
-from fleetgauge_probes.contract.single_object import MARKER
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.avro.functions import from_avro, to_avro
+
+from fleetgauge_probes.contract import HEADER_BYTES, MAX_RECORD_BYTES, PROBE_MINUTE
+from fleetgauge_probes.contract.single_object import MARKER
 
 #: Clocks of agents may be ahead by as much.
 FUTURE_TOLERANCE = timedelta(minutes=5)

@@ -9,6 +9,18 @@ from fleetgauge_pipelines.transforms.quantile import quantile, quantile_from_bad
 #: Which segments a cluster belongs to, ('fleet', '') among them.
 SEGMENTS_DDL = "cluster_id string, segment string, segment_value string"
 
+#: The columns of cluster_weeks that this needs.
+FLEET_INPUT = (
+    "cluster_id",
+    "week",
+    "coverage",
+    "closed",
+    "latency_p99_us",
+    "availability_p99",
+    "availability_ratio",
+    "latency_budget_left_minutes",
+)
+
 #: Metric to whether more of it is worse.
 METRICS = {
     "latency_p99_us": True,

@@ -13,10 +13,9 @@ from fleetgauge_probes import __version__
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
 from fleetgauge_probes.agent.minute import Identity
 from fleetgauge_probes.agent.schedule import MinuteClock
-from fleetgauge_probes.agent.telemetry import ensure_topics
 from fleetgauge_probes.contract import ProbeMinute, ProbePulse
 from fleetgauge_probes.fleet import Fleet, Telemetry
-from fleetgauge_probes.kafka import RecordProducer
+from fleetgauge_probes.kafka import RecordProducer, ensure_topics
 
 _ASK_EVERY_S = 1.0
 _TICK_EVERY_S = 0.25

@@ -10,6 +10,7 @@ from fleetgauge_probes.kafka.consumer import Record, TopicReader
 from fleetgauge_probes.kafka.errors import KafkaUnavailableError
 from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer
 from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
+from fleetgauge_probes.kafka.telemetry import ensure_topics
 
 __all__ = [
     "Admin",
@@ -25,5 +26,6 @@ __all__ = [
     "TopicSpec",
     "TopicView",
     "cold_answer",
+    "ensure_topics",
     "registered_brokers",
 ]

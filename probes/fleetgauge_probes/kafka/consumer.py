@@ -39,6 +39,14 @@ class TopicReader:
         offset = OFFSET_BEGINNING if from_beginning else OFFSET_END
         self._wanted.put([TopicPartition(self._topic, p, offset) for p in partitions])
 
+    def partitions(self, timeout_s: float = 10) -> tuple[int, ...]:
+        """The topic's partitions. Raises KafkaUnavailableError."""
+        try:
+            found = self._consumer.list_topics(self._topic, timeout_s).topics[self._topic]
+        except KafkaException as error:
+            raise KafkaUnavailableError(f"{self._topic}: {error.args[0].str()}") from error
+        return tuple(sorted(found.partitions))
+
     def poll(self, timeout_s: float) -> Record | None:
         """The next record, or None. One at a time: batching would add waits that are not Kafka's."""
         # Assigning from one thread while another polls never returns, so the polling thread does it.

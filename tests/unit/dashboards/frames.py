@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+
 from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek
 from fleetgauge_dashboards.reader.lake import BROKER_MINUTE, CLUSTER_MINUTE, RECENT
 from fleetgauge_dashboards.reader.table import ARROW

@@ -11,6 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner
+
 from fleetgauge_dashboards.cli import dash
 
 FLEET = "lake: ./lake\nclusters: [{id: orders-eu, bootstrap: 'orders-eu:9092'}]\n"

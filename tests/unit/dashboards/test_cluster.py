@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+
 from fleetgauge_dashboards.links import ClusterView, Span, Window
 from fleetgauge_dashboards.reader import HealthEvent
 from fleetgauge_dashboards.views.alerts import alerts
@@ -16,7 +17,6 @@ from fleetgauge_dashboards.views.cluster import (
     zoomed,
 )
 from fleetgauge_dashboards.views.freshness import Age, Freshness
-
 from tests.unit.dashboards.frames import START, WEEK, cluster_week, minute
 
 HOUR = Span(START, minute(60))

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from fleetgauge_dashboards.figures.brokers import heatmap, leader_lines
 from fleetgauge_dashboards.figures.minutes import availability, latency
 from fleetgauge_dashboards.figures.theme import DARK, LIGHT, Theme, log_ticks, theme
@@ -11,7 +12,6 @@ from fleetgauge_dashboards.links import Leg, Span
 from fleetgauge_dashboards.views.cluster import Band
 from fleetgauge_dashboards.views.fleet import LATENCY, Trend
 from fleetgauge_dashboards.views.minutes import Brokers, BrokerTimeline, Grid, Minute, Timeline
-
 from tests.unit.dashboards.frames import START, WEEK, minute
 
 SPAN = Span(START, minute(4))

@@ -7,7 +7,6 @@ from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek, HealthEvent
 from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.fleet import AVAILABILITY, LATENCY, Fleet, fleet
 from fleetgauge_dashboards.views.freshness import NO_DATA, Age, Freshness
-
 from tests.unit.dashboards.frames import START, WEEK, cluster_week, fleet_week
 
 

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 import pytest
+
 from fleetgauge_dashboards.reader.lake import newest_measured
 from fleetgauge_dashboards.views.freshness import Age, Freshness, freshness
-
 from tests.unit.dashboards.frames import minute, recent
 
 

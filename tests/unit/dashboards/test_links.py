@@ -4,6 +4,9 @@ from datetime import UTC, date, datetime, timedelta
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from fleetgauge_dashboards.links import (
     LONGEST,
     AlertsView,
@@ -16,8 +19,6 @@ from fleetgauge_dashboards.links import (
     href,
     parse,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
 weeks = st.none() | st.dates()

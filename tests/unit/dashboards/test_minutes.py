@@ -3,11 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
-from fleetgauge_dashboards.links import LONGEST, Span
-from fleetgauge_dashboards.views.minutes import COLUMNS, brokers, grid, timeline
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetgauge_dashboards.links import LONGEST, Span
+from fleetgauge_dashboards.views.minutes import COLUMNS, brokers, grid, timeline
 from tests.unit.dashboards.frames import START, broker_minutes, cluster_minutes, minute
 
 HOUR = Span(START, minute(60))

@@ -7,6 +7,7 @@ from shutil import rmtree
 
 import pytest
 from deltalake import DeltaTable
+
 from fleetgauge_dashboards.links import Leg, Span
 from fleetgauge_dashboards.reader import (
     ClusterWeek,
@@ -18,7 +19,6 @@ from fleetgauge_dashboards.reader import (
 )
 from fleetgauge_pipelines import tables
 from fleetgauge_pipelines.tables import Table
-
 from tests.browser.lake import ORDERS, put, write
 from tests.unit.dashboards.frames import START, minute
 

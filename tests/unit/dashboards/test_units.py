@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 import pytest
-from fleetgauge_dashboards.units import duration, milliseconds, minutes, percent
 from hypothesis import given
 from hypothesis import strategies as st
+
+from fleetgauge_dashboards.units import duration, milliseconds, minutes, percent
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+
 from fleetgauge_local.control import ask
 from fleetgauge_local.errors import LocalFleetError, NoFleetError
 from fleetgauge_local.folder import Folder, RunningBroker, State, read, write

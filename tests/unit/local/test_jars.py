@@ -3,10 +3,11 @@ import os
 from pathlib import Path
 
 import pytest
+from jgo.env import LockFile, compute_spec_hash
+
 from fleetgauge_local.distribution import KAFKA_LOCK
 from fleetgauge_pipelines.io import jars
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, JarError, ensure, read_lock
-from jgo.env import LockFile, compute_spec_hash
 
 CONTENT = b"a jar"
 JAR = Jar("org.example", "thing", "1.0", "", hashlib.sha256(CONTENT).hexdigest())

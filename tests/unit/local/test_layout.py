@@ -1,4 +1,5 @@
 import pytest
+
 from fleetgauge_local.layout import DEFAULT, ClusterSpec, Layout, lay_out, ports_needed
 from fleetgauge_local.properties import render, server_properties
 

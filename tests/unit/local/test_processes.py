@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+
 from fleetgauge_local.processes import Identity, end, find, identify
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
+
 from fleetgauge_local.proxy import Proxy
 
 HOST = "127.0.0.1"

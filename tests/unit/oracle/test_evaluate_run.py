@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 import yaml
 from deltalake import write_deltalake
-from fleetgauge_pipelines.tables import CLUSTER_WEEKS, PROBE_MINUTES, Table, Type
 
+from fleetgauge_pipelines.tables import CLUSTER_WEEKS, PROBE_MINUTES, Table, Type
 from tests.oracle.evaluate_run import main
 from tests.oracle.oracle import Row
 from tests.oracle.week import random_week

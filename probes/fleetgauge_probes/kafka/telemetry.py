@@ -1,8 +1,8 @@
-"""Where records go: the telemetry cluster's topics, made if absent."""
+"""The telemetry cluster's topics, made by whoever runs first."""
 
 from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.fleet.model import Topic
-from fleetgauge_probes.kafka import Admin, TopicSpec
+from fleetgauge_probes.kafka.admin import Admin, TopicSpec
 
 
 def ensure_topics(telemetry: Telemetry) -> None:

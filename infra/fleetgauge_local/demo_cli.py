@@ -1,0 +1,184 @@
+"""`fleetgauge demo`."""
+
+import random
+import re
+import shutil
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import platformdirs
+from rich.status import Status
+
+from fleetgauge_local.demo import (
+    FAULT_AFTER_S,
+    Named,
+    Running,
+    hurt,
+    page_status,
+    running_demo,
+    wait_for,
+    wait_until_caught_up,
+    wait_until_named,
+)
+from fleetgauge_local.errors import LocalFleetError
+from fleetgauge_local.lake_counts import LakeCounts
+from fleetgauge_local.messages import Fault, Kind
+from fleetgauge_local.ports import free_ports, is_free
+from fleetgauge_pipelines.io.jars import SPARK_LOCK, JarError, default_cache, ensure
+from fleetgauge_probes.cli import InputError, console, print_json
+
+_DEFAULT_PORT = 8050
+_FOREVER_S = 3600.0
+_UNITS_S = {"s": 1, "m": 60, "h": 3600}
+
+
+class Duration(click.ParamType[float]):
+    """`90s`, `5m` or `1h`, in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
+        if found is None:
+            self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h", param, ctx)
+        return float(found[1]) * _UNITS_S[found[2] or "s"]
+
+
+@click.command(epilog="Example: fleetgauge demo --for 5m --fault hang --json")
+@click.option(
+    "--for", "for_s", type=Duration(), help="End by itself so long after it is ready (90s, 5m); else at ^C."
+)
+@click.option(
+    "--fault",
+    "kind",
+    type=click.Choice(["hang", "kill", "blackhole"]),
+    help="Break a broker; it must be named.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help=f"The page's port.  [default: {_DEFAULT_PORT}, else a free one]",
+)
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=lambda: platformdirs.user_state_path("fleetgauge") / "demo",
+    show_default="the user's state folder",
+    help="Where it all lives; an earlier demo's data there goes.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout at the end.")
+def demo(for_s: float | None, kind: Kind | None, port: int | None, directory: Path, as_json: bool) -> None:
+    """Run real Kafka clusters and all of Fleetgauge on this machine; ^C ends everything."""
+    started = time.monotonic()
+    if kind and for_s is None:
+        raise InputError("--fault needs --for, as in: fleetgauge demo --for 5m --fault hang")
+    page_port = _page_port(port)
+    try:
+        with console.status("starting") as spinner:
+            succeeded = _run(for_s, kind, page_port, directory, as_json, spinner, started)
+    except (LocalFleetError, JarError) as error:
+        raise InputError(str(error)) from error
+    except KeyboardInterrupt:
+        console.print("ended")
+        return
+    if not succeeded:
+        raise SystemExit(1)
+
+
+def _run(
+    for_s: float | None,
+    kind: Kind | None,
+    port: int,
+    directory: Path,
+    as_json: bool,
+    spinner: Status,
+    started: float,
+) -> bool:
+    """Whether the page answered and the fault, if there was one, was named rightly."""
+    ensure(SPARK_LOCK, default_cache(), spinner.update)
+    for old in ("lake", "logs"):
+        shutil.rmtree(directory / old, ignore_errors=True)
+    with running_demo(directory, port, spinner.update, started) as running:
+        _introduce(running, directory)
+        if for_s is None:
+            while True:
+                wait_for(_FOREVER_S, running, lambda _: spinner.update("running; ^C ends it"), "")
+        fault, named = _exercise(running, kind, for_s, spinner)
+        found = wait_until_caught_up(running, datetime.now(UTC), spinner.update)
+        status = page_status(running.page_url)
+        report = _report(running, found, status, fault, named)
+    if as_json:
+        print_json(report)
+    else:
+        console.print_json(data=report)
+    rightly = fault is None or (
+        named is not None and (named.cluster, named.broker) == (fault.cluster, fault.broker)
+    )
+    return status == 200 and rightly
+
+
+def _exercise(
+    running: Running, kind: Kind | None, for_s: float, spinner: Status
+) -> tuple[Fault | None, Named | None]:
+    """Let it run for so long, with a fault in it if one is asked for."""
+    until = time.monotonic() + for_s
+    fault = named = None
+    if kind:
+        wait_for(min(FAULT_AFTER_S, for_s / 2), running, spinner.update, "running")
+        fault = hurt(running, kind)
+        console.print(f"{fault.at} {kind}: broker {fault.broker} of {fault.cluster}")
+        named = wait_until_named(running, datetime.fromisoformat(fault.at), spinner.update)
+        if named:
+            console.print(f"named after {named.after_s:.1f} s: broker {named.broker} of {named.cluster}")
+    wait_for(until - time.monotonic(), running, spinner.update, "running")
+    return fault, named
+
+
+def _report(
+    running: Running, found: LakeCounts, status: int | None, fault: Fault | None, named: Named | None
+) -> dict[str, Any]:
+    return {
+        "clusters": len(running.fleet.clusters),
+        "brokers": running.brokers,
+        "seconds_to_ready": round(running.seconds_to_ready, 1),
+        "probe_minutes": found.probe_minutes,
+        "broker_minutes": found.broker_minutes,
+        "cluster_weeks": found.cluster_weeks,
+        "fleet_weeks": found.fleet_weeks,
+        "quarantined": found.quarantined,
+        "page_url": running.page_url,
+        "page_status": status,
+        "fault": {"cluster": fault.cluster, "broker": fault.broker, "kind": fault.kind} if fault else None,
+        "fault_named": {"cluster": named.cluster, "broker": named.broker} if named else None,
+        "fault_named_after_s": round(named.after_s, 1) if named else None,
+        "lake": running.fleet.lake,
+    }
+
+
+def _introduce(running: Running, directory: Path) -> None:
+    clusters = ", ".join(cluster.id for cluster in running.fleet.clusters)
+    first, last = running.fleet.clusters[0].id, running.fleet.clusters[-1].id
+    console.print(f"\nReady after {running.seconds_to_ready:.0f} s: {running.brokers} brokers in {clusters}.")
+    console.print(f"The page: {running.page_url}\n", style="bold")
+    console.print("Three things to try in another terminal (activate .venv first):")
+    command = f"fleetgauge fleet fault {{}} --dir {directory}"
+    console.print(f"  1. {command.format(f'hang {first} 2 --for 60')}", soft_wrap=True)
+    console.print("     The page names the broker within seconds and clears it after its return.")
+    console.print(f"  2. {command.format(f'slow {last} 3 --ms 60')}", soft_wrap=True)
+    console.print(f"     {running.page_url}cluster/{last}: the leader leg shows whose fault it is.")
+    console.print(f"  3. {command.format(f'heal {last} 3')}", soft_wrap=True)
+    console.print("     And the minutes are good again; the week keeps what it cost.\n")
+
+
+def _page_port(wanted: int | None) -> int:
+    """The wanted port, the usual one where it is free, or any free one."""
+    if wanted:
+        if not is_free(wanted):
+            raise InputError(f"port {wanted} is taken: choose another with --port, or leave it out")
+        return wanted
+    return _DEFAULT_PORT if wanted is None and is_free(_DEFAULT_PORT) else free_ports(1, random.Random())[0]  # noqa: S311

@@ -1,0 +1,99 @@
+from collections import Counter
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetgauge_probes.agent.schedule import INTERVAL_NS, MINUTE_NS, MinuteClock, next_due_ns, phase_ns
+from fleetgauge_probes.contract import Leg
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+INSTANTS = st.integers(0, 10**18)
+PHASES = st.integers(0, INTERVAL_NS - 1)
+CLOCKS = st.builds(MinuteClock, INSTANTS, st.just(NOON))
+
+
+def _slots(clock: MinuteClock, phase: int, minute: int) -> list[int]:
+    slots = [next_due_ns(clock, phase, clock.start_ns(minute) - 1)]
+    while slots[-1] < clock.start_ns(minute + 1):
+        slots.append(next_due_ns(clock, phase, slots[-1]))
+    return slots[:-1]
+
+
+@given(CLOCKS, PHASES, st.integers(0, 100_000))
+def test_every_minute_has_exactly_a_hundred_slots_of_a_phase(
+    clock: MinuteClock, phase: int, minute: int
+) -> None:
+    slots = _slots(clock, phase, minute)
+    assert len(slots) == 100
+    assert {b - a for a, b in pairwise(slots)} == {INTERVAL_NS}
+    assert {clock.index(slot) for slot in slots} == {minute}
+
+
+@given(CLOCKS, PHASES, st.integers(-(10**12), 10**18))
+def test_the_next_slot_is_the_first_strictly_after_an_instant(
+    clock: MinuteClock, phase: int, offset: int
+) -> None:
+    after = clock.origin_ns + offset
+    due = next_due_ns(clock, phase, after)
+    assert after < due <= after + INTERVAL_NS
+    assert (due - clock.origin_ns - phase) % INTERVAL_NS == 0
+
+
+@given(CLOCKS, PHASES, st.integers(0, 10**9))
+def test_a_slot_is_never_its_own_successor(clock: MinuteClock, phase: int, slot: int) -> None:
+    at = clock.origin_ns + phase + slot * INTERVAL_NS
+    assert next_due_ns(clock, phase, at) == at + INTERVAL_NS
+    assert next_due_ns(clock, phase, at - 1) == at
+
+
+@given(st.integers(1, 60), st.sampled_from(Leg))
+def test_the_brokers_of_a_leg_are_spread_evenly_over_the_interval(brokers: int, leg: Leg) -> None:
+    phases = sorted(phase_ns(position, brokers, leg) for position in range(brokers))
+    assert all(0 <= phase < INTERVAL_NS for phase in phases)
+    gaps = [b - a for a, b in zip(phases, [*phases[1:], phases[0] + INTERVAL_NS], strict=True)]
+    assert max(gaps) - min(gaps) <= 1
+
+
+@given(st.integers(0, 59), st.integers(60, 100))
+def test_a_brokers_two_legs_stand_half_an_interval_apart(position: int, brokers: int) -> None:
+    client, leader = (phase_ns(position, brokers, leg) for leg in (Leg.CLIENT, Leg.LEADER))
+    assert (leader - client) % INTERVAL_NS == INTERVAL_NS // 2
+
+
+def test_a_cluster_without_brokers_has_a_phase_nonetheless() -> None:
+    assert 0 <= phase_ns(0, 0, Leg.CLIENT) < INTERVAL_NS
+
+
+def test_a_minute_is_named_by_its_utc_start() -> None:
+    clock = MinuteClock.at(5_000_000_000_000, NOON.replace(second=17, microsecond=250_000))
+    assert clock.start_ns(0) == 5_000_000_000_000 - 17_250_000_000
+    assert clock.minute(0) == NOON
+    assert clock.minute(61) == NOON + timedelta(minutes=61)
+    assert clock.minute(0).utcoffset() == timedelta()
+
+
+@pytest.mark.parametrize("hours", [-9.5, 0, 5.75, 14])
+def test_the_wall_clocks_zone_does_not_matter(hours: float) -> None:
+    wall = NOON.astimezone(timezone(timedelta(hours=hours))).replace(second=30)
+    assert MinuteClock.at(10**12, wall) == MinuteClock.at(10**12, wall.astimezone(UTC))
+
+
+@given(CLOCKS, st.integers(0, 100 * MINUTE_NS))
+def test_an_instant_lies_in_the_minute_that_its_index_names(clock: MinuteClock, offset: int) -> None:
+    at = clock.origin_ns + offset
+    index = clock.index(at)
+    assert clock.start_ns(index) <= at < clock.start_ns(index + 1)
+    assert clock.minute(index) <= clock.wall(at) < clock.minute(index + 1)
+
+
+@given(INSTANTS, st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
+def test_the_clock_reads_back_the_wall_time_that_it_was_set_by(monotonic_ns: int, wall: datetime) -> None:
+    assert MinuteClock.at(monotonic_ns, wall).wall(monotonic_ns) == wall
+
+
+def test_the_slots_of_both_legs_do_not_fall_together_in_a_cluster_of_three() -> None:
+    phases = Counter(phase_ns(position, 3, leg) for position in range(3) for leg in Leg)
+    assert max(phases.values()) == 1
