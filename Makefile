@@ -53,7 +53,7 @@ $(READY): pyproject.toml locks/uv.txt locks/python.txt
 	@echo "making $(VENV) (about a minute the first time)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/uv.txt >&2
-	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes locks/uv.txt locks/python.txt >&2
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r locks/python.txt >&2
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . >&2
 	@touch $@
 

@@ -1,6 +1,6 @@
 """Writes docs/cli.md from the commands themselves, or checks that it is what they say.
 
-    python -m tests.cli_reference [--check] docs/cli.md
+python -m tests.cli_reference [--check] docs/cli.md
 """
 
 import sys
@@ -15,7 +15,9 @@ WIDTH = 100
 
 
 def pages(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:
-    context = click.Context(command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH)
+    context = click.Context(
+        command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH
+    )
     with context:
         text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
         yield f"## `{context.command_path}`\n\n```text\n{text}\n```\n"

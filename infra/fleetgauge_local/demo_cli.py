@@ -3,6 +3,7 @@
 import random
 import re
 import shutil
+import signal
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,6 +79,9 @@ def demo(for_s: float | None, kind: Kind | None, port: int | None, directory: Pa
     if kind and for_s is None:
         raise InputError("--fault needs --for, as in: fleetgauge demo --for 5m --fault hang")
     page_port = _page_port(port)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Explicitly, for a shell's background job inherits an ignored SIGINT.
+        signal.signal(number, signal.default_int_handler)
     try:
         with console.status("starting") as spinner:
             succeeded = _run(for_s, kind, page_port, directory, as_json, spinner, started)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from io import BytesIO
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -12,7 +13,6 @@ from uuid import UUID
 import fastavro
 
 from fleetgauge_probes.contract import HEADER_BYTES, MAX_RECORD_BYTES, PROBE_MINUTE, PROBE_PULSE
-from io import BytesIO
 
 Record = dict[str, Any]
 Change = Mapping[str, Any]
@@ -79,7 +79,7 @@ def good_record(
 
 
 def broken_records(good: Callable[[], Record], clock: datetime) -> Iterator[Broken]:
-    """Each way of breaking a record, but for conflicting_duplicate. ``good`` gives a fresh good client record."""
+    """Each way to break a record but conflicting_duplicate; ``good`` gives a new good client record."""
     yield from _unreadable(good, clock)
     for reason, what, change in _rule_breaking(clock):
         yield Broken(reason, what, PROBE_MINUTE.encode(good() | change))

@@ -1,10 +1,8 @@
 """`fleetgauge watch`."""
 
 import logging
-import signal
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
 
 import click
 
@@ -14,6 +12,7 @@ from fleetgauge_pipelines.detection import Finding
 from fleetgauge_probes.cli import InputError, console, print_json
 from fleetgauge_probes.fleet import FleetFileError, load
 from fleetgauge_probes.kafka import KafkaUnavailableError
+from fleetgauge_probes.stopping import stopping_on_signals
 
 
 @click.command(epilog="Example: fleetgauge watch --config fleet.yaml")
@@ -32,9 +31,7 @@ def watch(config: Path, as_json: bool) -> None:
         raise InputError(str(error)) from error
     if fleet.telemetry is None:
         raise InputError(f"{config}: telemetry.bootstrap is missing: say where the pulses are")
-    stopping = Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    stopping = stopping_on_signals()
     sinks = webhooks(fleet.notifiers)
     for sink in sinks:
         sink.start()

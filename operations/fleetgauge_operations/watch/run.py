@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from threading import Event
 
 from fleetgauge_operations.watch.notify import Sink
 from fleetgauge_pipelines.detection import Finding, FleetState, judge, remember
 from fleetgauge_probes.contract import ContractError, HealthEvent, ProbePulse
 from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.kafka import RecordProducer, TopicReader, ensure_topics
+from fleetgauge_probes.stopping import Stopping
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -23,7 +23,7 @@ def run_watch(
     clock: Callable[[], datetime],
     show: Callable[[Finding], None],
     sinks: Sequence[Sink],
-    stopping: Event,
+    stopping: Stopping,
 ) -> FleetState:
     """Watch until ``stopping`` is set; returns what was known at the end.
 

@@ -30,6 +30,7 @@ _SETTINGS: Mapping[str, str] = {
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
     "spark.databricks.delta.properties.defaults.checkpointPolicy": "classic",
     "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.stopTimeout": "10s",
 }
 
 _LOCAL: Mapping[str, str] = {

@@ -1,7 +1,5 @@
 """`fleetgauge stream`, `run` and `backfill`. Spark is imported when one of them runs, not before."""
 
-import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,6 +11,7 @@ import click
 from fleetgauge_probes.cli import InputError, console, print_json
 from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
 from fleetgauge_probes.kafka import KafkaUnavailableError
+from fleetgauge_probes.stopping import stopping_on_signals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,9 +89,7 @@ def backfill(folder: Path, config: Path, location: str | None, clock: datetime |
 def _from_topics(config: Path, location: str | None, every_s: float | None, as_json: bool) -> None:
     fleet = _fleet(config)
     telemetry = _telemetry(fleet, config)
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    stopping = stopping_on_signals()
     outcomes: list[Outcome] = []
 
     def narrate(batch_id: int, outcome: "Outcome") -> None:

@@ -1,6 +1,6 @@
 """The stream: topics to tables, in micro-batches, continuously or until nothing is left."""
 
-import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +13,10 @@ from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
 from fleetgauge_pipelines.jobs.health import store_health_events
 from fleetgauge_probes.fleet import Fleet, Telemetry
 from fleetgauge_probes.kafka import Admin, ensure_topics
+from fleetgauge_probes.stopping import Stopping
+
+#: How long a batch may go on after the stream was asked to stop.
+_PATIENCE_S = 30
 
 Clock = Callable[[], datetime]
 Narrate = Callable[[int, Outcome], None]
@@ -33,7 +37,7 @@ def run_stream(
     pace: Pace,
     clock: Clock,
     narrate: Narrate,
-    stopping: threading.Event,
+    stopping: Stopping,
 ) -> None:
     """Run until ``stopping`` is set or, at pace None, until all that was there is taken.
 
@@ -69,9 +73,11 @@ def run_stream(
         else writer.trigger(processingTime=f"{pace.every_s} seconds")
     )
     query = paced.start()
+    asked_at = None
     while not query.awaitTermination(1):
-        # Between batches only: a batch that is broken off would leave its last tables to the next start.
-        if stopping.is_set() and not query.status["isTriggerActive"]:
+        asked_at = asked_at or (time.monotonic() if stopping.is_set() else None)
+        # Preferably between batches: one that is broken off leaves its last tables to the next start.
+        if asked_at and (not query.status["isTriggerActive"] or time.monotonic() - asked_at > _PATIENCE_S):
             query.stop()
 
 

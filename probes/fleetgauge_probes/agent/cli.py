@@ -1,8 +1,6 @@
 """`fleetgauge probe`."""
 
 import logging
-import signal
-import threading
 import uuid
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from fleetgauge_probes.agent.run import AgentBrokenError, run_agent
 from fleetgauge_probes.cli import InputError, console, print_json
 from fleetgauge_probes.fleet import FleetFileError, load
 from fleetgauge_probes.kafka import KafkaUnavailableError
+from fleetgauge_probes.stopping import stopping_on_signals
 
 
 @click.command(epilog="Example: fleetgauge probe --config fleet.yaml")
@@ -32,9 +31,7 @@ def probe(config: Path, as_json: bool) -> None:
         raise InputError(str(error)) from error
     if fleet.telemetry is None:
         raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records go")
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    stopping = stopping_on_signals()
     run_id = uuid.uuid4()
     console.print(f"probing {len(fleet.clusters)} clusters, run {run_id}; ^C ends it")
     try:

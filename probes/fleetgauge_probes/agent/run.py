@@ -16,6 +16,7 @@ from fleetgauge_probes.agent.schedule import MinuteClock
 from fleetgauge_probes.contract import ProbeMinute, ProbePulse
 from fleetgauge_probes.fleet import Fleet, Telemetry
 from fleetgauge_probes.kafka import RecordProducer, ensure_topics
+from fleetgauge_probes.stopping import Stopping
 
 _ASK_EVERY_S = 1.0
 _TICK_EVERY_S = 0.25
@@ -25,7 +26,7 @@ class AgentBrokenError(Exception):
     """A part of the agent ended by itself; what is wrong is in the log."""
 
 
-def run_agent(fleet: Fleet, telemetry: Telemetry, run_id: UUID, stopping: threading.Event) -> None:
+def run_agent(fleet: Fleet, telemetry: Telemetry, run_id: UUID, stopping: Stopping) -> None:
     """Probe until ``stopping`` is set, then hand over what is decided.
 
     Raises AgentBrokenError when a part of it breaks, after the same hand-over.
@@ -73,7 +74,7 @@ def run_agent(fleet: Fleet, telemetry: Telemetry, run_id: UUID, stopping: thread
         raise AgentBrokenError
 
 
-async def _ask_all(probes: Sequence[ClusterProbe], stopping: threading.Event) -> None:
+async def _ask_all(probes: Sequence[ClusterProbe], stopping: Stopping) -> None:
     """Every second one cold question to every broker; a silent one delays nobody."""
     asked: set[asyncio.Task[None]] = set()
     while not stopping.is_set():

@@ -10,6 +10,7 @@ order in which they are to be made. Nothing here talks to a cluster.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+_REPLICAS = 3
 PARTITION_SETTINGS = {"retention.ms": "3600000", "segment.ms": "600000", "cleanup.policy": "delete"}
 
 
@@ -61,19 +62,22 @@ def plan(
 ) -> tuple[Change, ...]:
     """What to change now. ``homes`` are the registered brokers, ``live`` those that answer.
 
-    Only live brokers are given partitions, so that a creation cannot fail on a dead one.
+    A registered broker gets its partition even while it is down: whoever is in
+    sync leads it until then. New partitions have as many replicas as the old ones,
+    for a topic cannot mix them.
     """
-    candidates = sorted((home for home in homes if home.broker_id in live), key=lambda home: home.broker_id)
+    brokers = sorted(homes, key=lambda home: home.broker_id)
     if topic is None:
-        if not candidates:
+        if not brokers:
             return ()
-        replicas = tuple(_replicas(home, candidates) for home in candidates)
+        replicas = tuple(_replicas(home, brokers, min(_REPLICAS, len(brokers))) for home in brokers)
         return (Create(replicas, max(1, len(replicas[0]) - 1)),)
     housed = set(home_partitions(topic))
-    missing = [home for home in candidates if home.broker_id not in housed]
+    missing = [home for home in brokers if home.broker_id not in housed]
     changes: list[Change] = []
     if missing:
-        added = tuple(_replicas(home, candidates) for home in missing)
+        wanted = max((len(partition.replicas) for partition in topic.values()), default=_REPLICAS)
+        added = tuple(_replicas(home, brokers, min(wanted, len(brokers))) for home in missing)
         changes.append(Widen(len(topic) + len(added), added))
     astray = tuple(sorted(number for number, one in topic.items() if _home_may_lead(one, live)))
     if astray:
@@ -95,7 +99,7 @@ def _home_may_lead(partition: Partition, live: frozenset[int]) -> bool:
     return home is not None and home != partition.leader and home in partition.in_sync and home in live
 
 
-def _replicas(home: Home, brokers: Sequence[Home], wanted: int = 3) -> tuple[int, ...]:
+def _replicas(home: Home, brokers: Sequence[Home], wanted: int) -> tuple[int, ...]:
     """The home, then the next brokers around the ring, those in unused racks first."""
     at = next(i for i, broker in enumerate(brokers) if broker.broker_id == home.broker_id)
     ring = [*brokers[at + 1 :], *brokers[:at]]

@@ -1,5 +1,6 @@
 """Readers of whole topics: partitions by hand, no consumer group, nothing committed."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -40,12 +41,18 @@ class TopicReader:
         self._wanted.put([TopicPartition(self._topic, p, offset) for p in partitions])
 
     def partitions(self, timeout_s: float = 10) -> tuple[int, ...]:
-        """The topic's partitions. Raises KafkaUnavailableError."""
-        try:
-            found = self._consumer.list_topics(self._topic, timeout_s).topics[self._topic]
-        except KafkaException as error:
-            raise KafkaUnavailableError(f"{self._topic}: {error.args[0].str()}") from error
-        return tuple(sorted(found.partitions))
+        """The topic's partitions, waited for if it was made just now. Raises KafkaUnavailableError."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                found = self._consumer.list_topics(self._topic, timeout_s).topics[self._topic]
+            except KafkaException as error:
+                raise KafkaUnavailableError(f"{self._topic}: {error.args[0].str()}") from error
+            if found.partitions:
+                return tuple(sorted(found.partitions))
+            if time.monotonic() > deadline:
+                raise KafkaUnavailableError(f"topic {self._topic} has no partitions after {timeout_s:g} s")
+            time.sleep(0.1)
 
     def poll(self, timeout_s: float) -> Record | None:
         """The next record, or None. One at a time: batching would add waits that are not Kafka's."""

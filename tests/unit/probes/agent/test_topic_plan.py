@@ -39,6 +39,12 @@ def _partitions(draw: st.DrawFn, ids: list[int]) -> Partition:
     return Partition(draw(st.none() | st.sampled_from(ids)), replicas, in_sync)
 
 
+def _made(replicas: tuple[int, ...], live: frozenset[int]) -> Partition:
+    """A new partition is led by its first live replica."""
+    in_sync = [broker for broker in replicas if broker in live]
+    return Partition(in_sync[0] if in_sync else None, replicas, frozenset(in_sync))
+
+
 def _apply(one: Situation) -> Topic | None:
     """What a cluster in which every change works would hold afterwards."""
     topic = None if one.topic is None else dict(one.topic)
@@ -46,11 +52,11 @@ def _apply(one: Situation) -> Topic | None:
         match change:
             case Create(replicas, _):
                 assert topic is None
-                topic = {n: Partition(r[0], r, frozenset(r)) for n, r in enumerate(replicas)}
+                topic = {n: _made(r, one.live) for n, r in enumerate(replicas)}
             case Widen(total, replicas):
                 assert topic is not None
                 for added in replicas:
-                    topic[len(topic)] = Partition(added[0], added, frozenset(added))
+                    topic[len(topic)] = _made(added, one.live)
                 assert len(topic) == total
             case Elect(partitions):
                 assert topic is not None
@@ -73,8 +79,8 @@ def _all_live(homes: tuple[Home, ...], topic: Topic | None = None) -> Situation:
 
 
 @given(_situations())
-def test_every_live_broker_has_a_home_partition_afterwards(one: Situation) -> None:
-    assert set(home_partitions(_apply(one) or {})) >= one.live
+def test_every_registered_broker_has_a_home_partition_afterwards_dead_or_alive(one: Situation) -> None:
+    assert set(home_partitions(_apply(one) or {})) >= {home.broker_id for home in one.homes}
 
 
 @given(_situations())
@@ -90,17 +96,33 @@ def test_a_second_plan_finds_nothing_to_do(one: Situation) -> None:
 
 
 @given(_situations())
-def test_new_partitions_have_distinct_live_replicas_three_where_there_are_three(one: Situation) -> None:
+def test_new_partitions_have_distinct_registered_replicas(one: Situation) -> None:
     for replicas in _added(one):
-        assert len(set(replicas)) == len(replicas) == min(3, len(one.live))
-        assert set(replicas) <= one.live
+        assert len(set(replicas)) == len(replicas)
+        assert set(replicas) <= {home.broker_id for home in one.homes}
+
+
+@given(_homes(), st.data())
+def test_a_new_topic_has_three_replicas_where_there_are_three_brokers(
+    homes: tuple[Home, ...], data: st.DataObject
+) -> None:
+    live = data.draw(st.sets(st.sampled_from([home.broker_id for home in homes]))) if homes else set()
+    sizes = {len(replicas) for replicas in _added(Situation(homes, frozenset(live), None))}
+    assert sizes == ({min(3, len(homes))} if homes else set())
+
+
+@given(_situations())
+def test_added_partitions_have_as_many_replicas_as_the_old_ones(one: Situation) -> None:
+    if one.topic:
+        old = max(len(partition.replicas) for partition in one.topic.values())
+        assert all(len(replicas) == max(1, min(old, len(one.homes))) for replicas in _added(one))
 
 
 @given(_situations())
 def test_replicas_stand_in_as_many_racks_as_there_are(one: Situation) -> None:
     rack = {home.broker_id: home.rack for home in one.homes}
     for replicas in _added(one):
-        assert len({rack[b] for b in replicas}) == min(len(replicas), len({rack[b] for b in one.live}))
+        assert len({rack[b] for b in replicas}) == min(len(replicas), len(set(rack.values())))
 
 
 @given(_situations())
@@ -157,11 +179,16 @@ def test_a_broker_in_an_unused_rack_goes_before_a_nearer_one() -> None:
 def test_a_broker_that_joins_gets_a_partition_beside_those_that_exist() -> None:
     topic = {0: Partition(1, (1, 2), frozenset({1, 2})), 1: Partition(2, (2, 1), frozenset({1, 2}))}
     homes = (Home(1, "a"), Home(2, "b"), Home(3, "c"))
-    assert plan(homes, frozenset({1, 2, 3}), topic) == (Widen(3, ((3, 1, 2),)),)
+    assert plan(homes, frozenset({1, 2, 3}), topic) == (Widen(3, ((3, 1),)),)
 
 
-def test_without_a_live_broker_there_is_nothing_to_do() -> None:
-    assert plan((Home(1, None),), frozenset(), None) == ()
+def test_a_broker_that_is_down_when_the_topic_is_made_gets_its_partition_like_the_others() -> None:
+    homes = (Home(1, "a"), Home(2, "b"), Home(3, "c"))
+    assert plan(homes, frozenset({1}), None) == plan(homes, frozenset({1, 2, 3}), None)
+
+
+def test_without_a_registered_broker_there_is_nothing_to_do() -> None:
+    assert plan((), frozenset(), None) == ()
     assert plan((), frozenset(), {0: Partition(None, (1,), frozenset())}) == ()
 
 

@@ -1,0 +1,20 @@
+"""Runs one of the long demonstrations by its name; each prints one JSON value and exits 0 or 1.
+
+make chaos ARGS="hang_brokers"
+"""
+
+import runpy
+import signal
+import sys
+from pathlib import Path
+
+NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in NAMES:
+        sys.stderr.write(f"which one? {', '.join(NAMES)}\n")
+        sys.exit(2)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    name = sys.argv.pop(1)
+    runpy.run_module(f"tests.chaos.{name}", run_name="__main__", alter_sys=True)

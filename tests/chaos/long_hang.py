@@ -1,0 +1,39 @@
+"""A broker hangs for 3 minutes; the run's weeks must be what the oracle works out from the raw records."""
+
+import json
+import random
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from fleetgauge_local.demo import running_demo, wait_for, wait_until_caught_up
+from fleetgauge_local.ports import free_ports
+from tests.chaos.hang_brokers import say
+from tests.oracle.evaluate_run import main as evaluate
+
+
+@click.command()
+@click.option("--dir", "folder", type=click.Path(path_type=Path), required=True, help="Its lake stays there.")
+@click.option("--hang", "seconds", default=180.0, show_default=True)
+def main(folder: Path, seconds: float) -> None:
+    with running_demo(folder, free_ports(1, random.Random())[0], say, time.monotonic()) as running:
+        wait_for(90, running, lambda _: None, "healthy")
+        fault = running.local.fault("hang", "payments", 2, for_s=seconds)
+        say(f"{fault.at} hang payments 2 for {seconds:.0f} s")
+        wait_for(seconds + 100, running, lambda _: None, "hung and back")
+        wait_until_caught_up(running, datetime.now(UTC), lambda _: None)
+        lake, fleet_file = running.fleet.lake, running.local.fleet_file
+    say(f"lake {lake}; comparing with the oracle")
+    print(
+        json.dumps(
+            {"fault": {"cluster": fault.cluster, "broker": fault.broker, "at": fault.at}, "lake": lake}
+        )
+    )
+    sys.exit(evaluate([lake, "--fleet", str(fleet_file), "--compare"]))
+
+
+if __name__ == "__main__":
+    main()

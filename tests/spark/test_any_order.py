@@ -1,0 +1,94 @@
+"""However records are cut into batches, and however often they come, the tables end up the same."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fleetgauge_pipelines.jobs.batch import Pipeline
+from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS, Table
+from fleetgauge_probes.contract import PROBE_MINUTE
+from fleetgauge_probes.fleet import Fleet
+from tests.oracle.week import START, Record, random_fleet, random_week
+from tests.spark.broken import good_record
+from tests.spark.lakes import opened, raw_frame, rows
+from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal
+
+MINUTES = 60
+BATCHES = 4
+#: Inside the week of every record, in every zone that a random fleet has.
+CLOCK = START + timedelta(minutes=MINUTES + 5)
+COMPUTED = (BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS)
+
+
+def batches_of(records: Sequence[Record], rng: Random) -> list[list[Record]]:
+    """The records in random order, and in every batch but the first some that had come before."""
+    shuffled = rng.sample(records, len(records))
+    size = -(-len(shuffled) // BATCHES)
+    parts = [shuffled[at : at + size] for at in range(0, len(shuffled), size)]
+    return [
+        part + rng.sample(shuffled[: number * size], min(number * size, size // 4))
+        for number, part in enumerate(parts)
+    ]
+
+
+def process(
+    spark: SparkSession, pipeline: Pipeline, records: Sequence[Record], number: int, clock: Any = CLOCK
+) -> None:
+    values = [PROBE_MINUTE.encode(record) for record in records]
+    outcome = pipeline.process(raw_frame(spark, values, number * 100_000), f"part/{number}", clock)
+    assert outcome.ingested.quarantined == 0
+    assert all(verdict.success for verdict in outcome.verdicts), outcome.verdicts
+
+
+def content(folder: Path, table: Table) -> list[Mapping[str, Any]]:
+    """The rows without what says when they were computed, in the key's order."""
+    found = [
+        {name: row[name] for name in table.names if name not in table.volatile} for row in rows(folder, table)
+    ]
+    return sorted(found, key=lambda row: tuple(str(row[name]) for name in table.key))
+
+
+@pytest.mark.parametrize("seed", [11])
+def test_four_batches_in_any_order_with_replays_make_the_tables_of_one(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    records = random_week(seed, minutes=MINUTES)
+    fleet = Fleet.model_validate(random_fleet(seed, minutes=MINUTES))
+    at_once, one = opened(spark, tmp_path / "one", fleet)
+    in_parts, pipeline = opened(spark, tmp_path / "four", fleet)
+
+    process(spark, one, records, 0)
+    for number, part in enumerate(batches_of(records, Random(seed))):
+        if number == BATCHES // 2:
+            pipeline = Pipeline(spark, in_parts, fleet)
+            pipeline.open()
+        process(spark, pipeline, part, number)
+
+    assert_tables_equal(in_parts, records, fleet, CLOCK)
+    assert_tables_equal(at_once, records, fleet, CLOCK)
+    for table in COMPUTED:
+        assert content(tmp_path / "four", table) == content(tmp_path / "one", table), table.path
+    assert {row["revision"] for row in rows(tmp_path / "four", CLUSTER_WEEKS)} == {0}
+
+
+def test_records_from_before_since_say_which_brokers_it_begins_with(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Four brokers when it was last seen before ``since``, three at the first record after it."""
+    since = START + timedelta(minutes=10)
+    fleet = Fleet.model_validate(
+        {"clusters": [{"id": "orders", "bootstrap": "orders:9092", "since": since.isoformat()}]}
+    )
+    before = good_record(1, START + timedelta(minutes=5)) | {"expected_brokers": (1, 2, 3, 4)}
+    after = good_record(2, since + timedelta(minutes=5)) | {"expected_brokers": (1, 2, 3)}
+    lake, pipeline = opened(spark, tmp_path / "lake", fleet)
+
+    process(spark, pipeline, [before], 0)
+    process(spark, pipeline, [after], 1)
+
+    assert_tables_equal(lake, [before, after], fleet, CLOCK)

@@ -1,0 +1,231 @@
+"""Files give the same raw records as a topic; what cannot be read of a file is a row that says so."""
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import fastavro
+import pytest
+from pyspark.sql import SparkSession
+
+from fleetgauge_pipelines.io.avro_files import Row, raw_records, read_avro_files
+from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
+from fleetgauge_probes.contract import HEADER_BYTES, PROBE_MINUTE, PROBE_PULSE, ContractError
+from tests.spark.broken import Record, good_record
+from tests.spark.lakes import opened, rows
+
+CODECS = ("null", "deflate")
+CLOCK = datetime(2026, 4, 1, 12, 0, 30, tzinfo=UTC)
+MINUTE = CLOCK.replace(second=0) - timedelta(minutes=30)
+RECORDS = [
+    good_record(n, MINUTE + n // 6 * timedelta(minutes=1), "orders", n % 3 + 1, ("client", "leader")[n % 2])
+    for n in range(30)
+]
+SYNC_BYTES = 16
+FUZZED_FILES = 400
+
+
+def schema_of(text: str) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def without_field(name: str) -> dict[str, Any]:
+    schema = copy.deepcopy(schema_of(PROBE_MINUTE.text))
+    schema["fields"] = [field for field in schema["fields"] if field["name"] != name]
+    return schema
+
+
+def write(
+    path: Path,
+    records: Sequence[Mapping[str, Any]] = RECORDS,
+    codec: str = "null",
+    schema: dict[str, Any] | None = None,
+    block_bytes: int = 4000,
+) -> Path:
+    """A container of several blocks."""
+    with path.open("wb") as file:
+        fastavro.writer(
+            file, schema or schema_of(PROBE_MINUTE.text), records, codec=codec, sync_interval=block_bytes
+        )
+    return path
+
+
+def decoded(rows_: Sequence[Row]) -> list[int]:
+    """The sequences of the rows that decode."""
+    return [PROBE_MINUTE.decode(value)["sequence"] for value, _, _, hint in rows_ if value and hint is None]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_files_records_have_the_bytes_that_a_topic_would_carry(tmp_path: Path, codec: str) -> None:
+    path = write(tmp_path / "some.avro", codec=codec)
+
+    found = list(raw_records(path, 3))
+
+    assert [value for value, _, _, _ in found] == [PROBE_MINUTE.encode(record) for record in RECORDS]
+    assert [source for _, source, _, _ in found] == [f"some.avro:{n}" for n in range(len(RECORDS))]
+    assert [position for _, _, position, _ in found] == [(3 << 40) + n for n in range(len(RECORDS))]
+    assert {hint for _, _, _, hint in found} == {None}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_torn_last_block_ends_a_file_with_one_row_and_spares_the_blocks_before_it(
+    tmp_path: Path, codec: str
+) -> None:
+    path = write(tmp_path / "torn.avro", codec=codec)
+    data = path.read_bytes()
+    last_block = data.rindex(data[-SYNC_BYTES:], 0, -SYNC_BYTES) + SYNC_BYTES
+    path.write_bytes(data[: (last_block + len(data)) // 2])
+
+    found = list(raw_records(path, 0))
+
+    whole = len(found) - 1
+    assert 0 < whole < len(RECORDS)
+    assert decoded(found) == list(range(whole))
+    assert found[-1] == (None, f"torn.avro:{whole}", whole, "not_decodable")
+
+
+@pytest.mark.parametrize("content", [b"", b"Obj", b"Obj\x01", b"cluster_id,minute\norders,1\n", bytes(200)])
+def test_a_file_that_is_not_avro_is_one_row_that_says_so(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other.avro"
+    path.write_bytes(content)
+
+    assert list(raw_records(path, 1)) == [(None, "other.avro:0", 1 << 40, "not_decodable")]
+
+
+def test_a_codec_that_is_not_offered_is_one_row_that_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path / "packed.avro", codec="deflate")
+    path.write_bytes(path.read_bytes().replace(b"deflate", b"packed!", 1))
+
+    assert list(raw_records(path, 0)) == [(None, "packed.avro:0", 0, "not_decodable")]
+
+
+@pytest.mark.parametrize("field", ["run_id", "attempted", "e2e_us", "emitted_at"])
+def test_a_file_without_a_required_field_gives_records_that_lack_it(tmp_path: Path, field: str) -> None:
+    path = write(tmp_path / "lacking.avro", schema=without_field(field))
+
+    found = list(raw_records(path, 0))
+
+    assert [hint for _, _, _, hint in found] == ["missing_field"] * len(RECORDS)
+    assert all(value and value[2:HEADER_BYTES] != PROBE_MINUTE.fingerprint for value, _, _, _ in found)
+
+
+def test_a_file_of_other_records_carries_their_fingerprint(tmp_path: Path) -> None:
+    pulse = {
+        "agent_id": "a",
+        "run_id": "r",
+        "vantage": "v",
+        "cluster_id": "orders",
+        "sequence": 1,
+        "emitted_at": CLOCK,
+        "window_ms": 15_000,
+        "brokers": [],
+    }
+    path = write(tmp_path / "pulses.avro", [pulse], schema=schema_of(PROBE_PULSE.text))
+
+    [(value, _, _, hint)] = raw_records(path, 0)
+
+    assert (value, hint) == (PROBE_PULSE.encode(pulse), None)
+
+
+def test_documentation_and_logical_types_do_not_make_another_schema(tmp_path: Path) -> None:
+    schema = schema_of(PROBE_MINUTE.text) | {"doc": "another one"}
+    for field in schema["fields"]:
+        if isinstance(field["type"], dict):
+            field["type"].pop("logicalType", None)
+    plain = [
+        record | {name: int(record[name].timestamp() * 1000) for name in ("minute", "emitted_at")}
+        for record in RECORDS
+    ]
+    path = write(tmp_path / "plain.avro", plain, schema=schema)
+
+    assert [value for value, _, _, _ in raw_records(path, 0)] == [
+        PROBE_MINUTE.encode(record) for record in RECORDS
+    ]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_no_damage_to_a_file_stops_the_reading_of_it(tmp_path: Path, codec: str) -> None:
+    data = write(tmp_path / "whole.avro", codec=codec).read_bytes()
+    path = tmp_path / "damaged.avro"
+    rng = Random(codec)
+    for _ in range(FUZZED_FILES):
+        damaged = bytearray(data)
+        for _ in range(rng.choice((1, 1, 2, 4))):
+            damaged[rng.randrange(len(data))] = rng.randrange(256)
+        path.write_bytes(damaged)
+
+        found = list(raw_records(path, 0))
+
+        assert [source for _, source, _, _ in found] == [f"damaged.avro:{n}" for n in range(len(found))]
+        assert all(value is not None or hint == "not_decodable" for value, _, _, hint in found)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A good file, a torn one, one with broken records, one that lacks a field, one that is not Avro."""
+    folder = tmp_path / "records"
+    (folder / "deeper").mkdir(parents=True)
+    write(folder / "a-good.avro", RECORDS[:20], codec="deflate")
+    torn = write(folder / "b-torn.avro", RECORDS[20:])
+    torn.write_bytes(torn.read_bytes()[:-1])
+    write(folder / "c-broken.avro", [RECORDS[0] | {"sequence": 900, "ack_us": (1,)}, RECORDS[0]])
+    write(folder / "d-lacking.avro", RECORDS[:2], schema=without_field("attempted"))
+    (folder / "e-text.avro").write_text("not Avro")
+    (folder / "f-notes.txt").write_text("no record either")
+    write(folder / "deeper" / "g-unseen.avro", RECORDS)
+    return folder
+
+
+def test_a_folders_files_end_in_bronze_and_quarantine_as_they_deserve(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    _, pipeline = opened(spark, lake, {"clusters": [{"id": "orders", "bootstrap": "orders:9092"}]})
+
+    outcome = pipeline.process(read_avro_files(spark, folder), "files", CLOCK)
+
+    stored = {row["sequence"] for row in rows(lake, PROBE_MINUTES)}
+    reasons = {row["source"]: row["reason"] for row in rows(lake, QUARANTINE)}
+    torn = sorted(source for source in reasons if source.startswith("b-torn.avro:"))
+    assert reasons == {
+        "c-broken.avro:0": "counts_do_not_add_up",
+        "d-lacking.avro:0": "missing_field",
+        "d-lacking.avro:1": "missing_field",
+        "e-text.avro:0": "not_decodable",
+        torn[0]: "not_decodable",
+    }
+    survivors = int(torn[0].rpartition(":")[2])
+    assert stored == set(range(20 + survivors))
+    assert (outcome.ingested.replayed, outcome.ingested.quarantined) == (1, 5)
+    kept = {row["source"]: row["value"] for row in rows(lake, QUARANTINE)}
+    assert PROBE_MINUTE.decode(kept["c-broken.avro:0"])["sequence"] == 900
+    assert kept["e-text.avro:0"] is None
+
+
+def test_a_folder_without_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no \*\.avro file"):
+        read_avro_files(spark, tmp_path)
+
+
+def test_what_was_cut_out_of_a_file_is_what_was_put_in(tmp_path: Path) -> None:
+    extreme: Record = RECORDS[0] | {
+        "rack": None,
+        "leader_epoch": None,
+        "ack_us": (),
+        "acknowledged": 0,
+        "e2e_us": (),
+        "produce_failures": {"ACK_LATE": 100, "ä": 0},
+        "sequence": 2**63 - 1,
+    }
+    [(value, _, _, _)] = raw_records(write(tmp_path / "extreme.avro", [extreme]), 0)
+
+    try:
+        found = PROBE_MINUTE.decode(value or b"")
+    except ContractError as error:
+        pytest.fail(str(error))
+    assert found == {name: list(v) if isinstance(v, tuple) else v for name, v in extreme.items()}

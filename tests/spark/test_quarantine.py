@@ -1,0 +1,198 @@
+"""What breaks the contract ends in quarantine with its reason and its bytes, and nothing else does."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fleetgauge_pipelines.jobs.batch import Outcome
+from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
+from fleetgauge_pipelines.transforms.decode import decode
+from fleetgauge_probes.contract import PROBE_MINUTE, ContractError
+from fleetgauge_probes.fleet import Fleet
+from tests.spark.broken import (
+    REASONS,
+    Broken,
+    Record,
+    broken_records,
+    conflicting,
+    encode_untimed,
+    good_record,
+    mutated,
+)
+from tests.spark.lakes import SOURCE, counts, opened, raw_frame, rows, versions
+from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal
+
+FLEET = {"clusters": [{"id": "orders", "bootstrap": "orders:9092"}]}
+CLOCK = datetime(2026, 4, 1, 12, 0, 30, tzinfo=UTC)
+MINUTE = CLOCK.replace(second=0) - timedelta(minutes=10)
+FUZZED = 2000
+REASONS_OF_DECODING = ("not_decodable", "unknown_fingerprint", "oversize", "trailing_bytes")
+
+
+def records_of(minute: datetime) -> Callable[[], Record]:
+    sequences = count()
+    return lambda: good_record(next(sequences), minute)
+
+
+def reason_in_python(value: bytes | None) -> str | None:
+    try:
+        PROBE_MINUTE.decode(value or b"")
+    except ContractError as error:
+        return error.reason
+    return None
+
+
+class Mixed:
+    """One batch of broken records with good ones and replays between, processed once."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.folder = folder
+        good = records_of(MINUTE)
+        self.broken = list(broken_records(good, CLOCK))
+        self.good = [
+            good_record(100_000 + n, MINUTE + n // 6 * timedelta(minutes=1), "orders", n % 3 + 1, leg)
+            for n, leg in enumerate(("client", "leader", "client", "leader") * 6)
+        ]
+        self.latest_good = good_record(200_000, CLOCK.replace(second=0) + timedelta(minutes=5))
+        self.good.append(self.latest_good)
+        winner = self.good[0]
+        self.broken.append(Broken("conflicting_duplicate", "other latencies", conflicting(winner)))
+        encoded = [PROBE_MINUTE.encode(record) for record in self.good]
+        self.values = [encoded[0]]
+        for position, one in enumerate(self.broken):
+            self.values.append(one.value)
+            self.values.append(encoded[position % len(encoded)])
+        self.values += encoded
+        self.lake, self.pipeline = opened(spark, folder, FLEET)
+        self.frame = raw_frame(spark, self.values)
+        self.outcome = self.process()
+
+    def process(self) -> Outcome:
+        return self.pipeline.process(self.frame, "batch", CLOCK)
+
+
+@pytest.fixture(scope="module")
+def mixed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mixed:
+    return Mixed(spark, tmp_path_factory.mktemp("mixed") / "lake")
+
+
+def test_every_broken_record_is_in_quarantine_with_its_reason_and_its_bytes(mixed: Mixed) -> None:
+    found = {row["source"]: (row["reason"], row["value"]) for row in rows(mixed.folder, QUARANTINE)}
+    of_broken = range(1, 2 * len(mixed.broken), 2)
+    wanted = {SOURCE.format(at): one for at, one in zip(of_broken, mixed.broken, strict=True)}
+
+    wrong = {
+        one.what: (one.reason, found.get(source))
+        for source, one in wanted.items()
+        if found.get(source) != (one.reason, one.value)
+    }
+
+    assert not wrong
+    assert set(found) == set(wanted)
+    assert {one.reason for one in mixed.broken} == set(REASONS)
+
+
+def test_good_records_between_broken_ones_are_in_bronze_once_and_their_replays_nowhere(mixed: Mixed) -> None:
+    stored = Counter((row["run_id"], row["sequence"]) for row in rows(mixed.folder, PROBE_MINUTES))
+
+    assert stored == Counter((record["run_id"], record["sequence"]) for record in mixed.good)
+    took = mixed.outcome.ingested
+    assert (took.received, took.stored, took.quarantined) == (
+        len(mixed.values),
+        len(mixed.good),
+        len(mixed.broken),
+    )
+    assert took.replayed == len(mixed.values) - len(mixed.good) - len(mixed.broken)
+    assert all(verdict.success for verdict in mixed.outcome.verdicts), mixed.outcome.verdicts
+
+
+def test_silver_and_gold_are_those_of_the_good_records_alone(mixed: Mixed) -> None:
+    assert_tables_equal(mixed.lake, mixed.good, Fleet.model_validate(FLEET), CLOCK)
+
+
+def test_the_same_batch_again_writes_nothing(mixed: Mixed) -> None:
+    before = counts(mixed.folder), versions(mixed.folder)
+
+    again = mixed.process()
+
+    assert (counts(mixed.folder), versions(mixed.folder)) == before
+    assert (again.ingested.stored, again.silver_rows_changed, again.gold_rows_changed) == (0, 0, 0)
+    sources = [row["source"] for row in rows(mixed.folder, QUARANTINE)]
+    assert len(sources) == len(set(sources)) == len(mixed.broken)
+
+
+def test_random_mutations_of_a_record_end_in_bronze_or_in_quarantine_and_break_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rng = Random(20260401)
+    good = records_of(MINUTE)
+    values = [mutated(PROBE_MINUTE.encode(good()), rng) for _ in range(FUZZED)]
+    folder = tmp_path / "lake"
+    _, pipeline = opened(spark, folder, FLEET)
+
+    outcome = pipeline.process(raw_frame(spark, values), "fuzz", CLOCK)
+
+    in_quarantine = {row["source"]: row["value"] for row in rows(folder, QUARANTINE)}
+    in_bronze = {row["source"] for row in rows(folder, PROBE_MINUTES)}
+    took = outcome.ingested
+    assert took.received == FUZZED == took.stored + took.replayed + took.quarantined
+    assert (len(in_bronze), len(in_quarantine)) == (took.stored, took.quarantined)
+    assert not in_bronze & set(in_quarantine)
+    assert all(values[int(source.rpartition("/")[2])] == value for source, value in in_quarantine.items())
+    assert took.stored > FUZZED // 20, "mutations so harsh that nothing survives them show little"
+    assert took.quarantined > FUZZED // 2
+
+
+def test_spark_and_python_agree_on_what_can_be_decoded(spark: SparkSession) -> None:
+    rng = Random(7)
+    good = records_of(MINUTE)
+    small = good() | {
+        "attempted": 3,
+        "acknowledged": 2,
+        "received": 1,
+        "ack_us": (1000, 2000),
+        "e2e_us": (3000,),
+        "produce_failures": {"ACK_LATE": 1},
+        "consume_failures": {"NOT_RECEIVED": 1},
+        "rack": None,
+    }
+    bases = [PROBE_MINUTE.encode(good()), PROBE_MINUTE.encode(small)]
+    values: list[bytes | None] = [one.value for one in broken_records(good, CLOCK)]
+    values += [mutated(rng.choice(bases), rng) for _ in range(FUZZED)]
+
+    decoded = decode(raw_frame(spark, values)).select("position", "reason").collect()
+
+    in_spark = {row["position"]: row["reason"] for row in decoded}
+    disagreements = Counter(
+        (f"python: {wanted}", f"spark: {in_spark[at]}")
+        for at, value in enumerate(values)
+        if (wanted := reason_in_python(value)) != in_spark[at]
+    )
+    assert not disagreements
+    assert set(REASONS_OF_DECODING) < set(in_spark.values())
+
+
+@pytest.mark.parametrize(
+    ("field", "millis"),
+    [
+        ("minute", -62_135_596_860_000),  # one minute before the year 1
+        ("minute", 253_402_300_800_000),  # the year 10000
+        ("minute", -(2**63)),
+        ("emitted_at", -62_135_596_860_000),
+        ("emitted_at", 253_402_300_800_000),
+        ("emitted_at", 2**63 - 1),
+    ],
+)
+def test_a_time_that_no_calendar_has_is_not_decodable(spark: SparkSession, field: str, millis: int) -> None:
+    times = {"minute": int(MINUTE.timestamp()) * 1000, "emitted_at": int(CLOCK.timestamp()) * 1000}
+    value = encode_untimed(good_record(1, MINUTE) | times | {field: millis})
+
+    decoded = decode(raw_frame(spark, [value])).collect()
+
+    assert [row["reason"] for row in decoded] == ["not_decodable"] == [reason_in_python(value)]

@@ -1,0 +1,78 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import ValidationError
+
+from fleetgauge_probes.fleet import Cluster, Fleet, Objective, Topics, Week
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def _fleet(**more: object) -> Fleet:
+    return Fleet.model_validate({"clusters": [{"id": "orders", "bootstrap": "orders:9092"}]} | more)
+
+
+def _cluster(**more: object) -> Cluster:
+    return Cluster.model_validate({"id": "a", "bootstrap": "a:1"} | more)
+
+
+def test_only_clusters_are_required_and_the_rest_has_defaults() -> None:
+    fleet = _fleet()
+    assert (fleet.lake, fleet.telemetry, fleet.vantage, fleet.notifiers) == ("./lake", None, "default", ())
+    assert fleet.week == Week(zone="UTC", start="monday")
+    assert fleet.agent_late_ms == 100
+    cluster = fleet.clusters[0]
+    assert (cluster.tier, cluster.labels, cluster.retired) == ("single-zone", {}, ())
+    assert (cluster.cloud, cluster.region, cluster.since, cluster.until) == (None,) * 4
+
+
+def test_the_topics_have_the_settled_names_and_settings() -> None:
+    topics = Topics()
+    assert {t.name: (t.partitions, t.retention_hours) for _, t in topics} == {
+        "fleetgauge.probe-minutes": (12, 7 * 24),
+        "fleetgauge.probe-pulse": (3, 24),
+        "fleetgauge.health-events": (1, 30 * 24),
+    }
+
+
+@pytest.mark.parametrize(("tier", "availability"), [("single-zone", 0.9995), ("multi-zone", 0.9999)])
+def test_both_tiers_have_built_in_objectives(tier: str, availability: float) -> None:
+    fleet = _fleet(clusters=[{"id": "a", "bootstrap": "a:1", "tier": tier}])
+    assert fleet.objective(fleet.clusters[0]) == Objective(latency_p99_ms=100, availability=availability)
+
+
+def test_objectives_add_to_the_built_in_ones_and_replace_by_tier() -> None:
+    own = {"latency_p99_ms": 7, "availability": 0.9}
+    fleet = _fleet(objectives={"gold": own, "multi-zone": own})
+    assert fleet.objective_by_tier.keys() == {"single-zone", "multi-zone", "gold"}
+    assert fleet.objective_by_tier["multi-zone"].latency_p99_ms == 7
+
+
+def test_a_tier_without_an_objective_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(ValidationError, match=r"orders: tier 'gold' .*known: multi-zone, single-zone"):
+        _fleet(clusters=[{"id": "orders", "bootstrap": "a:1", "tier": "gold"}])
+
+
+def test_an_id_given_twice_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"clusters: id 'a' is given twice"):
+        _fleet(clusters=[{"id": "a", "bootstrap": "a:1"}, {"id": "a", "bootstrap": "a:2"}])
+
+
+def test_a_cluster_must_end_after_it_starts() -> None:
+    with pytest.raises(ValidationError, match="until must be later than since"):
+        _cluster(since=NOON, until=NOON)
+
+
+def test_a_cluster_counts_from_since_up_to_but_not_including_until() -> None:
+    cluster = _cluster(since=NOON, until=NOON + timedelta(minutes=2))
+    minutes = [NOON + timedelta(minutes=n) for n in range(-1, 4)]
+    assert [cluster.expects(minute) for minute in minutes] == [False, True, True, False, False]
+
+
+def test_a_cluster_without_bounds_always_counts() -> None:
+    assert _cluster().expects(NOON)
+
+
+def test_a_fleet_does_not_change() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        _fleet().lake = "elsewhere"
