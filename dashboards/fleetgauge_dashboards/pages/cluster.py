@@ -21,6 +21,7 @@ from fleetgauge_dashboards.views.cluster import (
     Verdict,
     bands,
     find_week,
+    from_begin,
     numbers,
     span_shown,
     week_span,
@@ -74,8 +75,10 @@ def fill(view: ClusterView, context: Context, look: Theme) -> Slots | Notice:
     if week is None:
         return _not_found(view, sorted({row.cluster_id for row in weeks}))
     span = span_shown(view, fresh, context.clock())
+    rows = lake.cluster_minutes(view.cluster_id, span)
+    span = from_begin(view, span, min(rows["minute"].to_pylist(), default=None))
     found = bands(alerts(lake.health_events()), view.cluster_id, span)
-    minutes = timeline(lake.cluster_minutes(view.cluster_id, span), span, week.latency_objective_us)
+    minutes = timeline(rows, span, week.latency_objective_us)
     leader = brokers(lake.broker_minutes(view.cluster_id, Leg.LEADER, span), span)
     shown = (
         leader

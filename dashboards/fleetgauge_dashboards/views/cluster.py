@@ -13,6 +13,8 @@ from fleetgauge_dashboards.views.alerts import Alert
 from fleetgauge_dashboards.views.freshness import MINUTE, Age, Freshness
 from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
+_LEGIBLE = timedelta(minutes=15)
+
 
 class Verdict(StrEnum):
     """A number against its objective."""
@@ -115,6 +117,17 @@ def span_shown(view: ClusterView, fresh: Freshness, now: datetime) -> Span:
         return view.shown
     end = fresh.until if fresh.until and fresh.state is not Age.STALE else _minute_after(now)
     return Span(end - view.shown.length, end)
+
+
+def from_begin(view: ClusterView, span: Span, first: datetime | None) -> Span:
+    """A moving window over a young cluster starts with its first minute.
+
+    Every expected minute has a row, so what lies before the ``first`` row was never
+    expected and must not look like a gap. A quarter of an hour stays, to be legible.
+    """
+    if not isinstance(view.shown, Window) or first is None:
+        return span
+    return Span(max(span.start, min(first, span.end - _LEGIBLE)), span.end)
 
 
 def zoomed(view: ClusterView, moved: Mapping[str, object]) -> ClusterView | None:

@@ -15,6 +15,7 @@ from fleetgauge_probes.fleet import Notifier
 _log = logging.getLogger("fleetgauge.watch")
 
 _ATTEMPTS = 5
+_LAST_WORDS_S = 30
 
 
 class Sink(Protocol):
@@ -36,16 +37,21 @@ class Webhook:
         self._thread.start()
 
     def stop(self) -> None:
-        """Send what waits, then end."""
+        """Send what waits, within a bound, then end."""
         self._stopping.set()
-        self._thread.join()
+        self._thread.join(_LAST_WORDS_S)
 
     def tell(self, finding: Finding) -> None:
         self._waiting.put(finding)
 
     def _send_all(self) -> None:
         retries = urllib3.Retry(
-            _ATTEMPTS, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), allowed_methods=None
+            _ATTEMPTS,
+            backoff_factor=0.5,
+            status_forcelist=(429, 500, 502, 503, 504),
+            allowed_methods=None,
+            # A receiver that asks for an hour must not hold up the news behind it.
+            respect_retry_after_header=False,
         )
         with urllib3.PoolManager(retries=retries, timeout=urllib3.Timeout(5)) as pool:
             while not (self._stopping.is_set() and self._waiting.empty()):

@@ -83,7 +83,8 @@ def remember(events: Iterable[HealthEvent]) -> FleetState:
     """The state that a watch left behind: who was doubted or named, from its own events in order."""
     brokers: dict[tuple[str, int], BrokerState] = {}
     for event in events:
-        if event.broker_id is not None:
+        # A state that this version does not know came from a newer one; its next pulse tells afresh.
+        if event.broker_id is not None and event.to_state in set(Phase):
             brokers[event.cluster_id, event.broker_id] = BrokerState(Phase(event.to_state), event.at)
     return FleetState(brokers)
 
@@ -97,7 +98,7 @@ def judge(
     for heard in pulse.brokers:
         key = (pulse.cluster_id, heard.broker_id)
         known = brokers.get(key, BrokerState())
-        seen = _see(known, pulse, read_signs(heard, limits))
+        seen = _see(known, pulse, read_signs(heard, limits), limits)
         phase = _phase(seen, pulse.emitted_at, limits)
         if phase is seen.phase:
             brokers[key] = seen
@@ -107,17 +108,16 @@ def judge(
     return FleetState(brokers), tuple(findings)
 
 
-def _see(known: BrokerState, pulse: ProbePulse, signs: Signs) -> BrokerState:
+def _see(known: BrokerState, pulse: ProbePulse, signs: Signs, limits: Thresholds) -> BrokerState:
     before = known.sightings.get(pulse.vantage)
-    since = before.well_since if before and before.well_since else pulse.emitted_at
+    unbroken = before is not None and _is_fresh(before, pulse.emitted_at, limits)
+    since = before.well_since if before and unbroken and before.well_since else pulse.emitted_at
     sighting = Sighting(pulse.emitted_at, signs, since if signs.well else None)
     return replace(known, sightings={**known.sightings, pulse.vantage: sighting})
 
 
 def _phase(state: BrokerState, now: datetime, limits: Thresholds) -> Phase:
-    fresh = [
-        s for s in state.sightings.values() if now - s.at < timedelta(milliseconds=limits.vantage_stale_ms)
-    ]
+    fresh = [s for s in state.sightings.values() if _is_fresh(s, now, limits)]
     gone = sum(s.signs.unanswered and s.signs.leg_silent for s in fresh)
     doubted = sum(s.signs.unanswered or s.signs.leg_silent for s in fresh)
     if state.phase is Phase.BROKER_DOWN:
@@ -126,6 +126,10 @@ def _phase(state: BrokerState, now: datetime, limits: Thresholds) -> Phase:
     if 2 * gone > len(fresh):
         return Phase.BROKER_DOWN
     return Phase.SUSPECT if 2 * doubted > len(fresh) else Phase.HEALTHY
+
+
+def _is_fresh(sighting: Sighting, now: datetime, limits: Thresholds) -> bool:
+    return now - sighting.at < timedelta(milliseconds=limits.vantage_stale_ms)
 
 
 def _is_back(sighting: Sighting, named_at: datetime, now: datetime, limits: Thresholds) -> bool:

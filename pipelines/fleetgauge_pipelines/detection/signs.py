@@ -50,7 +50,8 @@ def read_signs(broker: BrokerPulse, limits: Thresholds) -> Signs:
     """Judge one broker's pulse. Probes that are not due speak neither way."""
     leader = broker.leg(Leg.LEADER)
     age = broker.answer_age_ms
-    unanswered = age is None or age >= limits.unanswered_ms
+    # Before it is probed nobody knows; once it is, never having answered is silence.
+    unanswered = leader is not None if age is None else age >= limits.unanswered_ms
     success_age = leader.success_age_ms if leader else None
     fresh = success_age is not None and success_age < limits.leg_silent_ms
     waiting = leader.oldest_outstanding_ms if leader else None

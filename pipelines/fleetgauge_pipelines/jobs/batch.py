@@ -84,7 +84,7 @@ class Pipeline:
         started = time.monotonic()
         ingested = self.ingest(raw, clock)
         stretches = self._stretches(ingested.touched)
-        silver_changed, silver_facts = self._silver(stretches)
+        silver_changed, silver_facts = self._silver(stretches, ingested.touched)
         gold_changed = self._gold(stretches, clock)
         verdicts = self._judge(ingested, silver_facts, batch, clock)
         return Outcome(ingested, silver_changed, gold_changed, verdicts, time.monotonic() - started)
@@ -153,7 +153,9 @@ class Pipeline:
         )
         return [one for one in found if one is not None]
 
-    def _silver(self, stretches: Sequence[Stretch]) -> tuple[int, dict[str, float | None]]:
+    def _silver(
+        self, stretches: Sequence[Stretch], touched: Mapping[str, tuple[datetime, datetime]]
+    ) -> tuple[int, dict[str, float | None]]:
         """Bring both silver tables up to bronze; returns changed rows and aggregates for the gate."""
         if not stretches:
             return 0, _NO_SILVER
@@ -169,7 +171,7 @@ class Pipeline:
         for table, wanted in ((BROKER_MINUTES, counted), (CLUSTER_MINUTES, cluster_minutes(counted))):
             stored = in_ranges(self._lake.read(table).where(F.col("day").isin(days)), ranges)
             changed += self._lake.bring_to(table, wanted, stored)
-        self._extend_horizons(stretches, begins)
+        self._extend_horizons(stretches, begins, touched)
         return changed, facts
 
     def _range_row(self, one: Stretch) -> tuple[Any, ...]:
@@ -214,14 +216,20 @@ class Pipeline:
         rows = dataframe(self._spark, list(begins.items()), "cluster_id string, begin timestamp")
         return brokers.join(F.broadcast(rows), "cluster_id").where("minute >= begin").drop("begin")
 
-    def _extend_horizons(self, stretches: Sequence[Stretch], begins: Mapping[str, datetime]) -> None:
+    def _extend_horizons(
+        self,
+        stretches: Sequence[Stretch],
+        begins: Mapping[str, datetime],
+        touched: Mapping[str, tuple[datetime, datetime]],
+    ) -> None:
         """Known only for clusters of which silver has rows."""
         for one in stretches:
             begin = begins.get(one.cluster_id)
             if begin is None or begin > one.hi:
                 continue
             known = self._horizons.get(one.cluster_id)
-            first_record = one.lo if known is None else min(one.lo, known.first_record)
+            first, _ = touched[one.cluster_id]
+            first_record = first if known is None else min(first, known.first_record)
             self._horizons[one.cluster_id] = Horizon(begin, one.hi, first_record)
 
     def _read_horizons(self) -> dict[str, Horizon]:

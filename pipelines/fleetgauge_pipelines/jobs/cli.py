@@ -149,7 +149,8 @@ def _narrate(batch_id: int, outcome: "Outcome") -> None:
     console.print(
         f"batch {batch_id}: {took.received} records ({took.stored} new, {took.replayed} replayed, "
         f"{took.quarantined} quarantined), {outcome.silver_rows_changed} silver and "
-        f"{outcome.gold_rows_changed} gold rows changed, {outcome.seconds:.1f} s"
+        f"{outcome.gold_rows_changed} gold rows changed, {outcome.seconds:.1f} s",
+        soft_wrap=True,
     )
     if failed:
         console.print(f"batch {batch_id}: the quality gate failed: {', '.join(failed)}", style="red")

@@ -54,6 +54,8 @@ def stretch(
         lo, carried_from = known.watermark + _MINUTE, known.watermark
     else:
         lo, hi, carried_from = touched_lo, max(hi, known.watermark), None
+    if until is not None:
+        hi = min(hi, _last_before(until))
     if since is not None and (known is None or touched_lo < known.first_record):
         return Stretch(cluster_id, min(lo, first_minute(since)), hi, None, backwards=True)
     return Stretch(cluster_id, lo, hi, carried_from)

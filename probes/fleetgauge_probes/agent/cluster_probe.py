@@ -40,6 +40,7 @@ from fleetgauge_probes.kafka import (
     KafkaUnavailableError,
     ProbeProducer,
     Registration,
+    Route,
     TopicReader,
     TopicSpec,
     cold_answer,
@@ -328,21 +329,15 @@ class ClusterProbe:
                 elif name.leg is None and name.broker_id in self._warming:
                     self._warming[name.broker_id].received = True
 
-    def _routed(self, at_ns: int, leaders: Mapping[int, int]) -> None:
+    def _routed(self, at_ns: int, routes: Mapping[int, Route]) -> None:
         """Where the leader leg's producer sends: called every second from its own thread."""
         with self._lock:
             for (broker_id, leg), ledger in self._ledgers.items():
-                leader = leaders.get(self._homes.get(broker_id, -1))
-                if leader is None:
+                route = routes.get(self._homes.get(broker_id, -1))
+                if route is None:
                     continue
-                known = leader if leader >= 0 else None
-                ledger.routed(
-                    at_ns,
-                    known,
-                    self._judge(broker_id, known == broker_id, at_ns)
-                    if leg is Leg.LEADER
-                    else Standing.LEADS,
-                )
+                leads = leg is Leg.CLIENT or route.leader == broker_id
+                ledger.routed(at_ns, route.leader, self._judge(broker_id, leads, at_ns), route.epoch)
 
     def _standing(self, broker_id: int, now_ns: int) -> Standing:
         return self._judge(broker_id, self._ledgers[broker_id, Leg.LEADER].leads, now_ns)
@@ -372,7 +367,8 @@ class ClusterProbe:
             self._beat(pulse)
 
     def _closed_minutes(self, now_ns: int) -> list[ProbeMinute]:
-        current = self._clock.index(now_ns)
+        # Until a probe would be too late to be sent, its minute may still get one.
+        current = self._clock.index(now_ns - _TOO_LATE_NS)
         records = []
         for key, ledger in self._ledgers.items():
             ledger.tick(now_ns)

@@ -66,6 +66,7 @@ class MinuteTally:
     out_of_order: int
     lag_us: tuple[int, ...]
     led_by: tuple[int, ...]
+    leader_epoch: int | None
 
 
 @dataclass(slots=True)
@@ -75,6 +76,7 @@ class _Minute:
     duplicated: int = 0
     out_of_order: int = 0
     led_by: set[int] = field(default_factory=set)
+    leader_epoch: int | None = None
 
 
 class LegLedger:
@@ -86,6 +88,7 @@ class LegLedger:
         self._probes: dict[int, _Probe] = {}
         self._minutes: dict[int, _Minute] = {}
         self._leader: int | None = None
+        self._epoch: int | None = None
         self._reign = 0
         self._unconfirmed: set[int] = set()
         self._highest_received = -1
@@ -100,13 +103,14 @@ class LegLedger:
     # What happens ------------------------------------------------------------
 
     def open_minute(self, minute: int) -> None:
-        """A minute has begun; it gets a record even if no probe is due in it."""
-        self._minutes.setdefault(minute, _Minute())
+        """A slot of the minute has come; it gets a record even if no probe is due in it."""
+        opened = self._minutes.setdefault(minute, _Minute())
+        if self._leader is not None:
+            opened.led_by.add(self._leader)
+            opened.leader_epoch = self._epoch
 
     def sent(self, sequence: int, due_ns: int, sent_ns: int, minute: int) -> None:
         """A due probe is on its way."""
-        if self._leader is not None:
-            self._minutes[minute].led_by.add(self._leader)
         self._probes[sequence] = _Probe(due_ns, minute, sent_ns - due_ns, self._reign)
         self._recent.append(self._probes[sequence])
 
@@ -149,11 +153,11 @@ class LegLedger:
         if probe.decided_ns is None and probe.acked_in_time:
             self._succeed(probe, at_ns)
 
-    def routed(self, at_ns: int, leader: int | None, standing: Standing) -> None:
+    def routed(self, at_ns: int, leader: int | None, standing: Standing, epoch: int | None = None) -> None:
         """A look at the producer's routing; settles the acknowledgements that waited for it."""
-        if leader != self._leader:
+        if (leader, epoch) != (self._leader, self._epoch):
             self._reign += 1
-            self._leader = leader
+            self._leader, self._epoch = leader, epoch
         settled = [s for s in self._unconfirmed if (self._probes[s].acked_ns or 0) <= at_ns]
         for sequence in settled:
             self._unconfirmed.discard(sequence)
@@ -189,9 +193,10 @@ class LegLedger:
         sequences = [s for s, probe in self._probes.items() if probe.minute == minute]
         probes = [self._probes.pop(s) for s in sequences]
         self._unconfirmed.difference_update(sequences)
-        return _tally(
-            self._leg, [p for p in probes if p.decided_ns is not None and p.failure != _WITHDRAWN], facts
-        )
+        for probe in probes:
+            if probe.decided_ns is None:
+                self._fail(probe, _WITHDRAWN, probe.due_ns)
+        return _tally(self._leg, [p for p in probes if p.failure != _WITHDRAWN], facts)
 
     def pulse(self, now_ns: int) -> LegPulse:
         """The last WINDOW_NS."""
@@ -279,6 +284,7 @@ def _tally(leg: Leg, probes: list[_Probe], facts: _Minute) -> MinuteTally:
         out_of_order=facts.out_of_order,
         lag_us=tuple(sorted(max(0, p.lag_ns // 1000) for p in probes)),
         led_by=tuple(sorted(facts.led_by)),
+        leader_epoch=facts.leader_epoch,
     )
 
 

@@ -65,6 +65,6 @@ def probe_minute(
         schedule_lag_p95_us=quantile(95, tally.lag_us) or 0,
         schedule_lag_max_us=max(tally.lag_us, default=0),
         led_by=tally.led_by,
-        leader_epoch=None,
+        leader_epoch=tally.leader_epoch,
         emitted_at=emitted_at,
     )

@@ -45,9 +45,15 @@ class MinuteClock:
 
 
 def phase_ns(position: int, brokers: int, leg: Leg) -> int:
-    """Where in the interval a broker's slot lies; the legs stand half an interval apart."""
-    half = INTERVAL_NS // 2 if leg is Leg.LEADER else 0
-    return (position * INTERVAL_NS // max(brokers, 1) + half) % INTERVAL_NS
+    """Where in the interval a broker's slot lies: every broker and leg has one of its own.
+
+    Of two slots a broker, the client legs take the even ones; an odd distance of
+    about half the interval puts the leader legs on the others.
+    """
+    slots = 2 * max(brokers, 1)
+    apart = slots // 2 if slots // 2 % 2 else slots // 2 + 1
+    slot = 2 * position + (apart if leg is Leg.LEADER else 0)
+    return slot % slots * INTERVAL_NS // slots
 
 
 def next_due_ns(clock: MinuteClock, phase: int, after_ns: int) -> int:

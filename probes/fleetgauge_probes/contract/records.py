@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from fleetgauge_probes.contract.schemas import HEALTH_EVENT, PROBE_MINUTE, PROBE_PULSE
+from fleetgauge_probes.contract.single_object import ContractError
 
 
 class Leg(StrEnum):
@@ -105,7 +106,11 @@ class ProbePulse:
     def decode(cls, value: bytes) -> Self:
         """Raises ContractError for anything but a pulse."""
         fields = PROBE_PULSE.decode(value)
-        return cls(**fields | {"brokers": tuple(_broker_pulse(one) for one in fields["brokers"])})
+        try:
+            brokers = tuple(_broker_pulse(one) for one in fields["brokers"])
+        except ValueError as error:
+            raise ContractError("not_decodable", str(error)) from error
+        return cls(**fields | {"brokers": brokers})
 
 
 def _broker_pulse(fields: dict[str, Any]) -> BrokerPulse:

@@ -20,4 +20,5 @@ def validate(config: Path, as_json: bool) -> None:
     if as_json:
         print_json(fleet.model_dump(mode="json"))
     else:
-        console.print(f"{config}: {len(fleet.clusters)} clusters, lake {fleet.lake}: valid")
+        ids = ", ".join(cluster.id for cluster in fleet.clusters)
+        console.print(f"{config}: valid; clusters {ids}; lake {fleet.lake}", markup=False, soft_wrap=True)

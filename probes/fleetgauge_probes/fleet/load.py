@@ -18,8 +18,8 @@ def load(path: Path) -> Fleet:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise FleetFileError(f"{path}: {error.strerror or error}; name another with --config") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise FleetFileError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise FleetFileError(f"{path}: not YAML: {_fault(error)}") from error
     if not isinstance(document, dict):
         raise FleetFileError(f"{path}: expected keys such as 'clusters:', found {type(document).__name__}")
     try:
@@ -29,6 +29,13 @@ def load(path: Path) -> Fleet:
     if "://" in fleet.lake:
         return fleet
     return fleet.model_copy(update={"lake": str((path.parent / fleet.lake).resolve())})
+
+
+def _fault(error: Exception) -> str:
+    """What is wrong and in which line; never the line itself, which may hold a secret."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        return f"line {error.problem_mark.line + 1}: {error.problem}"
+    return "nested too deeply" if isinstance(error, RecursionError) else "a value that cannot be read"
 
 
 def _lines(error: ValidationError) -> list[str]:

@@ -56,7 +56,7 @@ class Topics(_Frozen):
 class Telemetry(_Frozen):
     """The cluster that carries the records."""
 
-    bootstrap: str
+    bootstrap: str = Field(min_length=1)
     topics: Topics = Topics()
 
 
@@ -64,7 +64,7 @@ class Cluster(_Frozen):
     """One Kafka cluster to measure, and how to group it in reviews."""
 
     id: Identifier
-    bootstrap: str
+    bootstrap: str = Field(min_length=1)
     cloud: str | None = None
     region: str | None = None
     tier: str = "single-zone"
@@ -101,11 +101,11 @@ _OBJECTIVES = {
 class Fleet(_Frozen):
     """All of fleet.yaml."""
 
-    lake: str = "./lake"
+    lake: str = Field(default="./lake", min_length=1)
     telemetry: Telemetry | None = None
     week: Week = Week()
     vantage: Identifier = "default"
-    agent_late_ms: float = Field(default=100, gt=0)
+    agent_late_ms: float = Field(default=100, gt=0, allow_inf_nan=False)
     objectives: dict[str, Objective] = Field(default_factory=dict)
     clusters: tuple[Cluster, ...] = Field(min_length=1)
     notifiers: tuple[Notifier, ...] = ()

@@ -8,7 +8,7 @@ from fleetgauge_probes.kafka.admin import Admin, PartitionView, TopicSpec, Topic
 from fleetgauge_probes.kafka.answer import Answer, cold_answer
 from fleetgauge_probes.kafka.consumer import Record, TopicReader
 from fleetgauge_probes.kafka.errors import KafkaUnavailableError
-from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer
+from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer, Route
 from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
 from fleetgauge_probes.kafka.telemetry import ensure_topics
 
@@ -22,6 +22,7 @@ __all__ = [
     "RecordProducer",
     "Registration",
     "Registry",
+    "Route",
     "TopicReader",
     "TopicSpec",
     "TopicView",

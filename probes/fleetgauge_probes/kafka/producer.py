@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -15,10 +16,18 @@ from fleetgauge_probes.kafka.errors import code
 Report = Callable[[int, str | None], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Whom a producer sends a partition's records to; None where it does not know."""
+
+    leader: int | None
+    epoch: int | None
+
+
 class ProbeProducer:
     """Sends probes and reports each one's fate from a thread of its own.
 
-    ``on_leaders`` receives, every second, the leader of each partition as this
+    ``on_routes`` receives, every second, the leader of each partition as this
     very producer routes to it: the evidence for who gave an acknowledgement.
     """
 
@@ -27,10 +36,10 @@ class ProbeProducer:
         bootstrap: str,
         topic: str,
         acks: str,
-        on_leaders: Callable[[int, Mapping[int, int]], None] | None = None,
+        on_routes: Callable[[int, Mapping[int, Route]], None] | None = None,
     ) -> None:
         self._topic = topic
-        self._on_leaders = on_leaders
+        self._on_routes = on_routes
         self._settings = (
             settings.CONNECTION
             | settings.PROBE_PRODUCER
@@ -39,7 +48,7 @@ class ProbeProducer:
         self._stopping = threading.Event()
 
     def start(self) -> None:
-        handlers = {"stats_cb": self._statistics} if self._on_leaders else {"statistics.interval.ms": 0}
+        handlers = {"stats_cb": self._statistics} if self._on_routes else {"statistics.interval.ms": 0}
         self._producer = Producer(self._settings | handlers)
         self._thread = threading.Thread(target=self._poll, name="probe-deliveries", daemon=True)
         self._thread.start()
@@ -69,11 +78,14 @@ class ProbeProducer:
     def _statistics(self, text: str) -> None:
         at_ns = time.monotonic_ns()
         topic: Mapping[str, Any] = json.loads(text)["topics"].get(self._topic, {})
-        leaders = {
-            int(p): int(facts["leader"]) for p, facts in topic.get("partitions", {}).items() if int(p) >= 0
-        }
-        if leaders and self._on_leaders:
-            self._on_leaders(at_ns, leaders)
+        routes = {int(p): _route(facts) for p, facts in topic.get("partitions", {}).items() if int(p) >= 0}
+        if routes and self._on_routes:
+            self._on_routes(at_ns, routes)
+
+
+def _route(facts: Mapping[str, Any]) -> Route:
+    leader, epoch = int(facts["leader"]), int(facts.get("leader_epoch", -1))
+    return Route(leader if leader >= 0 else None, epoch if epoch >= 0 else None)
 
 
 class RecordProducer:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fleetgauge_pipelines.slo.horizon import Horizon, Stretch, first_minute, stretch
@@ -155,4 +155,6 @@ def test_batches_in_any_order_come_out_like_one_batch(
     order = data.draw(st.permutations(sorted(records)))
     cuts = sorted(data.draw(st.sets(st.integers(1, len(order)), max_size=4)) | {len(order)})
     batches = [{m: records[m] for m in order[a:b]} for a, b in zip([0, *cuts], cuts, strict=False)]
-    assert _silver([b for b in batches if b], since, until) == _silver([records], since, until)
+    # A cluster that is first heard of after its end has no place to start from.
+    assume(until is None or min(batches[0]) < until)
+    assert _silver(batches, since, until) == _silver([records], since, until)

@@ -1,4 +1,5 @@
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -63,7 +64,7 @@ def test_the_weeks_between_two_instants_follow_each_other_without_a_gap(
 ) -> None:
     weeks = calendar.between(first, first + length)
     assert (weeks[0], weeks[-1]) == (calendar.of(first), calendar.of(first + length))
-    assert all(a.end == b.start for a, b in zip(weeks, weeks[1:], strict=False))  # noqa: RUF007
+    assert all(a.end == b.start for a, b in pairwise(weeks))
 
 
 @pytest.mark.parametrize(

@@ -390,6 +390,21 @@ def test_every_broker_that_led_when_a_probe_went_is_named(client: Bench) -> None
     assert client.take().led_by == (HOME, OTHER)
 
 
+def test_a_minute_tells_the_last_leader_epoch_that_a_probe_was_sent_under(client: Bench) -> None:
+    for sequence, epoch in enumerate((4, 6)):
+        client.ledger.routed(600 * sequence * MS, HOME, Standing.LEADS, epoch)
+        client.sent(sequence, due=600 * sequence + 1)
+    client.ledger.routed(59_000 * MS, OTHER, Standing.AWAY, 7)
+    assert client.take().leader_epoch == 6
+
+
+def test_a_minute_under_an_unknown_leader_has_no_epoch() -> None:
+    bench = Bench(Leg.CLIENT, leader=None)
+    bench.sent(0)
+    tally = bench.take()
+    assert (tally.led_by, tally.leader_epoch) == ((), None)
+
+
 # Pulses ------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ TALLY = MinuteTally(
     out_of_order=6,
     lag_us=tuple(range(1, 101)),
     led_by=(3, 4),
+    leader_epoch=9,
 )
 
 

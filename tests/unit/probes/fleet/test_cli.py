@@ -26,7 +26,7 @@ def test_a_valid_file_is_described_with_its_defaults_as_json(fleet_file: Path) -
 def test_a_valid_file_is_described_to_a_person_on_stderr(fleet_file: Path) -> None:
     result = CliRunner().invoke(validate, [str(fleet_file)])
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "1 clusters" in " ".join(result.stderr.split())
+    assert "valid; clusters orders" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize("text", ["", "clusters: []", "clusters: [", "week: {zone: Nowhere}"])

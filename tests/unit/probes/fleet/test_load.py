@@ -179,3 +179,19 @@ def test_any_value_is_taken_or_refused_with_its_key(tmp_path: Path, key: str, va
     except FleetFileError as error:
         refusal = str(error)
     assert refusal is None or f" {key}" in refusal
+
+
+def test_a_line_that_is_not_yaml_is_named_but_never_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.yaml"
+    path.write_text("clusters: []\nnotifiers: url: https://hooks/SECRET: x\n")
+    with pytest.raises(FleetFileError, match="line 2") as refusal:
+        load(path)
+    assert "SECRET" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("text", ["clusters: [{since: 2026-13-45}]", "a: !!int abc", "[" * 3000])
+def test_what_the_yaml_reader_trips_over_is_one_line_too(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(text)
+    with pytest.raises(FleetFileError, match="not YAML"):
+        load(path)

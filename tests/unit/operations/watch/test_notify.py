@@ -1,0 +1,186 @@
+import json
+import logging
+import random
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from fleetgauge_local.ports import free_ports
+from fleetgauge_operations.watch import notify
+from fleetgauge_operations.watch.notify import Webhook, message, summary, webhooks
+from fleetgauge_pipelines.detection import Finding, Phase
+from fleetgauge_probes.contract import HealthEvent
+from fleetgauge_probes.fleet import Notifier
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def _finding(
+    from_phase: Phase = Phase.SUSPECT, to_phase: Phase = Phase.BROKER_DOWN, event_id: str = "e1"
+) -> Finding:
+    event = HealthEvent(
+        event_id=event_id,
+        fingerprint="orders-3-down",
+        cluster_id="orders",
+        broker_id=3,
+        at=NOON,
+        from_state=from_phase.value,
+        to_state=to_phase.value,
+        kind="BROKER_DOWN",
+        evidence='{"since": "then"}',
+    )
+    return Finding(from_phase, to_phase, event)
+
+
+DOWN = _finding()
+BACK = _finding(Phase.BROKER_DOWN, Phase.HEALTHY, "e2")
+
+
+class Receiver:
+    """A real HTTP server that answers with the given statuses, then with 200."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.answers: list[int] = []
+        self.requests: SimpleQueue[tuple[str, dict[str, Any]]] = SimpleQueue()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.requests.put((self.headers["Content-Type"], json.loads(body)))
+                self.send_response(receiver.answers.pop(0) if receiver.answers else 200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Say nothing."""
+
+        self.server = HTTPServer(("127.0.0.1", port), Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hook"
+
+    def heard(self) -> list[dict[str, Any]]:
+        found = []
+        while not self.requests.empty():
+            found.append(self.requests.get()[1])
+        return found
+
+
+def _free_port() -> int:
+    return free_ports(1, random.Random())[0]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    one = Receiver(_free_port())
+    thread = Thread(target=one.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield one
+    one.server.shutdown()
+    thread.join()
+    one.server.server_close()
+
+
+def _send(url: str, *findings: Finding) -> None:
+    """Tell everything and wait until it is dealt with."""
+    webhook = Webhook(url)
+    webhook.start()
+    for finding in findings:
+        webhook.tell(finding)
+    webhook.stop()
+
+
+def test_a_finding_arrives_as_json(receiver: Receiver) -> None:
+    _send(receiver.url, DOWN)
+    content_type, body = receiver.requests.get_nowait()
+    assert content_type == "application/json"
+    assert body == message(DOWN)
+
+
+def test_findings_arrive_in_order_and_none_is_left_behind_by_a_stop(receiver: Receiver) -> None:
+    findings = [_finding(event_id=f"e{n}") for n in range(20)]
+    _send(receiver.url, *findings)
+    assert [body["id"] for body in receiver.heard()] == [one.event.event_id for one in findings]
+
+
+def test_a_webhook_with_nothing_to_say_stops(receiver: Receiver) -> None:
+    _send(receiver.url)
+    assert receiver.heard() == []
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_receiver_that_is_out_for_a_moment_is_told_again_with_the_same_id(
+    receiver: Receiver, status: int
+) -> None:
+    receiver.answers = [status]
+    _send(receiver.url, DOWN)
+    assert [body["id"] for body in receiver.heard()] == ["e1", "e1"]
+
+
+def test_a_refusal_is_logged_and_does_not_hold_up_the_next_finding(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.answers = [400]
+    with caplog.at_level(logging.ERROR, "fleetgauge.watch"):
+        _send(receiver.url, DOWN, BACK)
+    assert [body["id"] for body in receiver.heard()] == ["e1", "e2"]
+    assert [record.getMessage() for record in caplog.records] == ["webhook: event e1 refused with status 400"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [lambda port: f"http://127.0.0.1:{port}/hunter2", lambda _: "http://[hunter2", lambda _: "http://"],
+    ids=["refused connection", "not an address", "no host"],
+)
+def test_a_receiver_out_of_reach_is_logged_without_its_url_and_raises_nothing(
+    address: Callable[[int], str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(notify, "_ATTEMPTS", 1)
+    with caplog.at_level(logging.ERROR, "fleetgauge.watch"):
+        _send(address(_free_port()), DOWN, BACK)
+    messages = [record.getMessage() for record in caplog.records if record.name == "fleetgauge.watch"]
+    assert len(messages) == 2
+    assert all("not delivered" in one and "hunter2" not in one for one in messages)
+
+
+def test_a_receiver_that_stays_out_is_given_up_and_the_next_finding_gets_its_turn(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(notify, "_ATTEMPTS", 1)
+    receiver.answers = [503, 503]
+    with caplog.at_level(logging.ERROR, "fleetgauge.watch"):
+        _send(receiver.url, DOWN, BACK)
+    assert [body["id"] for body in receiver.heard()] == ["e1", "e1", "e2"]
+    assert [r.getMessage() for r in caplog.records if r.name == "fleetgauge.watch"] == [
+        "webhook: event e1 not delivered: MaxRetryError"
+    ]
+
+
+def test_a_named_broker_fires_and_a_cleared_one_resolves_the_same_fingerprint() -> None:
+    fired, resolved = message(DOWN), message(BACK)
+    assert (fired["status"], resolved["status"]) == ("firing", "resolved")
+    assert fired["fingerprint"] == resolved["fingerprint"]
+    assert fired["id"] != resolved["id"]
+    assert (fired["cluster"], fired["broker"], fired["kind"]) == ("orders", 3, "BROKER_DOWN")
+    assert fired["at"] == "2026-03-02T12:00:00+00:00"
+    assert fired["evidence"] == {"since": "then"}
+    assert json.loads(json.dumps(fired)) == fired
+
+
+def test_the_summary_says_which_broker_of_which_cluster_in_one_line() -> None:
+    assert summary(DOWN).startswith("orders: broker 3 is down")
+    assert summary(BACK) == "orders: broker 3 is back"
+
+
+def test_there_is_one_webhook_for_each_notifier() -> None:
+    notifiers = [Notifier(kind="webhook", url=f"http://a/{n}") for n in range(2)]
+    assert len(webhooks(notifiers)) == 2
+    assert webhooks([]) == ()
