@@ -24,8 +24,8 @@ LEGS = ("client", "leader")
 KEYS = frozenset((c, b, leg) for c in CLUSTERS for b in BROKERS for leg in LEGS)
 PROBE_TOPIC = "fleetgauge.probe"
 MINUTE = timedelta(minutes=1)
-#: The rest of one minute, a full one, and what its last probe may take.
-FULL_MINUTE_S = 150
+#: Warming up, the rest of a minute, a full one, and what its last probe may take.
+FULL_MINUTE_S = 160
 STOPPED_S = 30
 DEADLINE_S = 30
 QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500}
@@ -99,10 +99,10 @@ class Run:
 
     @property
     def full_minutes(self) -> list[Record]:
-        """Minutes that the agent probed from their first second to their last."""
-        first = self.started.replace(second=0, microsecond=0) + MINUTE
+        """Neither a key's first minute, which began before its probes did, nor one that the end cut short."""
+        first = {key: records[0]["minute"] for key, records in self.by_key.items()}
         last = self.stopped.replace(second=0, microsecond=0)
-        return [record for record in self.records if first <= record["minute"] < last]
+        return [record for record in self.records if first[key_of(record)] < record["minute"] < last]
 
 
 def key_of(record: Record) -> Key:
@@ -165,7 +165,7 @@ def run(local_fleet: LocalFleet) -> Run:
 
 
 def _until_a_full_minute(minutes: Reader, agent: threading.Thread) -> Iterator[tuple[str, bytes]]:
-    first_full = datetime.now(UTC).replace(second=0, microsecond=0) + MINUTE
+    first: dict[Key, datetime] = {}
     waiting = set(KEYS)
     deadline = time.monotonic() + FULL_MINUTE_S
     while waiting:
@@ -175,7 +175,7 @@ def _until_a_full_minute(minutes: Reader, agent: threading.Thread) -> Iterator[t
         if found is not None:
             yield found
             record = PROBE_MINUTE.decode(found[1])
-            if record["minute"] >= first_full:
+            if record["minute"] > first.setdefault(key_of(record), record["minute"]):
                 waiting.discard(key_of(record))
 
 

@@ -1,0 +1,199 @@
+"""Kills `fleetgauge stream` again and again: its tables end up as those of an undisturbed run.
+
+    python -m tests.chaos.kill_stream --times 5
+
+Records go to a real topic gradually while the stream, with a batch every 5 s,
+is killed with SIGKILL (with its JVM) at seeded random moments and restarted.
+Then `fleetgauge run` takes the same records into another lake. Prints one JSON
+value; exit 0 iff silver and gold differ in nothing but when they were computed.
+"""
+
+import json
+import sys
+import tempfile
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import click
+from confluent_kafka import Producer
+
+from fleetgauge_pipelines.tables import (
+    BROKER_MINUTES,
+    CLUSTER_MINUTES,
+    CLUSTER_WEEKS,
+    FLEET_WEEKS,
+    PROBE_MINUTES,
+    QUARANTINE,
+    Table,
+)
+from fleetgauge_probes.contract import PROBE_MINUTE
+from tests.chaos._streaming import PATIENCE_S, Command, Row, Scene, rows, say, scene, size, wait_until
+from tests.oracle.compare import differences
+from tests.oracle.week import random_fleet, random_week
+
+MINUTES = 60
+EVERY_S = 5
+#: Rather more than the kills take, so that records still come after the last one.
+SENDING_S_A_KILL = 50
+#: A kill counts from the process's start, or from its first sign of a batch.
+AFTER_START_S = (15.0, 45.0)
+AFTER_A_BATCH_S = (0.0, 15.0)
+COMPARED = (BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS)
+#: What two lakes of the same records may differ in.
+WHEN = frozenset({"computed_at", "ingested_at"})
+
+
+class GradualSender(threading.Thread):
+    """Sends the records one by one over ``lasts_s``; ``hurry`` lets the rest go at once."""
+
+    def __init__(self, where: Scene, records: list[Row], lasts_s: float) -> None:
+        super().__init__(name="sender", daemon=True)
+        self._producer = Producer(
+            {"bootstrap.servers": where.telemetry.bootstrap, "enable.idempotence": True}
+        )
+        self._topic = where.topic
+        self._records = records
+        self._apart_s = lasts_s / len(records)
+        self._hurry = threading.Event()
+        self.sent = 0
+        self.undelivered = 0
+
+    def run(self) -> None:
+        for record in self._records:
+            self._producer.produce(self._topic, PROBE_MINUTE.encode(record), key=record["cluster_id"])
+            self._producer.poll(0)
+            self.sent += 1
+            self._hurry.wait(self._apart_s)
+        self.undelivered = self._producer.flush(PATIENCE_S)
+
+    def hurry(self) -> None:
+        self._hurry.set()
+        self.join(PATIENCE_S)
+
+
+def live_until_killed(where: Scene, log: Path, rng: Random) -> dict[str, Any]:
+    """One life of the stream; when it ended and how far it had come."""
+    started = time.monotonic()
+    with Command(log, *_stream(where)) as stream:
+        in_its_youth = rng.random() < 0.4
+        if in_its_youth:
+            wait_s = rng.uniform(*AFTER_START_S)
+        else:
+            wait_until(lambda: "batch " in stream.words or not stream.alive, PATIENCE_S, "a batch")
+            wait_s = rng.uniform(*AFTER_A_BATCH_S)
+        _let_live(stream, wait_s)
+        died_by_itself = not stream.alive
+        words = stream.words
+        killed = stream.kill()
+    return {
+        "after_s": round(time.monotonic() - started, 1),
+        "batches_told": sum(line.startswith("batch ") for line in words.splitlines()),
+        "records_in_bronze": size(where.lake, PROBE_MINUTES),
+        "processes_killed": killed,
+        "died_by_itself": died_by_itself,
+    }
+
+
+def _let_live(stream: Command, seconds: float) -> None:
+    moment = time.monotonic() + seconds
+    wait_until(lambda: time.monotonic() >= moment or not stream.alive, seconds + 10, "the moment to kill")
+
+
+def _stream(where: Scene) -> tuple[str, ...]:
+    return ("stream", "--config", str(where.config), "--every", str(EVERY_S))
+
+
+def finish(where: Scene, log: Path, distinct: int) -> bool:
+    """A last life until bronze has everything, then whatever is left undone; whether both ended well."""
+    with Command(log, *_stream(where)) as stream:
+        wait_until(
+            lambda: size(where.lake, PROBE_MINUTES) >= distinct or not stream.alive,
+            PATIENCE_S,
+            "every record in bronze",
+        )
+        ended_well = stream.alive and stream.end() == 0
+    return run_once(where, log, where.lake) and ended_well
+
+
+def run_once(where: Scene, log: Path, lake: Path) -> bool:
+    with Command(log, "run", "--config", str(where.config), "--lake", str(lake)) as run:
+        return run.wait() == 0
+
+
+def content(lake: Path, table: Table) -> list[Row]:
+    return [{name: value for name, value in row.items() if name not in WHEN} for row in rows(lake, table)]
+
+
+def table_differences(table: Table, disturbed: Path, undisturbed: Path) -> list[str]:
+    """Values compare exactly, but for doubles' last bits."""
+    wanted, found = content(undisturbed, table), content(disturbed, table)
+    assert wanted, f"{table.path}: nothing to compare"
+    return [str(one) for one in differences(table, wanted, found)]
+
+
+def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
+    started = time.monotonic()
+    rng = Random(seed)
+    first = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=MINUTES)
+    records = random_week(seed, minutes=MINUTES, start=first)
+    distinct = len({(record["run_id"], record["sequence"]) for record in records})
+    with scene(folder, random_fleet(seed, minutes=MINUTES, start=first)) as where:
+        sender = GradualSender(where, records, SENDING_S_A_KILL * (times + 1))
+        sender.start()
+        kills = []
+        for number in range(times):
+            kills.append(live_until_killed(where, folder / f"stream-{number}.log", rng))
+            say(f"killed {number + 1} of {times}: {kills[-1]}, {sender.sent} of {len(records)} records sent")
+        sent_at_last_kill = sender.sent
+        sender.hurry()
+        say("no more kills; letting it finish")
+        ended_well = finish(where, folder / "stream-last.log", distinct)
+        say("the undisturbed run into another lake")
+        other = folder / "undisturbed"
+        ended_well = run_once(where, folder / "run.log", other) and ended_well
+        found = {table.path: table_differences(table, where.lake, other) for table in COMPARED}
+        sizes = {
+            table.path: [size(where.lake, table), size(other, table)]
+            for table in (PROBE_MINUTES, QUARANTINE, *COMPARED)
+        }
+    report: dict[str, Any] = {
+        "kills": kills,
+        "records": len(records),
+        "distinct": distinct,
+        "sent_at_last_kill": sent_at_last_kill,
+        "undelivered": sender.undelivered,
+        "ended_well": ended_well,
+        "rows_disturbed_and_undisturbed": sizes,
+        "differences": {path: len(one) for path, one in found.items()},
+        "examples": {path: one[:5] for path, one in found.items() if one},
+        "seconds": round(time.monotonic() - started),
+    }
+    report["passed"] = (
+        not any(found.values())
+        and ended_well
+        and not sender.undelivered
+        and sizes[PROBE_MINUTES.path] == [distinct, distinct]
+        and not any(kill["died_by_itself"] for kill in kills)
+    )
+    return report
+
+
+@click.command()
+@click.option("--times", default=5, show_default=True, type=click.IntRange(min=1))
+@click.option("--seed", default=1, show_default=True)
+@click.option("--dir", "folder", type=click.Path(path_type=Path), help="Keep logs and both lakes there.")
+def main(times: int, seed: int, folder: Path | None) -> None:
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-kills-") as passing:
+        where = (folder or Path(passing)).resolve()
+        where.mkdir(parents=True, exist_ok=True)
+        report = demonstrate(where, times, seed)
+    print(json.dumps(report, indent=2))
+    sys.exit(0 if report["passed"] else 1)
+
+
+if __name__ == "__main__":
+    main()

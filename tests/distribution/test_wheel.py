@@ -1,0 +1,72 @@
+"""The built wheel in an environment of its own, with nothing but what the agent needs."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+UV = Path(sys.executable).with_name("uv")
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bin folder of an environment with the wheel and no extra."""
+    environment = tmp_path_factory.mktemp("clean") / "venv"
+    run(UV, "venv", "--quiet", "--python", sys.executable, environment)
+    run(UV, "pip", "install", "--quiet", "--python", environment / "bin/python", wheel)
+    return environment / "bin"
+
+
+def test_the_wheel_carries_schemas_locks_and_assets(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {
+        "fleetgauge_probes/contract/probe_minute_v1.avsc",
+        "fleetgauge_pipelines/io/spark-jars.lock.toml",
+        "fleetgauge_local/kafka-jars.lock.toml",
+        "fleetgauge_local/broker-log4j2.properties",
+    } <= names
+    assert not [name for name in names if name.startswith("tests/")]
+
+
+def test_the_command_answers_without_any_extra(clean: Path) -> None:
+    told = run(clean / "fleetgauge", "--help", cwd=clean)
+    assert "probe " in told
+    assert "validate " in told
+    assert "Probe every broker of the fleet" in run(clean / "fleetgauge", "probe", "--help", cwd=clean)
+
+
+def test_a_command_whose_extra_is_missing_says_how_to_get_it(clean: Path) -> None:
+    done = subprocess.run(
+        [clean / "fleetgauge", "dash"], cwd=clean, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert "pip install" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_everything_but_the_pipeline_imports_without_spark() -> None:
+    blocked = "import sys; sys.modules['pyspark'] = None; sys.modules['delta'] = None; "
+    rooms = "import fleetgauge_probes, fleetgauge_operations, fleetgauge_dashboards"
+    modules = (
+        "fleetgauge_probes.agent.cli, fleetgauge_operations.watch.cli, "
+        "fleetgauge_dashboards.cli, fleetgauge_local.demo_cli, fleetgauge_pipelines.jobs.cli"
+    )
+    run(sys.executable, "-c", f"{blocked}{rooms}; import {modules}")
