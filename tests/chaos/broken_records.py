@@ -38,7 +38,7 @@ FLEET = {"clusters": [{"id": CLUSTER, "bootstrap": "127.0.0.1:1"}]}
 BROKEN_BROKER = 901
 GOOD_MINUTES = 30
 EVERY_S = 5
-#: Pause between records while the stream runs.
+#: Slowly enough that the records of a thousand fall into several batches.
 SEND_EVERY_S = 0.04
 
 
@@ -63,6 +63,7 @@ class Sender:
         self._topic, self._topic_id = where.topic, where.topic_id()
         self._rng = rng
         self._sequences = count()
+        self._next_s = 0.0
         now = datetime.now(UTC)
         self._first_minute = now.replace(second=0, microsecond=0) - timedelta(minutes=GOOD_MINUTES)
         # What is in the future now must still be so when the stream gets to it.
@@ -112,7 +113,9 @@ class Sender:
             delivered(f"{self._topic_id}/{message.partition()}/{message.offset()}")
 
         self._producer.produce(self._topic, value, key=CLUSTER, on_delivery=report)
-        self._producer.poll(SEND_EVERY_S)
+        self._next_s = max(self._next_s + SEND_EVERY_S, time.monotonic())
+        while (left_s := self._next_s - time.monotonic()) > 0:
+            self._producer.poll(left_s)
 
     def _lies_at(self, one: Broken, source: str) -> None:
         self.sent.broken[source] = one

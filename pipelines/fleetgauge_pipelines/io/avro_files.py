@@ -21,16 +21,6 @@ from fleetgauge_probes.contract.single_object import MARKER, fingerprint
 RAW_DDL = "value binary, source string, position bigint, hint string"
 
 _ROWS_PER_ARROW_BATCH = 2000
-_DECODE_ERRORS = (
-    EOFError,
-    ValueError,
-    IndexError,
-    KeyError,
-    TypeError,
-    OverflowError,
-    MemoryError,
-    AttributeError,
-)
 
 Row = tuple[bytes | None, str, int, str | None]
 
@@ -91,8 +81,8 @@ def raw_records(path: Path, file_number: int) -> Iterator[Row]:
                 for value in _bodies(block.bytes_, block.num_records, parsed):
                     yield header + value, f"{path.name}:{index}", base + index, hint
                     index += 1
-    except _DECODE_ERRORS:
-        # A torn tail or a file of something else: say where reading stopped.
+    except Exception:
+        # A torn tail, a damaged block or a file of something else raises anything at all.
         yield None, f"{path.name}:{index}", base + index, "not_decodable"
 
 
@@ -102,8 +92,9 @@ def _bodies(block: BytesIO, records: int, parsed: Any) -> Iterator[bytes]:
     at = block.tell()
     for _ in range(records):
         try:
-            fastavro.schemaless_reader(block, parsed, None)
-        except _DECODE_ERRORS:
+            # Only to find the record's end; whether its text is text is judged with all else.
+            fastavro.schemaless_reader(block, parsed, None, handle_unicode_errors="replace")
+        except Exception:
             yield data[at:]
             return
         yield data[at : block.tell()]

@@ -38,7 +38,7 @@ from fleetgauge_pipelines.transforms.decode import check, decode
 from fleetgauge_pipelines.transforms.deduplicate import RECORD_COLUMNS, first_of_each
 from fleetgauge_pipelines.transforms.expected import RANGES_DDL, expected_brokers, in_ranges
 from fleetgauge_pipelines.transforms.fleet_weeks import FLEET_INPUT, SEGMENTS_DDL, fleet_weeks
-from fleetgauge_probes.fleet import Fleet
+from fleetgauge_probes.fleet import Cluster, Fleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +143,26 @@ class Pipeline:
         stored = self._lake.read(QUARANTINE).join(rows.select("source"), "source", "left_semi")
         self._lake.bring_to(QUARANTINE, rows, stored)
 
+    def _reach(self, cluster: Cluster, touched_lo: datetime) -> datetime:
+        """How far back to look: records from before `since` say with which brokers it begins."""
+        if cluster.since is None or cluster.id in self._horizons:
+            return touched_lo
+        of_cluster = self._lake.read(PROBE_MINUTES).where(F.col("cluster_id") == cluster.id)
+        first = of_cluster.agg(F.min("minute").alias("first")).first()
+        return min(touched_lo, _utc(first["first"])) if first and first["first"] else touched_lo
+
     # Silver ------------------------------------------------------------------
 
     def _stretches(self, touched: Mapping[str, tuple[datetime, datetime]]) -> list[Stretch]:
         found = (
-            stretch(cluster_id, lo, hi, self._horizons.get(cluster_id), cluster.since, cluster.until)
+            stretch(
+                cluster_id,
+                self._reach(cluster, lo),
+                hi,
+                self._horizons.get(cluster_id),
+                cluster.since,
+                cluster.until,
+            )
             for cluster_id, (lo, hi) in touched.items()
             if (cluster := self._clusters[cluster_id])
         )

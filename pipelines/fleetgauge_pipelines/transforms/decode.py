@@ -5,7 +5,7 @@ struct), ``reason`` and ``detail`` (NULL for a good record).
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -18,6 +18,10 @@ from fleetgauge_probes.contract.single_object import MARKER
 FUTURE_TOLERANCE = timedelta(minutes=5)
 
 _REQUIRED_TEXT = ("agent_id", "run_id", "vantage", "cluster_id")
+_TEXTS = (*_REQUIRED_TEXT, "agent_version", "kafka_cluster_uuid", "rack", "leg")
+_CODES = ("produce_failures", "consume_failures")
+_FIRST_TIME = datetime(1, 1, 2, tzinfo=UTC)
+_LAST_TIME = datetime(9999, 12, 30, tzinfo=UTC)
 _COUNTS = ("attempted", "acknowledged", "received", "lost", "duplicated", "out_of_order", "sequence")
 
 
@@ -40,7 +44,7 @@ def decode(raw: DataFrame) -> DataFrame:
     # What cannot be decoded comes back as a struct of NULLs;
     # what has bytes left over decodes as if nothing were wrong.
     written_again = F.length(to_avro(F.col("record"), PROBE_MINUTE.text))
-    content = F.when(F.col("record.run_id").isNull(), "not_decodable").when(
+    content = F.when(F.col("record.run_id").isNull() | _unreadable(F.col("record")), "not_decodable").when(
         written_again != F.length("body"), "trailing_bytes"
     )
     return (
@@ -48,6 +52,18 @@ def decode(raw: DataFrame) -> DataFrame:
         .withColumn("detail", F.concat(size.cast("string"), F.lit(" bytes")))
         .withColumn("record", F.when(F.col("reason").isNull(), F.col("record")))
         .drop("body")
+    )
+
+
+def _unreadable(record: Column) -> Column:
+    """What Avro's decoder lets through: text that is not UTF-8, years that Python does not have."""
+    texts = [record[name] for name in _TEXTS] + [F.concat_ws("", F.map_keys(record[name])) for name in _CODES]
+    times = [record[name] for name in ("minute", "emitted_at")]
+    return _any(
+        [
+            *(~F.is_valid_utf8(text) for text in texts),
+            *((time < F.lit(_FIRST_TIME)) | (time > F.lit(_LAST_TIME)) for time in times),
+        ]
     )
 
 

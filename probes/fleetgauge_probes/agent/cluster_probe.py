@@ -288,11 +288,10 @@ class ClusterProbe:
     def _send_due(self) -> None:
         with self._lock:
             due_ns, broker_id, leg = heapq.heappop(self._due)
-            if broker_id not in self._homes:
-                return
             heapq.heappush(self._due, (due_ns + INTERVAL_NS, broker_id, leg))
             now_ns = time.monotonic_ns()
-            if now_ns - due_ns > _TOO_LATE_NS:
+            # A broker that is unregistered keeps its slots: it may come back.
+            if broker_id not in self._homes or now_ns - due_ns > _TOO_LATE_NS:
                 return
             key = (broker_id, leg)
             minute = self._clock.index(due_ns)

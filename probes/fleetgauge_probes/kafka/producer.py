@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from fleetgauge_probes.kafka import settings
 from fleetgauge_probes.kafka.errors import code
@@ -54,7 +54,7 @@ class ProbeProducer:
         self._thread.start()
 
     def send(self, partition: int, payload: bytes, report: Report) -> None:
-        """Hand one probe over; a full queue is a failed delivery, not an exception."""
+        """Hand one probe over; one that is not taken is a failed delivery, not an exception."""
 
         def delivered(error: KafkaError | None, _: Message) -> None:
             report(time.monotonic_ns(), code(error) if error else None)
@@ -63,6 +63,9 @@ class ProbeProducer:
             self._producer.produce(self._topic, payload, partition=partition, on_delivery=delivered)
         except BufferError:
             report(time.monotonic_ns(), "QUEUE_FULL")
+        except KafkaException as error:
+            # A partition that was made just now, for one, is not known to this producer yet.
+            report(time.monotonic_ns(), code(error.args[0]))
 
     def stop(self) -> None:
         """Give up what is in flight; a probe is worth nothing after its agent."""
