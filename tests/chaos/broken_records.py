@@ -58,7 +58,7 @@ class Sender:
     def __init__(self, where: Scene, rng: Random) -> None:
         self.sent = Sent()
         self._producer = Producer(
-            {"bootstrap.servers": where.telemetry.bootstrap, "enable.idempotence": True}
+            {"bootstrap.servers": where.telemetry.bootstrap, "enable.idempotence": True, "log_level": 2}
         )
         self._topic, self._topic_id = where.topic, where.topic_id()
         self._rng = rng

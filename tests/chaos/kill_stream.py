@@ -37,8 +37,8 @@ from tests.oracle.week import random_fleet, random_week
 
 MINUTES = 60
 EVERY_S = 5
-#: Rather more than the kills take, so that records still come after the last one.
-SENDING_S_A_KILL = 50
+#: About as long as a life takes.
+SENDING_S_A_KILL = 60
 #: A kill counts from the process's start, or from its first sign of a batch.
 AFTER_START_S = (15.0, 45.0)
 AFTER_A_BATCH_S = (0.0, 15.0)
@@ -48,12 +48,12 @@ WHEN = frozenset({"computed_at", "ingested_at"})
 
 
 class GradualSender(threading.Thread):
-    """Sends the records one by one over ``lasts_s``; ``hurry`` lets the rest go at once."""
+    """Sends most records one by one over ``lasts_s``, the last of them when ``hurry`` says so."""
 
     def __init__(self, where: Scene, records: list[Row], lasts_s: float) -> None:
         super().__init__(name="sender", daemon=True)
         self._producer = Producer(
-            {"bootstrap.servers": where.telemetry.bootstrap, "enable.idempotence": True}
+            {"bootstrap.servers": where.telemetry.bootstrap, "enable.idempotence": True, "log_level": 2}
         )
         self._topic = where.topic
         self._records = records
@@ -63,7 +63,9 @@ class GradualSender(threading.Thread):
         self.undelivered = 0
 
     def run(self) -> None:
-        for record in self._records:
+        for number, record in enumerate(self._records):
+            if number == len(self._records) * 9 // 10:
+                self._hurry.wait()
             self._producer.produce(self._topic, PROBE_MINUTE.encode(record), key=record["cluster_id"])
             self._producer.poll(0)
             self.sent += 1
@@ -107,16 +109,16 @@ def _stream(where: Scene) -> tuple[str, ...]:
     return ("stream", "--config", str(where.config), "--every", str(EVERY_S))
 
 
-def finish(where: Scene, log: Path, distinct: int) -> bool:
-    """A last life until bronze has everything, then whatever is left undone; whether both ended well."""
+def finish(where: Scene, log: Path, distinct: int) -> dict[str, Any]:
+    """A last life until bronze has everything, asked to end as it may be in mid-batch; then the rest."""
     with Command(log, *_stream(where)) as stream:
         wait_until(
             lambda: size(where.lake, PROBE_MINUTES) >= distinct or not stream.alive,
             PATIENCE_S,
             "every record in bronze",
         )
-        ended_well = stream.alive and stream.end() == 0
-    return run_once(where, log, where.lake) and ended_well
+        exit_code = stream.end()
+    return {"stream_exit_code": exit_code, "run_ended_well": run_once(where, log, where.lake)}
 
 
 def run_once(where: Scene, log: Path, lake: Path) -> bool:
@@ -142,7 +144,7 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
     records = random_week(seed, minutes=MINUTES, start=first)
     distinct = len({(record["run_id"], record["sequence"]) for record in records})
     with scene(folder, random_fleet(seed, minutes=MINUTES, start=first)) as where:
-        sender = GradualSender(where, records, SENDING_S_A_KILL * (times + 1))
+        sender = GradualSender(where, records, SENDING_S_A_KILL * times)
         sender.start()
         kills = []
         for number in range(times):
@@ -151,10 +153,10 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
         sent_at_last_kill = sender.sent
         sender.hurry()
         say("no more kills; letting it finish")
-        ended_well = finish(where, folder / "stream-last.log", distinct)
+        ends = finish(where, folder / "stream-last.log", distinct)
         say("the undisturbed run into another lake")
         other = folder / "undisturbed"
-        ended_well = run_once(where, folder / "run.log", other) and ended_well
+        ends["undisturbed_run_ended_well"] = run_once(where, folder / "run.log", other)
         found = {table.path: table_differences(table, where.lake, other) for table in COMPARED}
         sizes = {
             table.path: [size(where.lake, table), size(other, table)]
@@ -166,7 +168,7 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
         "distinct": distinct,
         "sent_at_last_kill": sent_at_last_kill,
         "undelivered": sender.undelivered,
-        "ended_well": ended_well,
+        **ends,
         "rows_disturbed_and_undisturbed": sizes,
         "differences": {path: len(one) for path, one in found.items()},
         "examples": {path: one[:5] for path, one in found.items() if one},
@@ -174,7 +176,7 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
     }
     report["passed"] = (
         not any(found.values())
-        and ended_well
+        and ends == {"stream_exit_code": 0, "run_ended_well": True, "undisturbed_run_ended_well": True}
         and not sender.undelivered
         and sizes[PROBE_MINUTES.path] == [distinct, distinct]
         and not any(kill["died_by_itself"] for kill in kills)

@@ -23,6 +23,8 @@ _SETTINGS: Mapping[str, str] = {
     "spark.executor.extraJavaOptions": _JVM,
     # One commit of a small table must not cost fifty tasks.
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Its default, INT96, counts nanoseconds: a time beyond 2262 would make a file unreadable elsewhere.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
     # A batch compiles more classes than the default cache of 100 keeps for the next.
     "spark.sql.codegen.cache.maxEntries": "1000",

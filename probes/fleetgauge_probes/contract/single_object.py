@@ -75,6 +75,9 @@ class Schema:
             record = cast(dict[str, Any], fastavro.schemaless_reader(body, self._parsed, None))
         except (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError, MemoryError) as error:
             raise ContractError("not_decodable", str(error) or type(error).__name__) from error
+        # fastavro reads an int of any size; Avro's has 32 bits.
+        if not fastavro.validate(record, self._parsed, raise_errors=False):
+            raise ContractError("not_decodable", "a value is outside its type")
         if body.tell() != len(value) - HEADER_BYTES:
             raise ContractError(
                 "trailing_bytes", f"{len(value) - HEADER_BYTES - body.tell()} bytes after the record"
