@@ -42,6 +42,7 @@ SENDING_S_A_KILL = 60
 #: A kill counts from the process's start, or from its first sign of a batch.
 AFTER_START_S = (15.0, 45.0)
 AFTER_A_BATCH_S = (0.0, 15.0)
+A_BATCH_AT_MOST_S = 90
 COMPARED = (BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS)
 #: What two lakes of the same records may differ in.
 WHEN = frozenset({"computed_at", "ingested_at"})
@@ -85,7 +86,13 @@ def live_until_killed(where: Scene, log: Path, rng: Random) -> dict[str, Any]:
         if in_its_youth:
             wait_s = rng.uniform(*AFTER_START_S)
         else:
-            wait_until(lambda: "batch " in stream.words or not stream.alive, PATIENCE_S, "a batch")
+            # A life that finds nothing new tells of no batch; it is killed all the same.
+            give_up_at = time.monotonic() + A_BATCH_AT_MOST_S
+            wait_until(
+                lambda: "batch " in stream.words or not stream.alive or time.monotonic() > give_up_at,
+                PATIENCE_S,
+                "a batch",
+            )
             wait_s = rng.uniform(*AFTER_A_BATCH_S)
         _let_live(stream, wait_s)
         died_by_itself = not stream.alive

@@ -79,16 +79,20 @@ def test_four_batches_in_any_order_with_replays_make_the_tables_of_one(
 def test_records_from_before_since_say_which_brokers_it_begins_with(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Four brokers when it was last seen before ``since``, three at the first record after it."""
+    """Four brokers when it was last seen before ``since``, three from the first record after it on."""
     since = START + timedelta(minutes=10)
     fleet = Fleet.model_validate(
         {"clusters": [{"id": "orders", "bootstrap": "orders:9092", "since": since.isoformat()}]}
     )
     before = good_record(1, START + timedelta(minutes=5)) | {"expected_brokers": (1, 2, 3, 4)}
-    after = good_record(2, since + timedelta(minutes=5)) | {"expected_brokers": (1, 2, 3)}
+    after, between = (good_record(n, since + timedelta(minutes=n)) for n in (9, 4))
     lake, pipeline = opened(spark, tmp_path / "lake", fleet)
 
     process(spark, pipeline, [before], 0)
     process(spark, pipeline, [after], 1)
-
     assert_tables_equal(lake, [before, after], fleet, CLOCK)
+
+    restarted = Pipeline(spark, lake, fleet)
+    restarted.open()
+    process(spark, restarted, [between], 2)
+    assert_tables_equal(lake, [before, after, between], fleet, CLOCK)
