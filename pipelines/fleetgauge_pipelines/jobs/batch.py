@@ -145,7 +145,8 @@ class Pipeline:
 
     def _reach(self, cluster: Cluster, touched_lo: datetime) -> datetime:
         """How far back to look: records from before `since` say with which brokers it begins."""
-        if cluster.since is None or cluster.id in self._horizons:
+        known = self._horizons.get(cluster.id)
+        if cluster.since is None or (known is not None and touched_lo >= known.first_record):
             return touched_lo
         of_cluster = self._lake.read(PROBE_MINUTES).where(F.col("cluster_id") == cluster.id)
         first = of_cluster.agg(F.min("minute").alias("first")).first()
