@@ -1,13 +1,13 @@
 """The demo: a real fleet, all of Fleetgauge on it, and on demand a fault that must be named."""
 
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import urllib3
 
 from fleetgauge_local.errors import LocalFleetError, NotReadyError
 from fleetgauge_local.fleet import LocalFleet
@@ -139,11 +139,8 @@ def _wait_for_page(url: str, services: Services, say: Say) -> None:
 def page_status(url: str) -> int | None:
     """The page's HTTP status; None where nobody answers."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 (our own loopback page)
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
-    except OSError:
+        return urllib3.request("GET", url, timeout=10, retries=False).status
+    except urllib3.exceptions.HTTPError:
         return None
 
 

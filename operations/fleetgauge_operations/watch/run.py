@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from fleetgauge_operations.watch.notify import Sink
 from fleetgauge_pipelines.detection import Finding, FleetState, judge, remember
@@ -10,6 +11,8 @@ from fleetgauge_probes.contract import ContractError, HealthEvent, ProbePulse
 from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.kafka import RecordProducer, TopicReader, ensure_topics
 from fleetgauge_probes.stopping import Stopping
+
+T = TypeVar("T", ProbePulse, HealthEvent)
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -40,7 +43,7 @@ def run_watch(
     try:
         while not stopping.is_set():
             record = reader.poll(0.5)
-            pulse = _pulse(record.value) if record else None
+            pulse = _read(ProbePulse, record.value) if record else None
             if pulse is None or clock() - pulse.emitted_at > STALE_AFTER:
                 continue
             state, findings = judge(state, pulse)
@@ -78,20 +81,13 @@ def _past_events(telemetry: Telemetry) -> list[HealthEvent]:
         records = [record.value for record in reader.until(ends, _READ_BACK_TIMEOUT_S)]
     finally:
         reader.stop()
-    return [event for event in map(_event, records) if event is not None]
+    return [event for value in records if (event := _read(HealthEvent, value))]
 
 
-def _event(value: bytes) -> HealthEvent | None:
+def _read(record: type[T], value: bytes) -> T | None:
+    """One wire record, or None with a line in the log: what cannot be read must not stop the watch."""
     try:
-        return HealthEvent.decode(value)
+        return record.decode(value)
     except ContractError as error:
-        _log.warning("a health event was passed over: %s", error)
-        return None
-
-
-def _pulse(value: bytes) -> ProbePulse | None:
-    try:
-        return ProbePulse.decode(value)
-    except ContractError as error:
-        _log.warning("a pulse was passed over: %s", error)
+        _log.warning("a %s was passed over: %s", record.__name__, error)
         return None
