@@ -4,7 +4,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from random import Random
 from typing import Any
@@ -23,6 +23,7 @@ REASONS = (
     "oversize",
     "unknown_cluster",
     "future",
+    "too_old",
     "unsorted_latencies",
     "negative_latency",
     "counts_do_not_add_up",
@@ -135,6 +136,8 @@ def _rule_breaking(clock: datetime) -> Iterator[tuple[str, str, Change]]:
     yield "unknown_cluster", "other capitals", {"cluster_id": "Orders"}
     yield "future", "six minutes ahead", {"minute": this_minute + timedelta(minutes=6)}
     yield "future", "ten years ahead", {"minute": this_minute + timedelta(days=3650)}
+    yield "too_old", "36 days ago", {"minute": this_minute - timedelta(days=36)}
+    yield "too_old", "a clock that was never set", {"minute": datetime(1970, 1, 1, tzinfo=UTC)}
     ascending = tuple(range(1000, 1100))
     swapped = (*ascending[:50], ascending[51], ascending[50], *ascending[52:])
     for name in ("ack_us", "e2e_us"):

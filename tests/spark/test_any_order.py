@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from fleetgauge_pipelines.jobs import batch
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS, Table
 from fleetgauge_probes.contract import PROBE_MINUTE
@@ -76,10 +77,12 @@ def test_four_batches_in_any_order_with_replays_make_the_tables_of_one(
     assert {row["revision"] for row in rows(tmp_path / "four", CLUSTER_WEEKS)} == {0}
 
 
+@pytest.mark.parametrize("piece", [timedelta(minutes=4), timedelta(days=7)])
 def test_records_from_before_since_say_which_brokers_it_begins_with(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: timedelta
 ) -> None:
     """Four brokers when it was last seen before ``since``, three from the first record after it on."""
+    monkeypatch.setattr(batch, "_PIECE", piece)
     since = START + timedelta(minutes=10)
     fleet = Fleet.model_validate(
         {"clusters": [{"id": "orders", "bootstrap": "orders:9092", "since": since.isoformat()}]}
@@ -96,3 +99,24 @@ def test_records_from_before_since_say_which_brokers_it_begins_with(
     restarted.open()
     process(spark, restarted, [between], 2)
     assert_tables_equal(lake, [before, after, between], fleet, CLOCK)
+
+
+def test_a_gap_of_weeks_between_two_records_is_made_piece_by_piece(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "_PIECE", timedelta(days=5))
+    fleet = Fleet.model_validate(
+        {
+            "clusters": [
+                {"id": "orders", "bootstrap": "orders:9092"},
+                {"id": "carts", "bootstrap": "carts:9092"},
+            ]
+        }
+    )
+    late, clock = START + timedelta(days=12), START + timedelta(days=12, minutes=5)
+    records = [good_record(1, START), good_record(2, late), good_record(3, late, "carts")]
+    lake, pipeline = opened(spark, tmp_path / "lake", fleet)
+
+    process(spark, pipeline, records, 0, clock)
+
+    assert_tables_equal(lake, records, fleet, clock)

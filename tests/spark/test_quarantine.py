@@ -77,7 +77,7 @@ class Mixed:
         self.outcome = self.process()
 
     def process(self) -> Outcome:
-        return self.pipeline.process(self.frame, "batch", CLOCK)
+        return self.pipeline.process(self.frame, "batch", CLOCK, CLOCK - timedelta(days=35))
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +200,36 @@ def test_a_time_that_no_calendar_has_is_not_decodable(spark: SparkSession, field
 
     assert reasons_in_python(value) == ("not_decodable",)
     assert [row["reason"] for row in decoded] == ["not_decodable"]
+
+
+def test_a_record_is_too_old_before_the_oldest_minute_and_never_without_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    oldest = MINUTE - timedelta(days=35)
+    values = [
+        PROBE_MINUTE.encode(good_record(n, minute))
+        for n, minute in enumerate((oldest, oldest - timedelta(minutes=1)))
+    ]
+    _, pipeline = opened(spark, tmp_path / "lake", FLEET)
+
+    limited = pipeline.ingest(raw_frame(spark, values), CLOCK, oldest)
+    unlimited = pipeline.ingest(raw_frame(spark, values[1:], first=1), CLOCK)
+
+    assert (limited.stored, limited.quarantined) == (1, 1)
+    assert (unlimited.stored, unlimited.quarantined) == (1, 0)
+
+
+def test_a_batch_of_nothing_and_one_of_broken_records_alone_leave_silver_and_gold_empty(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "lake"
+    _, pipeline = opened(spark, folder, FLEET)
+
+    for number, values in enumerate(([], [b"noise"])):
+        outcome = pipeline.process(raw_frame(spark, values), f"part/{number}", CLOCK)
+        assert (outcome.silver_rows_changed, outcome.gold_rows_changed) == (0, 0)
+        assert outcome.ingested.quarantined == len(values)
+        assert all(verdict.success for verdict in outcome.verdicts), outcome.verdicts
 
 
 def test_a_record_said_to_be_emitted_in_centuries_leaves_bronze_readable(

@@ -7,9 +7,10 @@ repeated, and the tables come out the same.
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +20,7 @@ from fleetgauge_pipelines.io.lake import Lake, settle
 from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.jobs.settings import calendar, segment_rows, week_row
 from fleetgauge_pipelines.quality.batch_gate import SUITE, BatchGate, Verdict
-from fleetgauge_pipelines.slo.horizon import Horizon, Stretch, first_minute, stretch
+from fleetgauge_pipelines.slo.horizon import Horizon, Stretch, first_minute, pieces, stretch
 from fleetgauge_pipelines.slo.revisions import OPEN, Row, latest, revisions
 from fleetgauge_pipelines.tables import (
     BROKER_MINUTES,
@@ -36,9 +37,14 @@ from fleetgauge_pipelines.transforms.cluster_minutes import cluster_minutes
 from fleetgauge_pipelines.transforms.cluster_weeks import WEEKS_DDL, cluster_weeks
 from fleetgauge_pipelines.transforms.decode import check, decode
 from fleetgauge_pipelines.transforms.deduplicate import RECORD_COLUMNS, first_of_each
-from fleetgauge_pipelines.transforms.expected import RANGES_DDL, expected_brokers, in_ranges
+from fleetgauge_pipelines.transforms.expected import RANGES_DDL, expected_brokers, in_ranges, said_brokers
 from fleetgauge_pipelines.transforms.fleet_weeks import FLEET_INPUT, SEGMENTS_DDL, fleet_weeks
 from fleetgauge_probes.fleet import Cluster, Fleet
+
+#: Silver is made a week at a time, so that a gap of months does not have to fit into memory.
+_PIECE = timedelta(days=7)
+
+Facts = dict[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +85,13 @@ class Pipeline:
         self._lake.create_tables()
         self._horizons = self._read_horizons()
 
-    def process(self, raw: DataFrame, batch: str, clock: datetime) -> Outcome:
-        """Take a batch all the way. ``raw`` has value, source, position and hint."""
+    def process(self, raw: DataFrame, batch: str, clock: datetime, oldest: datetime | None = None) -> Outcome:
+        """Take a batch all the way. ``raw`` has value, source, position and hint.
+
+        Records of minutes before ``oldest`` go to quarantine.
+        """
         started = time.monotonic()
-        ingested = self.ingest(raw, clock)
+        ingested = self.ingest(raw, clock, oldest)
         stretches = self._stretches(ingested.touched)
         silver_changed, silver_facts = self._silver(stretches, ingested.touched)
         gold_changed = self._gold(stretches, clock)
@@ -91,9 +100,9 @@ class Pipeline:
 
     # Bronze ------------------------------------------------------------------
 
-    def ingest(self, raw: DataFrame, clock: datetime) -> Ingested:
+    def ingest(self, raw: DataFrame, clock: datetime, oldest: datetime | None = None) -> Ingested:
         """Raw records to bronze or quarantine."""
-        checked = check(decode(raw), self._clusters, clock)
+        checked = check(decode(raw), self._clusters, clock, oldest)
         checked = settle(checked.withColumn("reason", F.coalesce("hint", "reason")))
         good = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
         touched = self._touched(good)
@@ -171,43 +180,62 @@ class Pipeline:
 
     def _silver(
         self, stretches: Sequence[Stretch], touched: Mapping[str, tuple[datetime, datetime]]
-    ) -> tuple[int, dict[str, float | None]]:
+    ) -> tuple[int, Facts]:
         """Bring both silver tables up to bronze; returns changed rows and aggregates for the gate."""
-        if not stretches:
-            return 0, _NO_SILVER
-        days = _days((one.lo, one.hi) for one in stretches)
-        ranges = dataframe(self._spark, [self._range_row(one) for one in stretches], RANGES_DDL)
-        records = in_ranges(self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days)), ranges)
+        changed, facts = 0, []
+        for piece, ranges, brokers in self._broker_minutes(stretches):
+            begins = self._begins(brokers, piece)
+            counted = self._from_begin(brokers, begins)
+            facts.append(_silver_facts(counted))
+            for table, wanted in ((BROKER_MINUTES, counted), (CLUSTER_MINUTES, cluster_minutes(counted))):
+                stored = in_ranges(self._on_days_of(table, piece), ranges)
+                changed += self._lake.bring_to(table, wanted, stored)
+            self._extend_horizons(piece, begins, touched)
+        return changed, _together(facts)
+
+    def _broker_minutes(
+        self, stretches: Sequence[Stretch]
+    ) -> Iterator[tuple[list[Stretch], DataFrame, DataFrame]]:
+        """The stretches piece by piece: each with its ranges, and what bronze says of them."""
         late_us = round(self._fleet.agent_late_ms * 1000)
-        brokers = settle(broker_minutes(records, expected_brokers(records, ranges), late_us))
-        begins = self._begins(brokers, stretches)
-        counted = self._from_begin(brokers, begins)
-        facts = _silver_facts(counted)
-        changed = 0
-        for table, wanted in ((BROKER_MINUTES, counted), (CLUSTER_MINUTES, cluster_minutes(counted))):
-            stored = in_ranges(self._lake.read(table).where(F.col("day").isin(days)), ranges)
-            changed += self._lake.bring_to(table, wanted, stored)
-        self._extend_horizons(stretches, begins, touched)
-        return changed, facts
+        carried = {one.cluster_id: self._known_before(one) for one in stretches}
+        brokers: DataFrame | None = None
+        for piece in pieces(stretches, _PIECE):
+            if brokers is not None:
+                carried |= _brokers_at(brokers, min(one.lo for one in piece) - timedelta(minutes=1))
+            ranges = self._ranges(piece, carried)
+            records = in_ranges(self._on_days_of(PROBE_MINUTES, piece), ranges)
+            brokers = settle(broker_minutes(records, expected_brokers(records, ranges), late_us))
+            yield piece, ranges, brokers
 
-    def _range_row(self, one: Stretch) -> tuple[Any, ...]:
-        carried = self._brokers_at(one.cluster_id, one.carried_from) if one.carried_from else None
-        return (
-            one.cluster_id,
-            one.lo,
-            one.hi,
-            carried,
-            one.backwards,
-            list(self._clusters[one.cluster_id].retired),
-        )
+    def _known_before(self, one: Stretch) -> list[int] | None:
+        """The brokers that hold before the first record of a stretch, as silver or bronze has them."""
+        minute = one.carried_from or one.first_record
+        if minute is None:
+            return None
+        table = BROKER_MINUTES if one.carried_from else PROBE_MINUTES
+        there = (F.col("day") == F.lit(minute.date())) & (F.col("cluster_id") == one.cluster_id)
+        rows = self._lake.read(table).where(there & (F.col("minute") == F.lit(minute)))
+        if one.carried_from:
+            return _brokers_at(rows, minute).get(one.cluster_id)
+        said = said_brokers(rows).first()
+        return list(said["said"]) if said else None
 
-    def _brokers_at(self, cluster_id: str, minute: datetime) -> list[int]:
-        rows = self._lake.read(BROKER_MINUTES).where(
-            (F.col("day") == F.lit(minute.date()))
-            & (F.col("cluster_id") == cluster_id)
-            & (F.col("minute") == F.lit(minute))
-        )
-        return sorted(row["broker_id"] for row in rows.select("broker_id").distinct().collect())
+    def _ranges(self, piece: Sequence[Stretch], carried: Mapping[str, list[int] | None]) -> DataFrame:
+        rows = [
+            (
+                one.cluster_id,
+                one.lo,
+                one.hi,
+                carried.get(one.cluster_id),
+                list(self._clusters[one.cluster_id].retired),
+            )
+            for one in piece
+        ]
+        return dataframe(self._spark, rows, RANGES_DDL)
+
+    def _on_days_of(self, table: Table, piece: Sequence[Stretch]) -> DataFrame:
+        return self._lake.read(table).where(F.col("day").isin(_days((one.lo, one.hi) for one in piece)))
 
     def _begins(self, brokers: DataFrame, stretches: Sequence[Stretch]) -> dict[str, datetime]:
         """Each cluster's first counted minute: `since`, or its first with a measured broker."""
@@ -243,10 +271,11 @@ class Pipeline:
             begin = begins.get(one.cluster_id)
             if begin is None or begin > one.hi:
                 continue
-            known = self._horizons.get(one.cluster_id)
             first, _ = touched[one.cluster_id]
-            first_record = first if known is None else min(first, known.first_record)
-            self._horizons[one.cluster_id] = Horizon(begin, one.hi, first_record)
+            known = self._horizons.get(one.cluster_id) or Horizon(begin, one.hi, first)
+            self._horizons[one.cluster_id] = Horizon(
+                begin, max(one.hi, known.watermark), min(first, known.first_record)
+            )
 
     def _read_horizons(self) -> dict[str, Horizon]:
         # The watermark is the cluster-minutes': they are written last, so after
@@ -313,13 +342,9 @@ class Pipeline:
 
     # Quality -----------------------------------------------------------------
 
-    def _judge(
-        self, ingested: Ingested, silver: Mapping[str, float | None], batch: str, clock: datetime
-    ) -> tuple[Verdict, ...]:
+    def _judge(self, ingested: Ingested, silver: Facts, batch: str, clock: datetime) -> tuple[Verdict, ...]:
         accounted = ingested.stored + ingested.replayed + ingested.quarantined
-        verdicts = self._gate.judge(
-            {"received": ingested.received, "accounted_for": accounted} | dict(silver)
-        )
+        verdicts = self._gate.judge({"received": ingested.received, "accounted_for": accounted} | silver)
         rows = [
             (f"{batch}/{v.expectation}", clock, batch, SUITE, v.expectation, v.success, v.observed)
             for v in verdicts
@@ -329,18 +354,18 @@ class Pipeline:
         return verdicts
 
 
-_NO_SILVER: dict[str, float | None] = {
-    "availability_min": None,
-    "availability_max": None,
-    "quantiles_out_of_order": 0,
-    "more_successes_than_attempts": 0,
-    "measured_without_attempts": 0,
-    "expected_minutes": 0,
+#: What the gate is told of the broker-minutes of a batch, and how two pieces' become one.
+_FACTS: Mapping[str, Callable[[Iterable[float]], float | None]] = {
+    "availability_min": partial(min, default=None),
+    "availability_max": partial(max, default=None),
+    "quantiles_out_of_order": sum,
+    "more_successes_than_attempts": sum,
+    "measured_without_attempts": sum,
+    "expected_minutes": sum,
 }
 
 
-def _silver_facts(brokers: DataFrame) -> dict[str, float | None]:
-    """The gate's aggregates of the broker-minutes that a batch computed."""
+def _silver_facts(brokers: DataFrame) -> Facts:
     out_of_order = (F.col("latency_p50_us") > F.col("latency_p99_us")) | (
         F.col("latency_p99_us") > F.col("latency_max_us")
     )
@@ -352,7 +377,21 @@ def _silver_facts(brokers: DataFrame) -> dict[str, float | None]:
         F.count_if(F.col("measured") & (F.col("attempted") == 0)).alias("measured_without_attempts"),
         F.count(F.lit(1)).alias("expected_minutes"),
     ).first()
-    return row.asDict() if row else dict(_NO_SILVER)
+    return row.asDict() if row else {}
+
+
+def _together(facts: Sequence[Facts]) -> Facts:
+    return {
+        name: fold(value for one in facts if (value := one[name]) is not None)
+        for name, fold in _FACTS.items()
+    }
+
+
+def _brokers_at(rows: DataFrame, minute: datetime) -> dict[str, list[int]]:
+    """Cluster to the brokers that have a row for the minute."""
+    there = rows.where(F.col("minute") == F.lit(minute))
+    found = there.groupBy("cluster_id").agg(F.collect_set("broker_id").alias("brokers")).collect()
+    return {row["cluster_id"]: list(row["brokers"]) for row in found}
 
 
 def _revised(table: Table, computed: Sequence[Row], stored: Sequence[Row]) -> list[Row]:

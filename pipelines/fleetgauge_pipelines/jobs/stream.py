@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -14,6 +14,10 @@ from fleetgauge_pipelines.jobs.health import store_health_events
 from fleetgauge_probes.fleet import Fleet, Telemetry
 from fleetgauge_probes.kafka import Admin, ensure_topics
 from fleetgauge_probes.stopping import Stopping
+
+#: As far back as bronze keeps samples. An agent whose clock is years behind must not
+#: add years of unmeasured minutes; what is older by right comes by backfill.
+_REACH = timedelta(days=35)
 
 #: How long a batch may go on after the stream was asked to stop.
 _PATIENCE_S = 30
@@ -51,8 +55,9 @@ def run_stream(
     def take(rows: DataFrame, batch_id: int) -> None:
         rows.persist()
         try:
-            minutes = rows.where(F.col("topic") == names.probe_minutes.name)
-            narrate(batch_id, pipeline.process(_raw(minutes, topic_ids), f"stream/{batch_id}", clock()))
+            minutes, now = rows.where(F.col("topic") == names.probe_minutes.name), clock()
+            outcome = pipeline.process(_raw(minutes, topic_ids), f"stream/{batch_id}", now, now - _REACH)
+            narrate(batch_id, outcome)
             store_health_events(lake, rows.where(F.col("topic") == names.health_events.name))
         finally:
             rows.unpersist()

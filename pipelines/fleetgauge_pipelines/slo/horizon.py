@@ -6,7 +6,8 @@ is one stretch: from the first touched minute (or the gap before it) to the
 watermark.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 _MINUTE = timedelta(minutes=1)
@@ -25,15 +26,15 @@ class Horizon:
 class Stretch:
     """Minutes lo to hi (inclusive) of a cluster are to be computed.
 
-    ``carried_from`` is the minute whose expected brokers hold before the first
-    record of the stretch; ``backwards`` says that the first record's brokers hold before it.
+    Before the first record of the stretch, the brokers expected at ``carried_from``
+    hold, or those that the records of minute ``first_record`` name.
     """
 
     cluster_id: str
     lo: datetime
     hi: datetime
     carried_from: datetime | None = None
-    backwards: bool = False
+    first_record: datetime | None = None
 
 
 def stretch(
@@ -57,8 +58,30 @@ def stretch(
     if until is not None:
         hi = min(hi, _last_before(until))
     if since is not None and (known is None or touched_lo < known.first_record):
-        return Stretch(cluster_id, min(lo, first_minute(since)), hi, None, backwards=True)
+        return Stretch(cluster_id, min(lo, first_minute(since)), hi, first_record=touched_lo)
     return Stretch(cluster_id, lo, hi, carried_from)
+
+
+def pieces(stretches: Sequence[Stretch], at_most: timedelta) -> Iterator[list[Stretch]]:
+    """The stretches cut into spans that fit into memory, oldest first; spans without any are left out.
+
+    A piece that begins inside its stretch has neither ``carried_from`` nor
+    ``first_record``: it carries on from the piece before.
+    """
+    if not stretches:
+        return
+    starts, last = min(one.lo for one in stretches), max(one.hi for one in stretches)
+    while starts <= last:
+        ends = starts + at_most - _MINUTE
+        inside = [_cut(one, starts, ends) for one in stretches if one.lo <= ends and one.hi >= starts]
+        if inside:
+            yield inside
+        starts += at_most
+
+
+def _cut(one: Stretch, starts: datetime, ends: datetime) -> Stretch:
+    hi = min(one.hi, ends)
+    return replace(one, hi=hi) if one.lo >= starts else Stretch(one.cluster_id, starts, hi)
 
 
 def first_minute(since: datetime) -> datetime:

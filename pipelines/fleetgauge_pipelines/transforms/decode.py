@@ -67,9 +67,11 @@ def _unreadable(record: Column) -> Column:
     )
 
 
-def check(decoded: DataFrame, known_clusters: Iterable[str], clock: datetime) -> DataFrame:
+def check(
+    decoded: DataFrame, known_clusters: Iterable[str], clock: datetime, oldest: datetime | None
+) -> DataFrame:
     """Apply the rules of the contract to what was decoded; the first that is broken names the reason."""
-    rules = contract_rules(F.col("record"), known_clusters, clock)
+    rules = contract_rules(F.col("record"), known_clusters, clock, oldest)
     reason, detail = F.lit(None).cast("string"), F.lit(None).cast("string")
     for name, broken, explanation in reversed(rules):
         reason = F.when(broken, F.lit(name)).otherwise(reason)
@@ -81,7 +83,7 @@ def check(decoded: DataFrame, known_clusters: Iterable[str], clock: datetime) ->
 
 
 def contract_rules(
-    record: Column, known_clusters: Iterable[str], clock: datetime
+    record: Column, known_clusters: Iterable[str], clock: datetime, oldest: datetime | None
 ) -> list[tuple[str, Column, Column]]:
     """(reason, broken?, detail) in the order in which they are judged."""
     text = {name: record[name] for name in _REQUIRED_TEXT}
@@ -104,6 +106,7 @@ def contract_rules(
         ("missing_field", ~on_the_minute, F.lit("minute is not the start of a minute")),
         ("unknown_cluster", ~record["cluster_id"].isin(*known_clusters), record["cluster_id"]),
         ("future", record["minute"] > F.lit(latest), record["minute"].cast("string")),
+        ("too_old", record["minute"] < F.lit(oldest), record["minute"].cast("string")),
         (
             "negative_latency",
             _any(F.array_min(a) < 0 for a in arrays),

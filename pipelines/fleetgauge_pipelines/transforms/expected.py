@@ -8,11 +8,9 @@ silent leaves unmeasured rows, not missing ones.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-#: cluster_id, lo and hi (minutes, inclusive), carried (brokers known just before lo, or NULL),
-#: backwards (whether minutes before the first record take its brokers), retired.
-RANGES_DDL = (
-    "cluster_id string, lo timestamp, hi timestamp, carried array<int>, backwards boolean, retired array<int>"
-)
+#: cluster_id, lo and hi (minutes, inclusive), carried (brokers that hold before the first record, or NULL),
+#: retired.
+RANGES_DDL = "cluster_id string, lo timestamp, hi timestamp, carried array<int>, retired array<int>"
 
 
 def in_ranges(rows: DataFrame, ranges: DataFrame) -> DataFrame:
@@ -24,22 +22,23 @@ def in_ranges(rows: DataFrame, ranges: DataFrame) -> DataFrame:
 
 def expected_brokers(records: DataFrame, ranges: DataFrame) -> DataFrame:
     """(cluster_id, minute, brokers) for every minute of every range; ``records`` are bronze rows in them."""
-    said = records.groupBy("cluster_id", "minute").agg(
+    minutes = ranges.withColumn("minute", F.explode(F.expr("sequence(lo, hi, interval 1 minute)")))
+    spine = minutes.join(said_brokers(records), ["cluster_id", "minute"], "left")
+    ascending = Window.partitionBy("cluster_id").orderBy("minute")
+    last_known = F.last("said", ignorenulls=True).over(ascending)
+    return (
+        spine.withColumn("brokers", F.coalesce(last_known, "carried"))
+        .where(F.col("brokers").isNotNull())
+        .select("cluster_id", "minute", _without_retired().alias("brokers"))
+    )
+
+
+def said_brokers(records: DataFrame) -> DataFrame:
+    """(cluster_id, minute, said): the brokers that the records of a minute name, retired ones too."""
+    return records.groupBy("cluster_id", "minute").agg(
         F.array_distinct(
             F.concat(F.flatten(F.collect_set("expected_brokers")), F.collect_set("broker_id")),
         ).alias("said")
-    )
-    minutes = ranges.withColumn("minute", F.explode(F.expr("sequence(lo, hi, interval 1 minute)")))
-    spine = minutes.join(said, ["cluster_id", "minute"], "left")
-    ascending = Window.partitionBy("cluster_id").orderBy("minute")
-    whole = ascending.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    last_known = F.last("said", ignorenulls=True).over(ascending)
-    first_known = F.when(F.col("backwards"), F.first("said", ignorenulls=True).over(whole))
-    brokers = F.coalesce(last_known, F.col("carried"), first_known)
-    return (
-        spine.withColumn("brokers", brokers)
-        .where(F.col("brokers").isNotNull())
-        .select("cluster_id", "minute", _without_retired().alias("brokers"))
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fleetgauge_pipelines.slo.horizon import Horizon, Stretch, first_minute, stretch
+from fleetgauge_pipelines.slo.horizon import Horizon, Stretch, first_minute, pieces, stretch
 
 ZERO = datetime(2026, 3, 2, 10, tzinfo=UTC)
 MINUTES = st.integers(0, 30)
@@ -14,6 +14,10 @@ MINUTES = st.integers(0, 30)
 
 def at(minute: int) -> datetime:
     return ZERO + timedelta(minutes=minute)
+
+
+def number(minute: datetime) -> int:
+    return (minute - ZERO) // timedelta(minutes=1)
 
 
 def horizon(begin: int, watermark: int) -> Horizon:
@@ -58,11 +62,13 @@ def test_a_record_before_the_first_one_starts_the_cluster_earlier() -> None:
 
 
 def test_since_reaches_back_before_the_first_record() -> None:
-    assert ask(5, 6, since=1) == Stretch("orders", at(1), at(6), backwards=True)
+    assert ask(5, 6, since=1) == Stretch("orders", at(1), at(6), first_record=at(5))
 
 
 def test_since_reaches_back_again_when_an_earlier_record_becomes_the_first() -> None:
-    assert ask(4, 4, Horizon(at(1), at(9), at(6)), since=1) == Stretch("orders", at(1), at(9), backwards=True)
+    assert ask(4, 4, Horizon(at(1), at(9), at(6)), since=1) == Stretch(
+        "orders", at(1), at(9), first_record=at(4)
+    )
 
 
 def test_since_has_no_say_once_an_earlier_record_is_known() -> None:
@@ -108,9 +114,33 @@ def test_a_stretch_holds_the_touched_minutes_and_joins_what_is_known(
         assert found.lo <= known.watermark + timedelta(minutes=1)
     if found.carried_from:
         assert found.carried_from == found.lo - timedelta(minutes=1)
-    if found.backwards:
+    if found.first_record:
         assert since is not None
         assert found.lo <= at(since)
+        assert found.first_record == at(touched[0])
+
+
+@given(
+    spans=st.lists(st.tuples(MINUTES, MINUTES).map(sorted), max_size=4),
+    at_most=st.integers(1, 12),
+)
+def test_pieces_hold_every_minute_once_oldest_first_and_none_is_too_long(
+    spans: list[list[int]], at_most: int
+) -> None:
+    whole = [
+        Stretch(str(n), at(lo), at(hi), carried_from=at(lo - 1), first_record=at(hi))
+        for n, (lo, hi) in enumerate(spans)
+    ]
+    cut = list(pieces(whole, timedelta(minutes=at_most)))
+    for one in whole:
+        parts = [part for piece in cut for part in piece if part.cluster_id == one.cluster_id]
+        minutes = [m for part in parts for m in range(number(part.lo), number(part.hi) + 1)]
+        assert minutes == list(range(number(one.lo), number(one.hi) + 1))
+        assert (parts[0].carried_from, parts[0].first_record) == (one.carried_from, one.first_record)
+        assert all(part.carried_from is None and part.first_record is None for part in parts[1:])
+    for piece in cut:
+        first, last = min(one.lo for one in piece), max(one.hi for one in piece)
+        assert number(last) - number(first) < at_most
 
 
 Records = dict[int, frozenset[int]]
@@ -118,12 +148,11 @@ Records = dict[int, frozenset[int]]
 
 def _expected(records: Records, found: Stretch, silver: Records) -> Records:
     """Which brokers each minute of a stretch expects."""
-    numbers = range((found.lo - ZERO) // timedelta(minutes=1), (found.hi - ZERO) // timedelta(minutes=1) + 1)
-    known = silver[(found.carried_from - ZERO) // timedelta(minutes=1)] if found.carried_from else None
-    if known is None and found.backwards:
-        known = next(records[m] for m in numbers if m in records)
+    known = silver[number(found.carried_from)] if found.carried_from else None
+    if found.first_record:
+        known = records[number(found.first_record)]
     wanted: Records = {}
-    for minute in numbers:
+    for minute in range(number(found.lo), number(found.hi) + 1):
         known = records.get(minute, known)
         assert known is not None
         wanted[minute] = known
