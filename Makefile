@@ -1,5 +1,5 @@
-# Everything runs from here; `make demo` and `make test` need Python 3.11, make and (for now) Java 17.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Everything runs from here; `make demo` and `make test` need make and Python 3.11 or newer, nothing else.
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -49,12 +49,7 @@ clean: ## Remove the environment and the caches of tools
 
 # With --json stdout belongs to the command, so set-up speaks on stderr.
 $(READY): pyproject.toml locks/uv.txt locks/python.txt
-	@test -x "$(PYTHON)" || { echo "Python 3.11 is missing: install it, or say PYTHON=/path/to/python3.11" >&2; exit 2; }
-	@echo "making $(VENV) (about a minute the first time)" >&2
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/uv.txt >&2
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r locks/python.txt >&2
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . >&2
+	@infra/environment.sh "$(PYTHON)" $(VENV) >&2
 	@touch $@
 
 # Only tests need a browser: Debian's, where we may install it; else those tests are skipped and say so.

@@ -24,14 +24,17 @@ from fleetgauge_local.demo import (
     wait_until_caught_up,
     wait_until_named,
 )
+from fleetgauge_local.doctor.judge import STATE_BYTES, enough_disk, enough_memory
+from fleetgauge_local.doctor.machine import available_memory_bytes, place
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.lake_counts import LakeCounts
 from fleetgauge_local.messages import Fault, Kind
-from fleetgauge_local.ports import free_ports, is_free
-from fleetgauge_pipelines.io.jars import SPARK_LOCK, JarError, default_cache, ensure
+from fleetgauge_local.ports import PAGE_PORT, free_ports, is_free
+from fleetgauge_pipelines.io.cache import default_cache
+from fleetgauge_pipelines.io.errors import SetupError
+from fleetgauge_pipelines.io.jars import SPARK_LOCK, ensure
 from fleetgauge_probes.cli import InputError, console, print_json
 
-_DEFAULT_PORT = 8050
 _FOREVER_S = 3600.0
 _UNITS_S = {"s": 1, "m": 60, "h": 3600}
 
@@ -62,7 +65,7 @@ class Duration(click.ParamType[float]):
     "--port",
     type=click.IntRange(0, 65535),
     default=None,
-    help=f"The page's port.  [default: {_DEFAULT_PORT}, else a free one]",
+    help=f"The page's port.  [default: {PAGE_PORT}, else a free one]",
 )
 @click.option(
     "--dir",
@@ -85,7 +88,7 @@ def demo(for_s: float | None, kind: Kind | None, port: int | None, directory: Pa
     try:
         with console.status("starting") as spinner:
             succeeded = _run(for_s, kind, page_port, directory, as_json, spinner, started)
-    except (LocalFleetError, JarError) as error:
+    except (LocalFleetError, SetupError) as error:
         raise InputError(str(error)) from error
     except KeyboardInterrupt:
         console.print("ended")
@@ -104,6 +107,7 @@ def _run(
     started: float,
 ) -> bool:
     """Whether the page answered and the fault, if there was one, was named rightly."""
+    _refuse_what_cannot_end_well(directory)
     ensure(SPARK_LOCK, default_cache(), spinner.update)
     for old in ("lake", "logs"):
         shutil.rmtree(directory / old, ignore_errors=True)
@@ -124,6 +128,16 @@ def _run(
         named is not None and (named.cluster, named.broker) == (fault.cluster, fault.broker)
     )
     return status == 200 and rightly
+
+
+def _refuse_what_cannot_end_well(directory: Path) -> None:
+    """Brokers that die of hunger half way say less than this."""
+    for check in (
+        enough_memory(available_memory_bytes()),
+        enough_disk("disk for the demo", place(directory), STATE_BYTES),
+    ):
+        if not check.ok:
+            raise LocalFleetError(f"{check.check}: {check.found}: {check.mend}")
 
 
 def _exercise(
@@ -185,4 +199,4 @@ def _page_port(wanted: int | None) -> int:
         if not is_free(wanted):
             raise InputError(f"port {wanted} is taken: choose another with --port, or leave it out")
         return wanted
-    return _DEFAULT_PORT if wanted is None and is_free(_DEFAULT_PORT) else free_ports(1, random.Random())[0]  # noqa: S311
+    return PAGE_PORT if wanted is None and is_free(PAGE_PORT) else free_ports(1, random.Random())[0]  # noqa: S311

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fleetgauge_local.errors import LocalFleetError, NotReadyError
-from fleetgauge_local.java import Java, find_java
 from fleetgauge_local.layout import HOST, ClusterSpec, Layout, lay_out, ports_needed
 from fleetgauge_local.ports import free_ports
 from fleetgauge_local.properties import render, server_properties
 from fleetgauge_local.readiness import brokers_seen
-from fleetgauge_pipelines.io.jars import ensure, one_at_a_time
+from fleetgauge_pipelines.io.cache import one_at_a_time
+from fleetgauge_pipelines.io.jars import ensure
+from fleetgauge_pipelines.io.java import Java, find_java
 
 KAFKA_LOCK = Path(__file__).with_name("kafka-jars.lock.toml")
 _LOGGING = Path(__file__).with_name("broker-log4j2.properties")
@@ -82,10 +83,10 @@ class Distribution:
 
 def prepare(cache: Path, progress: Callable[[str], None]) -> Distribution:
     """Kafka's jars and what is computed once; both from the cache if they are there."""
-    java = find_java()
+    java = find_java(cache, progress)
     class_path = ensure(KAFKA_LOCK, cache, progress)
     root = cache / "kafka"
-    distribution = Distribution(java.path, class_path, root / _key(java, class_path))
+    distribution = Distribution(java.executable, class_path, root / _key(java, class_path))
     if not distribution.prepared.exists():
         with one_at_a_time(root, progress):
             if not distribution.prepared.exists():

@@ -19,7 +19,8 @@ from fleetgauge_local.layout import DEFAULT, ClusterSpec
 from fleetgauge_local.messages import ClusterStatus, Fault, FleetStatus, Kind, Request
 from fleetgauge_local.processes import end
 from fleetgauge_local.storage import plan_fleet
-from fleetgauge_pipelines.io.jars import JarError, default_cache, one_at_a_time
+from fleetgauge_pipelines.io.cache import default_cache, one_at_a_time
+from fleetgauge_pipelines.io.errors import SetupError
 
 READY_S = 120
 _POLL_S = 0.1
@@ -171,7 +172,7 @@ class LocalFleet:
             self._forget()
         try:
             distribution = prepare(self._cache or default_cache(), self._progress)
-        except JarError as error:
+        except SetupError as error:
             raise LocalFleetError(str(error)) from error
         plan_fleet(self._folder, self._clusters, distribution)
         self._start_runner(detached)

@@ -6,6 +6,9 @@ import socket
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.layout import HOST
 
+#: Where the page is looked for.
+PAGE_PORT = 8050
+
 # Linux hands out ports from 32768 on to outgoing connections: a broker that restarts
 # could find its own port taken there.
 _LOWEST, _HIGHEST = 20000, 32767

@@ -1,38 +1,41 @@
 """Java archives that a lock pins, fetched once and checked by sha256 before any JVM loads them.
 
 ``ensure`` serves whoever starts a JVM; ``python -m fleetgauge_pipelines.io.jars lock SPEC LOCK``
-resolves a spec again and writes its lock. Mirrors are named in jgo's own settings file.
+resolves a spec again and writes its lock.
 """
 
-import fcntl
+import errno
 import hashlib
+import os
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import platformdirs
+
+from fleetgauge_pipelines.io.cache import one_at_a_time
+from fleetgauge_pipelines.io.errors import JarError
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext
+
+#: Names a repository to ask instead of Maven Central and of what jgo's own settings add.
+REPOSITORY_VARIABLE = "FLEETGAUGE_MAVEN_REPOSITORY"
 
 SPARK_LOCK = Path(__file__).with_name("spark-jars.lock.toml")
 
 _DOWNLOADS_AT_ONCE = 4
 _ATTEMPTS = 2
 _PARTIAL = ".partial-"
+#: What a repository is not to blame for.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 Fetch = Callable[["Jar", Path], Path]
-
-
-class JarError(Exception):
-    """A jar set is not to be had as its lock describes it: what, where, and how to mend it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -54,11 +57,6 @@ class Jar:
 
     def __str__(self) -> str:
         return f"{self.group}:{self.artifact}:{self.version}"
-
-
-def default_cache() -> Path:
-    """The user's cache of everything that can be fetched or computed again."""
-    return platformdirs.user_cache_path("fleetgauge")
 
 
 def read_lock(lock: Path) -> tuple[Jar, ...]:
@@ -94,6 +92,12 @@ def ensure(lock: Path, cache: Path, progress: Callable[[str], None]) -> tuple[Pa
     return tuple(root / jar.path for jar in jars)
 
 
+def missing(lock: Path, cache: Path) -> tuple[int, int]:
+    """How many of the lock's jars are not in the cache as they should be, and how many it has."""
+    jars = read_lock(lock)
+    return len(_wrong(jars, cache / "jars")), len(jars)
+
+
 def _wrong(jars: tuple[Jar, ...], root: Path) -> tuple[Jar, ...]:
     return tuple(jar for jar in jars if not _intact(jar, root / jar.path))
 
@@ -104,19 +108,6 @@ def _intact(jar: Jar, path: Path) -> bool:
             return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
     except FileNotFoundError:
         return False
-
-
-@contextmanager
-def one_at_a_time(folder: Path, progress: Callable[[str], None]) -> Iterator[None]:
-    """One process at a time works in a folder. The kernel drops the lock of a process that is killed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress(f"waiting for another process that works in {folder}")
-            fcntl.flock(held, fcntl.LOCK_EX)
-        yield
 
 
 def _fetch_all(jars: tuple[Jar, ...], root: Path, progress: Callable[[str], None]) -> None:
@@ -148,6 +139,8 @@ def _fetch_one(jar: Jar, root: Path, partial: Path, fetch: Fetch) -> None:
         try:
             path = fetch(jar, partial)
         except (OSError, RuntimeError) as error:
+            if isinstance(error, OSError) and error.errno in _DISK:
+                raise
             reason = f"not fetched ({type(error).__name__})"
             (partial / jar.path).unlink(missing_ok=True)
             continue
@@ -157,7 +150,9 @@ def _fetch_one(jar: Jar, root: Path, partial: Path, fetch: Fetch) -> None:
             return
         reason = "what came has another sha256 than the lock"
         path.unlink()
-    raise JarError(f"{jar}: {reason}: check network, proxy or the mirror in jgo's settings, then repeat")
+    raise JarError(
+        f"{jar}: {reason}: check the network or name another repository in {REPOSITORY_VARIABLE}; then repeat"
+    )
 
 
 def _from_maven() -> Fetch:
@@ -171,13 +166,22 @@ def _from_maven() -> Fetch:
 
 
 def _maven() -> Callable[[Path], "MavenContext"]:
-    """How to reach the repositories: jgo's default, or what the user's jgo settings put in its place."""
     # Imported here because jgo costs half a second that a warm cache need not pay.
+    from jgo.maven import MavenContext
+
+    remote = repositories()
+    return lambda into: MavenContext(repo_cache=into, remote_repos=remote)
+
+
+def repositories() -> dict[str, str]:
+    """Name to URL of those that are asked: the variable's alone, or jgo's default and its settings'."""
     from jgo.config import GlobalSettings
     from jgo.maven import MavenContext
 
-    remote = MavenContext().remote_repos | GlobalSettings.load().repositories
-    return lambda into: MavenContext(repo_cache=into, remote_repos=remote)
+    named = os.environ.get(REPOSITORY_VARIABLE)
+    if named:
+        return {REPOSITORY_VARIABLE: named}
+    return MavenContext().remote_repos | GlobalSettings.load().repositories
 
 
 def write_lock(spec: Path, lock: Path) -> int:

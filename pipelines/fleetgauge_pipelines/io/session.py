@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.io.jars import SPARK_LOCK, default_cache, ensure
+from fleetgauge_pipelines.io.cache import default_cache
+from fleetgauge_pipelines.io.jars import SPARK_LOCK, ensure
+from fleetgauge_pipelines.io.java import find_java
 
 # A record's size is capped before Avro sees it; these stop a corrupt length
 # inside a record from allocating what the record cannot hold.
@@ -55,6 +57,7 @@ def open_session(
     builder = SparkSession.builder.appName(app)
     settings = dict(_SETTINGS)
     if "SPARK_ENV_LOADED" not in os.environ and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        os.environ["JAVA_HOME"] = str(find_java(default_cache(), progress).home)
         jars = ensure(SPARK_LOCK, default_cache(), progress)
         settings |= {**_LOCAL, "spark.jars": ",".join(str(jar) for jar in jars)}
         builder = builder.master("local[*]")

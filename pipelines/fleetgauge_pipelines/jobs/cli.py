@@ -113,7 +113,7 @@ def _from_topics(config: Path, location: str | None, every_s: float | None, as_j
 def _writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
     """A session and the lake's lease."""
     try:
-        from fleetgauge_pipelines.io.jars import JarError
+        from fleetgauge_pipelines.io.errors import SetupError
         from fleetgauge_pipelines.io.lake import Lake
         from fleetgauge_pipelines.io.lease import LeaseError, lease
         from fleetgauge_pipelines.io.session import open_session
@@ -126,7 +126,7 @@ def _writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
                 yield spark, Lake(spark, location)
             finally:
                 spark.stop()
-    except (LeaseError, JarError) as error:
+    except (LeaseError, SetupError) as error:
         raise InputError(str(error)) from error
 
 

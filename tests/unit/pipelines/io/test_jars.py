@@ -1,3 +1,4 @@
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -7,7 +8,8 @@ from jgo.env import LockFile, compute_spec_hash
 
 from fleetgauge_local.distribution import KAFKA_LOCK
 from fleetgauge_pipelines.io import jars
-from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, JarError, ensure, read_lock
+from fleetgauge_pipelines.io.errors import JarError
+from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, ensure, read_lock
 
 CONTENT = b"a jar"
 JAR = Jar("org.example", "thing", "1.0", "", hashlib.sha256(CONTENT).hexdigest())
@@ -120,3 +122,19 @@ def test_the_locks_belong_to_their_specs_and_name_no_host(lock: Path) -> None:
 def test_kafkas_jars_are_of_one_version() -> None:
     versions = {jar.version for jar in read_lock(KAFKA_LOCK) if jar.group == "org.apache.kafka"}
     assert versions == {"4.3.1"}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_disk_that_takes_no_more_is_not_blamed_on_the_repository(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    serve(monkeypatch, OSError(number, os.strerror(number)), CONTENT)
+    with pytest.raises(JarError, match=f"{os.strerror(number)}: free space or set XDG_CACHE_HOME"):
+        ensure(lock, tmp_path, quiet)
+    assert ensure(lock, tmp_path, quiet)[0].read_bytes() == CONTENT
+
+
+def test_a_repository_named_by_the_variable_is_the_only_one_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLEETGAUGE_MAVEN_REPOSITORY", "http://127.0.0.1:9/maven")
+    named = {"FLEETGAUGE_MAVEN_REPOSITORY": "http://127.0.0.1:9/maven"}
+    assert jars._maven()(Path("anywhere")).remote_repos == named == jars.repositories()

@@ -1,0 +1,1 @@
+"""What this machine has of what the demo needs: looked at, judged, said."""
