@@ -1,6 +1,6 @@
 """The application, and the server that it runs on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from waitress.server import create_server
 
 from fleetgauge_dashboards import health
 from fleetgauge_dashboards.pages import alerts, cluster, fleet, shell
-from fleetgauge_dashboards.pages.page import Context, register
+from fleetgauge_dashboards.pages.page import Context, Contexts, ShownFleet, register
 from fleetgauge_dashboards.reader import Lake
 
 PAGES = (fleet.PAGE, cluster.PAGE, alerts.PAGE)
@@ -18,9 +18,9 @@ THREADS = 8
 
 
 def create_app(
-    lake: str, *, week_zone: str = "UTC", clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    fleets: Sequence[ShownFleet], *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> Dash:
-    """The pages over one lake, a folder or an object store's URI. Reads nothing until it is asked."""
+    """The pages over one fleet or several of different names. Reads nothing until it is asked."""
     app = Dash(
         "fleetgauge_dashboards",
         title="Fleetgauge",
@@ -29,17 +29,18 @@ def create_app(
         serve_locally=True,
         enable_mcp=False,
     )
-    context = Context(Lake(lake), clock, week_zone)
+    first, *others = (Context(fleet, Lake(fleet.lake), clock) for fleet in fleets)
+    contexts: Contexts = {None: first} | {one.fleet.name: one for one in (first, *others)}
     layout = shell.layout()
     app.layout = layout
     # Callbacks may name any page's components, whichever page is there. (Dash types it as None.)
     every: Any = html.Div([layout, *(page.layout() for page in PAGES)])
     app.validation_layout = every
-    shell.register(app, PAGES, context)
+    shell.register(app, PAGES, contexts)
     for page in PAGES:
-        register(app, page, context)
+        register(app, page, contexts)
     cluster.register_zoom(app)
-    health.add(app.server, context.lake)
+    health.add(app.server, {one.fleet.name: one.lake for one in (first, *others)})
     return app
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from fleetgauge_dashboards.app import create_app, serve
+from fleetgauge_dashboards.pages.page import ShownFleet
 from fleetgauge_probes.cli import InputError, console, print_json
 from fleetgauge_probes.fleet import FleetFileError, load
 
@@ -18,7 +19,11 @@ Example:
 )
 @click.option("--lake", help="The lake: a folder, or an object store's URI. Default: the lake of --config.")
 @click.option(
-    "--config", type=click.Path(path_type=Path), help="fleet.yaml; gives the lake and the zone of its weeks."
+    "--config",
+    "configs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="fleet.yaml; gives the lake and the zone of its weeks. Given again: a switch between fleets.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -29,13 +34,14 @@ Example:
     help="The port; 0 takes a free one.",
 )
 @click.option("--json", "as_json", is_flag=True, help='Print {"url": ...} on stdout once it serves.')
-def dash(lake: str | None, config: Path | None, host: str, port: int, as_json: bool) -> None:
+def dash(lake: str | None, configs: tuple[Path, ...], host: str, port: int, as_json: bool) -> None:
     """Show a lake's service levels in a browser, until interrupted."""
-    root, zone = _source(lake, config)
-    app = create_app(root, week_zone=zone)
+    fleets = _fleets(lake, configs)
+    app = create_app(fleets)
+    lakes = ", ".join(fleet.lake for fleet in fleets)
 
     def serving(url: str) -> None:
-        console.print(f"Fleetgauge shows {root} at {url} (Ctrl-C ends it)", markup=False, soft_wrap=True)
+        console.print(f"Fleetgauge shows {lakes} at {url} (Ctrl-C ends it)", markup=False, soft_wrap=True)
         if as_json:
             print_json({"url": url})
 
@@ -51,14 +57,20 @@ def dash(lake: str | None, config: Path | None, host: str, port: int, as_json: b
         console.print("stopped")
 
 
-def _source(lake: str | None, config: Path | None) -> tuple[str, str]:
-    """The lake and the zone in which its weeks begin."""
-    if config is None:
+def _fleets(lake: str | None, configs: tuple[Path, ...]) -> list[ShownFleet]:
+    """What to show: each file's fleet, or the lake alone."""
+    if not configs:
         if lake is None:
             raise InputError("which lake? Give --lake DIR or --config fleet.yaml")
-        return lake, "UTC"
+        return [ShownFleet("fleet", lake)]
+    if lake is not None and len(configs) > 1:
+        raise InputError("--lake goes with one --config at most: each of several has its own lake")
     try:
-        fleet = load(config)
+        fleets = [load(config) for config in configs]
     except FleetFileError as error:
         raise InputError(str(error)) from error
-    return lake or fleet.lake, fleet.week.zone
+    names = [fleet.name for fleet in fleets]
+    for name, config in zip(names, configs, strict=True):
+        if names.count(name) > 1:
+            raise InputError(f"{config}: name {name!r} is another fleet's as well: give each its own")
+    return [ShownFleet(fleet.name, lake or fleet.lake, fleet.week.zone, fleet.simulated) for fleet in fleets]

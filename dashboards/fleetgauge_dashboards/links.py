@@ -4,7 +4,7 @@ Times are absolute and UTC. Whatever a query string holds, parsing gives a
 valid view: a key that is malformed counts as not given.
 """
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -52,6 +52,8 @@ class FleetView:
     """The fleet in one week; None is the newest."""
 
     week: date | None = None
+    _: KW_ONLY
+    fleet: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class ClusterView:
     week: date | None = None
     shown: Window | Span = Window.HOUR
     leg: Leg = Leg.CLIENT
+    _: KW_ONLY
+    fleet: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,11 @@ class AlertsView:
 
     cluster_id: str | None = None
     alert_id: str | None = None
+    _: KW_ONLY
+    fleet: str | None = None
 
 
+#: ``fleet`` is the name of one of several that are served; None is the first.
 View = FleetView | ClusterView | AlertsView
 
 
@@ -79,29 +86,32 @@ def href(view: View) -> str:
     """The address of a view; what is default stays out of it."""
     match view:
         case FleetView(week):
-            return _with_query("/", {"week": _day(week)})
+            path, query = "/", {"week": _day(week)}
         case ClusterView(cluster_id, week, shown, leg):
+            path = f"/cluster/{_segment(cluster_id)}"
             query = {"week": _day(week), **_shown_query(shown), "leg": leg if leg is Leg.LEADER else None}
-            return _with_query(f"/cluster/{_segment(cluster_id)}", query)
         case AlertsView(cluster_id, alert_id):
-            return _with_query("/alerts", {"cluster": cluster_id, "alert": alert_id})
+            path, query = "/alerts", {"cluster": cluster_id, "alert": alert_id}
+    return _with_query(path, {"fleet": view.fleet, **query})
 
 
 def parse(pathname: str, search: str) -> View | None:
     """The view at an address; None where no page is."""
     query = dict(parse_qsl(search.removeprefix("?"), keep_blank_values=True))
+    fleet = query.get("fleet") or None
     match pathname.split("/"):
         case ["", ""]:
-            return FleetView(_parse_day(query.get("week")))
+            return FleetView(_parse_day(query.get("week")), fleet=fleet)
         case ["", "cluster", segment] if segment:
             return ClusterView(
                 unquote(segment),
                 _parse_day(query.get("week")),
                 _parse_shown(query),
                 Leg.LEADER if query.get("leg") == Leg.LEADER else Leg.CLIENT,
+                fleet=fleet,
             )
         case ["", "alerts"]:
-            return AlertsView(query.get("cluster") or None, query.get("alert") or None)
+            return AlertsView(query.get("cluster") or None, query.get("alert") or None, fleet=fleet)
         case _:
             return None
 

@@ -2,16 +2,17 @@
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from waitress.server import create_server
 
 from fleetgauge_dashboards.app import THREADS, create_app
+from fleetgauge_dashboards.pages.page import ShownFleet
 from tests.browser.lake import Known, write
 
 #: Ports under the range that the kernel hands out by itself.
@@ -27,10 +28,10 @@ def _free_port() -> int:
 
 
 class Site:
-    """The application over one lake, served by threads of this process."""
+    """The application over fleets, served by threads of this process."""
 
-    def __init__(self, root: Path, clock: Callable[[], datetime]) -> None:
-        app = create_app(str(root), clock=clock)
+    def __init__(self, fleets: Sequence[ShownFleet], clock: Callable[[], datetime]) -> None:
+        app = create_app(fleets, clock=clock)
         self._server = create_server(app.server, host="127.0.0.1", port=_free_port(), threads=THREADS)
         self.url = f"http://127.0.0.1:{self._server.effective_port}"
         self._thread = threading.Thread(target=self._server.run, daemon=True)
@@ -42,17 +43,21 @@ class Site:
         self._thread.join(5)
 
 
+# A busy machine draws late; a page that never draws is found all the same.
+expect.set_options(timeout=20_000)
+
 Serve = Callable[..., Site]
 Open = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
 def sites() -> Iterator[Serve]:
-    """Serves a lake, at a fixed time if one is given; everything ends with the run."""
+    """Serves a lake and fleets beside it, at a fixed time if one is given; everything ends with the run."""
     opened: list[Site] = []
 
-    def serve(root: Path, at: datetime | None = None) -> Site:
-        opened.append(Site(root, lambda: at or datetime.now(UTC)))
+    def serve(root: Path, at: datetime | None = None, beside: Sequence[ShownFleet] = ()) -> Site:
+        fleets = [ShownFleet("fleet", str(root)), *beside]
+        opened.append(Site(fleets, lambda: at or datetime.now(UTC)))
         return opened[-1]
 
     yield serve

@@ -10,6 +10,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Page, expect
 
+from fleetgauge_dashboards.pages.page import ShownFleet
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import Known, write
 
@@ -247,3 +248,39 @@ def test_health_says_what_can_be_read(live: Live, tmp_path: Path, sites: Serve) 
     status, answer = _get(f"{sites(tmp_path).url}/readyz")
     assert (status, answer["status"]) == (200, "ok")
     assert answer["tables"]["gold/cluster_weeks"]["state"] == "absent"
+
+
+def test_a_switch_leads_to_another_fleet_and_every_link_stays_there(
+    live: Live, look: Open, sites: Serve, tmp_path: Path
+) -> None:
+    _, known = live
+    write(tmp_path / "past", known.now - timedelta(days=21))
+    past = ShownFleet("past", str(tmp_path / "past"), simulated=True)
+    page = look(sites(tmp_path / "empty", known.now, beside=[past]).url)
+    expect(page.locator("#page")).to_contain_text("No data yet")
+
+    page.locator("#fleets").get_by_role("link", name="past, simulated").click()
+    expect(page.locator("h1")).to_contain_text("Fleet, week of")
+    assert "SIMULATED. Nothing of past was measured" in _banners(page).replace("\n", " ")
+    expect(page.locator("#fleets [aria-current=true]")).to_have_text("past, simulated")
+    page.locator(".ag-center-cols-container [row-index='0'] a").click()
+    expect(page.locator("h1")).to_contain_text("orders-eu, week of")
+    page.get_by_role("link", name="Alerts of this cluster").click()
+    expect(page.locator("h1")).to_contain_text("Alerts of orders-eu")
+    page.get_by_role("link", name="Show the cluster then").first.click()
+    expect(page.locator("h1")).to_contain_text("orders-eu, week of")
+    page.locator("#nav").get_by_role("link", name="Fleet").click()
+    expect(page.locator("h1")).to_contain_text("Fleet, week of")
+    assert page.url.endswith("/?fleet=past")
+
+    page.locator("#fleets").get_by_role("link", name="fleet", exact=True).click()
+    expect(page.locator("#page")).to_contain_text("No data yet")
+    expect(page.locator("#banners")).not_to_contain_text("SIMULATED")
+
+
+def test_a_fleet_that_is_not_served_is_said(live: Live, look: Open) -> None:
+    site, _ = live
+    page = look(f"{site.url}/?fleet=gone")
+    expect(page.locator("#page")).to_contain_text("No fleet named gone")
+    page.get_by_role("link", name="Go to the first fleet").click()
+    expect(page.locator("h1")).to_contain_text("Fleet, week of")

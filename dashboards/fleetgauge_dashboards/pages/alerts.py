@@ -1,6 +1,7 @@
 """Alerts: what is open, what was, and on what evidence."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 
 from dash import html
@@ -8,7 +9,7 @@ from dash import html
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import AlertsView, ClusterView
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
-from fleetgauge_dashboards.pages.parts import Component, anchor, link
+from fleetgauge_dashboards.pages.parts import Component, link
 from fleetgauge_dashboards.reader import HealthEvent
 from fleetgauge_dashboards.units import count, duration, instant
 from fleetgauge_dashboards.views.alerts import Alert, alerts
@@ -34,7 +35,7 @@ def fill(view: AlertsView, context: Context, look: Theme) -> Slots | Notice:  # 
     opened = sum(1 for alert in unfinished if alert.is_open)
     return {
         "alerts-title.children": _title(view, opened, len(unfinished) - opened),
-        "alerts-open.children": [_unfinished(alert, now) for alert in unfinished] or _all_quiet(),
+        "alerts-open.children": [_unfinished(alert, now, view.fleet) for alert in unfinished] or _all_quiet(),
         "alerts-history.children": _history(view, finished),
     }
 
@@ -48,8 +49,8 @@ def _title(view: AlertsView, opened: int, suspected: int) -> list[Component]:
     ]
     if view.cluster_id:
         parts += [
-            link("Alerts of all clusters", AlertsView()),
-            link(f"Cluster {view.cluster_id}", ClusterView(view.cluster_id)),
+            link("Alerts of all clusters", AlertsView(fleet=view.fleet)),
+            link(f"Cluster {view.cluster_id}", ClusterView(view.cluster_id, fleet=view.fleet)),
         ]
     return parts
 
@@ -64,7 +65,7 @@ def _all_quiet() -> Component:
     )
 
 
-def _unfinished(alert: Alert, now: datetime) -> Component:
+def _unfinished(alert: Alert, now: datetime, fleet: str | None) -> Component:
     named = alert.is_open
     return html.Section(
         [
@@ -76,6 +77,7 @@ def _unfinished(alert: Alert, now: datetime) -> Component:
                     _took(alert),
                 ],
                 alert,
+                fleet,
             ),
             _changes(alert),
         ],
@@ -90,13 +92,13 @@ def _took(alert: Alert) -> str:
     return f"named {duration(alert.opened - alert.began)} after the first sign"
 
 
-def _facts(facts: list[str], alert: Alert) -> Component:
+def _facts(facts: list[str], alert: Alert, fleet: str | None) -> Component:
     return html.Div(
         [
             *(html.Span(fact) for fact in facts if fact),
             html.Span(["fingerprint ", html.Code(alert.changes[0].fingerprint)]),
-            anchor("Show the cluster then", alert.link(), "fg-link"),
-            link(f"Alerts of {alert.cluster_id}", AlertsView(alert.cluster_id)),
+            link("Show the cluster then", alert.view(fleet)),
+            link(f"Alerts of {alert.cluster_id}", AlertsView(alert.cluster_id, fleet=fleet)),
         ],
         className="fg-facts",
     )
@@ -134,7 +136,7 @@ def _history(view: AlertsView, finished: list[Alert]) -> list[Component]:
 
 def _finished(view: AlertsView, alert: Alert) -> list[Component]:
     opened = alert.alert_id == view.alert_id
-    other = AlertsView(view.cluster_id, None if opened else alert.alert_id)
+    other = replace(view, alert_id=None if opened else alert.alert_id)
     cleared = alert.cleared or alert.opened
     row = html.Tr(
         [
@@ -147,14 +149,14 @@ def _finished(view: AlertsView, alert: Alert) -> list[Component]:
                 [
                     link("Hide evidence ▴" if opened else "Evidence ▾", other),
                     " · ",
-                    anchor("Show the cluster then", alert.link(), "fg-link"),
+                    link("Show the cluster then", alert.view(view.fleet)),
                 ]
             ),
         ]
     )
     if not opened:
         return [row]
-    return [row, html.Tr(html.Td([_facts([_took(alert)], alert), _changes(alert)], colSpan=6))]
+    return [row, html.Tr(html.Td([_facts([_took(alert)], alert, view.fleet), _changes(alert)], colSpan=6))]
 
 
 PAGE = Page(

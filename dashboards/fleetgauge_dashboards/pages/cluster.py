@@ -87,7 +87,7 @@ def fill(view: ClusterView, context: Context, look: Theme) -> Slots | Notice:
     )
     revision = href(view)
     return {
-        "cluster-title.children": _title(view, week, weeks, context.week_zone),
+        "cluster-title.children": _title(view, week, weeks, context.fleet.week_zone),
         "cluster-cards.children": [_card(number) for number in numbers(week)],
         "cluster-span.children": _span_row(view, span, minutes),
         "cluster-leg.children": _leg_switch(view),
@@ -104,7 +104,7 @@ def _not_found(view: ClusterView, known: list[str]) -> Notice:
         (
             "It has no week in this lake: a typing error, or its first minute is not computed yet. "
             "Known clusters:",
-            html.Ul([html.Li(link(cluster, ClusterView(cluster))) for cluster in known])
+            html.Ul([html.Li(link(cluster, ClusterView(cluster, fleet=view.fleet))) for cluster in known])
             if known
             else "none yet.",
         ),
@@ -129,7 +129,7 @@ def _title(
                 dmc.MenuDropdown(items),
             ]
         ),
-        link("Alerts of this cluster", AlertsView(view.cluster_id)),
+        link("Alerts of this cluster", AlertsView(view.cluster_id, fleet=view.fleet)),
     ]
 
 

@@ -1,5 +1,7 @@
 """The fleet: are we getting better, who is worst, what is open."""
 
+from dataclasses import replace
+
 import dash_ag_grid as dag
 import dash_mantine_components as dmc
 from dash import html
@@ -136,7 +138,7 @@ def _columns() -> list[dict[str, object]]:
 def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
     lake = context.lake
     model = fleet(
-        lake.cluster_weeks(), lake.fleet_weeks(), view.week, alerts(lake.health_events()), context.fresh()
+        lake.cluster_weeks(), lake.fleet_weeks(), view, alerts(lake.health_events()), context.fresh()
     )
     if model is None:
         return Notice(
@@ -148,7 +150,7 @@ def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
         )
     latency, availability = model.trends
     return {
-        "fleet-title.children": _title(model),
+        "fleet-title.children": _title(model, view),
         "fleet-cards.children": [_card(headline) for headline in model.headlines],
         "fleet-excluded.children": model.excluded,
         "fleet-latency.figure": trend(latency, look),
@@ -157,7 +159,7 @@ def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
     }
 
 
-def _title(model: Fleet) -> list[Component]:
+def _title(model: Fleet, view: FleetView) -> list[Component]:
     return [
         html.H1(f"Fleet, week of {model.week:%a %d %b %Y}"),
         html.Span(f"{model.standing} · {len(model.rows)} clusters · all times UTC", className="fg-sub"),
@@ -166,7 +168,7 @@ def _title(model: Fleet) -> list[Component]:
                 dmc.MenuTarget(dmc.Button("Other week ▾", variant="default", size="compact-sm")),
                 dmc.MenuDropdown(
                     [
-                        dmc.MenuItem(f"{week:%a %d %b %Y}", href=href(FleetView(week)))
+                        dmc.MenuItem(f"{week:%a %d %b %Y}", href=href(replace(view, week=week)))
                         for week in model.weeks[:26]
                     ]
                 ),

@@ -8,8 +8,8 @@ from typing import Any
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from fleetgauge_dashboards.figures.theme import Theme, theme
-from fleetgauge_dashboards.links import View, href, parse
-from fleetgauge_dashboards.pages.parts import Component, notice
+from fleetgauge_dashboards.links import FleetView, View, href, parse
+from fleetgauge_dashboards.pages.parts import Component, anchor, notice
 from fleetgauge_dashboards.reader import Lake, LakeError
 from fleetgauge_dashboards.reader.lake import newest_measured
 from fleetgauge_dashboards.views.freshness import Freshness, freshness
@@ -19,16 +19,30 @@ Slots = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """What pages read: the lake, the time, the zone in which the fleet's weeks begin."""
+class ShownFleet:
+    """A fleet that is served: its name, its lake (a folder or an object store's URI), its weeks' zone."""
 
+    name: str
+    lake: str
+    week_zone: str = "UTC"
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What pages read: the fleet's lake, and the time."""
+
+    fleet: ShownFleet
     lake: Lake
     clock: Callable[[], datetime]
-    week_zone: str
 
     def fresh(self) -> Freshness:
         recent = self.lake.recent_minutes()
         return freshness(recent, newest_measured(recent), self.clock())
+
+
+#: Every fleet's by its name; the first one's by None as well.
+Contexts = Mapping[str | None, Context]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +75,7 @@ class Page:
         )
 
 
-def register(app: Dash, page: Page, context: Context) -> None:
+def register(app: Dash, page: Page, contexts: Contexts) -> None:
     """One callback a page: by address, tick or colour scheme, all slots at once."""
     outputs = {slot: Output(*_component_and_property(slot)) for slot in page.slots}
     frame = {
@@ -87,7 +101,7 @@ def register(app: Dash, page: Page, context: Context) -> None:
         nothing: dict[str, Any] = dict.fromkeys([*outputs, *frame], no_update)
         if view is None or not isinstance(view, page.view) or scheme is None:
             return nothing
-        return nothing | dict(_answer(page, view, context, scheme, drawn))
+        return nothing | dict(_answer(page, view, contexts, scheme, drawn))
 
     app.callback(output=outputs | frame, inputs=inputs, state={"drawn": State(f"{page.name}-drawn", "data")})(
         answer
@@ -99,8 +113,11 @@ def _component_and_property(slot: str) -> tuple[str, str]:
     return component, name
 
 
-def _answer(page: Page, view: View, context: Context, scheme: str, drawn: str | None) -> Slots:
+def _answer(page: Page, view: View, contexts: Contexts, scheme: str, drawn: str | None) -> Slots:
     """New slots where something moved, a notice where there is nothing to draw."""
+    context = contexts.get(view.fleet)
+    if context is None:
+        return {"notice": _shown(no_such_fleet(view)), "style": {"display": "none"}, "drawn": None}
     try:
         versions = context.lake.versions()
         key = f"{href(view)} {scheme} {versions} {context.clock():%Y-%m-%dT%H:%M}"
@@ -123,6 +140,10 @@ def _answer(page: Page, view: View, context: Context, scheme: str, drawn: str | 
 
 def _shown(what: Notice) -> Component:
     return notice(what.title, what.sentences, what.bad)
+
+
+def no_such_fleet(view: View) -> Notice:
+    return Notice(f"No fleet named {view.fleet}", (anchor("Go to the first fleet", href(FleetView())),))
 
 
 def nothing_yet(root: str) -> Notice:

@@ -6,7 +6,7 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
 
 from fleetgauge_dashboards.links import AlertsView, ClusterView, FleetView, View, href, parse
-from fleetgauge_dashboards.pages.page import Context, Page
+from fleetgauge_dashboards.pages.page import Context, Contexts, Page
 from fleetgauge_dashboards.pages.parts import Component, anchor, aria, help_sign, notice
 from fleetgauge_dashboards.reader import LakeError
 from fleetgauge_dashboards.units import duration, instant, percent
@@ -52,13 +52,14 @@ def _header() -> list[Component]:
         ),
     ]
     return [
-        anchor("Fleetgauge", href(FleetView()), "fg-brand"),
+        html.Span("Fleetgauge", className="fg-brand"),
         html.Nav(id="nav", className="fg-nav", **aria(label="Pages")),
+        html.Nav(id="fleets", className="fg-switch", **aria(label="Fleets")),
         html.Div(status, className="fg-status"),
     ]
 
 
-def register(app: Dash, pages: tuple[Page, ...], context: Context) -> None:
+def register(app: Dash, pages: tuple[Page, ...], contexts: Contexts) -> None:
     def route(pathname: str) -> Component:
         view = parse(pathname, "")
         return next((page.layout() for page in pages if isinstance(view, page.view)), _no_such_page())
@@ -66,8 +67,11 @@ def register(app: Dash, pages: tuple[Page, ...], context: Context) -> None:
     def status(
         tick: int | None,  # noqa: ARG001 (it asks again)
         pathname: str,
-    ) -> tuple[dict[str, Any] | None, str, str, Component, Component]:
-        return _status(parse(pathname, ""), context)
+        search: str | None,
+    ) -> Status:
+        view = parse(pathname, search or "")
+        context = contexts.get(view.fleet if view else None)
+        return _status(view, context, contexts) if context else _UNKNOWN
 
     app.callback(Output("page", "children"), Input("url", "pathname"))(route)
     app.callback(
@@ -76,8 +80,10 @@ def register(app: Dash, pages: tuple[Page, ...], context: Context) -> None:
         Output("recent-coverage", "className"),
         Output("banners", "children"),
         Output("nav", "children"),
+        Output("fleets", "children"),
         Input("tick", "n_intervals"),
         Input("url", "pathname"),
+        Input("url", "search"),
     )(status)
     # Types end at dash's edge: this one function of it has none.
     clientside: Any = app.clientside_callback
@@ -99,10 +105,13 @@ def register(app: Dash, pages: tuple[Page, ...], context: Context) -> None:
     )
 
 
-def _status(
-    view: View | None, context: Context
-) -> tuple[dict[str, Any] | None, str, str, Component, Component]:
-    banners: list[Component] = []
+#: The data's age, the coverage chip's text and class, banners, pages, fleets.
+Status = tuple[dict[str, Any] | None, str, str, Component, Component, Component]
+_UNKNOWN: Status = (None, "", "fg-chip", [], [], [])
+
+
+def _status(view: View | None, context: Context, contexts: Contexts) -> Status:
+    banners: list[Component] = _simulated_banner(context)
     try:
         fresh = context.fresh()
         banners += _age_banner(fresh)
@@ -114,14 +123,14 @@ def _status(
         opened = ()
         banners.append(_banner("bad", [html.Strong("Open alerts are not known."), html.Span(str(error))]))
     if not isinstance(view, AlertsView):
-        banners = [*_alert_banners(opened, context), *banners]
+        banners = [*_alert_banners(view, opened, context), *banners]
     text, class_name = _coverage(fresh)
     age = {
         "age_s": None if fresh.age is None else fresh.age.total_seconds(),
         "answered": context.clock().isoformat(),
         "title": _title(view, len(opened)),
     }
-    return age, text, class_name, banners, _nav(view, len(opened))
+    return age, text, class_name, banners, _nav(view, len(opened)), _fleets(context, contexts)
 
 
 def _title(view: View | None, opened: int) -> str:
@@ -135,11 +144,35 @@ def _nav(view: View | None, opened: int) -> list[Component]:
     def entry(text: list[Component], to: View, current: bool) -> Component:
         return anchor(text, href(to), current="page" if current else None)
 
+    fleet = view.fleet if view else None
     counted = [html.Span(f"{opened} open", className="fg-count")] if opened else []
     return [
-        entry(["Fleet"], FleetView(), isinstance(view, FleetView | ClusterView)),
-        entry(["Alerts", *counted], AlertsView(), isinstance(view, AlertsView)),
+        entry(["Fleet"], FleetView(fleet=fleet), isinstance(view, FleetView | ClusterView)),
+        entry(["Alerts", *counted], AlertsView(fleet=fleet), isinstance(view, AlertsView)),
     ]
+
+
+def _fleets(shown: Context, contexts: Contexts) -> list[Component]:
+    """A link to each of several fleets; nothing where there is but one."""
+    first = contexts[None].fleet
+    others = [context.fleet for name, context in contexts.items() if name is not None]
+    if len(others) < 2:
+        return []
+    return [
+        anchor(
+            f"{fleet.name}, simulated" if fleet.simulated else fleet.name,
+            href(FleetView(fleet=None if fleet is first else fleet.name)),
+            current="true" if fleet is shown.fleet else None,
+        )
+        for fleet in others
+    ]
+
+
+def _simulated_banner(context: Context) -> list[Component]:
+    if not context.fleet.simulated:
+        return []
+    said = f"Nothing of {context.fleet.name} was measured: fleetgauge simulate made it up."
+    return [_banner("note", [html.Strong("SIMULATED."), html.Span(said)])]
 
 
 def _coverage(fresh: Freshness) -> tuple[str, str]:
@@ -180,22 +213,22 @@ def _age_banner(fresh: Freshness) -> list[Component]:
     ]
 
 
-def _alert_banners(opened: tuple[Alert, ...], context: Context) -> list[Component]:
-    now = context.clock()
+def _alert_banners(view: View | None, opened: tuple[Alert, ...], context: Context) -> list[Component]:
+    now, fleet = context.clock(), view.fleet if view else None
     shown = [
         _banner(
             "bad",
             [
                 html.Strong(f"▲ {alert.kind}: {alert.whom}"),
                 html.Span(f"since {instant(alert.opened)}, {duration(alert.lasted(now))}"),
-                anchor("Show the cluster", alert.link()),
-                anchor("Evidence", href(AlertsView(alert_id=alert.alert_id))),
+                anchor("Show the cluster", href(alert.view(fleet))),
+                anchor("Evidence", href(AlertsView(alert_id=alert.alert_id, fleet=fleet))),
             ],
         )
         for alert in opened[:BANNERS]
     ]
     if len(opened) > BANNERS:
-        more = anchor(f"▲ {len(opened) - BANNERS} more open alerts", href(AlertsView()))
+        more = anchor(f"▲ {len(opened) - BANNERS} more open alerts", href(AlertsView(fleet=fleet)))
         shown.append(_banner("bad", [more]))
     return shown
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from fleetgauge_dashboards.links import ClusterView, href
+from fleetgauge_dashboards.links import ClusterView, FleetView, href
 from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek
 from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
 from fleetgauge_dashboards.views.alerts import Alert
@@ -18,7 +18,7 @@ BUDGET = "latency_budget_left_minutes"
 #: Under so many clusters the nearest-rank p99 is the worst of them.
 CLUSTERS_FOR_A_P99 = 100
 #: Weeks in the trend.
-TREND_WEEKS = 13
+TREND_WEEKS = 52
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Fleet:
 def fleet(
     cluster_weeks: Sequence[ClusterWeek],
     fleet_weeks: Sequence[FleetWeek],
-    week: date | None,
+    view: FleetView,
     found: Sequence[Alert],
     fresh: Freshness,
 ) -> Fleet | None:
@@ -89,7 +89,7 @@ def fleet(
     )
     if not weeks:
         return None
-    shown = week if week in weeks else weeks[0]
+    shown = view.week if view.week in weeks else weeks[0]
     clusters = [row for row in cluster_weeks if row.week == shown]
     metrics = (LATENCY, AVAILABILITY, BUDGET)
     return Fleet(
@@ -99,7 +99,7 @@ def fleet(
         headlines=tuple(_headline(metric, shown, fleet_weeks) for metric in metrics),
         trends=tuple(_trend(metric, shown, fleet_weeks) for metric in metrics[:2]),
         excluded=_excluded(clusters),
-        rows=_rows(clusters, found, fresh, is_newest=shown == weeks[0]),
+        rows=_rows(clusters, found, fresh, is_newest=shown == weeks[0], of=view.fleet),
     )
 
 
@@ -176,14 +176,18 @@ def _excluded(clusters: Sequence[ClusterWeek]) -> str:
 
 
 def _rows(
-    clusters: Sequence[ClusterWeek], found: Sequence[Alert], fresh: Freshness, is_newest: bool
+    clusters: Sequence[ClusterWeek],
+    found: Sequence[Alert],
+    fresh: Freshness,
+    is_newest: bool,
+    of: str | None,
 ) -> tuple[ClusterRow, ...]:
     rows = []
     for week in clusters:
         opened = [a for a in found if a.is_open and a.cluster_id == week.cluster_id]
         suspected = [a for a in found if a.is_suspicion and a.cluster_id == week.cluster_id]
         rank, state = _state(opened, suspected, fresh.silence(week.cluster_id))
-        rows.append(_row(week, rank, state, is_newest))
+        rows.append(_row(week, rank, state, is_newest, of))
     return tuple(sorted(rows, key=_worst_first))
 
 
@@ -203,10 +207,10 @@ def _named(alert: Alert) -> str:
     return alert.kind if alert.broker_id is None else f"{alert.kind} broker {alert.broker_id}"
 
 
-def _row(week: ClusterWeek, rank: int, state: str, is_newest: bool) -> ClusterRow:
+def _row(week: ClusterWeek, rank: int, state: str, is_newest: bool, of: str | None) -> ClusterRow:
     return ClusterRow(
         cluster_id=week.cluster_id,
-        link=href(ClusterView(week.cluster_id, week=None if is_newest else week.week)),
+        link=href(ClusterView(week.cluster_id, None if is_newest else week.week, fleet=of)),
         state=state,
         rank=rank,
         latency_p99_ms=_ms(week.latency_p99_us),

@@ -101,6 +101,8 @@ _OBJECTIVES = {
 class Fleet(_Frozen):
     """All of fleet.yaml."""
 
+    name: str = Field(default="fleet", min_length=1, max_length=64)
+    simulated: bool = False
     lake: str = Field(default="./lake", min_length=1)
     telemetry: Telemetry | None = None
     week: Week = Week()

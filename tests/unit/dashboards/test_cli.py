@@ -27,6 +27,7 @@ def test_help_has_an_example() -> None:
         ([], "Give --lake DIR or --config fleet.yaml"),
         (["--config", "none.yaml"], "none.yaml: No such file or directory"),
         (["--lake", "x", "--port", "66000"], "66000"),
+        (["--lake", "x", "--config", "a.yaml", "--config", "b.yaml"], "--lake goes with one --config"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(arguments: list[str], says: str) -> None:
@@ -34,6 +35,15 @@ def test_wrong_input_is_one_line_and_exit_code_2(arguments: list[str], says: str
     assert result.exit_code == 2
     assert says in result.output
     assert "Traceback" not in result.output
+
+
+def test_two_fleets_of_one_name_are_refused(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(f"name: same\n{FLEET}")
+    arguments = [part for name in ("a.yaml", "b.yaml") for part in ("--config", str(tmp_path / name))]
+    result = CliRunner().invoke(dash, arguments, env={"COLUMNS": "400"})
+    assert result.exit_code == 2
+    assert "name 'same' is another fleet's as well: give each its own" in result.output
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from fleetgauge_dashboards.links import FleetView
 from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek, HealthEvent
 from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.fleet import AVAILABILITY, LATENCY, Fleet, fleet
@@ -11,14 +12,14 @@ from tests.unit.dashboards.frames import START, WEEK, cluster_week, fleet_week
 
 
 def _fleet(clusters: list[ClusterWeek], weeks: list[FleetWeek] | None = None, **more: Any) -> Fleet:
-    given = {"week": None, "found": (), "fresh": NO_DATA} | more
+    given = {"view": FleetView(), "found": (), "fresh": NO_DATA} | more
     model = fleet(clusters, weeks or [], **given)
     assert model is not None
     return model
 
 
 def test_no_week_is_no_page() -> None:
-    assert fleet([], [], None, (), NO_DATA) is None
+    assert fleet([], [], FleetView(), (), NO_DATA) is None
 
 
 def test_a_p99_of_few_clusters_says_that_it_is_their_extreme() -> None:
@@ -68,6 +69,6 @@ def test_the_worst_cluster_comes_first() -> None:
 def test_an_asked_week_is_shown_and_an_unknown_one_is_the_newest() -> None:
     before = WEEK - timedelta(days=7)
     weeks = [cluster_week(), cluster_week(week=before, closed=True, revision=2)]
-    assert _fleet(weeks, week=before).standing == "closed, revision 2"
-    assert _fleet(weeks, week=before).rows[0].link == f"/cluster/orders-eu?week={before}"
-    assert _fleet(weeks, week=WEEK + timedelta(days=70)).week == WEEK
+    assert _fleet(weeks, view=FleetView(before)).standing == "closed, revision 2"
+    assert _fleet(weeks, view=FleetView(before)).rows[0].link == f"/cluster/orders-eu?week={before}"
+    assert _fleet(weeks, view=FleetView(WEEK + timedelta(days=70))).week == WEEK

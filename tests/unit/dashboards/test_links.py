@@ -21,6 +21,7 @@ from fleetgauge_dashboards.links import (
 )
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
+fleets = st.none() | names
 weeks = st.none() | st.dates()
 instants = st.integers(0, 30_000_000_000).map(lambda second: datetime.fromtimestamp(second, UTC))
 spans = st.builds(
@@ -29,9 +30,9 @@ spans = st.builds(
     st.integers(1, int(LONGEST.total_seconds())),
 )
 views: st.SearchStrategy[View] = st.one_of(
-    st.builds(FleetView, weeks),
-    st.builds(ClusterView, names, weeks, st.sampled_from(Window) | spans, st.sampled_from(Leg)),
-    st.builds(AlertsView, st.none() | names, st.none() | names),
+    st.builds(FleetView, weeks, fleet=fleets),
+    st.builds(ClusterView, names, weeks, st.sampled_from(Window) | spans, st.sampled_from(Leg), fleet=fleets),
+    st.builds(AlertsView, st.none() | names, st.none() | names, fleet=fleets),
 )
 
 
@@ -67,6 +68,11 @@ def test_defaults_stay_out_of_the_address() -> None:
     assert href(FleetView()) == "/"
     assert href(ClusterView("orders-eu")) == "/cluster/orders-eu"
     assert href(AlertsView()) == "/alerts"
+
+
+def test_the_fleet_is_in_the_address_unless_it_is_the_first() -> None:
+    assert href(FleetView(date(2026, 3, 2), fleet="history")) == "/?fleet=history&week=2026-03-02"
+    assert parse("/alerts", "fleet=") == AlertsView()
 
 
 def test_an_address_reads_well() -> None:
