@@ -58,10 +58,13 @@ class Running:
 
 
 @contextmanager
-def running_demo(directory: Path, port: int, say: Say, started: float) -> Iterator[Running]:
+def running_demo(
+    directory: Path, port: int, say: Say, started: float, past: Path | None = None
+) -> Iterator[Running]:
     """Everything started and ready; everything ended when the block is left.
 
-    ``started``: the monotonic time from which readiness is counted.
+    ``started``: the monotonic time from which readiness is counted. ``past``: the fleet.yaml of a
+    second fleet that the page shows.
     """
     local = LocalFleet(directory, progress=say)
     local.start(fresh=True)
@@ -71,7 +74,7 @@ def running_demo(directory: Path, port: int, say: Say, started: float) -> Iterat
         say("making topics")
         ensure_topics(telemetry)
         with Services(directory / "logs") as services:
-            for spec in _specs(local.fleet_file, port):
+            for spec in _specs(local.fleet_file, past, port):
                 services.start(spec)
             page_url = f"http://{HOST}:{port}/"
             _wait_until_probing(telemetry, fleet, services, say)
@@ -82,13 +85,14 @@ def running_demo(directory: Path, port: int, say: Say, started: float) -> Iterat
         local.stop()
 
 
-def _specs(config: Path, port: int) -> tuple[ServiceSpec, ...]:
+def _specs(config: Path, past: Path | None, port: int) -> tuple[ServiceSpec, ...]:
     """The agent first and undisturbed; Spark last and yielding to everything else."""
     with_config = ("--config", str(config))
+    with_both = (*with_config, "--config", str(past)) if past else with_config
     return (
         ServiceSpec("probe", ("probe", *with_config)),
         ServiceSpec("watch", ("watch", *with_config)),
-        ServiceSpec("dash", ("dash", *with_config, "--port", str(port)), nice=5),
+        ServiceSpec("dash", ("dash", *with_both, "--port", str(port)), nice=5),
         ServiceSpec("stream", ("stream", *with_config), nice=15, grace_s=45),
     )
 

@@ -35,6 +35,7 @@ class Demo:
             "--fault",
             "hang",
             "--json",
+            "--no-history",
             "--dir",
             str(directory),
             "--port",
