@@ -1,9 +1,11 @@
 """The command `fleetgauge`: finds its subcommands by entry point, imports only the one called."""
 
 import json
+import re
 import sys
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
@@ -29,6 +31,37 @@ def print_json(value: object) -> None:
     """The answer of a command under ``--json``: one value on stdout, nothing else."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen: a name or an IP, and a port (0: any that is free)."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class HostPort(click.ParamType[Address]):
+    """`127.0.0.1:9100`, `localhost:0` or `[::1]:9100`."""
+
+    name = "host:port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
+        found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", str(value))
+        if found is None or int(found[3]) > 65535:
+            self.fail(f"{value!r} is not HOST:PORT such as 127.0.0.1:9100", param, ctx)
+        return Address(found[1] or found[2], int(found[3]))
+
+
+#: How a long-running command is told where to say how it is; see fleetgauge_probes.vitals.
+listen_option = click.option(
+    "--listen",
+    type=HostPort(),
+    help="Answer /livez, /readyz and /metrics over HTTP there; port 0 takes a free one.",
+)
 
 
 class Commands(click.Group):

@@ -1,5 +1,6 @@
 """The agent on real brokers: what it makes of the probe topic, its pulses, its minutes, its end."""
 
+import json
 import threading
 import time
 import uuid
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Consumer, TopicCollection, TopicPartition
@@ -15,8 +17,11 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_probes.agent.run import run_agent
+from fleetgauge_probes.cli import Address
 from fleetgauge_probes.contract import MAX_RECORD_BYTES, PROBE_MINUTE, Leg, ProbePulse
 from fleetgauge_probes.fleet import Fleet
+from fleetgauge_probes.vitals import Vitals
+from tests.exposition import samples
 
 CLUSTERS = ("orders", "payments")
 BROKERS = (1, 2, 3)
@@ -84,6 +89,8 @@ class Run:
     values: list[tuple[str, bytes]]
     before_stop: int
     partitions: tuple[int, int]
+    answers: dict[str, str]
+    """What it said over HTTP just before its end."""
 
     @property
     def records(self) -> list[Record]:
@@ -129,11 +136,11 @@ def run(local_fleet: LocalFleet) -> Run:
         }
     )
     assert fleet.telemetry is not None
-    run_id, stopping, broken = uuid.uuid4(), threading.Event(), []
+    run_id, vitals, stopping, broken = uuid.uuid4(), Vitals("probe", 60), threading.Event(), []
 
     def live() -> None:
         try:
-            run_agent(fleet, fleet.telemetry, run_id, stopping)
+            run_agent(fleet, fleet.telemetry, run_id, vitals, stopping)
         except BaseException as error:
             broken.append(error)
 
@@ -145,6 +152,8 @@ def run(local_fleet: LocalFleet) -> Run:
         pulses = Reader(fleet.telemetry.bootstrap, pulse_topic)
         values = list(_until_a_full_minute(minutes, agent))
         before_stop = len(values)
+        with vitals.served(Address("127.0.0.1", 0)) as address:
+            answers = {path: _get(f"http://{address}{path}") for path in ("/livez", "/readyz", "/metrics")}
     finally:
         stopped, at = datetime.now(UTC), time.monotonic()
         stopping.set()
@@ -160,8 +169,23 @@ def run(local_fleet: LocalFleet) -> Run:
     minutes.close()
     pulses.close()
     return Run(
-        fleet, str(run_id), started, stopped, seconds_to_stop, by_cluster, values, before_stop, partitions
+        fleet,
+        str(run_id),
+        started,
+        stopped,
+        seconds_to_stop,
+        by_cluster,
+        values,
+        before_stop,
+        partitions,
+        answers,
     )
+
+
+def _get(url: str) -> str:
+    """The answer's text; anything but 200 raises."""
+    with urlopen(url, timeout=5) as answer:
+        return str(answer.read().decode())
 
 
 def _until_a_full_minute(minutes: Reader, agent: threading.Thread) -> Iterator[tuple[str, bytes]]:
@@ -334,3 +358,34 @@ def test_no_minute_of_a_run_is_told_twice_or_left_out(run: Run) -> None:
         minutes = [record["minute"] for record in records]
         assert minutes == [minutes[0] + n * MINUTE for n in range(len(minutes))]
         assert minutes[0] <= run.started.replace(second=0, microsecond=0) + MINUTE
+
+
+def test_it_says_over_http_that_it_is_well_and_what_its_records_say(run: Run) -> None:
+    for path in ("/livez", "/readyz"):
+        said = json.loads(run.answers[path])
+        assert said["status"] == "ok"
+        assert 0 <= said["loop_age_s"] < 5
+    text = run.answers["/metrics"]
+    # Records may come between the last one read and the look.
+    least, most = (_probes(run.values[:end]) for end in (run.before_stop, None))
+    told = samples(text, "fleetgauge_probes_total")
+    assert set(least) == set(told)
+    assert all(least[key] <= value <= most[key] for key, value in told.items())
+    assert len(samples(text, "fleetgauge_probe_latency_seconds")) == 2 * len(KEYS)
+    assert samples(text, "fleetgauge_brokers_expected") == {(cluster,): len(BROKERS) for cluster in CLUSTERS}
+    assert set(samples(text, "fleetgauge_agent_schedule_lag_seconds")) == {(one,) for one in CLUSTERS}
+    pulses = samples(text, "fleetgauge_agent_pulse_timestamp_seconds")
+    ages_s = {labels: run.stopped.timestamp() - at_s for labels, at_s in pulses.items()}
+    assert set(ages_s) == {(cluster,) for cluster in CLUSTERS}
+    assert all(0 <= age_s < 10 for age_s in ages_s.values())
+
+
+def _probes(values: list[tuple[str, bytes]]) -> dict[tuple[str, ...], int]:
+    """What fleetgauge_probes_total must be after these records."""
+    found: dict[tuple[str, ...], int] = defaultdict(int)
+    for record in (PROBE_MINUTE.decode(value) for _, value in values):
+        cluster, broker, leg = key_of(record)
+        succeeded = len(record["e2e_us" if leg == "client" else "ack_us"])
+        found[str(broker), cluster, leg, "succeeded"] += succeeded
+        found[str(broker), cluster, leg, "failed"] += record["attempted"] - succeeded
+    return found

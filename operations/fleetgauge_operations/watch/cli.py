@@ -6,23 +6,29 @@ from pathlib import Path
 
 import click
 
+from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notify import summary, webhooks
 from fleetgauge_operations.watch.run import run_watch
-from fleetgauge_pipelines.detection import Finding
-from fleetgauge_probes.cli import InputError, console, print_json
-from fleetgauge_probes.fleet import FleetFileError, load
+from fleetgauge_pipelines.detection import Finding, FleetState
+from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
+from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
 from fleetgauge_probes.kafka import KafkaUnavailableError
 from fleetgauge_probes.stopping import stopping_on_signals
+from fleetgauge_probes.vitals import Vitals, serving
+
+#: The loop goes round twice a second; a minute of standing is no slowness.
+_PATIENCE_S = 60
 
 
 @click.command(epilog="Example: fleetgauge watch --config fleet.yaml")
 @click.option(
     "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
 )
+@listen_option
 @click.option(
     "--json", "as_json", is_flag=True, help="Say on stdout, as JSON, who is named when the watch ends."
 )
-def watch(config: Path, as_json: bool) -> None:
+def watch(config: Path, listen: Address | None, as_json: bool) -> None:
     """Name sick brokers within seconds and tell the notifiers, until stopped."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     try:
@@ -31,20 +37,27 @@ def watch(config: Path, as_json: bool) -> None:
         raise InputError(str(error)) from error
     if fleet.telemetry is None:
         raise InputError(f"{config}: telemetry.bootstrap is missing: say where the pulses are")
+    vitals = Vitals("watch", _PATIENCE_S)
+    with serving(vitals, listen):
+        state = _watch(fleet, fleet.telemetry, vitals)
+    if as_json:
+        print_json([{"cluster": cluster, "broker": broker} for cluster, broker in state.open_findings()])
+
+
+def _watch(fleet: Fleet, telemetry: Telemetry, vitals: Vitals) -> FleetState:
     stopping = stopping_on_signals()
-    sinks = webhooks(fleet.notifiers)
+    metrics = WatchMetrics(vitals.registry)
+    sinks = webhooks(fleet.notifiers, metrics)
     for sink in sinks:
         sink.start()
     console.print(f"watching {len(fleet.clusters)} clusters, {len(sinks)} notifiers; ^C ends it")
     try:
-        state = run_watch(fleet.telemetry, lambda: datetime.now(UTC), _show, sinks, stopping)
+        return run_watch(telemetry, lambda: datetime.now(UTC), _show, sinks, vitals, metrics, stopping)
     except KafkaUnavailableError as error:
         raise InputError(f"telemetry cannot be read: {error}") from error
     finally:
         for sink in sinks:
             sink.stop()
-    if as_json:
-        print_json([{"cluster": cluster, "broker": broker} for cluster, broker in state.open_findings()])
 
 
 def _show(finding: Finding) -> None:

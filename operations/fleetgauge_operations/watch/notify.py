@@ -2,13 +2,14 @@
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, Protocol
 
 import urllib3
 
+from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_pipelines.detection import Finding
 from fleetgauge_probes.fleet import Notifier
 
@@ -25,10 +26,14 @@ class Sink(Protocol):
 
 
 class Webhook:
-    """POSTs each finding as JSON from a thread of its own; a slow receiver delays nobody."""
+    """POSTs each finding as JSON from a thread of its own; a slow receiver delays nobody.
 
-    def __init__(self, url: str) -> None:
+    ``report`` hears of each, when it is dealt with, whether the receiver took it.
+    """
+
+    def __init__(self, url: str, report: Callable[[bool], None]) -> None:
         self._url = url
+        self._report = report
         self._waiting: SimpleQueue[Finding] = SimpleQueue()
         self._stopping = Event()
         self._thread = Thread(target=self._send_all, name="webhook", daemon=True)
@@ -59,17 +64,19 @@ class Webhook:
                     finding = self._waiting.get(timeout=0.5)
                 except Empty:
                     continue
-                self._post(pool, finding)
+                self._report(self._post(pool, finding))
 
-    def _post(self, pool: urllib3.PoolManager, finding: Finding) -> None:
+    def _post(self, pool: urllib3.PoolManager, finding: Finding) -> bool:
+        """Whether the receiver took it."""
         try:
             answer = pool.request("POST", self._url, json=message(finding))
         except urllib3.exceptions.HTTPError as error:
             # The URL may carry a secret; the error's class says enough.
             _log.error("webhook: event %s not delivered: %s", finding.event.event_id, type(error).__name__)
-            return
+            return False
         if answer.status >= 400:
             _log.error("webhook: event %s refused with status %d", finding.event.event_id, answer.status)
+        return answer.status < 400
 
 
 def message(finding: Finding) -> dict[str, Any]:
@@ -95,5 +102,17 @@ def summary(finding: Finding) -> str:
     return f"{event.cluster_id}: broker {event.broker_id} {what}"
 
 
-def webhooks(notifiers: Sequence[Notifier]) -> tuple[Webhook, ...]:
-    return tuple(Webhook(notifier.url) for notifier in notifiers if notifier.kind == "webhook")
+def webhooks(notifiers: Sequence[Notifier], metrics: WatchMetrics) -> tuple[Webhook, ...]:
+    return tuple(
+        Webhook(notifier.url, metrics.notifications(_host(notifier.url)))
+        for notifier in notifiers
+        if notifier.kind == "webhook"
+    )
+
+
+def _host(url: str) -> str:
+    """Whom a URL is sent to, as it is sent; all else in it may be a secret."""
+    try:
+        return urllib3.util.parse_url(url).host or "unknown"
+    except urllib3.exceptions.LocationParseError:
+        return "unknown"

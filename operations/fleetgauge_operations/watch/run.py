@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notify import Sink
 from fleetgauge_pipelines.detection import Finding, FleetState, judge, remember
 from fleetgauge_probes.contract import ContractError, HealthEvent, ProbePulse
 from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.kafka import RecordProducer, TopicReader, ensure_topics
 from fleetgauge_probes.stopping import Stopping
+from fleetgauge_probes.vitals import Vitals
 
 T = TypeVar("T", ProbePulse, HealthEvent)
 
@@ -26,6 +28,8 @@ def run_watch(
     clock: Callable[[], datetime],
     show: Callable[[Finding], None],
     sinks: Sequence[Sink],
+    vitals: Vitals,
+    metrics: WatchMetrics,
     stopping: Stopping,
 ) -> FleetState:
     """Watch until ``stopping`` is set; returns what was known at the end.
@@ -40,14 +44,21 @@ def run_watch(
     events = RecordProducer(telemetry.bootstrap, "fleetgauge-watch")
     events.start()
     state = remember(_past_events(telemetry))
+    metrics.remembered(state)
+    vitals.ready()
     try:
         while not stopping.is_set():
+            vitals.beat()
             record = reader.poll(0.5)
             pulse = _read(ProbePulse, record.value) if record else None
-            if pulse is None or clock() - pulse.emitted_at > STALE_AFTER:
+            if pulse is None:
+                continue
+            metrics.heard(pulse)
+            if clock() - pulse.emitted_at > STALE_AFTER:
                 continue
             state, findings = judge(state, pulse)
             for finding in findings:
+                metrics.found(finding)
                 _tell(finding, events, topics.health_events.name, show, sinks)
     finally:
         events.stop()

@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleetgauge_probes.cli import InputError, console, print_json
+from fleetgauge_pipelines.jobs.metrics import StreamMetrics
+from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
 from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
 from fleetgauge_probes.kafka import KafkaUnavailableError
 from fleetgauge_probes.stopping import stopping_on_signals
+from fleetgauge_probes.vitals import Vitals, serving
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from fleetgauge_pipelines.io.lake import Lake
     from fleetgauge_pipelines.jobs.batch import Outcome
+
+#: A batch takes seconds, one that catches up minutes, and so does a first start with jars to fetch.
+_PATIENCE_S = 15 * 60
 
 _config = click.option(
     "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
@@ -42,10 +47,11 @@ _clock = click.option(
     show_default=True,
     help="Seconds from one micro-batch to the next.",
 )
+@listen_option
 @_json
-def stream(config: Path, location: str | None, every_s: float, as_json: bool) -> None:
+def stream(config: Path, location: str | None, every_s: float, listen: Address | None, as_json: bool) -> None:
     """Turn probe records into tables continuously, until stopped."""
-    _from_topics(config, location, every_s, as_json)
+    _from_topics(config, location, every_s, listen, as_json)
 
 
 @click.command(epilog="Example: fleetgauge run --config fleet.yaml --json")
@@ -54,7 +60,7 @@ def stream(config: Path, location: str | None, every_s: float, as_json: bool) ->
 @_json
 def run(config: Path, location: str | None, as_json: bool) -> None:
     """Turn the probe records that are there now into tables, then end."""
-    _from_topics(config, location, None, as_json)
+    _from_topics(config, location, None, None, as_json)
 
 
 @click.command(epilog="Example: fleetgauge backfill --from ./records --lake ./lake --config fleet.yaml")
@@ -75,7 +81,7 @@ def backfill(folder: Path, config: Path, location: str | None, clock: datetime |
     with _writing(location or fleet.lake) as (spark, lake):
         from fleetgauge_pipelines.jobs.backfill import run_backfill
 
-        now = clock.replace(tzinfo=UTC) if clock else datetime.now(UTC)
+        now = clock.replace(tzinfo=UTC) if clock else _now()
         try:
             with console.status(f"backfilling from {folder}"):
                 outcome = run_backfill(spark, lake, fleet, folder, now)
@@ -86,27 +92,36 @@ def backfill(folder: Path, config: Path, location: str | None, clock: datetime |
         print_json(_counts([outcome]))
 
 
-def _from_topics(config: Path, location: str | None, every_s: float | None, as_json: bool) -> None:
+def _from_topics(
+    config: Path, location: str | None, every_s: float | None, listen: Address | None, as_json: bool
+) -> None:
     fleet = _fleet(config)
     telemetry = _telemetry(fleet, config)
     stopping = stopping_on_signals()
+    vitals = Vitals("stream", _PATIENCE_S)
+    metrics = StreamMetrics(vitals.registry)
     outcomes: list[Outcome] = []
 
     def narrate(batch_id: int, outcome: "Outcome") -> None:
         _narrate(batch_id, outcome)
         outcomes.append(outcome)
+        metrics.batch(outcome, _now())
+        vitals.beat()
+        vitals.ready()
 
-    with _writing(location or fleet.lake) as (spark, lake):
+    with serving(vitals, listen), _writing(location or fleet.lake) as (spark, lake):
         from fleetgauge_pipelines.jobs.stream import Pace, run_stream
 
         try:
-            run_stream(
-                spark, lake, fleet, telemetry, Pace(every_s), lambda: datetime.now(UTC), narrate, stopping
-            )
+            run_stream(spark, lake, fleet, telemetry, Pace(every_s), _now, narrate, vitals.beat, stopping)
         except KafkaUnavailableError as error:
             raise InputError(f"telemetry cannot be read: {error}") from error
     if as_json:
         print_json(_counts(outcomes))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 @contextmanager

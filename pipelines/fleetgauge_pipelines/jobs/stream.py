@@ -41,9 +41,12 @@ def run_stream(
     pace: Pace,
     clock: Clock,
     narrate: Narrate,
+    idle: Callable[[], None],
     stopping: Stopping,
 ) -> None:
     """Run until ``stopping`` is set or, at pace None, until all that was there is taken.
+
+    ``narrate`` is told of each batch; ``idle`` is called every second in which none runs.
 
     Raises KafkaUnavailableError when the telemetry cluster is not there.
     """
@@ -80,9 +83,12 @@ def run_stream(
     query = paced.start()
     asked_at = None
     while not query.awaitTermination(1):
+        busy = query.status["isTriggerActive"]
+        if not busy:
+            idle()
         asked_at = asked_at or (time.monotonic() if stopping.is_set() else None)
         # Preferably between batches: one that is broken off leaves its last tables to the next start.
-        if asked_at and (not query.status["isTriggerActive"] or time.monotonic() - asked_at > _PATIENCE_S):
+        if asked_at and (not busy or time.monotonic() - asked_at > _PATIENCE_S):
             query.stop()
 
 

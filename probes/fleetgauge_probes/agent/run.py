@@ -11,12 +11,14 @@ from uuid import UUID
 
 from fleetgauge_probes import __version__
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
+from fleetgauge_probes.agent.metrics import AgentMetrics
 from fleetgauge_probes.agent.minute import Identity
 from fleetgauge_probes.agent.schedule import MinuteClock
 from fleetgauge_probes.contract import ProbeMinute, ProbePulse
 from fleetgauge_probes.fleet import Fleet, Telemetry
 from fleetgauge_probes.kafka import RecordProducer, ensure_topics
 from fleetgauge_probes.stopping import Stopping
+from fleetgauge_probes.vitals import Vitals
 
 _ASK_EVERY_S = 1.0
 _TICK_EVERY_S = 0.25
@@ -26,7 +28,7 @@ class AgentBrokenError(Exception):
     """A part of the agent ended by itself; what is wrong is in the log."""
 
 
-def run_agent(fleet: Fleet, telemetry: Telemetry, run_id: UUID, stopping: Stopping) -> None:
+def run_agent(fleet: Fleet, telemetry: Telemetry, run_id: UUID, vitals: Vitals, stopping: Stopping) -> None:
     """Probe until ``stopping`` is set, then hand over what is decided.
 
     Raises AgentBrokenError when a part of it breaks, after the same hand-over.
@@ -37,12 +39,16 @@ def run_agent(fleet: Fleet, telemetry: Telemetry, run_id: UUID, stopping: Stoppi
     records = RecordProducer(telemetry.bootstrap, "fleetgauge-agent")
     records.start()
     topics = telemetry.topics
+    metrics = AgentMetrics(vitals.registry)
 
     def emit(record: ProbeMinute) -> None:
+        metrics.minute(record)
         records.send(topics.probe_minutes.name, record.cluster_id, record.encode())
 
     def beat(pulse: ProbePulse) -> None:
+        metrics.pulse(pulse)
         records.send(topics.probe_pulse.name, pulse.cluster_id, pulse.encode())
+        vitals.ready()
 
     who = Identity(f"{socket.gethostname()}/{fleet.vantage}", __version__, str(run_id), fleet.vantage)
     clock = MinuteClock.at(time.monotonic_ns(), datetime.now(UTC))
@@ -64,6 +70,7 @@ def run_agent(fleet: Fleet, telemetry: Telemetry, run_id: UUID, stopping: Stoppi
     )
     asking.start()
     while not stopping.wait(_TICK_EVERY_S):
+        vitals.beat()
         for probe in probes:
             probe.tick()
     asking.join()

@@ -51,6 +51,11 @@ class ProbeMinute:
     leader_epoch: int | None
     emitted_at: datetime
 
+    @property
+    def success_us(self) -> tuple[int, ...]:
+        """The successes' latencies, ascending: a client's end at its consumer, a leader's at its answer."""
+        return self.e2e_us if self.leg is Leg.CLIENT else self.ack_us
+
     def encode(self) -> bytes:
         return PROBE_MINUTE.encode(asdict(self))
 

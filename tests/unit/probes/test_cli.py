@@ -4,9 +4,11 @@ from importlib.metadata import EntryPoint, EntryPoints
 import click
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fleetgauge_probes import __version__, cli
-from fleetgauge_probes.cli import InputError, main, print_json
+from fleetgauge_probes.cli import Address, HostPort, InputError, main, print_json
 
 
 @click.command()
@@ -117,3 +119,32 @@ def test_the_help_lists_what_is_there_in_order_and_says_what_is_not(monkeypatch:
 def test_an_answer_is_one_json_value_and_a_line_end(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"a": [1, None]})
     assert capsys.readouterr().out == '{"a": [1, null]}\n'
+
+
+@given(
+    st.ip_addresses().map(str) | st.sampled_from(["localhost", "agent-1.example.com", "under_score"]),
+    st.integers(0, 65535),
+)
+def test_an_address_is_read_as_it_is_written(host: str, port: int) -> None:
+    address = Address(host, port)
+    assert HostPort().convert(str(address), None, None) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "9100", ":9100", "localhost", "localhost:", "::1:9100", "[::1]", "a:1:2", "a:65536", "a:-1"),
+        *("a b:1", "http://a:1", "a:1/metrics", "a:٣", "a:1\n"),
+    ],
+)
+def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"is not HOST:PORT such as 127\.0\.0\.1:9100"):
+        HostPort().convert(text, None, None)
+
+
+def test_a_command_that_is_given_no_address_is_wrong_usage() -> None:
+    result = CliRunner().invoke(
+        click.Command("serve", params=[click.Option(["--listen"], type=HostPort())]), ["--listen", "9100"]
+    )
+    assert result.exit_code == 2
+    assert "Invalid value for '--listen': '9100' is not HOST:PORT" in result.stderr

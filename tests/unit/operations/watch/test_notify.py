@@ -9,9 +9,11 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from fleetgauge_local.ports import free_ports
 from fleetgauge_operations.watch import notify
+from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notify import Webhook, message, summary, webhooks
 from fleetgauge_pipelines.detection import Finding, Phase
 from fleetgauge_probes.contract import HealthEvent
@@ -89,17 +91,19 @@ def receiver() -> Iterator[Receiver]:
     one.server.server_close()
 
 
-def _send(url: str, *findings: Finding) -> None:
-    """Tell everything and wait until it is dealt with."""
-    webhook = Webhook(url)
+def _send(url: str, *findings: Finding) -> list[bool]:
+    """Tell everything and wait until it is dealt with; what was reported of each."""
+    reports: list[bool] = []
+    webhook = Webhook(url, reports.append)
     webhook.start()
     for finding in findings:
         webhook.tell(finding)
     webhook.stop()
+    return reports
 
 
 def test_a_finding_arrives_as_json(receiver: Receiver) -> None:
-    _send(receiver.url, DOWN)
+    assert _send(receiver.url, DOWN) == [True]
     content_type, body = receiver.requests.get_nowait()
     assert content_type == "application/json"
     assert body == message(DOWN)
@@ -121,7 +125,7 @@ def test_a_receiver_that_is_out_for_a_moment_is_told_again_with_the_same_id(
     receiver: Receiver, status: int
 ) -> None:
     receiver.answers = [status]
-    _send(receiver.url, DOWN)
+    assert _send(receiver.url, DOWN) == [True]
     assert [body["id"] for body in receiver.heard()] == ["e1", "e1"]
 
 
@@ -130,7 +134,7 @@ def test_a_refusal_is_logged_and_does_not_hold_up_the_next_finding(
 ) -> None:
     receiver.answers = [400]
     with caplog.at_level(logging.ERROR, "fleetgauge.watch"):
-        _send(receiver.url, DOWN, BACK)
+        assert _send(receiver.url, DOWN, BACK) == [False, True]
     assert [body["id"] for body in receiver.heard()] == ["e1", "e2"]
     assert [record.getMessage() for record in caplog.records] == ["webhook: event e1 refused with status 400"]
 
@@ -145,7 +149,7 @@ def test_a_receiver_out_of_reach_is_logged_without_its_url_and_raises_nothing(
 ) -> None:
     monkeypatch.setattr(notify, "_ATTEMPTS", 1)
     with caplog.at_level(logging.ERROR, "fleetgauge.watch"):
-        _send(address(_free_port()), DOWN, BACK)
+        assert _send(address(_free_port()), DOWN, BACK) == [False, False]
     messages = [record.getMessage() for record in caplog.records if record.name == "fleetgauge.watch"]
     assert len(messages) == 2
     assert all("not delivered" in one and "hunter2" not in one for one in messages)
@@ -157,7 +161,7 @@ def test_a_receiver_that_stays_out_is_given_up_and_the_next_finding_gets_its_tur
     monkeypatch.setattr(notify, "_ATTEMPTS", 1)
     receiver.answers = [503, 503]
     with caplog.at_level(logging.ERROR, "fleetgauge.watch"):
-        _send(receiver.url, DOWN, BACK)
+        assert _send(receiver.url, DOWN, BACK) == [False, True]
     assert [body["id"] for body in receiver.heard()] == ["e1", "e1", "e2"]
     assert [r.getMessage() for r in caplog.records if r.name == "fleetgauge.watch"] == [
         "webhook: event e1 not delivered: MaxRetryError"
@@ -182,5 +186,40 @@ def test_the_summary_says_which_broker_of_which_cluster_in_one_line() -> None:
 
 def test_there_is_one_webhook_for_each_notifier() -> None:
     notifiers = [Notifier(kind="webhook", url=f"http://a/{n}") for n in range(2)]
-    assert len(webhooks(notifiers)) == 2
-    assert webhooks([]) == ()
+    assert len(webhooks(notifiers, WatchMetrics(CollectorRegistry()))) == 2
+    assert webhooks([], WatchMetrics(CollectorRegistry())) == ()
+
+
+@pytest.mark.parametrize(
+    ("url", "known_as"),
+    [
+        ("https://hooks.example.com/services/hunter2?token=hunter2#hunter2", "hooks.example.com"),
+        ("https://hunter2:hunter2@hooks.example.com:8443/", "hooks.example.com"),
+        ("https://hooks.example.com\\hunter2", "hooks.example.com"),
+        ("http://[hunter2", "unknown"),
+        ("http://", "unknown"),
+    ],
+)
+def test_a_notifier_is_known_by_its_host_and_by_nothing_that_may_be_secret(url: str, known_as: str) -> None:
+    registry = CollectorRegistry()
+    webhooks([Notifier(kind="webhook", url=url)], WatchMetrics(registry))
+    told = generate_latest(registry).decode()
+    assert f'notifier="{known_as}"' in told
+    assert "hunter2" not in told
+
+
+def test_what_became_of_findings_is_counted_by_notifier(receiver: Receiver) -> None:
+    registry = CollectorRegistry()
+    (webhook,) = webhooks([Notifier(kind="webhook", url=receiver.url)], WatchMetrics(registry))
+    receiver.answers = [400]
+    webhook.start()
+    for finding in (DOWN, BACK, DOWN):
+        webhook.tell(finding)
+    webhook.stop()
+    counted = {
+        outcome: registry.get_sample_value(
+            "fleetgauge_notifications_total", {"notifier": "127.0.0.1", "outcome": outcome}
+        )
+        for outcome in ("sent", "failed")
+    }
+    assert counted == {"sent": 2, "failed": 1}

@@ -1,0 +1,76 @@
+"""What the agent's /metrics tells. Names and labels are a promise: docs/operations.md lists them."""
+
+from collections import defaultdict
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from fleetgauge_probes.contract import ProbeMinute, ProbePulse
+from fleetgauge_probes.quantile import quantile
+
+_PERCENTILES = {"0.5": 50, "0.99": 99}
+_US = 1_000_000
+
+
+class AgentMetrics:
+    """Takes the records that the agent sends, in their order, and keeps the registry up to them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        leg = ("cluster", "broker", "leg")
+        self._probes = Counter(
+            "fleetgauge_probes_total", "Probes of decided minutes.", (*leg, "outcome"), registry=registry
+        )
+        self._latency = Gauge(
+            "fleetgauge_probe_latency_seconds",
+            "Of the successes of the last decided minute; absent without one.",
+            (*leg, "quantile"),
+            registry=registry,
+        )
+        self._lag = Gauge(
+            "fleetgauge_agent_schedule_lag_seconds",
+            "How late probes of the last decided minute were sent: the largest p95 of its brokers and legs.",
+            ("cluster",),
+            registry=registry,
+        )
+        self._pulse = Gauge(
+            "fleetgauge_agent_pulse_timestamp_seconds",
+            "When the last pulse was made.",
+            ("cluster",),
+            registry=registry,
+        )
+        self._brokers = Gauge(
+            "fleetgauge_brokers_expected",
+            "Registered brokers, fenced ones included.",
+            ("cluster",),
+            registry=registry,
+        )
+        self._lag_of: dict[str, tuple[datetime, int]] = {}
+        self._measured: dict[str, set[int]] = defaultdict(set)
+
+    def minute(self, record: ProbeMinute) -> None:
+        """A minute of one broker and leg is decided."""
+        leg = (record.cluster_id, record.broker_id, record.leg)
+        self._measured[record.cluster_id].add(record.broker_id)
+        succeeded = len(record.success_us)
+        self._probes.labels(*leg, "succeeded").inc(succeeded)
+        self._probes.labels(*leg, "failed").inc(record.attempted - succeeded)
+        for name, a in _PERCENTILES.items():
+            latency_us = quantile(a, record.success_us)
+            if latency_us is None:
+                self._latency.remove(*leg, name)
+            else:
+                self._latency.labels(*leg, name).set(latency_us / _US)
+        # By minute, then lag: a newer minute counts afresh, an older one no more.
+        lag = (record.minute, record.schedule_lag_p95_us)
+        self._lag_of[record.cluster_id] = max(lag, self._lag_of.get(record.cluster_id, lag))
+        self._lag.labels(record.cluster_id).set(self._lag_of[record.cluster_id][1] / _US)
+
+    def pulse(self, pulse: ProbePulse) -> None:
+        """A pulse is sent. One without brokers is from before the cluster first answered."""
+        self._pulse.labels(pulse.cluster_id).set(pulse.emitted_at.timestamp())
+        if pulse.brokers:
+            self._brokers.labels(pulse.cluster_id).set(len(pulse.brokers))
+        # Who is registered no more has no last minute that would ever be followed by another.
+        for gone in self._measured[pulse.cluster_id] - {broker.broker_id for broker in pulse.brokers}:
+            self._measured[pulse.cluster_id].discard(gone)
+            self._latency.remove_by_labels({"cluster": pulse.cluster_id, "broker": str(gone)})

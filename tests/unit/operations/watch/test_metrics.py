@@ -1,0 +1,83 @@
+import pytest
+from prometheus_client import CollectorRegistry
+
+from fleetgauge_operations.watch.metrics import WatchMetrics
+from fleetgauge_pipelines.detection import FleetState, judge, remember
+from fleetgauge_probes.contract import ProbePulse
+from tests.exposition import samples_of
+from tests.unit.pipelines.detection.pulses import at, broker, hung, mute, pulse
+
+
+class Told:
+    """A watch's metrics and what a scraper reads of them."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.metrics = WatchMetrics(self._registry)
+        self._state = FleetState()
+
+    def hear(self, heard: ProbePulse) -> None:
+        self.metrics.heard(heard)
+        self._state, findings = judge(self._state, heard)
+        for finding in findings:
+            self.metrics.found(finding)
+
+    def of(self, name: str) -> dict[tuple[str, ...], float]:
+        return samples_of(self._registry, name)
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def test_a_broker_is_named_while_it_is_down_and_zero_before_and_after(told: Told) -> None:
+    told.hear(pulse(0, broker(1), broker(2)))
+    well = {("1", "orders"): 0, ("2", "orders"): 0}
+    assert told.of("fleetgauge_broker_named") == well
+    told.hear(pulse(5, hung(5, 1), broker(2)))
+    assert told.of("fleetgauge_broker_named") == well | {("1", "orders"): 1}
+    told.hear(pulse(10, hung(10, 1), broker(2)))
+    assert told.of("fleetgauge_broker_named") == well | {("1", "orders"): 1}
+    told.hear(pulse(15, broker(1), broker(2)))
+    assert told.of("fleetgauge_broker_named") == well
+
+
+def test_a_doubted_broker_is_not_named(told: Told) -> None:
+    told.hear(pulse(0, mute(1)))
+    assert told.of("fleetgauge_broker_named") == {("1", "orders"): 0}
+
+
+def test_what_an_earlier_watch_named_is_named_from_the_start(told: Told) -> None:
+    _, findings = judge(FleetState(), pulse(0, hung(9, 1), broker(2)))
+    told.metrics.remembered(remember(finding.event for finding in findings))
+    assert told.of("fleetgauge_broker_named") == {("1", "orders"): 1}
+    told.metrics.heard(pulse(5, hung(14, 1), broker(2)))
+    assert told.of("fleetgauge_broker_named") == {("1", "orders"): 1, ("2", "orders"): 0}
+
+
+def test_the_last_pulse_of_every_cluster_and_vantage_has_its_time(told: Told) -> None:
+    told.hear(pulse(0, vantage="zone-a"))
+    told.hear(pulse(3, vantage="zone-b"))
+    told.hear(pulse(5.5, vantage="zone-a"))
+    told.hear(pulse(4, vantage="zone-a", cluster="payments"))
+    assert told.of("fleetgauge_watch_pulse_timestamp_seconds") == {
+        ("orders", "zone-a"): at(5.5).timestamp(),
+        ("orders", "zone-b"): at(3).timestamp(),
+        ("payments", "zone-a"): at(4).timestamp(),
+    }
+
+
+def test_a_notifier_that_was_told_nothing_yet_has_counts_of_zero(told: Told) -> None:
+    report = told.metrics.notifications("hooks.example.com")
+    name = "fleetgauge_notifications_total"
+    assert told.of(name) == {("hooks.example.com", "sent"): 0, ("hooks.example.com", "failed"): 0}
+    for taken in (True, False, True):
+        report(taken)
+    assert told.of(name) == {("hooks.example.com", "sent"): 2, ("hooks.example.com", "failed"): 1}
+
+
+def test_two_notifiers_on_one_host_are_counted_together(told: Told) -> None:
+    for report in (told.metrics.notifications("hooks"), told.metrics.notifications("hooks")):
+        report(True)
+    assert told.of("fleetgauge_notifications_total")["hooks", "sent"] == 2

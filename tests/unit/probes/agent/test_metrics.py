@@ -1,0 +1,156 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from fleetgauge_probes.agent.metrics import AgentMetrics
+from fleetgauge_probes.contract import BrokerPulse, Leg, ProbeMinute, ProbePulse
+from tests.exposition import samples_of
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+CLIENT = ProbeMinute(
+    agent_id="host/zone-a",
+    agent_version="1.2.3",
+    run_id="run",
+    sequence=0,
+    vantage="zone-a",
+    cluster_id="orders",
+    kafka_cluster_uuid="uuid",
+    broker_id=2,
+    rack=None,
+    leg=Leg.CLIENT,
+    minute=NOON,
+    expected_brokers=(1, 2, 3),
+    attempted=100,
+    acknowledged=99,
+    received=99,
+    ack_us=tuple(range(1_000, 100_000, 1_000)),
+    e2e_us=tuple(range(2_000, 198_000, 2_000)),
+    produce_failures={"MSG_TIMED_OUT": 1},
+    consume_failures={"NOT_RECEIVED": 1},
+    lost=1,
+    duplicated=0,
+    out_of_order=0,
+    schedule_lag_p95_us=1_500,
+    schedule_lag_max_us=9_000,
+    led_by=(2,),
+    leader_epoch=1,
+    emitted_at=NOON + MINUTE,
+)
+LEADER = replace(CLIENT, leg=Leg.LEADER, received=0, e2e_us=(), produce_failures={"ACK_LATE": 1})
+#: Nothing succeeded in it.
+OUTAGE = replace(CLIENT, minute=NOON + MINUTE, acknowledged=0, received=0, ack_us=(), e2e_us=())
+
+
+def _pulse(*broker_ids: int, cluster: str = "orders", emitted_at: datetime = NOON) -> ProbePulse:
+    brokers = tuple(BrokerPulse(one, True, True, False, 100, 900, ()) for one in broker_ids)
+    return ProbePulse("host/zone-a", "run", "zone-a", cluster, 1, emitted_at, 15_000, brokers)
+
+
+class Told:
+    """Metrics and what a scraper reads of them."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.metrics = AgentMetrics(self._registry)
+
+    def of(self, name: str) -> dict[tuple[str, ...], float]:
+        return samples_of(self._registry, name)
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def test_a_clients_success_ends_at_the_consumer_a_leaders_at_the_acknowledgement(told: Told) -> None:
+    told.metrics.minute(CLIENT)
+    told.metrics.minute(LEADER)
+    assert told.of("fleetgauge_probes_total") == {
+        ("2", "orders", "client", "succeeded"): 98,
+        ("2", "orders", "client", "failed"): 2,
+        ("2", "orders", "leader", "succeeded"): 99,
+        ("2", "orders", "leader", "failed"): 1,
+    }
+    assert told.of("fleetgauge_probe_latency_seconds") == {
+        ("2", "orders", "client", "0.5"): 0.098,
+        ("2", "orders", "client", "0.99"): 0.196,
+        ("2", "orders", "leader", "0.5"): 0.05,
+        ("2", "orders", "leader", "0.99"): 0.099,
+    }
+
+
+def test_probes_add_up_over_minutes_and_latency_is_the_last_ones(told: Told) -> None:
+    told.metrics.minute(CLIENT)
+    told.metrics.minute(replace(CLIENT, minute=NOON + MINUTE, e2e_us=(7_000_000,)))
+    probes = told.of("fleetgauge_probes_total")
+    assert probes["2", "orders", "client", "succeeded"] == 99
+    assert probes["2", "orders", "client", "failed"] == 101
+    assert set(told.of("fleetgauge_probe_latency_seconds").values()) == {7}
+
+
+def test_a_minute_without_a_success_has_no_latency_until_one_has(told: Told) -> None:
+    told.metrics.minute(CLIENT)
+    told.metrics.minute(OUTAGE)
+    assert told.of("fleetgauge_probe_latency_seconds") == {}
+    assert told.of("fleetgauge_probes_total")["2", "orders", "client", "failed"] == 102
+    told.metrics.minute(replace(CLIENT, minute=NOON + 2 * MINUTE))
+    assert len(told.of("fleetgauge_probe_latency_seconds")) == 2
+
+
+def test_an_outage_takes_away_nobody_elses_latency(told: Told) -> None:
+    for record in (CLIENT, LEADER, replace(CLIENT, broker_id=3), replace(CLIENT, cluster_id="payments")):
+        told.metrics.minute(record)
+    told.metrics.minute(OUTAGE)
+    assert {labels[:3] for labels in told.of("fleetgauge_probe_latency_seconds")} == {
+        ("2", "orders", "leader"),
+        ("3", "orders", "client"),
+        ("2", "payments", "client"),
+    }
+
+
+def test_the_schedule_lag_is_the_largest_of_a_cluster_in_its_last_minute(told: Told) -> None:
+    lags_us = [(NOON, 1_500), (NOON, 8_000), (NOON, 3_000), (NOON + MINUTE, 2_000), (NOON, 9_000)]
+    seen = []
+    for broker_id, (minute, lag_us) in enumerate(lags_us):
+        told.metrics.minute(replace(CLIENT, broker_id=broker_id, minute=minute, schedule_lag_p95_us=lag_us))
+        seen.append(told.of("fleetgauge_agent_schedule_lag_seconds"))
+    assert seen == [{("orders",): lag_s} for lag_s in (0.0015, 0.008, 0.008, 0.002, 0.002)]
+
+
+def test_clusters_do_not_share_a_schedule_lag(told: Told) -> None:
+    told.metrics.minute(CLIENT)
+    told.metrics.minute(replace(CLIENT, cluster_id="payments", schedule_lag_p95_us=500_000))
+    assert told.of("fleetgauge_agent_schedule_lag_seconds") == {("orders",): 0.0015, ("payments",): 0.5}
+
+
+def test_a_pulse_says_when_it_was_made_and_how_many_brokers_are_registered(told: Told) -> None:
+    told.metrics.pulse(_pulse(1, 2))
+    told.metrics.pulse(_pulse(1, 2, 3, emitted_at=NOON + timedelta(seconds=5.25)))
+    told.metrics.pulse(_pulse(1, cluster="payments"))
+    noon_s = NOON.timestamp()
+    assert told.of("fleetgauge_agent_pulse_timestamp_seconds") == {
+        ("orders",): noon_s + 5.25,
+        ("payments",): noon_s,
+    }
+    assert told.of("fleetgauge_brokers_expected") == {("orders",): 3, ("payments",): 1}
+
+
+def test_before_a_cluster_first_answered_nobody_says_that_it_has_no_brokers(told: Told) -> None:
+    told.metrics.pulse(_pulse())
+    assert told.of("fleetgauge_brokers_expected") == {}
+    assert len(told.of("fleetgauge_agent_pulse_timestamp_seconds")) == 1
+
+
+def test_a_broker_that_is_registered_no_more_keeps_its_counts_but_no_latency(told: Told) -> None:
+    for record in (CLIENT, LEADER, replace(CLIENT, broker_id=3), replace(CLIENT, cluster_id="payments")):
+        told.metrics.minute(record)
+    told.metrics.pulse(_pulse(1, 3))
+    assert {labels[:2] for labels in told.of("fleetgauge_probe_latency_seconds")} == {
+        ("3", "orders"),
+        ("2", "payments"),
+    }
+    assert told.of("fleetgauge_probes_total")["2", "orders", "leader", "succeeded"] == 99
