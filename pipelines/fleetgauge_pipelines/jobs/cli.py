@@ -1,10 +1,11 @@
 """`fleetgauge stream`, `run` and `backfill`. Spark is imported when one of them runs, not before."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -89,7 +90,7 @@ def backfill(folder: Path, config: Path, location: str | None, clock: datetime |
             raise InputError(str(error)) from error
     _narrate(0, outcome)
     if as_json:
-        print_json(_counts([outcome]))
+        print_json(_counts(outcome))
 
 
 def _from_topics(
@@ -100,11 +101,11 @@ def _from_topics(
     stopping = stopping_on_signals()
     vitals = Vitals("stream", _PATIENCE_S)
     metrics = StreamMetrics(vitals.registry)
-    outcomes: list[Outcome] = []
+    totals = Counter(dict.fromkeys(_COUNTED, 0))
 
     def narrate(batch_id: int, outcome: "Outcome") -> None:
         _narrate(batch_id, outcome)
-        outcomes.append(outcome)
+        totals.update(_counts(outcome))
         metrics.batch(outcome, _now())
         vitals.beat()
         vitals.ready()
@@ -117,7 +118,7 @@ def _from_topics(
         except KafkaUnavailableError as error:
             raise InputError(f"telemetry cannot be read: {error}") from error
     if as_json:
-        print_json(_counts(outcomes))
+        print_json(totals)
 
 
 def _now() -> datetime:
@@ -171,14 +172,21 @@ def _narrate(batch_id: int, outcome: "Outcome") -> None:
         console.print(f"batch {batch_id}: the quality gate failed: {', '.join(failed)}", style="red")
 
 
-def _counts(outcomes: "list[Outcome]") -> dict[str, Any]:
-    return {
-        "batches": len(outcomes),
-        "received": sum(one.ingested.received for one in outcomes),
-        "stored": sum(one.ingested.stored for one in outcomes),
-        "replayed": sum(one.ingested.replayed for one in outcomes),
-        "quarantined": sum(one.ingested.quarantined for one in outcomes),
-        "silver_rows_changed": sum(one.silver_rows_changed for one in outcomes),
-        "gold_rows_changed": sum(one.gold_rows_changed for one in outcomes),
-        "quality_failures": sum(not verdict.success for one in outcomes for verdict in one.verdicts),
-    }
+_COUNTED = (
+    "batches",
+    "received",
+    "stored",
+    "replayed",
+    "quarantined",
+    "silver_rows_changed",
+    "gold_rows_changed",
+    "quality_failures",
+)
+
+
+def _counts(outcome: "Outcome") -> dict[str, int]:
+    took = outcome.ingested
+    failures = sum(not verdict.success for verdict in outcome.verdicts)
+    changed = (outcome.silver_rows_changed, outcome.gold_rows_changed)
+    counts = (1, took.received, took.stored, took.replayed, took.quarantined, *changed, failures)
+    return dict(zip(_COUNTED, counts, strict=True))
