@@ -34,6 +34,7 @@ from fleetgauge_local.ports import PAGE_PORT, free_ports, is_free
 from fleetgauge_pipelines.io.cache import default_cache
 from fleetgauge_pipelines.io.errors import SetupError
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, ensure
+from fleetgauge_pipelines.io.java import find_java
 from fleetgauge_probes.cli import InputError, console, print_json
 
 _FOREVER_S = 3600.0
@@ -124,6 +125,7 @@ def _run(
 ) -> bool:
     """Whether the page answered and the fault, if there was one, was named rightly."""
     _refuse_what_cannot_end_well(directory)
+    find_java(default_cache(), spinner.update)
     ensure(SPARK_LOCK, default_cache(), spinner.update)
     for old in ("lake", "logs"):
         shutil.rmtree(directory / old, ignore_errors=True)

@@ -6,6 +6,7 @@ resolves a spec again and writes its lock.
 
 import errno
 import hashlib
+import logging
 import os
 import shutil
 import tempfile
@@ -169,6 +170,8 @@ def _maven() -> Callable[[Path], "MavenContext"]:
     # Imported here because jgo costs half a second that a warm cache need not pay.
     from jgo.maven import MavenContext
 
+    # What a repository says of its own checksums is no news: the lock's decide.
+    logging.getLogger("jgo").setLevel(logging.ERROR)
     remote = repositories()
     return lambda into: MavenContext(repo_cache=into, remote_repos=remote)
 
