@@ -1,7 +1,8 @@
 """Java archives that a lock pins, fetched once and checked by sha256 before any JVM loads them.
 
-``ensure`` serves whoever starts a JVM; ``python -m fleetgauge_pipelines.io.jars lock SPEC LOCK``
-resolves a spec again and writes its lock. Mirrors are named in jgo's own settings file.
+``ensure`` serves whoever starts a JVM; ``python -m fleetgauge_pipelines.io.jars fetch`` does the same
+ahead of time, for an image or for spark-submit, and ``... lock SPEC LOCK`` resolves a spec again and
+writes its lock. Mirrors are named in jgo's own settings file.
 """
 
 import fcntl
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING
 
 import click
 import platformdirs
+
+from fleetgauge_probes.cli import InputError
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext
@@ -200,7 +203,18 @@ def write_lock(spec: Path, lock: Path) -> int:
 
 @click.group()
 def main() -> None:
-    """Keep the jar locks."""
+    """Keep the jar locks, and what they pin."""
+
+
+@main.command("fetch")
+@click.argument("lock", type=click.Path(dir_okay=False, path_type=Path), default=SPARK_LOCK)
+def fetch_command(lock: Path) -> None:
+    """Put the jars of LOCK (default: Spark's) into the cache; one path a line on stdout."""
+    try:
+        for path in ensure(lock, default_cache(), lambda text: click.echo(text, err=True)):
+            click.echo(path)
+    except JarError as error:
+        raise InputError(str(error)) from error
 
 
 @main.command("lock")

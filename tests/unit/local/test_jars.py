@@ -3,6 +3,7 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from jgo.env import LockFile, compute_spec_hash
 
 from fleetgauge_local.distribution import KAFKA_LOCK
@@ -120,3 +121,23 @@ def test_the_locks_belong_to_their_specs_and_name_no_host(lock: Path) -> None:
 def test_kafkas_jars_are_of_one_version() -> None:
     versions = {jar.version for jar in read_lock(KAFKA_LOCK) if jar.group == "org.apache.kafka"}
     assert versions == {"4.3.1"}
+
+
+def test_fetching_ahead_of_time_prints_a_path_a_line(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(monkeypatch, CONTENT)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told = CliRunner().invoke(jars.main, ["fetch", str(lock)])
+    assert told.exit_code == 0, told.output
+    assert [Path(line).read_bytes() for line in told.stdout.splitlines()] == [CONTENT]
+
+
+def test_fetching_what_is_not_to_be_had_is_one_line(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(monkeypatch, OSError("no network"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told = CliRunner().invoke(jars.main, ["fetch", str(lock)])
+    assert told.exit_code == 2
+    assert told.stdout == ""
