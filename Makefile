@@ -3,32 +3,37 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-BROWSER := $(VENV)/.browser
+TOOLS := $(VENV)/.tools
+RESOLVE := $(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11
+ROLES := agent: watch:operations stream:pipelines dash:dashboards
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench chaos lock clean
+.PHONY: help demo test check format bench chaos lock lock-images release clean
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Real Kafka clusters, probes, Spark, Delta and a page (ARGS="--for 5m --fault hang --json")
 	@$(BIN)/fleetgauge demo $(ARGS)
 
-test: $(READY) $(BROWSER) ## All tests: unit, spark, kafka, browser, end to end (ARGS="tests/unit")
+test: $(READY) $(TOOLS) ## All tests: unit, spark, kafka, browser, end to end (ARGS="tests/unit")
 	@$(BIN)/pytest $(ARGS)
 
-check: $(READY) ## Format, lint, types, import contracts, command reference
+check: $(READY) ## Format, lint, types, import contracts, what is generated
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run 'make format'" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports | tail -n 1
 	@$(BIN)/python -m tests.cli_reference --check docs/cli.md
+	@$(BIN)/python -m tests.prometheus_rule --check
+	@$(BIN)/hadolint infra/docker/Dockerfile
 
-format: $(READY) ## Put the code and the command reference in shape
+format: $(READY) ## Put the code and what is generated in shape
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 	@$(BIN)/python -m tests.cli_reference docs/cli.md
+	@$(BIN)/python -m tests.prometheus_rule
 
 bench: $(READY) ## We and a peer on the same data in the same run (ARGS="NAME --json")
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
@@ -37,12 +42,21 @@ chaos: $(READY) ## What breaks processes and takes minutes (ARGS="NAME"; without
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
 lock: $(READY) ## Resolve every dependency again and write the locks
-	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 \
-		--extra all --group dev pyproject.toml --upgrade -o locks/python.txt
+	@$(RESOLVE) --extra all --group dev pyproject.toml --upgrade -o locks/python.txt
+	@$(MAKE) lock-images
 	@$(BIN)/python -m fleetgauge_pipelines.io.jars lock \
 		pipelines/fleetgauge_pipelines/io/spark-jars.toml pipelines/fleetgauge_pipelines/io/spark-jars.lock.toml
 	@$(BIN)/python -m fleetgauge_pipelines.io.jars lock \
 		infra/fleetgauge_local/kafka-jars.toml infra/fleetgauge_local/kafka-jars.lock.toml
+
+# An image gets what its process needs, at the very versions of the one lock.
+lock-images: $(READY) ## Write each image's lock from locks/python.txt
+	@for role in $(ROLES); do name=$${role%%:*}; extra=$${role#*:}; \
+		$(RESOLVE) --no-annotate --upgrade -c locks/python.txt $${extra:+--extra $$extra} pyproject.toml -o locks/$$name.txt || exit; done
+	@$(RESOLVE) --no-annotate --upgrade -c locks/python.txt --group pyproject.toml:build -o locks/build.txt
+
+release: $(READY) ## Wheel, sdist, SBOM and licences in dist/, each tried in a clean environment; uploads nothing
+	@$(BIN)/python -m tests.distribution.release dist
 
 clean: ## Remove the environment and the caches of tools
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
@@ -52,8 +66,12 @@ $(READY): pyproject.toml locks/uv.txt locks/python.txt
 	@infra/environment.sh "$(PYTHON)" $(VENV) >&2
 	@touch $@
 
-# Only tests need a browser: Debian's, where we may install it; else those tests are skipped and say so.
-$(BROWSER): $(READY)
+# Only tests need these: Debian's, where we may install them; else those tests are skipped and say so.
+# Prometheus' package would start a server, so its tool alone is taken out of it.
+$(TOOLS): $(READY)
 	@command -v chromium >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
 		|| { echo "installing chromium for the browser tests" >&2; apt-get -qq update >&2 && apt-get -qq install -y chromium >&2; }
+	@command -v promtool >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
+		|| { echo "fetching promtool for the tests of alerts" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
+		&& apt-get -qq update >&2 && apt-get -qq download prometheus >&2 && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }
 	@touch $@

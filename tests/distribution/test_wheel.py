@@ -7,32 +7,18 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-UV = Path(sys.executable).with_name("uv")
-
-
-def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+from tests.distribution.release import build, environment, run
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
-    return next(folder.glob("*.whl"))
+    return build(tmp_path_factory.mktemp("wheel"))[0]
 
 
 @pytest.fixture(scope="module")
 def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bin folder of an environment with the wheel and no extra."""
-    environment = tmp_path_factory.mktemp("clean") / "venv"
-    run(UV, "venv", "--quiet", "--python", sys.executable, environment)
-    run(UV, "pip", "install", "--quiet", "--python", environment / "bin/python", wheel)
-    return environment / "bin"
+    return environment(tmp_path_factory.mktemp("clean") / "venv", wheel)
 
 
 def test_the_wheel_carries_schemas_locks_and_assets(wheel: Path) -> None:

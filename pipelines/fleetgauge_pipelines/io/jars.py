@@ -1,7 +1,8 @@
 """Java archives that a lock pins, fetched once and checked by sha256 before any JVM loads them.
 
-``ensure`` serves whoever starts a JVM; ``python -m fleetgauge_pipelines.io.jars lock SPEC LOCK``
-resolves a spec again and writes its lock.
+``ensure`` serves whoever starts a JVM; ``python -m fleetgauge_pipelines.io.jars fetch`` does the same
+ahead of time, for an image or for spark-submit, and ``... lock SPEC LOCK`` resolves a spec again and
+writes its lock.
 """
 
 import errno
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleetgauge_pipelines.io.cache import one_at_a_time
+from fleetgauge_pipelines.io.cache import default_cache, one_at_a_time
 from fleetgauge_pipelines.io.errors import JarError
+from fleetgauge_probes.cli import InputError
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext
@@ -207,7 +209,18 @@ def write_lock(spec: Path, lock: Path) -> int:
 
 @click.group()
 def main() -> None:
-    """Keep the jar locks."""
+    """Keep the jar locks, and what they pin."""
+
+
+@main.command("fetch")
+@click.argument("lock", type=click.Path(dir_okay=False, path_type=Path), default=SPARK_LOCK)
+def fetch_command(lock: Path) -> None:
+    """Put the jars of LOCK (default: Spark's) into the cache; one path a line on stdout."""
+    try:
+        for path in ensure(lock, default_cache(), lambda text: click.echo(text, err=True)):
+            click.echo(path)
+    except JarError as error:
+        raise InputError(str(error)) from error
 
 
 @main.command("lock")

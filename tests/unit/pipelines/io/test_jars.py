@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from jgo.env import LockFile, compute_spec_hash
 
 from fleetgauge_local.distribution import KAFKA_LOCK
@@ -138,3 +139,23 @@ def test_a_repository_named_by_the_variable_is_the_only_one_asked(monkeypatch: p
     monkeypatch.setenv("FLEETGAUGE_MAVEN_REPOSITORY", "http://127.0.0.1:9/maven")
     named = {"FLEETGAUGE_MAVEN_REPOSITORY": "http://127.0.0.1:9/maven"}
     assert jars._maven()(Path("anywhere")).remote_repos == named == jars.repositories()
+
+
+def test_fetching_ahead_of_time_prints_a_path_a_line(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(monkeypatch, CONTENT)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told = CliRunner().invoke(jars.main, ["fetch", str(lock)])
+    assert told.exit_code == 0, told.output
+    assert [Path(line).read_bytes() for line in told.stdout.splitlines()] == [CONTENT]
+
+
+def test_fetching_what_is_not_to_be_had_is_one_line(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(monkeypatch, OSError("no network"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told = CliRunner().invoke(jars.main, ["fetch", str(lock)])
+    assert told.exit_code == 2
+    assert told.stdout == ""

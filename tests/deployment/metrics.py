@@ -1,0 +1,79 @@
+"""The names and labels of the metrics that the processes promise, and how expressions use them."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from tests.deployment.manifests import INFRA, Document, document
+
+PROMISED: dict[str, set[str]] = {
+    "fleetgauge_build_info": {"version", "process"},
+    # agent
+    "fleetgauge_probes_total": {"cluster", "broker", "leg", "outcome"},
+    "fleetgauge_probe_latency_seconds": {"cluster", "broker", "leg", "quantile"},
+    "fleetgauge_agent_schedule_lag_seconds": {"cluster"},
+    "fleetgauge_agent_pulse_timestamp_seconds": {"cluster"},
+    "fleetgauge_brokers_expected": {"cluster"},
+    # watch
+    "fleetgauge_broker_named": {"cluster", "broker"},
+    "fleetgauge_watch_pulse_timestamp_seconds": {"cluster", "vantage"},
+    "fleetgauge_notifications_total": {"notifier", "outcome"},
+    # stream
+    "fleetgauge_batch_duration_seconds_bucket": {"le"},
+    "fleetgauge_batch_duration_seconds_sum": set(),
+    "fleetgauge_batch_duration_seconds_count": set(),
+    "fleetgauge_records_total": {"fate"},
+    "fleetgauge_batch_timestamp_seconds": set(),
+    "fleetgauge_rows_changed_total": {"level"},
+    "fleetgauge_quality_failures_total": {"expectation"},
+}
+#: What Prometheus adds to every series that it scrapes.
+OF_THE_TARGET = {"instance", "job"}
+
+RULES = INFRA / "prometheus/rules.yml"
+
+_NAME = re.compile(r"(?<![\w:$])((?:\w+:)?fleetgauge_\w+(?::\w+)?)(?:\{([^}]*)\})?")
+_LABEL = re.compile(r"(\w+)\s*[!=]")
+_GROUPED = re.compile(r"\bby \(([^)]*)\)")
+
+
+def rules() -> list[Document]:
+    return [rule for group in document(RULES)["groups"] for rule in group["rules"]]
+
+
+def alerts() -> list[Document]:
+    return [rule for rule in rules() if "alert" in rule]
+
+
+def recorded() -> set[str]:
+    return {rule["record"] for rule in rules() if "record" in rule}
+
+
+def selectors(expression: str) -> Iterator[tuple[str, set[str]]]:
+    """Every metric of an expression, with the labels that it is selected by."""
+    for name, braces in _NAME.findall(expression):
+        yield name, set(_LABEL.findall(braces))
+
+
+def strangers(expressions: Iterable[str]) -> list[str]:
+    """Names and labels that nobody promised."""
+    return [
+        f"{fault} in {expression}"
+        for expression in expressions
+        for fault in (*_unknown_names(expression), *_unknown_labels(expression))
+    ]
+
+
+def _unknown_names(expression: str) -> Iterator[str]:
+    for name, labels in selectors(expression):
+        if name not in PROMISED and name not in recorded():
+            yield name
+        elif name in PROMISED and labels - PROMISED[name] - OF_THE_TARGET:
+            yield f"{name}{labels - PROMISED[name]}"
+
+
+def _unknown_labels(expression: str) -> Iterator[str]:
+    known = OF_THE_TARGET.union(*(labels for name, labels in PROMISED.items() if name in expression))
+    if any(name in expression for name in recorded()):
+        known |= {"cluster", "leg", "vantage"}
+    for labels in _GROUPED.findall(expression):
+        yield from {label.strip() for label in labels.split(",")} - known

@@ -1,0 +1,99 @@
+"""The composition: valid, closed like the manifests, and true to what it mounts and builds."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fleetgauge_probes.fleet import load
+from tests.deployment.images import stages
+from tests.deployment.manifests import INFRA, ROOT, Document, document
+
+COMPOSE = INFRA / "compose/compose.yaml"
+SERVICES: dict[str, Document] = document(COMPOSE)["services"]
+OURS = [name for name, service in SERVICES.items() if "build" in service]
+#: CPUs and memory that a person's machine may be asked for.
+CPUS, MEMORY_MB = 8, 10_000
+
+
+def test_the_file_is_what_the_compose_specification_takes() -> None:
+    checker = Path(sys.executable).with_name("check-jsonschema")
+    done = subprocess.run(
+        [checker, "--builtin-schema", "vendor.compose-spec", COMPOSE],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_process_of_ours_can_write_nothing_but_tmp_and_its_volume(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert all(place.startswith("/tmp:") and "size=" in place for place in service["tmpfs"])
+    writable = [volume for volume in service["volumes"] if not volume.endswith(":ro")]
+    assert writable == (["lake:/lake"] if name == "stream" else [])
+
+
+def test_spark_may_load_the_libraries_that_it_unpacks() -> None:
+    assert any(":exec," in place for place in SERVICES["stream"]["tmpfs"])
+
+
+def test_every_service_is_limited_and_all_fit_on_a_laptop() -> None:
+    limits = [service["deploy"]["resources"]["limits"] for service in SERVICES.values()]
+    assert sum(float(limit["cpus"]) for limit in limits) <= CPUS
+    units = {"m": 1, "g": 1024}
+    assert sum(int(limit["memory"][:-1]) * units[limit["memory"][-1]] for limit in limits) <= MEMORY_MB
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_an_image_is_built_from_a_stage_that_exists(name: str) -> None:
+    build = SERVICES[name]["build"]
+    context = (COMPOSE.parent / build["context"]).resolve()
+    assert context == ROOT
+    assert (context / build["dockerfile"]).is_file()
+    assert build["target"] in stages()
+
+
+def test_every_file_that_is_mounted_exists_and_every_volume_is_declared() -> None:
+    declared = set(document(COMPOSE)["volumes"])
+    for service in SERVICES.values():
+        for volume in service["volumes"]:
+            source = volume.split(":")[0]
+            assert (COMPOSE.parent / source).exists() if source.startswith(".") else source in declared
+
+
+def test_nothing_is_published_beyond_this_machine() -> None:
+    ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert ports
+    assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
+
+
+def test_the_fleet_is_the_broker_of_the_composition() -> None:
+    fleet = load(COMPOSE.with_name("fleet.yaml"))
+    assert fleet.telemetry is not None
+    advertised = SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].removeprefix("PLAINTEXT://")
+    assert {fleet.telemetry.bootstrap, *(cluster.bootstrap for cluster in fleet.clusters)} == {advertised}
+
+
+def test_the_broker_is_the_one_that_the_local_fleet_runs() -> None:
+    spec = tomllib.loads((INFRA / "fleetgauge_local/kafka-jars.toml").read_text())
+    (kafka,) = (jar for jar in spec["dependencies"]["coordinates"] if ":kafka_2.13:" in jar)
+    assert SERVICES["kafka"]["image"].rpartition(":")[2] == kafka.rpartition(":")[2]
+
+
+def test_prometheus_scrapes_who_listens_and_grafana_asks_it() -> None:
+    (job,) = document(INFRA / "prometheus/prometheus.yml")["scrape_configs"]
+    listening = {
+        f"{name}:{one['command'][-1].rpartition(':')[2]}"
+        for name, one in SERVICES.items()
+        if "--listen" in one.get("command", ())
+    }
+    assert {target for group in job["static_configs"] for target in group["targets"]} == listening
+    (source,) = document(INFRA / "grafana/provisioning/datasources/prometheus.yaml")["datasources"]
+    assert source["url"] == "http://prometheus:9090"
