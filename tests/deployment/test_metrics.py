@@ -1,0 +1,35 @@
+"""What rules and the board rely on is what the processes have."""
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
+
+from fleetgauge_operations.watch.metrics import WatchMetrics
+from fleetgauge_pipelines.jobs.metrics import StreamMetrics
+from fleetgauge_probes.agent.metrics import AgentMetrics
+from fleetgauge_probes.vitals import Vitals
+from tests.deployment.metrics import PROMISED
+
+#: What a metric's type adds to its name, and to its labels.
+ENDINGS = {
+    "counter": [("_total", set())],
+    "gauge": [("", set())],
+    "info": [("_info", {"version", "process"})],
+}
+ENDINGS["histogram"] = [("_bucket", {"le"}), ("_sum", set()), ("_count", set())]
+
+
+def series_of(registry: CollectorRegistry) -> dict[str, set[str]]:
+    found = {}
+    for metric in registry._collector_to_names:
+        assert isinstance(metric, MetricWrapperBase)
+        for ending, labels in ENDINGS[metric._type]:
+            found[f"{metric._name}{ending}"] = {*metric._labelnames} | labels
+    return found
+
+
+def test_the_promised_metrics_are_those_of_the_processes() -> None:
+    vitals = Vitals("probe", 60)
+    AgentMetrics(vitals.registry)
+    WatchMetrics(vitals.registry)
+    StreamMetrics(vitals.registry)
+    assert series_of(vitals.registry) == PROMISED
