@@ -89,7 +89,6 @@ def backfill(folder: Path, config: Path, location: str | None, clock: datetime |
 def _from_topics(config: Path, location: str | None, every_s: float | None, as_json: bool) -> None:
     fleet = _fleet(config)
     telemetry = _telemetry(fleet, config)
-    stopping = stopping_on_signals()
     outcomes: list[Outcome] = []
 
     def narrate(batch_id: int, outcome: "Outcome") -> None:
@@ -99,6 +98,8 @@ def _from_topics(config: Path, location: str | None, every_s: float | None, as_j
     with _writing(location or fleet.lake) as (spark, lake):
         from fleetgauge_pipelines.jobs.stream import Pace, run_stream
 
+        # Only now: PySpark, as it starts, takes SIGINT for itself and would break off with a traceback.
+        stopping = stopping_on_signals()
         try:
             run_stream(
                 spark, lake, fleet, telemetry, Pace(every_s), lambda: datetime.now(UTC), narrate, stopping
