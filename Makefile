@@ -18,17 +18,17 @@ demo: $(READY) ## Real Kafka clusters, probes, Spark, Delta and a page (ARGS="--
 test: $(READY) $(BROWSER) ## All tests: unit, spark, kafka, browser, end to end (ARGS="tests/unit")
 	@$(BIN)/pytest $(ARGS)
 
-check: $(READY) ## Format, lint, types, import contracts, command reference
+check: $(READY) ## Format, lint, types, import contracts, generated documents
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run 'make format'" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports | tail -n 1
-	@$(BIN)/python -m tests.cli_reference --check docs/cli.md
+	@$(BIN)/python -m tests.generated_docs --check
 
-format: $(READY) ## Put the code and the command reference in shape
+format: $(READY) ## Put the code in shape and write the generated documents
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
-	@$(BIN)/python -m tests.cli_reference docs/cli.md
+	@$(BIN)/python -m tests.generated_docs
 
 bench: $(READY) ## We and a peer on the same data in the same run (ARGS="NAME --json")
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
