@@ -25,14 +25,14 @@ check: $(READY) ## Format, lint, types, import contracts, what is generated
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports | tail -n 1
-	@$(BIN)/python -m tests.cli_reference --check docs/cli.md
+	@$(BIN)/python -m tests.generated_docs --check
 	@$(BIN)/python -m tests.prometheus_rule --check
 	@$(BIN)/hadolint infra/docker/Dockerfile
 
 format: $(READY) ## Put the code and what is generated in shape
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
-	@$(BIN)/python -m tests.cli_reference docs/cli.md
+	@$(BIN)/python -m tests.generated_docs
 	@$(BIN)/python -m tests.prometheus_rule
 
 bench: $(READY) ## We and a peer on the same data in the same run (ARGS="NAME --json")

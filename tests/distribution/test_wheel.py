@@ -1,5 +1,6 @@
 """The built wheel in an environment of its own, with nothing but what the agent needs."""
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -36,6 +37,7 @@ def test_the_command_answers_without_any_extra(clean: Path) -> None:
     told = run(clean / "fleetgauge", "--help", cwd=clean)
     assert "probe " in told
     assert "validate " in told
+    assert "properties" in json.loads(run(clean / "fleetgauge", "validate", "--schema", cwd=clean))
     assert "Probe every broker of the fleet" in run(clean / "fleetgauge", "probe", "--help", cwd=clean)
 
 

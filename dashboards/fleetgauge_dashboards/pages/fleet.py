@@ -143,10 +143,7 @@ def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
     if model is None:
         return Notice(
             "No week yet",
-            (
-                "Minutes may be there, but no week is computed. "
-                "It appears with the pipeline's next weekly job.",
-            ),
+            ("Minutes may be there, but no week is computed. It appears with the pipeline's next batch.",),
         )
     latency, availability = model.trends
     return {

@@ -98,7 +98,6 @@ def _from_topics(
 ) -> None:
     fleet = _fleet(config)
     telemetry = _telemetry(fleet, config)
-    stopping = stopping_on_signals()
     vitals = Vitals("stream", _PATIENCE_S)
     metrics = StreamMetrics(vitals.registry)
     totals = Counter(dict.fromkeys(_COUNTED, 0))
@@ -113,6 +112,8 @@ def _from_topics(
     with serving(vitals, listen), _writing(location or fleet.lake) as (spark, lake):
         from fleetgauge_pipelines.jobs.stream import Pace, run_stream
 
+        # Only now: PySpark, as it starts, takes SIGINT for itself and would break off with a traceback.
+        stopping = stopping_on_signals()
         try:
             run_stream(spark, lake, fleet, telemetry, Pace(every_s), _now, narrate, vitals.beat, stopping)
         except KafkaUnavailableError as error:

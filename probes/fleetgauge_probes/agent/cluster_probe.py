@@ -22,7 +22,7 @@ from fleetgauge_probes.agent.payload import ProbeName, pack, unpack
 from fleetgauge_probes.agent.schedule import INTERVAL_NS, MinuteClock, next_due_ns, phase_ns
 from fleetgauge_probes.agent.standing import Standing, standing
 from fleetgauge_probes.agent.topic_plan import (
-    PARTITION_SETTINGS,
+    TOPIC,
     Change,
     Create,
     Elect,
@@ -46,8 +46,6 @@ from fleetgauge_probes.kafka import (
     cold_answer,
     registered_brokers,
 )
-
-TOPIC = "fleetgauge.probe"
 
 _log = logging.getLogger("fleetgauge.probe")
 
@@ -239,9 +237,8 @@ class ClusterProbe:
 
     def _apply(self, change: Change, now_ns: int) -> None:
         match change:
-            case Create(replicas, min_in_sync):
-                settings = PARTITION_SETTINGS | {"min.insync.replicas": str(min_in_sync)}
-                self._admin.create(TopicSpec(TOPIC, settings, assignment=replicas))
+            case Create(replicas):
+                self._admin.create(TopicSpec(TOPIC, change.settings, assignment=replicas))
             case Widen(total, replicas):
                 self._admin.widen(TOPIC, total, replicas)
             case Elect(partitions):

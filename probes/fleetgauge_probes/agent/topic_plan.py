@@ -10,8 +10,10 @@ order in which they are to be made. Nothing here talks to a cluster.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+TOPIC = "fleetgauge.probe"
+
 _REPLICAS = 3
-PARTITION_SETTINGS = {"retention.ms": "3600000", "segment.ms": "600000", "cleanup.policy": "delete"}
+_SETTINGS = {"retention.ms": "3600000", "segment.ms": "600000", "cleanup.policy": "delete"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,11 @@ class Create:
 
     replicas: tuple[tuple[int, ...], ...]
     min_in_sync: int
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The topic's, as Kafka names them."""
+        return _SETTINGS | {"min.insync.replicas": str(self.min_in_sync)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""The shape of fleet.yaml. Only ``clusters`` is required."""
+"""The shape of fleet.yaml. Only ``clusters`` is required.
+
+Descriptions and examples are what docs/configuration.md, the JSON Schema and `fleetgauge init` say.
+"""
 
 from datetime import datetime
 from typing import Annotated, Literal, Self
@@ -6,7 +9,23 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+_IDENTIFIER = r"^[A-Za-z0-9._-]{1,128}$"
+_ADDRESS = r"([^\s,:/\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
+_BOOTSTRAP = rf"^{_ADDRESS}(\s*,\s*{_ADDRESS})*$"
+_URL = r"^https?://"
+#: Asked for in the schema alone: the model reads a moment in more ways than an editor can check.
+_MOMENT = r"^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$"
+
+#: What a person is told instead of the pattern.
+WORDS_BY_PATTERN = {
+    _IDENTIFIER: "1 to 128 letters (A-Z, a-z), digits, dots, underscores and dashes",
+    _BOOTSTRAP: "HOST:PORT, or several with commas between them",
+    _URL: "http://... or https://...",
+}
+
+Identifier = Annotated[str, Field(pattern=_IDENTIFIER)]
+Bootstrap = Annotated[str, Field(pattern=_BOOTSTRAP)]
+Moment = Annotated[AwareDatetime, Field(json_schema_extra={"pattern": _MOMENT})]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
 
@@ -17,8 +36,12 @@ class _Frozen(BaseModel):
 class Week(_Frozen):
     """When a week starts: a day at 00:00 in an IANA zone."""
 
-    zone: str = "UTC"
-    start: Weekday = "monday"
+    zone: str = Field(
+        default="UTC", description="The IANA time zone of weeks and their days.", examples=["Europe/Berlin"]
+    )
+    start: Weekday = Field(
+        default="monday", description="The day on which a week starts, at 00:00.", examples=["sunday"]
+    )
 
     @field_validator("zone")
     @classmethod
@@ -31,47 +54,85 @@ class Week(_Frozen):
 
 
 class Objective(_Frozen):
-    """99% of minutes at or under ``latency_p99_ms``; ``availability`` of all probes."""
+    """What a tier promises for a week."""
 
-    latency_p99_ms: float = Field(gt=0)
-    availability: float = Field(gt=0, lt=1)
+    latency_p99_ms: float = Field(
+        gt=0, description="99% of the minutes have their p99 latency at or under this.", examples=[50]
+    )
+    availability: float = Field(
+        gt=0, lt=1, description="The share of all probes that succeeds.", examples=[0.9999]
+    )
 
 
 class Topic(_Frozen):
-    """A topic that is made where it is absent."""
+    """A topic of the telemetry cluster; it is made where it is absent."""
 
-    name: Identifier
-    partitions: int = Field(ge=1)
-    retention_hours: float = Field(gt=0)
+    name: Identifier = Field(description="Its name.", examples=["fleetgauge.records"])
+    partitions: int = Field(ge=1, description="How many partitions it is made with.", examples=[12])
+    retention_hours: float = Field(
+        gt=0, description="How long it keeps records, set when it is made.", examples=[168]
+    )
 
 
 class Topics(_Frozen):
     """Names and settings of the telemetry cluster's topics."""
 
-    probe_minutes: Topic = Topic(name="fleetgauge.probe-minutes", partitions=12, retention_hours=7 * 24)
-    probe_pulse: Topic = Topic(name="fleetgauge.probe-pulse", partitions=3, retention_hours=24)
-    health_events: Topic = Topic(name="fleetgauge.health-events", partitions=1, retention_hours=30 * 24)
+    probe_minutes: Topic = Field(
+        default=Topic(name="fleetgauge.probe-minutes", partitions=12, retention_hours=7 * 24),
+        description="A record per broker, leg and minute: what the tables are made of.",
+    )
+    probe_pulse: Topic = Field(
+        default=Topic(name="fleetgauge.probe-pulse", partitions=3, retention_hours=24),
+        description="A pulse per cluster every 5 s: what the watch reads.",
+    )
+    health_events: Topic = Field(
+        default=Topic(name="fleetgauge.health-events", partitions=1, retention_hours=30 * 24),
+        description="Who was named sick and cleared: what the watch writes.",
+    )
 
 
 class Telemetry(_Frozen):
-    """The cluster that carries the records."""
+    """The Kafka cluster that carries the records."""
 
-    bootstrap: str = Field(min_length=1)
-    topics: Topics = Topics()
+    bootstrap: Bootstrap = Field(
+        description="Where its brokers are found; port 9092 unless given.", examples=["telemetry:9092"]
+    )
+    topics: Topics = Field(default=Topics(), description="Its topics; all three have defaults.")
 
 
 class Cluster(_Frozen):
     """One Kafka cluster to measure, and how to group it in reviews."""
 
-    id: Identifier
-    bootstrap: str = Field(min_length=1)
-    cloud: str | None = None
-    region: str | None = None
-    tier: str = "single-zone"
-    labels: dict[str, str] = Field(default_factory=dict)
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
-    retired: tuple[int, ...] = ()
+    id: Identifier = Field(
+        description="Its name in records, tables and pages; keep it for ever.", examples=["orders-eu"]
+    )
+    bootstrap: Bootstrap = Field(
+        description="Where its brokers are found; port 9092 unless given.",
+        examples=["kafka-1:9092,kafka-2:9092"],
+    )
+    cloud: str | None = Field(default=None, description="A segment for reviews.", examples=["aws"])
+    region: str | None = Field(default=None, description="A segment for reviews.", examples=["eu-west-1"])
+    tier: str = Field(
+        default="single-zone",
+        description="Whose objective it is held to: single-zone, multi-zone, or a key of `objectives`.",
+        examples=["multi-zone", "single-zone"],
+    )
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="More segments for reviews.", examples=[{"team": "checkout"}]
+    )
+    since: Moment | None = Field(
+        default=None,
+        description="Minutes before this do not count; with time zone. Without it: from its first record.",
+        examples=["2026-03-02T00:00:00Z"],
+    )
+    until: Moment | None = Field(
+        default=None,
+        description="Minutes from this on do not count; with time zone, later than `since`.",
+        examples=["2026-12-31T23:00:00+01:00"],
+    )
+    retired: tuple[int, ...] = Field(
+        default=(), description="Ids of brokers that are gone and not to be expected.", examples=[[4, 5]]
+    )
 
     @model_validator(mode="after")
     def _ends_after_it_starts(self) -> Self:
@@ -88,8 +149,10 @@ class Cluster(_Frozen):
 class Notifier(_Frozen):
     """Where findings are sent."""
 
-    kind: Literal["webhook"]
-    url: str = Field(pattern=r"^https?://")
+    kind: Literal["webhook"] = Field(description="How.", examples=["webhook"])
+    url: str = Field(
+        pattern=_URL, description="Gets a POST with JSON.", examples=["https://hooks.example/sre"]
+    )
 
 
 _OBJECTIVES = {
@@ -101,16 +164,50 @@ _OBJECTIVES = {
 class Fleet(_Frozen):
     """All of fleet.yaml."""
 
-    name: str = Field(default="fleet", min_length=1, max_length=64)
-    simulated: bool = False
-    lake: str = Field(default="./lake", min_length=1)
-    telemetry: Telemetry | None = None
-    week: Week = Week()
-    vantage: Identifier = "default"
-    agent_late_ms: float = Field(default=100, gt=0, allow_inf_nan=False)
-    objectives: dict[str, Objective] = Field(default_factory=dict)
-    clusters: tuple[Cluster, ...] = Field(min_length=1)
-    notifiers: tuple[Notifier, ...] = ()
+    name: str = Field(
+        default="fleet",
+        min_length=1,
+        max_length=64,
+        description="What the page's switch between fleets calls this one.",
+        examples=["production"],
+    )
+    simulated: bool = Field(
+        default=False,
+        description="Whether its lake holds made-up measurements, never to be pooled with real ones.",
+        examples=[True],
+    )
+    lake: str = Field(
+        default="./lake",
+        min_length=1,
+        description="The folder of the tables, relative to this file; or an object store's URI.",
+        examples=["s3a://bucket/lake"],
+    )
+    telemetry: Telemetry | None = Field(
+        default=None,
+        description="The Kafka cluster that carries the records. Only `backfill` does without it.",
+    )
+    week: Week = Field(default=Week(), description="When a week starts.")
+    vantage: Identifier = Field(
+        default="default",
+        description="Where this agent stands, for instance its zone.",
+        examples=["eu-west-1a"],
+    )
+    agent_late_ms: float = Field(
+        default=100,
+        gt=0,
+        allow_inf_nan=False,
+        description="An agent whose own schedule lags more than this (p95 of a minute) leaves pooling.",
+        examples=[150],
+    )
+    objectives: dict[str, Objective] = Field(
+        default_factory=dict,
+        description="What each tier promises; adds to single-zone (100 ms, 0.9995) and multi-zone "
+        "(100 ms, 0.9999), or replaces them.",
+    )
+    clusters: tuple[Cluster, ...] = Field(min_length=1, description="The Kafka clusters to measure.")
+    notifiers: tuple[Notifier, ...] = Field(
+        default=(), description="Whom the watch tells when it names or clears a broker."
+    )
 
     @model_validator(mode="after")
     def _refers_to_what_exists(self) -> Self:

@@ -1,32 +1,48 @@
 """The only room that imports a Kafka client; everyone else sees these names.
 
 librdkafka (confluent-kafka) carries the data and most of the administration;
-kafka-python is used for the one thing it alone can do here, listing fenced brokers.
+kafka-python asks what it alone can: who is fenced, the controller's clock, a topic's dry run.
 """
 
 from fleetgauge_probes.kafka.admin import Admin, PartitionView, TopicSpec, TopicView
 from fleetgauge_probes.kafka.answer import Answer, cold_answer
 from fleetgauge_probes.kafka.consumer import Record, TopicReader
 from fleetgauge_probes.kafka.errors import KafkaUnavailableError
+from fleetgauge_probes.kafka.inquiry import Clock, Refusal, Rights, TopicSight, Unknown
+from fleetgauge_probes.kafka.knock import Knock, Silence, Version
+from fleetgauge_probes.kafka.look import Look, Sight, Target, look_at
 from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer, Route
 from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
-from fleetgauge_probes.kafka.telemetry import ensure_topics
+from fleetgauge_probes.kafka.telemetry import ensure_topics, telemetry_specs
 
 __all__ = [
     "Admin",
     "Answer",
+    "Clock",
     "KafkaUnavailableError",
+    "Knock",
+    "Look",
     "PartitionView",
     "ProbeProducer",
     "Record",
     "RecordProducer",
+    "Refusal",
     "Registration",
     "Registry",
+    "Rights",
     "Route",
+    "Sight",
+    "Silence",
+    "Target",
     "TopicReader",
+    "TopicSight",
     "TopicSpec",
     "TopicView",
+    "Unknown",
+    "Version",
     "cold_answer",
     "ensure_topics",
+    "look_at",
     "registered_brokers",
+    "telemetry_specs",
 ]

@@ -9,9 +9,10 @@ import time
 from dataclasses import dataclass
 
 _CLIENT_ID = b"fleetgauge-answer"
-_BODY = struct.pack(f">hhih{len(_CLIENT_ID)}s", 18, 0, 1, len(_CLIENT_ID), _CLIENT_ID)
+CORRELATION_ID = 1
+_BODY = struct.pack(f">hhih{len(_CLIENT_ID)}s", 18, 0, CORRELATION_ID, len(_CLIENT_ID), _CLIENT_ID)
 #: ApiVersions (key 18) version 0, which every broker answers.
-_REQUEST = struct.pack(">i", len(_BODY)) + _BODY
+API_VERSIONS_REQUEST = struct.pack(">i", len(_BODY)) + _BODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ async def _ask(host: str, port: int) -> Answer:
     reader, writer = await asyncio.open_connection(host, port)
     connected = time.monotonic_ns()
     try:
-        writer.write(_REQUEST)
+        writer.write(API_VERSIONS_REQUEST)
         (size,) = struct.unpack(">i", await reader.readexactly(4))
         await reader.readexactly(size)
     finally:

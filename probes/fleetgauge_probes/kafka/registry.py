@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from fleetgauge_probes.kafka.asking import asking
 from fleetgauge_probes.kafka.errors import KafkaUnavailableError
 
 
@@ -35,21 +35,16 @@ class Registry:
 def registered_brokers(bootstrap: str, timeout_ms: int = 4000) -> Registry:
     """Ask once. Raises KafkaUnavailableError when nobody answers in time."""
     try:
-        admin = KafkaAdminClient(
-            bootstrap_servers=bootstrap.split(","),
-            client_id="fleetgauge-registry",
-            request_timeout_ms=timeout_ms,
-            bootstrap_timeout_ms=2 * timeout_ms,
-        )
+        with asking(bootstrap.split(","), "fleetgauge-registry", timeout_ms, 2 * timeout_ms) as (admin, _):
+            return registry(admin.describe_cluster())
     except (KafkaError, OSError) as error:
         raise KafkaUnavailableError(f"{bootstrap}: {error}") from error
-    try:
-        answer = admin.describe_cluster()
-    except (KafkaError, OSError) as error:
-        raise KafkaUnavailableError(f"{bootstrap}: {error}") from error
-    finally:
-        admin.close()
-    return Registry(answer["cluster_id"], {one["broker_id"]: _registration(one) for one in answer["brokers"]})
+
+
+def registry(described: Mapping[str, Any]) -> Registry:
+    """What kafka-python's ``describe_cluster`` says of the brokers."""
+    brokers = (_registration(one) for one in described["brokers"])
+    return Registry(described["cluster_id"], {one.broker_id: one for one in brokers})
 
 
 def _registration(one: Mapping[str, Any]) -> Registration:

@@ -9,11 +9,18 @@ def ensure_topics(telemetry: Telemetry) -> None:
     """Make the topics that are missing. Raises KafkaUnavailableError where nobody answers."""
     admin = Admin(telemetry.bootstrap, timeout_s=10)
     admin.start()
-    replication_factor = min(3, len(admin.brokers()))
+    for spec in telemetry_specs(telemetry, len(admin.brokers())):
+        if admin.topic(spec.name) is None:
+            admin.create(spec)
+
+
+def telemetry_specs(telemetry: Telemetry, brokers: int) -> tuple[TopicSpec, ...]:
+    """The three topics as they are made in a cluster of so many brokers."""
     topics = telemetry.topics
-    for topic in (topics.probe_minutes, topics.probe_pulse, topics.health_events):
-        if admin.topic(topic.name) is None:
-            admin.create(_spec(topic, replication_factor))
+    return tuple(
+        _spec(topic, min(3, brokers))
+        for topic in (topics.probe_minutes, topics.probe_pulse, topics.health_events)
+    )
 
 
 def _spec(topic: Topic, replication_factor: int) -> TopicSpec:

@@ -195,3 +195,56 @@ def test_what_the_yaml_reader_trips_over_is_one_line_too(tmp_path: Path, text: s
     path.write_text(text)
     with pytest.raises(FleetFileError, match="not YAML"):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        ("lake: a\nclusters: []\nlake: b\n", 3, "lake"),
+        ("clusters:\n  - id: a\n    bootstrap: a:1\n    id: b\n", 4, "id"),
+        ('{"lake": "a",\n "lake": "b"}', 2, "lake"),
+        ("telemetry: {bootstrap: t:1, bootstrap: t:1}\n", 1, "bootstrap"),
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused_with_its_line(
+    tmp_path: Path, text: str, line: int, key: str
+) -> None:
+    assert _refusal(tmp_path, text) == f"not YAML: line {line}: '{key}' is given twice"
+
+
+def test_merge_keys_may_still_be_overridden(tmp_path: Path) -> None:
+    text = """
+        clusters:
+          - &usual {id: a, bootstrap: "a:1", cloud: aws}
+          - {<<: *usual, id: b}
+    """
+    assert [(one.id, one.cloud) for one in _load(tmp_path, text).clusters] == [("a", "aws"), ("b", "aws")]
+
+
+def test_a_list_whose_only_entry_is_wrong_is_not_called_empty_as_well(tmp_path: Path) -> None:
+    assert _refusal(tmp_path, "clusters: [{bootstrap: a:1}]") == "clusters.0.id: Field required"
+    assert _refusal(tmp_path, "clusters: []") == "clusters: wanted: at least one"
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "allowed"),
+    [
+        ("kafka:9092", True),
+        ("kafka", True),
+        ("a.example:1,b.example:2", True),
+        ("a:1, b:2", True),
+        ("[::1]:9092", True),
+        ("", False),
+        ("a b", False),
+        ("a:1,,b:2", False),
+        ("kafka:port", False),
+        ("kafka:", False),
+        ("http://kafka:9092", False),
+    ],
+)
+def test_a_bootstrap_is_host_and_port_or_several(tmp_path: Path, bootstrap: str, allowed: bool) -> None:
+    document = json.dumps({"clusters": [{"id": "a", "bootstrap": bootstrap}]})
+    if allowed:
+        assert _load(tmp_path, document).clusters[0].bootstrap == bootstrap
+    else:
+        assert _refusal(tmp_path, document).startswith("clusters.0.bootstrap: wanted: HOST:PORT")

@@ -1,0 +1,10 @@
+"""Can Fleetgauge work with this fleet from here?
+
+Observed by kafka.look; judged purely, a check or two a module (reach, rights, clock, topics);
+trial does both.
+"""
+
+from fleetgauge_probes.connection.check import Check
+from fleetgauge_probes.connection.trial import Findings, try_connections
+
+__all__ = ["Check", "Findings", "try_connections"]

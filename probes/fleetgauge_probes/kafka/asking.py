@@ -1,0 +1,38 @@
+"""kafka-python's admin client, for what librdkafka cannot ask."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.net.compat import KafkaNetClient
+
+
+@contextmanager
+def asking(
+    bootstrap: Sequence[str], client_id: str, request_timeout_ms: int, bootstrap_timeout_ms: int
+) -> Iterator[tuple[KafkaAdminClient, KafkaNetClient]]:
+    """A client that is connected, and its network side, which knows the brokers. Raises KafkaError, OSError.
+
+    The network side is made here, so that it can be ended when the client fails to start: the
+    client itself would leave its thread behind, one more with every try.
+    """
+    networks: list[KafkaNetClient] = []
+
+    def network(**settings: Any) -> KafkaNetClient:
+        networks.append(KafkaNetClient(**settings, socket_connection_setup_timeout_ms=request_timeout_ms))
+        return networks[0]
+
+    try:
+        admin = KafkaAdminClient(
+            bootstrap_servers=list(bootstrap),
+            client_id=client_id,
+            request_timeout_ms=request_timeout_ms,
+            bootstrap_timeout_ms=bootstrap_timeout_ms,
+            reconnect_backoff_max_ms=500,
+            kafka_client=network,
+        )
+        yield admin, networks[0]
+    finally:
+        for one in networks:
+            one.close()
