@@ -35,7 +35,6 @@ class Demo:
             "--fault",
             "hang",
             "--json",
-            "--no-history",
             "--dir",
             str(directory),
             "--port",
