@@ -30,6 +30,7 @@
     document.title = fresh.title;
     if (fresh.age_s === null) return ["no data yet", "fg-chip", clock];
     const seconds = fresh.age_s + waited;
+    if (fresh.ended) return [`data age ${duration(seconds)}`, "fg-chip", clock];
     if (seconds <= STALE_AFTER_S) return [`● data age ${duration(seconds)}`, "fg-chip fg-chip--good", clock];
     return [`▲ data age ${duration(seconds)}`, "fg-chip fg-chip--bad", clock];
   }

@@ -1,18 +1,25 @@
 """The fleet's quantiles by week: the headline chart."""
 
+import math
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
 import plotly.graph_objects as go
 
 from fleetgauge_dashboards.figures.theme import SYMBOLS, Theme, blank, log_ms_axis
 from fleetgauge_dashboards.units import count
 from fleetgauge_dashboards.views.fleet import LATENCY, Trend, shown
 
+#: More names of weeks than these do not fit side by side.
+_NAMED_WEEKS = 6
 _LINES = (("p99", "solid"), ("p90", "dash"), ("median", "dot"))
 
 
 def trend(model: Trend, look: Theme, height: int = 220) -> go.Figure:
     """Three lines over the weeks; a week that is still open has hollow marks."""
     figure = blank(look, height, model.metric)
-    weeks = [f"{week:%d %b}" for week in model.weeks]
+    weeks = [f"{week:%d %b %Y}" for week in model.weeks]
     for position, (quantile, dash) in enumerate(_LINES):
         values: tuple[float | None, ...] = getattr(model, quantile)
         colour = (look.bad, look.good, look.second)[position]
@@ -36,13 +43,23 @@ def trend(model: Trend, look: Theme, height: int = 220) -> go.Figure:
             hovertemplate=f"{quantile} %{{customdata}} %{{hovertext}}<extra></extra>",
         )
     figure.update_layout(margin={"r": 24})
-    figure.update_xaxes(type="category")
+    figure.update_xaxes(type="category", **_ticks(model.weeks))
     drawn = [_drawn(model.metric, v) for q, _ in _LINES for v in getattr(model, q) if v is not None]
     if model.metric == LATENCY:
         log_ms_axis(figure, [value for value in drawn if value is not None])
     else:
         _percent_axis(figure, [value for value in drawn if value is not None])
     return figure
+
+
+def _ticks(weeks: Sequence[date]) -> dict[str, Any]:
+    """The newest week is named, and from it back as many as fit."""
+    named = weeks[:: -math.ceil(len(weeks) / _NAMED_WEEKS)] if weeks else ()
+    return {
+        "tickvals": [f"{week:%d %b %Y}" for week in named],
+        "ticktext": [f"{week:%d %b}" for week in named],
+        "tickangle": 0,
+    }
 
 
 def _drawn(metric: str, value: float | None) -> float | None:

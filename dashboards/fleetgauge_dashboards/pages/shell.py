@@ -127,6 +127,7 @@ def _status(view: View | None, context: Context, contexts: Contexts) -> Status:
     text, class_name = _coverage(fresh)
     age = {
         "age_s": None if fresh.age is None else fresh.age.total_seconds(),
+        "ended": fresh.state is Age.ENDED,
         "answered": context.clock().isoformat(),
         "title": _title(view, len(opened)),
     }

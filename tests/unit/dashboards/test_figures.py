@@ -1,5 +1,6 @@
 """Figures say what their models say, without colour too."""
 
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -136,3 +137,13 @@ def test_figures_of_nothing_are_figures() -> None:
 )
 def test_ticks_are_round_and_do_not_crowd(low: float, high: float, ticks: list[float]) -> None:
     assert log_ticks(low, high) == ticks
+
+
+@pytest.mark.parametrize("count", [1, 10, 11, 35, 52])
+def test_only_as_many_weeks_are_named_as_fit_and_the_newest_always(count: int) -> None:
+    weeks = tuple(date(2026, 1, 5) + timedelta(days=7 * n) for n in range(count))
+    none = (None,) * count
+    axis = trend(Trend(LATENCY, weeks, none, none, none, (3,) * count, frozenset()), LIGHT).layout.xaxis
+    assert len(axis.ticktext) <= 6
+    assert axis.tickvals[0] == f"{weeks[-1]:%d %b %Y}"
+    assert {f"{week:%d %b %Y}" for week in weeks} >= set(axis.tickvals)
