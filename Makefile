@@ -20,7 +20,7 @@ demo: $(READY) ## Real Kafka clusters, probes, Spark, Delta and a page (ARGS="--
 test: $(READY) $(TOOLS) ## All tests: unit, spark, kafka, browser, end to end (ARGS="tests/unit")
 	@$(BIN)/pytest $(ARGS)
 
-check: $(READY) ## Format, lint, types, import contracts, what is generated
+check: $(READY) $(TOOLS) ## Format, lint, types, import contracts, what is generated, what deploys
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run 'make format'" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
@@ -28,6 +28,7 @@ check: $(READY) ## Format, lint, types, import contracts, what is generated
 	@$(BIN)/python -m tests.generated_docs --check
 	@$(BIN)/python -m tests.prometheus_rule --check
 	@$(BIN)/hadolint infra/docker/Dockerfile
+	@$(BIN)/pytest -q tests/deployment
 
 format: $(READY) ## Put the code and what is generated in shape
 	@$(BIN)/ruff format --quiet .
