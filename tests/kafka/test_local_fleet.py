@@ -264,7 +264,7 @@ def test_a_runner_that_is_asked_to_end_takes_its_brokers_with_it(lone_fleet: Loc
     status = lone_fleet.status()
     (own,) = pids(lone_fleet)
     os.kill(status.runner_pid, signal.SIGTERM)
-    until(lambda: not alive(own))
+    until(lambda: not alive(own) and not lone_fleet._runner_lives())
     assert lone_fleet.stop() == 0
 
 
