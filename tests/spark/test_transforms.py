@@ -16,7 +16,7 @@ from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.slo.levels import CENSORED_US, MEASURED_ATTEMPTS, broker_minute_levels
 from fleetgauge_pipelines.slo.quantile import quantile as plain_quantile
 from fleetgauge_pipelines.slo.quantile import quantile_from_bad_side as plain_quantile_from_bad_side
-from fleetgauge_pipelines.tables import ALL, BROKER_MINUTES, CLUSTER_WEEKS, Table, Type
+from fleetgauge_pipelines.tables import ALL, BROKER_MINUTES, CLUSTER_WEEKS, PROBE_MINUTES, Table, Type
 from fleetgauge_pipelines.tables.changes import row_changes
 from fleetgauge_pipelines.transforms.changes import changes
 from fleetgauge_pipelines.transforms.quantile import censored_quantile, quantile, quantile_from_bad_side
@@ -228,6 +228,18 @@ def test_a_new_table_needs_no_feature_that_plain_readers_lack(empty_lake: Path, 
     assert settings.get("delta.columnMapping.mode", "none") == "none"
     assert settings.get("delta.enableTypeWidening", "false") == "false"
     assert settings.get("delta.checkpointPolicy", "classic") == "classic"
+
+
+@pytest.mark.parametrize("left", [(), (".00000000000000000000.json.0b1f.tmp", "._commits.crc")])
+def test_a_creation_that_was_killed_is_begun_again(
+    spark: SparkSession, tmp_path: Path, left: tuple[str, ...]
+) -> None:
+    log = tmp_path / PROBE_MINUTES.path / "_delta_log"
+    log.mkdir(parents=True)
+    for name in left:
+        (log / name).touch()
+    Lake(spark, str(tmp_path)).create_tables()
+    assert DeltaTable(str(tmp_path / PROBE_MINUTES.path)).version() == 0
 
 
 def test_making_the_tables_again_changes_nothing(spark: SparkSession, empty_lake: Path) -> None:

@@ -1,5 +1,6 @@
 """Delta tables under one lake: read, and change by exactly what differs."""
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +13,9 @@ from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.tables import ALL, Table
 from fleetgauge_pipelines.tables.changes import Change, Row, row_changes
 from fleetgauge_pipelines.transforms.changes import changes
+
+#: What a table's log holds from its first commit on: commits, checkpoints, checksums by version.
+_COMMITTED = re.compile(r"\d{20}\.|_last_checkpoint")
 
 
 def settle(rows: DataFrame) -> DataFrame:
@@ -41,10 +45,21 @@ class Lake:
     def create_tables(self) -> None:
         """Make what is missing, so that readers find every table from the start."""
         for table in ALL:
+            self._clear_what_was_begun(table)
             builder = DeltaTable.createIfNotExists(self._spark).location(self.path(table))
             for column in table.columns:
                 builder = builder.addColumn(column.name, column.type.value)
             builder.partitionedBy(*table.partition_by).execute()
+
+    def _clear_what_was_begun(self, table: Table) -> None:
+        """A log without a commit, from a creation that was killed: Delta neither reads nor completes it."""
+        jvm: Any = self._spark._jvm
+        path = jvm.org.apache.hadoop.fs.Path(f"{self.path(table)}/_delta_log")
+        files = path.getFileSystem(self._spark._jsc.hadoopConfiguration())
+        if files.exists(path):
+            names = [str(status.getPath().getName()) for status in files.listStatus(path)]
+            if not any(_COMMITTED.match(name) for name in names):
+                files.delete(path, True)
 
     def read(self, table: Table) -> DataFrame:
         return self._spark.read.format("delta").load(self.path(table))
