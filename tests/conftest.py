@@ -1,5 +1,6 @@
 """What suites share: one fleet of real brokers and one real browser for the whole run."""
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,11 @@ from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser, sync_playwright
 
 from fleetgauge_local.fleet import LocalFleet
+
+with warnings.catch_warnings():
+    # kafka-python reads its schemas in a deprecated way as it is imported; only there it is no error.
+    warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)
+    import kafka  # noqa: F401
 
 # A busy machine is no reason for a property to fail.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])

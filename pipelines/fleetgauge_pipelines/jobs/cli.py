@@ -1,5 +1,6 @@
 """`fleetgauge stream`, `run` and `backfill`. Spark is imported when one of them runs, not before."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -72,7 +73,7 @@ def run(config: Path, location: str | None, as_json: bool) -> None:
 def backfill(folder: Path, config: Path, location: str | None, clock: datetime | None, as_json: bool) -> None:
     """Turn probe records in Avro object container files into tables. Contacts no broker."""
     fleet = _fleet(config)
-    with _writing(location or fleet.lake) as (spark, lake):
+    with writing(location or fleet.lake) as (spark, lake):
         from fleetgauge_pipelines.jobs.backfill import run_backfill
 
         now = clock.replace(tzinfo=UTC) if clock else datetime.now(UTC)
@@ -96,7 +97,7 @@ def _from_topics(config: Path, location: str | None, every_s: float | None, as_j
         _narrate(batch_id, outcome)
         outcomes.append(outcome)
 
-    with _writing(location or fleet.lake) as (spark, lake):
+    with writing(location or fleet.lake) as (spark, lake):
         from fleetgauge_pipelines.jobs.stream import Pace, run_stream
 
         try:
@@ -110,7 +111,7 @@ def _from_topics(config: Path, location: str | None, every_s: float | None, as_j
 
 
 @contextmanager
-def _writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
+def writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
     """A session and the lake's lease."""
     try:
         from fleetgauge_pipelines.io.jars import JarError
@@ -121,7 +122,10 @@ def _writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
         raise InputError(f"needs {error.name}: pip install 'fleetgauge[pipelines]'") from error
     try:
         with lease(location):
+            interrupted = signal.getsignal(signal.SIGINT)
             spark = open_session("fleetgauge", console.print)
+            # Spark's own handler would break off whatever is being asked of the JVM.
+            signal.signal(signal.SIGINT, interrupted)
             try:
                 yield spark, Lake(spark, location)
             finally:

@@ -29,6 +29,8 @@ def probe(config: Path, as_json: bool) -> None:
         fleet = load(config)
     except FleetFileError as error:
         raise InputError(str(error)) from error
+    if fleet.simulated:
+        raise InputError(f"{config}: simulated is true: measure with a fleet file and a lake of their own")
     if fleet.telemetry is None:
         raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records go")
     stopping = stopping_on_signals()

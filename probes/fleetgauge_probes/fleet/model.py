@@ -101,6 +101,10 @@ _OBJECTIVES = {
 class Fleet(_Frozen):
     """All of fleet.yaml."""
 
+    name: str = Field(default="fleet", min_length=1, max_length=64)
+    """What a switch between fleets calls it."""
+    simulated: bool = False
+    """Whether its lake holds made-up measurements, never to be pooled with real ones."""
     lake: str = Field(default="./lake", min_length=1)
     telemetry: Telemetry | None = None
     week: Week = Week()
