@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -78,7 +78,6 @@ class Pipeline:
         self._fleet = fleet
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
         self._horizons: dict[str, Horizon] = {}
-        self._gate = BatchGate()
 
     def open(self) -> None:
         """Make missing tables and learn what silver already holds."""
@@ -94,7 +93,7 @@ class Pipeline:
         ingested = self.ingest(raw, clock, oldest)
         stretches = self._stretches(ingested.touched)
         silver_changed, silver_facts = self._silver(stretches, ingested.touched)
-        gold_changed = self._gold(stretches, clock)
+        gold_changed = self.compute_weeks(stretches, clock)
         verdicts = self._judge(ingested, silver_facts, batch, clock)
         return Outcome(ingested, silver_changed, gold_changed, verdicts, time.monotonic() - started)
 
@@ -296,8 +295,11 @@ class Pipeline:
 
     # Gold --------------------------------------------------------------------
 
-    def _gold(self, stretches: Sequence[Stretch], clock: datetime) -> int:
-        """Cluster-weeks that the stretches touch or that are due to close, and their fleet-weeks."""
+    def compute_weeks(self, stretches: Sequence[Stretch], clock: datetime) -> int:
+        """Cluster-weeks that the stretches touch or that are due to close, and their fleet-weeks.
+
+        From silver as it is; returns how many rows of gold that changed.
+        """
         rows = self._weeks_to_compute(stretches, clock)
         if not rows:
             return 0
@@ -341,6 +343,11 @@ class Pipeline:
         )
 
     # Quality -----------------------------------------------------------------
+
+    @cached_property
+    def _gate(self) -> BatchGate:
+        """Made for the first batch: great-expectations takes seconds to import, and weeks alone need none."""
+        return BatchGate()
 
     def _judge(self, ingested: Ingested, silver: Facts, batch: str, clock: datetime) -> tuple[Verdict, ...]:
         accounted = ingested.stored + ingested.replayed + ingested.quarantined

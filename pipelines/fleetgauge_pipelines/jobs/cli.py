@@ -1,5 +1,6 @@
 """`fleetgauge stream`, `run` and `backfill`. Spark is imported when one of them runs, not before."""
 
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,7 +80,7 @@ def run(config: Path, location: str | None, as_json: bool) -> None:
 def backfill(folder: Path, config: Path, location: str | None, clock: datetime | None, as_json: bool) -> None:
     """Turn probe records in Avro object container files into tables. Contacts no broker."""
     fleet = _fleet(config)
-    with _writing(location or fleet.lake) as (spark, lake):
+    with writing(location or fleet.lake) as (spark, lake):
         from fleetgauge_pipelines.jobs.backfill import run_backfill
 
         now = clock.replace(tzinfo=UTC) if clock else _now()
@@ -109,7 +110,7 @@ def _from_topics(
         vitals.beat()
         vitals.ready()
 
-    with serving(vitals, listen), _writing(location or fleet.lake) as (spark, lake):
+    with serving(vitals, listen), writing(location or fleet.lake) as (spark, lake):
         from fleetgauge_pipelines.jobs.stream import Pace, run_stream
 
         # Only now: PySpark, as it starts, takes SIGINT for itself and would break off with a traceback.
@@ -127,7 +128,7 @@ def _now() -> datetime:
 
 
 @contextmanager
-def _writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
+def writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
     """A session and the lake's lease."""
     try:
         from fleetgauge_pipelines.io.errors import SetupError
@@ -138,7 +139,10 @@ def _writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
         raise InputError(f"needs {error.name}: pip install 'fleetgauge[pipelines]'") from error
     try:
         with lease(location):
+            interrupted = signal.getsignal(signal.SIGINT)
             spark = open_session("fleetgauge", console.print)
+            # Spark's own handler would break off whatever is being asked of the JVM.
+            signal.signal(signal.SIGINT, interrupted)
             try:
                 yield spark, Lake(spark, location)
             finally:

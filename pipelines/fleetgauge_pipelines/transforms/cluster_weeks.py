@@ -79,7 +79,8 @@ def cluster_weeks(minutes: DataFrame, weeks: DataFrame) -> DataFrame:
 
 
 def _ascending(name: str) -> Column:
-    return F.array_sort(F.collect_list(name))
+    # Not array_sort, which compares by a lambda: nothing here is NULL, and numbers sort many times faster.
+    return F.sort_array(F.collect_list(name))
 
 
 def _spent_minutes() -> Column:
@@ -88,5 +89,5 @@ def _spent_minutes() -> Column:
     A sum of doubles depends on its order; a fixed one makes every run give the same bits.
     """
     spent = F.struct("minute", (1 - F.col("availability_pooled")).alias("spent"))
-    in_order = F.array_sort(F.collect_list(F.when(F.col("availability_pooled").isNotNull(), spent)))
+    in_order = F.sort_array(F.collect_list(F.when(F.col("availability_pooled").isNotNull(), spent)))
     return F.aggregate(in_order, F.lit(0.0), lambda total, minute: total + minute["spent"])

@@ -34,6 +34,8 @@ def probe(config: Path, listen: Address | None, as_json: bool) -> None:
         fleet = load(config)
     except FleetFileError as error:
         raise InputError(str(error)) from error
+    if fleet.simulated:
+        raise InputError(f"{config}: simulated is true: measure with a fleet file and a lake of their own")
     if fleet.telemetry is None:
         raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records go")
     run_id, vitals = uuid.uuid4(), Vitals("probe", _PATIENCE_S)

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from fleetgauge_probes.kafka import settings
 from fleetgauge_probes.kafka.errors import code
+
+#: Far below librdkafka's own limit of 100,000 messages.
+_MOST_WAITING = 20_000
 
 #: Called with the monotonic time in ns and the failure's code, None for an acknowledgement.
 Report = Callable[[int, str | None], None]
@@ -115,6 +118,13 @@ class RecordProducer:
             self._producer.produce(topic, value, key=key, on_delivery=self._report)
         except BufferError:
             self.failed += 1
+
+    def send_all(self, topic: str, records: Iterable[tuple[str, bytes]]) -> None:
+        """Queue keys with their values as fast as they are delivered: a full queue is waited for."""
+        for key, value in records:
+            while len(self._producer) >= _MOST_WAITING:
+                time.sleep(0.01)
+            self.send(topic, key, value)
 
     def stop(self, timeout_s: float = 10) -> int:
         """Deliver what waits, at most so long; returns how many records did not get out."""
