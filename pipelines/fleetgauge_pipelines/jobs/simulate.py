@@ -1,7 +1,7 @@
 """A simulated fleet as a lake: silver from the model, gold from silver by the real job."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass
 from datetime import timedelta
 
@@ -12,6 +12,7 @@ from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.jobs.settings import calendar
+from fleetgauge_pipelines.jobs.simulate_records import Advance
 from fleetgauge_pipelines.simulation import Incident, SimulatedFleet
 from fleetgauge_pipelines.simulation.events import health_events
 from fleetgauge_pipelines.simulation.pace import HOUR, WEEK
@@ -27,18 +28,16 @@ from fleetgauge_pipelines.tables import (
 from fleetgauge_probes.contract import Leg
 from fleetgauge_probes.fleet import Fleet
 
-#: What fits into memory: of a week's minutes, and of the weeks that are computed.
+#: So that a week's minutes fit into memory.
 _CLUSTERS_AT_ONCE = 50
-_CLUSTER_WEEKS_AT_ONCE = 250
+#: Over 128 groups Spark sorts rows instead of collecting them.
+_CLUSTER_WEEKS_AT_ONCE = 120
 #: Broker by broker: everything of the newest two days, of four weeks what is around incidents.
 _ALL_OF_HOURS = 48
 _INCIDENTS_OF_WEEKS = 4
 _AROUND = timedelta(minutes=30)
 
 _MINUTE = timedelta(minutes=1)
-
-#: Told a step's name, how much of it is done and how much it is.
-Advance = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """`fleetgauge simulate`. Spark is imported when a lake is made, not before."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from fleetgauge_pipelines.io.lease import LeaseError
 from fleetgauge_pipelines.jobs.cli import writing
 from fleetgauge_pipelines.jobs.simulate_folder import ForeignFolderError, SimulatedFolder
-from fleetgauge_pipelines.jobs.simulate_records import send, write_files
+from fleetgauge_pipelines.jobs.simulate_records import Advance, send, write_files
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_probes import __version__
 from fleetgauge_probes.cli import InputError, console, print_json
@@ -27,9 +27,6 @@ _WEEK_MINUTES = 7 * 24 * 60
 _WEEKS, _MINUTES = 35, 60
 _MOST_RECORD_MINUTES = 3 * 24 * 60
 _OLDEST_YEAR = 2000
-
-#: Told a step's name, how much of it is done and how much it is.
-Advance = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +64,9 @@ class _Wish:
     help="A folder of its own: fleet.yaml, ledger.json and the lake.",
 )
 @click.option("--clusters", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many.")
+@click.option("--weeks", type=click.IntRange(1, 520), help=f"How long a history.  [default: {_WEEKS}]")
 @click.option(
-    "--weeks", type=click.IntRange(1, 520), help=f"How long a history.  [default: {_WEEKS}; 1<=x<=520]"
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Same seed, same fleet."
+    "--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Same seed, same fleet."
 )
 @click.option(
     "--end",
@@ -121,6 +116,8 @@ def simulate(
             made = _make(wish, folder, stopping)
     except (ForeignFolderError, LeaseError) as error:
         raise InputError(str(error)) from error
+    except OSError as error:
+        raise InputError(f"{error.filename or to}: {error.strerror or error}") from error
     except KafkaUnavailableError as error:
         raise InputError(f"telemetry cannot be reached: {error}") from error
     except KeyboardInterrupt:

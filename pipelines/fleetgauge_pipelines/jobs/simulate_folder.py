@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,11 +59,11 @@ class SimulatedFolder:
         ``more`` goes into fleet.yaml. Raises LeaseError while a pipeline writes the lake.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        self._stamp({"arguments": arguments})
-        if self.lake.exists():
-            with lease(str(self.lake)):
-                shutil.rmtree(self.lake)
-        shutil.rmtree(self.records, ignore_errors=True)
+        with lease(str(self.lake)) if self.lake.exists() else nullcontext():
+            self._stamp({"arguments": arguments})
+            for old in (self.lake, self.records):
+                if old.exists():
+                    shutil.rmtree(old)
         document = yaml.safe_dump(simulated.document() | dict(more), sort_keys=False)
         self.config.write_text(document, encoding="utf-8")
         ledger = json.dumps(simulated.ledger(), indent=1)

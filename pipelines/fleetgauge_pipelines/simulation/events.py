@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from zlib import crc32
 
 from fleetgauge_pipelines.detection import FleetState, judge
 from fleetgauge_pipelines.simulation.incidents import Incident, Kind
@@ -12,14 +13,13 @@ _WINDOW_MS = 15_000
 _ANSWERED_MS, _SUCCEEDED_MS = 600, 100
 _PROBE_EVERY_MS = 600
 _DEADLINE_MS = 5_000
-#: Pulses after a hang begins: the second finds the answers missing, the third the leader leg as well.
-_HANGING_MS = (2_700, 7_700)
-#: One after it ends.
-_BACK_MS = 3_200
+_PULSE_EVERY_MS = 5_000
+#: Until it leads again and a probe has succeeded.
+_BACK_MS = 1_000
 
 
 def health_events(incident: Incident) -> tuple[HealthEvent, ...]:
-    """Suspected, named and cleared; nothing for an incident that leaves every broker answering."""
+    """Suspected (as pulses fall), named and cleared; nothing of an incident in which every broker answers."""
     state, events = FleetState(), []
     for pulse in _pulses(incident) if incident.kind is Kind.BROKER_HUNG else ():
         state, findings = judge(state, pulse)
@@ -28,11 +28,13 @@ def health_events(incident: Incident) -> tuple[HealthEvent, ...]:
 
 
 def _pulses(incident: Incident) -> Iterator[ProbePulse]:
-    for sequence, hanging_ms in enumerate(_HANGING_MS):
+    """The first two of the hang, which begins anywhere between two pulses, and the first after it."""
+    broker, phase_ms = incident.brokers[0], crc32(incident.id.encode()) % _PULSE_EVERY_MS
+    for sequence, hanging_ms in enumerate((phase_ms, phase_ms + _PULSE_EVERY_MS)):
         at = incident.start + timedelta(milliseconds=hanging_ms)
-        yield _pulse(incident, at, sequence, _silent(incident.brokers[0], hanging_ms))
-    back = incident.end + timedelta(milliseconds=_BACK_MS)
-    yield _pulse(incident, back, len(_HANGING_MS), _well(incident.brokers[0]))
+        yield _pulse(incident, at, sequence, _silent(broker, hanging_ms))
+    back = incident.end + timedelta(milliseconds=_BACK_MS + phase_ms)
+    yield _pulse(incident, back, 2, _well(broker, _BACK_MS + phase_ms))
 
 
 def _pulse(incident: Incident, at: datetime, sequence: int, broker: BrokerPulse) -> ProbePulse:
@@ -66,9 +68,10 @@ def _silent(broker: int, for_ms: int) -> BrokerPulse:
     return _broker(broker, for_ms + _ANSWERED_MS, leader)
 
 
-def _well(broker: int) -> BrokerPulse:
+def _well(broker: int, for_ms: int) -> BrokerPulse:
+    """The same broker so long after its return."""
     due = _WINDOW_MS // _PROBE_EVERY_MS
-    succeeded = _BACK_MS // _PROBE_EVERY_MS
+    succeeded = for_ms // _PROBE_EVERY_MS
     leader = LegPulse(Leg.LEADER, due, succeeded, due - succeeded, 0, None, _SUCCEEDED_MS, None, None)
     return _broker(broker, _ANSWERED_MS, leader)
 

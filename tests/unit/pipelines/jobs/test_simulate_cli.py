@@ -64,6 +64,13 @@ def test_a_folder_of_somebody_else_is_refused_in_one_line(tmp_path: Path) -> Non
     assert "notes.txt was not made by a simulation" in result.stderr
 
 
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    result = _run(tmp_path / "file" / "to", *FILES)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "Not a directory" in result.stderr
+
+
 def test_records_lie_a_file_a_cluster_and_reach_up_to_the_end(tmp_path: Path) -> None:
     result = _run(tmp_path, *FILES, "--json")
     assert result.exit_code == 0

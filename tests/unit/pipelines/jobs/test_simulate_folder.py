@@ -94,6 +94,8 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 def test_a_lake_that_a_pipeline_writes_is_not_taken_away(tmp_path: Path) -> None:
     folder = _begun(tmp_path)
+    folder.finish(ARGUMENTS, MADE)
     with lease(str(folder.lake)), pytest.raises(LeaseError):
-        folder.begin(ARGUMENTS, history(), {})
+        folder.begin({"seed": 2}, history(2), {})
     assert folder.lake.exists()
+    assert folder.made(ARGUMENTS) == MADE

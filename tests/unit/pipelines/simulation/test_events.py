@@ -13,15 +13,17 @@ def _incidents() -> list[Incident]:
     return [incident for cluster in range(6) for incident in fleet.incidents(cluster)]
 
 
-def test_a_hung_broker_is_suspected_named_within_ten_seconds_and_cleared_on_its_return() -> None:
+def test_a_hung_broker_is_named_within_ten_seconds_and_cleared_on_its_return() -> None:
     hung = [incident for incident in _incidents() if incident.kind is Kind.BROKER_HUNG]
     assert hung
     for incident in hung:
-        suspected, named, cleared = health_events(incident)
-        assert [one.to_state for one in (suspected, named, cleared)] == ["SUSPECT", "BROKER_DOWN", "HEALTHY"]
-        assert incident.start < suspected.at < named.at < incident.start + timedelta(seconds=10)
+        events = health_events(incident)
+        named, cleared = events[-2:]
+        assert (named.to_state, cleared.to_state) == ("BROKER_DOWN", "HEALTHY")
+        assert {one.to_state for one in events[:-2]} <= {"SUSPECT"}
+        assert incident.start < named.at < incident.start + timedelta(seconds=10)
         assert incident.end < cleared.at < incident.end + timedelta(seconds=10)
-        assert {(one.cluster_id, one.broker_id) for one in (suspected, named, cleared)} == {
+        assert {(one.cluster_id, one.broker_id) for one in events} == {
             (incident.cluster_id, incident.brokers[0])
         }
 

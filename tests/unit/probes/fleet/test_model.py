@@ -19,6 +19,7 @@ def _cluster(**more: object) -> Cluster:
 def test_only_clusters_are_required_and_the_rest_has_defaults() -> None:
     fleet = _fleet()
     assert (fleet.lake, fleet.telemetry, fleet.vantage, fleet.notifiers) == ("./lake", None, "default", ())
+    assert (fleet.name, fleet.simulated) == ("fleet", False)
     assert fleet.week == Week(zone="UTC", start="monday")
     assert fleet.agent_late_ms == 100
     cluster = fleet.clusters[0]
@@ -71,6 +72,13 @@ def test_a_cluster_counts_from_since_up_to_but_not_including_until() -> None:
 
 def test_a_cluster_without_bounds_always_counts() -> None:
     assert _cluster().expects(NOON)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65])
+def test_a_name_has_one_to_64_characters(name: str) -> None:
+    with pytest.raises(ValidationError, match="name"):
+        _fleet(name=name)
+    assert _fleet(name="x" * 64).name == "x" * 64
 
 
 def test_a_fleet_does_not_change() -> None:
