@@ -27,6 +27,7 @@ from fleetgauge_local.demo import (
 from fleetgauge_local.doctor.judge import STATE_BYTES, enough_disk, enough_memory
 from fleetgauge_local.doctor.machine import available_memory_bytes, place
 from fleetgauge_local.errors import LocalFleetError
+from fleetgauge_local.history import CLUSTERS, WEEKS, history
 from fleetgauge_local.lake_counts import LakeCounts
 from fleetgauge_local.messages import Fault, Kind
 from fleetgauge_local.ports import PAGE_PORT, free_ports, is_free
@@ -76,12 +77,20 @@ class Duration(click.ParamType[float]):
     show_default="the user's state folder",
     help="Where it all lives; an earlier demo's data there goes.",
 )
+@click.option(
+    "--history/--no-history",
+    "with_history",
+    default=True,
+    show_default=True,
+    help=f"Show {CLUSTERS} simulated clusters over {WEEKS} weeks beside the real ones.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout at the end.")
 def demo(
     for_s: float | None,
     kind: Kind | None,
     port: int | None,
     directory: Path,
+    with_history: bool,
     as_json: bool,
 ) -> None:
     """Run real Kafka clusters and all of Fleetgauge on this machine; ^C ends everything."""
@@ -94,7 +103,7 @@ def demo(
         signal.signal(number, signal.default_int_handler)
     try:
         with console.status("starting") as spinner:
-            succeeded = _run(for_s, kind, page_port, directory, as_json, spinner, started)
+            succeeded = _run(for_s, kind, page_port, directory, with_history, as_json, spinner, started)
     except (LocalFleetError, SetupError) as error:
         raise InputError(str(error)) from error
     except KeyboardInterrupt:
@@ -109,6 +118,7 @@ def _run(
     kind: Kind | None,
     port: int,
     directory: Path,
+    with_history: bool,
     as_json: bool,
     spinner: Status,
     started: float,
@@ -119,7 +129,9 @@ def _run(
     ensure(SPARK_LOCK, default_cache(), spinner.update)
     for old in ("lake", "logs"):
         shutil.rmtree(directory / old, ignore_errors=True)
-    with running_demo(directory, port, spinner.update, started) as running:
+    log = directory / "logs" / "simulate.log"
+    past = history(default_cache(), log, datetime.now(UTC).date(), spinner.update) if with_history else None
+    with running_demo(directory, port, spinner.update, started, past) as running:
         _introduce(running, directory)
         if for_s is None:
             while True:
@@ -127,7 +139,7 @@ def _run(
         fault, named = _exercise(running, kind, for_s, spinner)
         found = wait_until_caught_up(running, datetime.now(UTC), spinner.update)
         status = page_status(running.page_url)
-        report = _report(running, found, status, fault, named)
+        report = _report(running, found, status, fault, named) | {"history": str(past) if past else None}
     if as_json:
         print_json(report)
     else:

@@ -39,6 +39,7 @@ class Demo:
             str(directory),
             "--port",
             "0",
+            "--no-history",
         ]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "fleetgauge_probes", *arguments],

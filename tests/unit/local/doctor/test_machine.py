@@ -69,4 +69,4 @@ def test_the_command_exits_with_1_and_says_what_is_missing(monkeypatch: pytest.M
     monkeypatch.setattr(machine, "available_memory_bytes", lambda: 64 * MIB)
     done = CliRunner().invoke(doctor, ["--json"])
     assert done.exit_code == 1
-    assert [check["check"] for check in json.loads(done.stdout) if check["ok"] is False] == ["memory"]
+    assert "memory" in [check["check"] for check in json.loads(done.stdout) if check["ok"] is False]
