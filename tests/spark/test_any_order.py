@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.jobs import batch
+from fleetgauge_pipelines.jobs import silver
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS, Table
 from fleetgauge_probes.contract import PROBE_MINUTE
@@ -82,7 +82,7 @@ def test_records_from_before_since_say_which_brokers_it_begins_with(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: timedelta
 ) -> None:
     """Four brokers when it was last seen before ``since``, three from the first record after it on."""
-    monkeypatch.setattr(batch, "_PIECE", piece)
+    monkeypatch.setattr(silver, "_PIECE", piece)
     since = START + timedelta(minutes=10)
     fleet = Fleet.model_validate(
         {"clusters": [{"id": "orders", "bootstrap": "orders:9092", "since": since.isoformat()}]}
@@ -104,7 +104,7 @@ def test_records_from_before_since_say_which_brokers_it_begins_with(
 def test_a_gap_of_weeks_between_two_records_is_made_piece_by_piece(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "_PIECE", timedelta(days=5))
+    monkeypatch.setattr(silver, "_PIECE", timedelta(days=5))
     fleet = Fleet.model_validate(
         {
             "clusters": [

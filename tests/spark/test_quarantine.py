@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.jobs.batch import Outcome
+from fleetgauge_pipelines.jobs.bronze import Bronze
 from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.transforms.decode import decode
 from fleetgauge_probes.contract import PROBE_MINUTE, ContractError
@@ -210,10 +211,11 @@ def test_a_record_is_too_old_before_the_oldest_minute_and_never_without_one(
         PROBE_MINUTE.encode(good_record(n, minute))
         for n, minute in enumerate((oldest, oldest - timedelta(minutes=1)))
     ]
-    _, pipeline = opened(spark, tmp_path / "lake", FLEET)
+    lake, _ = opened(spark, tmp_path / "lake", FLEET)
+    bronze = Bronze(lake, Fleet.model_validate(FLEET))
 
-    limited = pipeline.ingest(raw_frame(spark, values), CLOCK, oldest)
-    unlimited = pipeline.ingest(raw_frame(spark, values[1:], first=1), CLOCK)
+    limited = bronze.ingest(raw_frame(spark, values), CLOCK, oldest)
+    unlimited = bronze.ingest(raw_frame(spark, values[1:], first=1), CLOCK)
 
     assert (limited.stored, limited.quarantined) == (1, 1)
     assert (unlimited.stored, unlimited.quarantined) == (1, 0)
@@ -237,8 +239,8 @@ def test_a_record_said_to_be_emitted_in_centuries_leaves_bronze_readable(
 ) -> None:
     late = good_record(1, MINUTE) | {"emitted_at": datetime(2300, 1, 1, tzinfo=UTC)}
     folder = tmp_path / "lake"
-    _, pipeline = opened(spark, folder, FLEET)
+    lake, _ = opened(spark, folder, FLEET)
 
-    pipeline.ingest(raw_frame(spark, [PROBE_MINUTE.encode(late)]), CLOCK)
+    Bronze(lake, Fleet.model_validate(FLEET)).ingest(raw_frame(spark, [PROBE_MINUTE.encode(late)]), CLOCK)
 
     assert [row["emitted_at"] for row in rows(folder, PROBE_MINUTES)] == [late["emitted_at"]]

@@ -1,6 +1,7 @@
-"""A few rows of the driver's as a DataFrame."""
+"""A few rows between the driver and Spark."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -17,3 +18,8 @@ def dataframe(spark: SparkSession, rows: Sequence[tuple[Any, ...]], ddl: str) ->
     table: Any = pa.Table.from_arrays(columns, schema=arrow)
     frame: DataFrame = spark.createDataFrame(table, schema)
     return frame
+
+
+def utc(at: datetime) -> datetime:
+    """Spark hands out naive datetimes in the driver's zone."""
+    return at.astimezone(UTC)

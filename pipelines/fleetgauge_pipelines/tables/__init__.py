@@ -7,10 +7,14 @@ jobs share one truth. Units are in the names: ``*_us`` is microseconds,
 
 from fleetgauge_pipelines.tables.model import Column, Table, Type
 from fleetgauge_pipelines.tables.registry import (
+    ACTIONS,
     ALL,
     BROKER_MINUTES,
+    BURN_CAUSES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
+    CORRECTIONS,
+    EVIDENCE,
     FLEET_WEEKS,
     HEALTH_EVENTS,
     PROBE_MINUTES,
@@ -19,10 +23,14 @@ from fleetgauge_pipelines.tables.registry import (
 )
 
 __all__ = [
+    "ACTIONS",
     "ALL",
     "BROKER_MINUTES",
+    "BURN_CAUSES",
     "CLUSTER_MINUTES",
     "CLUSTER_WEEKS",
+    "CORRECTIONS",
+    "EVIDENCE",
     "FLEET_WEEKS",
     "HEALTH_EVENTS",
     "PROBE_MINUTES",

@@ -174,6 +174,38 @@ FLEET_WEEKS = Table(
     ),
 )
 
+#: Bad minutes by their cause; of the latest revision of each week, and rewritten with it.
+BURN_CAUSES = Table(
+    path="gold/burn_causes",
+    key=("week", "segment", "segment_value", "cause"),
+    columns=_columns(
+        week=_T.DATE,
+        segment=_T.STRING,
+        segment_value=_T.STRING,
+        cause=_T.STRING,
+        bad_minutes=_T.LONG,
+        clusters=_T.LONG,
+    ),
+)
+
+#: What was pooled of the minutes that decide a closed week, kept when bronze has expired.
+EVIDENCE = Table(
+    path="gold/evidence",
+    key=("cluster_id", "week", "minute", "broker_id", "leg"),
+    columns=_columns(
+        cluster_id=_T.STRING,
+        week=_T.DATE,
+        minute=_T.TIMESTAMP,
+        broker_id=_T.INT,
+        leg=_T.STRING,
+        attempted=_T.LONG,
+        ack_us=_T.INTS,
+        e2e_us=_T.INTS,
+        failures=_T.COUNTS,
+        why=_T.STRING,
+    ),
+)
+
 HEALTH_EVENTS = Table(
     path="ops/health_events",
     key=("event_id",),
@@ -187,6 +219,46 @@ HEALTH_EVENTS = Table(
         to_state=_T.STRING,
         kind=_T.STRING,
         evidence=_T.STRING,
+    ),
+)
+
+#: Minutes that a person took out of the levels; written by `correct`, never by the pipeline.
+CORRECTIONS = Table(
+    path="ops/corrections",
+    key=("correction_id",),
+    columns=_columns(
+        correction_id=_T.STRING,
+        scope=_T.STRING,
+        cluster_id=_T.STRING,
+        broker_id=_T.INT,
+        segment=_T.STRING,
+        segment_value=_T.STRING,
+        starts=_T.TIMESTAMP,
+        ends=_T.TIMESTAMP,
+        recurs=_T.STRING,
+        recurs_until=_T.TIMESTAMP,
+        reason=_T.STRING,
+        author=_T.STRING,
+        created_at=_T.TIMESTAMP,
+        withdrawn_at=_T.TIMESTAMP,
+        withdrawn_by=_T.STRING,
+    ),
+)
+
+#: What was done to brokers on purpose; written by what does it, never by the pipeline.
+ACTIONS = Table(
+    path="ops/actions",
+    key=("action_id",),
+    columns=_columns(
+        action_id=_T.STRING,
+        kind=_T.STRING,
+        cluster_id=_T.STRING,
+        broker_id=_T.INT,
+        starts=_T.TIMESTAMP,
+        ends=_T.TIMESTAMP,
+        reason=_T.STRING,
+        author=_T.STRING,
+        detail=_T.STRING,
     ),
 )
 
@@ -212,6 +284,10 @@ ALL = (
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
     FLEET_WEEKS,
+    BURN_CAUSES,
+    EVIDENCE,
     HEALTH_EVENTS,
+    CORRECTIONS,
+    ACTIONS,
     QUALITY,
 )

@@ -1,0 +1,87 @@
+"""Raw records to bronze or quarantine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from fleetgauge_pipelines.io.lake import Lake, settle
+from fleetgauge_pipelines.io.rows import utc
+from fleetgauge_pipelines.slo.days import days_of
+from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
+from fleetgauge_pipelines.transforms.decode import check, decode
+from fleetgauge_pipelines.transforms.deduplicate import RECORD_COLUMNS, first_of_each
+from fleetgauge_probes.fleet import Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What became of a batch's records, and which minutes they touch (inclusive, per cluster)."""
+
+    received: int
+    stored: int
+    replayed: int
+    quarantined: int
+    touched: Mapping[str, tuple[datetime, datetime]]
+
+
+class Bronze:
+    """Writes what came, as it came; what breaks the contract goes to quarantine."""
+
+    def __init__(self, lake: Lake, fleet: Fleet) -> None:
+        self._lake = lake
+        self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
+
+    def ingest(self, raw: DataFrame, clock: datetime, oldest: datetime | None = None) -> Ingested:
+        """``raw`` has value, source, position and hint; minutes before ``oldest`` go to quarantine."""
+        checked = check(decode(raw), self._clusters, clock, oldest)
+        checked = settle(checked.withColumn("reason", F.coalesce("hint", "reason")))
+        good = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
+        touched = self._touched(good)
+        judged = settle(first_of_each(good, self._stored_records(touched)))
+        return self._store(checked, judged, touched, clock)
+
+    def _touched(self, good: DataFrame) -> dict[str, tuple[datetime, datetime]]:
+        bounds = good.groupBy("cluster_id").agg(F.min("minute").alias("lo"), F.max("minute").alias("hi"))
+        return {row["cluster_id"]: (utc(row["lo"]), utc(row["hi"])) for row in bounds.collect()}
+
+    def _stored_records(self, touched: Mapping[str, tuple[datetime, datetime]]) -> DataFrame:
+        return self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days_of(touched.values())))
+
+    def _store(
+        self,
+        checked: DataFrame,
+        judged: DataFrame,
+        touched: Mapping[str, tuple[datetime, datetime]],
+        clock: datetime,
+    ) -> Ingested:
+        fates = {row["fate"]: row["count"] for row in judged.groupBy("fate").count().collect()}
+        broken = checked.where("reason IS NOT NULL").count()
+        if fates.get("new"):
+            new = judged.where("fate = 'new'").select(*RECORD_COLUMNS, "source")
+            new = new.withColumns({"ingested_at": F.lit(clock), "day": F.to_date("minute")})
+            self._lake.append(PROBE_MINUTES, new)
+        conflicts = fates.get("conflicting_duplicate", 0)
+        if broken or conflicts:
+            self._quarantine(checked, judged, clock)
+        return Ingested(
+            received=broken + sum(fates.values()),
+            stored=fates.get("new", 0),
+            replayed=fates.get("replay", 0),
+            quarantined=broken + conflicts,
+            touched=touched,
+        )
+
+    def _quarantine(self, checked: DataFrame, judged: DataFrame, clock: datetime) -> None:
+        detail = F.concat(
+            F.lit("another record has run "), "run_id", F.lit(", sequence "), F.col("sequence").cast("string")
+        )
+        conflicts = judged.where("fate = 'conflicting_duplicate'").select(
+            "source", "value", F.col("fate").alias("reason"), detail.alias("detail")
+        )
+        broken = checked.where("reason IS NOT NULL").select("source", "value", "reason", "detail")
+        rows = broken.unionByName(conflicts).withColumn("ingested_at", F.lit(clock))
+        stored = self._lake.read(QUARANTINE).join(rows.select("source"), "source", "left_semi")
+        self._lake.bring_to(QUARANTINE, rows, stored)

@@ -1,0 +1,41 @@
+"""What the batch's gate is told of broker-minutes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+Facts = dict[str, float | None]
+
+#: Aggregates of broker-minutes, and how those of two pieces become one.
+_FACTS: Mapping[str, Callable[[Iterable[float]], float | None]] = {
+    "availability_min": partial(min, default=None),
+    "availability_max": partial(max, default=None),
+    "quantiles_out_of_order": sum,
+    "more_successes_than_attempts": sum,
+    "measured_without_attempts": sum,
+    "expected_minutes": sum,
+}
+
+
+def silver_facts(brokers: DataFrame) -> Facts:
+    out_of_order = (F.col("latency_p50_us") > F.col("latency_p99_us")) | (
+        F.col("latency_p99_us") > F.col("latency_max_us")
+    )
+    row = brokers.agg(
+        F.min("availability").alias("availability_min"),
+        F.max("availability").alias("availability_max"),
+        F.count_if(out_of_order).alias("quantiles_out_of_order"),
+        F.count_if(F.col("succeeded") > F.col("attempted")).alias("more_successes_than_attempts"),
+        F.count_if(F.col("measured") & (F.col("attempted") == 0)).alias("measured_without_attempts"),
+        F.count(F.lit(1)).alias("expected_minutes"),
+    ).first()
+    return row.asDict() if row else {}
+
+
+def together(facts: Sequence[Facts]) -> Facts:
+    return {
+        name: fold(value for one in facts if (value := one[name]) is not None)
+        for name, fold in _FACTS.items()
+    }
