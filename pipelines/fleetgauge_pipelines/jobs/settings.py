@@ -20,20 +20,25 @@ def week_row(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime) ->
         span.start,
         span.end,
         clock >= span.closes_at,
-        round(objective.latency_p99_ms * 1000),
+        latency_objective_us(fleet, cluster),
         objective.availability,
     )
 
 
+def latency_objective_us(fleet: Fleet, cluster: Cluster) -> int:
+    return round(fleet.objective(cluster).latency_p99_ms * 1000)
+
+
+def segments_of(cluster: Cluster) -> dict[str, str]:
+    """The groups that a cluster counts in, by segment; the fleet's value is empty."""
+    own = {"fleet": "", "cloud": cluster.cloud, "region": cluster.region, "tier": cluster.tier}
+    return {name: value for name, value in (own | cluster.labels).items() if value is not None}
+
+
 def segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:
     """Rows of transforms.fleet_weeks.SEGMENTS_DDL."""
-    rows: list[tuple[str, str, str]] = []
-    for cluster in fleet.clusters:
-        own = {
-            "fleet": "",
-            "cloud": cluster.cloud,
-            "region": cluster.region,
-            "tier": cluster.tier,
-        } | cluster.labels
-        rows += [(cluster.id, segment, value) for segment, value in own.items() if value is not None]
-    return rows
+    return [
+        (cluster.id, segment, value)
+        for cluster in fleet.clusters
+        for segment, value in segments_of(cluster).items()
+    ]
