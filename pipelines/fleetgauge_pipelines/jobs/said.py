@@ -7,7 +7,6 @@ from datetime import datetime
 from pyspark.sql import functions as F  # noqa: N812
 
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.settings import segments_of
 from fleetgauge_pipelines.slo.causes import MAINTENANCE, Event, Reason, findings, is_action
 from fleetgauge_pipelines.slo.corrections import Correction, Excluded, excluded
 from fleetgauge_pipelines.tables import ACTIONS, CORRECTIONS, HEALTH_EVENTS
@@ -25,7 +24,7 @@ class Said:
 
     def excluded(self, lo: datetime, hi: datetime) -> list[Excluded]:
         """What corrections take out of [lo, hi)."""
-        segments = {cluster.id: segments_of(cluster) for cluster in self.fleet.clusters}
+        segments = {cluster.id: cluster.segments for cluster in self.fleet.clusters}
         return excluded(self.corrections, segments, self.fleet.week.zone, lo, hi)
 
     def reasons(self, lo: datetime, hi: datetime) -> dict[str, list[Reason]]:

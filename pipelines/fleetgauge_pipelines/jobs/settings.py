@@ -29,16 +29,10 @@ def latency_objective_us(fleet: Fleet, cluster: Cluster) -> int:
     return round(fleet.objective(cluster).latency_p99_ms * 1000)
 
 
-def segments_of(cluster: Cluster) -> dict[str, str]:
-    """The groups that a cluster counts in, by segment; the fleet's value is empty."""
-    own = {"fleet": "", "cloud": cluster.cloud, "region": cluster.region, "tier": cluster.tier}
-    return {name: value for name, value in (own | cluster.labels).items() if value is not None}
-
-
 def segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:
     """Rows of transforms.fleet_weeks.SEGMENTS_DDL."""
     return [
         (cluster.id, segment, value)
         for cluster in fleet.clusters
-        for segment, value in segments_of(cluster).items()
+        for segment, value in cluster.segments.items()
     ]

@@ -140,6 +140,12 @@ class Cluster(_Frozen):
             raise ValueError("until must be later than since")
         return self
 
+    @property
+    def segments(self) -> dict[str, str]:
+        """The groups that it counts in, by segment; the fleet's value is empty."""
+        own = {"fleet": "", "cloud": self.cloud, "region": self.region, "tier": self.tier}
+        return {name: value for name, value in (own | self.labels).items() if value is not None}
+
     def expects(self, minute: datetime) -> bool:
         """Whether the cluster counts in the minute that starts then."""
         after_start = self.since is None or minute >= self.since

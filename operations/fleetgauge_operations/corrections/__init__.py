@@ -1,0 +1,1 @@
+"""Corrections: minutes that a person takes out of the levels, on record with author and reason."""

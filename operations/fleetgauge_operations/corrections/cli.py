@@ -1,0 +1,192 @@
+"""`fleetgauge correct`."""
+
+import getpass
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fleetgauge_operations.corrections.store import Corrections, CorrectionsError, Row, counts_at
+from fleetgauge_pipelines.slo.corrections import RECURRENCES
+from fleetgauge_probes.cli import InputError, console, print_json
+from fleetgauge_probes.fleet import Fleet, FleetFileError, load
+
+
+class Instant(click.ParamType[datetime]):
+    """`2026-03-02T10:00:00Z`, with its zone."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            at = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a time such as 2026-03-02T10:00:00Z", param, ctx)
+        if at.tzinfo is None:
+            self.fail(f"{value!r} has no zone: end it with Z or an offset such as +01:00", param, ctx)
+        return at.astimezone(UTC)
+
+
+_config = click.option(
+    "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
+)
+_lake = click.option("--lake", "location", help="Where the tables are, instead of the fleet file's `lake`.")
+_author = click.option(
+    "--author", default=getpass.getuser, show_default="the user's login", help="Who answers for it."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Answer on stdout as JSON.")
+
+
+@click.group(epilog="Example: fleetgauge correct list")
+def correct() -> None:
+    """Take minutes out of the levels, on record; the uncorrected numbers stay beside them."""
+
+
+@correct.command(
+    epilog="Example: fleetgauge correct add --cluster orders-eu --from 2026-03-02T10:00:00Z "
+    "--to 2026-03-02T11:00:00Z --reason 'Kafka 4.3 upgrade'"
+)
+@click.option("--cluster", "cluster_id", help="A whole cluster.")
+@click.option("--broker", "broker_id", type=int, help="Only this broker of the cluster.")
+@click.option("--segment", metavar="NAME=VALUE", help="Every cluster of a segment, as region=eu-west-1.")
+@click.option("--from", "starts", type=Instant(), required=True, help="The first minute.")
+@click.option("--to", "ends", type=Instant(), required=True, help="The first minute that counts again.")
+@click.option("--recurs", type=click.Choice(sorted(RECURRENCES)), help="Again at the same local time.")
+@click.option("--until", "recurs_until", type=Instant(), help="No recurrence starts then or later.")
+@click.option("--reason", required=True, help="Why; the weekly review repeats it.")
+@_author
+@_config
+@_lake
+@_json
+def add(
+    cluster_id: str | None,
+    broker_id: int | None,
+    segment: str | None,
+    starts: datetime,
+    ends: datetime,
+    recurs: str | None,
+    recurs_until: datetime | None,
+    reason: str,
+    author: str,
+    config: Path,
+    location: str | None,
+    as_json: bool,
+) -> None:
+    """Take minutes of a broker, a cluster or a segment out of measured and expected alike."""
+    fleet = _fleet(config)
+    if ends <= starts:
+        raise InputError(f"--to {ends:%FT%TZ} is not after --from {starts:%FT%TZ}")
+    if recurs and ends - starts > RECURRENCES[recurs]:
+        raise InputError(f"--recurs {recurs} with a span longer than that: its occurrences would overlap")
+    if recurs_until and not recurs:
+        raise InputError("--until needs --recurs")
+    row: Row = {
+        "correction_id": uuid.uuid4().hex[:12],
+        **_scope(fleet, config, cluster_id, broker_id, segment),
+        "starts": starts,
+        "ends": ends,
+        "recurs": recurs,
+        "recurs_until": recurs_until,
+        "reason": reason,
+        "author": author,
+        "created_at": datetime.now(UTC),
+    }
+    with _one_line():
+        Corrections(location or fleet.lake).add(row)
+    console.print(f"correction {row['correction_id']} counts with the stream's next batch", markup=False)
+    if as_json:
+        print_json(_plain(row))
+
+
+@correct.command("list", epilog="Example: fleetgauge correct list --json")
+@_config
+@_lake
+@_json
+def list_(config: Path, location: str | None, as_json: bool) -> None:
+    """Every correction, withdrawn ones too."""
+    now = datetime.now(UTC)
+    with _one_line():
+        rows = Corrections(location or _fleet(config).lake).rows()
+    if as_json:
+        print_json([_plain(row) | {"state": counts_at(row, now)} for row in rows])
+        return
+    for row in rows:
+        console.print(_line(row, now), markup=False, soft_wrap=True)
+
+
+@correct.command(epilog="Example: fleetgauge correct withdraw 3f2a9c01d4e7")
+@click.argument("correction_id", metavar="ID")
+@_author
+@_config
+@_lake
+@_json
+def withdraw(correction_id: str, author: str, config: Path, location: str | None, as_json: bool) -> None:
+    """Let a correction's minutes count again; it stays on record."""
+    with _one_line():
+        found = Corrections(location or _fleet(config).lake).withdraw(
+            correction_id, datetime.now(UTC), author
+        )
+    if not found:
+        raise InputError(f"no correction {correction_id} counts; see fleetgauge correct list")
+    console.print(f"correction {correction_id} is withdrawn", markup=False)
+    if as_json:
+        print_json({"correction_id": correction_id, "withdrawn_by": author})
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    try:
+        yield
+    except CorrectionsError as error:
+        raise InputError(str(error)) from error
+
+
+def _scope(
+    fleet: Fleet, config: Path, cluster_id: str | None, broker_id: int | None, segment: str | None
+) -> Row:
+    if (cluster_id is None) == (segment is None):
+        raise InputError("say either --cluster (with or without --broker) or --segment")
+    if segment is not None:
+        name, _, value = segment.partition("=")
+        if broker_id is not None or not value:
+            raise InputError("--segment is NAME=VALUE, as region=eu-west-1, and takes no --broker")
+        if not any(cluster.segments.get(name) == value for cluster in fleet.clusters):
+            raise InputError(f"{config}: no cluster has {segment}")
+        return {"scope": "segment", "segment": name, "segment_value": value}
+    if cluster_id not in {cluster.id for cluster in fleet.clusters}:
+        known = ", ".join(cluster.id for cluster in fleet.clusters[:10])
+        raise InputError(f"{config}: no cluster {cluster_id} (known: {known})")
+    scope = "cluster" if broker_id is None else "broker"
+    return {"scope": scope, "cluster_id": cluster_id, "broker_id": broker_id}
+
+
+def _line(row: Row, now: datetime) -> str:
+    recurs = f", {row['recurs']}" if row["recurs"] else ""
+    span = f"{row['starts']:%FT%RZ} to {row['ends']:%FT%RZ}{recurs}"
+    said = f"{row['reason']} ({row['author']})"
+    return f"{row['correction_id']}  {counts_at(row, now):9}  {_what(row)}  {span}  {said}"
+
+
+def _what(row: Row) -> str:
+    if row["scope"] == "segment":
+        return f"{row['segment']}={row['segment_value']}"
+    return (
+        f"{row['cluster_id']}, broker {row['broker_id']}"
+        if row["scope"] == "broker"
+        else f"{row['cluster_id']}"
+    )
+
+
+def _plain(row: Row) -> Row:
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
+
+
+def _fleet(config: Path) -> Fleet:
+    try:
+        return load(config)
+    except FleetFileError as error:
+        raise InputError(str(error)) from error
