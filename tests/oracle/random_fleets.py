@@ -12,7 +12,9 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+from tests.oracle.operations import Operations
 from tests.oracle.probes import Latencies, Record, client_probes, latencies_by_mood, leader_probes
+from tests.oracle.random_operations import Scope, random_operations
 from tests.oracle.scenes import SETTINGS, Setting
 from tests.oracle.script import Mood, spans
 
@@ -42,10 +44,11 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class RandomLake:
-    """A fleet.yaml document, and what comes into its lake, delivery after delivery."""
+    """A fleet.yaml document; what comes into its lake, delivery by delivery; what was done meanwhile."""
 
     document: dict[str, Any]
     deliveries: tuple[Delivery, ...]
+    operations: Operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +79,29 @@ def random_lake(seed: int, fleets: int = 50) -> RandomLake:
     latencies = latencies_by_mood(rng)
     clusters: list[dict[str, Any]] = [_cluster_file("silent", {})]
     records = list(_silent_week(rng, setting, latencies))
+    scopes = []
     for fleet in range(fleets):
         for number in range(rng.choice([1, 1, 2, 2, 3, 4])):
             plan = _plan(rng, f"fleet-{fleet}-cluster-{number}", setting)
             clusters.append(_random_cluster_file(rng, plan, fleet))
             records += _records(rng, plan, latencies)
+            scopes.append(_scope(plan, fleet, setting))
     document = {
         "week": {"zone": setting.zone, "start": setting.start},
         "objectives": TIERS,
         "agent_late_ms": 100,
         "clusters": clusters,
     }
-    return RandomLake(document, tuple(_deliveries(rng, records, setting)))
+    return RandomLake(
+        document,
+        tuple(_deliveries(rng, records, setting)),
+        random_operations(Random(f"operations {seed}"), scopes),
+    )
+
+
+def _scope(plan: Plan, fleet: int, setting: Setting) -> Scope:
+    segments = ((FLEET, str(fleet)), (FLEET, str(fleet)), ("tier", plan.tier))
+    return Scope(plan.cluster_id, plan.brokers, segments, plan.start, plan.minutes, setting.zone)
 
 
 # --- What fleet.yaml says ----------------------------------------------------
@@ -102,14 +116,14 @@ def _random_cluster_file(rng: Random, plan: Plan, fleet: int) -> dict[str, Any]:
     since = rng.choice([None] * 5 + [-30 * MINUTE, -0.5 * MINUTE, timedelta(0), plan.minutes // 3 * MINUTE])
     until = rng.choice([None] * 5 + [plan.minutes * 3 // 4 * MINUTE, 2 * plan.minutes * MINUTE])
     moments = {"since": since, "until": until}
-    labels = {FLEET: str(fleet)} | rng.choice([{}, {"team": "a"}, {"team": "b", "size": "s"}, {"cloud": "aws"}])
+    more = rng.choice([{}, {}, {"team": "a"}, {"team": "b", "size": "s"}, {"cloud": "aws"}, {"fleet": "own"}])
     return _cluster_file(
         plan.cluster_id,
         {
             "cloud": rng.choice(["aws", "gcp", None]),
             "region": rng.choice(["eu-west-1", "us-east-1", None]),
             "tier": plan.tier,
-            "labels": labels,
+            "labels": {FLEET: str(fleet)} | more,
             "retired": [rng.choice(plan.brokers)] if rng.random() < 0.15 else [],
         }
         | {name: (plan.start + at).isoformat() for name, at in moments.items() if at is not None},
@@ -229,9 +243,7 @@ def _minute(
             )
 
 
-def _who_and_when(
-    cluster_id: str, minute: datetime, broker: int, leg: str, listed: frozenset[int]
-) -> Record:
+def _who_and_when(cluster_id: str, minute: datetime, broker: int, leg: str, listed: frozenset[int]) -> Record:
     return {
         "agent_version": "0.1.0",
         "cluster_id": cluster_id,

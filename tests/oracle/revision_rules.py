@@ -19,6 +19,7 @@ def after(computations: Sequence[Tables]) -> Tables:
         latest.cluster_minutes,
         _revised(CLUSTER_WEEKS, [one.cluster_weeks for one in computations]),
         _revised(FLEET_WEEKS, [one.fleet_weeks for one in computations]),
+        latest.burn_causes,
     )
 
 

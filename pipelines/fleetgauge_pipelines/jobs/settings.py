@@ -1,5 +1,6 @@
 """What a fleet file means to the pipeline, as rows for Spark."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -27,13 +28,15 @@ def week_row(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime) ->
 
 def segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:
     """Rows of transforms.fleet_weeks.SEGMENTS_DDL."""
-    rows: list[tuple[str, str, str]] = []
-    for cluster in fleet.clusters:
-        own = {
-            "fleet": "",
-            "cloud": cluster.cloud,
-            "region": cluster.region,
-            "tier": cluster.tier,
-        } | cluster.labels
-        rows += [(cluster.id, segment, value) for segment, value in own.items() if value is not None]
-    return rows
+    return [
+        (cluster.id, segment, value)
+        for cluster in fleet.clusters
+        for segment, value in dict.fromkeys(_segments(cluster))
+        if value is not None
+    ]
+
+
+def _segments(cluster: Cluster) -> Iterator[tuple[str, str | None]]:
+    """A label may be called as another segment is, with another value: then the cluster is in both."""
+    yield from (("fleet", ""), ("cloud", cluster.cloud), ("region", cluster.region), ("tier", cluster.tier))
+    yield from cluster.labels.items()
