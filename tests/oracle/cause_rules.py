@@ -61,28 +61,38 @@ def _episodes(events: Iterable[Mapping[str, Any]]) -> Iterator[Span]:
 
 def cause(
     minute: Row,
-    agent_late: bool,
+    clients: Sequence[Row],
     cluster: ClusterSettings,
     corrections: Sequence[Occurrence],
     went_on: Sequence[Span],
 ) -> str | None:
-    """``went_on``: actions and episodes of the cluster; ``agent_late``: of any client broker-minute."""
-    censored_us = minute["latency_p99_censored_us"]
-    if censored_us is None or censored_us <= cluster.latency_objective_us:
+    """``clients``: the minute's client broker-minutes; ``went_on``: the cluster's actions and episodes."""
+    slow = _over(cluster, clients)
+    if not slow:
         return None
-    if _maintained(minute, corrections):
+    if _maintained(slow, holding(corrections, minute["minute"])):
         return "maintenance"
     kinds = {span.kind for span in went_on if span.touches(minute["minute"])}
     known = [kind for kind in ("roll", *FINDINGS, "reassignment", "throttle") if kind in kinds]
     if known:
         return known[0]
+    agent_late = any(one["agent_late"] for one in clients)
     return "vantage" if agent_late or kinds.intersection(OF_THE_VANTAGE) else "unknown"
 
 
-def _maintained(minute: Row, corrections: Sequence[Occurrence]) -> bool:
-    worst = minute["latency_worst_home"]
-    home = minute["availability_worst_home"] if worst is None else worst
-    return any(one.broker_id in (None, home) for one in holding(corrections, minute["minute"]))
+def _over(cluster: ClusterSettings, clients: Iterable[Row]) -> set[int]:
+    """Brokers whose censored p99 is over the objective; the worst one's is the minute's."""
+    return {
+        one["broker_id"]
+        for one in clients
+        if one["measured"] and one["latency_p99_censored_us"] > cluster.latency_objective_us
+    }
+
+
+def _maintained(slow: set[int], corrections: Sequence[Occurrence]) -> bool:
+    """The whole cluster was, or every broker that made the minute bad."""
+    of_brokers = {one.broker_id for one in corrections}
+    return None in of_brokers or slow <= of_brokers
 
 
 # --- What burns the budget ---------------------------------------------------

@@ -75,7 +75,10 @@ def _with_causes(
     operations: Operations,
 ) -> list[Row]:
     went_on = [*actions(operations, cluster.cluster_id), *episodes(operations, cluster.cluster_id)]
-    late = {one.row["minute"] for one in brokers if one.row["leg"] == "client" and one.row["agent_late"]}
+    clients: dict[datetime, list[Row]] = defaultdict(list)
+    for one in brokers:
+        if one.row["leg"] == "client":
+            clients[one.row["minute"]].append(one.row)
     return [
-        row | {"cause": cause(row, row["minute"] in late, cluster, corrections, went_on)} for row in minutes
+        row | {"cause": cause(row, clients[row["minute"]], cluster, corrections, went_on)} for row in minutes
     ]

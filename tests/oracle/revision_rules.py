@@ -40,8 +40,16 @@ def _next(before: Sequence[Row], row: Row) -> list[Row]:
         return [row]
     if _content(closed[-1]) == _content(row):
         return closed
-    reason = {"revision_reason": LATE_RECORDS} if "revision_reason" in row else {}
+    reason = {"revision_reason": _reason(closed[-1], row)} if "revision_reason" in row else {}
     return [*closed, row | {"revision": closed[-1]["revision"] + 1} | reason]
+
+
+def _reason(before: Row, row: Row) -> str:
+    """By what differs: which corrections took something, nothing but causes, or else the levels."""
+    differing = {name for name, value in _content(row).items() if value != before[name]}
+    if "corrections" in differing:
+        return "corrections"
+    return "causes" if differing == {"causes"} else LATE_RECORDS
 
 
 def _content(row: Mapping[str, Any]) -> Row:

@@ -7,15 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.backfill import run_backfill
 from fleetgauge_pipelines.tables import (
+    ACTIONS,
     BROKER_MINUTES,
+    BURN_CAUSES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
+    CORRECTIONS,
     FLEET_WEEKS,
+    HEALTH_EVENTS,
     PROBE_MINUTES,
     QUARANTINE,
     Table,
@@ -25,10 +31,11 @@ from fleetgauge_probes.contract import PROBE_MINUTE
 from fleetgauge_probes.fleet import Fleet
 from tests.oracle.compare import differences
 from tests.oracle.minute_rules import distinct
+from tests.oracle.operations import Operations
 from tests.oracle.oracle import Row, Tables, evaluate, settings_of
-from tests.oracle.random_fleets import Delivery, RandomLake
+from tests.oracle.random_fleets import RandomLake
 from tests.oracle.revision_rules import after
-from tests.spark.lakes import rows
+from tests.spark.lakes import delta, rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +50,30 @@ def take(spark: SparkSession, folder: Path, one: RandomLake) -> Fleet:
     """Backfill delivery after delivery into ``folder``/lake, each by its own clock."""
     fleet = Fleet.model_validate(one.document)
     lake = Lake(spark, str(folder / "lake"))
+    lake.create_tables()
+    for table, rows_of_table in _said(one.operations).items():
+        write_rows(folder / "lake", table, rows_of_table)
     for number, delivery in enumerate(one.deliveries):
         files = write_files(folder / f"delivery-{number}", delivery.records)
         outcome = run_backfill(spark, lake, fleet, files, delivery.clock)
         assert all(verdict.success for verdict in outcome.verdicts), outcome.verdicts
     return fleet
+
+
+def _said(operations: Operations) -> dict[Table, Sequence[Mapping[str, Any]]]:
+    return {
+        CORRECTIONS: operations.corrections,
+        ACTIONS: operations.actions,
+        HEALTH_EVENTS: operations.health_events,
+    }
+
+
+def write_rows(lake: Path, table: Table, content: Sequence[Mapping[str, Any]]) -> None:
+    """Append them as what writes beside the pipeline does."""
+    there = delta(lake, table)
+    write_deltalake(
+        there, pa.Table.from_pylist(list(content), pa.schema(there.schema().to_arrow())), mode="append"
+    )
 
 
 def write_files(folder: Path, records: Sequence[Mapping[str, Any]], files: int = 2) -> Path:
@@ -62,7 +88,7 @@ def write_files(folder: Path, records: Sequence[Mapping[str, Any]], files: int =
 
 def compare(folder: Path, one: RandomLake, fleet: Fleet) -> dict[str, Comparison]:
     """By table path; of quarantine, that it is empty."""
-    wanted = expected(one.deliveries, fleet)
+    wanted = expected(one, fleet)
     records = distinct(record for delivery in one.deliveries for record in delivery.records)
     tables: dict[Table, list[Row]] = {
         PROBE_MINUTES: [record | {"day": record["minute"].date()} for record in records],
@@ -71,18 +97,19 @@ def compare(folder: Path, one: RandomLake, fleet: Fleet) -> dict[str, Comparison
         CLUSTER_MINUTES: wanted.cluster_minutes,
         CLUSTER_WEEKS: wanted.cluster_weeks,
         FLEET_WEEKS: wanted.fleet_weeks,
+        BURN_CAUSES: wanted.burn_causes,
     }
     return {table.path: _compared(folder / "lake", table, rows) for table, rows in tables.items()}
 
 
-def expected(deliveries: Sequence[Delivery], fleet: Fleet) -> Tables:
+def expected(one: RandomLake, fleet: Fleet) -> Tables:
     """The oracle's tables after the last delivery."""
     settings = settings_of(fleet)
     so_far: list[Row] = []
     computations = []
-    for delivery in deliveries:
+    for delivery in one.deliveries:
         so_far += delivery.records
-        computations.append(evaluate(so_far, settings, delivery.clock))
+        computations.append(evaluate(so_far, settings, delivery.clock, one.operations))
     return after(computations)
 
 

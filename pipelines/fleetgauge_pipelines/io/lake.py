@@ -1,8 +1,8 @@
 """Delta tables under one lake: read, and change by exactly what differs."""
 
 import re
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -87,10 +87,16 @@ class Lake:
             self._apply(table, diff, {change.value for change, _ in found})
         return len(found)
 
-    def rows(self, table: Table, where: Column) -> list[dict[str, Any]]:
-        """Rows as dicts; times are aware and in UTC."""
-        found = self.read(table).where(where).select(*table.names).collect()
-        return [{name: _aware(row[name]) for name in table.names} for row in found]
+    def rows(self, table: Table, where: Column, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Rows as dicts, of all columns or of the named ones; times are aware and in UTC."""
+        names = names or table.names
+        found = self.read(table).where(where).select(*names).collect()
+        return [{name: _aware(row[name]) for name in names} for row in found]
+
+    def first_day(self, table: Table) -> date | None:
+        """The oldest partition of a table that lies by day; Delta knows it without reading a file."""
+        row = self.read(table).agg(F.min("day").alias("first")).first()
+        return row["first"] if row else None
 
     def _apply(self, table: Table, diff: DataFrame, kinds: set[str]) -> None:
         if kinds == {Change.INSERT}:

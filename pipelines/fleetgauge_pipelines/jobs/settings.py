@@ -1,6 +1,5 @@
 """What a fleet file means to the pipeline, as rows for Spark."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -21,9 +20,27 @@ def week_row(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime) ->
         span.start,
         span.end,
         clock >= span.closes_at,
-        round(objective.latency_p99_ms * 1000),
+        latency_objective_us(fleet, cluster),
         objective.availability,
     )
+
+
+def latency_objective_us(fleet: Fleet, cluster: Cluster) -> int:
+    return round(fleet.objective(cluster).latency_p99_ms * 1000)
+
+
+def segments_of(cluster: Cluster) -> frozenset[tuple[str, str]]:
+    """The groups that a cluster counts in, as segment and value; the fleet's value is empty.
+
+    A label may be called as another segment is: then the cluster is in both.
+    """
+    named = (
+        ("cloud", cluster.cloud),
+        ("region", cluster.region),
+        ("tier", cluster.tier),
+        *cluster.labels.items(),
+    )
+    return frozenset({("fleet", ""), *((name, value) for name, value in named if value is not None)})
 
 
 def segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:
@@ -31,12 +48,5 @@ def segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:
     return [
         (cluster.id, segment, value)
         for cluster in fleet.clusters
-        for segment, value in dict.fromkeys(_segments(cluster))
-        if value is not None
+        for segment, value in sorted(segments_of(cluster))
     ]
-
-
-def _segments(cluster: Cluster) -> Iterator[tuple[str, str | None]]:
-    """A label may be called as another segment is, with another value: then the cluster is in both."""
-    yield from (("fleet", ""), ("cloud", cluster.cloud), ("region", cluster.region), ("tier", cluster.tier))
-    yield from cluster.labels.items()

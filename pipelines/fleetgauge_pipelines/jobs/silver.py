@@ -8,17 +8,21 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from fleetgauge_pipelines.io.lake import Lake, settle
 from fleetgauge_pipelines.io.rows import dataframe, utc
+from fleetgauge_pipelines.jobs.said import Said
+from fleetgauge_pipelines.jobs.settings import latency_objective_us
 from fleetgauge_pipelines.quality.silver_facts import Facts, silver_facts, together
 from fleetgauge_pipelines.slo.days import days_of
 from fleetgauge_pipelines.slo.horizon import Horizon, Stretch, first_minute, pieces, stretch
 from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES, Table
 from fleetgauge_pipelines.transforms.broker_minutes import broker_minutes
+from fleetgauge_pipelines.transforms.causes import REASONS_DDL, causes_again
 from fleetgauge_pipelines.transforms.cluster_minutes import cluster_minutes
 from fleetgauge_pipelines.transforms.expected import RANGES_DDL, expected_brokers, in_ranges, said_brokers
 from fleetgauge_probes.fleet import Cluster, Fleet
 
 #: Silver is made a week at a time, so that a gap of months does not have to fit into memory.
 _PIECE = timedelta(days=7)
+_MINUTE = timedelta(minutes=1)
 
 
 class Silver:
@@ -51,7 +55,7 @@ class Silver:
         return [one for one in found if one is not None]
 
     def bring_up(
-        self, stretches: Sequence[Stretch], touched: Mapping[str, tuple[datetime, datetime]]
+        self, stretches: Sequence[Stretch], touched: Mapping[str, tuple[datetime, datetime]], said: Said
     ) -> tuple[int, Facts]:
         """Bring both silver tables up to bronze; returns changed rows and aggregates for the gate."""
         changed, facts = 0, []
@@ -59,11 +63,47 @@ class Silver:
             begins = self._begins(brokers, piece)
             counted = self._from_begin(brokers, begins)
             facts.append(silver_facts(counted))
-            for table, wanted in ((BROKER_MINUTES, counted), (CLUSTER_MINUTES, cluster_minutes(counted))):
+            minutes = cluster_minutes(counted, self._reasons(piece, said))
+            for table, wanted in ((BROKER_MINUTES, counted), (CLUSTER_MINUTES, minutes)):
                 stored = in_ranges(self._on_days_of(table, piece), ranges)
                 changed += self._lake.bring_to(table, wanted, stored)
             self._extend_horizons(piece, begins, touched)
         return changed, together(facts)
+
+    def known(self, cluster_id: str, lo: datetime, hi: datetime | None) -> Stretch | None:
+        """The minutes from lo to hi (None: to the last) that silver has of a cluster."""
+        horizon = self._horizons.get(cluster_id)
+        if horizon is None:
+            return None
+        lo = max(lo.replace(second=0, microsecond=0), horizon.begin)
+        hi = min(hi or horizon.watermark, horizon.watermark)
+        return Stretch(cluster_id, lo, hi) if lo <= hi else None
+
+    def find_causes(self, stretches: Sequence[Stretch], said: Said) -> int:
+        """Find the causes of stored minutes anew: what explains them has changed; returns changed rows."""
+        changed = 0
+        for piece in pieces(stretches, _PIECE):
+            reasons, ranges = self._reasons(piece, said), self._ranges(piece, {})
+            minutes, brokers = (
+                in_ranges(self._on_days_of(table, piece), ranges)
+                for table in (CLUSTER_MINUTES, BROKER_MINUTES)
+            )
+            stored = minutes.where("latency_p99_censored_us IS NOT NULL")
+            changed += self._lake.bring_to(CLUSTER_MINUTES, causes_again(stored, brokers, reasons), stored)
+        return changed
+
+    def _reasons(self, piece: Sequence[Stretch], said: Said) -> DataFrame:
+        """A row for each cluster of the piece, whether anything is said of it or not."""
+        found = said.reasons(min(one.lo for one in piece), max(one.hi for one in piece) + _MINUTE)
+        rows = [
+            (
+                cluster_id,
+                latency_objective_us(self._fleet, self._clusters[cluster_id]),
+                [(one.starts, one.ends, one.home, one.rank) for one in found.get(cluster_id, ())],
+            )
+            for cluster_id in sorted({one.cluster_id for one in piece})
+        ]
+        return dataframe(self._spark, rows, REASONS_DDL)
 
     def _broker_minutes(
         self, stretches: Sequence[Stretch]
@@ -74,7 +114,7 @@ class Silver:
         brokers: DataFrame | None = None
         for piece in pieces(stretches, _PIECE):
             if brokers is not None:
-                carried |= _brokers_at(brokers, min(one.lo for one in piece) - timedelta(minutes=1))
+                carried |= _brokers_at(brokers, min(one.lo for one in piece) - _MINUTE)
             ranges = self._ranges(piece, carried)
             records = in_ranges(self._on_days_of(PROBE_MINUTES, piece), ranges)
             brokers = settle(broker_minutes(records, expected_brokers(records, ranges), late_us))

@@ -58,10 +58,10 @@ def run_stream(
     def take(rows: DataFrame, batch_id: int) -> None:
         rows.persist()
         try:
+            store_health_events(lake, rows.where(F.col("topic") == names.health_events.name))
             minutes, now = rows.where(F.col("topic") == names.probe_minutes.name), clock()
             outcome = pipeline.process(_raw(minutes, topic_ids), f"stream/{batch_id}", now, now - _REACH)
             narrate(batch_id, outcome)
-            store_health_events(lake, rows.where(F.col("topic") == names.health_events.name))
         finally:
             rows.unpersist()
 

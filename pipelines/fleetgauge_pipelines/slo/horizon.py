@@ -6,7 +6,7 @@ is one stretch: from the first touched minute (or the gap before it) to the
 watermark.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -77,6 +77,18 @@ def pieces(stretches: Sequence[Stretch], at_most: timedelta) -> Iterator[list[St
         if inside:
             yield inside
         starts += at_most
+
+
+def united(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """The same minutes of each cluster without overlaps."""
+    found: list[Stretch] = []
+    for one in sorted(stretches, key=lambda each: (each.cluster_id, each.lo)):
+        last = found[-1] if found and found[-1].cluster_id == one.cluster_id else None
+        if last and one.lo <= last.hi + _MINUTE:
+            found[-1] = replace(last, hi=max(last.hi, one.hi))
+        else:
+            found.append(Stretch(one.cluster_id, one.lo, one.hi))
+    return found
 
 
 def _cut(one: Stretch, starts: datetime, ends: datetime) -> Stretch:

@@ -8,6 +8,13 @@ Row = Mapping[str, Any]
 OPEN = 0
 CLOSED = "closed"
 LATE_RECORDS = "late_records"
+#: Where one of these columns differs it is why; else records came late.
+_WHY = {
+    "definition": "definition",
+    "corrections": "corrections",
+    "latency_objective_us": "objective",
+    "availability_objective": "objective",
+}
 
 
 def revisions(computed: Row, stored: Sequence[Row], content: Sequence[str]) -> list[Row]:
@@ -26,8 +33,20 @@ def revisions(computed: Row, stored: Sequence[Row], content: Sequence[str]) -> l
         return list(kept)
     return [
         *kept,
-        {**computed, "revision": last["revision"] + 1, "revision_reason": LATE_RECORDS, "closed": True},
+        {
+            **computed,
+            "revision": last["revision"] + 1,
+            "revision_reason": _reason(computed, last, content),
+            "closed": True,
+        },
     ]
+
+
+def _reason(computed: Row, last: Row, content: Sequence[str]) -> str:
+    differing = [name for name in content if computed[name] != last[name]]
+    if differing == ["causes"]:
+        return "causes"
+    return next((why for name, why in _WHY.items() if name in differing), LATE_RECORDS)
 
 
 def latest(rows: Sequence[Row], key: Sequence[str]) -> list[Row]:

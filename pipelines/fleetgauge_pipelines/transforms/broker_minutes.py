@@ -18,12 +18,13 @@ def broker_minutes(records: DataFrame, expected: DataFrame, agent_late_us: int) 
         F.explode("brokers").alias("broker_id"),
         "minute",
     ).withColumn("leg", F.explode(F.array(F.lit("client"), F.lit("leader"))))
-    facts = _pool(records, F.col("schedule_lag_p95_us") <= agent_late_us)
+    facts = pool(records, agent_late_us)
     return _levels(spine.join(facts, KEY, "left"))
 
 
-def _pool(records: DataFrame, on_time: Column) -> DataFrame:
+def pool(records: DataFrame, agent_late_us: int) -> DataFrame:
     """One row per key over its records; counts and samples of on-time vantages only."""
+    on_time = F.col("schedule_lag_p95_us") <= agent_late_us
     latency = F.when(F.col("leg") == "client", F.col("e2e_us")).otherwise(F.col("ack_us"))
     codes = F.concat(F.map_entries("produce_failures"), F.map_entries("consume_failures"))
     return records.groupBy(*KEY).agg(
@@ -50,7 +51,7 @@ def _levels(joined: DataFrame) -> DataFrame:
         *(F.coalesce(F.col(name), F.lit(0)).cast("long").alias(name) for name in _SUMS),
         F.coalesce("latencies", no_samples).alias("latencies"),
         F.coalesce("acks", no_samples).alias("acks"),
-        F.coalesce(_sum_by_code(F.col("codes")), F.create_map().cast("map<string,int>")).alias("failures"),
+        F.coalesce(sum_by_code(F.col("codes")), F.create_map().cast("map<string,int>")).alias("failures"),
         F.coalesce("vantages", F.lit(0)).alias("vantages"),
         F.coalesce("agent_late", F.lit(False)).alias("agent_late"),
         F.coalesce("led_by", no_samples).alias("led_by"),
@@ -87,7 +88,7 @@ def _levels(joined: DataFrame) -> DataFrame:
     )
 
 
-def _sum_by_code(entries: Column) -> Column:
+def sum_by_code(entries: Column) -> Column:
     """[(code, count), ...] to {code: sum}, codes in order so that equal maps are equal."""
     codes = F.array_sort(F.array_distinct(F.transform(entries, lambda entry: entry["key"])))
 

@@ -1,13 +1,23 @@
 """Broker-minutes to cluster-minutes: the worst broker, and the pool beside it."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from fleetgauge_pipelines.transforms.causes import cause_facts, with_causes
 from fleetgauge_pipelines.transforms.quantile import quantile
 
 
-def cluster_minutes(brokers: DataFrame) -> DataFrame:
-    """silver/cluster_minutes of broker-minutes with their ``latencies``."""
+def cluster_minutes(brokers: DataFrame, reasons: DataFrame) -> DataFrame:
+    """silver/cluster_minutes of broker-minutes with their ``latencies``; ``reasons`` as REASONS_DDL."""
+    objectives = reasons.select("cluster_id", "latency_objective_us")
+    rows = levels(brokers.join(F.broadcast(objectives), "cluster_id"), cause_facts())
+    return with_causes(rows.join(F.broadcast(reasons), "cluster_id"))
+
+
+def levels(brokers: DataFrame, also: Mapping[str, Column]) -> DataFrame:
+    """The worst and the pool of each cluster and minute, and further aggregates by their names."""
     client = F.col("measured") & (F.col("leg") == "client")
     leader = F.col("measured") & (F.col("leg") == "leader")
     rows = brokers.groupBy("cluster_id", "minute").agg(
@@ -20,6 +30,7 @@ def cluster_minutes(brokers: DataFrame) -> DataFrame:
         F.count_if(client).cast("int").alias("brokers_measured"),
         F.coalesce(F.sum(F.when(client, F.col("attempted"))), F.lit(0)).cast("long").alias("attempted"),
         F.coalesce(F.sum(F.when(client, F.col("succeeded"))), F.lit(0)).cast("long").alias("succeeded"),
+        *(aggregate.alias(name) for name, aggregate in also.items()),
     )
     return rows.select(
         "cluster_id",
@@ -37,8 +48,8 @@ def cluster_minutes(brokers: DataFrame) -> DataFrame:
         "brokers_measured",
         "attempted",
         "succeeded",
-        F.lit(None).cast("string").alias("cause"),
         F.to_date("minute").alias("day"),
+        *also,
     )
 
 

@@ -3,6 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from fleetgauge_pipelines.slo.causes import UNKNOWN
 from fleetgauge_pipelines.slo.levels import DEFINITION, LATENCY_BUDGET_DIVISOR
 from fleetgauge_pipelines.transforms.quantile import quantile, quantile_from_bad_side
 
@@ -12,24 +13,9 @@ WEEKS_DDL = (
     "latency_objective_us bigint, availability_objective double"
 )
 
-#: What corrections will change; kept beside their uncorrected twins.
-CORRECTED = (
-    "latency_p99_us",
-    "latency_p99_censored_us",
-    "availability_p99",
-    "availability_ratio",
-    "bad_minutes",
-    "latency_objective_us",
-    "latency_budget_minutes",
-    "latency_budget_left_minutes",
-    "availability_objective",
-    "availability_budget_minutes",
-    "availability_spent_minutes",
-)
-
 
 def cluster_weeks(minutes: DataFrame, weeks: DataFrame) -> DataFrame:
-    """gold/cluster_weeks without its revision; a week without a minute has no row."""
+    """The levels of gold/cluster_weeks; a week without a minute has no row."""
     bounds = F.broadcast(weeks.withColumnRenamed("cluster_id", "of"))
     inside = (
         (F.col("cluster_id") == F.col("of"))
@@ -37,13 +23,15 @@ def cluster_weeks(minutes: DataFrame, weeks: DataFrame) -> DataFrame:
         & (F.col("minute") < F.col("ends"))
     )
     rows = minutes.join(bounds, inside)
+    is_bad = F.col("latency_p99_censored_us") > F.col("latency_objective_us")
     sums = rows.groupBy(*weeks.columns).agg(
         _ascending("latency_p99_us").alias("p99s"),
         _ascending("latency_p99_censored_us").alias("censored"),
         _ascending("availability").alias("availabilities"),
         F.sum("attempted").alias("attempted"),
         F.sum("succeeded").alias("succeeded"),
-        F.count_if(F.col("latency_p99_censored_us") > F.col("latency_objective_us")).alias("bad_minutes"),
+        F.count_if(is_bad).alias("bad_minutes"),
+        F.collect_list(F.when(is_bad, F.coalesce("cause", F.lit(UNKNOWN)))).alias("causes"),
         _spent_minutes().alias("availability_spent_minutes"),
         F.count_if(F.col("brokers_measured") > 0).alias("minutes_measured"),
         F.count("minute").alias("minutes_expected"),
@@ -51,7 +39,7 @@ def cluster_weeks(minutes: DataFrame, weeks: DataFrame) -> DataFrame:
         F.sum("brokers_expected").alias("brokers_expected"),
     )
     budget = F.col("minutes_expected") / LATENCY_BUDGET_DIVISOR
-    levels = sums.select(
+    return sums.select(
         "cluster_id",
         "week",
         quantile(99, F.col("p99s")).alias("latency_p99_us"),
@@ -73,9 +61,16 @@ def cluster_weeks(minutes: DataFrame, weeks: DataFrame) -> DataFrame:
             "coverage"
         ),
         "closed",
+        _counts(F.col("causes")).alias("causes"),
         F.lit(DEFINITION).alias("definition"),
     )
-    return levels.withColumns({f"{name}_raw": F.col(name) for name in CORRECTED})
+
+
+def _counts(names: Column) -> Column:
+    """How often each name occurs, in the order of the names."""
+    each = F.array_sort(F.array_distinct(names))
+    count = F.transform(each, lambda one: F.size(F.filter(names, lambda name: name == one)))
+    return F.map_from_arrays(each, count)
 
 
 def _ascending(name: str) -> Column:

@@ -1,0 +1,45 @@
+"""What decided a closed week, kept for ever: its samples outlive bronze."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from fleetgauge_pipelines.io.lake import Lake, settle
+from fleetgauge_pipelines.io.rows import dataframe
+from fleetgauge_pipelines.jobs.weeks import CountedWeeks
+from fleetgauge_pipelines.tables import EVIDENCE, PROBE_MINUTES
+from fleetgauge_pipelines.transforms.evidence import DECIDED_DDL, deciding, samples
+from fleetgauge_probes.fleet import Fleet
+
+Row = Mapping[str, Any]
+
+
+class Evidence:
+    """Writes gold/evidence."""
+
+    def __init__(self, lake: Lake, fleet: Fleet) -> None:
+        self._lake = lake
+        self._agent_late_us = round(fleet.agent_late_ms * 1000)
+
+    def bring_up(self, weeks: CountedWeeks, changed: Sequence[Row]) -> int:
+        """Keep what decided the changed weeks that are closed; returns how many rows that changed."""
+        decided = {(row["cluster_id"], row["week"]): row for row in changed if row["closed"]}
+        oldest = self._lake.first_day(PROBE_MINUTES)
+        if not decided or oldest is None:
+            return 0
+        values = [tuple(row[name] for name in _DECIDED) for row in decided.values()]
+        bounded = weeks.frame.join(dataframe(weeks.spark, values, DECIDED_DDL), ["cluster_id", "week"])
+        days = [day for day in weeks.days if day >= oldest]
+        records = self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days))
+        keys = settle(deciding(weeks.counted, weeks.client, bounded))
+        # What bronze no longer holds stays as it was kept.
+        stored = (
+            self._lake.read(EVIDENCE)
+            .join(F.broadcast(bounded.select("cluster_id", "week")), ["cluster_id", "week"], "left_semi")
+            .where(F.to_date("minute") >= F.lit(oldest))
+        )
+        return self._lake.bring_to(EVIDENCE, samples(records, keys, self._agent_late_us), stored)
+
+
+_DECIDED = ("cluster_id", "week", "latency_p99_us", "latency_p99_censored_us", "availability_p99")
