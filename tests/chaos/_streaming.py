@@ -102,7 +102,7 @@ class Command:
 
     @property
     def alive(self) -> bool:
-        self._look()
+        self.tree()
         return self._process.poll() is None
 
     @property
@@ -119,14 +119,14 @@ class Command:
 
     def end(self) -> int:
         """Ask it to end; its exit code."""
-        self._look()
+        self.tree()
         self._process.terminate()
         return self.wait(_GRACE_S)
 
     def kill(self) -> int:
         """SIGKILL for the process, its JVM and their children; how many there were."""
         killed = 0
-        while tree := self._look():
+        while tree := self.tree():
             for process in tree:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
@@ -136,7 +136,7 @@ class Command:
         self._process.wait()
         return killed
 
-    def _look(self) -> list[psutil.Process]:
+    def tree(self) -> list[psutil.Process]:
         """Everything of its tree that lives; what was seen once stays known when its parent is gone."""
         with contextlib.suppress(psutil.NoSuchProcess):
             self._seen.setdefault(self._process.pid, psutil.Process(self._process.pid))

@@ -78,8 +78,8 @@ def _next_full_minute(moment: datetime) -> datetime:
 def broker_minutes(
     records: Iterable[Record], cluster: ClusterSettings, agent_late_us: int
 ) -> list[BrokerMinute]:
-    """One row for every expected broker, leg and minute of one cluster, in the key's order."""
-    own = [record for record in distinct(records) if record["cluster_id"] == cluster.cluster_id]
+    """One row for every expected broker, leg and minute of a cluster, from its distinct records."""
+    own = list(records)
     by_key: dict[tuple[datetime, int, str], list[Record]] = defaultdict(list)
     for record in own:
         by_key[record["minute"], record["broker_id"], record["leg"]].append(record)
@@ -167,10 +167,11 @@ def cluster_minutes(brokers: Iterable[BrokerMinute]) -> list[Row]:
     by_minute: dict[datetime, list[BrokerMinute]] = defaultdict(list)
     for one in brokers:
         by_minute[one.row["minute"]].append(one)
-    return [_cluster_minute(minute, by_minute[minute]) for minute in sorted(by_minute)]
+    return [cluster_minute(minute, by_minute[minute]) for minute in sorted(by_minute)]
 
 
-def _cluster_minute(minute: datetime, brokers: Sequence[BrokerMinute]) -> Row:
+def cluster_minute(minute: datetime, brokers: Sequence[BrokerMinute]) -> Row:
+    """``brokers`` are the expected ones, one at least; what goes on at that time is not looked at."""
     expected = [one for one in brokers if one.row["leg"] == "client"]
     measured = [one for one in expected if one.row["measured"]]
     clients = [one.row for one in measured]

@@ -1,12 +1,13 @@
 """From cluster-minutes to cluster-weeks and fleet-weeks (the gold tables)."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from tests.oracle.correction_rules import Corrected
 from tests.oracle.minute_rules import Row
 from tests.oracle.quantile import quantile, quantile_from_bad_side
 from tests.oracle.settings import WEEKDAYS, ClusterSettings, Settings
@@ -17,7 +18,7 @@ COVERAGE_TO_COUNT = 0.9
 COUNTED_FROM_ABOVE = ("latency_p99_us",)
 COUNTED_FROM_BELOW = ("availability_p99", "availability_ratio", "latency_budget_left_minutes")
 
-#: Corrections take minutes out; without any, each of these equals its ``_raw`` twin.
+#: What corrections change; each has a twin ``_raw`` that they leave alone.
 CORRECTED = (
     "latency_p99_us",
     "latency_p99_censored_us",
@@ -30,6 +31,8 @@ CORRECTED = (
     "availability_objective",
     "availability_budget_minutes",
     "availability_spent_minutes",
+    "minutes_measured",
+    "minutes_expected",
 )
 
 # --- Weeks -------------------------------------------------------------------
@@ -59,32 +62,45 @@ def revision_of(week: date, settings: Settings, clock: datetime) -> Row:
 
 
 def cluster_weeks(
-    minutes: Iterable[Row], cluster: ClusterSettings, settings: Settings, clock: datetime
+    minutes: Iterable[Row],
+    corrected: Iterable[Corrected],
+    cluster: ClusterSettings,
+    settings: Settings,
+    clock: datetime,
 ) -> list[Row]:
-    """One row for each week in which the cluster has a minute."""
+    """One row for each week in which the cluster has a minute, corrected away or not."""
     by_week: dict[date, list[Row]] = defaultdict(list)
     for minute in minutes:
         by_week[week_of(minute["minute"], settings)].append(minute)
-    return [_cluster_week(week, by_week[week], cluster, settings, clock) for week in sorted(by_week)]
+    corrected_by_week: dict[date, list[Corrected]] = defaultdict(list)
+    for one in corrected:
+        corrected_by_week[week_of(one.minute, settings)].append(one)
+    return [
+        _cluster_week(week, by_week[week], corrected_by_week[week], cluster)
+        | _closing(revision_of(week, settings, clock))
+        for week in sorted(by_week)
+    ]
+
+
+def _closing(revision: Row) -> Row:
+    return revision | {"revision_reason": "closed" if revision["closed"] else None}
 
 
 def _cluster_week(
-    week: date, minutes: Sequence[Row], cluster: ClusterSettings, settings: Settings, clock: datetime
+    week: date, minutes: Sequence[Row], corrected: Sequence[Corrected], cluster: ClusterSettings
 ) -> Row:
-    levels = _week_levels(minutes, cluster)
-    revision = revision_of(week, settings, clock)
+    raw = _week_levels(minutes, cluster)
+    levels = _week_levels([one.row for one in corrected if one.row is not None], cluster)
     brokers_expected = sum(minute["brokers_expected"] for minute in minutes)
     brokers_measured = sum(minute["brokers_measured"] for minute in minutes)
     return {
         "cluster_id": cluster.cluster_id,
         "week": week,
-        **levels,
-        **{f"{name}_raw": levels[name] for name in CORRECTED},
-        "minutes_measured": sum(minute["brokers_measured"] >= 1 for minute in minutes),
-        "minutes_expected": len(minutes),
+        **{name: levels[name] for name in CORRECTED},
+        **{f"{name}_raw": raw[name] for name in CORRECTED},
         "coverage": brokers_measured / brokers_expected if brokers_expected else None,
-        **revision,
-        "revision_reason": "closed" if revision["closed"] else None,
+        "corrections": ",".join(sorted(frozenset().union(*(one.correction_ids for one in corrected)))),
+        "causes": dict(Counter(minute["cause"] for minute in minutes if minute["cause"])),
         "definition": DEFINITION,
     }
 
@@ -110,6 +126,8 @@ def _week_levels(minutes: Sequence[Row], cluster: ClusterSettings) -> Row:
         "availability_spent_minutes": math.fsum(
             1 - ratio for ratio in _present(minutes, "availability_pooled")
         ),
+        "minutes_measured": sum(minute["brokers_measured"] >= 1 for minute in minutes),
+        "minutes_expected": len(minutes),
     }
 
 

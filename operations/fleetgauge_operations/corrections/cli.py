@@ -154,7 +154,7 @@ def _scope(
         name, _, value = segment.partition("=")
         if broker_id is not None or not value:
             raise InputError("--segment is NAME=VALUE, as region=eu-west-1, and takes no --broker")
-        if not any(cluster.segments.get(name) == value for cluster in fleet.clusters):
+        if not any((name, value) in cluster.segments for cluster in fleet.clusters):
             raise InputError(f"{config}: no cluster has {segment}")
         return {"scope": "segment", "segment": name, "segment_value": value}
     if cluster_id not in {cluster.id for cluster in fleet.clusters}:

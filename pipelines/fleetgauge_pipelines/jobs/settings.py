@@ -34,5 +34,5 @@ def segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:
     return [
         (cluster.id, segment, value)
         for cluster in fleet.clusters
-        for segment, value in cluster.segments.items()
+        for segment, value in sorted(cluster.segments)
     ]

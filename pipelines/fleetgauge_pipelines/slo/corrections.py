@@ -3,7 +3,7 @@
 They leave measured and expected alike; coverage stays what was measured.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 #: What recurs does so at the same local time.
 RECURRENCES = {"daily": timedelta(days=1), "weekly": timedelta(days=7)}
 
-#: Segment to value, of one cluster.
-Segments = Mapping[str, str]
+#: Segment and value, each that one cluster is in.
+Segments = Set[tuple[str, str]]
 #: Start (inclusive) and end (exclusive) in UTC.
 Span = tuple[datetime, datetime]
 
@@ -35,7 +35,7 @@ class Correction:
     def covers(self, cluster_id: str, segments: Segments) -> bool:
         """Whether it has to do with the cluster at all."""
         if self.scope == "segment":
-            return self.segment is not None and segments.get(self.segment) == self.segment_value
+            return (self.segment, self.segment_value) in segments
         return self.cluster_id == cluster_id
 
 

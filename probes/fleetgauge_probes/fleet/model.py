@@ -141,10 +141,14 @@ class Cluster(_Frozen):
         return self
 
     @property
-    def segments(self) -> dict[str, str]:
-        """The groups that it counts in, by segment; the fleet's value is empty."""
-        own = {"fleet": "", "cloud": self.cloud, "region": self.region, "tier": self.tier}
-        return {name: value for name, value in (own | self.labels).items() if value is not None}
+    def segments(self) -> frozenset[tuple[str, str]]:
+        """The groups that it counts in, as name and value; the fleet's value is empty.
+
+        A label may be called as another segment is: then the cluster is in both.
+        """
+        own = (("fleet", ""), ("cloud", self.cloud), ("region", self.region), ("tier", self.tier))
+        named = (*own, *self.labels.items())
+        return frozenset((name, value) for name, value in named if value is not None)
 
     def expects(self, minute: datetime) -> bool:
         """Whether the cluster counts in the minute that starts then."""

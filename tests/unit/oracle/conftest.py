@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.oracle import ClusterSettings, Settings, Tables, evaluate
+from tests.oracle.operations import NONE
+from tests.oracle.oracle import ClusterSettings, Operations, Settings, Tables, evaluate
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 LONG_AFTER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -56,9 +57,15 @@ class Bench:
         } | other
 
     def evaluate(
-        self, *records: dict[str, Any], clock: datetime = LONG_AFTER, zone: str = "UTC", **cluster: Any
+        self,
+        *records: dict[str, Any],
+        clock: datetime = LONG_AFTER,
+        zone: str = "UTC",
+        operations: Operations = NONE,
+        **cluster: Any,
     ) -> Tables:
-        return evaluate(records, Settings((ClusterSettings("c", **cluster),), week_zone=zone), clock)
+        settings = Settings((ClusterSettings("c", **cluster),), week_zone=zone)
+        return evaluate(records, settings, clock, operations)
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_a_window_holds_what_a_walk_from_the_first_occurrence_meets(
     ],
 )
 def test_each_scope_covers_its_clusters(correction: Correction, covered: set[tuple[str, int | None]]) -> None:
-    clusters = {"orders": {"region": "eu"}, "payments": {"region": "us"}, "search": {"region": "eu"}}
+    clusters = {"orders": {("region", "eu")}, "payments": {("region", "us")}, "search": {("region", "eu")}}
     found = excluded([correction], clusters, "UTC", correction.starts, correction.ends)
     assert {(one.cluster_id, one.broker_id) for one in found} == covered
     assert all(isinstance(one, Excluded) and one.starts == correction.starts for one in found)

@@ -1,0 +1,258 @@
+"""Kills one process of `fleetgauge backfill` again and again: its tables end up as an undisturbed run's.
+
+    python -m tests.chaos.kill_pipeline --times 50
+
+An hour of a simulated fleet comes in pieces, out of order and with
+repetitions; the hour lies around the end of a week, which closes between two
+pieces. At seeded random moments either the driver's Python or its JVM gets a
+SIGKILL, the other is left to end by itself, then the piece is begun again.
+Prints one JSON value; exit 0 iff nothing differs but when it was
+computed and no process had to be helped to its end.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import click
+import fastavro
+import psutil
+
+from fleetgauge_pipelines.tables import ALL, QUALITY, Table
+from tests.chaos._streaming import Command, Row, rows, say, size, wait_until
+from tests.oracle.compare import differences
+from tests.spark.agreement import write_files
+
+#: Half the hour is of the week that ends here.
+WEEK_ENDS = datetime(2026, 6, 1, tzinfo=UTC)
+END = WEEK_ENDS + timedelta(minutes=30)
+CLOSES = WEEK_ENDS + timedelta(hours=48)
+CLUSTERS = 3
+PIECES = 10
+KINDS = ("python", "jvm")
+#: A life that is not killed ends well before; so does what a kill left without its other half.
+PATIENCE_S = 400
+ENDS_BY_ITSELF_WITHIN_S = 60
+#: From the start to the kill in its youth, from the first commit to a later one.
+YOUTH_S = (1.0, 12.0)
+AFTER_A_COMMIT_S = (0.0, 6.0)
+#: Verdicts are about batches as they came, and a batch that was broken off came twice.
+COMPARED = tuple(table for table in ALL if table is not QUALITY)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Records that are taken together, and the clock that says which weeks are closed then."""
+
+    folder: Path
+    clock: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """What died, when, what the life had written last, and how long the rest lived on."""
+
+    kind: str
+    after_s: float
+    last_written: str
+    rest_ended_after_s: float | None
+
+
+# --- The pieces --------------------------------------------------------------
+
+
+def simulated(folder: Path, seed: int) -> Path:
+    """A folder with fleet.yaml and records of one hour."""
+    arguments = ("--clusters", CLUSTERS, "--minutes", 60, "--records", "files", "--seed", seed)
+    command = [sys.executable, "-m", "fleetgauge_probes", "simulate", "--to", folder, *arguments]
+    subprocess.run(
+        [*map(str, command), "--end", f"{END:%Y-%m-%dT%H:%M:%SZ}"], check=True, capture_output=True
+    )
+    return folder
+
+
+def pieces(source: Path, into: Path, rng: Random) -> list[Piece]:
+    """The records in no order, cut up; in every piece but the first some that had come before."""
+    records = [record for file in sorted((source / "records").glob("*.avro")) for record in _read(file)]
+    rng.shuffle(records)
+    some = -(-len(records) // PIECES)
+    return [
+        Piece(
+            write_files(into / f"piece-{number}", _with_repetitions(rng, records, number * some, some)),
+            _clock(number),
+        )
+        for number in range(PIECES)
+    ]
+
+
+def _read(file: Path) -> Iterator[Row]:
+    with file.open("rb") as avro:
+        for record in fastavro.reader(avro):
+            assert isinstance(record, dict)
+            yield record
+
+
+def _with_repetitions(rng: Random, records: Sequence[Row], first: int, some: int) -> list[Row]:
+    before = records[:first]
+    return [*records[first : first + some], *rng.sample(before, min(len(before), some // 5))]
+
+
+def _clock(number: int) -> datetime:
+    """Half of the pieces come while the week that ended is open, half of them revise it."""
+    return END + timedelta(minutes=5) if number < PIECES // 2 else CLOSES + number * timedelta(minutes=1)
+
+
+# --- A life ------------------------------------------------------------------
+
+
+def take(config: Path, piece: Piece, lake: Path, log: Path) -> Command:
+    clock = f"{piece.clock:%Y-%m-%dT%H:%M:%SZ}"
+    where = ("--config", str(config), "--lake", str(lake))
+    return Command(log, "backfill", "--from", str(piece.folder), "--clock", clock, *where)
+
+
+def taken(config: Path, piece: Piece, lake: Path, log: Path) -> bool:
+    """Undisturbed; whether it ended well."""
+    with take(config, piece, lake, log) as life:
+        return life.wait(PATIENCE_S) == 0
+
+
+def live_until_killed(life: Command, kind: str, lake: Path, rng: Random) -> Kill | None:
+    """None if it had ended before its moment came."""
+    started = time.monotonic()
+    before = commits(lake)
+    if rng.random() < 0.2:
+        _let_live(life, rng.uniform(*YOUTH_S))
+    else:
+        wait_until(lambda: commits(lake) != before or not life.alive, PATIENCE_S, "a commit")
+        _let_live(life, rng.uniform(*AFTER_A_COMMIT_S))
+    wait_until(lambda: _of_kind(life, kind) is not None or not life.alive, PATIENCE_S, kind)
+    victim = _of_kind(life, kind)
+    if victim is None or not life.alive:
+        return None
+    victim.kill()
+    killed = time.monotonic()
+    written = commits(lake) - before
+    last = max(written, key=lambda commit: commit[1], default=("nothing", 0))[0]
+    return Kill(kind, round(killed - started, 1), last, _end_of_the_rest(life))
+
+
+def _let_live(life: Command, seconds: float) -> None:
+    moment = time.monotonic() + seconds
+    wait_until(lambda: time.monotonic() >= moment or not life.alive, seconds + 10, "the moment to kill")
+
+
+def commits(lake: Path) -> set[tuple[str, int]]:
+    """Table and time of every commit that a reader would find."""
+    return {
+        (table.path, commit.stat().st_mtime_ns)
+        for table in ALL
+        for commit in (lake / table.path / "_delta_log").glob("*.json")
+    }
+
+
+def _of_kind(life: Command, kind: str) -> psutil.Process | None:
+    """The process of that kind, as soon as it is there."""
+    return next((one for one in life.tree() if _kind(one) == kind), None)
+
+
+def _kind(process: psutil.Process) -> str | None:
+    try:
+        words = " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return None
+    if "org.apache.spark.deploy.SparkSubmit" in words:
+        return "jvm"
+    return "python" if "fleetgauge_probes" in words else None
+
+
+def _end_of_the_rest(life: Command) -> float | None:
+    """Seconds until nothing of it lived any more; None if it would not end by itself."""
+    killed = time.monotonic()
+    try:
+        wait_until(lambda: not life.tree(), ENDS_BY_ITSELF_WITHIN_S, "the rest")
+    except TimeoutError:
+        return None
+    return round(time.monotonic() - killed, 1)
+
+
+# --- The demonstration -------------------------------------------------------
+
+
+def disturbed(config: Path, of: Sequence[Piece], lake: Path, times: int, rng: Random) -> list[Kill]:
+    """Every piece is begun again until it is done; the kills fall evenly on pieces and kinds."""
+    kills: list[Kill] = []
+    for number, piece in enumerate(of):
+        due = times * (number + 1) // len(of)
+        last = number == len(of) - 1
+        done = False
+        while len(kills) < due and (last or not done):
+            kind = KINDS[len(kills) % len(KINDS)]
+            with take(config, piece, lake, lake.with_suffix(".log")) as life:
+                kill = live_until_killed(life, kind, lake, rng)
+            done = kill is None
+            if kill is not None:
+                kills.append(kill)
+                say(f"piece {number + 1} of {len(of)}, kill {len(kills)} of {times}: {kill}")
+        assert done or taken(config, piece, lake, lake.with_suffix(".log")), f"see {lake}.log"
+    return kills
+
+
+def table_differences(table: Table, disturbed: Path, undisturbed: Path) -> list[str]:
+    """All but volatile columns; doubles to their last bits."""
+    wanted, found = rows(undisturbed, table), rows(disturbed, table)
+    return [str(one) for one in differences(table, wanted, found)]
+
+
+def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
+    started = time.monotonic()
+    rng = Random(seed)
+    source = simulated(folder / "simulated", seed)
+    config, of = source / "fleet.yaml", pieces(source, folder, rng)
+    say("the undisturbed run")
+    clean, lake = folder / "undisturbed", folder / "disturbed"
+    assert all(taken(config, piece, clean, folder / "undisturbed.log") for piece in of)
+    kills = disturbed(config, of, lake, times, rng)
+    found = {table.path: table_differences(table, lake, clean) for table in COMPARED}
+    report: dict[str, Any] = {
+        "kills": len(kills),
+        "kills_by_kind": dict(Counter(kill.kind for kill in kills)),
+        "kills_by_last_written": dict(Counter(kill.last_written for kill in kills)),
+        "rest_did_not_end": sum(kill.rest_ended_after_s is None for kill in kills),
+        "rest_ended_after_s_at_most": max((kill.rest_ended_after_s or 0 for kill in kills), default=0),
+        "rows_disturbed_and_undisturbed": {
+            table.path: [size(lake, table), size(clean, table)] for table in COMPARED
+        },
+        "differences": {path: len(one) for path, one in found.items()},
+        "examples": {path: one[:5] for path, one in found.items() if one},
+        "each": [asdict(kill) for kill in kills],
+        "seconds": round(time.monotonic() - started),
+    }
+    report["passed"] = len(kills) == times and not any(found.values()) and report["rest_did_not_end"] == 0
+    return report
+
+
+@click.command()
+@click.option("--times", default=50, show_default=True, type=click.IntRange(min=1))
+@click.option("--seed", default=1, show_default=True)
+@click.option("--dir", "folder", type=click.Path(path_type=Path), help="Keep logs and both lakes there.")
+def main(times: int, seed: int, folder: Path | None) -> None:
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-kills-") as passing:
+        where = (folder or Path(passing)).resolve()
+        where.mkdir(parents=True, exist_ok=True)
+        report = demonstrate(where, times, seed)
+    print(json.dumps(report, indent=2))
+    sys.exit(0 if report["passed"] else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Random corrections, actions and findings around the minutes of random clusters."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tests.oracle.cause_rules import FINDINGS, OF_THE_VANTAGE
+from tests.oracle.operations import Operations
+
+Row = dict[str, Any]
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+#: Others than those that can be a cause are done too.
+ACTIONS = ("roll", "reassignment", "throttle", "election")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A cluster and its stretch of minutes; ``segments`` are pairs that it is in."""
+
+    cluster_id: str
+    brokers: Sequence[int]
+    segments: Sequence[tuple[str, str]]
+    start: datetime
+    minutes: int
+    zone: str
+
+
+def random_operations(rng: Random, scopes: Sequence[Scope]) -> Operations:
+    """About every second cluster is corrected, every second one worked on, every second one found ill."""
+    return Operations(
+        corrections=tuple(
+            _correction(rng, scope, f"correction-{number}-{which}")
+            for number, scope in enumerate(scopes)
+            for which in range(rng.choice([0, 0, 1, 2]))
+        ),
+        actions=tuple(
+            _action(rng, scope, f"action-{number}-{which}")
+            for number, scope in enumerate(scopes)
+            for which in range(rng.choice([0, 0, 1, 2]))
+        ),
+        health_events=tuple(
+            event
+            for number, scope in enumerate(scopes)
+            for which in range(rng.choice([0, 0, 1, 3]))
+            for event in _finding(rng, scope, f"finding-{number}-{which}")
+        ),
+    )
+
+
+def _span(rng: Random, scope: Scope) -> tuple[datetime, datetime]:
+    """Some minutes; often not from one full minute to another."""
+    offset = rng.choice([0, 0, 1, 30]) * SECOND
+    starts = scope.start + rng.randrange(-3, scope.minutes) * MINUTE + offset
+    return starts, starts + rng.randint(1, 9) * MINUTE + rng.choice([0, 0, 29, 59]) * SECOND
+
+
+def _correction(rng: Random, scope: Scope, correction_id: str) -> Row:
+    starts, ends = _span(rng, scope)
+    recurs = rng.choice([None, None, "daily", "weekly"])
+    until = None
+    if recurs is not None:
+        until = rng.choice([None, starts, starts + SECOND, ends + timedelta(days=30)])
+        starts, ends = _earlier(rng, starts, ends, recurs, scope.zone)
+        until = until if until is not None and until > starts else None
+    kind = rng.choice(["broker", "cluster", "segment"])
+    segment, value = rng.choice(scope.segments) if kind == "segment" else (None, None)
+    withdrawn = rng.random() < 0.15
+    return {
+        "correction_id": correction_id,
+        "scope": kind,
+        "cluster_id": None if kind == "segment" else scope.cluster_id,
+        "broker_id": rng.choice(scope.brokers) if kind == "broker" else None,
+        "segment": segment,
+        "segment_value": value,
+        "starts": starts,
+        "ends": ends,
+        "recurs": recurs,
+        "recurs_until": until,
+        "reason": "maintenance",
+        "author": "somebody",
+        "created_at": scope.start,
+        "withdrawn_at": scope.start if withdrawn else None,
+        "withdrawn_by": "somebody" if withdrawn else None,
+    }
+
+
+def _earlier(
+    rng: Random, starts: datetime, ends: datetime, recurs: str, zone: str
+) -> tuple[datetime, datetime]:
+    """Some days or weeks before, at the same time on the wall's clock, and as long as it is there."""
+    back = rng.randrange(4) * timedelta(days=1 if recurs == "daily" else 7)
+    on_the_wall = starts.astimezone(ZoneInfo(zone)).replace(tzinfo=None) - back
+    first = on_the_wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+    return first, first + (ends - starts)
+
+
+def _action(rng: Random, scope: Scope, action_id: str) -> Row:
+    starts, ends = _span(rng, scope)
+    return {
+        "action_id": action_id,
+        "kind": rng.choice(ACTIONS),
+        "cluster_id": scope.cluster_id,
+        "broker_id": rng.choice([None, *scope.brokers]),
+        "starts": starts,
+        "ends": ends if rng.random() < 0.8 else None,
+        "reason": "planned",
+        "author": "somebody",
+        "detail": "{}",
+    }
+
+
+def _finding(rng: Random, scope: Scope, fingerprint: str) -> Iterator[Row]:
+    """One finding's way through its states; it may still hold at the end."""
+    broker = rng.choice([None, *scope.brokers])
+    kind = rng.choice([*FINDINGS, *OF_THE_VANTAGE])
+    at = scope.start + rng.randint(-180, 60 * scope.minutes) * SECOND
+    state = "HEALTHY"
+    for number, following in enumerate(
+        rng.choice([("SUSPECT", kind, "HEALTHY"), (kind,), (kind, "HEALTHY")])
+    ):
+        yield {
+            "event_id": f"{fingerprint}-{number}",
+            "fingerprint": fingerprint,
+            "cluster_id": scope.cluster_id,
+            "broker_id": broker,
+            "at": at,
+            "from_state": state,
+            "to_state": following,
+            "kind": kind,
+            "evidence": "{}",
+        }
+        state = following
+        at += rng.choice([rng.randint(1, 60), rng.randint(60, 400)]) * SECOND

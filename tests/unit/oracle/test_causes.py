@@ -1,0 +1,144 @@
+from datetime import date
+from typing import Any
+
+import pytest
+
+from tests.oracle.oracle import ClusterSettings, Operations, Row, Settings, Tables, evaluate
+from tests.unit.oracle.conftest import LONG_AFTER, Bench
+from tests.unit.oracle.test_corrections import _at, _correction, _of_broker
+
+BAD = [200_000] * 100
+
+
+def _action(kind: str, starts: float, ends: float | None, **more: Any) -> Row:
+    span = {"starts": _at(starts), "ends": None if ends is None else _at(ends)}
+    return {"kind": kind, "cluster_id": "c", "broker_id": None} | span | more
+
+
+def _event(to_state: str, at: float, broker: int | None = 1, fingerprint: str = "f") -> Row:
+    who = {"cluster_id": "c", "broker_id": broker, "fingerprint": fingerprint}
+    return who | {"at": _at(at), "to_state": to_state}
+
+
+def _cause(
+    bench: Bench,
+    *records: Row,
+    corrections: tuple[Row, ...] = (),
+    actions: tuple[Row, ...] = (),
+    events: tuple[Row, ...] = (),
+) -> str | None:
+    """Of minute 5, bad unless records say otherwise."""
+    of = records or (bench.record(5, succeeded_us=BAD),)
+    tables = bench.evaluate(*of, operations=Operations(corrections, actions, events))
+    (row,) = (row for row in tables.cluster_minutes if row["minute"] == _at(5))
+    cause: str | None = row["cause"]
+    return cause
+
+
+def test_a_minute_at_the_objective_or_without_measurement_has_no_cause(bench: Bench) -> None:
+    roll = _action("roll", 0, 9)
+    assert _cause(bench, bench.record(5, succeeded_us=[100_000] * 100), actions=(roll,)) is None
+    assert _cause(bench, bench.record(4), bench.record(6), actions=(roll,)) is None
+
+
+def test_a_bad_minute_of_which_nothing_is_known_is_unknown(bench: Bench) -> None:
+    assert _cause(bench) == "unknown"
+    assert _cause(bench, actions=(_action("election", 0, 9),), events=(_event("SUSPECT", 0),)) == "unknown"
+
+
+def test_maintenance_is_a_correction_of_the_cluster_or_of_every_broker_over_the_objective(
+    bench: Bench,
+) -> None:
+    records = [bench.record(5, broker=1), bench.record(5, broker=2, succeeded_us=BAD)]
+    assert _cause(bench, *records, corrections=(_correction(5, 6),)) == "maintenance"
+    assert _cause(bench, *records, corrections=(_of_broker(2, 5, 6),)) == "maintenance"
+    assert _cause(bench, *records, corrections=(_of_broker(1, 5, 6),)) == "unknown"
+    assert _cause(bench, *records, corrections=(_correction(5, 6, withdrawn_at=_at(0)),)) == "unknown"
+
+
+def test_one_maintained_broker_does_not_explain_another(bench: Bench) -> None:
+    down = [
+        bench.record(5, broker=1, succeeded_us=BAD),
+        bench.record(5, broker=2, succeeded_us=[], failed=100),
+    ]
+    one, two = _of_broker(1, 5, 6), _of_broker(2, 5, 6)
+    assert _cause(bench, *down, corrections=(one,)) == _cause(bench, *down, corrections=(two,)) == "unknown"
+    assert _cause(bench, *down, corrections=(one, two)) == "maintenance"
+
+
+def test_the_first_cause_that_holds_is_the_one(bench: Bench) -> None:
+    actions = [_action(kind, 0, 9) for kind in ("throttle", "reassignment", "roll")]
+    kinds = ("PATH", "DEGRADED", "STORAGE_STALLED", "NETWORK_UNAVAILABLE", "BROKER_DOWN", "CLUSTER_DOWN")
+    events = [_event(kind, 0, fingerprint=kind) for kind in kinds]
+    corrections = [_correction(0, 9)]
+    found = []
+    while (
+        why := _cause(bench, corrections=(*corrections,), actions=(*actions,), events=(*events,))
+    ) != "unknown":
+        found.append(why)
+        corrections = [] if why == "maintenance" else corrections
+        actions = [one for one in actions if one["kind"] != why]
+        events = [one for one in events if one["to_state"] != ("PATH" if why == "vantage" else why)]
+    assert found == ["maintenance", "roll", *reversed(kinds[1:]), "reassignment", "throttle", "vantage"]
+
+
+def test_an_action_of_another_cluster_or_time_is_no_cause_and_one_that_goes_on_is(bench: Bench) -> None:
+    assert _cause(bench, actions=(_action("roll", 0, 9, cluster_id="other"),)) == "unknown"
+    assert _cause(bench, actions=(_action("roll", 0, 5),)) == "unknown"
+    assert _cause(bench, actions=(_action("roll", 6, 9),)) == "unknown"
+    assert _cause(bench, actions=(_action("roll", 0, None, broker_id=7),)) == "roll"
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "holds"), [(0, 5, False), (0, 5.1, True), (5.9, 9, True), (6, 9, False)]
+)
+def test_a_finding_that_holds_for_any_part_of_the_minute_is_its_cause(
+    bench: Bench, starts: float, ends: float, holds: bool
+) -> None:
+    events = (_event("HEALTHY", ends), _event("BROKER_DOWN", starts))
+    assert _cause(bench, events=events) == ("BROKER_DOWN" if holds else "unknown")
+
+
+def test_an_episode_ends_with_the_next_event_of_the_same_finding_only(bench: Bench) -> None:
+    begins = _event("BROKER_DOWN", 0)
+    others = (_event("HEALTHY", 1, broker=2), _event("HEALTHY", 1, fingerprint="g"), _event("BROKER_DOWN", 2))
+    assert _cause(bench, events=(begins, *others)) == "BROKER_DOWN"
+    assert _cause(bench, events=(begins, *others, _event("DEGRADED", 3))) == "DEGRADED"
+
+
+def test_a_late_agent_on_the_client_leg_is_the_vantages_fault(bench: Bench) -> None:
+    bad = bench.record(5, succeeded_us=BAD)
+    late = {"schedule_lag_p95_us": 100_001, "vantage": "late"}
+    assert _cause(bench, bad, bench.record(5, **late)) == "vantage"
+    assert _cause(bench, bad, bench.record(5, leg="leader", **late)) == "unknown"
+
+
+def _two_clusters(bench: Bench) -> Tables:
+    records = [
+        bench.record(minute, cluster_id=cluster, succeeded_us=BAD)
+        for cluster, minutes in (("c", 3), ("d", 2))
+        for minute in range(minutes)
+    ]
+    settings = Settings((ClusterSettings("c", cloud="aws"), ClusterSettings("d")))
+    operations = Operations((), (_action("roll", 0, 2),), ())
+    return evaluate(records, settings, LONG_AFTER, operations)
+
+
+def test_a_weeks_causes_count_its_bad_minutes(bench: Bench) -> None:
+    causes = {row["cluster_id"]: row["causes"] for row in _two_clusters(bench).cluster_weeks}
+    assert causes == {"c": {"roll": 2, "unknown": 1}, "d": {"unknown": 2}}
+
+
+def test_burn_causes_sum_over_the_clusters_of_a_segment(bench: Bench) -> None:
+    found = {
+        (row["segment"], row["segment_value"], row["cause"]): (row["bad_minutes"], row["clusters"])
+        for row in _two_clusters(bench).burn_causes
+        if row["segment"] != "tier"
+    }
+    assert found == {
+        ("fleet", "", "roll"): (2, 1),
+        ("fleet", "", "unknown"): (3, 2),
+        ("cloud", "aws", "roll"): (2, 1),
+        ("cloud", "aws", "unknown"): (1, 1),
+    }
+    assert {row["week"] for row in _two_clusters(bench).burn_causes} == {date(2026, 3, 2)}
