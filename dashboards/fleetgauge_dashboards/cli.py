@@ -45,7 +45,9 @@ def dash(lake: str | None, configs: tuple[Path, ...], host: str, port: int, as_j
         if as_json:
             print_json({"url": url})
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Explicitly, for a shell's background job inherits an ignored SIGINT.
+        signal.signal(number, signal.default_int_handler)
     try:
         serve(app, host, port, serving)
     except OSError as error:

@@ -17,6 +17,7 @@ from fleetgauge_pipelines.jobs import simulate_cli
 from fleetgauge_pipelines.jobs.backfill import run_backfill
 from fleetgauge_pipelines.jobs.simulate_records import write_files
 from fleetgauge_pipelines.simulation import Kind, SimulatedFleet
+from fleetgauge_pipelines.simulation.causes import causes, reasons_of
 from fleetgauge_pipelines.simulation.silver import cluster_minutes
 from fleetgauge_pipelines.tables import (
     BROKER_MINUTES,
@@ -30,6 +31,7 @@ from fleetgauge_probes.contract import Leg
 from fleetgauge_probes.fleet import Fleet, load
 from tests.oracle import week_rules
 from tests.oracle.compare import differences
+from tests.oracle.correction_rules import Corrected
 from tests.oracle.settings import settings_of
 from tests.spark.lakes import delta, rows, versions
 from tests.unit.pipelines.simulation.histories import rows as column_rows
@@ -38,6 +40,7 @@ from tests.unit.pipelines.simulation.histories import rows as column_rows
 CLUSTERS, WEEKS, SEED = 3, 3, 6
 #: A Wednesday: the first and the last of the calendar's weeks are cut.
 END = datetime(2026, 11, 18, 6, tzinfo=UTC)
+OBJECTIVE_US = 100_000
 MINUTE, WEEK = timedelta(minutes=1), timedelta(days=7)
 WISH = ["--clusters", "3", "--weeks", "3", "--seed", "6", "--end", "2026-11-18T06:00:00Z", "--json"]
 
@@ -119,12 +122,16 @@ def test_gold_is_what_the_oracle_makes_of_silver(made: Made) -> None:
     weeks = [
         week
         for cluster in settings.clusters
-        for week in week_rules.cluster_weeks(
-            made.of_cluster(CLUSTER_MINUTES, cluster.cluster_id), cluster, settings, END
-        )
+        for minutes in [made.of_cluster(CLUSTER_MINUTES, cluster.cluster_id)]
+        for week in week_rules.cluster_weeks(minutes, _as_they_are(minutes), cluster, settings, END)
     ]
     _equal(CLUSTER_WEEKS, weeks, made.rows(CLUSTER_WEEKS))
     _equal(FLEET_WEEKS, week_rules.fleet_weeks(weeks, settings, END), made.rows(FLEET_WEEKS))
+
+
+def _as_they_are(minutes: list[Row]) -> list[Corrected]:
+    """Nobody has corrected anything."""
+    return [Corrected(row["minute"], row, frozenset()) for row in minutes]
 
 
 def _equal(table: Table, wanted: list[Row], found: list[Row]) -> None:
@@ -136,7 +143,8 @@ def test_silver_is_the_models_own(made: Made) -> None:
     simulated = _simulated()
     for cluster, profile in enumerate(simulated.profiles):
         found = {row["minute"]: row for row in made.of_cluster(CLUSTER_MINUTES, profile.cluster_id)}
-        columns = cluster_minutes(simulated.part(cluster, 1))
+        part, reasons = simulated.part(cluster, 1), reasons_of(list(simulated.incidents(cluster)))
+        columns = {**cluster_minutes(part), "cause": causes(part, OBJECTIVE_US, reasons)}
         at = [simulated.start + WEEK + n * MINUTE for n in range(7 * 24 * 60)]
         for name in CLUSTER_MINUTES.content:
             values: Any = columns[name]
@@ -146,7 +154,7 @@ def test_silver_is_the_models_own(made: Made) -> None:
 
 def test_every_planted_incident_is_where_the_ledger_says(made: Made) -> None:
     assert {entry["kind"] for entry in made.incidents} == set(Kind)
-    objective_us = 100_000
+    objective_us = OBJECTIVE_US
     for entry in made.incidents:
         start, end = (datetime.fromisoformat(entry[name]) for name in ("start", "end"))
         minutes = made.of_cluster(CLUSTER_MINUTES, entry["cluster_id"])
@@ -208,6 +216,12 @@ def test_the_newest_two_days_have_every_broker_and_leg(made: Made) -> None:
     assert max(row["minute"] for row in newest) == END - MINUTE
 
 
+def test_the_causes_are_those_that_the_watch_named(made: Made) -> None:
+    weeks = [week for week in made.rows(CLUSTER_WEEKS) if week["causes"]]
+    assert {cause for week in weeks for cause, _ in week["causes"]} == {"BROKER_DOWN", "unknown"}
+    assert all(sum(n for _, n in week["causes"]) == week["bad_minutes"] for week in weeks)
+
+
 def test_hung_brokers_were_named_and_cleared(made: Made) -> None:
     hung = {(e["cluster_id"], e["brokers"][0]) for e in made.incidents if e["kind"] == Kind.BROKER_HUNG}
     events = made.rows(HEALTH_EVENTS)
@@ -226,6 +240,11 @@ def test_records_in_files_make_the_same_silver_through_the_real_job(
 
     assert (outcome.ingested.stored, outcome.ingested.quarantined) == (written, 0)
     assert all(verdict.success for verdict in outcome.verdicts), outcome.verdicts
-    minutes = [row for c in range(2) for row in column_rows(cluster_minutes(simulated.part(c, 0)))]
+    parts = [simulated.part(cluster, 0) for cluster in range(2)]
+    minutes = [
+        row
+        for part in parts
+        for row in column_rows({**cluster_minutes(part), "cause": causes(part, OBJECTIVE_US, ())})
+    ]
     assert {row["brokers_measured"] for row in minutes} > {0}, "an agent was gone"
     _equal(CLUSTER_MINUTES, minutes, rows(tmp_path / "lake", CLUSTER_MINUTES))

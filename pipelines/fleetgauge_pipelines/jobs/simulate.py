@@ -11,9 +11,10 @@ from fleetgauge_pipelines.io.columns import append_columns
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.jobs.batch import Pipeline
-from fleetgauge_pipelines.jobs.settings import calendar
+from fleetgauge_pipelines.jobs.settings import calendar, latency_objective_us
 from fleetgauge_pipelines.jobs.simulate_records import Advance
 from fleetgauge_pipelines.simulation import Incident, SimulatedFleet
+from fleetgauge_pipelines.simulation.causes import causes, reasons_of
 from fleetgauge_pipelines.simulation.events import health_events
 from fleetgauge_pipelines.simulation.pace import HOUR, WEEK
 from fleetgauge_pipelines.simulation.silver import FAILURE, Columns, broker_minutes, cluster_minutes
@@ -56,7 +57,7 @@ def make_lake(
     """Fill an empty lake with the whole history, as a pipeline would have left it at its end."""
     pipeline = Pipeline(spark, lake, fleet)
     pipeline.open()
-    _write_minutes(lake, simulated, advance)
+    _write_minutes(lake, fleet, simulated, advance)
     _write_broker_minutes(lake, simulated, advance)
     _write_events(spark, lake, simulated)
     _compute_weeks(pipeline, fleet, simulated, advance)
@@ -64,13 +65,20 @@ def make_lake(
     return Contents(*(lake.read(table).count() for table in tables))
 
 
-def _write_minutes(lake: Lake, simulated: SimulatedFleet, advance: Advance) -> None:
+def _write_minutes(lake: Lake, fleet: Fleet, simulated: SimulatedFleet, advance: Advance) -> None:
     path = lake.path(CLUSTER_MINUTES)
+    reasons = [reasons_of(list(simulated.incidents(cluster))) for cluster in range(simulated.clusters)]
+
+    def columns(cluster: int, week: int) -> Columns:
+        part = simulated.part(cluster, week)
+        objective_us = latency_objective_us(fleet, fleet.clusters[cluster])
+        return {**cluster_minutes(part), "cause": causes(part, objective_us, reasons[cluster])}
+
     for week in range(simulated.weeks):
         advance("weeks of minutes", week, simulated.weeks)
         for first in range(0, simulated.clusters, _CLUSTERS_AT_ONCE):
             some = range(first, min(first + _CLUSTERS_AT_ONCE, simulated.clusters))
-            append_columns(path, (cluster_minutes(simulated.part(one, week)) for one in some), FAILURE)
+            append_columns(path, (columns(one, week) for one in some), FAILURE)
     advance("weeks of minutes", simulated.weeks, simulated.weeks)
 
 

@@ -88,6 +88,11 @@ def broker_minutes(part: Part, leg: Leg, hour: int) -> Columns:
     }
 
 
+def client_censored_p99_us(part: Part) -> Integers:
+    """minutes x brokers of the client leg."""
+    return _censored_p99(part.client, Leg.CLIENT)
+
+
 def _times(part: Part, during: slice, rows_a_minute: int) -> Columns:
     """minute and day of some of the part's minutes."""
     start = np.datetime64(part.start.replace(tzinfo=None), "us")
