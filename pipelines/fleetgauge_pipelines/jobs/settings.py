@@ -27,13 +27,8 @@ def week_row(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime) ->
 
 def segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:
     """Rows of transforms.fleet_weeks.SEGMENTS_DDL."""
-    rows: list[tuple[str, str, str]] = []
-    for cluster in fleet.clusters:
-        own = {
-            "fleet": "",
-            "cloud": cluster.cloud,
-            "region": cluster.region,
-            "tier": cluster.tier,
-        } | cluster.labels
-        rows += [(cluster.id, segment, value) for segment, value in own.items() if value is not None]
-    return rows
+    return [
+        (cluster.id, segment, value)
+        for cluster in fleet.clusters
+        for segment, value in ({"fleet": ""} | cluster.segments).items()
+    ]

@@ -157,6 +157,12 @@ class Cluster(_Frozen):
             raise ValueError("until must be later than since")
         return self
 
+    @property
+    def segments(self) -> dict[str, str]:
+        """What it is grouped by in reviews: cloud, region, tier and its labels, as far as given."""
+        own = {"cloud": self.cloud, "region": self.region, "tier": self.tier} | self.labels
+        return {segment: value for segment, value in own.items() if value is not None}
+
     def expects(self, minute: datetime) -> bool:
         """Whether the cluster counts in the minute that starts then."""
         after_start = self.since is None or minute >= self.since

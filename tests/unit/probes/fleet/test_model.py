@@ -76,6 +76,17 @@ def test_an_id_given_twice_is_refused() -> None:
         _fleet(clusters=[{"id": "a", "bootstrap": "a:1"}, {"id": "a", "bootstrap": "a:2"}])
 
 
+def test_a_clusters_segments_are_what_it_is_said_to_be_in() -> None:
+    assert _cluster().segments == {"tier": "single-zone"}
+    labelled = _cluster(cloud="aws", region="eu-west-1", labels={"team": "checkout", "cloud": "own"})
+    assert labelled.segments == {
+        "cloud": "own",
+        "region": "eu-west-1",
+        "tier": "single-zone",
+        "team": "checkout",
+    }
+
+
 def test_a_cluster_must_end_after_it_starts() -> None:
     with pytest.raises(ValidationError, match="until must be later than since"):
         _cluster(since=NOON, until=NOON)
