@@ -64,7 +64,8 @@ def form_options(command: Command) -> Command:
 
 
 def week_argument(required: bool) -> Callable[[Command], Command]:
-    return click.argument("week", type=click.DateTime(["%Y-%m-%d"]), metavar="WEEK", required=required)
+    metavar = "WEEK" if required else "[WEEK]"
+    return click.argument("week", type=click.DateTime(["%Y-%m-%d"]), metavar=metavar, required=required)
 
 
 def asked(lake: str | None, config: Path | None) -> Asked:
@@ -83,7 +84,7 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except LakeError as error:
-        raise InputError(f"{error}; fleetgauge doctor says what this machine lacks") from error
+        raise InputError(str(error)) from error
 
 
 def held_week(weeks: Sequence[date], day: datetime | None, where: str) -> date:

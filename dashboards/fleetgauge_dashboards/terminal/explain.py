@@ -54,6 +54,8 @@ def explain(cluster: str, week: datetime, config: Path | None, lake: str | None,
     if form == "json":
         answer_json({**asdict(answer), "samples": samples})
     elif form == "csv":
+        for note in answer.notes:
+            console.print(f"Note: {note}", markup=False, soft_wrap=True)
         answer_csv((*tables.CLUSTER_MINUTES.names, "bad"), _with_bad(answer, minutes))
     else:
         print_explanation(source.name, answer, samples)

@@ -104,9 +104,10 @@ def _coverage(out: Console, answer: Explanation) -> None:
 
 
 def _corrections(out: Console, answer: Explanation) -> None:
-    if not answer.corrections and not answer.corrected:
+    applied = answer.week_row.get("corrections")
+    if not (answer.corrections or answer.corrected or applied):
         return
-    _say(out, "corrections:")
+    _say(out, f"corrections: {applied}" if applied else "corrections:")
     rows = [
         (
             str(one["correction_id"]),

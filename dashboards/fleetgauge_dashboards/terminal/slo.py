@@ -119,7 +119,7 @@ def _answer(source: Asked, day: datetime | None, now: datetime) -> _Answer:
     fresh = freshness(recent, newest_measured(recent), now)
     is_current = week == max(weeks)
     still_open = [row for row in clusters if is_current and not row["closed"]]
-    found = burns(recent, still_open, fresh, source.burn_alerts.windows)
+    found = burns(recent, still_open, now, source.burn_alerts.windows)
     return _Answer(week, fresh, sorted(fleet, key=_metric_order), clusters, found)
 
 

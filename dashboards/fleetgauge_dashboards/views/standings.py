@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fleetgauge_dashboards.views.freshness import MINUTE, Freshness
+from fleetgauge_dashboards.views.freshness import MINUTE, STALE_AFTER
 from fleetgauge_pipelines.slo.burn import (
     LATENCY_OBJECTIVE,
     BurnAlert,
@@ -16,11 +16,13 @@ from fleetgauge_pipelines.slo.burn import (
     Indicator,
     State,
 )
-from fleetgauge_probes.fleet import BurnWindow
+from fleetgauge_probes.fleet import BURN_WINDOWS, BurnWindow
 
 Row = Mapping[str, Any]
 
 HOUR, SIX_HOURS = 60, 360
+#: The longest window of any set, in minutes.
+LONGEST = max(window.long_minutes for windows in BURN_WINDOWS.values() for window in windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +66,16 @@ def availability_left_minutes(row: Row) -> float | None:
 
 
 def burns(
-    minutes: pa.Table, clusters: Iterable[Row], fresh: Freshness, windows: Sequence[BurnWindow]
+    minutes: pa.Table, clusters: Iterable[Row], now: datetime, windows: Sequence[BurnWindow]
 ) -> dict[str, Burn]:
-    """Each cluster's burn at the end of its data, or of the fleet's where it has fallen silent."""
-    if fresh.until is None or fresh.age is None:
-        return {}
-    now = fresh.until + fresh.age
+    """Each cluster's burn at the end of its data, or now where that is late."""
     own = _by_cluster(minutes)
     found = {}
     for week in clusters:
-        cluster_id = week["cluster_id"]
-        rows = [_burn_minute(row, week["latency_objective_us"]) for row in own.get(cluster_id, ())]
-        if rows and fresh.silence(cluster_id):
+        rows = [_burn_minute(row, week["latency_objective_us"]) for row in own.get(week["cluster_id"], ())]
+        if rows and now - (rows[-1].minute + MINUTE) > STALE_AFTER:
             rows += _silent(rows[-1], now)
-        found[cluster_id] = _burn(rows, now, week["availability_objective"], windows)
+        found[week["cluster_id"]] = _burn(rows, now, week["availability_objective"], windows)
     return found
 
 
@@ -120,11 +118,10 @@ def _burn_minute(row: Row, latency_objective_us: int) -> BurnMinute:
 
 
 def _silent(last: BurnMinute, now: datetime) -> list[BurnMinute]:
-    """The whole minutes since, expected as the last one was: silence is not health."""
+    """The minutes since that a window reaches, expected as the last one was: silence is not health."""
     missing = (now - last.minute) // MINUTE - 1
-    return [
-        BurnMinute(last.minute + n * MINUTE, False, 0, 0, last.expected, 0) for n in range(1, missing + 1)
-    ]
+    reached = range(max(1, missing - LONGEST + 1), missing + 1)
+    return [BurnMinute(last.minute + n * MINUTE, False, 0, 0, last.expected, 0) for n in reached]
 
 
 def _named(alerts: Iterable[BurnAlert], state: State) -> tuple[str, ...]:

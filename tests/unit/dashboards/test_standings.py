@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from fleetgauge_dashboards.reader.lake import BURN, newest_measured
-from fleetgauge_dashboards.views.freshness import freshness
+from fleetgauge_dashboards.reader.lake import BURN
 from fleetgauge_dashboards.views.standings import Burn, burns, share_left, week_rows, worst_first
 from fleetgauge_pipelines import tables
 from fleetgauge_probes.fleet import BURN_WINDOWS
@@ -57,8 +56,8 @@ def _minutes(cluster_id: str, first: int, last: int, bad: int = 0, failed: int =
 
 def _burns(rows: list[dict[str, Any]], now: int, *clusters: str) -> dict[str, Burn]:
     table = frame(tables.CLUSTER_MINUTES, BURN, rows)
-    fresh = freshness(table, newest_measured(table), minute(now) + timedelta(seconds=30))
-    return burns(table, [_week(cluster, 60) for cluster in clusters], fresh, BURN_WINDOWS[7])
+    at = minute(now) + timedelta(seconds=30)
+    return burns(table, [_week(cluster, 60) for cluster in clusters], at, BURN_WINDOWS[7])
 
 
 def test_burn_is_taken_at_the_end_of_the_clusters_data() -> None:
@@ -77,6 +76,11 @@ def test_a_cluster_that_fell_silent_is_frozen_not_well() -> None:
     assert "latency page 6h/30m" in found["b"].alerts_frozen
     assert "latency ticket 1d/2h" not in found["b"].alerts_frozen
     assert found["b"].alerts_firing == ()
+
+
+def test_a_lake_that_ended_long_ago_knows_no_burn_of_now() -> None:
+    found = _burns(_minutes("a", 0, 60, bad=60), 10**6, "a")["a"]
+    assert (found.latency_burn_1h, found.alerts_firing, len(found.alerts_frozen)) == (None, (), 8)
 
 
 def test_a_cluster_without_recent_minutes_has_no_burn_and_is_frozen() -> None:

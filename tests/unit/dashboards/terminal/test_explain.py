@@ -145,6 +145,13 @@ def test_evidence_answers_when_silver_and_bronze_have_expired(kept: Path) -> Non
     assert {one["source"] for one in answer["samples"]} == {"evidence"}
 
 
+def test_csv_has_what_evidence_kept_and_says_so_beside_it(kept: Path) -> None:
+    arguments = [known.CLUSTER, str(known.WEEK), "--lake", str(kept), "--csv"]
+    result = CliRunner().invoke(explain, arguments)
+    assert len(list(csv.DictReader(StringIO(result.stdout)))) == 13
+    assert result.stderr.startswith("Note: silver no longer holds the week's minutes")
+
+
 def test_without_evidence_the_weeks_row_is_all_and_says_so(tmp_path: Path) -> None:
     known.write_gold(tmp_path)
     answer = _json(tmp_path)
