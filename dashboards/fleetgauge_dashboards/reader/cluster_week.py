@@ -5,6 +5,7 @@ from datetime import date, datetime
 from typing import Any
 
 from fleetgauge_dashboards.links import Span
+from fleetgauge_dashboards.reader.lake import within
 from fleetgauge_dashboards.reader.table import Filter, column, read_once
 from fleetgauge_pipelines import tables
 
@@ -16,6 +17,7 @@ class ClusterWeekReader:
 
     def __init__(self, lake: str, cluster_id: str) -> None:
         self._lake = lake
+        self._cluster_id = cluster_id
         self._own = column("cluster_id") == cluster_id
 
     def weeks(self) -> list[Row]:
@@ -24,11 +26,8 @@ class ClusterWeekReader:
 
     def minutes(self, span: Span) -> list[Row]:
         """silver/cluster_minutes, in order; fewer than expected once they expire."""
-        days = (column("day") >= span.start.date()) & (column("day") <= span.end.date())
-        inside = (column("minute") >= span.start) & (column("minute") < span.end)
-        return sorted(
-            self._rows(tables.CLUSTER_MINUTES, days & inside & self._own), key=lambda row: row["minute"]
-        )
+        found = self._rows(tables.CLUSTER_MINUTES, within(self._cluster_id, span))
+        return sorted(found, key=lambda row: row["minute"])
 
     def evidence(self, week: date) -> list[Row]:
         """gold/evidence: what was kept of the minutes that decided the week when it closed."""

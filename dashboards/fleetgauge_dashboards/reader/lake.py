@@ -112,14 +112,14 @@ class Lake:
         reader = self._cluster_minutes
         return reader.answer(
             (cluster_id, span),
-            lambda delta: reader.frame(delta, CLUSTER_MINUTE, _within(cluster_id, span)),
+            lambda delta: reader.frame(delta, CLUSTER_MINUTE, within(cluster_id, span)),
             reader.empty(CLUSTER_MINUTE),
         )
 
     def broker_minutes(self, cluster_id: str, leg: Leg, span: Span) -> pa.Table:
         """One leg of every broker of the cluster, in no order."""
         reader = self._broker_minutes
-        where = _within(cluster_id, span) & (column("leg") == leg.value)
+        where = within(cluster_id, span) & (column("leg") == leg.value)
         return reader.answer(
             (cluster_id, leg, span),
             lambda delta: reader.frame(delta, BROKER_MINUTE, where),
@@ -160,7 +160,7 @@ def _newest_day(delta: DeltaTable) -> date | None:
     return max((date.fromisoformat(str(day)) for day in days if day), default=None)
 
 
-def _within(cluster_id: str, span: Span) -> Filter:
+def within(cluster_id: str, span: Span) -> Filter:
     """The partitions of the span first, so that other days' files stay closed."""
     days = (column("day") >= span.start.date()) & (column("day") <= span.end.date())
     minutes = (column("minute") >= span.start) & (column("minute") < span.end)
