@@ -42,8 +42,8 @@ fleetgauge validate --schema > fleet.schema.json
 ```
 
 `fleetgauge init` writes that line where the schema is there already. The schema checks key by key. That ids
-differ, that a tier has an objective, that a time zone exists and that `until` is later than `since` is
-checked by `fleetgauge validate`.
+differ, that a tier has an objective that every burn alert can fire for, that a time zone exists and that
+`until` is later than `since` is checked by `fleetgauge validate`.
 
 ## Keys
 """

@@ -2,6 +2,16 @@
 
 from fleetgauge_dashboards.reader.lake import Lake
 from fleetgauge_dashboards.reader.rows import ClusterWeek, FleetWeek, HealthEvent
-from fleetgauge_dashboards.reader.table import LakeError, TableReader, UnreadableError
+from fleetgauge_dashboards.reader.table import LakeError, TableReader, UnreadableError, column, read_once
 
-__all__ = ["ClusterWeek", "FleetWeek", "HealthEvent", "Lake", "LakeError", "TableReader", "UnreadableError"]
+__all__ = [
+    "ClusterWeek",
+    "FleetWeek",
+    "HealthEvent",
+    "Lake",
+    "LakeError",
+    "TableReader",
+    "UnreadableError",
+    "column",
+    "read_once",
+]

@@ -13,6 +13,9 @@ from fleetgauge_dashboards.reader.table import Filter, TableReader, UnreadableEr
 from fleetgauge_pipelines import tables
 
 RECENT = ("cluster_id", "minute", "brokers_expected", "brokers_measured")
+#: What burn rates are made of, and how far back the longest of their windows looks.
+BURN = (*RECENT, "latency_p99_censored_us", "attempted", "succeeded")
+BURN_DAYS = 4
 CLUSTER_MINUTE = (
     "minute",
     "latency_p99_us",
@@ -87,28 +90,36 @@ class Lake:
 
     def recent_minutes(self) -> pa.Table:
         """All clusters' minutes of the newest two days: who is measured, and until when."""
+        return self._newest_minutes(RECENT, days=1)
+
+    def burn_minutes(self) -> pa.Table:
+        """All clusters' minutes of the newest days, with what their burn rates need."""
+        return self._newest_minutes(BURN, BURN_DAYS)
+
+    def _newest_minutes(self, names: tuple[str, ...], days: int) -> pa.Table:
+        """From so many days before the newest on."""
         reader = self._cluster_minutes
 
         def ask(delta: DeltaTable) -> pa.Table:
             newest = _newest_day(delta)
-            since = None if newest is None else column("day") >= newest - timedelta(days=1)
-            return reader.frame(delta, RECENT, since)
+            since = None if newest is None else column("day") >= newest - timedelta(days=days)
+            return reader.frame(delta, names, since)
 
-        return reader.answer("recent", ask, reader.empty(RECENT))
+        return reader.answer((names, days), ask, reader.empty(names))
 
     def cluster_minutes(self, cluster_id: str, span: Span) -> pa.Table:
         """One cluster's minutes of the span, in no order."""
         reader = self._cluster_minutes
         return reader.answer(
             (cluster_id, span),
-            lambda delta: reader.frame(delta, CLUSTER_MINUTE, _within(cluster_id, span)),
+            lambda delta: reader.frame(delta, CLUSTER_MINUTE, within(cluster_id, span)),
             reader.empty(CLUSTER_MINUTE),
         )
 
     def broker_minutes(self, cluster_id: str, leg: Leg, span: Span) -> pa.Table:
         """One leg of every broker of the cluster, in no order."""
         reader = self._broker_minutes
-        where = _within(cluster_id, span) & (column("leg") == leg.value)
+        where = within(cluster_id, span) & (column("leg") == leg.value)
         return reader.answer(
             (cluster_id, leg, span),
             lambda delta: reader.frame(delta, BROKER_MINUTE, where),
@@ -149,7 +160,7 @@ def _newest_day(delta: DeltaTable) -> date | None:
     return max((date.fromisoformat(str(day)) for day in days if day), default=None)
 
 
-def _within(cluster_id: str, span: Span) -> Filter:
+def within(cluster_id: str, span: Span) -> Filter:
     """The partitions of the span first, so that other days' files stay closed."""
     days = (column("day") >= span.start.date()) & (column("day") <= span.end.date())
     minutes = (column("minute") >= span.start) & (column("minute") < span.end)

@@ -147,6 +147,14 @@ class TableReader:
         self._answers.clear()
 
 
+def read_once(lake: str, table: Table, where: Filter = None) -> pa.Table:
+    """All columns of the rows that the filter keeps; none while there is no table."""
+    reader = TableReader(lake, table)
+    return reader.answer(
+        "once", lambda delta: reader.frame(delta, table.names, where), reader.empty(table.names)
+    )
+
+
 def _one_line(error: Exception) -> str:
     """Delta-rs appends a numbered stack, which helps nobody here."""
     text = re.split(r"\s0: ", " ".join(str(error).split()))[0] or type(error).__name__

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from fleetgauge_probes.fleet.burn_windows import BURN_WINDOWS, BurnWindow, PeriodDays, deaf_window
+
 _IDENTIFIER = r"^[A-Za-z0-9._-]{1,128}$"
 _ADDRESS = r"([^\s,:/\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
 _BOOTSTRAP = rf"^{_ADDRESS}(\s*,\s*{_ADDRESS})*$"
@@ -62,6 +64,21 @@ class Objective(_Frozen):
     availability: float = Field(
         gt=0, lt=1, description="The share of all probes that succeeds.", examples=[0.9999]
     )
+
+
+class BurnAlerts(_Frozen):
+    """When an error budget burns too fast."""
+
+    period_days: PeriodDays = Field(
+        default=7,
+        description="The budget's period that the windows are made for: 7 pages from 13.44 times the even "
+        "pace over 1h/5m, 30 from 14.4 times.",
+        examples=[30],
+    )
+
+    @property
+    def windows(self) -> tuple[BurnWindow, ...]:
+        return BURN_WINDOWS[self.period_days]
 
 
 class Topic(_Frozen):
@@ -214,6 +231,9 @@ class Fleet(_Frozen):
         description="What each tier promises; adds to single-zone (100 ms, 0.9995) and multi-zone "
         "(100 ms, 0.9999), or replaces them.",
     )
+    burn_alerts: BurnAlerts = Field(
+        default=BurnAlerts(), description="What tells that an error budget is spent too fast."
+    )
     clusters: tuple[Cluster, ...] = Field(min_length=1, description="The Kafka clusters to measure.")
     notifiers: tuple[Notifier, ...] = Field(
         default=(), description="Whom the watch tells when it names or clears a broker."
@@ -230,6 +250,18 @@ class Fleet(_Frozen):
                 known = ", ".join(sorted(self.objective_by_tier))
                 raise ValueError(
                     f"clusters: {cluster.id}: tier {cluster.tier!r} has no objective (known: {known})"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _every_burn_alert_can_fire(self) -> Self:
+        for tier, objective in self.objective_by_tier.items():
+            window = deaf_window(self.burn_alerts.windows, objective.availability)
+            if window:
+                raise ValueError(
+                    f"objectives: {tier}: at availability {objective.availability:g} not even a total "
+                    f"outage burns {window.factor:g} times the budget, which the {window.severity} window "
+                    f"{window.name} asks for; give at least {window.least_objective:g}"
                 )
         return self
 

@@ -43,7 +43,7 @@ def test_both_tiers_have_built_in_objectives(tier: str, availability: float) -> 
 
 
 def test_objectives_add_to_the_built_in_ones_and_replace_by_tier() -> None:
-    own = {"latency_p99_ms": 7, "availability": 0.9}
+    own = {"latency_p99_ms": 7, "availability": 0.95}
     fleet = _fleet(objectives={"gold": own, "multi-zone": own})
     assert fleet.objective_by_tier.keys() == {"single-zone", "multi-zone", "gold"}
     assert fleet.objective_by_tier["multi-zone"].latency_p99_ms == 7
@@ -54,9 +54,39 @@ def test_a_tier_without_an_objective_is_refused_with_those_that_are_known() -> N
         _fleet(clusters=[{"id": "orders", "bootstrap": "a:1", "tier": "gold"}])
 
 
+def test_a_tier_that_no_burn_alert_can_fire_for_is_refused_with_the_least_that_works() -> None:
+    low = {"objectives": {"batch": {"latency_p99_ms": 500, "availability": 0.92}}}
+    with pytest.raises(
+        ValidationError, match=r"batch: .* 0\.92 .* 13\.44 .* page window 1h/5m .* at least 0\.9256"
+    ):
+        _fleet(**low)
+
+
+def test_the_period_of_the_burn_alerts_decides_what_can_fire() -> None:
+    tier = {"objectives": {"batch": {"latency_p99_ms": 500, "availability": 0.93}}}
+    assert _fleet(**tier).burn_alerts.windows[0].factor == 13.44
+    with pytest.raises(ValidationError, match=r"14\.4 .* at least 0\.9306"):
+        _fleet(**tier, burn_alerts={"period_days": 30})
+    with pytest.raises(ValidationError, match="7 or 30"):
+        _fleet(burn_alerts={"period_days": 28})
+
+
 def test_an_id_given_twice_is_refused() -> None:
     with pytest.raises(ValidationError, match=r"clusters: id 'a' is given twice"):
         _fleet(clusters=[{"id": "a", "bootstrap": "a:1"}, {"id": "a", "bootstrap": "a:2"}])
+
+
+def test_a_clusters_segments_are_what_it_is_said_to_be_in() -> None:
+    assert _cluster().segments == {("fleet", ""), ("tier", "single-zone")}
+    labelled = _cluster(cloud="aws", region="eu-west-1", labels={"team": "checkout", "cloud": "own"})
+    assert labelled.segments == {
+        ("fleet", ""),
+        ("cloud", "aws"),
+        ("cloud", "own"),
+        ("region", "eu-west-1"),
+        ("tier", "single-zone"),
+        ("team", "checkout"),
+    }
 
 
 def test_a_cluster_must_end_after_it_starts() -> None:

@@ -86,6 +86,7 @@ def test_every_key_has_a_meaning_and_an_example(part: str, key: str, one: dict[s
         {"objectives": {"multi-zone": {"latency_p99_ms": 100}}},
         {"week": {"start": "Monday"}},
         {"agent_late_ms": 0},
+        {"burn_alerts": {"period_days": 28}},
         {"agent_late_ms": "100 ms"},
         {"vantage": "zone a"},
         {"telemetry": "telemetry:9092"},

@@ -1,0 +1,239 @@
+"""From a week's number to its minutes, brokers and probes, while they are held and after they expired."""
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from fleetgauge_dashboards.terminal.explain import explain
+from fleetgauge_pipelines import tables
+from tests.browser.lake import put
+from tests.unit.dashboards.terminal import known_week as known
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake from which nothing has expired."""
+    root = tmp_path_factory.mktemp("whole")
+    for write in (known.write_gold, known.write_silver, known.write_bronze, known.write_corrections):
+        write(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with gold alone."""
+    root = tmp_path_factory.mktemp("kept")
+    known.write_gold(root)
+    known.write_evidence(root)
+    return root
+
+
+def _run(lake: Path, *arguments: str) -> str:
+    result = CliRunner().invoke(explain, [known.CLUSTER, str(known.WEEK), "--lake", str(lake), *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def _json(lake: Path) -> dict[str, Any]:
+    answer = json.loads(_run(lake, "--json"))
+    assert isinstance(answer, dict)
+    return answer
+
+
+def _moment(number: int) -> str:
+    return known.at(number).isoformat().replace("+00:00", "Z")
+
+
+def test_each_number_has_its_rank_and_its_deciding_minute(whole: Path) -> None:
+    latency, censored, availability = _json(whole)["decided"]
+    assert latency["words"] == (
+        "10,068 minutes, rank ceil(0.99 x 10,068) = 9,968: the 9,968th of 10,068 ascending is 29.979 ms"
+    )
+    assert (latency["minutes"], latency["position"], latency["found"]) == (10_068, 9_968, 29_979)
+    assert latency["deciding"] == [{"minute": _moment(known.DECIDES_LATENCY), "broker_id": 1}]
+    assert (censored["found"], censored["deciding"][0]["minute"]) == (
+        known.CENSORED_P99_US,
+        _moment(known.DECIDES_CENSORED),
+    )
+    assert (availability["position"], availability["found"]) == (101, 0.995)
+    assert "the 101st of 10,068 ascending (9,968th from the best) is 99.500%" in availability["words"]
+    assert (availability["sharing"], len(availability["deciding"])) == (150, 5)
+    assert availability["deciding"][0] == {"minute": _moment(known.LOSSY[0]), "broker_id": 3}
+    assert _json(whole)["notes"] == []
+
+
+def test_bad_minutes_are_stretches_with_a_broker_and_a_cause(whole: Path) -> None:
+    answer = _json(whole)
+    assert answer["bad_minutes_found"] == 10
+    assert answer["bad_stretches"] == [
+        {
+            "start": _moment(1_000),
+            "end": _moment(1_010),
+            "minutes": 10,
+            "broker_id": 2,
+            "worst_us": 10_000_000,
+            "causes": ["broker_down"],
+        }
+    ]
+    assert answer["brokers"] == [
+        {"broker_id": 2, "minutes": 10, "bad_minutes": 10},
+        {"broker_id": 1, "minutes": 10_058, "bad_minutes": 0},
+    ]
+
+
+def test_what_was_not_measured_is_named(whole: Path) -> None:
+    unmeasured = _json(whole)["unmeasured"]
+    assert [(one["start"], one["minutes"], one["fewest_measured"]) for one in unmeasured] == [
+        (_moment(500), 12, 0),
+        (_moment(600), 3, 2),
+    ]
+
+
+def test_a_revision_says_what_it_changed(whole: Path) -> None:
+    first, second = _json(whole)["revisions"]
+    assert (first["reason"], first["changed"]) == ("closed", {})
+    assert second["reason"] == "late_records"
+    assert {name for name in second["changed"] if not name.endswith("_raw")} == {
+        "bad_minutes",
+        "latency_budget_left_minutes",
+    }
+    assert second["changed"]["bad_minutes"] == [9, 10]
+
+
+def test_the_samples_are_bronzes_of_vantages_that_were_on_time(whole: Path) -> None:
+    samples = {one["minute"]: one for one in _json(whole)["samples"]}
+    assert set(samples) == {_moment(k) for k in (known.DECIDES_LATENCY, known.DECIDES_CENSORED, 2_000)}
+    deciding = samples[_moment(known.DECIDES_LATENCY)]
+    assert deciding["source"] == "bronze"
+    client = {one["broker_id"]: one for one in deciding["brokers"] if one["leg"] == "client"}
+    assert (client[1]["attempted"], len(client[1]["latencies_us"])) == (200, 200)
+    # The p99 of 200 successes is the 198th, which is what the week is.
+    assert client[1]["latencies_us"][197] == known.LATENCY_P99_US
+    lossy = {(one["broker_id"], one["leg"]): one for one in samples[_moment(2_000)]["brokers"]}
+    assert lossy[3, "client"]["failures"] == {"MSG_TIMED_OUT": 1}
+    assert lossy[3, "leader"]["attempted"] == 200
+
+
+def test_corrections_are_those_that_may_touch_the_week(whole: Path, tmp_path: Path) -> None:
+    assert {one["correction_id"] for one in _json(whole)["corrections"]} == {"ours", "weekly"}
+    elsewhere = tmp_path / "fleet.yaml"
+    elsewhere.write_text(f"lake: {whole}\nclusters: [{{id: {known.CLUSTER}, bootstrap: o:1, region: us}}]\n")
+    answer = CliRunner().invoke(
+        explain, [known.CLUSTER, str(known.WEEK), "--config", str(elsewhere), "--json"]
+    )
+    assert [one["correction_id"] for one in json.loads(answer.stdout)["corrections"]] == ["ours"]
+
+
+def test_evidence_answers_when_silver_and_bronze_have_expired(kept: Path) -> None:
+    answer = _json(kept)
+    assert answer["notes"] == [
+        "silver no longer holds the week's minutes; answered from the evidence of 13 minutes"
+    ]
+    latency, censored, availability = answer["decided"]
+    assert latency["words"] == "29.979 ms, as the week's row has it"
+    assert latency["deciding"] == [{"minute": _moment(known.DECIDES_LATENCY), "broker_id": 1}]
+    assert censored["deciding"][0]["minute"] == _moment(known.DECIDES_CENSORED)
+    assert availability["deciding"] == [{"minute": _moment(2_000), "broker_id": 3}]
+    assert (answer["minutes_held"], answer["brokers"], answer["unmeasured"]) == (0, [], [])
+    (bad,) = answer["bad_stretches"]
+    assert (bad["start"], bad["minutes"], bad["broker_id"]) == (_moment(1_000), 10, 2)
+    assert {one["source"] for one in answer["samples"]} == {"evidence"}
+
+
+def test_csv_has_what_evidence_kept_and_says_so_beside_it(kept: Path) -> None:
+    arguments = [known.CLUSTER, str(known.WEEK), "--lake", str(kept), "--csv"]
+    result = CliRunner().invoke(explain, arguments)
+    assert len(list(csv.DictReader(StringIO(result.stdout)))) == 13
+    assert result.stderr.startswith("Note: silver no longer holds the week's minutes")
+
+
+def test_without_evidence_the_weeks_row_is_all_and_says_so(tmp_path: Path) -> None:
+    known.write_gold(tmp_path)
+    answer = _json(tmp_path)
+    assert "the week's own row: no evidence was kept" in answer["notes"][0]
+    assert (answer["samples"], answer["bad_stretches"]) == ([], [])
+    assert "availability_ratio: 99.9920%, as the week's row has it" in _run(tmp_path)
+
+
+def test_samples_that_expired_are_said_to_be(tmp_path: Path) -> None:
+    known.write_gold(tmp_path)
+    known.write_silver(tmp_path)
+    assert {one["source"] for one in _json(tmp_path)["samples"]} == {"expired"}
+    assert "samples of 2026-03-08 22:19: expired, and none were kept as evidence" in _run(tmp_path)
+
+
+def test_corrected_numbers_stand_beside_the_raw_ones(tmp_path: Path) -> None:
+    known.write_silver(tmp_path)
+    known.write_gold(tmp_path)
+    corrected = {"latency_p99_us": 29_970, "latency_p99_us_raw": known.LATENCY_P99_US, "revision": 3}
+    week = {
+        "cluster_id": known.CLUSTER,
+        "week": known.WEEK,
+        "closed": True,
+        "minutes_expected": known.MINUTES,
+    }
+    censored = {"latency_p99_censored_us": known.CENSORED_P99_US, "availability_p99": known.AVAILABILITY_P99}
+    put(tmp_path, tables.CLUSTER_WEEKS, [week | censored | corrected | {"bad_minutes": 0}])
+    answer = _json(tmp_path)
+    assert answer["corrected"] == {"latency_p99_us": [29_970, 29_979]}
+    assert answer["decided"][0]["words"].endswith("is 29.979 ms; with corrections 29.970 ms")
+    assert answer["decided"][0]["deciding"][0]["minute"] == _moment(9_970)
+
+
+def test_silver_that_no_longer_agrees_is_noted(tmp_path: Path) -> None:
+    known.write_gold(tmp_path)
+    rows = [{"cluster_id": known.CLUSTER, "minute": known.at(0), "day": known.WEEK, "latency_p99_us": 7}]
+    counts = {"brokers_measured": 1, "brokers_expected": 1, "attempted": 100, "succeeded": 100}
+    put(tmp_path, tables.CLUSTER_MINUTES, [rows[0] | counts])
+    notes = _json(tmp_path)["notes"]
+    assert notes[0] == "silver holds 1 of the week's 10,080 minutes"
+    assert notes[1] == "silver now gives latency_p99_us = 7 where revision 2 has 29979"
+
+
+def test_csv_has_the_weeks_minutes(whole: Path) -> None:
+    rows = list(csv.DictReader(StringIO(_run(whole, "--csv"))))
+    assert len(rows) == known.MINUTES
+    assert (rows[0]["minute"], rows[0]["latency_p99_us"]) == ("2026-03-02T00:00:00Z", "20000")
+    assert sum(row["bad"] == "true" for row in rows) == 10
+
+
+def test_a_person_reads_it_all(whole: Path) -> None:
+    text = _run(whole)
+    for part in (
+        "orders-eu, week 2026-03-02, closed, revision 2",
+        "decided by 2026-03-08 22:19 (broker 1)",
+        "and 145 minutes more with the same value",
+        "bad_minutes: 10 over 100 ms; budget 100.8 min, left 90.8 min",
+        "2026-03-02 16:40 to 16:50",
+        "coverage: 99.87% of broker-minutes; some broker was measured in 10,068 of 10,080 minutes",
+        "maintenance (ada)",
+        "bad_minutes: 9 -> 10",
+        "samples of 2026-03-08 22:19, from bronze:",
+        "definition v1:",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nobody", "2026-03-02"], "no cluster 'nobody'; there are orders-eu"),
+        (["orders-eu", "2026-01-01"], "orders-eu: no week 2026-01-01; there are 2026-03-02 to 2026-03-02"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(kept: Path, arguments: list[str], says: str) -> None:
+    result = CliRunner().invoke(explain, [*arguments, "--lake", str(kept)], env={"COLUMNS": "300"})
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_empty_lake_is_one_line(tmp_path: Path) -> None:
+    result = CliRunner().invoke(explain, ["orders-eu", "2026-03-02", "--lake", str(tmp_path / "none")])
+    assert result.exit_code == 2
+    assert "no week is there yet" in result.stderr
