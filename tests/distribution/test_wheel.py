@@ -27,6 +27,7 @@ def test_the_wheel_carries_schemas_locks_and_assets(wheel: Path) -> None:
     assert {
         "fleetgauge_probes/contract/probe_minute_v1.avsc",
         "fleetgauge_pipelines/io/spark-jars.lock.toml",
+        "fleetgauge_pipelines/quality/suites/gold.json",
         "fleetgauge_local/kafka-jars.lock.toml",
         "fleetgauge_local/broker-log4j2.properties",
     } <= names

@@ -1,7 +1,8 @@
 """Silver to cluster-weeks and fleet-weeks."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -10,7 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.rows import dataframe
+from fleetgauge_pipelines.jobs.gold_gate import GoldGate, Judged
 from fleetgauge_pipelines.jobs.settings import calendar, segment_rows, week_row
+from fleetgauge_pipelines.quality.gate import Facts
+from fleetgauge_pipelines.quality.gold_facts import SPANS_DDL, SilverCounts, gold_facts, silver_counts
 from fleetgauge_pipelines.slo.days import days_of
 from fleetgauge_pipelines.slo.horizon import Stretch
 from fleetgauge_pipelines.slo.revisions import OPEN, Row, latest, revisions
@@ -20,23 +24,37 @@ from fleetgauge_pipelines.transforms.fleet_weeks import FLEET_INPUT, SEGMENTS_DD
 from fleetgauge_probes.fleet import Fleet
 
 
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """How many rows of gold changed, and what the gate said of the weeks before."""
+
+    rows_changed: int
+    judged: Judged
+
+
 class Gold:
     """Brings gold to what silver says, as silver is."""
 
-    def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet) -> None:
+    def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet, gate: GoldGate) -> None:
         self._spark = spark
         self._lake = lake
         self._fleet = fleet
+        self._gate = gate
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
+        self._kept_from: datetime | None = None
 
-    def compute_weeks(self, stretches: Sequence[Stretch], clock: datetime) -> int:
-        """Cluster-weeks that the stretches touch or that are due to close, and their fleet-weeks.
+    def open(self) -> None:
+        """Learn from when on silver is whole."""
+        self._kept_from = self._lake.kept_from(CLUSTER_MINUTES)
 
-        From silver as it is; returns how many rows of gold that changed.
+    def compute_weeks(self, stretches: Sequence[Stretch], clock: datetime) -> Computed:
+        """Cluster-weeks that the stretches touch, that are due to close or held back; and their fleet-weeks.
+
+        From silver as it is. A week that the gate holds back stays as it was.
         """
         rows = self._weeks_to_compute(stretches, clock)
         if not rows:
-            return 0
+            return Computed(0, Judged())
         weeks = dataframe(self._spark, rows, WEEKS_DDL)
         days = days_of((row[2], row[3]) for row in rows)
         minutes = self._lake.read(CLUSTER_MINUTES).where(F.col("day").isin(days))
@@ -44,8 +62,36 @@ class Gold:
         names = sorted({row[1] for row in rows})
         stored = self._lake.rows(CLUSTER_WEEKS, F.col("week").isin(names))
         wanted = _revised(CLUSTER_WEEKS, _collect(computed), stored)
-        changed = self._lake.bring_rows_to(CLUSTER_WEEKS, wanted, stored)
-        return changed + self._fleet_weeks(wanted, names)
+        fleet, fleet_stored = self._fleet_weeks(wanted, names)
+        counts = silver_counts(minutes, dataframe(self._spark, sorted({row[1:4] for row in rows}), SPANS_DDL))
+        judged = self._gate.judge(self._facts(names, wanted, fleet, counts))
+        held_back = judged.held_back
+        changed = self._lake.bring_rows_to(
+            CLUSTER_WEEKS, _without(held_back, wanted), _without(held_back, stored)
+        )
+        changed += self._lake.bring_rows_to(
+            FLEET_WEEKS, _without(held_back, fleet), _without(held_back, fleet_stored)
+        )
+        return Computed(changed, judged)
+
+    def _facts(
+        self,
+        weeks: Sequence[date],
+        clusters: Sequence[Row],
+        fleet: Sequence[Row],
+        silver: Mapping[tuple[str, date], SilverCounts],
+    ) -> dict[date, Facts]:
+        """Of the clusters in the fleet file: what has left it is nobody's to compute."""
+        own = [row for row in latest(clusters, ["cluster_id", "week"]) if row["cluster_id"] in self._clusters]
+        of_fleet = latest(fleet, [name for name in FLEET_WEEKS.key if name != "revision"])
+        return {
+            week: gold_facts(
+                [row for row in own if row["week"] == week],
+                [row for row in of_fleet if row["week"] == week],
+                {one: silver[one, week] for one in self._clusters if (one, week) in silver},
+            )
+            for week in weeks
+        }
 
     def _weeks_to_compute(self, stretches: Sequence[Stretch], clock: datetime) -> list[tuple[Any, ...]]:
         spans = calendar(self._fleet)
@@ -58,12 +104,18 @@ class Gold:
             for row in still_open.collect()
             if row["cluster_id"] in self._clusters and clock >= (span := spans.of_day(row["week"])).closes_at
         }
+        touched |= {(one, spans.of_day(week)) for week in self._gate.held_back for one in self._clusters}
         return [
             week_row(self._fleet, self._clusters[cluster_id], span, clock)
             for cluster_id, span in sorted(touched, key=str)
+            # Of an older week a part has expired; it stays as it was when it was whole.
+            if self._kept_from is None or span.start >= self._kept_from
         ]
 
-    def _fleet_weeks(self, clusters: Sequence[Row], weeks: Sequence[date]) -> int:
+    def _fleet_weeks(
+        self, clusters: Sequence[Row], weeks: Sequence[date]
+    ) -> tuple[list[Row], list[dict[str, Any]]]:
+        """What the table should hold of the weeks, and what it holds."""
         columns = [column for column in CLUSTER_WEEKS.columns if column.name in FLEET_INPUT]
         ddl = ", ".join(f"{column.name} {column.type.value}" for column in columns)
         rows = [
@@ -72,9 +124,7 @@ class Gold:
         segments = dataframe(self._spark, segment_rows(self._fleet), SEGMENTS_DDL)
         computed = fleet_weeks(dataframe(self._spark, rows, ddl), segments)
         stored = self._lake.rows(FLEET_WEEKS, F.col("week").isin(list(weeks)))
-        return self._lake.bring_rows_to(
-            FLEET_WEEKS, _revised(FLEET_WEEKS, _collect(computed), stored), stored
-        )
+        return _revised(FLEET_WEEKS, _collect(computed), stored), stored
 
 
 def _revised(table: Table, computed: Sequence[Row], stored: Sequence[Row]) -> list[Row]:
@@ -88,6 +138,10 @@ def _revised(table: Table, computed: Sequence[Row], stored: Sequence[Row]) -> li
     for row in computed:
         wanted += revisions(row, by_key.pop(tuple(row[name] for name in key), ()), content)
     return wanted + [row for rows in by_key.values() for row in rows]
+
+
+def _without(held_back: Sequence[date], rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["week"] not in held_back]
 
 
 def _collect(rows: DataFrame) -> list[Row]:
