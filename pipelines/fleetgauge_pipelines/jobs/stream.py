@@ -59,9 +59,9 @@ def run_stream(
     def take(rows: DataFrame, batch_id: int) -> None:
         rows.persist()
         try:
+            minutes, now = rows.where(F.col("topic") == names.probe_minutes.name), clock()
             # An agent whose clock is years behind must not add years of unmeasured minutes;
             # what is older by right comes by backfill.
-            minutes, now = rows.where(F.col("topic") == names.probe_minutes.name), clock()
             outcome = pipeline.process(
                 _raw(minutes, topic_ids), f"stream/{batch_id}", now, now - SAMPLES_KEPT
             )
