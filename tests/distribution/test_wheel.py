@@ -56,6 +56,7 @@ def test_everything_but_the_pipeline_imports_without_spark() -> None:
     rooms = "import fleetgauge_probes, fleetgauge_operations, fleetgauge_dashboards"
     modules = (
         "fleetgauge_probes.agent.cli, fleetgauge_operations.watch.cli, "
-        "fleetgauge_dashboards.cli, fleetgauge_local.demo_cli, fleetgauge_pipelines.jobs.cli"
+        "fleetgauge_dashboards.cli, fleetgauge_local.demo_cli, fleetgauge_pipelines.jobs.cli, "
+        "fleetgauge_pipelines.jobs.lake_cli"
     )
     run(sys.executable, "-c", f"{blocked}{rooms}; import {modules}")

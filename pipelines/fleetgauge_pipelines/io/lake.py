@@ -65,7 +65,7 @@ class Lake:
         there = set(self.read(table).columns)
         missing = [f"{one.name} {one.type.value}" for one in table.columns if one.name not in there]
         if missing:
-            self._spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ADD COLUMNS ({', '.join(missing)})")
+            self._alter(table, f"ADD COLUMNS ({', '.join(missing)})")
 
     def _clear_what_was_begun(self, table: Table) -> None:
         """A log without a commit, from a creation that was killed: Delta neither reads nor completes it."""
@@ -85,12 +85,10 @@ class Lake:
         rows = self.read(table)
         return len((rows if day is None else rows.where(F.col("day") == F.lit(day))).inputFiles())
 
-    def compact(self, table: Table, day: date | None) -> int:
-        """Put a day's small files together, or those of a table without days; returns how many fewer."""
+    def compact(self, table: Table, day: date | None) -> None:
+        """Put a day's small files together, or those of a table without days."""
         optimize = self._delta(table).optimize()
-        chosen = optimize if day is None else optimize.where(f"day = DATE'{day}'")
-        metrics = chosen.executeCompaction().select("metrics.*").first()
-        return metrics["numFilesRemoved"] - metrics["numFilesAdded"] if metrics else 0
+        (optimize if day is None else optimize.where(f"day = DATE'{day}'")).executeCompaction()
 
     def vacuum(self, table: Table) -> None:
         """Remove files that no version within the table's retention refers to."""
@@ -101,9 +99,7 @@ class Lake:
         kept_from = self.kept_from(table)
         if kept_from is None or kept_from.date() < before:
             # First, so that whatever happens nothing is computed from days half gone.
-            self._spark.sql(
-                f"ALTER TABLE delta.`{self.path(table)}` SET TBLPROPERTIES ('{_KEPT_FROM}' = '{before}')"
-            )
+            self._alter(table, f"SET TBLPROPERTIES ('{_KEPT_FROM}' = '{before}')")
         self._delta(table).delete(F.col("day") < F.lit(before))
 
     def kept_from(self, table: Table) -> datetime | None:
@@ -139,6 +135,10 @@ class Lake:
         """Rows as dicts; times are aware and in UTC."""
         found = self.read(table).where(where).select(*table.names).collect()
         return [{name: _aware(row[name]) for name in table.names} for row in found]
+
+    def _alter(self, table: Table, how: str) -> None:
+        path = self.path(table).replace("`", "``")
+        self._spark.sql(f"ALTER TABLE delta.`{path}` {how}")
 
     def _delta(self, table: Table) -> DeltaTable:
         return DeltaTable.forPath(self._spark, self.path(table))

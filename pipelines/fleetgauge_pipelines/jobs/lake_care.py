@@ -43,10 +43,9 @@ class Tidying:
 def compact(lake: Lake, portions: Mapping[Table, list[date | None]], advance: Advance) -> None:
     """Portion by portion, each a commit of its own; then remove what no version within retention needs."""
     for table, days in portions.items():
-        for done, day in enumerate(days):
-            advance(table.path, done, len(days))
+        for done, day in enumerate(days, 1):
             lake.compact(table, day)
-        advance(table.path, len(days), len(days))
+            advance(table.path, done, len(days))
     _vacuum(lake, list(portions), advance)
 
 
@@ -59,7 +58,6 @@ def expire(lake: Lake, first_kept: Mapping[Table, date], advance: Advance) -> No
 
 
 def _vacuum(lake: Lake, tables: list[Table], advance: Advance) -> None:
-    for done, table in enumerate(tables):
-        advance("vacuum", done, len(tables))
+    for done, table in enumerate(tables, 1):
         lake.vacuum(table)
-    advance("vacuum", len(tables), len(tables))
+        advance("files out of use", done, len(tables))

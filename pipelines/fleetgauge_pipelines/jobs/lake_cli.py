@@ -130,6 +130,7 @@ def expire(
     where = location or fleet.lake
     keeping, found = _keeping(samples_days, minutes_days), _tables(where)
     kept = _first_kept_days(fleet, where, clock, keeping)
+    kept = {table: day for table, day in kept.items() if found[table].version is not None}
     going = {table: found[table].before(day) for table, day in kept.items()}
     if not dry_run and any(found.files for found in going.values()):
         with _changing(where) as (writable, advance):
