@@ -44,6 +44,7 @@ chaos: $(READY) ## What breaks processes and takes minutes (ARGS="NAME"; without
 
 lock: $(READY) ## Resolve every dependency again and write the locks
 	@$(RESOLVE) --extra all --group dev pyproject.toml --upgrade -o locks/python.txt
+	@$(RESOLVE) --no-annotate --upgrade --group pyproject.toml:s3 -o locks/s3.txt
 	@$(MAKE) lock-images
 	@$(BIN)/python -m fleetgauge_pipelines.io.jars lock \
 		pipelines/fleetgauge_pipelines/io/spark-jars.toml pipelines/fleetgauge_pipelines/io/spark-jars.lock.toml
@@ -67,9 +68,12 @@ $(READY): pyproject.toml locks/uv.txt locks/python.txt
 	@infra/environment.sh "$(PYTHON)" $(VENV) >&2
 	@touch $@
 
-# Only tests need these: Debian's, where we may install them; else those tests are skipped and say so.
+# Only tests need these: an S3 server in an environment of its own; Debian's packages, where we may install them; else those tests are skipped and say so.
 # Prometheus' package would start a server, so its tool alone is taken out of it.
-$(TOOLS): $(READY)
+$(TOOLS): $(READY) locks/s3.txt
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/s3 >&2 \
+		&& $(BIN)/uv pip install --quiet --python $(VENV)/s3/bin/python --require-hashes -r locks/s3.txt >&2 \
+		|| echo "no S3 server for tests: check the network; the tests that need it are skipped" >&2
 	@command -v chromium >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
 		|| { echo "installing chromium for the browser tests" >&2; apt-get -qq update >&2 && apt-get -qq install -y chromium >&2; }
 	@command -v promtool >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \

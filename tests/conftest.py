@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser, sync_playwright
 
 from fleetgauge_local.fleet import LocalFleet
+from tests import s3 as s3_server
 
 # kafka-python reads its schemas in a deprecated way as it is imported; only there it is no error.
 with warnings.catch_warnings():
@@ -41,6 +42,15 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[s3_server.S3]:
+    """An object store without buckets."""
+    if not s3_server.SERVER.exists():
+        pytest.skip(f"{s3_server.SERVER} is missing: make .venv/.tools")
+    with s3_server.serving() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from fleetgauge_dashboards.pages.page import ShownFleet
+from fleetgauge_pipelines import tables
 from tests.browser.conftest import Open, Serve, Site
-from tests.browser.lake import Known, write
+from tests.browser.lake import Known, put, write
 
 Live = tuple[Site, Known]
 
@@ -212,6 +213,27 @@ def test_stale_data_is_said_loudly(tmp_path: Path, sites: Serve, look: Open) -> 
     assert "STALE: no new data for 12 min" in _banners(page)
     expect(page.locator("#age")).to_have_class(re.compile("fg-chip--bad"))
     expect(page.locator(".ag-center-cols-container")).to_contain_text("◌ NO DATA for 12 min")
+
+
+def test_a_week_that_is_held_back_is_said_on_the_pages_that_show_weeks(
+    tmp_path: Path, sites: Serve, look: Open
+) -> None:
+    known = write(tmp_path, datetime.now(UTC))
+    since = known.now - timedelta(hours=2)
+    expectation = "expect_column_values_to_be_between(week_availability_max)"
+    verdict = {"suite": "gold", "success": False, "expectation": expectation, "at": since}
+    weeks = [known.week, known.week + timedelta(days=7)]
+    put(tmp_path, tables.QUALITY, [verdict | {"check_id": str(week), "week": week} for week in weeks])
+    site = sites(tmp_path)
+    said = [f"Week of {week:%a %d %b %Y} is held back since {since:%Y-%m-%d %H:%M:%S UTC}:" for week in weeks]
+    for path in ("/", "/cluster/orders-eu"):
+        page = look(f"{site.url}{path}")
+        banners = _banners(page)
+        assert f"{said[0]}\n{expectation}; shown is the last good one" in banners
+        assert f"{said[1]}\n{expectation}; there is no good one yet" in banners
+    page = look(f"{site.url}/alerts")
+    expect(page.locator("h1")).to_have_text("Alerts: 1 open")
+    expect(page.locator("#banners")).not_to_contain_text("held back")
 
 
 def test_a_broken_table_is_an_error_and_not_an_empty_page(tmp_path: Path, sites: Serve, look: Open) -> None:

@@ -25,6 +25,7 @@ PROMISED: dict[str, set[str]] = {
     "fleetgauge_batch_timestamp_seconds": set(),
     "fleetgauge_rows_changed_total": {"level"},
     "fleetgauge_quality_failures_total": {"expectation"},
+    "fleetgauge_weeks_held_back": set(),
 }
 #: What Prometheus adds to every series that it scrapes.
 OF_THE_TARGET = {"instance", "job"}

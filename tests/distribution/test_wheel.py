@@ -27,6 +27,7 @@ def test_the_wheel_carries_schemas_locks_and_assets(wheel: Path) -> None:
     assert {
         "fleetgauge_probes/contract/probe_minute_v1.avsc",
         "fleetgauge_pipelines/io/spark-jars.lock.toml",
+        "fleetgauge_pipelines/quality/suites/gold.json",
         "fleetgauge_local/kafka-jars.lock.toml",
         "fleetgauge_local/broker-log4j2.properties",
     } <= names
@@ -55,6 +56,7 @@ def test_everything_but_the_pipeline_imports_without_spark() -> None:
     rooms = "import fleetgauge_probes, fleetgauge_operations, fleetgauge_dashboards"
     modules = (
         "fleetgauge_probes.agent.cli, fleetgauge_operations.watch.cli, "
-        "fleetgauge_dashboards.cli, fleetgauge_local.demo_cli, fleetgauge_pipelines.jobs.cli"
+        "fleetgauge_dashboards.cli, fleetgauge_local.demo_cli, fleetgauge_pipelines.jobs.cli, "
+        "fleetgauge_pipelines.jobs.lake_cli"
     )
     run(sys.executable, "-c", f"{blocked}{rooms}; import {modules}")

@@ -12,10 +12,11 @@ from fleetgauge_dashboards.reader import LakeError
 from fleetgauge_dashboards.units import duration, instant, percent
 from fleetgauge_dashboards.views.alerts import Alert, alerts, still_open
 from fleetgauge_dashboards.views.freshness import NO_DATA, Age, Freshness
+from fleetgauge_dashboards.views.held_back import HeldBack, held_back
 from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 REFRESH_MS = 10_000
-#: Banners for so many alerts; the rest is a number and a link.
+#: Banners for so many alerts, and for so many weeks; the rest is a number.
 BANNERS = 3
 
 
@@ -123,6 +124,7 @@ def _status(view: View | None, context: Context, contexts: Contexts) -> Status:
         opened = ()
         banners.append(_banner("bad", [html.Strong("Open alerts are not known."), html.Span(str(error))]))
     if not isinstance(view, AlertsView):
+        banners += _held_back_banners(context)
         banners = [*_alert_banners(view, opened, context), *banners]
     text, class_name = _coverage(fresh)
     age = {
@@ -212,6 +214,30 @@ def _age_banner(fresh: Freshness) -> list[Component]:
             ],
         )
     ]
+
+
+def _held_back_banners(context: Context) -> list[Component]:
+    try:
+        written = {row.week for row in context.lake.cluster_weeks()}
+        held = held_back(context.lake.broken_weeks(), written)
+    except LakeError as error:
+        unknown = html.Strong("Whether a week is held back is not known.")
+        return [_banner("bad", [unknown, html.Span(str(error))])]
+    shown = [_held_back_banner(one) for one in held[:BANNERS]]
+    if len(held) > BANNERS:
+        shown.append(_banner("bad", [html.Strong(f"▲ {len(held) - BANNERS} more weeks are held back.")]))
+    return shown
+
+
+def _held_back_banner(held: HeldBack) -> Component:
+    instead = "shown is the last good one" if held.shown else "there is no good one yet"
+    return _banner(
+        "bad",
+        [
+            html.Strong(f"▲ Week of {held.week:%a %d %b %Y} is held back since {instant(held.since)}:"),
+            html.Span(f"{', '.join(held.expectations)}; {instead}"),
+        ],
+    )
 
 
 def _alert_banners(view: View | None, opened: tuple[Alert, ...], context: Context) -> list[Component]:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from fleetgauge_dashboards.links import Leg, Span
-from fleetgauge_dashboards.reader.rows import ClusterWeek, FleetWeek, HealthEvent, columns_of
+from fleetgauge_dashboards.reader.rows import BrokenWeek, ClusterWeek, FleetWeek, HealthEvent, columns_of
 from fleetgauge_dashboards.reader.table import Filter, TableReader, UnreadableError, column
 from fleetgauge_pipelines import tables
 
@@ -50,6 +50,7 @@ class Lake:
         self._cluster_minutes = TableReader(root, tables.CLUSTER_MINUTES)
         self._broker_minutes = TableReader(root, tables.BROKER_MINUTES)
         self._health_events = TableReader(root, tables.HEALTH_EVENTS)
+        self._quality = TableReader(root, tables.QUALITY)
 
     @property
     def readers(self) -> tuple[TableReader, ...]:
@@ -59,6 +60,7 @@ class Lake:
             self._cluster_minutes,
             self._broker_minutes,
             self._health_events,
+            self._quality,
         )
 
     def versions(self) -> tuple[int | None, ...]:
@@ -135,6 +137,20 @@ class Lake:
             return tuple({row["event_id"]: HealthEvent(**row) for row in found}.values())
 
         return reader.answer("events", ask, ())
+
+    def broken_weeks(self) -> tuple[BrokenWeek, ...]:
+        """What holds weeks back now."""
+        reader = self._quality
+
+        def ask(delta: DeltaTable) -> tuple[BrokenWeek, ...]:
+            if "week" not in {field.name for field in delta.schema().fields}:
+                return ()  # of a lake that no pipeline has opened since weeks are judged
+            broken = column("week").is_valid() & ~column("success")
+            return tuple(
+                BrokenWeek(**row) for row in reader.frame(delta, columns_of(BrokenWeek), broken).to_pylist()
+            )
+
+        return reader.answer("weeks", ask, ())
 
     def readable(self) -> tuple[Readable, ...]:
         """What can be read, table by table."""

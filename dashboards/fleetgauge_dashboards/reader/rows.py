@@ -58,5 +58,14 @@ class HealthEvent:
     evidence: str
 
 
-def columns_of(row: type[ClusterWeek | FleetWeek | HealthEvent]) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class BrokenWeek:
+    """ops/quality: an expectation that a week breaks since ``at``, for which it is held back."""
+
+    week: date
+    at: datetime
+    expectation: str
+
+
+def columns_of(row: type[ClusterWeek | FleetWeek | HealthEvent | BrokenWeek]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(row))

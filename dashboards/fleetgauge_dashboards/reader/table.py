@@ -4,7 +4,6 @@ LakeError
 └── UnreadableError    the table is there, but cannot be read
 """
 
-import re
 import threading
 import time
 from collections import OrderedDict
@@ -14,8 +13,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from fleetgauge_pipelines.lakes.store import BROKEN, open_table, reason
 from fleetgauge_pipelines.tables import Table, Type
 
 #: pyarrow.compute.Expression, which comes without types.
@@ -24,9 +23,6 @@ T = TypeVar("T")
 
 #: Queries kept per table: about what a few dozen open pages ask for.
 KEPT = 64
-
-#: What deltalake and arrow raise for a table that cannot be read.
-_BROKEN = (DeltaError, pa.ArrowException, OSError)
 
 #: A column as delta-rs reads and writes it.
 ARROW = {
@@ -63,7 +59,7 @@ class TableReader:
         self, lake: str, table: Table, every_s: float = 1.0, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self.table = table
-        self._uri = f"{lake.rstrip('/')}/{table.path}"
+        self._lake = lake
         self._every_s = every_s
         self._monotonic = monotonic
         self._lock = threading.Lock()
@@ -117,29 +113,23 @@ class TableReader:
         if now - self._looked_at < self._every_s:
             return self._delta
         if self._delta is None:
-            self._delta = self._opened()
+            self._delta = open_table(self._lake, self.table)
         else:
             self._delta.update_incremental()
         self._looked_at = now
         return self._delta
 
-    def _opened(self) -> DeltaTable | None:
-        try:
-            return DeltaTable(self._uri)
-        except TableNotFoundError:
-            return None
-
     def _guarded(self, step: Callable[[], T]) -> T:
         """Tried twice, for the table may have been vacuumed or made anew; then translated."""
         try:
             return step()
-        except _BROKEN:
+        except BROKEN:
             self._forget()
         try:
             return step()
-        except _BROKEN as error:
+        except BROKEN as error:
             self._forget()
-            raise UnreadableError(self.table.path, _one_line(error)) from error
+            raise UnreadableError(self.table.path, reason(error)) from error
 
     def _forget(self) -> None:
         self._delta = None
@@ -153,12 +143,6 @@ def read_once(lake: str, table: Table, where: Filter = None) -> pa.Table:
     return reader.answer(
         "once", lambda delta: reader.frame(delta, table.names, where), reader.empty(table.names)
     )
-
-
-def _one_line(error: Exception) -> str:
-    """Delta-rs appends a numbered stack, which helps nobody here."""
-    text = re.split(r"\s0: ", " ".join(str(error).split()))[0] or type(error).__name__
-    return text if len(text) <= 240 else text[:239] + "…"
 
 
 def column(name: str) -> Filter:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -16,6 +16,9 @@ from fleetgauge_pipelines.transforms.changes import changes
 
 #: What a table's log holds from its first commit on: commits, checkpoints, checksums by version.
 _COMMITTED = re.compile(r"\d{20}\.|_last_checkpoint")
+
+#: A table's property: the first day that has not expired.
+_KEPT_FROM = "fleetgauge.keptFrom"
 
 
 def settle(rows: DataFrame) -> DataFrame:
@@ -43,13 +46,26 @@ class Lake:
         return f"{self._location}/_checkpoints/stream"
 
     def create_tables(self) -> None:
-        """Make what is missing, so that readers find every table from the start."""
+        """Make what is missing, so that readers find every table and column from the start."""
         for table in ALL:
             self._clear_what_was_begun(table)
-            builder = DeltaTable.createIfNotExists(self._spark).location(self.path(table))
-            for column in table.columns:
-                builder = builder.addColumn(column.name, column.type.value)
-            builder.partitionedBy(*table.partition_by).execute()
+            if DeltaTable.isDeltaTable(self._spark, self.path(table)):
+                self._add_columns(table)
+            else:
+                self._create(table)
+
+    def _create(self, table: Table) -> None:
+        builder = DeltaTable.create(self._spark).location(self.path(table))
+        for column in table.columns:
+            builder = builder.addColumn(column.name, column.type.value)
+        builder.partitionedBy(*table.partition_by).execute()
+
+    def _add_columns(self, table: Table) -> None:
+        """What the registry has gained since the table was made; old rows hold NULL there."""
+        there = set(self.read(table).columns)
+        missing = [f"{one.name} {one.type.value}" for one in table.columns if one.name not in there]
+        if missing:
+            self._alter(table, f"ADD COLUMNS ({', '.join(missing)})")
 
     def _clear_what_was_begun(self, table: Table) -> None:
         """A log without a commit, from a creation that was killed: Delta neither reads nor completes it."""
@@ -63,6 +79,34 @@ class Lake:
 
     def read(self, table: Table) -> DataFrame:
         return self._spark.read.format("delta").load(self.path(table))
+
+    def count_files(self, table: Table, day: date | None) -> int:
+        """Of a day, or of a table without days; from the log."""
+        rows = self.read(table)
+        return len((rows if day is None else rows.where(F.col("day") == F.lit(day))).inputFiles())
+
+    def compact(self, table: Table, day: date | None) -> None:
+        """Put a day's small files together, or those of a table without days."""
+        optimize = self._delta(table).optimize()
+        (optimize if day is None else optimize.where(f"day = DATE'{day}'")).executeCompaction()
+
+    def vacuum(self, table: Table) -> None:
+        """Remove files that no version within the table's retention refers to."""
+        self._delta(table).vacuum()
+
+    def expire(self, table: Table, before: date) -> None:
+        """Remove whole days, for ever: the table says from now on that it begins there."""
+        kept_from = self.kept_from(table)
+        if kept_from is None or kept_from.date() < before:
+            # First, so that whatever happens nothing is computed from days half gone.
+            self._alter(table, f"SET TBLPROPERTIES ('{_KEPT_FROM}' = '{before}')")
+        self._delta(table).delete(F.col("day") < F.lit(before))
+
+    def kept_from(self, table: Table) -> datetime | None:
+        """The start of the first day that has not expired; None if none ever did."""
+        detail = self._delta(table).detail().select("properties").first()
+        day = detail["properties"].get(_KEPT_FROM) if detail else None
+        return datetime.combine(date.fromisoformat(day), time(), UTC) if day else None
 
     def append(self, table: Table, rows: DataFrame) -> None:
         rows.select(*table.names).write.format("delta").mode("append").save(self.path(table))
@@ -93,10 +137,12 @@ class Lake:
         found = self.read(table).where(where).select(*names).collect()
         return [{name: _aware(row[name]) for name in names} for row in found]
 
-    def first_day(self, table: Table) -> date | None:
-        """The oldest partition of a table that lies by day; Delta knows it without reading a file."""
-        row = self.read(table).agg(F.min("day").alias("first")).first()
-        return row["first"] if row else None
+    def _alter(self, table: Table, how: str) -> None:
+        path = self.path(table).replace("`", "``")
+        self._spark.sql(f"ALTER TABLE delta.`{path}` {how}")
+
+    def _delta(self, table: Table) -> DeltaTable:
+        return DeltaTable.forPath(self._spark, self.path(table))
 
     def _apply(self, table: Table, diff: DataFrame, kinds: set[str]) -> None:
         if kinds == {Change.INSERT}:
@@ -108,7 +154,7 @@ class Lake:
         same_row = _literal_partitions(table, diff)
         for name in table.key:
             same_row = same_row & F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}"))
-        target = DeltaTable.forPath(self._spark, self.path(table)).alias("t")
+        target = self._delta(table).alias("t")
         values: dict[str, str | Column] = {name: F.col(f"s.{name}") for name in table.names}
         (
             target.merge(diff.alias("s"), same_row)

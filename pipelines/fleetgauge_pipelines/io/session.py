@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
@@ -64,6 +65,19 @@ def open_session(
     for key, value in {**settings, **(extra or {})}.items():
         builder = builder.config(key, value)
     progress("starting Spark")
-    session = builder.getOrCreate()
+    with _stdout_as_stderr():
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def _stdout_as_stderr() -> Iterator[None]:
+    """A JVM that is started meanwhile prints to stderr: stdout is for the command's answer alone."""
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)

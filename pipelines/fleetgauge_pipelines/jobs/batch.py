@@ -6,56 +6,66 @@ repeated, and the tables come out the same.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.bronze import Bronze, Ingested
-from fleetgauge_pipelines.jobs.gold import Gold
+from fleetgauge_pipelines.jobs.gold import Computed, Gold
+from fleetgauge_pipelines.jobs.gold_gate import SUITE as GOLD_SUITE
+from fleetgauge_pipelines.jobs.gold_gate import GoldGate
 from fleetgauge_pipelines.jobs.said import Said, differing, read_said
 from fleetgauge_pipelines.jobs.silver import Silver
-from fleetgauge_pipelines.quality.batch_gate import SUITE, BatchGate, Verdict
+from fleetgauge_pipelines.quality.gate import BATCH, GOLD, Gate, Verdict
 from fleetgauge_pipelines.quality.silver_facts import Facts
 from fleetgauge_pipelines.slo.horizon import Stretch, united
 from fleetgauge_pipelines.slo.weeks import CLOSES_AFTER
 from fleetgauge_pipelines.tables import QUALITY
 from fleetgauge_probes.fleet import Fleet
 
+SUITE = "batch"
 #: A week, and the time until it closes.
 _OPEN = timedelta(days=7) + CLOSES_AFTER
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a batch did."""
+    """What a batch did; ``weeks_held_back`` are those that the gate of gold did not let pass."""
 
     ingested: Ingested
     silver_rows_changed: int
     gold_rows_changed: int
     verdicts: tuple[Verdict, ...]
     seconds: float
+    weeks_held_back: tuple[date, ...] = ()
 
 
 class Pipeline:
-    """A lake's only writer."""
+    """A lake's only writer. ``gold_suite``: what must hold of a week before it is written."""
 
-    def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet) -> None:
+    def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet, gold_suite: Path = GOLD) -> None:
         self._lake = lake
         self._fleet = fleet
         self._said: Said | None = None
         self._bronze = Bronze(lake, fleet)
         self._silver = Silver(spark, lake, fleet)
-        self._gold = Gold(spark, lake, fleet)
+        self._gold_gate = GoldGate(lake, gold_suite)
+        self._gold = Gold(spark, lake, fleet, self._gold_gate)
 
     def open(self) -> None:
-        """Make missing tables and learn what silver already holds."""
+        """Make what is missing; learn what the tables hold, what has expired and what is held back."""
         self._lake.create_tables()
+        self._bronze.open()
         self._silver.open()
+        self._gold.open()
+        self._gold_gate.open()
 
     def process(self, raw: DataFrame, batch: str, clock: datetime, oldest: datetime | None = None) -> Outcome:
         """Take a batch all the way. ``raw`` has value, source, position and hint.
@@ -69,10 +79,18 @@ class Pipeline:
         silver_changed, silver_facts = self._silver.bring_up(stretches, ingested.touched, said)
         explained = self._explained_anew(said, clock)
         silver_changed += self._silver.find_causes(explained, said)
-        gold_changed = self._gold.compute_weeks([*stretches, *explained], said, clock)
+        gold = self._gold.compute_weeks([*stretches, *explained], said, clock)
         self._said = said
-        verdicts = self._judge(ingested, silver_facts, batch, clock)
-        return Outcome(ingested, silver_changed, gold_changed, verdicts, time.monotonic() - started)
+        verdicts = self._judge(ingested, silver_facts)
+        self._record(batch, clock, verdicts, gold)
+        return Outcome(
+            ingested,
+            silver_changed,
+            gold.rows_changed,
+            verdicts + gold.judged.verdicts,
+            time.monotonic() - started,
+            gold.judged.held_back,
+        )
 
     def _explained_anew(self, said: Said, clock: datetime) -> list[Stretch]:
         """Stored minutes of which something else is said than when they were last computed."""
@@ -89,22 +107,35 @@ class Pipeline:
             found += self._gold.corrected_weeks(said)
         return united(one for one in found if one is not None)
 
-    def compute_weeks(self, stretches: Sequence[Stretch], clock: datetime) -> int:
-        """Weeks that the stretches touch or that are due to close; returns how many rows that changed."""
-        return self._gold.compute_weeks(stretches, read_said(self._lake, self._fleet), clock)
+    def compute_weeks(self, stretches: Sequence[Stretch], batch: str, clock: datetime) -> None:
+        """Weeks that the stretches touch, that are due to close or that are held back."""
+        gold = self._gold.compute_weeks(stretches, read_said(self._lake, self._fleet), clock)
+        if gold.judged.facts:
+            self._record(batch, clock, (), gold)
 
     @cached_property
-    def _gate(self) -> BatchGate:
-        """Made for the first batch: great-expectations takes seconds to import, and weeks alone need none."""
-        return BatchGate()
+    def _gate(self) -> Gate:
+        """Made for the first batch: great-expectations takes seconds to import."""
+        return Gate(BATCH)
 
-    def _judge(self, ingested: Ingested, silver: Facts, batch: str, clock: datetime) -> tuple[Verdict, ...]:
+    def _judge(self, ingested: Ingested, silver: Facts) -> tuple[Verdict, ...]:
         accounted = ingested.stored + ingested.replayed + ingested.quarantined
-        verdicts = self._gate.judge({"received": ingested.received, "accounted_for": accounted} | silver)
-        rows = [
-            (f"{batch}/{v.expectation}", clock, batch, SUITE, v.expectation, v.success, v.observed)
-            for v in verdicts
+        facts = {"received": ingested.received, "accounted_for": accounted} | silver
+        return tuple(finding.verdict(0, facts) for finding in self._gate.judge([facts]))
+
+    def _record(self, batch: str, clock: datetime, verdicts: Iterable[Verdict], gold: Computed) -> None:
+        """In one commit, the batch's last: whoever sees it finds gold written."""
+        wanted = [_row(batch, clock, SUITE, batch, verdict) for verdict in verdicts]
+        wanted += [
+            _row(batch, clock, GOLD_SUITE, f"{batch}/{GOLD_SUITE}", verdict)
+            for verdict in gold.judged.verdicts
         ]
-        wanted = [dict(zip(QUALITY.names, row, strict=True)) for row in rows]
-        self._lake.bring_rows_to(QUALITY, wanted, self._lake.rows(QUALITY, F.col("batch") == batch))
-        return verdicts
+        stored = self._lake.rows(QUALITY, (F.col("batch") == batch) & F.col("week").isNull())
+        news, replaced = self._gold_gate.news(gold.judged, batch, clock)
+        self._lake.bring_rows_to(QUALITY, [*wanted, *news], [*stored, *replaced])
+
+
+def _row(batch: str, clock: datetime, suite: str, within: str, verdict: Verdict) -> dict[str, Any]:
+    check_id = f"{within}/{verdict.expectation}"
+    said = (verdict.expectation, verdict.success, verdict.observed)
+    return dict(zip(QUALITY.names, (check_id, clock, batch, suite, *said, None), strict=True))

@@ -26,6 +26,11 @@ class Ingested:
     quarantined: int
     touched: Mapping[str, tuple[datetime, datetime]]
 
+    @property
+    def newest(self) -> datetime | None:
+        """The last minute of any cluster."""
+        return max((last for _, last in self.touched.values()), default=None)
+
 
 class Bronze:
     """Writes what came, as it came; what breaks the contract goes to quarantine."""
@@ -33,10 +38,15 @@ class Bronze:
     def __init__(self, lake: Lake, fleet: Fleet) -> None:
         self._lake = lake
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
+        self._kept_from: datetime | None = None
+
+    def open(self) -> None:
+        """Learn which days have expired: a record of one would make silver anew from what is gone."""
+        self._kept_from = self._lake.kept_from(PROBE_MINUTES)
 
     def ingest(self, raw: DataFrame, clock: datetime, oldest: datetime | None = None) -> Ingested:
         """``raw`` has value, source, position and hint; minutes before ``oldest`` go to quarantine."""
-        checked = check(decode(raw), self._clusters, clock, oldest)
+        checked = check(decode(raw), self._clusters, clock, oldest, self._kept_from)
         checked = settle(checked.withColumn("reason", F.coalesce("hint", "reason")))
         good = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
         touched = self._touched(good)

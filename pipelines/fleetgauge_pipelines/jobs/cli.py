@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 #: A batch takes seconds, one that catches up minutes, and so does a first start with jars to fetch.
 _PATIENCE_S = 15 * 60
 
-_config = click.option(
+config_option = click.option(
     "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
 )
-_lake = click.option("--lake", "location", help="Where the tables are, instead of the fleet file's `lake`.")
-_json = click.option("--json", "as_json", is_flag=True, help="Say the counts on stdout as JSON.")
-_clock = click.option(
+lake_option = click.option(
+    "--lake", "location", help="Where the tables are, instead of the fleet file's `lake`."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Say the counts on stdout as JSON.")
+clock_option = click.option(
     "--clock",
     type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ"]),
     help="Judge what is future and which weeks are closed as of then (UTC), instead of now.",
@@ -39,8 +41,8 @@ _clock = click.option(
 
 
 @click.command(epilog="Example: fleetgauge stream --config fleet.yaml")
-@_config
-@_lake
+@config_option
+@lake_option
 @click.option(
     "--every",
     "every_s",
@@ -50,16 +52,16 @@ _clock = click.option(
     help="Seconds from one micro-batch to the next.",
 )
 @listen_option
-@_json
+@json_option
 def stream(config: Path, location: str | None, every_s: float, listen: Address | None, as_json: bool) -> None:
     """Turn probe records into tables continuously, until stopped."""
     _from_topics(config, location, every_s, listen, as_json)
 
 
 @click.command(epilog="Example: fleetgauge run --config fleet.yaml --json")
-@_config
-@_lake
-@_json
+@config_option
+@lake_option
+@json_option
 def run(config: Path, location: str | None, as_json: bool) -> None:
     """Turn the probe records that are there now into tables, then end."""
     _from_topics(config, location, None, None, as_json)
@@ -73,20 +75,19 @@ def run(config: Path, location: str | None, as_json: bool) -> None:
     required=True,
     help="A folder of *.avro files of ProbeMinute.",
 )
-@_config
-@_lake
-@_clock
-@_json
+@config_option
+@lake_option
+@clock_option
+@json_option
 def backfill(folder: Path, config: Path, location: str | None, clock: datetime | None, as_json: bool) -> None:
     """Turn probe records in Avro object container files into tables. Contacts no broker."""
-    fleet = _fleet(config)
+    fleet = read_fleet(config)
     with writing(location or fleet.lake) as (spark, lake):
         from fleetgauge_pipelines.jobs.backfill import run_backfill
 
-        now = clock.replace(tzinfo=UTC) if clock else _now()
         try:
             with console.status(f"backfilling from {folder}"):
-                outcome = run_backfill(spark, lake, fleet, folder, now)
+                outcome = run_backfill(spark, lake, fleet, folder, as_of(clock))
         except FileNotFoundError as error:
             raise InputError(str(error)) from error
     _narrate(0, outcome)
@@ -97,7 +98,7 @@ def backfill(folder: Path, config: Path, location: str | None, clock: datetime |
 def _from_topics(
     config: Path, location: str | None, every_s: float | None, listen: Address | None, as_json: bool
 ) -> None:
-    fleet = _fleet(config)
+    fleet = read_fleet(config)
     telemetry = _telemetry(fleet, config)
     vitals = Vitals("stream", _PATIENCE_S)
     metrics = StreamMetrics(vitals.registry)
@@ -127,6 +128,11 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def as_of(clock: datetime | None) -> datetime:
+    """What `--clock` says, or now."""
+    return clock.replace(tzinfo=UTC) if clock else _now()
+
+
 @contextmanager
 def writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
     """A session and the lake's lease."""
@@ -151,7 +157,7 @@ def writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
         raise InputError(str(error)) from error
 
 
-def _fleet(config: Path) -> Fleet:
+def read_fleet(config: Path) -> Fleet:
     try:
         return load(config)
     except FleetFileError as error:
@@ -174,7 +180,13 @@ def _narrate(batch_id: int, outcome: "Outcome") -> None:
         soft_wrap=True,
     )
     if failed:
-        console.print(f"batch {batch_id}: the quality gate failed: {', '.join(failed)}", style="red")
+        console.print(f"batch {batch_id}: {_failure(failed, outcome)}", style="red", soft_wrap=True)
+
+
+def _failure(failed: list[str], outcome: "Outcome") -> str:
+    said = f"the quality gate failed: {', '.join(failed)}"
+    weeks = ", ".join(str(week) for week in outcome.weeks_held_back)
+    return f"{said}; held back, the last good one stays: week of {weeks}" if weeks else said
 
 
 _COUNTED = (

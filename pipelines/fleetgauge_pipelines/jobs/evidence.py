@@ -25,20 +25,19 @@ class Evidence:
     def bring_up(self, weeks: CountedWeeks, changed: Sequence[Row]) -> int:
         """Keep what decided the changed weeks that are closed; returns how many rows that changed."""
         decided = {(row["cluster_id"], row["week"]): row for row in changed if row["closed"]}
-        oldest = self._lake.first_day(PROBE_MINUTES)
-        if not decided or oldest is None:
+        if not decided:
             return 0
         values = [tuple(row[name] for name in _DECIDED) for row in decided.values()]
         bounded = weeks.frame.join(dataframe(weeks.spark, values, DECIDED_DDL), ["cluster_id", "week"])
-        days = [day for day in weeks.days if day >= oldest]
-        records = self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days))
+        records = self._lake.read(PROBE_MINUTES).where(F.col("day").isin(weeks.days))
         keys = settle(deciding(weeks.counted, weeks.client, bounded))
-        # What bronze no longer holds stays as it was kept.
-        stored = (
-            self._lake.read(EVIDENCE)
-            .join(F.broadcast(bounded.select("cluster_id", "week")), ["cluster_id", "week"], "left_semi")
-            .where(F.to_date("minute") >= F.lit(oldest))
+        stored = self._lake.read(EVIDENCE).join(
+            F.broadcast(bounded.select("cluster_id", "week")), ["cluster_id", "week"], "left_semi"
         )
+        kept_from = self._lake.kept_from(PROBE_MINUTES)
+        if kept_from is not None:
+            # What bronze no longer holds stays as it was kept.
+            stored = stored.where(F.col("minute") >= F.lit(kept_from))
         return self._lake.bring_to(EVIDENCE, samples(records, keys, self._agent_late_us), stored)
 
 

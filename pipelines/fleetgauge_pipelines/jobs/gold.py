@@ -1,7 +1,8 @@
 """Silver to cluster-weeks, fleet-weeks, causes and evidence."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -12,9 +13,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.jobs.evidence import Evidence
+from fleetgauge_pipelines.jobs.gold_gate import GoldGate, Judged
 from fleetgauge_pipelines.jobs.said import Said
 from fleetgauge_pipelines.jobs.settings import calendar, segment_rows, week_row
 from fleetgauge_pipelines.jobs.weeks import CountedWeeks
+from fleetgauge_pipelines.quality.gate import Facts
+from fleetgauge_pipelines.quality.gold_facts import SilverCounts, gold_facts, silver_counts
 from fleetgauge_pipelines.slo.causes import by_segment
 from fleetgauge_pipelines.slo.corrections import Excluded, ids
 from fleetgauge_pipelines.slo.horizon import Stretch
@@ -28,27 +32,37 @@ from fleetgauge_probes.fleet import Fleet
 _MINUTE = timedelta(minutes=1)
 
 
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """How many rows of gold changed, and what the gate said of the weeks before."""
+
+    rows_changed: int
+    judged: Judged
+
+
 class Gold:
     """Brings gold to what silver says, as silver is."""
 
-    def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet) -> None:
+    def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet, gate: GoldGate) -> None:
         self._spark = spark
         self._lake = lake
         self._fleet = fleet
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
+        self._gate = gate
         self._evidence = Evidence(lake, fleet)
+        self._kept_from: datetime | None = None
+
+    def open(self) -> None:
+        """Learn from when on silver is whole."""
+        self._kept_from = self._lake.kept_from(CLUSTER_MINUTES)
 
     def corrected_weeks(self, said: Said) -> list[Stretch]:
-        """The weeks that hold other corrections than those that now cover them.
-
-        A closed week whose minutes have begun to expire is final.
-        """
+        """The weeks that hold other corrections than those that now cover them."""
         stored = self._lake.rows(
             CLUSTER_WEEKS,
             F.col("cluster_id").isin(list(self._clusters)),
-            ("cluster_id", "week", "revision", "closed", "corrections"),
+            ("cluster_id", "week", "revision", "corrections"),
         )
-        oldest = self._lake.first_day(CLUSTER_MINUTES)
         spans = calendar(self._fleet)
 
         @cache
@@ -60,29 +74,33 @@ class Gold:
             for row in latest(stored, ["cluster_id", "week"])
             if (span := spans.of_day(row["week"]))
             and covering(span).get(row["cluster_id"], "") != (row["corrections"] or "")
-            and not (row["closed"] and oldest is not None and span.start.date() < oldest)
+            and self._is_whole(span)
         ]
 
-    def compute_weeks(self, stretches: Sequence[Stretch], said: Said, clock: datetime) -> int:
-        """Cluster-weeks that the stretches touch or that are due to close, and what is made of them.
+    def compute_weeks(self, stretches: Sequence[Stretch], said: Said, clock: datetime) -> Computed:
+        """Cluster-weeks that the stretches touch, that are due to close or held back; and all of gold beside.
 
-        From silver as it is; returns how many rows of gold that changed.
+        From silver as it is. A week that the gate holds back stays as it was.
         """
         rows = self._weeks_to_compute(stretches, clock)
         if not rows:
-            return 0
+            return Computed(0, Judged())
         weeks = self._weeks(rows, said)
         names = sorted({row[1] for row in rows})
         stored = self._lake.rows(CLUSTER_WEEKS, F.col("week").isin(names))
         wanted = _revised(CLUSTER_WEEKS, weeks.levels(clock), stored)
+        fleet, fleet_stored = self._fleet_weeks(wanted, names)
+        counts = silver_counts(weeks.minutes, weeks.frame)
+        judged = self._gate.judge(self._facts(names, wanted, fleet, counts))
+        good = [week for week in names if week not in judged.held_back]
+        wanted, before = _of(good, wanted), _of(good, stored)
+        differing = row_changes(CLUSTER_WEEKS, wanted, before)
+        new = [row for change, row in differing if change is not Change.DELETE]
         # First, for a week that is closed is not looked at again.
-        new = [
-            row for change, row in row_changes(CLUSTER_WEEKS, wanted, stored) if change is not Change.DELETE
-        ]
         changed = self._evidence.bring_up(weeks, new)
-        changed += self._lake.bring_rows_to(CLUSTER_WEEKS, wanted, stored)
-        changed += self._fleet_weeks(wanted, names)
-        return changed + self._burn_causes(wanted, names)
+        changed += self._lake.bring_rows_to(CLUSTER_WEEKS, wanted, before)
+        changed += self._lake.bring_rows_to(FLEET_WEEKS, _of(good, fleet), _of(good, fleet_stored))
+        return Computed(changed + self._burn_causes(wanted, good), judged)
 
     def _weeks(self, rows: Sequence[tuple[Any, ...]], said: Said) -> CountedWeeks:
         lo, hi = min(row[2] for row in rows), max(row[3] for row in rows)
@@ -93,6 +111,25 @@ class Gold:
             rows,
             [one for one in said.excluded(lo, hi) if one.cluster_id in clusters],
         )
+
+    def _facts(
+        self,
+        weeks: Sequence[date],
+        clusters: Sequence[Row],
+        fleet: Sequence[Row],
+        silver: Mapping[tuple[str, date], SilverCounts],
+    ) -> dict[date, Facts]:
+        """Of the clusters in the fleet file: what has left it is nobody's to compute."""
+        own = [row for row in latest(clusters, ["cluster_id", "week"]) if row["cluster_id"] in self._clusters]
+        of_fleet = latest(fleet, [name for name in FLEET_WEEKS.key if name != "revision"])
+        return {
+            week: gold_facts(
+                [row for row in own if row["week"] == week],
+                [row for row in of_fleet if row["week"] == week],
+                {one: silver[one, week] for one in self._clusters if (one, week) in silver},
+            )
+            for week in weeks
+        }
 
     def _weeks_to_compute(self, stretches: Sequence[Stretch], clock: datetime) -> list[tuple[Any, ...]]:
         spans = calendar(self._fleet)
@@ -105,12 +142,21 @@ class Gold:
             for row in still_open.collect()
             if row["cluster_id"] in self._clusters and clock >= (span := spans.of_day(row["week"])).closes_at
         }
+        touched |= {(one, spans.of_day(week)) for week in self._gate.held_back for one in self._clusters}
         return [
             week_row(self._fleet, self._clusters[cluster_id], span, clock)
             for cluster_id, span in sorted(touched, key=str)
+            if self._is_whole(span)
         ]
 
-    def _fleet_weeks(self, clusters: Sequence[Row], weeks: Sequence[date]) -> int:
+    def _is_whole(self, span: WeekSpan) -> bool:
+        """Of an older week a part has expired; it stays as it was when it was whole."""
+        return self._kept_from is None or span.start >= self._kept_from
+
+    def _fleet_weeks(
+        self, clusters: Sequence[Row], weeks: Sequence[date]
+    ) -> tuple[list[Row], list[dict[str, Any]]]:
+        """What the table should hold of the weeks, and what it holds."""
         columns = [column for column in CLUSTER_WEEKS.columns if column.name in FLEET_INPUT]
         ddl = ", ".join(f"{column.name} {column.type.value}" for column in columns)
         rows = [
@@ -119,9 +165,7 @@ class Gold:
         segments = dataframe(self._spark, segment_rows(self._fleet), SEGMENTS_DDL)
         computed = fleet_weeks(dataframe(self._spark, rows, ddl), segments)
         stored = self._lake.rows(FLEET_WEEKS, F.col("week").isin(list(weeks)))
-        return self._lake.bring_rows_to(
-            FLEET_WEEKS, _revised(FLEET_WEEKS, _collect(computed), stored), stored
-        )
+        return _revised(FLEET_WEEKS, _collect(computed), stored), stored
 
     def _burn_causes(self, clusters: Sequence[Row], weeks: Sequence[date]) -> int:
         newest = latest(clusters, ["cluster_id", "week"])
@@ -148,6 +192,10 @@ def _revised(table: Table, computed: Sequence[Row], stored: Sequence[Row]) -> li
     for row in computed:
         wanted += revisions(row, by_key.pop(tuple(row[name] for name in key), ()), content)
     return wanted + [row for rows in by_key.values() for row in rows]
+
+
+def _of(weeks: Sequence[date], rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["week"] in weeks]
 
 
 def _collect(rows: DataFrame) -> list[Row]:

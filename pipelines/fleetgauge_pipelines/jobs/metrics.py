@@ -42,6 +42,11 @@ class StreamMetrics:
             ("expectation",),
             registry=registry,
         )
+        self._held_back = Gauge(
+            "fleetgauge_weeks_held_back",
+            "Weeks that broke an expectation in the last batch and stay as they were.",
+            registry=registry,
+        )
         # There from the start: of a counter that appears with its first event, nobody sees that event.
         for fate in _FATES:
             self._records.labels(fate)
@@ -58,3 +63,4 @@ class StreamMetrics:
         self._rows.labels("gold").inc(outcome.gold_rows_changed)
         for verdict in outcome.verdicts:
             self._failures.labels(verdict.expectation).inc(not verdict.success)
+        self._held_back.set(len(outcome.weeks_held_back))

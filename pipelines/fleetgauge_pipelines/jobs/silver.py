@@ -34,10 +34,12 @@ class Silver:
         self._fleet = fleet
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
         self._horizons: dict[str, Horizon] = {}
+        self._kept_from: datetime | None = None
 
     def open(self) -> None:
-        """Learn what silver already holds."""
+        """Learn what silver already holds, and since when bronze does."""
         self._horizons = self._read_horizons()
+        self._kept_from = self._lake.kept_from(PROBE_MINUTES)
 
     def stretches(self, touched: Mapping[str, tuple[datetime, datetime]]) -> list[Stretch]:
         found = (
@@ -46,13 +48,19 @@ class Silver:
                 self._reach(cluster, lo),
                 hi,
                 self._horizons.get(cluster_id),
-                cluster.since,
+                self._since(cluster),
                 cluster.until,
             )
             for cluster_id, (lo, hi) in touched.items()
             if (cluster := self._clusters[cluster_id])
         )
         return [one for one in found if one is not None]
+
+    def _since(self, cluster: Cluster) -> datetime | None:
+        """Of what has expired nothing is computed again, whatever was expected then."""
+        if cluster.since is None or self._kept_from is None:
+            return cluster.since
+        return max(cluster.since, self._kept_from)
 
     def bring_up(
         self, stretches: Sequence[Stretch], touched: Mapping[str, tuple[datetime, datetime]], said: Said

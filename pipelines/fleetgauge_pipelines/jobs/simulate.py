@@ -11,8 +11,8 @@ from fleetgauge_pipelines.io.columns import append_columns
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.jobs.batch import Pipeline
+from fleetgauge_pipelines.jobs.progress import Advance
 from fleetgauge_pipelines.jobs.settings import calendar, latency_objective_us
-from fleetgauge_pipelines.jobs.simulate_records import Advance
 from fleetgauge_pipelines.simulation import Incident, SimulatedFleet
 from fleetgauge_pipelines.simulation.causes import causes, reasons_of
 from fleetgauge_pipelines.simulation.events import health_events
@@ -146,5 +146,6 @@ def _compute_weeks(pipeline: Pipeline, fleet: Fleet, simulated: SimulatedFleet, 
         advance("weeks of levels", first, len(spans))
         some = spans[first : first + at_once]
         lo, hi = max(some[0].start, simulated.start), min(some[-1].end, simulated.end) - _MINUTE
-        pipeline.compute_weeks([Stretch(cluster.id, lo, hi) for cluster in fleet.clusters], simulated.end)
+        stretches = [Stretch(cluster.id, lo, hi) for cluster in fleet.clusters]
+        pipeline.compute_weeks(stretches, f"simulate/{some[0].week}", simulated.end)
     advance("weeks of levels", len(spans), len(spans))

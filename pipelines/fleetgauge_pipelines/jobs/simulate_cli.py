@@ -1,20 +1,18 @@
 """`fleetgauge simulate`. Spark is imported when a lake is made, not before."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fleetgauge_pipelines.io.lease import LeaseError
 from fleetgauge_pipelines.jobs.cli import writing
+from fleetgauge_pipelines.jobs.progress import Advance, bars
 from fleetgauge_pipelines.jobs.simulate_folder import ForeignFolderError, SimulatedFolder
-from fleetgauge_pipelines.jobs.simulate_records import Advance, send, write_files
+from fleetgauge_pipelines.jobs.simulate_records import send, write_files
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_probes import __version__
 from fleetgauge_probes.cli import InputError, console, print_json
@@ -182,7 +180,7 @@ def _apart(telemetry: Telemetry) -> Telemetry:
 def _make(wish: _Wish, folder: SimulatedFolder, stopping: Stopping) -> dict[str, Any]:
     started, simulated = time.monotonic(), wish.simulated
     folder.begin(wish.arguments, simulated, wish.in_fleet_file)
-    with _bars(stopping) as advance:
+    with bars(stopping) as advance:
         rows = _lake(wish, folder, advance) if wish.records is None else _records(wish, folder, advance)
     made: dict[str, Any] = {
         "clusters": simulated.clusters,
@@ -212,20 +210,3 @@ def _records(wish: _Wish, folder: SimulatedFolder, advance: Advance) -> dict[str
     else:
         count = send(wish.simulated, wish.telemetry, advance)
     return {"minutes": wish.simulated.minutes, "records": count}
-
-
-@contextmanager
-def _bars(stopping: Stopping) -> Iterator[Advance]:
-    """A progress bar a step, from the moment that one is told of it; between steps it may all end."""
-    look = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*look, console=console) as progress:
-        tasks: dict[str, Any] = {}
-
-        def advance(step: str, done: int, of: int) -> None:
-            if stopping.is_set():
-                raise KeyboardInterrupt
-            if step not in tasks:
-                tasks[step] = progress.add_task(step, total=of)
-            progress.update(tasks[step], completed=done)
-
-        yield advance

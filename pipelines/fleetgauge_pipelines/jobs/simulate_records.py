@@ -1,12 +1,13 @@
 """A simulated fleet as its agent's records: in Avro files, or sent to a topic."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
 import fastavro
 
+from fleetgauge_pipelines.jobs.progress import Advance
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.simulation.pace import HOUR, WEEK
 from fleetgauge_pipelines.simulation.records import probe_minutes
@@ -16,9 +17,6 @@ from fleetgauge_probes.kafka import KafkaUnavailableError, RecordProducer, ensur
 
 _NAMES = tuple(field.name for field in fields(ProbeMinute))
 _DELIVERED_WITHIN_S = 60
-
-#: Told a step's name, how much of it is done and how much it is.
-Advance = Callable[[str, int, int], None]
 
 
 def write_files(simulated: SimulatedFleet, folder: Path, advance: Advance) -> int:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -11,13 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
 from fleetgauge_pipelines.jobs.health import store_health_events
+from fleetgauge_pipelines.jobs.lake_care import Tidying
+from fleetgauge_pipelines.slo.retention import SAMPLES_KEPT
 from fleetgauge_probes.fleet import Fleet, Telemetry
 from fleetgauge_probes.kafka import Admin, ensure_topics
 from fleetgauge_probes.stopping import Stopping
-
-#: As far back as bronze keeps samples. An agent whose clock is years behind must not
-#: add years of unmeasured minutes; what is older by right comes by backfill.
-_REACH = timedelta(days=35)
 
 #: How long a batch may go on after the stream was asked to stop.
 _PATIENCE_S = 30
@@ -52,6 +50,9 @@ def run_stream(
     """
     pipeline = Pipeline(spark, lake, fleet)
     pipeline.open()
+    # What is due is done even if no record comes.
+    pipeline.compute_weeks((), f"start/{clock().isoformat()}", clock())
+    tidying = Tidying(lake)
     names = telemetry.topics
     topic_ids = _topic_ids(telemetry)
 
@@ -60,8 +61,13 @@ def run_stream(
         try:
             store_health_events(lake, rows.where(F.col("topic") == names.health_events.name))
             minutes, now = rows.where(F.col("topic") == names.probe_minutes.name), clock()
-            outcome = pipeline.process(_raw(minutes, topic_ids), f"stream/{batch_id}", now, now - _REACH)
+            # An agent whose clock is years behind must not add years of unmeasured minutes;
+            # what is older by right comes by backfill.
+            outcome = pipeline.process(
+                _raw(minutes, topic_ids), f"stream/{batch_id}", now, now - SAMPLES_KEPT
+            )
             narrate(batch_id, outcome)
+            tidying.step(outcome.ingested.newest, now)
         finally:
             rows.unpersist()
 

@@ -35,7 +35,7 @@ class CountedWeeks:
 
     def levels(self, clock: datetime) -> list[Row]:
         """gold/cluster_weeks without revisions."""
-        raw = self._levels(self._rows, self._minutes)
+        raw = self._levels(self._rows, self.minutes)
         applied_to = self._applied()
         corrected = self._levels([row for row in self._rows if _key(row) in applied_to], self.counted)
         return [
@@ -51,8 +51,8 @@ class CountedWeeks:
     def counted(self) -> DataFrame:
         """The cluster-minutes that count."""
         if not self._spans:
-            return self._minutes
-        return corrected_minutes(self._minutes, self.client, self._excluded)
+            return self.minutes
+        return corrected_minutes(self.minutes, self.client, self._excluded)
 
     @property
     def client(self) -> DataFrame:
@@ -61,7 +61,7 @@ class CountedWeeks:
         return rows.where(F.col("leg") == "client")
 
     @property
-    def _minutes(self) -> DataFrame:
+    def minutes(self) -> DataFrame:
         return self._lake.read(CLUSTER_MINUTES).where(F.col("day").isin(self.days))
 
     @property
@@ -82,7 +82,7 @@ class CountedWeeks:
         if not self._spans:
             return {}
         found: dict[Key, list[str]] = defaultdict(list)
-        for row in applied(self._minutes, self.client, self._excluded, self.frame).collect():
+        for row in applied(self.minutes, self.client, self._excluded, self.frame).collect():
             found[row["cluster_id"], row["week"]].append(row["correction_id"])
         return {key: ids(of_week) for key, of_week in found.items()}
 

@@ -277,6 +277,8 @@ QUALITY = Table(
         expectation=_T.STRING,
         success=_T.BOOLEAN,
         observed=_T.STRING,
+        # Of a week: the row says whether the expectation holds for it now, and since when.
+        week=_T.DATE,
     ),
     volatile=("at",),
 )
@@ -295,3 +297,6 @@ ALL = (
     ACTIONS,
     QUALITY,
 )
+
+#: What the pipeline writes, under its lease; the others have writers of their own.
+OF_THE_PIPELINE = tuple(table for table in ALL if table not in (CORRECTIONS, ACTIONS))

@@ -68,10 +68,17 @@ def _unreadable(record: Column) -> Column:
 
 
 def check(
-    decoded: DataFrame, known_clusters: Iterable[str], clock: datetime, oldest: datetime | None
+    decoded: DataFrame,
+    known_clusters: Iterable[str],
+    clock: datetime,
+    oldest: datetime | None,
+    kept_from: datetime | None,
 ) -> DataFrame:
-    """Apply the rules of the contract to what was decoded; the first that is broken names the reason."""
-    rules = contract_rules(F.col("record"), known_clusters, clock, oldest)
+    """Apply the rules of the contract to what was decoded; the first that is broken names the reason.
+
+    ``oldest`` is what the caller takes, ``kept_from`` what bronze has not lost to expiry.
+    """
+    rules = contract_rules(F.col("record"), known_clusters, clock, oldest, kept_from)
     reason, detail = F.lit(None).cast("string"), F.lit(None).cast("string")
     for name, broken, explanation in reversed(rules):
         reason = F.when(broken, F.lit(name)).otherwise(reason)
@@ -83,7 +90,11 @@ def check(
 
 
 def contract_rules(
-    record: Column, known_clusters: Iterable[str], clock: datetime, oldest: datetime | None
+    record: Column,
+    known_clusters: Iterable[str],
+    clock: datetime,
+    oldest: datetime | None,
+    kept_from: datetime | None,
 ) -> list[tuple[str, Column, Column]]:
     """(reason, broken?, detail) in the order in which they are judged."""
     text = {name: record[name] for name in _REQUIRED_TEXT}
@@ -107,6 +118,7 @@ def contract_rules(
         ("unknown_cluster", ~record["cluster_id"].isin(*known_clusters), record["cluster_id"]),
         ("future", record["minute"] > F.lit(latest), record["minute"].cast("string")),
         ("too_old", record["minute"] < F.lit(oldest), record["minute"].cast("string")),
+        ("expired", record["minute"] < F.lit(kept_from), record["minute"].cast("string")),
         (
             "negative_latency",
             _any(F.array_min(a) < 0 for a in arrays),

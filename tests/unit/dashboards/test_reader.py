@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from fleetgauge_dashboards.links import Leg, Span
 from fleetgauge_dashboards.reader import (
+    BrokenWeek,
     ClusterWeek,
     FleetWeek,
     HealthEvent,
@@ -20,7 +21,7 @@ from fleetgauge_dashboards.reader import (
 from fleetgauge_pipelines import tables
 from fleetgauge_pipelines.tables import Table
 from tests.browser.lake import ORDERS, put, write
-from tests.unit.dashboards.frames import START, minute
+from tests.unit.dashboards.frames import START, WEEK, minute
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,7 @@ from tests.unit.dashboards.frames import START, minute
         (ClusterWeek, tables.CLUSTER_WEEKS),
         (FleetWeek, tables.FLEET_WEEKS),
         (HealthEvent, tables.HEALTH_EVENTS),
+        (BrokenWeek, tables.QUALITY),
     ],
 )
 def test_a_rows_fields_are_columns_of_its_table(row: type, table: Table) -> None:
@@ -37,7 +39,7 @@ def test_a_rows_fields_are_columns_of_its_table(row: type, table: Table) -> None
 
 def test_a_lake_that_is_not_there_is_empty_and_is_not_made(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "none"))
-    assert lake.versions() == (None,) * 5
+    assert lake.versions() == (None,) * 6
     assert (lake.cluster_weeks(), lake.fleet_weeks(), lake.health_events()) == ((), (), ())
     assert len(lake.recent_minutes()) == 0
     assert len(lake.broker_minutes("a", Leg.CLIENT, Span(START, minute(1)))) == 0
@@ -121,3 +123,25 @@ def test_a_column_that_the_table_does_not_have_yet_is_null(tmp_path: Path) -> No
     reader = TableReader(str(tmp_path), tables.QUALITY)
     found = reader.answer("q", lambda delta: reader.frame(delta, ("success", "check_id")), None)
     assert found.to_pylist() == [{"success": None, "check_id": "a"}]
+
+
+def test_weeks_that_break_an_expectation_now_are_read_and_no_others(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    assert lake.broken_weeks() == ()
+    verdict = {"suite": "gold", "expectation": "e", "at": START}
+    put(
+        tmp_path,
+        tables.QUALITY,
+        [
+            verdict | {"check_id": "a", "success": False, "week": WEEK},
+            verdict | {"check_id": "b", "success": True, "week": WEEK - timedelta(days=7)},
+            verdict | {"check_id": "c", "success": False},
+        ],
+    )
+    assert Lake(str(tmp_path)).broken_weeks() == (BrokenWeek(WEEK, START, "e"),)
+
+
+def test_a_lake_from_before_weeks_were_judged_holds_none_back(tmp_path: Path) -> None:
+    old = Table(tables.QUALITY.path, ("check_id",), tables.QUALITY.columns[:-1])
+    put(tmp_path, old, [{"check_id": "a", "success": False}])
+    assert Lake(str(tmp_path)).broken_weeks() == ()

@@ -1,13 +1,13 @@
 import math
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from fleetgauge_pipelines.jobs.batch import Ingested, Outcome
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
-from fleetgauge_pipelines.quality.batch_gate import Verdict
+from fleetgauge_pipelines.quality.gate import Verdict
 from tests.exposition import samples_of
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -64,3 +64,11 @@ def test_an_expectation_counts_the_batches_in_which_it_did_not_hold(told: Told) 
     told.metrics.batch(BATCH, NOON)
     told.metrics.batch(BATCH, NOON)
     assert told.of("fleetgauge_quality_failures_total") == {("in_bounds(a)",): 0, ("in_bounds(b)",): 2}
+
+
+def test_weeks_that_are_held_back_are_those_of_the_last_batch(told: Told) -> None:
+    assert told.of("fleetgauge_weeks_held_back") == {(): 0}
+    told.metrics.batch(replace(BATCH, weeks_held_back=(date(2026, 2, 23), date(2026, 3, 2))), NOON)
+    assert told.of("fleetgauge_weeks_held_back") == {(): 2}
+    told.metrics.batch(BATCH, NOON)
+    assert told.of("fleetgauge_weeks_held_back") == {(): 0}

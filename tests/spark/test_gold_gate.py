@@ -1,0 +1,154 @@
+"""A week that breaks an expectation stays as it was, the others are written, and it is not forgotten."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
+from fleetgauge_pipelines.tables import CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS, QUALITY
+from fleetgauge_probes.contract import PROBE_MINUTE
+from fleetgauge_probes.fleet import Fleet
+from tests.spark.broken import Record, good_record
+from tests.spark.lakes import raw_frame, rows
+
+FLEET = Fleet.model_validate(
+    {
+        "clusters": [
+            {"id": "orders", "bootstrap": "orders:9092"},
+            {"id": "carts", "bootstrap": "carts:9092"},
+        ]
+    }
+)
+FIRST, SECOND = date(2026, 3, 30), date(2026, 4, 6)
+EARLY = datetime(2026, 4, 3, 12, tzinfo=UTC)
+LATE = datetime(2026, 4, 7, 12, tzinfo=UTC)
+CLOCK = LATE + timedelta(hours=1)
+#: No week is that slow.
+TOO_STRICT = {
+    "name": "gold",
+    "expectations": [
+        {
+            "type": "expect_column_values_to_be_between",
+            "kwargs": {"column": "week_latency_min_us", "min_value": 60_000_000},
+        }
+    ],
+}
+
+
+class Judging:
+    """A lake, and pipelines over it one after the other."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._batches = 0
+        self.folder = folder
+        self.lake = Lake(spark, str(folder))
+
+    def started(self, **suite: Path) -> Pipeline:
+        pipeline = Pipeline(self._spark, self.lake, FLEET, **suite)
+        pipeline.open()
+        return pipeline
+
+    def process(self, pipeline: Pipeline, *records: Record) -> Outcome:
+        self._batches += 1
+        values = [PROBE_MINUTE.encode(record) for record in records]
+        raw = raw_frame(self._spark, values, self._batches * 100)
+        return pipeline.process(raw, f"part/{self._batches}", CLOCK)
+
+    def weeks(self) -> dict[tuple[str, date], int]:
+        return {
+            (row["cluster_id"], row["week"]): row["minutes_expected"]
+            for row in rows(self.folder, CLUSTER_WEEKS)
+        }
+
+    def fleet_weeks(self) -> dict[date, int]:
+        return {
+            row["week"]: row["clusters"] + row["clusters_excluded"]
+            for row in rows(self.folder, FLEET_WEEKS)
+            if (row["segment"], row["metric"]) == ("fleet", "availability_ratio")
+        }
+
+    def verdicts_of_weeks(self) -> dict[tuple[date, str], dict[str, Any]]:
+        found = [row for row in rows(self.folder, QUALITY) if row["week"]]
+        by_week = {(row["week"], row["expectation"]): row for row in found}
+        assert len(by_week) == len(found)
+        return by_week
+
+
+@pytest.fixture
+def judging(spark: SparkSession, tmp_path: Path) -> Judging:
+    return Judging(spark, tmp_path / "lake")
+
+
+def test_a_week_of_broken_silver_is_held_back_and_the_others_are_written(
+    spark: SparkSession, judging: Judging
+) -> None:
+    broken = "expect_column_values_to_be_between(week_availability_max)"
+    pipeline = judging.started()
+    judging.process(pipeline, good_record(1, LATE), good_record(2, EARLY, "carts"))
+    before, fleet_before = judging.weeks(), judging.fleet_weeks()
+    silver = DeltaTable.forPath(spark, judging.lake.path(CLUSTER_MINUTES))
+    silver.update("cluster_id = 'orders'", {"succeeded": F.lit(200)})
+
+    later = LATE + timedelta(minutes=5)
+    early = EARLY + timedelta(minutes=1)
+    outcome = judging.process(pipeline, good_record(3, later), good_record(4, early, "carts"))
+
+    assert outcome.weeks_held_back == (SECOND,)
+    assert [one.expectation for one in outcome.verdicts if not one.success] == [broken]
+    assert judging.weeks() == before | {("carts", FIRST): 2}
+    assert judging.fleet_weeks() == fleet_before
+    (held,) = judging.verdicts_of_weeks().values()
+    assert (held["week"], held["expectation"], held["success"]) == (SECOND, broken, False)
+    assert json.loads(held["observed"]) == {"week_availability_max": 1.5}
+
+    # A start later silver is right, and nothing but the memory of the failure touches the week.
+    silver.update("cluster_id = 'orders'", {"succeeded": F.col("attempted")})
+    pipeline = judging.started()
+    pipeline.compute_weeks((), "start", CLOCK)
+
+    assert judging.weeks() == before | {("carts", FIRST): 2, ("orders", SECOND): 6}
+    (passed,) = judging.verdicts_of_weeks().values()
+    assert (passed["check_id"], passed["success"], passed["batch"]) == (held["check_id"], True, "start")
+
+
+def test_a_week_that_stays_held_back_is_due_with_every_batch_and_written_when_the_suite_lets_it(
+    judging: Judging, tmp_path: Path
+) -> None:
+    strict = tmp_path / "strict.json"
+    strict.write_text(json.dumps(TOO_STRICT))
+    pipeline = judging.started(gold_suite=strict)
+    judging.process(pipeline, good_record(1, EARLY), good_record(2, LATE))
+    since = [row["at"] for row in judging.verdicts_of_weeks().values()]
+
+    # It touches neither week of orders.
+    outcome = judging.process(pipeline, good_record(3, EARLY, "carts"))
+
+    assert (judging.weeks(), judging.fleet_weeks()) == ({}, {})
+    assert outcome.weeks_held_back == (FIRST, SECOND)
+    assert [row["at"] for row in judging.verdicts_of_weeks().values()] == since
+
+    outcome = judging.process(judging.started())
+
+    assert outcome.weeks_held_back == ()
+    assert set(judging.weeks()) == {("orders", FIRST), ("orders", SECOND), ("carts", FIRST)}
+    assert judging.fleet_weeks() == {FIRST: 2, SECOND: 1}
+    assert all(row["success"] for row in judging.verdicts_of_weeks().values())
+
+
+def test_a_cluster_that_left_the_fleet_file_holds_nothing_back(spark: SparkSession, judging: Judging) -> None:
+    judging.process(judging.started(), good_record(1, EARLY), good_record(2, EARLY, "carts"))
+    left = FLEET.model_copy(update={"clusters": FLEET.clusters[:1]})
+    pipeline = Pipeline(spark, judging.lake, left)
+    pipeline.open()
+    outcome = judging.process(pipeline, good_record(3, EARLY + timedelta(minutes=1)))
+    assert outcome.weeks_held_back == ()
+    assert judging.weeks() == {("orders", FIRST): 2, ("carts", FIRST): 1}
+    assert judging.fleet_weeks() == {FIRST: 1}

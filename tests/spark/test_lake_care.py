@@ -1,0 +1,156 @@
+"""Old days go without harm to what is computed from the others, and small files become few."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.rows import dataframe
+from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
+from fleetgauge_pipelines.jobs.lake_care import Tidying, compact, expire
+from fleetgauge_pipelines.lakes.contents import contents
+from fleetgauge_pipelines.tables import (
+    BROKER_MINUTES,
+    CLUSTER_MINUTES,
+    CLUSTER_WEEKS,
+    FLEET_WEEKS,
+    OF_THE_PIPELINE,
+    PROBE_MINUTES,
+    QUALITY,
+    QUARANTINE,
+    Table,
+)
+from fleetgauge_probes.contract import PROBE_MINUTE
+from fleetgauge_probes.fleet import Fleet
+from tests.spark.broken import Record, good_record
+from tests.spark.lakes import delta, opened, raw_frame, rows
+from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal
+
+NOON = datetime(2026, 4, 7, 12, tzinfo=UTC)
+DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
+CLOCK = NOON + 2 * DAY + timedelta(hours=1)
+FLEET = Fleet.model_validate(
+    {
+        "clusters": [
+            {"id": "orders", "bootstrap": "orders:9092", "since": (NOON - timedelta(hours=1)).isoformat()}
+        ]
+    }
+)
+#: The second day is the first one that stays.
+FIRST_KEPT = (NOON + DAY).date()
+RECORDS = [good_record(1, NOON), good_record(2, NOON + DAY), good_record(3, NOON + 2 * DAY)]
+
+
+def process(spark: SparkSession, pipeline: Pipeline, name: str, *records: Record) -> Outcome:
+    values = [PROBE_MINUTE.encode(record) for record in records]
+    return pipeline.process(raw_frame(spark, values, first=hash(name) % 1000), name, CLOCK)
+
+
+def restarted(spark: SparkSession, lake: Lake) -> Pipeline:
+    pipeline = Pipeline(spark, lake, FLEET)
+    pipeline.open()
+    return pipeline
+
+
+def of_day(folder: Path, table: Table, day: date) -> list[Mapping[str, Any]]:
+    found = [row for row in rows(folder, table) if row["day"] == day]
+    return sorted(found, key=lambda row: tuple(str(row[name]) for name in table.key))
+
+
+def test_what_expired_is_refused_and_what_stays_is_computed_as_if_all_were_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, pipeline = opened(spark, tmp_path, FLEET)
+    process(spark, pipeline, "first", *RECORDS)
+    before = of_day(tmp_path, BROKER_MINUTES, NOON.date())
+    assert before
+
+    expire(lake, {PROBE_MINUTES: FIRST_KEPT}, lambda *_: None)
+    late = good_record(4, NOON + DAY + 5 * MINUTE)
+    outcome = process(spark, restarted(spark, lake), "late", good_record(5, NOON + 5 * MINUTE), late)
+
+    assert (outcome.ingested.stored, outcome.ingested.quarantined) == (1, 1)
+    assert [row["reason"] for row in rows(tmp_path, QUARANTINE)] == ["expired"]
+    assert of_day(tmp_path, PROBE_MINUTES, NOON.date()) == []
+    assert of_day(tmp_path, BROKER_MINUTES, NOON.date()) == before
+    assert_tables_equal(lake, [*RECORDS, late], FLEET, CLOCK)
+
+
+def test_expired_minutes_do_not_come_back_and_their_weeks_stay_as_they_were(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Not even where silver begins with a record that is older than the first one it knows,
+    which brings everything since the cluster's `since`."""
+    lake, pipeline = opened(spark, tmp_path, FLEET)
+    process(spark, pipeline, "first", *RECORDS)
+    weeks = {table: rows(tmp_path, table) for table in (CLUSTER_WEEKS, FLEET_WEEKS)}
+
+    kept = dict.fromkeys((PROBE_MINUTES, BROKER_MINUTES, CLUSTER_MINUTES), FIRST_KEPT)
+    expire(lake, kept, lambda *_: None)
+    early = NOON + DAY - timedelta(hours=6)
+    outcome = process(spark, restarted(spark, lake), "early", good_record(4, early))
+
+    assert (outcome.ingested.stored, outcome.gold_rows_changed) == (1, 0)
+    for table in (BROKER_MINUTES, CLUSTER_MINUTES):
+        minutes = {row["minute"] for row in rows(tmp_path, table)}
+        assert min(minutes) == datetime.combine(FIRST_KEPT, datetime.min.time(), UTC)
+        assert early in minutes
+    assert {table: rows(tmp_path, table) for table in weeks} == weeks
+    assert all(delta(tmp_path, table).metadata().configuration["fleetgauge.keptFrom"] for table in kept)
+
+
+def test_small_files_become_one_a_day_and_no_row_is_lost(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(spark, str(tmp_path))
+    lake.create_tables()
+    days = [NOON.date(), NOON.date() + DAY]
+    for number in range(3):
+        for day in days:
+            _append(spark, lake, CLUSTER_MINUTES, day, number)
+        _append(spark, lake, QUALITY, None, number)
+    looked = {table: contents(str(tmp_path), table) for table in OF_THE_PIPELINE}
+    portions = {table: found.scattered(days[0]) for table, found in looked.items() if found.files}
+    steps: list[tuple[str, int, int]] = []
+
+    compact(lake, portions, lambda *step: steps.append(step))
+
+    after = {table: contents(str(tmp_path), table) for table in portions}
+    assert {table: (len(found.files), found.rows) for table, found in after.items()} == {
+        CLUSTER_MINUTES: (4, 6),
+        QUALITY: (1, 3),
+    }
+    assert len(rows(tmp_path, CLUSTER_MINUTES)) == 6
+    assert ("silver/cluster_minutes", 1, 1) in steps
+
+
+@pytest.mark.parametrize(("files", "left"), [(8, 8), (9, 1)])
+def test_between_batches_a_table_of_the_day_that_closed_is_put_together_once(
+    spark: SparkSession, tmp_path: Path, files: int, left: int
+) -> None:
+    lake = Lake(spark, str(tmp_path))
+    lake.create_tables()
+    closed, clock = NOON.date(), NOON + timedelta(hours=13)
+    for number in range(files):
+        _append(spark, lake, BROKER_MINUTES, closed, number)
+    tidying = Tidying(lake)
+
+    behind = tidying.step(clock - timedelta(minutes=6), clock)
+    asleep = tidying.step(None, clock)
+    done = [tidying.step(clock, clock) for _ in range(len(OF_THE_PIPELINE) + 1)]
+
+    assert (behind, asleep) == (None, None)
+    assert [portion for portion in done if portion] == [(BROKER_MINUTES, closed)] * (left == 1)
+    assert len(contents(str(tmp_path), BROKER_MINUTES).files) == left
+    version = delta(tmp_path, BROKER_MINUTES).version()
+    _append(spark, lake, BROKER_MINUTES, closed, files)
+    assert tidying.step(clock, clock) is None
+    assert delta(tmp_path, BROKER_MINUTES).version() == version + 1
+
+
+def _append(spark: SparkSession, lake: Lake, table: Table, day: date | None, number: int) -> None:
+    values = {"cluster_id": str(number), "check_id": str(number), "day": day}
+    row = tuple(values.get(name) for name in table.names)
+    lake.append(table, dataframe(spark, [row], table.ddl).coalesce(1))
