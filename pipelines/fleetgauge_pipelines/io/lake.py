@@ -45,11 +45,15 @@ class Lake:
     def create_tables(self) -> None:
         """Make what is missing, so that readers find every table from the start."""
         for table in ALL:
-            self._clear_what_was_begun(table)
-            builder = DeltaTable.createIfNotExists(self._spark).location(self.path(table))
-            for column in table.columns:
-                builder = builder.addColumn(column.name, column.type.value)
-            builder.partitionedBy(*table.partition_by).execute()
+            self.create(table)
+
+    def create(self, table: Table) -> None:
+        """Make it if it is missing."""
+        self._clear_what_was_begun(table)
+        builder = DeltaTable.createIfNotExists(self._spark).location(self.path(table))
+        for column in table.columns:
+            builder = builder.addColumn(column.name, column.type.value)
+        builder.partitionedBy(*table.partition_by).execute()
 
     def _clear_what_was_begun(self, table: Table) -> None:
         """A log without a commit, from a creation that was killed: Delta neither reads nor completes it."""

@@ -32,6 +32,7 @@ class Outcome:
     ingested: Ingested
     silver_rows_changed: int
     gold_rows_changed: int
+    released: int
     verdicts: tuple[Verdict, ...]
     seconds: float
 
@@ -53,15 +54,18 @@ class Pipeline:
     def process(self, raw: DataFrame, batch: str, clock: datetime, oldest: datetime | None = None) -> Outcome:
         """Take a batch all the way. ``raw`` has value, source, position and hint.
 
-        Records of minutes before ``oldest`` go to quarantine.
+        Records of minutes before ``oldest`` go to quarantine; those that lay there and
+        are good now leave it (``released``).
         """
         started = time.monotonic()
-        ingested = self._bronze.ingest(raw, clock, oldest)
+        ingested, accepted = self._bronze.ingest(raw, clock, oldest)
         stretches = self._silver.stretches(ingested.touched)
         silver_changed, silver_facts = self._silver.bring_up(stretches, ingested.touched)
         gold_changed = self.compute_weeks(stretches, clock)
         verdicts = self._judge(ingested, silver_facts, batch, clock)
-        return Outcome(ingested, silver_changed, gold_changed, verdicts, time.monotonic() - started)
+        released = self._bronze.release(accepted)
+        seconds = time.monotonic() - started
+        return Outcome(ingested, silver_changed, gold_changed, released, verdicts, seconds)
 
     def compute_weeks(self, stretches: Sequence[Stretch], clock: datetime) -> int:
         """Weeks that the stretches touch or that are due to close; returns how many rows that changed."""

@@ -1,4 +1,4 @@
-"""`fleetgauge stream`, `run` and `backfill`. Spark is imported when one of them runs, not before."""
+"""`fleetgauge stream` and `run`, and what commands share. Spark is imported when one runs, not before."""
 
 import signal
 from collections import Counter
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 #: A batch takes seconds, one that catches up minutes, and so does a first start with jars to fetch.
 _PATIENCE_S = 15 * 60
 
-_config = click.option(
+config_option = click.option(
     "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
 )
-_lake = click.option("--lake", "location", help="Where the tables are, instead of the fleet file's `lake`.")
-_json = click.option("--json", "as_json", is_flag=True, help="Say the counts on stdout as JSON.")
-_clock = click.option(
+lake_option = click.option(
+    "--lake", "location", help="Where the tables are, instead of the fleet file's `lake`."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Say the counts on stdout as JSON.")
+clock_option = click.option(
     "--clock",
     type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ"]),
     help="Judge what is future and which weeks are closed as of then (UTC), instead of now.",
@@ -39,8 +41,8 @@ _clock = click.option(
 
 
 @click.command(epilog="Example: fleetgauge stream --config fleet.yaml")
-@_config
-@_lake
+@config_option
+@lake_option
 @click.option(
     "--every",
     "every_s",
@@ -50,62 +52,33 @@ _clock = click.option(
     help="Seconds from one micro-batch to the next.",
 )
 @listen_option
-@_json
+@json_option
 def stream(config: Path, location: str | None, every_s: float, listen: Address | None, as_json: bool) -> None:
     """Turn probe records into tables continuously, until stopped."""
     _from_topics(config, location, every_s, listen, as_json)
 
 
 @click.command(epilog="Example: fleetgauge run --config fleet.yaml --json")
-@_config
-@_lake
-@_json
+@config_option
+@lake_option
+@json_option
 def run(config: Path, location: str | None, as_json: bool) -> None:
     """Turn the probe records that are there now into tables, then end."""
     _from_topics(config, location, None, None, as_json)
 
 
-@click.command(epilog="Example: fleetgauge backfill --from ./records --lake ./lake --config fleet.yaml")
-@click.option(
-    "--from",
-    "folder",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    required=True,
-    help="A folder of *.avro files of ProbeMinute.",
-)
-@_config
-@_lake
-@_clock
-@_json
-def backfill(folder: Path, config: Path, location: str | None, clock: datetime | None, as_json: bool) -> None:
-    """Turn probe records in Avro object container files into tables. Contacts no broker."""
-    fleet = _fleet(config)
-    with writing(location or fleet.lake) as (spark, lake):
-        from fleetgauge_pipelines.jobs.backfill import run_backfill
-
-        now = clock.replace(tzinfo=UTC) if clock else _now()
-        try:
-            with console.status(f"backfilling from {folder}"):
-                outcome = run_backfill(spark, lake, fleet, folder, now)
-        except FileNotFoundError as error:
-            raise InputError(str(error)) from error
-    _narrate(0, outcome)
-    if as_json:
-        print_json(_counts(outcome))
-
-
 def _from_topics(
     config: Path, location: str | None, every_s: float | None, listen: Address | None, as_json: bool
 ) -> None:
-    fleet = _fleet(config)
-    telemetry = _telemetry(fleet, config)
+    fleet = fleet_of(config)
+    telemetry = telemetry_of(fleet, config)
     vitals = Vitals("stream", _PATIENCE_S)
     metrics = StreamMetrics(vitals.registry)
-    totals = Counter(dict.fromkeys(_COUNTED, 0))
+    totals = Counter(dict.fromkeys(COUNTED, 0))
 
     def narrate(batch_id: int, outcome: "Outcome") -> None:
-        _narrate(batch_id, outcome)
-        totals.update(_counts(outcome))
+        narrate_batch(batch_id, outcome)
+        totals.update(counts_of(outcome))
         metrics.batch(outcome, _now())
         vitals.beat()
         vitals.ready()
@@ -121,6 +94,10 @@ def _from_topics(
             raise InputError(f"telemetry cannot be read: {error}") from error
     if as_json:
         print_json(totals)
+
+
+def now_or(clock: datetime | None) -> datetime:
+    return clock.replace(tzinfo=UTC) if clock else _now()
 
 
 def _now() -> datetime:
@@ -151,20 +128,22 @@ def writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
         raise InputError(str(error)) from error
 
 
-def _fleet(config: Path) -> Fleet:
+def fleet_of(config: Path) -> Fleet:
+    """The fleet file. Raises InputError."""
     try:
         return load(config)
     except FleetFileError as error:
         raise InputError(str(error)) from error
 
 
-def _telemetry(fleet: Fleet, config: Path) -> Telemetry:
+def telemetry_of(fleet: Fleet, config: Path) -> Telemetry:
+    """Where the records are. Raises InputError."""
     if fleet.telemetry is None:
         raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records are")
     return fleet.telemetry
 
 
-def _narrate(batch_id: int, outcome: "Outcome") -> None:
+def narrate_batch(batch_id: int, outcome: "Outcome") -> None:
     took = outcome.ingested
     failed = [verdict.expectation for verdict in outcome.verdicts if not verdict.success]
     console.print(
@@ -177,7 +156,7 @@ def _narrate(batch_id: int, outcome: "Outcome") -> None:
         console.print(f"batch {batch_id}: the quality gate failed: {', '.join(failed)}", style="red")
 
 
-_COUNTED = (
+COUNTED = (
     "batches",
     "received",
     "stored",
@@ -189,9 +168,9 @@ _COUNTED = (
 )
 
 
-def _counts(outcome: "Outcome") -> dict[str, int]:
+def counts_of(outcome: "Outcome") -> dict[str, int]:
     took = outcome.ingested
     failures = sum(not verdict.success for verdict in outcome.verdicts)
     changed = (outcome.silver_rows_changed, outcome.gold_rows_changed)
     counts = (1, took.received, took.stored, took.replayed, took.quarantined, *changed, failures)
-    return dict(zip(_COUNTED, counts, strict=True))
+    return dict(zip(COUNTED, counts, strict=True))

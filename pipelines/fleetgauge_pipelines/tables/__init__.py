@@ -20,6 +20,7 @@ from fleetgauge_pipelines.tables.registry import (
     PROBE_MINUTES,
     QUALITY,
     QUARANTINE,
+    REASONS,
 )
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "PROBE_MINUTES",
     "QUALITY",
     "QUARANTINE",
+    "REASONS",
     "Column",
     "Table",
     "Type",
