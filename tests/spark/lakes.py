@@ -1,18 +1,21 @@
 """What the tests on lakes share: raw frames, and a look at all tables at once."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from fleetgauge_pipelines.io.avro_files import RAW_DDL
 from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.record_files import RAW_DDL
 from fleetgauge_pipelines.io.rows import dataframe
+from fleetgauge_pipelines.jobs.backfill import Backfilled, Records, run_backfill
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.tables import ALL, Table
 from fleetgauge_probes.fleet import Fleet
+from fleetgauge_probes.stopping import Stopping
 
 #: Topic, partition and offset as the stream would say them.
 SOURCE = "topic-id/0/{}"
@@ -30,6 +33,13 @@ def opened(spark: SparkSession, folder: Path, fleet: Mapping[str, Any] | Fleet) 
     pipeline = Pipeline(spark, lake, Fleet.model_validate(fleet))
     pipeline.open()
     return lake, pipeline
+
+
+def backfilled(
+    spark: SparkSession, lake: Lake, fleet: Fleet, records: Records, clock: datetime, again: bool = False
+) -> Backfilled:
+    """A backfill that nobody watches or interrupts."""
+    return run_backfill(spark, lake, fleet, records, clock, again, Stopping(), lambda *_: None)
 
 
 def delta(folder: Path, table: Table) -> DeltaTable:

@@ -12,7 +12,8 @@ import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.io.avro_files import Row, raw_records, read_avro_files
+from fleetgauge_pipelines.io.avro_files import Row, raw_records
+from fleetgauge_pipelines.io.record_files import read_files, record_files
 from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_probes.contract import HEADER_BYTES, PROBE_MINUTE, PROBE_PULSE, ContractError
 from tests.spark.broken import Record, good_record
@@ -187,7 +188,7 @@ def test_a_folders_files_end_in_bronze_and_quarantine_as_they_deserve(
     lake = tmp_path / "lake"
     _, pipeline = opened(spark, lake, {"clusters": [{"id": "orders", "bootstrap": "orders:9092"}]})
 
-    outcome = pipeline.process(read_avro_files(spark, folder), "files", CLOCK)
+    outcome = pipeline.process(read_files(spark, record_files(folder)), "files", CLOCK)
 
     stored = {row["sequence"] for row in rows(lake, PROBE_MINUTES)}
     reasons = {row["source"]: row["reason"] for row in rows(lake, QUARANTINE)}
@@ -207,9 +208,9 @@ def test_a_folders_files_end_in_bronze_and_quarantine_as_they_deserve(
     assert kept["e-text.avro:0"] is None
 
 
-def test_a_folder_without_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no \*\.avro file"):
-        read_avro_files(spark, tmp_path)
+        record_files(tmp_path)
 
 
 def test_what_was_cut_out_of_a_file_is_what_was_put_in(tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.backfill import run_backfill
+from fleetgauge_pipelines.jobs.backfill import records_in
 from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS, Table
 from fleetgauge_probes.contract import PROBE_MINUTE
 from fleetgauge_probes.fleet import Fleet
 from tests.oracle.compare import differences
 from tests.oracle.oracle import evaluate, settings_of
 from tests.oracle.week import START, random_fleet, random_week
+from tests.spark.lakes import backfilled
 
 #: The very instant at which a UTC week that ends three hours after START closes.
 CLOCK = START + timedelta(hours=51)
@@ -75,7 +76,7 @@ def test_a_random_week_from_files_equals_the_oracle(spark: SparkSession, tmp_pat
     folder = write_files(tmp_path / "records", records)
     lake = Lake(spark, str(tmp_path / "lake"))
 
-    outcome = run_backfill(spark, lake, fleet, folder, CLOCK)
+    [outcome] = backfilled(spark, lake, fleet, records_in(folder), CLOCK).outcomes
 
     assert outcome.ingested.quarantined == 0
     assert all(verdict.success for verdict in outcome.verdicts), outcome.verdicts

@@ -214,8 +214,8 @@ def test_a_record_is_too_old_before_the_oldest_minute_and_never_without_one(
     lake, _ = opened(spark, tmp_path / "lake", FLEET)
     bronze = Bronze(lake, Fleet.model_validate(FLEET))
 
-    limited = bronze.ingest(raw_frame(spark, values), CLOCK, oldest)
-    unlimited = bronze.ingest(raw_frame(spark, values[1:], first=1), CLOCK)
+    limited, _ = bronze.ingest(raw_frame(spark, values), CLOCK, oldest)
+    unlimited, _ = bronze.ingest(raw_frame(spark, values[1:], first=1), CLOCK)
 
     assert (limited.stored, limited.quarantined) == (1, 1)
     assert (unlimited.stored, unlimited.quarantined) == (1, 0)

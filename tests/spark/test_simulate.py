@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import simulate_cli
-from fleetgauge_pipelines.jobs.backfill import run_backfill
+from fleetgauge_pipelines.jobs.backfill import records_in
 from fleetgauge_pipelines.jobs.simulate_records import write_files
 from fleetgauge_pipelines.simulation import Kind, SimulatedFleet
 from fleetgauge_pipelines.simulation.causes import causes, reasons_of
@@ -33,7 +33,7 @@ from tests.oracle import week_rules
 from tests.oracle.compare import differences
 from tests.oracle.correction_rules import Corrected
 from tests.oracle.settings import settings_of
-from tests.spark.lakes import delta, rows, versions
+from tests.spark.lakes import backfilled, delta, rows, versions
 from tests.unit.pipelines.simulation.histories import rows as column_rows
 
 #: The seed's fleet has an incident of every kind.
@@ -236,7 +236,8 @@ def test_records_in_files_make_the_same_silver_through_the_real_job(
     fleet = Fleet.model_validate(simulated.document())
     written = write_files(simulated, tmp_path / "records", lambda *_: None)
 
-    outcome = run_backfill(spark, Lake(spark, str(tmp_path / "lake")), fleet, tmp_path / "records", END)
+    lake = Lake(spark, str(tmp_path / "lake"))
+    [outcome] = backfilled(spark, lake, fleet, records_in(tmp_path / "records"), END).outcomes
 
     assert (outcome.ingested.stored, outcome.ingested.quarantined) == (written, 0)
     assert all(verdict.success for verdict in outcome.verdicts), outcome.verdicts

@@ -48,13 +48,14 @@ class Lake:
     def create_tables(self) -> None:
         """Make what is missing, so that readers find every table and column from the start."""
         for table in ALL:
-            self._clear_what_was_begun(table)
-            if DeltaTable.isDeltaTable(self._spark, self.path(table)):
-                self._add_columns(table)
-            else:
-                self._create(table)
+            self.create(table)
 
-    def _create(self, table: Table) -> None:
+    def create(self, table: Table) -> None:
+        """Make it if it is missing; add the columns that it is missing."""
+        self._clear_what_was_begun(table)
+        if DeltaTable.isDeltaTable(self._spark, self.path(table)):
+            self._add_columns(table)
+            return
         builder = DeltaTable.create(self._spark).location(self.path(table))
         for column in table.columns:
             builder = builder.addColumn(column.name, column.type.value)

@@ -42,6 +42,7 @@ class Outcome:
     ingested: Ingested
     silver_rows_changed: int
     gold_rows_changed: int
+    released: int
     verdicts: tuple[Verdict, ...]
     seconds: float
     weeks_held_back: tuple[date, ...] = ()
@@ -70,10 +71,11 @@ class Pipeline:
     def process(self, raw: DataFrame, batch: str, clock: datetime, oldest: datetime | None = None) -> Outcome:
         """Take a batch all the way. ``raw`` has value, source, position and hint.
 
-        Records of minutes before ``oldest`` go to quarantine.
+        Records of minutes before ``oldest`` go to quarantine; those that lay there and
+        are good now leave it (``released``).
         """
         started = time.monotonic()
-        ingested = self._bronze.ingest(raw, clock, oldest)
+        ingested, accepted = self._bronze.ingest(raw, clock, oldest)
         said = read_said(self._lake, self._fleet)
         stretches = self._silver.stretches(ingested.touched)
         silver_changed, silver_facts = self._silver.bring_up(stretches, ingested.touched, said)
@@ -83,10 +85,12 @@ class Pipeline:
         self._said = said
         verdicts = self._judge(ingested, silver_facts)
         self._record(batch, clock, verdicts, gold)
+        released = self._bronze.release(accepted)
         return Outcome(
             ingested,
             silver_changed,
             gold.rows_changed,
+            released,
             verdicts + gold.judged.verdicts,
             time.monotonic() - started,
             gold.judged.held_back,
@@ -107,11 +111,15 @@ class Pipeline:
             found += self._gold.corrected_weeks(said)
         return united(one for one in found if one is not None)
 
-    def compute_weeks(self, stretches: Sequence[Stretch], batch: str, clock: datetime) -> None:
-        """Weeks that the stretches touch, that are due to close or that are held back."""
+    def compute_weeks(self, stretches: Sequence[Stretch], batch: str, clock: datetime) -> int:
+        """Weeks that the stretches touch, that are due to close or that are held back.
+
+        Returns how many rows of gold changed.
+        """
         gold = self._gold.compute_weeks(stretches, read_said(self._lake, self._fleet), clock)
         if gold.judged.facts:
             self._record(batch, clock, (), gold)
+        return gold.rows_changed
 
     @cached_property
     def _gate(self) -> Gate:

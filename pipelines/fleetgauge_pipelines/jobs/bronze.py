@@ -1,4 +1,4 @@
-"""Raw records to bronze or quarantine."""
+"""Raw records to bronze or quarantine, and out of quarantine again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,14 +44,29 @@ class Bronze:
         """Learn which days have expired: a record of one would make silver anew from what is gone."""
         self._kept_from = self._lake.kept_from(PROBE_MINUTES)
 
-    def ingest(self, raw: DataFrame, clock: datetime, oldest: datetime | None = None) -> Ingested:
-        """``raw`` has value, source, position and hint; minutes before ``oldest`` go to quarantine."""
+    def ingest(
+        self, raw: DataFrame, clock: datetime, oldest: datetime | None = None
+    ) -> tuple[Ingested, DataFrame]:
+        """``raw`` has value, source, position and hint; minutes before ``oldest`` go to quarantine.
+
+        Returns also the sources of all records that are in bronze by now.
+        """
         checked = check(decode(raw), self._clusters, clock, oldest, self._kept_from)
         checked = settle(checked.withColumn("reason", F.coalesce("hint", "reason")))
         good = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
         touched = self._touched(good)
         judged = settle(first_of_each(good, self._stored_records(touched)))
-        return self._store(checked, judged, touched, clock)
+        accepted = judged.where("fate != 'conflicting_duplicate'").select("source")
+        return self._store(checked, judged, touched, clock), accepted
+
+    def release(self, accepted: DataFrame) -> int:
+        """Take out of quarantine what was accepted; returns how many rows that were.
+
+        The last step of a batch: as long as silver and gold lack a record that came
+        out of quarantine, a batch that broke off must find it there again.
+        """
+        held = self._lake.read(QUARANTINE).join(accepted, "source", "left_semi")
+        return 0 if held.isEmpty() else self._lake.bring_to(QUARANTINE, held.limit(0), held)
 
     def _touched(self, good: DataFrame) -> dict[str, tuple[datetime, datetime]]:
         bounds = good.groupBy("cluster_id").agg(F.min("minute").alias("lo"), F.max("minute").alias("hi"))

@@ -1,4 +1,4 @@
-"""`fleetgauge stream`, `run` and `backfill`. Spark is imported when one of them runs, not before."""
+"""`fleetgauge stream` and `run`, and what commands share. Spark is imported when one runs, not before."""
 
 import signal
 from collections import Counter
@@ -67,46 +67,18 @@ def run(config: Path, location: str | None, as_json: bool) -> None:
     _from_topics(config, location, None, None, as_json)
 
 
-@click.command(epilog="Example: fleetgauge backfill --from ./records --lake ./lake --config fleet.yaml")
-@click.option(
-    "--from",
-    "folder",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    required=True,
-    help="A folder of *.avro files of ProbeMinute.",
-)
-@config_option
-@lake_option
-@clock_option
-@json_option
-def backfill(folder: Path, config: Path, location: str | None, clock: datetime | None, as_json: bool) -> None:
-    """Turn probe records in Avro object container files into tables. Contacts no broker."""
-    fleet = read_fleet(config)
-    with writing(location or fleet.lake) as (spark, lake):
-        from fleetgauge_pipelines.jobs.backfill import run_backfill
-
-        try:
-            with console.status(f"backfilling from {folder}"):
-                outcome = run_backfill(spark, lake, fleet, folder, as_of(clock))
-        except FileNotFoundError as error:
-            raise InputError(str(error)) from error
-    _narrate(0, outcome)
-    if as_json:
-        print_json(_counts(outcome))
-
-
 def _from_topics(
     config: Path, location: str | None, every_s: float | None, listen: Address | None, as_json: bool
 ) -> None:
-    fleet = read_fleet(config)
-    telemetry = _telemetry(fleet, config)
+    fleet = fleet_of(config)
+    telemetry = telemetry_of(fleet, config)
     vitals = Vitals("stream", _PATIENCE_S)
     metrics = StreamMetrics(vitals.registry)
-    totals = Counter(dict.fromkeys(_COUNTED, 0))
+    totals = Counter(dict.fromkeys(COUNTED, 0))
 
     def narrate(batch_id: int, outcome: "Outcome") -> None:
-        _narrate(batch_id, outcome)
-        totals.update(_counts(outcome))
+        narrate_batch(batch_id, outcome)
+        totals.update(counts_of(outcome))
         metrics.batch(outcome, _now())
         vitals.beat()
         vitals.ready()
@@ -124,13 +96,13 @@ def _from_topics(
         print_json(totals)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def as_of(clock: datetime | None) -> datetime:
+def now_or(clock: datetime | None) -> datetime:
     """What `--clock` says, or now."""
     return clock.replace(tzinfo=UTC) if clock else _now()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 @contextmanager
@@ -157,20 +129,22 @@ def writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
         raise InputError(str(error)) from error
 
 
-def read_fleet(config: Path) -> Fleet:
+def fleet_of(config: Path) -> Fleet:
+    """The fleet file. Raises InputError."""
     try:
         return load(config)
     except FleetFileError as error:
         raise InputError(str(error)) from error
 
 
-def _telemetry(fleet: Fleet, config: Path) -> Telemetry:
+def telemetry_of(fleet: Fleet, config: Path) -> Telemetry:
+    """Where the records are. Raises InputError."""
     if fleet.telemetry is None:
         raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records are")
     return fleet.telemetry
 
 
-def _narrate(batch_id: int, outcome: "Outcome") -> None:
+def narrate_batch(batch_id: int, outcome: "Outcome") -> None:
     took = outcome.ingested
     failed = [verdict.expectation for verdict in outcome.verdicts if not verdict.success]
     console.print(
@@ -189,7 +163,7 @@ def _failure(failed: list[str], outcome: "Outcome") -> str:
     return f"{said}; held back, the last good one stays: week of {weeks}" if weeks else said
 
 
-_COUNTED = (
+COUNTED = (
     "batches",
     "received",
     "stored",
@@ -201,9 +175,9 @@ _COUNTED = (
 )
 
 
-def _counts(outcome: "Outcome") -> dict[str, int]:
+def counts_of(outcome: "Outcome") -> dict[str, int]:
     took = outcome.ingested
     failures = sum(not verdict.success for verdict in outcome.verdicts)
     changed = (outcome.silver_rows_changed, outcome.gold_rows_changed)
     counts = (1, took.received, took.stored, took.replayed, took.quarantined, *changed, failures)
-    return dict(zip(_COUNTED, counts, strict=True))
+    return dict(zip(COUNTED, counts, strict=True))

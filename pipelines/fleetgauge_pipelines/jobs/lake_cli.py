@@ -10,12 +10,12 @@ import click
 from rich.table import Table as Columns
 
 from fleetgauge_pipelines.jobs.cli import (
-    as_of,
     clock_option,
     config_option,
+    fleet_of,
     json_option,
     lake_option,
-    read_fleet,
+    now_or,
     writing,
 )
 from fleetgauge_pipelines.jobs.progress import Advance, bars
@@ -69,7 +69,7 @@ def status(
     as_json: bool,
 ) -> None:
     """Say of each table how large it is, in how many files, and what `expire` would remove."""
-    fleet = read_fleet(config)
+    fleet = fleet_of(config)
     where = location or fleet.lake
     keeping, found = _keeping(samples_days, minutes_days), _tables(where)
     kept = _first_kept_days(fleet, where, clock, keeping)
@@ -86,8 +86,8 @@ def compact(config: Path, location: str | None, clock: datetime | None, as_json:
 
     The pipeline must not run meanwhile. Interrupted, it goes on where it was.
     """
-    where = location or read_fleet(config).lake
-    before, last = _tables(where), last_closed_day(as_of(clock))
+    where = location or fleet_of(config).lake
+    before, last = _tables(where), last_closed_day(now_or(clock))
     portions = {table: before[table].scattered(last) for table in OF_THE_PIPELINE if before[table].files}
     with _changing(where) as (writable, advance):
         from fleetgauge_pipelines.jobs import lake_care
@@ -126,7 +126,7 @@ def expire(
 
     No day of a week that is open or held back goes. The pipeline must not run meanwhile.
     """
-    fleet = read_fleet(config)
+    fleet = fleet_of(config)
     where = location or fleet.lake
     keeping, found = _keeping(samples_days, minutes_days), _tables(where)
     kept = _first_kept_days(fleet, where, clock, keeping)
@@ -155,7 +155,7 @@ def _keeping(samples_days: int, minutes_days: int) -> Keeping:
 def _first_kept_days(fleet: Fleet, where: str, clock: datetime | None, keeping: Keeping) -> dict[Table, date]:
     clusters = {cluster.id for cluster in fleet.clusters}
     try:
-        return first_kept_days(where, calendar(fleet), clusters, as_of(clock), keeping)
+        return first_kept_days(where, calendar(fleet), clusters, now_or(clock), keeping)
     except BROKEN as error:
         raise InputError(f"{where}: {reason(error)}") from error
 

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.record_topics import raw_records
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
 from fleetgauge_pipelines.jobs.health import store_health_events
 from fleetgauge_pipelines.jobs.lake_care import Tidying
@@ -64,7 +65,7 @@ def run_stream(
             # An agent whose clock is years behind must not add years of unmeasured minutes;
             # what is older by right comes by backfill.
             outcome = pipeline.process(
-                _raw(minutes, topic_ids), f"stream/{batch_id}", now, now - SAMPLES_KEPT
+                raw_records(minutes, topic_ids), f"stream/{batch_id}", now, now - SAMPLES_KEPT
             )
             narrate(batch_id, outcome)
             tidying.step(outcome.ingested.newest, now)
@@ -105,18 +106,3 @@ def _topic_ids(telemetry: Telemetry) -> dict[str, str]:
     admin.start()
     names = (telemetry.topics.probe_minutes.name, telemetry.topics.health_events.name)
     return {name: view.topic_id for name in names if (view := admin.topic(name))}
-
-
-def _raw(rows: DataFrame, topic_ids: dict[str, str]) -> DataFrame:
-    """Kafka's columns as the batch wants them; records of one key share a partition."""
-    slash = F.lit("/")
-    source = F.concat(_id_of_topic(topic_ids), slash, F.col("partition"), slash, F.col("offset"))
-    position = F.shiftleft(F.col("partition").cast("long"), 48) + F.col("offset")
-    return rows.select(
-        "value", source.alias("source"), position.alias("position"), F.lit(None).cast("string").alias("hint")
-    )
-
-
-def _id_of_topic(topic_ids: dict[str, str]) -> Column:
-    pairs = [F.lit(part) for pair in topic_ids.items() for part in pair]
-    return F.create_map(*pairs)[F.col("topic")]

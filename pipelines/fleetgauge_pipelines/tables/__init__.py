@@ -21,6 +21,7 @@ from fleetgauge_pipelines.tables.registry import (
     PROBE_MINUTES,
     QUALITY,
     QUARANTINE,
+    REASONS,
 )
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "PROBE_MINUTES",
     "QUALITY",
     "QUARANTINE",
+    "REASONS",
     "Column",
     "Table",
     "Type",

@@ -61,6 +61,23 @@ QUARANTINE = Table(
     volatile=("ingested_at",),
 )
 
+#: Why a record lies in quarantine; every word that its column `reason` may hold.
+REASONS = (
+    "not_decodable",
+    "unknown_fingerprint",
+    "oversize",
+    "trailing_bytes",
+    "missing_field",
+    "unknown_cluster",
+    "future",
+    "too_old",
+    "expired",
+    "negative_latency",
+    "unsorted_latencies",
+    "counts_do_not_add_up",
+    "conflicting_duplicate",
+)
+
 BROKER_MINUTES = Table(
     path="silver/broker_minutes",
     key=("cluster_id", "broker_id", "leg", "minute"),

@@ -211,7 +211,7 @@ class Fleet(_Frozen):
     )
     telemetry: Telemetry | None = Field(
         default=None,
-        description="The Kafka cluster that carries the records. Only `backfill` does without it.",
+        description="The Kafka cluster that carries the records. Only `backfill --from` does without it.",
     )
     week: Week = Field(default=Week(), description="When a week starts.")
     vantage: Identifier = Field(

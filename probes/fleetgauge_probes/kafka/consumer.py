@@ -77,14 +77,18 @@ class TopicReader:
 
     def ends(self, partitions: Iterable[int], timeout_s: float = 5) -> dict[int, int]:
         """Partition to the offset after its last record; 0 for an empty partition."""
+        bounds = self.bounds(partitions, timeout_s)
+        return {p: high if high > low else 0 for p, (low, high) in bounds.items()}
+
+    def bounds(self, partitions: Iterable[int], timeout_s: float = 5) -> dict[int, tuple[int, int]]:
+        """Partition to its first offset and the one after its last record; equal where it is empty."""
         try:
-            marks = {
+            return {
                 p: self._consumer.get_watermark_offsets(TopicPartition(self._topic, p), timeout_s)
                 for p in partitions
             }
         except KafkaException as error:
             raise KafkaUnavailableError(f"{self._topic}: {error.args[0].str()}") from error
-        return {p: high if high > low else 0 for p, (low, high) in marks.items()}
 
     def stop(self) -> None:
         self._consumer.close()

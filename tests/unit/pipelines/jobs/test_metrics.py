@@ -15,6 +15,7 @@ BATCH = Outcome(
     Ingested(received=17, stored=12, replayed=3, quarantined=2, touched={}),
     silver_rows_changed=24,
     gold_rows_changed=5,
+    released=0,
     verdicts=(Verdict("in_bounds(a)", True, "{}"), Verdict("in_bounds(b)", False, "{}")),
     seconds=4.2,
 )

@@ -1,0 +1,200 @@
+"""`fleetgauge quarantine` without Spark: what it lists and shows, and what it refuses."""
+
+import json
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+from deltalake import write_deltalake
+
+from fleetgauge_pipelines.io.quarantine import readable_fields
+from fleetgauge_pipelines.jobs.quarantine_cli import quarantine
+from fleetgauge_pipelines.tables import QUARANTINE
+from fleetgauge_probes.contract import PROBE_MINUTE
+from tests.spark.broken import encode_untimed, good_record
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+GOOD = PROBE_MINUTE.encode(good_record(1, NOON))
+ROWS = [
+    ("t/0/1", GOOD, "unknown_cluster", "orders", NOON),
+    ("t/0/2", GOOD, "unknown_cluster", "orders", NOON + timedelta(hours=1)),
+    ("t/0/3", GOOD[: len(GOOD) // 2], "not_decodable", "half", NOON),
+    ("t/0/4", GOOD + b"\x00", "trailing_bytes", "one more", NOON),
+    ("t/0/5", b"noise", "not_decodable", "5 bytes", NOON + timedelta(hours=2)),
+    ("torn.avro:7", None, "not_decodable", None, NOON - timedelta(days=1)),
+    (
+        "t/0/6",
+        encode_untimed(
+            good_record(2, NOON)
+            | {"minute": 2**62, "emitted_at": int(NOON.timestamp() * 1000), "run_id": "r"}
+        ),
+        "not_decodable",
+        "a time",
+        NOON,
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lake = tmp_path_factory.mktemp("lake")
+    types = (pa.string(), pa.binary(), pa.string(), pa.string(), pa.timestamp("us", "UTC"))
+    schema = pa.schema(list(zip(QUARANTINE.names, types, strict=True)))
+    columns = [pa.array(column, type_) for column, type_ in zip(zip(*ROWS, strict=True), types, strict=True)]
+    write_deltalake(str(lake / QUARANTINE.path), pa.Table.from_arrays(columns, schema=schema))
+    return lake
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(quarantine, [*arguments], env={"COLUMNS": "200"})
+
+
+def _shown(lake: Path, source: str) -> Any:
+    result = _run("show", source, "--lake", str(lake), "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("command", [[], ["list"], ["show"], ["replay"]])
+def test_help_has_an_example(command: list[str]) -> None:
+    assert "Example: fleetgauge quarantine" in _run(*command, "--help").output
+
+
+def test_a_list_has_one_object_a_reason_the_largest_first(lake: Path) -> None:
+    result = _run("list", "--lake", str(lake), "--json")
+    assert json.loads(result.stdout) == [
+        {
+            "reason": "not_decodable",
+            "rows": 4,
+            "first_ingested_at": "2026-03-01T12:00:00Z",
+            "last_ingested_at": "2026-03-02T14:00:00Z",
+            "example": "t/0/3",
+        },
+        {
+            "reason": "unknown_cluster",
+            "rows": 2,
+            "first_ingested_at": "2026-03-02T12:00:00Z",
+            "last_ingested_at": "2026-03-02T13:00:00Z",
+            "example": "t/0/1",
+        },
+        {
+            "reason": "trailing_bytes",
+            "rows": 1,
+            "first_ingested_at": "2026-03-02T12:00:00Z",
+            "last_ingested_at": "2026-03-02T12:00:00Z",
+            "example": "t/0/4",
+        },
+    ]
+    assert result.stderr.count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "reasons"),
+    [
+        (["--reason", "trailing_bytes"], ["trailing_bytes"]),
+        (["--since", "2026-03-02T13:00:00Z"], ["not_decodable", "unknown_cluster"]),
+        (["--since", "2026-03-03"], []),
+    ],
+)
+def test_a_list_is_narrowed_to_what_was_asked_for(
+    lake: Path, narrowed: list[str], reasons: list[str]
+) -> None:
+    result = _run("list", "--lake", str(lake), "--json", *narrowed)
+    assert sorted(row["reason"] for row in json.loads(result.stdout)) == reasons
+
+
+def test_a_row_that_can_be_read_shows_its_record(lake: Path) -> None:
+    shown = _shown(lake, "t/0/1")
+    assert (shown["reason"], shown["detail"], shown["size"]) == ("unknown_cluster", "orders", len(GOOD))
+    assert shown["hex"] == GOOD[:64].hex()
+    assert shown["unreadable"] is None
+    fields = shown["fields"]
+    assert list(fields) == list(good_record(1, NOON))
+    assert (fields["cluster_id"], fields["broker_id"], fields["leg"]) == ("orders", 1, "client")
+    assert fields["minute"] == "2026-03-02T12:00:00.000+00:00"
+    assert len(fields["ack_us"]) == 100
+
+
+def test_a_row_that_is_cut_off_shows_what_there_is_and_where_it_ends(lake: Path) -> None:
+    shown = _shown(lake, "t/0/3")
+    assert shown["fields"]["cluster_id"] == "orders"
+    assert "emitted_at" not in shown["fields"]
+    assert re.fullmatch(r"ack_us cannot be read, from byte \d+ on", shown["unreadable"])
+
+
+@pytest.mark.parametrize(
+    ("source", "fields", "unreadable"),
+    [
+        ("t/0/4", 27, "1 bytes after the record"),
+        ("t/0/5", 0, "no single-object marker"),
+        ("torn.avro:7", 0, "no single-object marker"),
+    ],
+)
+def test_what_is_no_whole_record_says_why(lake: Path, source: str, fields: int, unreadable: str) -> None:
+    shown = _shown(lake, source)
+    assert (len(shown["fields"]), shown["unreadable"]) == (fields, unreadable)
+
+
+def test_a_time_that_no_calendar_has_is_shown_as_its_number(lake: Path) -> None:
+    assert _shown(lake, "t/0/6")["fields"]["minute"] == 2**62
+
+
+def test_text_for_a_person_shortens_what_is_long(lake: Path) -> None:
+    result = _run("show", "t/0/1", "--lake", str(lake))
+    assert result.stdout == ""
+    assert "ack_us: 100 values, 2001, 2011, 2021, ..., 2991" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["list", "--lake", "nowhere"], "nowhere/ops/quarantine: no such table"),
+        (["show", "t/0/1", "--lake", "nowhere"], "nowhere/ops/quarantine: no such table"),
+        (["list", "--config", "absent.yaml"], "absent.yaml: No such file"),
+        (["replay", "--config", "absent.yaml"], "absent.yaml: No such file"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments: list[str], says: str) -> None:
+    result = _run(*arguments)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert says in result.stderr
+
+
+def test_a_replay_in_a_place_without_a_lake_makes_none(tmp_path: Path) -> None:
+    config = tmp_path / "fleet.yaml"
+    config.write_text("clusters: [{id: orders, bootstrap: 'orders:9092'}]\n")
+    result = _run("replay", "--config", str(config), "--lake", str(tmp_path / "lake"))
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "no ops/quarantine there" in result.stderr
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_source_that_is_not_there_is_one_line(lake: Path) -> None:
+    result = _run("show", "t/0/99", "--lake", str(lake))
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+
+
+def test_looking_needs_neither_spark_nor_a_jvm(lake: Path) -> None:
+    code = (
+        "import sys; sys.modules['pyspark'] = None;"
+        "from fleetgauge_pipelines.jobs.quarantine_cli import quarantine; quarantine()"
+    )
+    for arguments in (["list"], ["show", "t/0/1"]):
+        command = [sys.executable, "-c", code, *arguments, "--lake", str(lake), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("cut", range(0, len(GOOD), 97))
+def test_however_a_record_is_cut_it_can_be_shown(cut: int) -> None:
+    fields, stopped = readable_fields(GOOD[:cut])
+    assert stopped
+    assert len(fields) < 27
+    assert bool(fields) == (cut > 0)
