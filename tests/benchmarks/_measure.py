@@ -6,7 +6,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -65,6 +65,28 @@ def seconds(work: Work) -> float:
     return time.perf_counter() - started
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds by the clock, and of processors; a busy machine stretches the former."""
+
+    wall_s: float
+    cpu_s: float
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s)
+
+
+def spent(work: Work) -> Spent:
+    """By this process and those of its children that live through it."""
+    cpu_s, started = _cpu_s(), time.perf_counter()
+    work()
+    return Spent(round(time.perf_counter() - started, 1), round(_cpu_s() - cpu_s, 1))
+
+
+def _cpu_s() -> float:
+    return sum(sum(times[:2]) for times in _of_all(psutil.Process.cpu_times))
+
+
 @contextmanager
 def peak_memory() -> Iterator[Callable[[], int]]:
     """Gives a function that says the most MB that this process and its children have held so far."""
@@ -85,14 +107,15 @@ def peak_memory() -> Iterator[Callable[[], int]]:
 
 
 def _resident_bytes() -> int:
-    found = 0
+    return sum(memory.rss for memory in _of_all(psutil.Process.memory_info))
+
+
+def _of_all(ask: Callable[[psutil.Process], Any]) -> Iterator[Any]:
+    """This process and its children; those that end meanwhile are left out."""
     me = psutil.Process(os.getpid())
     for process in [me, *me.children(recursive=True)]:
-        try:
-            found += process.memory_info().rss
-        except psutil.NoSuchProcess:
-            continue
-    return found
+        with suppress(psutil.NoSuchProcess):
+            yield ask(process)
 
 
 def growth_exponent(sizes: Sequence[int], times: Sequence[float]) -> float:

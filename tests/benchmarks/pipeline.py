@@ -3,7 +3,6 @@
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,20 +25,21 @@ from fleetgauge_pipelines.jobs.bronze import Bronze
 from fleetgauge_pipelines.jobs.gold import Gold
 from fleetgauge_pipelines.jobs.silver import Silver
 from fleetgauge_pipelines.simulation import SimulatedFleet
-from fleetgauge_pipelines.simulation.pace import WEEK
+from fleetgauge_pipelines.simulation.pace import DAY, HOUR, WEEK
 from fleetgauge_pipelines.simulation.records import probe_minutes
 from fleetgauge_pipelines.tables import PROBE_MINUTES
 from fleetgauge_pipelines.transforms.quantile import ascending, quantile
+from fleetgauge_probes.contract import Leg
 from fleetgauge_probes.fleet import Fleet
 from tests.benchmarks._bronze import START, brokers_of, fleet_of, write_bronze
-from tests.benchmarks._measure import Options, Result, alternating, growth_exponent, peak_memory, seconds
+from tests.benchmarks._measure import Options, Result, Spent, alternating, growth_exponent, peak_memory, spent
 
 MEMORY = "3g"
 QUANTILE_ROWS, SAMPLES = 1_440_000, 100
 WEEK_BROKERS = 1_000
 #: Broker-minutes of the client leg; bronze has twice as many records.
 GROWTH = (500_000, 1_000_000, 2_000_000, 5_000_000)
-LATE_MINUTES = 5
+LATE_RECORDS = 10_000
 RUSH_BROKER_MINUTES = 200_000
 _MINUTE = timedelta(minutes=1)
 
@@ -171,12 +171,18 @@ class Jobs:
             for one in self.simulated.profiles
         }
 
-    def compute(self, touched: Touched) -> tuple[float, float]:
-        """Seconds to silver and from there to gold."""
+    def take(self, raw: DataFrame) -> tuple[Spent, Spent, Spent]:
+        """To bronze, from there to silver, from there to gold."""
+        touched: Touched = {}
+        to_bronze = spent(lambda: touched.update(self.bronze.ingest(raw, self.simulated.end).touched))
+        return to_bronze, *self.compute(touched)
+
+    def compute(self, touched: Touched) -> tuple[Spent, Spent]:
+        """From bronze to silver, and from there to gold."""
         stretches = self.silver.stretches(touched)
         return (
-            seconds(lambda: self.silver.bring_up(stretches, touched)),
-            seconds(lambda: self.gold.compute_weeks(stretches, self.simulated.end)),
+            spent(lambda: self.silver.bring_up(stretches, touched)),
+            spent(lambda: self.gold.compute_weeks(stretches, self.simulated.end)),
         )
 
 
@@ -185,77 +191,81 @@ def week(spark: SparkSession, where: Path, options: Options, peak: Callable[[], 
     jobs = Jobs.of(spark, where, fleet_of(options.rows(WEEK_BROKERS), WEEK))
     records = write_bronze(where, jobs.simulated)
     bronze_mb = _mb(where / PROBE_MINUTES.path)
-    silver_s, gold_s = jobs.compute(jobs.all())
+    to_silver, to_gold = jobs.compute(jobs.all())
     more = {
         "broker_minutes_client": brokers_of(jobs.simulated) * WEEK,
-        "silver_s": round(silver_s, 1),
-        "gold_s": round(gold_s, 1),
+        **_steps(to_silver=to_silver, to_gold=to_gold),
         "bronze_mb": bronze_mb,
         "silver_mb": _mb(where / "silver"),
     }
-    return Result("week", records, round(silver_s + gold_s, 1), {}, peak(), more)
+    return Result("week", records, (to_silver + to_gold).wall_s, {}, peak(), more)
+
+
+def _steps(**steps: Spent) -> dict[str, float]:
+    """Each step's seconds, and of how many processor seconds they all made use."""
+    return {f"{name}_s": step.wall_s for name, step in steps.items()} | {
+        "cpu_s": round(sum(step.cpu_s for step in steps.values()), 1)
+    }
 
 
 def growth(spark: SparkSession, where: Path, options: Options, peak: Callable[[], int]) -> Result:
     """The same fleet over longer and longer spans."""
-    times: dict[int, float] = {}
+    costs: dict[int, Spent] = {}
     for size in (options.rows(full) for full in GROWTH):
         one = where / str(size)
         brokers = brokers_of(simulated := fleet_of(WEEK_BROKERS // 10, 1))
         jobs = Jobs.of(spark, one, SimulatedFleet(simulated.seed, simulated.clusters, START, size // brokers))
         records = write_bronze(one, jobs.simulated)
-        times[records] = round(sum(jobs.compute(jobs.all())), 1)
+        to_silver, to_gold = jobs.compute(jobs.all())
+        costs[records] = to_silver + to_gold
         shutil.rmtree(one)
-    more = {"seconds_by_records": times, "exponent": growth_exponent(list(times), list(times.values()))}
-    return Result("growth", max(times), times[max(times)], {}, peak(), more)
+    exponents = {
+        f"exponent_of_{name}": growth_exponent(list(costs), [getattr(one, name) for one in costs.values()])
+        for name in ("wall_s", "cpu_s")
+    }
+    by_records = {str(records): [cost.wall_s, cost.cpu_s] for records, cost in costs.items()}
+    most = max(costs)
+    return Result("growth", most, costs[most].wall_s, {}, peak(), {"by_records": by_records, **exponents})
 
 
 def late(spark: SparkSession, where: Path, options: Options, peak: Callable[[], int]) -> Result:
     """An agent brings a few minutes of every broker a day after they were, and gold is right again."""
     jobs = Jobs.of(spark, where, fleet_of(options.rows(WEEK_BROKERS), WEEK))
-    missing = range(WEEK - 24 * 60, WEEK - 24 * 60 + LATE_MINUTES)
+    minutes = LATE_RECORDS // (len(Leg) * brokers_of(jobs.simulated))
+    missing = range(WEEK - DAY, WEEK - DAY + minutes)
     records = write_bronze(where, jobs.simulated, missing)
     jobs.compute(jobs.all())
     raw = _raw(spark, where / "late.parquet", jobs.simulated, missing)
-    clock, took = jobs.simulated.end, time.perf_counter()
-    touched = dict(jobs.bronze.ingest(raw, clock).touched)
-    ingest_s = time.perf_counter() - took
-    silver_s, gold_s = jobs.compute(touched)
+    to_bronze, to_silver, to_gold = jobs.take(raw)
     more = {
         "late_records": raw.count(),
-        "ingest_s": round(ingest_s, 1),
-        "silver_s": round(silver_s, 1),
-        "gold_s": round(gold_s, 1),
+        **_steps(to_bronze=to_bronze, to_silver=to_silver, to_gold=to_gold),
     }
-    return Result("late", records, round(ingest_s + silver_s + gold_s, 1), {}, peak(), more)
+    total = to_bronze + to_silver + to_gold
+    return Result("late", records, total.wall_s, {}, peak(), more)
 
 
 def stream(spark: SparkSession, where: Path, options: Options, peak: Callable[[], int]) -> Result:
     """What one minute of a huge fleet brings, as one batch into a lake that has the minute before."""
-    simulated = fleet_of(options.rows(RUSH_BROKER_MINUTES) // 2, 2)
+    simulated = fleet_of(options.rows(RUSH_BROKER_MINUTES) // len(Leg), 2)
     jobs = Jobs.of(spark, where, simulated)
-    _take(jobs, _raw(spark, where / "first.parquet", simulated, range(1)))
+    jobs.take(_raw(spark, where / "first.parquet", simulated, range(1)))
     raw = _raw(spark, where / "second.parquet", simulated, range(1, 2))
-    in_silver_s, in_gold_s = _take(jobs, raw)
-    more = {"in_silver_s": round(in_silver_s, 1), "in_gold_s": round(in_gold_s, 1)}
-    return Result("stream", raw.count(), round(in_gold_s, 1), {}, peak(), more)
-
-
-def _take(jobs: Jobs, raw: DataFrame) -> tuple[float, float]:
-    """Seconds until a batch is in silver and in gold."""
-    started = time.perf_counter()
-    touched = dict(jobs.bronze.ingest(raw, jobs.simulated.end).touched)
-    ingest_s = time.perf_counter() - started
-    silver_s, gold_s = jobs.compute(touched)
-    return ingest_s + silver_s, ingest_s + silver_s + gold_s
+    to_bronze, to_silver, to_gold = jobs.take(raw)
+    more = {
+        "in_silver_s": (to_bronze + to_silver).wall_s,
+        **_steps(to_bronze=to_bronze, to_silver=to_silver, to_gold=to_gold),
+    }
+    total = to_bronze + to_silver + to_gold
+    return Result("stream", raw.count(), total.wall_s, {}, peak(), more)
 
 
 def _raw(spark: SparkSession, path: Path, simulated: SimulatedFleet, minutes: range) -> DataFrame:
     """The records of some minutes of one hour as they would lie in the topic."""
-    part_week, hour = divmod(minutes.start, WEEK)[0], minutes.start // 60
     values, sources = [], []
     for cluster in range(simulated.clusters):
-        for record in probe_minutes(simulated.part(cluster, part_week), hour):
+        part = simulated.part(cluster, minutes.start // WEEK)
+        for record in probe_minutes(part, minutes.start // HOUR):
             if (record.minute - simulated.start) // _MINUTE in minutes:
                 values.append(record.encode())
                 sources.append(f"late/{cluster}/{len(sources)}")
