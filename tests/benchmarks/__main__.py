@@ -1,33 +1,48 @@
-"""Runs a benchmark by name: we and a peer on the same data in the same run, as a ratio of medians.
+"""Runs benchmarks by name: we and peers on the same data in the same run, as ratios of medians.
 
-make bench ARGS="broker_minutes --json"
+make bench ARGS="pipeline --json"
 """
 
-import json
-import runpy
-import sys
+import importlib
 from pathlib import Path
-from typing import Any
+
+import click
+
+from fleetgauge_probes.cli import console, print_json
+from tests.benchmarks._measure import Options, Result
 
 NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
 
 
-def main() -> int:
-    wanted = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
-    unknown = [name for name in wanted if name not in NAMES]
-    if unknown:
-        sys.stderr.write(f"no benchmark {unknown[0]}: there is {', '.join(NAMES)}\n")
-        return 2
-    results: dict[str, Any] = {}
-    for name in wanted or NAMES:
-        results[name] = runpy.run_module(f"tests.benchmarks.{name}")["measure"]()
-    if "--json" in sys.argv:
-        print(json.dumps(results))
-    else:
-        for name, found in results.items():
-            print(f"{name}: {found}")
-    return 0
+@click.command(epilog='Example: make bench ARGS="pipeline --scale 0.1 --json"')
+@click.argument("names", nargs=-1, type=click.Choice(NAMES))
+@click.option(
+    "--scale",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Share of the full size.",
+)
+@click.option("--only", multiple=True, help="A case of the benchmark, such as p99-raw; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
+def main(names: tuple[str, ...], scale: float, only: tuple[str, ...], as_json: bool) -> None:
+    """Measure us and our peers on the same data in the same run."""
+    options = Options(scale, only)
+    found: list[Result] = []
+    for name in names or NAMES:
+        for result in importlib.import_module(f"tests.benchmarks.{name}").measure(options):
+            console.print(_line(result), soft_wrap=True)
+            found.append(result)
+    if as_json:
+        print_json([result.document() for result in found])
+
+
+def _line(result: Result) -> str:
+    peers = "".join(f", {name} {seconds_} s" for name, seconds_ in result.peers.items())
+    memory = f", {result.peak_mb} MB" if result.peak_mb else ""
+    more = "".join(f", {key} {value}" for key, value in result.more.items())
+    return f"{result.name}: {result.rows} rows, ours {result.ours_s} s{peers}{memory}{more}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(prog_name="make bench")

@@ -117,11 +117,20 @@ class Lake:
 
         Rows of the table that ``stored`` does not hold stay as they are. Where
         there are only new rows it is a plain append, and where nothing differs no commit.
+        ``wanted`` is read more than once: settle what is dear.
         """
+        if stored.isEmpty():
+            return self._add(table, wanted)
         diff = settle(changes(table, wanted, stored))
         counts = {row["change"]: row["count"] for row in diff.groupBy("change").count().collect()}
         self._apply(table, diff, set(counts))
         return sum(counts.values())
+
+    def _add(self, table: Table, rows: DataFrame) -> int:
+        count = rows.count()
+        if count:
+            self.append(table, rows)
+        return count
 
     def bring_rows_to(self, table: Table, wanted: Iterable[Row], stored: Iterable[Row]) -> int:
         """The same for rows in the driver's hands."""

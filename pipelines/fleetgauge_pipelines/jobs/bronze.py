@@ -12,7 +12,7 @@ from fleetgauge_pipelines.io.rows import utc
 from fleetgauge_pipelines.slo.days import days_of
 from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.transforms.decode import check, decode
-from fleetgauge_pipelines.transforms.deduplicate import RECORD_COLUMNS, first_of_each
+from fleetgauge_pipelines.transforms.deduplicate import RECORD_COLUMNS, first_of_each, that_may_meet
 from fleetgauge_probes.fleet import Fleet
 
 
@@ -55,7 +55,7 @@ class Bronze:
         checked = settle(checked.withColumn("reason", F.coalesce("hint", "reason")))
         good = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
         touched = self._touched(good)
-        judged = settle(first_of_each(good, self._stored_records(touched)))
+        judged = settle(first_of_each(good, self._known(good, touched)))
         accepted = judged.where("fate != 'conflicting_duplicate'").select("source")
         return self._store(checked, judged, touched, clock), accepted
 
@@ -72,8 +72,11 @@ class Bronze:
         bounds = good.groupBy("cluster_id").agg(F.min("minute").alias("lo"), F.max("minute").alias("hi"))
         return {row["cluster_id"]: (utc(row["lo"]), utc(row["hi"])) for row in bounds.collect()}
 
-    def _stored_records(self, touched: Mapping[str, tuple[datetime, datetime]]) -> DataFrame:
-        return self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days_of(touched.values())))
+    def _known(self, good: DataFrame, touched: Mapping[str, tuple[datetime, datetime]]) -> DataFrame:
+        """The stored records that one of these could repeat; mostly there are none, and none is read."""
+        stored = self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days_of(touched.values())))
+        known = that_may_meet(stored, good)
+        return known.limit(0) if known.isEmpty() else known
 
     def _store(
         self,

@@ -14,7 +14,7 @@ from fleetgauge_pipelines.quality.silver_facts import Facts, silver_facts, toget
 from fleetgauge_pipelines.slo.days import days_of
 from fleetgauge_pipelines.slo.horizon import Horizon, Stretch, first_minute, pieces, stretch
 from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES, Table
-from fleetgauge_pipelines.transforms.broker_minutes import broker_minutes
+from fleetgauge_pipelines.transforms.broker_minutes import broker_minutes, density
 from fleetgauge_pipelines.transforms.causes import REASONS_DDL, causes_again
 from fleetgauge_pipelines.transforms.cluster_minutes import cluster_minutes
 from fleetgauge_pipelines.transforms.expected import RANGES_DDL, expected_brokers, in_ranges, said_brokers
@@ -23,6 +23,9 @@ from fleetgauge_probes.fleet import Cluster, Fleet
 #: Silver is made a week at a time, so that a gap of months does not have to fit into memory.
 _PIECE = timedelta(days=7)
 _MINUTE = timedelta(minutes=1)
+
+#: How far after late records the next one is looked for, before everything up to the watermark is made anew.
+_SOON = timedelta(hours=1)
 
 
 class Silver:
@@ -42,6 +45,7 @@ class Silver:
         self._kept_from = self._lake.kept_from(PROBE_MINUTES)
 
     def stretches(self, touched: Mapping[str, tuple[datetime, datetime]]) -> list[Stretch]:
+        next_records = self._next_records(touched)
         found = (
             stretch(
                 cluster_id,
@@ -50,6 +54,7 @@ class Silver:
                 self._horizons.get(cluster_id),
                 self._since(cluster),
                 cluster.until,
+                next_records.get(cluster_id),
             )
             for cluster_id, (lo, hi) in touched.items()
             if (cluster := self._clusters[cluster_id])
@@ -62,6 +67,23 @@ class Silver:
             return cluster.since
         return max(cluster.since, self._kept_from)
 
+    def _next_records(self, touched: Mapping[str, tuple[datetime, datetime]]) -> dict[str, datetime]:
+        """Of clusters that late records touch: the next minute with a record, if it comes soon."""
+        late = [
+            (cluster_id, hi, hi + _SOON)
+            for cluster_id, (_, hi) in touched.items()
+            if (known := self._horizons.get(cluster_id)) and hi < known.watermark
+        ]
+        if not late:
+            return {}
+        after = dataframe(self._spark, late, "of string, hi timestamp, soon timestamp")
+        days = days_of((hi, soon) for _, hi, soon in late)
+        records = self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days))
+        follows = (F.col("minute") > F.col("hi")) & (F.col("minute") <= F.col("soon"))
+        firsts = records.join(F.broadcast(after), (F.col("cluster_id") == F.col("of")) & follows)
+        rows = firsts.groupBy("cluster_id").agg(F.min("minute").alias("first")).collect()
+        return {row["cluster_id"]: utc(row["first"]) for row in rows}
+
     def bring_up(
         self, stretches: Sequence[Stretch], touched: Mapping[str, tuple[datetime, datetime]], said: Said
     ) -> tuple[int, Facts]:
@@ -71,7 +93,7 @@ class Silver:
             begins = self._begins(brokers, piece)
             counted = self._from_begin(brokers, begins)
             facts.append(silver_facts(counted))
-            minutes = cluster_minutes(counted, self._reasons(piece, said))
+            minutes = settle(cluster_minutes(counted, self._reasons(piece, said)))
             for table, wanted in ((BROKER_MINUTES, counted), (CLUSTER_MINUTES, minutes)):
                 stored = in_ranges(self._on_days_of(table, piece), ranges)
                 changed += self._lake.bring_to(table, wanted, stored)
@@ -125,7 +147,10 @@ class Silver:
                 carried |= _brokers_at(brokers, min(one.lo for one in piece) - _MINUTE)
             ranges = self._ranges(piece, carried)
             records = in_ranges(self._on_days_of(PROBE_MINUTES, piece), ranges)
-            brokers = settle(broker_minutes(records, expected_brokers(records, ranges), late_us))
+            dense = settle(density(records))
+            shared = {row["shared"] for row in dense.select("shared").distinct().collect()}
+            expected = expected_brokers(records, ranges)
+            brokers = settle(broker_minutes(records, expected, dense, shared, late_us))
             yield piece, ranges, brokers
 
     def _known_before(self, one: Stretch) -> list[int] | None:

@@ -1,9 +1,9 @@
 """How far a cluster is known, and which minutes a batch of records makes new.
 
 A record changes its own minute and, because minutes without a record expect
-what was last known, every such minute after it. So what must be computed again
-is one stretch: from the first touched minute (or the gap before it) to the
-watermark.
+what was last known, every such minute after it, until the next record. So what
+must be computed again is one stretch: from the first touched minute (or the gap
+before it) to the next minute that has a record, or to the watermark.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,8 +44,12 @@ def stretch(
     known: Horizon | None,
     since: datetime | None,
     until: datetime | None,
+    next_record: datetime | None = None,
 ) -> Stretch | None:
-    """What a batch with records in minutes touched_lo..touched_hi makes new; None past ``until``."""
+    """What a batch with records in minutes touched_lo..touched_hi makes new; None past ``until``.
+
+    ``next_record`` is the first minute after touched_hi that has a record, where it is known.
+    """
     hi = touched_hi if until is None else min(touched_hi, _last_before(until))
     if (known is None and touched_lo > hi) or (known is not None and known.watermark >= hi < touched_lo):
         return None
@@ -54,12 +58,19 @@ def stretch(
     elif touched_lo > known.watermark:
         lo, carried_from = known.watermark + _MINUTE, known.watermark
     else:
-        lo, hi, carried_from = touched_lo, max(hi, known.watermark), None
+        lo, hi, carried_from = touched_lo, max(hi, _changed_until(known, next_record)), None
     if until is not None:
         hi = min(hi, _last_before(until))
     if since is not None and (known is None or touched_lo < known.first_record):
         return Stretch(cluster_id, min(lo, first_minute(since)), hi, first_record=touched_lo)
     return Stretch(cluster_id, lo, hi, carried_from)
+
+
+def _changed_until(known: Horizon, next_record: datetime | None) -> datetime:
+    """The last minute that late records change; those before the first that counted may now count too."""
+    if next_record is None:
+        return known.watermark
+    return min(known.watermark, max(known.begin, next_record - _MINUTE))
 
 
 def pieces(stretches: Sequence[Stretch], at_most: timedelta) -> Iterator[list[Stretch]]:

@@ -1,62 +1,129 @@
 """Bronze to broker-minutes: on-time vantages pooled, one row per expected broker, leg and minute."""
 
+from collections.abc import Collection
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from fleetgauge_pipelines.slo.levels import CENSORED_US, MEASURED_ATTEMPTS
-from fleetgauge_pipelines.transforms.quantile import censored_quantile, quantile
+from fleetgauge_pipelines.transforms.quantile import ascending, censored_quantile, quantile
 
 KEY = ["cluster_id", "broker_id", "leg", "minute"]
 
 _SUMS = ("attempted", "acknowledged", "received", "lost", "duplicated")
 
 
-def broker_minutes(records: DataFrame, expected: DataFrame, agent_late_us: int) -> DataFrame:
-    """silver/broker_minutes, plus ``latencies``: the pooled successes, ascending, for the cluster's sake."""
+def density(records: DataFrame) -> DataFrame:
+    """(cluster_id, shared, reach): what decides how little of the samples has to move.
+
+    ``shared``: some broker-minute has several records (vantages, or runs), which are pooled.
+    ``reach``: no pooled p99 of a minute of the cluster needs more of a broker than so many of its slowest.
+    """
+    legs = records.groupBy(*KEY).agg(F.count("*").alias("records"), F.sum("attempted").alias("attempted"))
+    client = F.when(F.col("leg") == "client", F.col("attempted"))
+    minutes = legs.groupBy("cluster_id", "minute").agg(
+        F.max("records").alias("records"), F.sum(client).alias("attempted")
+    )
+    at_most = F.coalesce(F.max("attempted"), F.lit(0))
+    return minutes.groupBy("cluster_id").agg(
+        (F.max("records") > 1).alias("shared"),
+        (F.call_function("div", at_most, F.lit(100)) + 1).cast("int").alias("reach"),
+    )
+
+
+def broker_minutes(
+    records: DataFrame, expected: DataFrame, dense: DataFrame, shared: Collection[bool], agent_late_us: int
+) -> DataFrame:
+    """silver/broker_minutes, plus ``slowest``: the samples that the cluster's pooled p99 may need, ascending.
+
+    ``dense`` is the density of the records, ``shared`` the values that its column of this name has. Where
+    nothing is shared a record's levels are computed where it is read, and no sample is moved.
+    """
     spine = expected.select(
         "cluster_id",
         F.explode("brokers").alias("broker_id"),
         "minute",
     ).withColumn("leg", F.explode(F.array(F.lit("client"), F.lit("leader"))))
-    facts = pool(records, agent_late_us)
-    return _levels(spine.join(facts, KEY, "left"))
+    on_time = is_on_time(agent_late_us)
+    known = records.join(F.broadcast(dense), "cluster_id")
+    facts = [
+        (pool if several else _alone)(known.where(F.col("shared") == several), on_time)
+        for several in sorted(shared) or [False]
+    ]
+    return _of_all(spine.join(_levels(reduce(DataFrame.unionByName, facts)), KEY, "left"))
 
 
-def pool(records: DataFrame, agent_late_us: int) -> DataFrame:
-    """One row per key over its records; counts and samples of on-time vantages only."""
-    on_time = F.col("schedule_lag_p95_us") <= agent_late_us
-    latency = F.when(F.col("leg") == "client", F.col("e2e_us")).otherwise(F.col("ack_us"))
+def is_on_time(agent_late_us: int) -> Column:
+    return F.col("schedule_lag_p95_us") <= agent_late_us
+
+
+def _latency() -> Column:
+    return F.when(F.col("leg") == "client", F.col("e2e_us")).otherwise(F.col("ack_us"))
+
+
+def _client_acks() -> Column:
+    """The leader leg's acknowledgements are its latencies."""
+    return F.when(F.col("leg") == "client", F.col("ack_us"))
+
+
+def _codes() -> Column:
+    """[(code, count), ...]; NULL without a failure."""
     codes = F.concat(F.map_entries("produce_failures"), F.map_entries("consume_failures"))
+    return F.when((F.size("produce_failures") > 0) | (F.size("consume_failures") > 0), codes)
+
+
+def _alone(records: DataFrame, on_time: Column) -> DataFrame:
+    """What ``pool`` says, of records that have their key to themselves."""
+    return records.select(
+        *KEY,
+        "reach",
+        *(F.when(on_time, F.col(name)).cast("long").alias(name) for name in _SUMS),
+        F.when(on_time, _latency()).alias("latencies"),
+        F.when(on_time, _client_acks()).alias("acks"),
+        F.when(on_time, _codes()).alias("codes"),
+        on_time.cast("int").alias("vantages"),
+        (~on_time).alias("agent_late"),
+        F.sort_array(F.array_distinct("led_by")).alias("led_by"),
+    )
+
+
+def pool(records: DataFrame, on_time: Column) -> DataFrame:
+    """One row per key over its records; counts and samples of on-time vantages only."""
     return records.groupBy(*KEY).agg(
+        F.max("reach").alias("reach"),
         *(F.sum(F.when(on_time, F.col(name))).cast("long").alias(name) for name in _SUMS),
-        _pooled(F.when(on_time, latency)).alias("latencies"),
-        _pooled(F.when(on_time, F.col("ack_us"))).alias("acks"),
-        F.flatten(F.collect_list(F.when(on_time, codes))).alias("codes"),
-        F.count_distinct(F.when(on_time, F.col("vantage"))).cast("int").alias("vantages"),
+        _pooled(F.when(on_time, _latency())).alias("latencies"),
+        _pooled(F.when(on_time, _client_acks())).alias("acks"),
+        F.flatten(F.collect_list(F.when(on_time, _codes()))).alias("codes"),
+        # Not count_distinct, for which Spark would aggregate everything once more by vantage.
+        F.size(F.collect_set(F.when(on_time, F.col("vantage")))).alias("vantages"),
         F.max(~on_time).alias("agent_late"),
-        F.array_sort(F.array_distinct(F.flatten(F.collect_list("led_by")))).alias("led_by"),
+        F.sort_array(F.array_distinct(F.flatten(F.collect_list("led_by")))).alias("led_by"),
     )
 
 
 def _pooled(samples: Column) -> Column:
     """Ascending samples of all vantages; a single vantage's are ascending as they come."""
     lists = F.collect_list(samples)
-    return F.when(F.size(lists) == 1, F.get(lists, F.lit(0))).otherwise(F.array_sort(F.flatten(lists)))
+    return F.when(F.size(lists) == 1, F.get(lists, F.lit(0))).otherwise(ascending(F.flatten(lists)))
 
 
-def _levels(joined: DataFrame) -> DataFrame:
+def _levels(facts: DataFrame) -> DataFrame:
     no_samples = F.array().cast("array<int>")
-    counted = joined.select(
+    counted = facts.select(
         *KEY,
+        "reach",
         *(F.coalesce(F.col(name), F.lit(0)).cast("long").alias(name) for name in _SUMS),
         F.coalesce("latencies", no_samples).alias("latencies"),
-        F.coalesce("acks", no_samples).alias("acks"),
-        F.coalesce(sum_by_code(F.col("codes")), F.create_map().cast("map<string,int>")).alias("failures"),
-        F.coalesce("vantages", F.lit(0)).alias("vantages"),
-        F.coalesce("agent_late", F.lit(False)).alias("agent_late"),
-        F.coalesce("led_by", no_samples).alias("led_by"),
+        F.when(F.col("leg") == "leader", F.col("latencies")).otherwise(F.col("acks")).alias("acks"),
+        F.when(F.size("codes") > 0, sum_by_code(F.col("codes"))).alias("failures"),
+        "vantages",
+        "agent_late",
+        "led_by",
     ).withColumn("measured", F.col("attempted") >= MEASURED_ATTEMPTS)
     samples, succeeded = F.col("latencies"), F.size("latencies").cast("long")
+    slowest = F.when(F.col("leg") == "client", _last(samples, F.col("reach")))
     deadline = F.when(F.col("leg") == "client", CENSORED_US["client"]).otherwise(CENSORED_US["leader"])
 
     def measured(value: Column) -> Column:
@@ -64,10 +131,8 @@ def _levels(joined: DataFrame) -> DataFrame:
 
     return counted.select(
         *KEY,
-        "attempted",
+        *_SUMS,
         succeeded.alias("succeeded"),
-        "acknowledged",
-        "received",
         measured(succeeded / F.col("attempted")).alias("availability"),
         measured(quantile(50, samples)).cast("long").alias("latency_p50_us"),
         measured(quantile(99, samples)).cast("long").alias("latency_p99_us"),
@@ -77,20 +142,37 @@ def _levels(joined: DataFrame) -> DataFrame:
         measured(F.get(samples, F.size(samples) - 1)).cast("long").alias("latency_max_us"),
         measured(quantile(99, F.col("acks"))).cast("long").alias("ack_p99_us"),
         "failures",
-        "lost",
-        "duplicated",
         "vantages",
         "agent_late",
         "measured",
         "led_by",
-        F.to_date("minute").alias("day"),
-        "latencies",
+        measured(slowest).alias("slowest"),
+    )
+
+
+def _last(values: Column, at_most: Column) -> Column:
+    return F.slice(values, F.greatest(F.size(values) - at_most, F.lit(0)) + 1, at_most)
+
+
+def _of_all(joined: DataFrame) -> DataFrame:
+    """Levels for every expected row: nothing was measured where nothing came."""
+    counts = {name: F.coalesce(F.col(name), F.lit(0).cast("long")) for name in (*_SUMS, "succeeded")}
+    return joined.withColumns(
+        {
+            **counts,
+            "failures": F.coalesce("failures", F.create_map().cast("map<string,int>")),
+            "vantages": F.coalesce("vantages", F.lit(0)),
+            "agent_late": F.coalesce("agent_late", F.lit(False)),
+            "measured": F.coalesce("measured", F.lit(False)),
+            "led_by": F.coalesce("led_by", F.array().cast("array<int>")),
+            "day": F.to_date("minute"),
+        }
     )
 
 
 def sum_by_code(entries: Column) -> Column:
     """[(code, count), ...] to {code: sum}, codes in order so that equal maps are equal."""
-    codes = F.array_sort(F.array_distinct(F.transform(entries, lambda entry: entry["key"])))
+    codes = F.sort_array(F.array_distinct(F.transform(entries, lambda entry: entry["key"])))
 
     def total(code: Column) -> Column:
         of_code = F.filter(entries, lambda entry: entry["key"] == code)

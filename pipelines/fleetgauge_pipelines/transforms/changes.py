@@ -44,7 +44,7 @@ def _content(table: Table) -> Column:
     counts = {column.name for column in table.columns if column.type is Type.COUNTS}
     return F.struct(
         *(
-            F.array_sort(F.map_entries(name)).alias(name) if name in counts else F.col(name)
+            F.sort_array(F.map_entries(name)).alias(name) if name in counts else F.col(name)
             for name in table.content
         )
     )

@@ -6,11 +6,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from fleetgauge_pipelines.transforms.causes import cause_facts, with_causes
-from fleetgauge_pipelines.transforms.quantile import quantile
+from fleetgauge_pipelines.transforms.quantile import ascending, pooled_quantile
 
 
 def cluster_minutes(brokers: DataFrame, reasons: DataFrame) -> DataFrame:
-    """silver/cluster_minutes of broker-minutes with their ``latencies``; ``reasons`` as REASONS_DDL."""
+    """silver/cluster_minutes of broker-minutes with their ``slowest``; ``reasons`` as REASONS_DDL."""
     objectives = reasons.select("cluster_id", "latency_objective_us")
     rows = levels(brokers.join(F.broadcast(objectives), "cluster_id"), cause_facts())
     return with_causes(rows.join(F.broadcast(reasons), "cluster_id"))
@@ -23,7 +23,7 @@ def levels(brokers: DataFrame, also: Mapping[str, Column]) -> DataFrame:
     rows = brokers.groupBy("cluster_id", "minute").agg(
         _highest(client, "latency_p99_us").alias("slowest"),
         F.max(F.when(client, F.col("latency_p99_censored_us"))).alias("latency_p99_censored_us"),
-        F.array_sort(F.flatten(F.collect_list(F.when(client, F.col("latencies"))))).alias("pool"),
+        ascending(F.flatten(F.collect_list("slowest"))).alias("slowest_of_all"),
         F.min(F.when(client, F.struct("availability", "broker_id"))).alias("least_available"),
         _highest(leader, "latency_p99_us").alias("slowest_leader"),
         F.count_if(F.col("leg") == "client").cast("int").alias("brokers_expected"),
@@ -38,7 +38,9 @@ def levels(brokers: DataFrame, also: Mapping[str, Column]) -> DataFrame:
         F.col("slowest.value").alias("latency_p99_us"),
         (-F.col("slowest.other_way")).alias("latency_worst_home"),
         "latency_p99_censored_us",
-        quantile(99, F.col("pool")).cast("long").alias("latency_pooled_p99_us"),
+        pooled_quantile(99, F.col("slowest_of_all"), F.col("succeeded"))
+        .cast("long")
+        .alias("latency_pooled_p99_us"),
         F.col("least_available.availability").alias("availability"),
         F.col("least_available.broker_id").alias("availability_worst_home"),
         F.when(F.col("attempted") > 0, F.col("succeeded") / F.col("attempted")).alias("availability_pooled"),

@@ -22,7 +22,7 @@ def corrected_minutes(minutes: DataFrame, client: DataFrame, spans: DataFrame) -
         of_broker, _covered(client, of_broker) & _same_broker(client, of_broker), "left_anti"
     )
     kept = left.join(F.broadcast(remade), ["cluster_id", "minute"], "left_anti")
-    again = levels(others.withColumn("latencies", F.lit(None).cast("array<int>")), {})
+    again = levels(others.withColumn("slowest", F.lit(None).cast("array<int>")), {})
     again = again.join(whole, _covered(again, whole), "left_anti")
     return kept.unionByName(again, allowMissingColumns=True)
 

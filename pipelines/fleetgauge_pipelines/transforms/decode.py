@@ -126,7 +126,7 @@ def contract_rules(
         ),
         (
             "unsorted_latencies",
-            _any(F.array_sort(a) != a for a in arrays),
+            _any(F.sort_array(a) != a for a in arrays),
             F.lit("ack_us or e2e_us does not ascend"),
         ),
         ("counts_do_not_add_up", _counts_broken(record), sizes),

@@ -19,8 +19,16 @@ def content_hash() -> Column:
     """A hash of a record's columns that does not depend on the order of map entries."""
     counts = {c.name for c in PROBE_MINUTES.columns if c.type is Type.COUNTS}
     return F.xxhash64(
-        *(F.array_sort(F.map_entries(name)) if name in counts else F.col(name) for name in RECORD_COLUMNS)
+        *(F.sort_array(F.map_entries(name)) if name in counts else F.col(name) for name in RECORD_COLUMNS)
     )
+
+
+def that_may_meet(stored: DataFrame, records: DataFrame) -> DataFrame:
+    """The stored rows whose run and sequence lie among those of the records; found without their samples."""
+    runs = records.groupBy("run_id").agg(F.min("sequence").alias("first"), F.max("sequence").alias("last"))
+    bounds = F.broadcast(runs.withColumnRenamed("run_id", "run"))
+    among = (F.col("run_id") == F.col("run")) & F.col("sequence").between(F.col("first"), F.col("last"))
+    return stored.join(bounds, among).drop("run", "first", "last")
 
 
 def first_of_each(records: DataFrame, known: DataFrame) -> DataFrame:

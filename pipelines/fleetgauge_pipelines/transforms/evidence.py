@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from fleetgauge_pipelines.transforms.broker_minutes import KEY, pool, sum_by_code
+from fleetgauge_pipelines.transforms.broker_minutes import KEY, is_on_time, pool, sum_by_code
 
 #: The values that a week came out with.
 DECIDED_DDL = (
@@ -77,14 +77,15 @@ def _brokers_of(chosen: DataFrame, client: DataFrame) -> DataFrame:
 def samples(records: DataFrame, keys: DataFrame, agent_late_us: int) -> DataFrame:
     """gold/evidence: what was pooled of both legs of the keys' broker-minutes."""
     wanted = ["cluster_id", "minute", "broker_id"]
-    pooled = pool(records.join(F.broadcast(keys.select(*wanted)), wanted, "left_semi"), agent_late_us)
-    none = F.array().cast("array<int>")
+    of_keys = records.join(F.broadcast(keys.select(*wanted)), wanted, "left_semi")
+    pooled = pool(of_keys.withColumn("reach", F.lit(None)), is_on_time(agent_late_us))
+    none, latencies = F.array().cast("array<int>"), F.col("latencies")
     return pooled.join(F.broadcast(keys), wanted).select(
         *KEY,
         "week",
         F.coalesce("attempted", F.lit(0)).alias("attempted"),
-        F.coalesce("acks", none).alias("ack_us"),
-        F.when(_client(), F.coalesce("latencies", none)).otherwise(none).alias("e2e_us"),
+        F.coalesce(F.when(_client(), F.col("acks")).otherwise(latencies), none).alias("ack_us"),
+        F.coalesce(F.when(_client(), latencies), none).alias("e2e_us"),
         sum_by_code(F.col("codes")).alias("failures"),
         "why",
     )

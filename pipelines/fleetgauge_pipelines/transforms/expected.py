@@ -43,4 +43,4 @@ def said_brokers(records: DataFrame) -> DataFrame:
 
 
 def _without_retired() -> Column:
-    return F.array_sort(F.array_except("brokers", "retired"))
+    return F.sort_array(F.array_except("brokers", "retired"))

@@ -45,7 +45,7 @@ def fleet_weeks(weeks: DataFrame, segments: DataFrame) -> DataFrame:
     )
     counts = (F.col("coverage") >= FLEET_COVERAGE) & F.col("value").isNotNull()
     pooled = rows.groupBy("week", "metric", "segment", "segment_value").agg(
-        F.array_sort(F.collect_list(F.when(counts, F.col("value")))).alias("values"),
+        F.sort_array(F.collect_list(F.when(counts, F.col("value")))).alias("values"),
         F.count_if(F.coalesce(counts, F.lit(False))).alias("clusters"),
         F.count_if(~F.coalesce(counts, F.lit(False))).alias("clusters_excluded"),
         F.bool_and("closed").alias("closed"),

@@ -25,7 +25,12 @@ def horizon(begin: int, watermark: int) -> Horizon:
 
 
 def ask(
-    lo: int, hi: int, known: Horizon | None = None, since: int | None = None, until: int | None = None
+    lo: int,
+    hi: int,
+    known: Horizon | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    next_record: int | None = None,
 ) -> Stretch | None:
     return stretch(
         "orders",
@@ -34,6 +39,7 @@ def ask(
         known,
         None if since is None else at(since),
         None if until is None else at(until),
+        None if next_record is None else at(next_record),
     )
 
 
@@ -51,6 +57,15 @@ def test_the_next_minute_carries_on_from_the_watermark() -> None:
 
 def test_a_late_record_makes_everything_from_it_to_the_watermark_new() -> None:
     assert ask(4, 4, horizon(0, 9)) == Stretch("orders", at(4), at(9))
+
+
+def test_a_late_record_changes_nothing_from_the_next_record_on() -> None:
+    assert ask(4, 5, horizon(0, 9), next_record=8) == Stretch("orders", at(4), at(7))
+    assert ask(4, 5, horizon(0, 9), next_record=6) == Stretch("orders", at(4), at(5))
+
+
+def test_minutes_before_the_first_that_counted_may_count_with_a_record_before_them() -> None:
+    assert ask(2, 2, horizon(5, 9), next_record=3) == Stretch("orders", at(2), at(5))
 
 
 def test_late_and_new_records_together_make_one_stretch() -> None:

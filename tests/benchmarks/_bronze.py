@@ -1,0 +1,136 @@
+"""Bronze of a simulated fleet, whole columns at a time: the simulation's own samples, without Avro."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from fleetgauge_pipelines.simulation import Part, SimulatedFleet
+from fleetgauge_pipelines.simulation.pace import DAY, HOUR, WEEK
+from fleetgauge_pipelines.simulation.part import ATTEMPTS
+from fleetgauge_pipelines.simulation.silver import FAILURE, ack_us
+from fleetgauge_pipelines.tables import PROBE_MINUTES
+from fleetgauge_probes.contract import Leg
+
+START = datetime(2026, 11, 9, tzinfo=UTC)
+SEED = 11
+#: Brokers whose day is held in memory at once.
+_BROKERS_AT_ONCE = 100
+
+Columns = dict[str, Any]
+
+
+def fleet_of(brokers: int, minutes: int) -> SimulatedFleet:
+    """The first clusters of the seed that together have about so many brokers."""
+    clusters, found = 0, 0
+    while found < brokers:
+        found += len(SimulatedFleet(SEED, 1, START, 1).profile(clusters).brokers)
+        clusters += 1
+    return SimulatedFleet(SEED, clusters, START, minutes)
+
+
+def brokers_of(simulated: SimulatedFleet) -> int:
+    return sum(len(profile.brokers) for profile in simulated.profiles)
+
+
+def write_bronze(lake: Path, simulated: SimulatedFleet, skip: range = range(0)) -> int:
+    """All records but those of the minutes ``skip``; returns how many. The table must be there."""
+    table = DeltaTable(str(lake / PROBE_MINUTES.path))
+    schema = pa.schema(table.schema().to_arrow())
+    written = 0
+    for day in range(-(-simulated.minutes // DAY)):
+        for clusters in _some_at_once(simulated):
+            batches = [
+                pa.RecordBatch.from_pydict(columns, schema)
+                for cluster in clusters
+                for columns in _of_day(simulated, cluster, day, skip)
+            ]
+            rows = pa.Table.from_batches(batches, schema)
+            write_deltalake(table, rows, mode="append")
+            written += rows.num_rows
+    return written
+
+
+def _some_at_once(simulated: SimulatedFleet) -> Iterator[list[int]]:
+    some: list[int] = []
+    brokers = 0
+    for cluster, profile in enumerate(simulated.profiles):
+        some.append(cluster)
+        brokers += len(profile.brokers)
+        if brokers >= _BROKERS_AT_ONCE:
+            yield some
+            some, brokers = [], 0
+    if some:
+        yield some
+
+
+def _of_day(simulated: SimulatedFleet, cluster: int, day: int, skip: range) -> Iterator[Columns]:
+    part = simulated.part(cluster, day * DAY // WEEK)
+    for hour in range(day * DAY // HOUR, min((day + 1) * DAY, simulated.minutes + HOUR - 1) // HOUR):
+        for leg in Leg:
+            yield _columns(part, leg, hour, skip)
+
+
+def _columns(part: Part, leg: Leg, hour: int, skip: range) -> Columns:
+    """One leg's records of an hour, minute by minute."""
+    during, brokers = part.hour(hour), np.array(part.profile.brokers, "int32")
+    minutes = np.arange(len(part.silent))[during]
+    kept = ~part.silent[during] & ~np.isin(minutes + part.first_minute, skip)
+    samples = part.samples_us(leg, hour)[kept].reshape(-1, ATTEMPTS).astype("int32")
+    failed = part.leg(leg).failed[during][kept].reshape(-1).astype("int32")
+    minute, broker = np.repeat(minutes[kept], len(brokers)), np.tile(brokers, int(kept.sum()))
+    rows, succeeded, is_client = len(failed), (ATTEMPTS - failed).astype("int32"), leg is Leg.CLIENT
+    values = samples[np.arange(ATTEMPTS) >= failed[:, None]]
+    at = np.datetime64(part.start.replace(tzinfo=None), "us") + minute * np.timedelta64(1, "m")
+    e2e, nothing = _lists(values, succeeded), _lists(values[:0], np.zeros(rows, "int32"))
+
+    def same(value: Any, type_: pa.DataType) -> pa.Array:
+        return pa.repeat(pa.scalar(value, type_), rows)
+
+    sequence = (minute.astype("int64") * len(brokers) + broker - 1) * len(Leg) + list(Leg).index(leg)
+    said = pa.array([part.profile.brokers], pa.list_(pa.int32())).take(pa.array(np.zeros(rows, "int32")))
+    return {
+        **{name: same("simulated", pa.string()) for name in ("agent_id", "agent_version", "vantage")},
+        "run_id": same(f"{part.cluster}/{part.first_minute}", pa.string()),
+        "sequence": sequence,
+        "cluster_id": same(part.profile.cluster_id, pa.string()),
+        "kafka_cluster_uuid": same(part.profile.kafka_cluster_uuid, pa.string()),
+        "broker_id": broker,
+        "rack": pa.array(part.profile.racks).take(pa.array(broker - 1)),
+        "leg": same(leg.value, pa.string()),
+        "minute": pa.array(at).cast(pa.timestamp("us", "UTC")),
+        "expected_brokers": said,
+        "attempted": same(ATTEMPTS, pa.int32()),
+        "acknowledged": succeeded,
+        "received": succeeded if is_client else np.zeros(rows, "int32"),
+        "ack_us": _lists(ack_us(values), succeeded) if is_client else e2e,
+        "e2e_us": e2e if is_client else nothing,
+        "produce_failures": _failures(failed),
+        "consume_failures": _failures(np.zeros(rows, "int32")),
+        **{name: same(0, pa.int32()) for name in ("lost", "duplicated", "out_of_order", "leader_epoch")},
+        "schedule_lag_p95_us": same(900, pa.int32()),
+        "schedule_lag_max_us": same(2_600, pa.int32()),
+        "led_by": _lists(broker, np.ones(rows, "int32")),
+        "emitted_at": pa.array(at + np.timedelta64(71, "s")).cast(pa.timestamp("us", "UTC")),
+        "source": same(f"topic/0/{part.cluster}", pa.string()),
+        "ingested_at": same(part.start + timedelta(days=8), pa.timestamp("us", "UTC")),
+        "day": pa.array(at.astype("datetime64[D]")),
+    }
+
+
+def _lists(values: Any, sizes: Any) -> pa.ListArray:
+    return pa.ListArray.from_arrays(_offsets(sizes), pa.array(values.astype("int32")))
+
+
+def _failures(failed: Any) -> pa.MapArray:
+    some = failed > 0
+    keys = pa.repeat(pa.scalar(FAILURE, pa.string()), int(some.sum()))
+    return pa.MapArray.from_arrays(_offsets(some), keys, pa.array(failed[some]))
+
+
+def _offsets(sizes: Any) -> pa.Array:
+    return pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype("int32"))

@@ -1,0 +1,295 @@
+"""Exact quantiles against DuckDB and Polars; how long weeks, late records and a rush take to gold."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from fleetgauge_pipelines.io.avro_files import RAW_DDL
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.session import open_session
+from fleetgauge_pipelines.jobs.bronze import Bronze
+from fleetgauge_pipelines.jobs.gold import Gold
+from fleetgauge_pipelines.jobs.silver import Silver
+from fleetgauge_pipelines.simulation import SimulatedFleet
+from fleetgauge_pipelines.simulation.pace import DAY, HOUR, WEEK
+from fleetgauge_pipelines.simulation.records import probe_minutes
+from fleetgauge_pipelines.tables import PROBE_MINUTES
+from fleetgauge_pipelines.transforms.quantile import ascending, quantile
+from fleetgauge_probes.contract import Leg
+from fleetgauge_probes.fleet import Fleet
+from tests.benchmarks._bronze import START, brokers_of, fleet_of, write_bronze
+from tests.benchmarks._measure import Options, Result, Spent, alternating, growth_exponent, peak_memory, spent
+
+MEMORY = "3g"
+QUANTILE_ROWS, SAMPLES = 1_440_000, 100
+WEEK_BROKERS = 1_000
+#: Broker-minutes of the client leg; bronze has twice as many records.
+GROWTH = (500_000, 1_000_000, 2_000_000, 5_000_000)
+LATE_RECORDS = 10_000
+RUSH_BROKER_MINUTES = 200_000
+_MINUTE = timedelta(minutes=1)
+
+Touched = dict[str, tuple[datetime, datetime]]
+
+
+def measure(options: Options) -> Iterator[Result]:
+    """Every case, or those that are asked for."""
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-bench-") as folder, session() as spark:
+        for name, case in CASES.items():
+            if not options.only or name in options.only:
+                where = Path(folder, name)
+                where.mkdir()
+                with peak_memory() as peak:
+                    yield case(spark, where, options, peak)
+                shutil.rmtree(where)
+
+
+@contextmanager
+def session() -> Iterator[SparkSession]:
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--driver-memory {MEMORY} pyspark-shell")
+    spark = open_session("bench", lambda _: None)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+# --- p99 and availability of every broker-minute ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Every row's p99 and availability as Arrow, in any order; and their sums, which is what is timed."""
+
+    rows: Callable[[], pa.Table]
+    sums: Callable[[], Any]
+
+
+def p99(spark: SparkSession, where: Path, options: Options, peak: Callable[[], int], sort: bool) -> Result:
+    path, rows = where / "minutes.parquet", options.rows(QUANTILE_ROWS)
+    _write_samples(path, rows, ascending=not sort)
+    ours, peers = _spark(spark, path, sort), {"duckdb": _duckdb(path, sort), "polars": _polars(path, sort)}
+    wanted = ours.rows().sort_by("id")
+    for name, peer in peers.items():
+        if not wanted.equals(peer.rows().sort_by("id").cast(wanted.schema)):
+            raise AssertionError(f"{name} and we do not agree")
+    times = alternating({"ours": ours.sums, **{name: peer.sums for name, peer in peers.items()}})
+    return Result(f"p99-{'raw' if sort else 'ascending'}", rows, times.pop("ours"), times, peak())
+
+
+def _write_samples(path: Path, rows: int, ascending: bool) -> None:
+    """Of each minute's probes a few fail, and now and then all of them."""
+    generator, at_once = np.random.default_rng(7), 100_000
+    schema = pa.schema([("id", pa.int64()), ("attempted", pa.int32()), ("e2e_us", pa.list_(pa.int32()))])
+    with pq.ParquetWriter(path, schema) as writer:
+        for first in range(0, rows, at_once):
+            n = min(at_once, rows - first)
+            samples = generator.lognormal(8.5, 0.6, (n, SAMPLES)).astype("int32")
+            if ascending:
+                samples.sort(axis=1)
+            sizes = SAMPLES - generator.binomial(SAMPLES, 0.002, n)
+            sizes[generator.random(n) < 0.0001] = 0
+            kept = samples[np.arange(SAMPLES) < sizes[:, None]]
+            offsets = np.concatenate([[0], np.cumsum(sizes)]).astype("int32")
+            lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(kept))
+            ids, attempted = np.arange(first, first + n), np.full(n, SAMPLES, "int32")
+            writer.write_table(pa.table([ids, attempted, lists], schema=schema))
+
+
+def _spark(spark: SparkSession, path: Path, sort: bool) -> Engine:
+    samples = ascending(F.col("e2e_us")) if sort else F.col("e2e_us")
+    read = spark.read.parquet(str(path)).select(
+        "id",
+        quantile(99, samples).alias("p99_us"),
+        (F.size("e2e_us") / F.col("attempted")).alias("availability"),
+    )
+    return Engine(read.toArrow, read.agg(F.sum("p99_us"), F.sum("availability")).collect)
+
+
+def _duckdb(path: Path, sort: bool) -> Engine:
+    # The p99 of n is the smallest of the n // 100 + 1 largest, several times cheaper to find than an order.
+    largest = f"list_aggregate(e2e_us, 'max', {SAMPLES // 100 + 1})[len(e2e_us) // 100 + 1]"
+    rows = (
+        f"SELECT id, {largest if sort else 'e2e_us[(len(e2e_us) * 99 + 99) // 100]'} AS p99_us, "
+        f"len(e2e_us) / attempted AS availability FROM '{path}'"
+    )
+    con = duckdb.connect()
+    return Engine(
+        lambda: con.sql(rows).to_arrow_table(),
+        lambda: con.sql(f"SELECT sum(p99_us), sum(availability) FROM ({rows})").fetchall(),
+    )
+
+
+def _polars(path: Path, sort: bool) -> Engine:
+    n = pl.col("e2e_us").list.len().cast(pl.Int64)
+    samples = pl.col("e2e_us").list.sort() if sort else pl.col("e2e_us")
+    rows = pl.scan_parquet(path).select(
+        "id",
+        samples.list.get((n * 99 + 99) // 100 - 1, null_on_oob=True).alias("p99_us"),
+        (n / pl.col("attempted")).alias("availability"),
+    )
+    sums = rows.select(pl.col("p99_us").cast(pl.Int64).sum(), pl.col("availability").sum())
+    return Engine(lambda: rows.collect().to_arrow(), lambda: sums.collect(engine="streaming"))
+
+
+# --- bronze to gold ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """A lake of its own for a simulated fleet, and the jobs that write it."""
+
+    lake: Lake
+    bronze: Bronze
+    silver: Silver
+    gold: Gold
+    simulated: SimulatedFleet
+
+    @classmethod
+    def of(cls, spark: SparkSession, folder: Path, simulated: SimulatedFleet) -> "Jobs":
+        lake, fleet = Lake(spark, str(folder)), Fleet.model_validate(simulated.document())
+        lake.create_tables()
+        return cls(lake, Bronze(lake, fleet), Silver(spark, lake, fleet), Gold(spark, lake, fleet), simulated)
+
+    def all(self) -> Touched:
+        return {
+            one.cluster_id: (self.simulated.start, self.simulated.end - _MINUTE)
+            for one in self.simulated.profiles
+        }
+
+    def take(self, raw: DataFrame) -> tuple[Spent, Spent, Spent]:
+        """To bronze, from there to silver, from there to gold."""
+        touched: Touched = {}
+        to_bronze = spent(lambda: touched.update(self.bronze.ingest(raw, self.simulated.end).touched))
+        return to_bronze, *self.compute(touched)
+
+    def compute(self, touched: Touched) -> tuple[Spent, Spent]:
+        """From bronze to silver, and from there to gold."""
+        stretches = self.silver.stretches(touched)
+        return (
+            spent(lambda: self.silver.bring_up(stretches, touched)),
+            spent(lambda: self.gold.compute_weeks(stretches, self.simulated.end)),
+        )
+
+
+def week(spark: SparkSession, where: Path, options: Options, peak: Callable[[], int]) -> Result:
+    """A whole week of a thousand brokers, or of fewer at a smaller scale."""
+    jobs = Jobs.of(spark, where, fleet_of(options.rows(WEEK_BROKERS), WEEK))
+    records = write_bronze(where, jobs.simulated)
+    bronze_mb = _mb(where / PROBE_MINUTES.path)
+    to_silver, to_gold = jobs.compute(jobs.all())
+    more = {
+        "broker_minutes_client": brokers_of(jobs.simulated) * WEEK,
+        **_steps(to_silver=to_silver, to_gold=to_gold),
+        "bronze_mb": bronze_mb,
+        "silver_mb": _mb(where / "silver"),
+    }
+    return Result("week", records, (to_silver + to_gold).wall_s, {}, peak(), more)
+
+
+def _steps(**steps: Spent) -> dict[str, float]:
+    """Each step's seconds, and of how many processor seconds they all made use."""
+    return {f"{name}_s": step.wall_s for name, step in steps.items()} | {
+        "cpu_s": round(sum(step.cpu_s for step in steps.values()), 1)
+    }
+
+
+def growth(spark: SparkSession, where: Path, options: Options, peak: Callable[[], int]) -> Result:
+    """The same fleet over longer and longer spans."""
+    costs: dict[int, Spent] = {}
+    for size in (options.rows(full) for full in GROWTH):
+        one = where / str(size)
+        brokers = brokers_of(simulated := fleet_of(WEEK_BROKERS // 10, 1))
+        jobs = Jobs.of(spark, one, SimulatedFleet(simulated.seed, simulated.clusters, START, size // brokers))
+        records = write_bronze(one, jobs.simulated)
+        to_silver, to_gold = jobs.compute(jobs.all())
+        costs[records] = to_silver + to_gold
+        shutil.rmtree(one)
+    exponents = {
+        f"exponent_of_{name}": growth_exponent(list(costs), [getattr(one, name) for one in costs.values()])
+        for name in ("wall_s", "cpu_s")
+    }
+    by_records = {str(records): [cost.wall_s, cost.cpu_s] for records, cost in costs.items()}
+    most = max(costs)
+    return Result("growth", most, costs[most].wall_s, {}, peak(), {"by_records": by_records, **exponents})
+
+
+def late(spark: SparkSession, where: Path, options: Options, peak: Callable[[], int]) -> Result:
+    """An agent brings a few minutes of every broker a day after they were, and gold is right again."""
+    jobs = Jobs.of(spark, where, fleet_of(options.rows(WEEK_BROKERS), WEEK))
+    minutes = LATE_RECORDS // (len(Leg) * brokers_of(jobs.simulated))
+    missing = range(WEEK - DAY, WEEK - DAY + minutes)
+    records = write_bronze(where, jobs.simulated, missing)
+    jobs.compute(jobs.all())
+    raw = _raw(spark, where / "late.parquet", jobs.simulated, missing)
+    to_bronze, to_silver, to_gold = jobs.take(raw)
+    more = {
+        "late_records": raw.count(),
+        **_steps(to_bronze=to_bronze, to_silver=to_silver, to_gold=to_gold),
+    }
+    total = to_bronze + to_silver + to_gold
+    return Result("late", records, total.wall_s, {}, peak(), more)
+
+
+def stream(spark: SparkSession, where: Path, options: Options, peak: Callable[[], int]) -> Result:
+    """What one minute of a huge fleet brings, as one batch into a lake that has the minute before."""
+    simulated = fleet_of(options.rows(RUSH_BROKER_MINUTES) // len(Leg), 2)
+    jobs = Jobs.of(spark, where, simulated)
+    jobs.take(_raw(spark, where / "first.parquet", simulated, range(1)))
+    raw = _raw(spark, where / "second.parquet", simulated, range(1, 2))
+    to_bronze, to_silver, to_gold = jobs.take(raw)
+    more = {
+        "in_silver_s": (to_bronze + to_silver).wall_s,
+        **_steps(to_bronze=to_bronze, to_silver=to_silver, to_gold=to_gold),
+    }
+    total = to_bronze + to_silver + to_gold
+    return Result("stream", raw.count(), total.wall_s, {}, peak(), more)
+
+
+def _raw(spark: SparkSession, path: Path, simulated: SimulatedFleet, minutes: range) -> DataFrame:
+    """The records of some minutes of one hour as they would lie in the topic."""
+    values, sources = [], []
+    for cluster in range(simulated.clusters):
+        part = simulated.part(cluster, minutes.start // WEEK)
+        for record in probe_minutes(part, minutes.start // HOUR):
+            if (record.minute - simulated.start) // _MINUTE in minutes:
+                values.append(record.encode())
+                sources.append(f"late/{cluster}/{len(sources)}")
+    positions = np.arange(len(values))
+    hint = pa.nulls(len(values), pa.string())
+    pq.write_table(
+        pa.table(
+            {"value": pa.array(values, pa.binary()), "source": sources, "position": positions, "hint": hint}
+        ),
+        path,
+        row_group_size=max(1, len(values) // 8),
+    )
+    return spark.read.schema(RAW_DDL).parquet(str(path))
+
+
+def _mb(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*.parquet")) // 10**6
+
+
+CASES: Mapping[str, Callable[[SparkSession, Path, Options, Callable[[], int]], Result]] = {
+    "p99-raw": lambda *given: p99(*given, sort=True),
+    "p99-ascending": lambda *given: p99(*given, sort=False),
+    "week": week,
+    "growth": growth,
+    "late": late,
+    "stream": stream,
+}
