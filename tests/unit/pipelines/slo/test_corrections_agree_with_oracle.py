@@ -52,6 +52,6 @@ def test_a_corrections_times_are_the_oracles(
 def _of_the_oracle(one: Correction, zone: str, lo: datetime, hi: datetime) -> list[tuple[datetime, datetime]]:
     row = NOTHING_SAID | {name: getattr(one, name) for name in ("correction_id", "scope", "cluster_id")}
     row |= {name: getattr(one, name) for name in ("starts", "ends", "recurs", "recurs_until")}
-    minutes = [lo.astimezone(UTC), hi - MINUTE]
+    minutes = [lo.astimezone(UTC), hi - MINUTE]  # the last one that starts before hi
     found = oracle_occurrences([row], ClusterSettings("orders"), Settings((), week_zone=zone), minutes)
     return [(times.starts, times.ends) for times in found if times.starts < times.ends]
