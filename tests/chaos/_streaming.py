@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +26,8 @@ PATIENCE_S = 300
 _GRACE_S = 60
 #: Any name but telemetry's: a local fleet needs a cluster that its own fleet file measures.
 CARRIER = "carrier"
+
+FLEETGAUGE = (sys.executable, "-m", "fleetgauge_probes")
 
 Row = dict[str, Any]
 
@@ -77,15 +79,16 @@ def scene(folder: Path, document: Mapping[str, Any]) -> Iterator[Scene]:
 class Command:
     """`fleetgauge` with some arguments, as a process of its own whose words go to a file."""
 
-    def __init__(self, log: Path, *arguments: str) -> None:
+    def __init__(self, log: Path, *arguments: str, program: Sequence[str] = FLEETGAUGE) -> None:
         self._log = log
         self._arguments = arguments
+        self._program = program
 
     def __enter__(self) -> Self:
         with self._log.open("ab") as output:
             self._begins_at = output.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "fleetgauge_probes", *self._arguments],
+                [*self._program, *self._arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

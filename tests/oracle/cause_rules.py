@@ -7,7 +7,7 @@ from datetime import date, datetime
 from itertools import pairwise
 from typing import Any
 
-from tests.oracle.correction_rules import Occurrence, holding
+from tests.oracle.correction_rules import Occurrence
 from tests.oracle.minute_rules import MINUTE, Row
 from tests.oracle.operations import Operations
 from tests.oracle.settings import ClusterSettings, Settings
@@ -24,8 +24,10 @@ class Span:
     starts: datetime
     ends: datetime | None
 
-    def touches(self, minute: datetime) -> bool:
-        return self.starts < minute + MINUTE and (self.ends is None or self.ends > minute)
+
+def _touches(span: Span | Occurrence, minute: datetime) -> bool:
+    """In any part of the minute; so that one in which maintenance begins is bad because of it, yet counts."""
+    return span.starts < minute + MINUTE and (span.ends is None or span.ends > minute)
 
 
 # --- What went on in a cluster -----------------------------------------------
@@ -70,9 +72,9 @@ def cause(
     slow = _over(cluster, clients)
     if not slow:
         return None
-    if _maintained(slow, holding(corrections, minute["minute"])):
+    if _maintained(slow, [one for one in corrections if _touches(one, minute["minute"])]):
         return "maintenance"
-    kinds = {span.kind for span in went_on if span.touches(minute["minute"])}
+    kinds = {span.kind for span in went_on if _touches(span, minute["minute"])}
     known = [kind for kind in ("roll", *FINDINGS, "reassignment", "throttle") if kind in kinds]
     if known:
         return known[0]

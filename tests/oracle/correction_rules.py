@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tests.oracle.minute_rules import BrokerMinute, Row, cluster_minute
+from tests.oracle.minute_rules import MINUTE, BrokerMinute, Row, cluster_minute
 from tests.oracle.settings import ClusterSettings, Settings
 
 EVERY = {"daily": timedelta(days=1), "weekly": timedelta(days=7)}
@@ -48,7 +48,7 @@ def occurrences(
         for one in corrections
         if one["withdrawn_at"] is None and _is_about(one, cluster)
         for starts, ends in _times(one, zone, minutes[-1])
-        if starts <= minutes[-1] and ends > minutes[0]
+        if starts < minutes[-1] + MINUTE and ends > minutes[0]
     ]
 
 

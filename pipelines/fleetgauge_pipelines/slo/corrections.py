@@ -58,17 +58,21 @@ def occurrences(
         if one.starts < hi and one.ends > lo:
             yield one.starts, one.ends
         return
-    step, there = RECURRENCES[one.recurs], ZoneInfo(zone)
-    first, last = (at.astimezone(there).replace(tzinfo=None) for at in (one.starts, one.ends))
+    step = RECURRENCES[one.recurs]
     # A clock change moves an occurrence by less than a day; begin early enough to miss none.
     n = max(0, (lo - one.ends) // step - 1)
     while True:
-        starts, ends = ((at + n * step).replace(tzinfo=there).astimezone(UTC) for at in (first, last))
+        starts, ends = (_later(at, n * step, ZoneInfo(zone)) for at in (one.starts, one.ends))
         if starts >= hi or (one.recurs_until is not None and starts >= one.recurs_until):
             return
         if ends > lo:
             yield starts, ends
         n += 1
+
+
+def _later(at: datetime, by: timedelta, zone: ZoneInfo) -> datetime:
+    """The same local time days later; the moment itself may lie in an hour that comes twice."""
+    return (at.astimezone(zone) + by).astimezone(UTC) if by else at
 
 
 def excluded(

@@ -56,6 +56,14 @@ def test_maintenance_is_a_correction_of_the_cluster_or_of_every_broker_over_the_
     assert _cause(bench, *records, corrections=(_correction(5, 6, withdrawn_at=_at(0)),)) == "unknown"
 
 
+def test_a_minute_in_which_maintenance_begins_is_bad_because_of_it_though_it_counts(bench: Bench) -> None:
+    within = _correction(5.5, 7)
+    assert _cause(bench, corrections=(within,)) == "maintenance"
+    bad = bench.record(5, succeeded_us=BAD)
+    (week,) = bench.evaluate(bad, operations=Operations((within,))).cluster_weeks
+    assert (week["bad_minutes"], week["corrections"]) == (1, "")
+
+
 def test_one_maintained_broker_does_not_explain_another(bench: Bench) -> None:
     down = [
         bench.record(5, broker=1, succeeded_us=BAD),
