@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.quarantine import Selection
 from fleetgauge_pipelines.jobs import quarantine_cli
+from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.jobs.quarantine import run_replay
 from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_probes.contract import PROBE_MINUTE
@@ -135,6 +136,19 @@ def test_a_replay_broken_off_at_any_write_and_repeated_moves_what_is_good_now_on
     assert again is not None
     assert (again.released, again.ingested.quarantined) == (0, len(STAY))
     assert {path for path, v in versions(scene.folder).items() if v != before[path]} <= {"ops/quality"}
+
+
+def test_a_good_record_of_the_same_source_drives_no_other_out_of_quarantine(scene: Scene) -> None:
+    """Files of two folders may share a name."""
+    before = scene.reasons()
+    pipeline = Pipeline(scene.spark, scene.lake, Fleet.model_validate(MENDED))
+    pipeline.open()
+
+    other = PROBE_MINUTE.encode(good_record(99, MINUTE))
+    outcome = pipeline.process(raw_frame(scene.spark, [other], first=3), "other", CLOCK)
+
+    assert (outcome.ingested.stored, outcome.released) == (1, 0)
+    assert scene.reasons() == before
 
 
 def test_the_command_replays_what_is_selected_and_counts_what_left(

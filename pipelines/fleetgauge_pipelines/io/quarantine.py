@@ -87,7 +87,7 @@ def _rows(lake: str, selection: Selection, columns: list[str]) -> pa.Table:
             f"{path}: no such table; --lake says where a lake is, and its first batch makes it"
         ) from error
     except (DeltaError, pa.ArrowException, OSError) as error:
-        raise QuarantineError(f"{path}: {str(error).splitlines()[0]}") from error
+        raise QuarantineError(f"{path}: {(str(error) or type(error).__name__).splitlines()[0]}") from error
 
 
 def _where(selection: Selection) -> Any:

@@ -49,14 +49,14 @@ class Bronze:
     ) -> tuple[Ingested, DataFrame]:
         """``raw`` has value, source, position and hint; minutes before ``oldest`` go to quarantine.
 
-        Returns also the sources of all records that are in bronze by now.
+        Returns also source and value of all records that are in bronze by now.
         """
         checked = check(decode(raw), self._clusters, clock, oldest, self._kept_from)
         checked = settle(checked.withColumn("reason", F.coalesce("hint", "reason")))
         good = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
         touched = self._touched(good)
         judged = settle(first_of_each(good, self._known(good, touched)))
-        accepted = judged.where("fate != 'conflicting_duplicate'").select("source")
+        accepted = judged.where("fate != 'conflicting_duplicate'").select("source", "value")
         return self._store(checked, judged, touched, clock), accepted
 
     def release(self, accepted: DataFrame) -> int:
@@ -66,7 +66,11 @@ class Bronze:
         out of quarantine, a batch that broke off must find it there again.
         """
         held = self._lake.read(QUARANTINE).join(accepted, "source", "left_semi")
-        return 0 if held.isEmpty() else self._lake.bring_to(QUARANTINE, held.limit(0), held)
+        if held.isEmpty():
+            return 0
+        # Files of two folders may share a name, and then a source.
+        same = held.join(accepted, ["source", "value"], "left_semi")
+        return self._lake.bring_to(QUARANTINE, same.limit(0), same)
 
     def _touched(self, good: DataFrame) -> dict[str, tuple[datetime, datetime]]:
         bounds = good.groupBy("cluster_id").agg(F.min("minute").alias("lo"), F.max("minute").alias("hi"))

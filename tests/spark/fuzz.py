@@ -1,0 +1,234 @@
+"""Values that damage, chance and malice make of records, and what a pipeline may do with each."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE, REASONS
+from fleetgauge_probes.contract import HEADER_BYTES, MAX_RECORD_BYTES, PROBE_MINUTE, ContractError
+from tests.spark.broken import Record, conflicting, good_record, mutated
+from tests.spark.lakes import SOURCE, opened, raw_frame, rows
+
+CLUSTER = "orders"
+FLEET = {"clusters": [{"id": CLUSTER, "bootstrap": "orders:9092"}]}
+CLOCK = datetime(2026, 4, 1, 12, 0, 30, tzinfo=UTC)
+OLDEST = CLOCK - timedelta(days=35)
+MINUTES = 30
+FIRST = CLOCK.replace(second=0) - MINUTES * timedelta(minutes=1)
+
+#: As Avro writes 100, the length of a full minute's arrays and three of its counts.
+_HUNDRED = b"\xc8\x01"
+
+Made = Callable[[bytes, Random], bytes | None]
+
+
+class Fate(Enum):
+    """What the contract asks for, as the Python reader sees it."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+    EITHER = "either"
+    """Readers may differ: an int of 33 bits, arrays in an encoding that no writer of ours uses."""
+
+
+def values(number: int, rng: Random) -> list[bytes | None]:
+    """So many: a quarter as they should be, some twice, some in conflict, the rest damaged or noise."""
+    made: list[bytes | None] = []
+    good: list[bytes] = []
+    for sequence in range(number):
+        encoded = PROBE_MINUTE.encode(_record(sequence, rng))
+        chance = rng.random()
+        if chance < 0.25 or not good:
+            good.append(encoded)
+            made.append(encoded)
+        elif chance < 0.28:
+            made.append(rng.choice(good))
+        elif chance < 0.30:
+            made.append(_in_conflict(rng.choice(good)))
+        else:
+            made.append(rng.choice(_DAMAGES)(encoded, rng))
+    return made
+
+
+def _record(sequence: int, rng: Random) -> Record:
+    minute = FIRST + rng.randrange(MINUTES) * timedelta(minutes=1)
+    record = good_record(sequence, minute, CLUSTER, rng.randint(1, 3), rng.choice(("client", "leader")))
+    if rng.random() < 0.5:
+        return record
+    # Small ones, of which a flipped bit hits something that matters.
+    few = {"attempted": 3, "acknowledged": 2, "ack_us": (1000, 2000), "produce_failures": {"ACK_LATE": 1}}
+    received = {"received": 1, "e2e_us": (3000,)} if record["leg"] == "client" else {}
+    return record | few | received | {"rack": None, "leader_epoch": None}
+
+
+def _in_conflict(encoded: bytes) -> bytes:
+    record = PROBE_MINUTE.decode(encoded)
+    if record["leg"] == "client":
+        return conflicting(record)
+    return PROBE_MINUTE.encode(record | {"lost": record["lost"] + 1})
+
+
+def _varint(value: int) -> bytes:
+    """Avro's zig-zag varint, of any size."""
+    left = value << 1 if value >= 0 else (-value << 1) - 1
+    out = bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes(out) + bytes([left])
+
+
+def _bit_flips(value: bytes, rng: Random) -> bytes:
+    data = bytearray(value)
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    return bytes(data)
+
+
+def _body_flip(value: bytes, rng: Random) -> bytes:
+    """In the short fields at a record's end, where what comes out is often a record."""
+    data = bytearray(value)
+    data[-rng.randint(1, min(40, len(value) - HEADER_BYTES))] ^= 1 << rng.randrange(8)
+    return bytes(data)
+
+
+def _truncated(value: bytes, rng: Random) -> bytes:
+    return value[: rng.randrange(len(value))]
+
+
+def _spliced(value: bytes, rng: Random) -> bytes:
+    other = PROBE_MINUTE.encode(_record(rng.randrange(10**6, 10**7), rng))
+    return value[: rng.randrange(len(value))] + other[rng.randrange(len(other)) :]
+
+
+def _trailing(value: bytes, rng: Random) -> bytes:
+    return value + rng.choice((rng.randbytes(rng.randint(1, 50)), bytes(rng.randint(1, 9)), value))
+
+
+def _wrong_fingerprint(value: bytes, rng: Random) -> bytes:
+    return value[:2] + rng.randbytes(8) + value[HEADER_BYTES:]
+
+
+def _wild_varint(value: bytes, rng: Random) -> bytes:
+    at = rng.randrange(HEADER_BYTES, len(value))
+    wild = rng.choice(
+        (
+            _varint(rng.choice((-1, 1)) << rng.randint(7, 70)),
+            b"\xff" * rng.randint(1, 12),
+            b"\x80" * rng.randint(1, 12) + b"\x01",
+        )
+    )
+    return value[:at] + wild + value[at + rng.randint(0, len(wild)) :]
+
+
+def _huge_count(value: bytes, rng: Random) -> bytes:
+    """A count or an array's length that the record cannot hold, also as the block form's negative one."""
+    places = [at for at in range(HEADER_BYTES, len(value) - 1) if value[at : at + 2] == _HUNDRED]
+    at = rng.choice(places) if places else rng.randrange(HEADER_BYTES, len(value))
+    huge = rng.choice((-1, 1)) * rng.choice((2**16, 2**24, 2**31 - 1, 2**31, 2**40, 2**62, 2**63 - 1))
+    return value[:at] + _varint(huge) + value[at + 2 :]
+
+
+def _oversize(value: bytes, rng: Random) -> bytes:
+    return value + rng.randbytes(rng.choice((MAX_RECORD_BYTES - len(value), MAX_RECORD_BYTES, 200_000)))
+
+
+def _noise(_: bytes, rng: Random) -> bytes | None:
+    size = rng.choice((0, 1, 9, 10, 11, 100, 1000))
+    return rng.choice((None, rng.randbytes(size), PROBE_MINUTE.header + rng.randbytes(size)))
+
+
+_DAMAGES: Sequence[Made] = (
+    *(_bit_flips, _body_flip, _body_flip, _truncated, _spliced, _trailing, _wrong_fingerprint) * 6,
+    *(_wild_varint, _huge_count, mutated, mutated) * 6,
+    *(_noise,) * 4,
+    _oversize,
+)
+
+
+def fate(value: bytes | None) -> Fate:
+    """By the Python reader and by the contract's rules in plain Python."""
+    try:
+        record = PROBE_MINUTE.decode(value or b"")
+    except ContractError as error:
+        return Fate.EITHER if "outside its type" in error.detail else Fate.REFUSED
+    if not _keeps_the_rules(record):
+        return Fate.REFUSED
+    return Fate.TAKEN if PROBE_MINUTE.encode(record) == value else Fate.EITHER
+
+
+def _keeps_the_rules(record: Record) -> bool:
+    acks, ends, client = record["ack_us"], record["e2e_us"], record["leg"] == "client"
+    counts = ("attempted", "acknowledged", "received", "lost", "duplicated", "out_of_order", "sequence")
+    minute = record["minute"]
+    return (
+        all(record[name] for name in ("agent_id", "run_id", "vantage"))
+        and record["cluster_id"] == CLUSTER
+        and record["leg"] in ("client", "leader")
+        and minute == minute.replace(second=0, microsecond=0)
+        and OLDEST <= minute <= CLOCK + timedelta(minutes=5)
+        and all(list(one) == sorted(one) and min(one, default=0) >= 0 for one in (acks, ends))
+        and all(record[name] >= 0 for name in counts)
+        and len(ends) <= record["acknowledged"] == len(acks) <= record["attempted"]
+        and len(ends) <= record["received"]
+        and (client or (not ends and not record["received"]))
+    )
+
+
+def process(
+    spark: SparkSession,
+    folder: Path,
+    sent: Sequence[bytes | None],
+    batches: int,
+    before_each: Callable[[int], object],
+) -> Counter[str]:
+    """Everything through a new lake in so many batches; what the batches say became of it."""
+    _, pipeline = opened(spark, folder, FLEET)
+    said: Counter[str] = Counter()
+    size = -(-len(sent) // batches)
+    for number, at in enumerate(range(0, len(sent), size)):
+        before_each(number)
+        frame = raw_frame(spark, sent[at : at + size], at)
+        took = pipeline.process(frame, f"fuzz/{number}", CLOCK, OLDEST).ingested
+        said.update(
+            received=took.received,
+            stored=took.stored,
+            replayed=took.replayed,
+            quarantined=took.quarantined,
+        )
+    return said
+
+
+def judge(folder: Path, sent: Sequence[bytes | None], said: Counter[str]) -> dict[str, Any]:
+    """What is in the lake against what was sent; ``faults`` are all 0 if it is as it must be."""
+    lies = {SOURCE.format(at): value for at, value in enumerate(sent)}
+    bronze = {row["source"]: (row["run_id"], row["sequence"]) for row in rows(folder, PROBE_MINUTES)}
+    winners = {key: lies.get(source) for source, key in bronze.items()}
+    quarantine = {row["source"]: row for row in rows(folder, QUARANTINE)}
+    faults = {
+        "unaccounted": len(sent) - said["stored"] - said["replayed"] - said["quarantined"],
+        "bronze_rows_unsaid": len(rows(folder, PROBE_MINUTES)) - said["stored"],
+        "quarantine_rows_unsaid": len(rows(folder, QUARANTINE)) - said["quarantined"],
+        "taken_twice": len(bronze) - len(winners) + len(bronze.keys() & quarantine.keys()),
+        "unknown_reasons": sum(row["reason"] not in REASONS for row in quarantine.values()),
+        "other_bytes": sum(row["value"] != lies.get(source, b"?") for source, row in quarantine.items()),
+        "broken_in_bronze": sum(fate(lies[source]) is Fate.REFUSED for source in bronze),
+        "valid_in_quarantine": sum(
+            fate(row["value"]) is Fate.TAKEN and not _conflicts(row, winners) for row in quarantine.values()
+        ),
+    }
+    reasons = Counter(row["reason"] for row in quarantine.values())
+    return {"sent": len(sent), **said, "reasons": dict(sorted(reasons.items())), "faults": faults}
+
+
+def _conflicts(row: dict[str, Any], winners: dict[tuple[str, int], bytes | None]) -> bool:
+    """Whether bronze holds another record under the same run and sequence."""
+    record = PROBE_MINUTE.decode(row["value"])
+    winner = winners.get((record["run_id"], record["sequence"]), row["value"])
+    return row["reason"] == "conflicting_duplicate" and winner != row["value"]

@@ -1,0 +1,28 @@
+"""Whatever bytes come, each ends in bronze, as a replay or in quarantine, and where the contract says."""
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from pyspark.sql import SparkSession
+
+from tests.spark.fuzz import Fate, fate, judge, process, values
+
+RECORDS, SEED = 2000, 20260402
+
+
+def test_damaged_records_and_noise_break_nothing_and_end_where_they_must(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sent = values(RECORDS, Random(SEED))
+    fates = Counter(fate(value) for value in sent)
+    assert fates[Fate.TAKEN] > RECORDS // 5
+    assert fates[Fate.REFUSED] > RECORDS // 2
+
+    said = process(spark, tmp_path / "lake", sent, 2, lambda _: None)
+
+    found = judge(tmp_path / "lake", sent, said)
+    assert not any(found["faults"].values()), found
+    assert found["replayed"]
+    assert {"not_decodable", "unknown_fingerprint", "oversize", "trailing_bytes"} < set(found["reasons"])
+    assert {"conflicting_duplicate", "counts_do_not_add_up", "unsorted_latencies"} < set(found["reasons"])
