@@ -22,7 +22,7 @@ from fleetgauge_dashboards.terminal.asking import (
     one_line_errors,
 )
 from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
-from fleetgauge_dashboards.views.compared import METRICS, Compared, Row, before_and_after, groups
+from fleetgauge_dashboards.views.compared import METRICS, PAIRED, Compared, Row, before_and_after, groups
 from fleetgauge_dashboards.views.standings import week_rows
 from fleetgauge_pipelines import tables
 from fleetgauge_pipelines.slo.comparison import CLUSTERS_FOR_AN_INTERVAL
@@ -92,8 +92,9 @@ def compare(
 ) -> None:
     """Compare clusters with one label against those with another, or the same clusters before and after.
 
-    The difference is the second's median less the first's, with a 95% interval from resampling clusters.
-    A week counts with a coverage of at least 90%. --csv prints each cluster's values.
+    The difference is the second's median less the first's, or the median of what each cluster changed by,
+    with a 95% interval from resampling clusters. A week counts with a coverage of at least 90%. --csv
+    prints each cluster's values.
     """
     question = _question(by, weeks, before, after)
     source = asked(lake, config)
@@ -215,14 +216,14 @@ def _print(source: Asked, found: Compared, metric: str) -> None:
     table.add_row(b, f"{shown.clusters_b:,}", _value(metric, shown.median_b))
     out.print(table)
     out.print(
-        f"{b} against {a}: {_signed(metric, shown.difference)}, 95% interval {_signed(metric, shown.low)} to "
+        f"{_what(found)}: {_signed(metric, shown.difference)}, 95% interval {_signed(metric, shown.low)} to "
         f"{_signed(metric, shown.high)}: {found.verdict}",
         markup=False,
     )
     if shown.means_little:
         fewest = count(min(shown.clusters_a, shown.clusters_b), "cluster")
         out.print(
-            f"The interval means little: {fewest}, from {CLUSTERS_FOR_AN_INTERVAL} on it does.",
+            f"The interval means little: {fewest}, where {CLUSTERS_FOR_AN_INTERVAL} are needed.",
             style="yellow",
         )
     if found.left_out:
@@ -231,6 +232,12 @@ def _print(source: Asked, found: Compared, metric: str) -> None:
             f"{', '.join(found.left_out)}",
             markup=False,
         )
+
+
+def _what(found: Compared) -> str:
+    """The median change is not the change of the medians."""
+    a, b = found.sides
+    return "the median cluster changed by" if found.sides == PAIRED else f"{b} against {a}"
 
 
 def _span(weeks: Sequence[date]) -> str:

@@ -78,9 +78,13 @@ def _bad(out: Console, answer: Explanation) -> None:
             milliseconds(one.worst_us),
             ", ".join(one.causes) or "none named",
         )
-        for one in answer.bad_stretches
+        for one in sorted(answer.bad_stretches, key=lambda one: -one.minutes)
     ]
-    _table(out, ("bad, UTC", "minutes", "worst broker", "worst p99, failures counted", "cause"), rows)
+    _table(
+        out,
+        ("bad, longest first, UTC", "minutes", "worst broker", "worst p99, failures counted", "cause"),
+        rows,
+    )
     homes = [(_broker(one.broker_id), f"{one.minutes:,}", f"{one.bad_minutes:,}") for one in answer.brokers]
     _table(out, ("worst home", "of so many minutes", "of them bad"), homes)
 

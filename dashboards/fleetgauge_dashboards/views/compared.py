@@ -11,7 +11,7 @@ from fleetgauge_pipelines.slo.comparison import Difference, compare_groups, comp
 from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 Row = Mapping[str, Any]
-Verdict = Literal["better", "worse", "not told apart"]
+Verdict = Literal["better", "worse", "not told apart", "too few to tell"]
 
 #: What can be compared, and whether more of it is worse.
 METRICS = {
@@ -23,6 +23,10 @@ METRICS = {
     "latency_budget_left_minutes": False,
     "availability_spent_minutes": True,
 }
+
+
+#: The sides of a comparison of clusters with themselves.
+PAIRED = ("before", "after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,8 @@ def before_and_after(
     random: Random,
 ) -> Compared | None:
     """Clusters that have both weeks, open ones too; None if none has. ``members`` None: all clusters."""
-    sides = ("before", "after")
-    side_of = dict(zip(weeks, sides, strict=True))
-    values: dict[str, dict[str, float]] = {side: {} for side in sides}
+    side_of = dict(zip(weeks, PAIRED, strict=True))
+    values: dict[str, dict[str, float]] = {side: {} for side in PAIRED}
     asked = set(members or ())
     for row in rows:
         side, cluster_id = side_of.get(row["week"]), row["cluster_id"]
@@ -87,7 +90,7 @@ def before_and_after(
         return None
     paired = {side: {one: own[one] for one in both} for side, own in values.items()}
     found = compare_pairs([(paired["before"][one], paired["after"][one]) for one in both], random)
-    return Compared(sides, weeks, paired, sorted(asked - set(both)), found, _verdict(found, metric))
+    return Compared(PAIRED, weeks, paired, sorted(asked - set(both)), found, _verdict(found, metric))
 
 
 def _counts(row: Row, metric: str) -> bool:
@@ -96,6 +99,8 @@ def _counts(row: Row, metric: str) -> bool:
 
 
 def _verdict(found: Difference, metric: str) -> Verdict:
+    if found.means_little:
+        return "too few to tell"
     if not found.is_told_apart:
         return "not told apart"
     return "worse" if (found.difference > 0) is METRICS[metric] else "better"

@@ -91,6 +91,11 @@ def test_before_and_after_of_one_label(fleet: Path) -> None:
     assert rows[11] == {"side": "after", "cluster_id": "c12", "latency_p99_us": "30000"}
 
 
+def test_a_person_reads_that_a_pairs_change_is_its_own(fleet: Path) -> None:
+    text = _run(fleet, "--before", "2026-03-02", "--after", "2026-03-09")
+    assert "the median cluster changed by: −5.00 ms, 95% interval −5.00 ms to −5.00 ms: better" in text
+
+
 def test_a_person_reads_medians_interval_and_verdict(fleet: Path) -> None:
     text = _run(fleet, "--by", "disk=ssd,nvme", "--weeks", "1")
     assert "latency_p99_us, week 2026-03-16" in text
@@ -105,7 +110,9 @@ def test_few_clusters_are_said_to_mean_little(fleet: Path, tmp_path: Path) -> No
     ]
     few = tmp_path / "fleet.yaml"
     few.write_text(json.dumps({"lake": str(fleet.parent / "lake"), "clusters": clusters}))
-    assert "The interval means little: 1 cluster, from 10 on it does." in _run(few, "--by", "region=a,b")
+    text = _run(few, "--by", "region=a,b")
+    assert "95% interval −10.0 ms to −10.0 ms: too few to tell" in text
+    assert "The interval means little: 1 cluster, where 10 are needed." in text
 
 
 @pytest.mark.parametrize(
