@@ -23,7 +23,10 @@ from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.session import open_session
 from fleetgauge_pipelines.jobs.bronze import Bronze
 from fleetgauge_pipelines.jobs.gold import Gold
+from fleetgauge_pipelines.jobs.gold_gate import GoldGate
+from fleetgauge_pipelines.jobs.said import read_said
 from fleetgauge_pipelines.jobs.silver import Silver
+from fleetgauge_pipelines.quality.gate import GOLD
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.simulation.pace import DAY, HOUR, WEEK
 from fleetgauge_pipelines.simulation.records import probe_minutes
@@ -154,6 +157,7 @@ class Jobs:
     """A lake of its own for a simulated fleet, and the jobs that write it."""
 
     lake: Lake
+    fleet: Fleet
     bronze: Bronze
     silver: Silver
     gold: Gold
@@ -163,7 +167,8 @@ class Jobs:
     def of(cls, spark: SparkSession, folder: Path, simulated: SimulatedFleet) -> "Jobs":
         lake, fleet = Lake(spark, str(folder)), Fleet.model_validate(simulated.document())
         lake.create_tables()
-        return cls(lake, Bronze(lake, fleet), Silver(spark, lake, fleet), Gold(spark, lake, fleet), simulated)
+        gold = Gold(spark, lake, fleet, GoldGate(lake, GOLD))
+        return cls(lake, fleet, Bronze(lake, fleet), Silver(spark, lake, fleet), gold, simulated)
 
     def all(self) -> Touched:
         return {
@@ -174,15 +179,15 @@ class Jobs:
     def take(self, raw: DataFrame) -> tuple[Spent, Spent, Spent]:
         """To bronze, from there to silver, from there to gold."""
         touched: Touched = {}
-        to_bronze = spent(lambda: touched.update(self.bronze.ingest(raw, self.simulated.end).touched))
+        to_bronze = spent(lambda: touched.update(self.bronze.ingest(raw, self.simulated.end)[0].touched))
         return to_bronze, *self.compute(touched)
 
     def compute(self, touched: Touched) -> tuple[Spent, Spent]:
         """From bronze to silver, and from there to gold."""
-        stretches = self.silver.stretches(touched)
+        stretches, said = self.silver.stretches(touched), read_said(self.lake, self.fleet)
         return (
-            spent(lambda: self.silver.bring_up(stretches, touched)),
-            spent(lambda: self.gold.compute_weeks(stretches, self.simulated.end)),
+            spent(lambda: self.silver.bring_up(stretches, touched, said)),
+            spent(lambda: self.gold.compute_weeks(stretches, said, self.simulated.end)),
         )
 
 

@@ -42,7 +42,7 @@ WEEK_ENDS = datetime(2026, 6, 1, tzinfo=UTC)
 END = WEEK_ENDS + timedelta(minutes=30)
 CLOSES = WEEK_ENDS + timedelta(hours=48)
 CLUSTERS = 3
-PIECES = 10
+KILLS_OF_A_PIECE = 5
 #: The last one's lives take their piece to the end.
 KINDS = ("python", "jvm", "python", "jvm", "executor")
 PROCESSES = {
@@ -94,17 +94,17 @@ def simulated(folder: Path, seed: int) -> Path:
     return folder
 
 
-def pieces(source: Path, into: Path, rng: Random) -> list[Piece]:
+def pieces(source: Path, into: Path, count: int, rng: Random) -> list[Piece]:
     """The records in no order, cut up; in every piece but the first some that had come before."""
     records = [record for file in sorted((source / "records").glob("*.avro")) for record in _read(file)]
     rng.shuffle(records)
-    some = -(-len(records) // PIECES)
+    some = -(-len(records) // count)
     return [
         Piece(
             write_files(into / f"piece-{number}", _with_repetitions(rng, records, number * some, some)),
-            _clock(number),
+            _clock(number, count),
         )
-        for number in range(PIECES)
+        for number in range(count)
     ]
 
 
@@ -120,9 +120,9 @@ def _with_repetitions(rng: Random, records: Sequence[Row], first: int, some: int
     return [*records[first : first + some], *rng.sample(before, min(len(before), some // 5))]
 
 
-def _clock(number: int) -> datetime:
+def _clock(number: int, count: int) -> datetime:
     """Half of the pieces come while the week that ended is open, half of them revise it."""
-    return END + timedelta(minutes=5) if number < PIECES // 2 else CLOSES + number * timedelta(minutes=1)
+    return END + timedelta(minutes=5) if number < count // 2 else CLOSES + number * timedelta(minutes=1)
 
 
 # --- A life ------------------------------------------------------------------
@@ -253,7 +253,7 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
     started = time.monotonic()
     rng = Random(seed)
     source = simulated(folder / "simulated", seed)
-    config, of = source / "fleet.yaml", pieces(source, folder, rng)
+    config, of = source / "fleet.yaml", pieces(source, folder, max(2, times // KILLS_OF_A_PIECE), rng)
     say("the undisturbed run")
     clean, lake = folder / "undisturbed", folder / "disturbed"
     assert all(taken(config, piece, clean) for piece in of)

@@ -1,4 +1,4 @@
-"""Judge a run: the cluster-weeks as the oracle sees them, from the records that a lake holds.
+"""Judge a run: the cluster-weeks as the oracle sees them, from what a lake holds of records and operations.
 
     python tests/oracle/evaluate_run.py LAKE --fleet fleet.yaml
     python tests/oracle/evaluate_run.py LAKE --fleet fleet.yaml --compare --clock 2026-04-08T00:00:00Z
@@ -22,10 +22,17 @@ from deltalake.exceptions import DeltaError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from fleetgauge_pipelines.tables import CLUSTER_WEEKS, PROBE_MINUTES, Table
+from fleetgauge_pipelines.tables import (
+    ACTIONS,
+    CLUSTER_WEEKS,
+    CORRECTIONS,
+    HEALTH_EVENTS,
+    PROBE_MINUTES,
+    Table,
+)
 from fleetgauge_probes.fleet import FleetFileError, load
 from tests.oracle.compare import Difference, differences
-from tests.oracle.oracle import Row, evaluate, settings_of
+from tests.oracle.oracle import Operations, Row, evaluate, settings_of
 
 #: From the record, what the rules read; the maps come as pairs.
 MAPS = ("produce_failures", "consume_failures")
@@ -39,11 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     try:
         settings = settings_of(load(options.fleet))
-        records = _records(_lake(options.records))
-        weeks = evaluate(records, settings, options.clock).cluster_weeks
+        lake = _lake(options.records)
+        records = _records(lake)
+        weeks = evaluate(records, settings, options.clock, _operations(lake)).cluster_weeks
         report: Row = {"records": len(records), "clock": options.clock, "cluster_weeks": weeks}
         if options.compare:
-            gold = latest_revisions(_rows(_lake(options.records), CLUSTER_WEEKS))
+            gold = latest_revisions(_rows(lake, CLUSTER_WEEKS))
             report["differences"] = [_told(one) for one in compare_weeks(weeks, gold)]
     except (FleetFileError, UnreadableError) as error:
         print(error, file=sys.stderr)
@@ -82,6 +90,15 @@ def _lake(given: Path) -> Path:
 def _records(lake: Path) -> list[Row]:
     """Bronze rows as records: maps as dicts, minutes aware."""
     return [row | {name: dict(row[name] or ()) for name in MAPS} for row in _rows(lake, PROBE_MINUTES)]
+
+
+def _operations(lake: Path) -> Operations:
+    """What the lake says of corrections, actions and findings; nothing where it has no such table."""
+    there = {
+        table: tuple(_rows(lake, table)) if DeltaTable.is_deltatable(str(lake / table.path)) else ()
+        for table in (CORRECTIONS, ACTIONS, HEALTH_EVENTS)
+    }
+    return Operations(there[CORRECTIONS], there[ACTIONS], there[HEALTH_EVENTS])
 
 
 def _rows(lake: Path, table: Table) -> list[Row]:

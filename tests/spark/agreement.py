@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.backfill import run_backfill
+from fleetgauge_pipelines.jobs.backfill import records_in
 from fleetgauge_pipelines.tables import (
     ACTIONS,
     BROKER_MINUTES,
@@ -35,7 +35,7 @@ from tests.oracle.operations import Operations
 from tests.oracle.oracle import Row, Tables, evaluate, settings_of
 from tests.oracle.random_fleets import RandomLake
 from tests.oracle.revision_rules import after
-from tests.spark.lakes import delta, rows
+from tests.spark.lakes import backfilled, delta, rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,9 @@ def take(spark: SparkSession, folder: Path, one: RandomLake) -> Fleet:
         write_rows(folder / "lake", table, rows_of_table)
     for number, delivery in enumerate(one.deliveries):
         files = write_files(folder / f"delivery-{number}", delivery.records)
-        outcome = run_backfill(spark, lake, fleet, files, delivery.clock)
-        assert all(verdict.success for verdict in outcome.verdicts), outcome.verdicts
+        done = backfilled(spark, lake, fleet, records_in(files), delivery.clock)
+        verdicts = [verdict for outcome in done.outcomes for verdict in outcome.verdicts]
+        assert all(verdict.success for verdict in verdicts), verdicts
     return fleet
 
 

@@ -19,11 +19,12 @@ from fleetgauge_local.ports import free_ports
 from fleetgauge_pipelines.io.cache import default_cache
 from fleetgauge_pipelines.io.java import find_java
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.backfill import run_backfill
+from fleetgauge_pipelines.jobs.backfill import records_in
 from fleetgauge_pipelines.jobs.simulate_records import write_files
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS
 from fleetgauge_probes.fleet import load
+from tests.spark.lakes import backfilled
 from tests.spark.test_any_order import content
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
@@ -62,9 +63,8 @@ def given(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Give
     simulated = SimulatedFleet(seed=4, clusters=3, start=START, minutes=4)
     write_files(simulated, folder / "records", lambda *_: None)
     (folder / "fleet.yaml").write_text(yaml.safe_dump(simulated.document()))
-    run_backfill(
-        spark, Lake(spark, str(folder / "lake")), load(folder / "fleet.yaml"), folder / "records", CLOCK
-    )
+    lake, fleet = Lake(spark, str(folder / "lake")), load(folder / "fleet.yaml")
+    backfilled(spark, lake, fleet, records_in(folder / "records"), CLOCK)
     made = Given(folder)
     # Workers keep their folders in Spark's home, which is no place of ours.
     made.home.mkdir()

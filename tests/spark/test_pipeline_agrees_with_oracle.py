@@ -11,7 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.backfill import records_in
-from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS, Table
+from fleetgauge_pipelines.tables import (
+    BROKER_MINUTES,
+    BURN_CAUSES,
+    CLUSTER_MINUTES,
+    CLUSTER_WEEKS,
+    FLEET_WEEKS,
+    Table,
+)
 from fleetgauge_probes.contract import PROBE_MINUTE
 from fleetgauge_probes.fleet import Fleet
 from tests.oracle.compare import differences
@@ -60,6 +67,7 @@ def assert_tables_equal(
         CLUSTER_MINUTES: wanted.cluster_minutes,
         CLUSTER_WEEKS: wanted.cluster_weeks,
         FLEET_WEEKS: wanted.fleet_weeks,
+        BURN_CAUSES: wanted.burn_causes,
     }
     for table, rows in expected.items():
         found = differences(table, rows, rows_of(lake.read(table), table))
