@@ -47,7 +47,7 @@ RECORDS = [good_record(number, MIDNIGHT + at * MINUTE) for number, at in enumera
 
 def process(spark: SparkSession, pipeline: Pipeline, name: str, *records: Record) -> Outcome:
     values = [PROBE_MINUTE.encode(record) for record in records]
-    return pipeline.process(raw_frame(spark, values, first=len(name) * 100), name, CLOCK)
+    return pipeline.process(raw_frame(spark, values), name, CLOCK)
 
 
 def restarted(spark: SparkSession, lake: Lake) -> Pipeline:
