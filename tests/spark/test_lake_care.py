@@ -30,24 +30,24 @@ from tests.spark.broken import Record, good_record
 from tests.spark.lakes import delta, opened, raw_frame, rows
 from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal
 
-NOON = datetime(2026, 4, 7, 12, tzinfo=UTC)
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
-CLOCK = NOON + 2 * DAY + timedelta(hours=1)
+#: The second day is the first one that stays.
+MIDNIGHT = datetime(2026, 4, 8, tzinfo=UTC)
+FIRST_KEPT, EXPIRED = MIDNIGHT.date(), (MIDNIGHT - DAY).date()
+CLOCK = MIDNIGHT + timedelta(hours=1)
 FLEET = Fleet.model_validate(
     {
         "clusters": [
-            {"id": "orders", "bootstrap": "orders:9092", "since": (NOON - timedelta(hours=1)).isoformat()}
+            {"id": "orders", "bootstrap": "orders:9092", "since": (MIDNIGHT - 20 * MINUTE).isoformat()}
         ]
     }
 )
-#: The second day is the first one that stays.
-FIRST_KEPT = (NOON + DAY).date()
-RECORDS = [good_record(1, NOON), good_record(2, NOON + DAY), good_record(3, NOON + 2 * DAY)]
+RECORDS = [good_record(number, MIDNIGHT + at * MINUTE) for number, at in enumerate((-15, 5, 20))]
 
 
 def process(spark: SparkSession, pipeline: Pipeline, name: str, *records: Record) -> Outcome:
     values = [PROBE_MINUTE.encode(record) for record in records]
-    return pipeline.process(raw_frame(spark, values, first=hash(name) % 1000), name, CLOCK)
+    return pipeline.process(raw_frame(spark, values), name, CLOCK)
 
 
 def restarted(spark: SparkSession, lake: Lake) -> Pipeline:
@@ -66,17 +66,17 @@ def test_what_expired_is_refused_and_what_stays_is_computed_as_if_all_were_there
 ) -> None:
     lake, pipeline = opened(spark, tmp_path, FLEET)
     process(spark, pipeline, "first", *RECORDS)
-    before = of_day(tmp_path, BROKER_MINUTES, NOON.date())
+    before = of_day(tmp_path, BROKER_MINUTES, EXPIRED)
     assert before
 
     expire(lake, {PROBE_MINUTES: FIRST_KEPT}, lambda *_: None)
-    late = good_record(4, NOON + DAY + 5 * MINUTE)
-    outcome = process(spark, restarted(spark, lake), "late", good_record(5, NOON + 5 * MINUTE), late)
+    late, too_late = good_record(4, MIDNIGHT + 6 * MINUTE), good_record(5, MIDNIGHT - MINUTE)
+    outcome = process(spark, restarted(spark, lake), "late", too_late, late)
 
     assert (outcome.ingested.stored, outcome.ingested.quarantined) == (1, 1)
     assert [row["reason"] for row in rows(tmp_path, QUARANTINE)] == ["expired"]
-    assert of_day(tmp_path, PROBE_MINUTES, NOON.date()) == []
-    assert of_day(tmp_path, BROKER_MINUTES, NOON.date()) == before
+    assert of_day(tmp_path, PROBE_MINUTES, EXPIRED) == []
+    assert of_day(tmp_path, BROKER_MINUTES, EXPIRED) == before
     assert_tables_equal(lake, [*RECORDS, late], FLEET, CLOCK)
 
 
@@ -91,13 +91,13 @@ def test_expired_minutes_do_not_come_back_and_their_weeks_stay_as_they_were(
 
     kept = dict.fromkeys((PROBE_MINUTES, BROKER_MINUTES, CLUSTER_MINUTES), FIRST_KEPT)
     expire(lake, kept, lambda *_: None)
-    early = NOON + DAY - timedelta(hours=6)
+    early = MIDNIGHT + 2 * MINUTE
     outcome = process(spark, restarted(spark, lake), "early", good_record(4, early))
 
     assert (outcome.ingested.stored, outcome.gold_rows_changed) == (1, 0)
     for table in (BROKER_MINUTES, CLUSTER_MINUTES):
         minutes = {row["minute"] for row in rows(tmp_path, table)}
-        assert min(minutes) == datetime.combine(FIRST_KEPT, datetime.min.time(), UTC)
+        assert min(minutes) == MIDNIGHT
         assert early in minutes
     assert {table: rows(tmp_path, table) for table in weeks} == weeks
     assert all(delta(tmp_path, table).metadata().configuration["fleetgauge.keptFrom"] for table in kept)
@@ -106,7 +106,7 @@ def test_expired_minutes_do_not_come_back_and_their_weeks_stay_as_they_were(
 def test_small_files_become_one_a_day_and_no_row_is_lost(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, str(tmp_path))
     lake.create_tables()
-    days = [NOON.date(), NOON.date() + DAY]
+    days = [EXPIRED, FIRST_KEPT]
     for number in range(3):
         for day in days:
             _append(spark, lake, CLUSTER_MINUTES, day, number)
@@ -132,7 +132,7 @@ def test_between_batches_a_table_of_the_day_that_closed_is_put_together_once(
 ) -> None:
     lake = Lake(spark, str(tmp_path))
     lake.create_tables()
-    closed, clock = NOON.date(), NOON + timedelta(hours=13)
+    closed, clock = EXPIRED, CLOCK
     for number in range(files):
         _append(spark, lake, BROKER_MINUTES, closed, number)
     tidying = Tidying(lake)
