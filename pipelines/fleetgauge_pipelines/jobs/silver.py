@@ -180,7 +180,10 @@ class Silver:
         return dataframe(self._spark, rows, RANGES_DDL)
 
     def _on_days_of(self, table: Table, piece: Sequence[Stretch]) -> DataFrame:
-        return self._lake.read(table).where(F.col("day").isin(days_of((one.lo, one.hi) for one in piece)))
+        """Rows of the piece's days and, so that files of other hours are not even opened, of its span."""
+        within = F.col("minute").between(min(one.lo for one in piece), max(one.hi for one in piece))
+        days = days_of((one.lo, one.hi) for one in piece)
+        return self._lake.read(table).where(F.col("day").isin(days) & within)
 
     def _begins(self, brokers: DataFrame, stretches: Sequence[Stretch]) -> dict[str, datetime]:
         """Each cluster's first counted minute: `since`, or its first with a measured broker."""
