@@ -96,11 +96,12 @@ class Gold:
         wanted, before = _of(good, wanted), _of(good, stored)
         differing = row_changes(CLUSTER_WEEKS, wanted, before)
         new = [row for change, row in differing if change is not Change.DELETE]
-        # First, for a week that is closed is not looked at again.
         changed = self._evidence.bring_up(weeks, new)
-        changed += self._lake.bring_rows_to(CLUSTER_WEEKS, wanted, before)
+        changed += self._burn_causes(wanted, good)
         changed += self._lake.bring_rows_to(FLEET_WEEKS, _of(good, fleet), _of(good, fleet_stored))
-        return Computed(changed + self._burn_causes(wanted, good), judged)
+        # Last: by its rows a week is known to be due, so what breaks off before is done again.
+        changed += self._lake.bring_rows_to(CLUSTER_WEEKS, wanted, before)
+        return Computed(changed, judged)
 
     def _weeks(self, rows: Sequence[tuple[Any, ...]], said: Said) -> CountedWeeks:
         lo, hi = min(row[2] for row in rows), max(row[3] for row in rows)
