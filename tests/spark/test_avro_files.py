@@ -209,7 +209,7 @@ def test_a_folders_files_end_in_bronze_and_quarantine_as_they_deserve(
 
 
 def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no \*\.avro file"):
+    with pytest.raises(FileNotFoundError, match=r"no \*\.avro or \*\.parquet file"):
         record_files(tmp_path)
 
 
