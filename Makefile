@@ -17,7 +17,7 @@ help: ## Say what can be made
 demo: $(READY) ## Real Kafka clusters, probes, Spark, Delta and a page (ARGS="--for 5m --fault hang --json")
 	@$(BIN)/fleetgauge demo $(ARGS)
 
-test: $(READY) $(TOOLS) ## All tests: unit, spark, kafka, browser, end to end (ARGS="tests/unit")
+test: $(READY) $(TOOLS) ## All tests: unit, spark, kafka, browser, end to end (ARGS="tests/unit"; "-m thorough": the longest)
 	@$(BIN)/pytest $(ARGS)
 
 check: $(READY) $(TOOLS) ## Format, lint, types, import contracts, what is generated, what deploys

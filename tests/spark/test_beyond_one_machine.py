@@ -32,7 +32,7 @@ CLOCK = START + timedelta(hours=1)
 COMPARED = (BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS)
 HOST = "127.0.0.1"
 #: Each test starts three JVMs or more.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,12 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.fuzz import Fate, fate, judge, process, values
+
+pytestmark = pytest.mark.thorough
 
 RECORDS, SEED = 2000, 20260402
 

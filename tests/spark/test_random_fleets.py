@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.oracle.random_fleets import random_lake
 from tests.spark.agreement import compare, take
+
+pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[2]
 

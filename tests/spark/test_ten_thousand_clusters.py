@@ -14,6 +14,8 @@ from fleetgauge_pipelines.slo.horizon import Stretch
 from fleetgauge_pipelines.tables import CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS
 from tests.spark.lakes import delta, opened, rows
 
+pytestmark = pytest.mark.thorough
+
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 MINUTES = 50
 CLUSTERS = 10_000
