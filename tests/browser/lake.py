@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from fleetgauge_dashboards.reader.table import ARROW
 from fleetgauge_pipelines import tables
+from fleetgauge_pipelines.lakes.store import schema
 from fleetgauge_pipelines.tables import Table
 
 MINUTE = timedelta(minutes=1)
@@ -58,8 +58,7 @@ def write(root: Path, now: datetime) -> Known:
 
 def put(root: Path, table: Table, rows: Iterable[dict[str, Any]]) -> None:
     """Append rows to a table of the lake, typed as the registry says."""
-    schema = pa.schema([(column.name, ARROW[column.type]) for column in table.columns])
-    data = pa.Table.from_pylist([dict.fromkeys(table.names) | row for row in rows], schema=schema)
+    data = pa.Table.from_pylist([dict.fromkeys(table.names) | row for row in rows], schema=schema(table))
     write_deltalake(
         str(root / table.path), data, mode="append", partition_by=list(table.partition_by) or None
     )

@@ -15,10 +15,10 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.quarantine import Selection
 from fleetgauge_pipelines.jobs import quarantine_cli
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.jobs.quarantine import run_replay
+from fleetgauge_pipelines.lakes.quarantine import Selection
 from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_probes.contract import PROBE_MINUTE
 from fleetgauge_probes.fleet import Fleet

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.rows import dataframe

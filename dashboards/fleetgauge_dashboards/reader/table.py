@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from fleetgauge_pipelines.lakes.store import BROKEN, open_table, reason
-from fleetgauge_pipelines.tables import Table, Type
+from fleetgauge_pipelines.lakes.store import ARROW, BROKEN, open_table, reason
+from fleetgauge_pipelines.tables import Table
 
 #: pyarrow.compute.Expression, which comes without types.
 Filter = Any
@@ -23,20 +23,6 @@ T = TypeVar("T")
 
 #: Queries kept per table: about what a few dozen open pages ask for.
 KEPT = 64
-
-#: A column as delta-rs reads and writes it.
-ARROW = {
-    Type.STRING: pa.string(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.INT: pa.int32(),
-    Type.LONG: pa.int64(),
-    Type.DOUBLE: pa.float64(),
-    Type.DATE: pa.date32(),
-    Type.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    Type.BINARY: pa.binary(),
-    Type.INTS: pa.list_(pa.int32()),
-    Type.COUNTS: pa.map_(pa.string(), pa.int32()),
-}
 
 
 class LakeError(Exception):

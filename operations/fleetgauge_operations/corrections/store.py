@@ -5,12 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from fleetgauge_pipelines.tables import CORRECTIONS, Type
-
-_ARROW = {Type.STRING: pa.string(), Type.INT: pa.int32(), Type.TIMESTAMP: pa.timestamp("us", tz="UTC")}
-_SCHEMA = pa.schema([(column.name, _ARROW[column.type]) for column in CORRECTIONS.columns])
+from fleetgauge_pipelines.lakes.store import BROKEN, open_table, reason, schema
+from fleetgauge_pipelines.tables import CORRECTIONS
 
 Row = dict[str, Any]
 
@@ -23,22 +20,24 @@ class Corrections:
     """One lake's table of corrections."""
 
     def __init__(self, lake: str) -> None:
+        self._lake = lake
         self._path = f"{lake.rstrip('/')}/{CORRECTIONS.path}"
+        self._schema = schema(CORRECTIONS)
 
     def rows(self) -> list[Row]:
         """Every correction, withdrawn ones too, as they were made."""
         try:
-            found = self._table().to_pyarrow_table().cast(_SCHEMA).to_pylist()
-        except (DeltaError, OSError, ValueError) as error:
+            found = self._table().to_pyarrow_table().cast(self._schema).to_pylist()
+        except (*BROKEN, ValueError) as error:
             raise self._failed("read", error) from error
         return sorted(found, key=lambda row: (row["created_at"], row["correction_id"]))
 
     def add(self, row: Row) -> None:
         """Raises CorrectionsError where there is no lake yet."""
-        data = pa.Table.from_pylist([dict.fromkeys(CORRECTIONS.names) | row], schema=_SCHEMA)
+        data = pa.Table.from_pylist([dict.fromkeys(CORRECTIONS.names) | row], schema=self._schema)
         try:
             write_deltalake(self._table(), data, mode="append")
-        except (DeltaError, OSError) as error:
+        except BROKEN as error:
             raise self._failed("written", error) from error
 
     def withdraw(self, correction_id: str, at: datetime, by: str) -> bool:
@@ -46,26 +45,27 @@ class Corrections:
         row = next((row for row in self.rows() if row["correction_id"] == correction_id), None)
         if row is None or row["withdrawn_at"] is not None:
             return False
-        data = pa.Table.from_pylist([row | {"withdrawn_at": at, "withdrawn_by": by}], schema=_SCHEMA)
+        data = pa.Table.from_pylist([row | {"withdrawn_at": at, "withdrawn_by": by}], schema=self._schema)
         try:
             merge = self._table().merge(data, "t.correction_id = s.correction_id", "s", "t")
             merge.when_matched_update_all().execute()
-        except (DeltaError, OSError) as error:
+        except BROKEN as error:
             raise self._failed("written", error) from error
         return True
 
     def _table(self) -> DeltaTable:
         try:
-            return DeltaTable(self._path)
-        except TableNotFoundError as error:
+            table = open_table(self._lake, CORRECTIONS)
+        except BROKEN as error:
+            raise self._failed("read", error) from error
+        if table is None:
             raise CorrectionsError(
                 f"{self._path}: no such table; `fleetgauge stream` or `backfill` makes it with the lake"
-            ) from error
-        except (DeltaError, OSError) as error:
-            raise self._failed("read", error) from error
+            )
+        return table
 
     def _failed(self, verb: str, error: Exception) -> CorrectionsError:
-        return CorrectionsError(f"{self._path}: cannot be {verb}: {' '.join(str(error).split())}")
+        return CorrectionsError(f"{self._path}: cannot be {verb}: {reason(error)}")
 
 
 def counts_at(row: Row, now: datetime) -> str:

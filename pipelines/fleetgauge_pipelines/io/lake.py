@@ -7,7 +7,7 @@ from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.tables import ALL, Table

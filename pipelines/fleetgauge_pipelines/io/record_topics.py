@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 #: A range never reaches over a multiple of it, so that ranges are the same when the topic has grown.
 _RANGE_RECORDS = 4096

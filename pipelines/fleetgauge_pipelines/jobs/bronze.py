@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.io.lake import Lake, settle
 from fleetgauge_pipelines.io.rows import utc

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.rows import dataframe

@@ -1,7 +1,7 @@
 """Health events from their topic to their table."""
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from fleetgauge_pipelines.io.lake import Lake, settle

@@ -3,11 +3,11 @@
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.quarantine import Selection
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
+from fleetgauge_pipelines.lakes.quarantine import Selection
 from fleetgauge_pipelines.tables import QUARANTINE
 from fleetgauge_probes.contract import PROBE_MINUTE
 from fleetgauge_probes.fleet import Fleet

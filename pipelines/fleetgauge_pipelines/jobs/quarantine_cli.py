@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from fleetgauge_pipelines.io.quarantine import QuarantineError, Selection, groups, held, readable_fields
 from fleetgauge_pipelines.jobs.cli import (
     COUNTED,
     clock_option,
@@ -21,6 +20,7 @@ from fleetgauge_pipelines.jobs.cli import (
     now_or,
     writing,
 )
+from fleetgauge_pipelines.lakes.quarantine import QuarantineError, Selection, groups, held, readable_fields
 from fleetgauge_pipelines.tables import QUARANTINE, REASONS
 from fleetgauge_probes.cli import InputError, console, print_json
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.slo.causes import MAINTENANCE, Event, Reason, findings, is_action
@@ -37,6 +37,7 @@ class Said:
 
 
 def _maintenance(spans: Iterable[Excluded]) -> list[Reason]:
+    # The minute in which a correction begins still counts, and is bad because of it: any part of it will do.
     return [Reason(one.cluster_id, MAINTENANCE, one.starts, one.ends, one.broker_id) for one in spans]
 
 

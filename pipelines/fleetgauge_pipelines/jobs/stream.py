@@ -1,12 +1,13 @@
 """The stream: topics to tables, in micro-batches, continuously or until nothing is left."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_topics import raw_records
@@ -72,22 +73,34 @@ def run_stream(
         finally:
             rows.unpersist()
 
+    _wait(_start(spark, lake, telemetry, topic_ids, pace, take), idle, stopping)
+
+
+def _start(
+    spark: SparkSession,
+    lake: Lake,
+    telemetry: Telemetry,
+    topics: Iterable[str],
+    pace: Pace,
+    take: Callable[[DataFrame, int], None],
+) -> StreamingQuery:
     source = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", telemetry.bootstrap)
-        .option("subscribe", ",".join(topic_ids))
+        .option("subscribe", ",".join(topics))
         .option("startingOffsets", "earliest")
         # What retention took shows as unmeasured minutes; a dead stream would lose more.
         .option("failOnDataLoss", "false")
         .load()
     )
     writer = source.writeStream.foreachBatch(take).option("checkpointLocation", lake.checkpoint)
-    paced = (
-        writer.trigger(availableNow=True)
-        if pace.every_s is None
-        else writer.trigger(processingTime=f"{pace.every_s} seconds")
-    )
-    query = paced.start()
+    if pace.every_s is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{pace.every_s} seconds").start()
+
+
+def _wait(query: StreamingQuery, idle: Callable[[], None], stopping: Stopping) -> None:
+    """Until it ends by itself or is asked to."""
     asked_at = None
     while not query.awaitTermination(1):
         busy = query.status["isTriggerActive"]

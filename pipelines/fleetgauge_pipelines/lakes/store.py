@@ -7,7 +7,21 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from fleetgauge_pipelines.tables import Table
+from fleetgauge_pipelines.tables import Table, Type
+
+#: A column as delta-rs reads and writes it.
+ARROW: Mapping[Type, pa.DataType] = {
+    Type.STRING: pa.string(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.INT: pa.int32(),
+    Type.LONG: pa.int64(),
+    Type.DOUBLE: pa.float64(),
+    Type.DATE: pa.date32(),
+    Type.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    Type.BINARY: pa.binary(),
+    Type.INTS: pa.list_(pa.int32()),
+    Type.COUNTS: pa.map_(pa.string(), pa.int32()),
+}
 
 #: What deltalake and arrow raise for a table that cannot be read.
 BROKEN = (DeltaError, pa.ArrowException, OSError)
@@ -37,6 +51,10 @@ _COLOUR = re.compile("\x1b\\[[0-9;]*m")
 #: Delta-rs appends a numbered stack, an object store a document: neither helps here.
 _TAIL = re.compile(r"\s0: |<\?xml|<Error>")
 _LONGEST = 240
+
+
+def schema(table: Table) -> pa.Schema:
+    return pa.schema([(column.name, ARROW[column.type]) for column in table.columns])
 
 
 def open_table(lake: str, table: Table) -> DeltaTable | None:

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.transforms.fleet_weeks import METRICS
 

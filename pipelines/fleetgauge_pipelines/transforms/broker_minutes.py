@@ -4,7 +4,7 @@ from collections.abc import Collection
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.slo.levels import CENSORED_US, MEASURED_ATTEMPTS
 from fleetgauge_pipelines.transforms.quantile import ascending, censored_quantile, quantile

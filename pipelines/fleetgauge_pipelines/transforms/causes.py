@@ -1,7 +1,7 @@
 """The cause of each bad cluster-minute; the twin of slo.causes for many rows."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.slo.causes import PRECEDENCE, UNKNOWN, VANTAGE
 

@@ -1,7 +1,7 @@
 """What has to change for a table to hold what it should; the twin of tables.changes for many rows."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.tables import Table, Type
 from fleetgauge_pipelines.tables.changes import Change

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.transforms.causes import cause_facts, with_causes
 from fleetgauge_pipelines.transforms.quantile import ascending, pooled_quantile

@@ -1,7 +1,7 @@
 """Cluster-minutes to cluster-weeks."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.slo.causes import UNKNOWN
 from fleetgauge_pipelines.slo.levels import DEFINITION, LATENCY_BUDGET_DIVISOR

@@ -1,7 +1,7 @@
 """Cluster-minutes as they count once corrections have taken minutes and brokers out."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.transforms.cluster_minutes import levels
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from fleetgauge_probes.contract import HEADER_BYTES, MAX_RECORD_BYTES, PROBE_MINUTE

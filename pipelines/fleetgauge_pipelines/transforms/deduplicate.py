@@ -5,7 +5,7 @@ and disappears; one with other content is a conflicting_duplicate.
 """
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.tables import PROBE_MINUTES, Type
 

@@ -1,7 +1,7 @@
 """The broker-minutes that decided a week, and the samples behind them."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.transforms.broker_minutes import KEY, is_on_time, pool, sum_by_code
 

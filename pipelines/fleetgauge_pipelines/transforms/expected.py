@@ -6,7 +6,7 @@ silent leaves unmeasured rows, not missing ones.
 """
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 #: cluster_id, lo and hi (minutes, inclusive), carried (brokers that hold before the first record, or NULL),
 #: retired.

@@ -1,7 +1,7 @@
 """Cluster-weeks to fleet-weeks: quantiles over the clusters that were seen well enough."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 from fleetgauge_pipelines.transforms.quantile import quantile, quantile_from_bad_side

@@ -1,7 +1,7 @@
 """Nearest-rank quantiles as column expressions; the twin of fleetgauge_pipelines.slo.quantile."""
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql import functions as F
 
 
 def rank(a: int, n: Column) -> Column:

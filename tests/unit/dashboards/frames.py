@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek
 from fleetgauge_dashboards.reader.lake import BROKER_MINUTE, CLUSTER_MINUTE, RECENT
-from fleetgauge_dashboards.reader.table import ARROW
 from fleetgauge_pipelines import tables
+from fleetgauge_pipelines.lakes.store import ARROW
 from fleetgauge_pipelines.tables import Table
 
 START = datetime(2026, 3, 2, 10, tzinfo=UTC)

@@ -91,6 +91,24 @@ def test_without_a_lake_it_says_who_makes_one(folder: Path) -> None:
     assert (done.exit_code, "fleetgauge stream" in done.stderr) == (2, True)
 
 
+def test_an_object_store_that_does_not_answer_is_one_line_without_the_secret(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "a-secret-of-nobody"
+    for name, value in {
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "nowhere",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": secret,
+    }.items():
+        monkeypatch.setenv(name, value)
+    done = run(folder, "list", "--lake", "s3://bucket/lake")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "AWS_ENDPOINT_URL" in done.stderr
+    assert secret not in done.stderr
+
+
 def test_a_table_of_another_shape_is_one_line(folder: Path) -> None:
     other = folder / "other"
     write_deltalake(str(other / CORRECTIONS.path), pa.table({"a": [1]}))

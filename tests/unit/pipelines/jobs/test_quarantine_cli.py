@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 from deltalake import write_deltalake
 
-from fleetgauge_pipelines.io.quarantine import readable_fields
 from fleetgauge_pipelines.jobs.quarantine_cli import quarantine
+from fleetgauge_pipelines.lakes.quarantine import readable_fields
 from fleetgauge_pipelines.tables import QUARANTINE
 from fleetgauge_probes.contract import PROBE_MINUTE
 from tests.spark.broken import encode_untimed, good_record

@@ -11,10 +11,9 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from fleetgauge_pipelines.io.avro_files import without_logical_types
+from fleetgauge_pipelines.lakes.store import BROKEN, open_table, reason
 from fleetgauge_pipelines.tables import QUARANTINE
 from fleetgauge_probes.contract import HEADER_BYTES, PROBE_MINUTE
 from fleetgauge_probes.contract.single_object import MARKER
@@ -81,13 +80,12 @@ def held(lake: str, source: str) -> Held | None:
 def _rows(lake: str, selection: Selection, columns: list[str]) -> pa.Table:
     path = f"{lake.rstrip('/')}/{QUARANTINE.path}"
     try:
-        return DeltaTable(path).to_pyarrow_dataset().to_table(columns, filter=_where(selection))
-    except TableNotFoundError as error:
-        raise QuarantineError(
-            f"{path}: no such table; --lake says where a lake is, and its first batch makes it"
-        ) from error
-    except (DeltaError, pa.ArrowException, OSError) as error:
-        raise QuarantineError(f"{path}: {(str(error) or type(error).__name__).splitlines()[0]}") from error
+        table = open_table(lake, QUARANTINE)
+        if table is not None:
+            return table.to_pyarrow_dataset().to_table(columns, filter=_where(selection))
+    except BROKEN as error:
+        raise QuarantineError(f"{path}: {reason(error)}") from error
+    raise QuarantineError(f"{path}: no such table; --lake says where a lake is, and its first batch makes it")
 
 
 def _where(selection: Selection) -> Any:
