@@ -33,6 +33,11 @@ ARGUMENTS = [
 ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs the fleet comes last: seven brokers would take their share of every test beside them."""
+    items.sort(key=lambda item: "local_fleet" in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Closed with its module: Playwright keeps an event loop running, which other tests must not find."""

@@ -26,6 +26,7 @@ from fleetgauge_pipelines.io.session import open_session
 from fleetgauge_pipelines.jobs.bronze import Bronze
 from fleetgauge_pipelines.jobs.gold import Gold
 from fleetgauge_pipelines.jobs.gold_gate import GoldGate
+from fleetgauge_pipelines.jobs.horizons import Horizons
 from fleetgauge_pipelines.jobs.said import read_said
 from fleetgauge_pipelines.jobs.silver import Silver
 from fleetgauge_pipelines.quality.gate import GOLD
@@ -163,6 +164,7 @@ class Jobs:
     lake: Lake
     fleet: Fleet
     bronze: Bronze
+    horizons: Horizons
     silver: Silver
     gold: Gold
     simulated: SimulatedFleet
@@ -172,7 +174,9 @@ class Jobs:
         lake, fleet = Lake(spark, str(folder)), Fleet.model_validate(simulated.document())
         lake.create_tables()
         gold = Gold(spark, lake, fleet, GoldGate(lake, GOLD))
-        return cls(lake, fleet, Bronze(lake, fleet), Silver(spark, lake, fleet), gold, simulated)
+        horizons = Horizons(spark, lake, fleet)
+        silver = Silver(spark, lake, fleet, horizons)
+        return cls(lake, fleet, Bronze(lake, fleet), horizons, silver, gold, simulated)
 
     def all(self) -> Touched:
         return {
@@ -188,7 +192,7 @@ class Jobs:
 
     def compute(self, touched: Touched) -> tuple[Spent, Spent]:
         """From bronze to silver, and from there to gold."""
-        stretches, said = self.silver.stretches(touched), read_said(self.lake, self.fleet)
+        stretches, said = self.horizons.stretches(touched), read_said(self.lake, self.fleet)
         return (
             spent(lambda: self.silver.bring_up(stretches, touched, said)),
             spent(lambda: self.gold.compute_weeks(stretches, said, self.simulated.end)),

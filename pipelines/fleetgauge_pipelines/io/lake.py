@@ -45,21 +45,25 @@ class Lake:
         """Where the stream remembers how far it has read."""
         return f"{self._location}/_checkpoints/stream"
 
-    def create_tables(self) -> None:
-        """Make what is missing, so that readers find every table and column from the start."""
-        for table in ALL:
-            self.create(table)
+    def create_tables(self) -> bool:
+        """Make what is missing, so that readers find every table and column from the start.
 
-    def create(self, table: Table) -> None:
-        """Make it if it is missing; add the columns that it is missing."""
+        Returns whether there was no table at all.
+        """
+        made = [self.create(table) for table in ALL]
+        return all(made)
+
+    def create(self, table: Table) -> bool:
+        """Make it if it is missing; add the columns that it is missing. Returns whether it was missing."""
         self._clear_what_was_begun(table)
         if DeltaTable.isDeltaTable(self._spark, self.path(table)):
             self._add_columns(table)
-            return
+            return False
         builder = DeltaTable.create(self._spark).location(self.path(table))
         for column in table.columns:
             builder = builder.addColumn(column.name, column.type.value)
         builder.partitionedBy(*table.partition_by).execute()
+        return True
 
     def _add_columns(self, table: Table) -> None:
         """What the registry has gained since the table was made; old rows hold NULL there."""
@@ -117,16 +121,14 @@ class Lake:
 
         Rows of the table that ``stored`` does not hold stay as they are. Where
         there are only new rows it is a plain append, and where nothing differs no commit.
-        ``wanted`` is read more than once: settle what is dear.
         """
-        if stored.isEmpty():
-            return self._add(table, wanted)
         diff = settle(changes(table, wanted, stored))
-        counts = {row["change"]: row["count"] for row in diff.groupBy("change").count().collect()}
-        self._apply(table, diff, set(counts))
-        return sum(counts.values())
+        counts = diff.groupBy("change", *table.partition_by).count().collect()
+        self._apply(table, diff, counts)
+        return sum(row["count"] for row in counts)
 
-    def _add(self, table: Table, rows: DataFrame) -> int:
+    def add(self, table: Table, rows: DataFrame) -> int:
+        """Append rows, if there are any; returns how many."""
         count = rows.count()
         if count:
             self.append(table, rows)
@@ -138,7 +140,7 @@ class Lake:
         if found:
             rows = [(*(row[name] for name in table.names), change.value) for change, row in found]
             diff = dataframe(self._spark, rows, f"{table.ddl}, change string")
-            self._apply(table, diff, {change.value for change, _ in found})
+            self._apply(table, diff, [{"change": change.value, **row} for change, row in found])
         return len(found)
 
     def rows(self, table: Table, where: Column, names: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -154,14 +156,16 @@ class Lake:
     def _delta(self, table: Table) -> DeltaTable:
         return DeltaTable.forPath(self._spark, self.path(table))
 
-    def _apply(self, table: Table, diff: DataFrame, kinds: set[str]) -> None:
-        if kinds == {Change.INSERT}:
+    def _apply(self, table: Table, diff: DataFrame, found: Sequence[Any]) -> None:
+        """``found``: each change with its partition."""
+        of_stored = [one for one in found if one["change"] != Change.INSERT]
+        if of_stored:
+            self._merge(table, diff, of_stored)
+        elif found:
             self.append(table, diff)
-        elif kinds:
-            self._merge(table, diff)
 
-    def _merge(self, table: Table, diff: DataFrame) -> None:
-        same_row = _literal_partitions(table, diff)
+    def _merge(self, table: Table, diff: DataFrame, of_stored: Sequence[Any]) -> None:
+        same_row = _literal_partitions(table, of_stored)
         for name in table.key:
             same_row = same_row & F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}"))
         target = self._delta(table).alias("t")
@@ -180,13 +184,9 @@ def _aware(value: Any) -> Any:
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
-def _literal_partitions(table: Table, diff: DataFrame) -> Column:
+def _literal_partitions(table: Table, of_stored: Sequence[Any]) -> Column:
     """The partitions in which rows change, spelt out so that MERGE reads no other."""
     condition = F.lit(True)
     for name in table.partition_by:
-        values = [
-            row[name]
-            for row in diff.where(F.col("change") != Change.INSERT.value).select(name).distinct().collect()
-        ]
-        condition = condition & F.col(f"t.{name}").isin(values)
+        condition = condition & F.col(f"t.{name}").isin({one[name] for one in of_stored})
     return condition

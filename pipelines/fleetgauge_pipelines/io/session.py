@@ -44,6 +44,8 @@ _LOCAL: Mapping[str, str] = {
     # Micro-batches are small: planning them again between stages costs more than it saves.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
+    # Delta lists what a vacuum may remove in so many tasks; the default is ten thousand.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",

@@ -21,6 +21,7 @@ from fleetgauge_pipelines.jobs.bronze import Bronze, Ingested
 from fleetgauge_pipelines.jobs.gold import Computed, Gold
 from fleetgauge_pipelines.jobs.gold_gate import SUITE as GOLD_SUITE
 from fleetgauge_pipelines.jobs.gold_gate import GoldGate
+from fleetgauge_pipelines.jobs.horizons import Horizons
 from fleetgauge_pipelines.jobs.said import Said, differing, read_said
 from fleetgauge_pipelines.jobs.silver import Silver
 from fleetgauge_pipelines.quality.gate import BATCH, GOLD, Gate, Verdict
@@ -56,15 +57,17 @@ class Pipeline:
         self._fleet = fleet
         self._said: Said | None = None
         self._bronze = Bronze(lake, fleet)
-        self._silver = Silver(spark, lake, fleet)
+        self._horizons = Horizons(spark, lake, fleet)
+        self._silver = Silver(spark, lake, fleet, self._horizons)
         self._gold_gate = GoldGate(lake, gold_suite)
         self._gold = Gold(spark, lake, fleet, self._gold_gate)
 
     def open(self) -> None:
         """Make what is missing; learn what the tables hold, what has expired and what is held back."""
-        self._lake.create_tables()
+        if self._lake.create_tables():
+            return
         self._bronze.open()
-        self._silver.open()
+        self._horizons.open()
         self._gold.open()
         self._gold_gate.open()
 
@@ -77,9 +80,9 @@ class Pipeline:
         started = time.monotonic()
         ingested, accepted = self._bronze.ingest(raw, clock, oldest)
         said = read_said(self._lake, self._fleet)
-        stretches = self._silver.stretches(ingested.touched)
-        silver_changed, silver_facts = self._silver.bring_up(stretches, ingested.touched, said)
         explained = self._explained_anew(said, clock)
+        stretches = self._horizons.stretches(ingested.touched)
+        silver_changed, silver_facts = self._silver.bring_up(stretches, ingested.touched, said)
         silver_changed += self._silver.find_causes(explained, said)
         gold = self._gold.compute_weeks([*stretches, *explained], said, clock)
         self._said = said
@@ -102,10 +105,12 @@ class Pipeline:
         found: list[Stretch | None] = []
         if before is None:
             # What was said while nobody listened: of weeks that are open it counts at once.
-            found += [self._silver.known(cluster.id, clock - _OPEN, None) for cluster in self._fleet.clusters]
+            found += [
+                self._horizons.known(cluster.id, clock - _OPEN, None) for cluster in self._fleet.clusters
+            ]
         else:
             found += [
-                self._silver.known(one.cluster_id, one.starts, one.ends) for one in differing(before, said)
+                self._horizons.known(one.cluster_id, one.starts, one.ends) for one in differing(before, said)
             ]
         if before is None or before.corrections != said.corrections:
             found += self._gold.corrected_weeks(said)

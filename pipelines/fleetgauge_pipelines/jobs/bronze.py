@@ -39,10 +39,12 @@ class Bronze:
         self._lake = lake
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
         self._kept_from: datetime | None = None
+        self._any_held = False
 
     def open(self) -> None:
         """Learn which days have expired: a record of one would make silver anew from what is gone."""
         self._kept_from = self._lake.kept_from(PROBE_MINUTES)
+        self._any_held = not self._lake.read(QUARANTINE).isEmpty()
 
     def ingest(
         self, raw: DataFrame, clock: datetime, oldest: datetime | None = None
@@ -65,6 +67,8 @@ class Bronze:
         The last step of a batch: as long as silver and gold lack a record that came
         out of quarantine, a batch that broke off must find it there again.
         """
+        if not self._any_held:
+            return 0
         held = self._lake.read(QUARANTINE).join(accepted, "source", "left_semi")
         if held.isEmpty():
             return 0
@@ -115,5 +119,6 @@ class Bronze:
         )
         broken = checked.where("reason IS NOT NULL").select("source", "value", "reason", "detail")
         rows = broken.unionByName(conflicts).withColumn("ingested_at", F.lit(clock))
+        self._any_held = True
         stored = self._lake.read(QUARANTINE).join(rows.select("source"), "source", "left_semi")
         self._lake.bring_to(QUARANTINE, rows, stored)

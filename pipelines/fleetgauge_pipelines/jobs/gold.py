@@ -50,10 +50,13 @@ class Gold:
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
         self._gate = gate
         self._evidence = Evidence(lake, fleet)
+        self._open: set[tuple[str, date]] = set()
         self._kept_from: datetime | None = None
 
     def open(self) -> None:
-        """Learn from when on silver is whole."""
+        """Learn which weeks are open, and from when on silver is whole."""
+        still_open = self._lake.rows(CLUSTER_WEEKS, F.col("revision") == OPEN, ("cluster_id", "week"))
+        self._open = {(row["cluster_id"], row["week"]) for row in still_open}
         self._kept_from = self._lake.kept_from(CLUSTER_MINUTES)
 
     def corrected_weeks(self, said: Said) -> list[Stretch]:
@@ -101,6 +104,8 @@ class Gold:
         changed += self._lake.bring_rows_to(FLEET_WEEKS, _of(good, fleet), _of(good, fleet_stored))
         # Last: by its rows a week is known to be due, so what breaks off before is done again.
         changed += self._lake.bring_rows_to(CLUSTER_WEEKS, wanted, before)
+        self._open = {key for key in self._open if key[1] not in good}
+        self._open |= {(row["cluster_id"], row["week"]) for row in wanted if row["revision"] == OPEN}
         return Computed(changed, judged)
 
     def _weeks(self, rows: Sequence[tuple[Any, ...]], said: Said) -> CountedWeeks:
@@ -135,13 +140,10 @@ class Gold:
     def _weeks_to_compute(self, stretches: Sequence[Stretch], clock: datetime) -> list[tuple[Any, ...]]:
         spans = calendar(self._fleet)
         touched = {(one.cluster_id, span) for one in stretches for span in spans.between(one.lo, one.hi)}
-        still_open = (
-            self._lake.read(CLUSTER_WEEKS).where(F.col("revision") == OPEN).select("cluster_id", "week")
-        )
         touched |= {
-            (row["cluster_id"], span)
-            for row in still_open.collect()
-            if row["cluster_id"] in self._clusters and clock >= (span := spans.of_day(row["week"])).closes_at
+            (cluster_id, span)
+            for cluster_id, week in self._open
+            if cluster_id in self._clusters and clock >= (span := spans.of_day(week)).closes_at
         }
         touched |= {(one, spans.of_day(week)) for week in self._gate.held_back for one in self._clusters}
         return [

@@ -15,11 +15,15 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """What silver holds of a cluster: its first and last minute, and the first that had a record."""
+    """What silver holds of a cluster: its first and last minute, and the first that had a record.
+
+    ``expected``: the brokers of the last minute, where somebody has looked.
+    """
 
     begin: datetime
     watermark: datetime
     first_record: datetime
+    expected: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ from fleetgauge_pipelines.transforms.quantile import ascending, censored_quantil
 
 KEY = ["cluster_id", "broker_id", "leg", "minute"]
 
+#: What ``density`` finds.
+DENSITY_DDL = "cluster_id string, shared boolean, reach int"
+
 _SUMS = ("attempted", "acknowledged", "received", "lost", "duplicated")
 
 
@@ -37,7 +40,7 @@ def broker_minutes(
 ) -> DataFrame:
     """silver/broker_minutes, plus ``slowest``: the samples that the cluster's pooled p99 may need, ascending.
 
-    ``dense`` is the density of the records, ``shared`` the values that its column of this name has. Where
+    ``dense`` is the records' density (DENSITY_DDL), ``shared`` the values of its column of this name. Where
     nothing is shared a record's levels are computed where it is read, and no sample is moved.
     """
     spine = expected.select(
