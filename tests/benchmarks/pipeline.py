@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from fleetgauge_pipelines.io.avro_files import RAW_DDL
 from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.record_files import RAW_DDL
 from fleetgauge_pipelines.io.session import open_session
 from fleetgauge_pipelines.jobs.bronze import Bronze
 from fleetgauge_pipelines.jobs.gold import Gold
