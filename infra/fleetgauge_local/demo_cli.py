@@ -24,7 +24,8 @@ from fleetgauge_local.demo import (
     wait_until_caught_up,
     wait_until_named,
 )
-from fleetgauge_local.doctor.judge import STATE_BYTES, enough_disk, enough_memory
+from fleetgauge_local.distribution import KAFKA_LOCK
+from fleetgauge_local.doctor.judge import CACHE_BYTES, STATE_BYTES, enough_disk, enough_memory
 from fleetgauge_local.doctor.machine import available_memory_bytes, place
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.history import CLUSTERS, WEEKS, history
@@ -126,7 +127,8 @@ def _run(
     """Whether the page answered and the fault, if there was one, was named rightly."""
     _refuse_what_cannot_end_well(directory)
     find_java(default_cache(), spinner.update)
-    ensure(SPARK_LOCK, default_cache(), spinner.update)
+    for lock in (KAFKA_LOCK, SPARK_LOCK):
+        ensure(lock, default_cache(), spinner.update)
     for old in ("lake", "logs"):
         shutil.rmtree(directory / old, ignore_errors=True)
     log = directory / "logs" / "simulate.log"
@@ -155,6 +157,7 @@ def _refuse_what_cannot_end_well(directory: Path) -> None:
     for check in (
         enough_memory(available_memory_bytes()),
         enough_disk("disk for the demo", place(directory), STATE_BYTES),
+        enough_disk("disk for the cache", place(default_cache()), CACHE_BYTES),
     ):
         if not check.ok:
             raise LocalFleetError(f"{check.check}: {check.found}: {check.mend}")

@@ -120,7 +120,7 @@ def _week_levels(minutes: Sequence[Row], cluster: ClusterSettings) -> Row:
         "bad_minutes": bad_minutes,
         "latency_objective_us": cluster.latency_objective_us,
         "latency_budget_minutes": latency_budget_minutes,
-        "latency_budget_left_minutes": latency_budget_minutes - bad_minutes,
+        "latency_budget_left_minutes": latency_budget_minutes - bad_minutes if minutes else None,
         "availability_objective": cluster.availability_objective,
         "availability_budget_minutes": (1 - cluster.availability_objective) * len(minutes),
         "availability_spent_minutes": math.fsum(

@@ -76,7 +76,7 @@ class _Answer:
 Example:
   fleetgauge slo
   fleetgauge slo 2026-03-02 --config fleet.yaml
-  fleetgauge slo --json | jq '.clusters[] | select(.latency_budget_left_minutes < 0)'"""
+  fleetgauge slo --json | jq '.clusters[] | select((.latency_budget_left_minutes // 0) < 0)'"""
 )
 @week_argument(required=False)
 @lake_options

@@ -128,7 +128,7 @@ class Lake:
         return sum(row["count"] for row in counts)
 
     def add(self, table: Table, rows: DataFrame) -> int:
-        """Append rows, if there are any; returns how many."""
+        """Append rows, if there are any; returns how many. They are read twice: cache them if dear."""
         count = rows.count()
         if count:
             self.append(table, rows)

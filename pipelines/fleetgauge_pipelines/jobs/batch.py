@@ -80,6 +80,7 @@ class Pipeline:
         started = time.monotonic()
         ingested, accepted = self._bronze.ingest(raw, clock, oldest)
         said = read_said(self._lake, self._fleet)
+        # Before silver grows: what this batch makes is made with all that is said now.
         explained = self._explained_anew(said, clock)
         stretches = self._horizons.stretches(ingested.touched)
         silver_changed, silver_facts = self._silver.bring_up(stretches, ingested.touched, said)

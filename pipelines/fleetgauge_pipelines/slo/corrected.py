@@ -21,7 +21,8 @@ CORRECTED = (
     "minutes_measured",
     "minutes_expected",
 )
-#: Of a week that corrections took out altogether; objectives stay.
+#: Of a week that corrections took out altogether; objectives stay. Without a minute there is
+#: no level, and no budget that a fleet could compare: none left is not the same as all spent.
 _NOTHING_LEFT: Row = {
     "latency_p99_us": None,
     "latency_p99_censored_us": None,
@@ -29,7 +30,7 @@ _NOTHING_LEFT: Row = {
     "availability_ratio": None,
     "bad_minutes": 0,
     "latency_budget_minutes": 0.0,
-    "latency_budget_left_minutes": 0.0,
+    "latency_budget_left_minutes": None,
     "availability_budget_minutes": 0.0,
     "availability_spent_minutes": 0.0,
     "minutes_measured": 0,

@@ -8,29 +8,18 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
-from fleetgauge_pipelines.tables import CLUSTER_WEEKS, PROBE_MINUTES, Table, Type
+from fleetgauge_pipelines.lakes.store import schema
+from fleetgauge_pipelines.tables import CLUSTER_WEEKS, PROBE_MINUTES, Table
 from tests.oracle.evaluate_run import main
 from tests.oracle.oracle import Row
 from tests.oracle.week import random_week
 from tests.unit.oracle.conftest import LONG_AFTER
 
 CLOCK = "2026-05-01T00:00:00Z"
-ARROW: dict[Type, pa.DataType] = {
-    Type.STRING: pa.string(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.INT: pa.int32(),
-    Type.LONG: pa.int64(),
-    Type.DOUBLE: pa.float64(),
-    Type.DATE: pa.date32(),
-    Type.TIMESTAMP: pa.timestamp("us", "UTC"),
-    Type.INTS: pa.list_(pa.int32()),
-    Type.COUNTS: pa.map_(pa.string(), pa.int32()),
-}
 
 
 def _write(lake: Path, table: Table, rows: list[Row]) -> None:
-    schema = pa.schema([(column.name, ARROW[column.type]) for column in table.columns])
-    write_deltalake(str(lake / table.path), pa.Table.from_pylist(rows, schema), mode="overwrite")
+    write_deltalake(str(lake / table.path), pa.Table.from_pylist(rows, schema(table)), mode="overwrite")
 
 
 @pytest.fixture
