@@ -90,10 +90,17 @@ def one_line_errors() -> Iterator[None]:
 def held_week(weeks: Sequence[date], day: datetime | None, where: str) -> date:
     """The week that holds a day, or the newest of them."""
     if not weeks:
-        raise InputError(f"{where}: no week is there yet; is this the lake that stream or backfill writes?")
+        raise no_week(where)
     if day is None:
         return max(weeks)
     for week in weeks:
         if week <= day.date() < week + timedelta(days=7):
             return week
     raise InputError(f"{where}: no week {day.date()}; there are {min(weeks)} to {max(weeks)}")
+
+
+def no_week(where: str) -> InputError:
+    """Nothing has been computed there."""
+    return InputError(
+        f"{where}: no week is there yet: the first comes with the first batch of stream or backfill"
+    )

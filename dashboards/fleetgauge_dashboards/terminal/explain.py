@@ -17,6 +17,7 @@ from fleetgauge_dashboards.terminal.asking import (
     form_options,
     held_week,
     lake_options,
+    no_week,
     one_line_errors,
     week_argument,
 )
@@ -89,7 +90,7 @@ def _segments(source: Asked, cluster_id: str) -> frozenset[tuple[str, str]] | No
 def _unknown_cluster(lake: str, cluster_id: str) -> InputError:
     known = sorted(set(read_once(lake, tables.CLUSTER_WEEKS)["cluster_id"].to_pylist()))
     if not known:
-        return InputError(f"{lake}: no week is there yet; is this the lake that stream or backfill writes?")
+        return no_week(lake)
     more = f" and {len(known) - _NAMED_CLUSTERS} more" if len(known) > _NAMED_CLUSTERS else ""
     return InputError(
         f"{lake}: no cluster {cluster_id!r}; there are {', '.join(known[:_NAMED_CLUSTERS])}{more}"
