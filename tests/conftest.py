@@ -1,4 +1,4 @@
-"""What suites share: one fleet of real brokers and one real browser for the whole run."""
+"""What suites share: one fleet of real brokers for the whole run, and a real browser."""
 
 import warnings
 from collections.abc import Iterator
@@ -33,9 +33,28 @@ ARGUMENTS = [
 ]
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two for the whole suite, as two cores carry; a part of it is run where it was asked for."""
+    return 2 if config.args == config.getini("testpaths") else 0
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs the fleet comes last: seven brokers would take their share of every test beside them."""
-    items.sort(key=lambda item: "local_fleet" in getattr(item, "fixturenames", ()))
+    """What a worker takes at once, the longest first: a module, or all that needs a fleet of brokers.
+
+    So there is one fleet, and while Spark plans on one core, the other core has its own work.
+    """
+    for item in items:
+        item.add_marker(
+            pytest.mark.xdist_group(
+                "fleet" if _needs_a_fleet(item) else f"{item.path.parent.name}/{item.path.stem}"
+            )
+        )
+    items.sort(key=lambda item: 1 if _needs_a_fleet(item) else 0 if item.path.parent.name == "spark" else 2)
+
+
+def _needs_a_fleet(item: pytest.Item) -> bool:
+    return item.path.parent.name == "end_to_end" or "local_fleet" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""One Spark session for the whole suite."""
+"""One Spark session for all that a worker runs."""
 
 from collections.abc import Iterator
 
