@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser, sync_playwright
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from fleetgauge_local.fleet import LocalFleet
 from tests import s3 as s3_server
@@ -31,6 +33,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+_OF_BROKERS = ("tests/end_to_end/", "tests/kafka/", "tests/spark/test_backfill_topic.py")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -38,23 +41,20 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 2 if config.args == config.getini("testpaths") else 0
 
 
-@pytest.hookimpl(tryfirst=True)
+class _ModuleByModule(LoadScopeScheduling):  # type: ignore[misc]
+    """A worker takes a module whole, or all that need brokers, so that there is one fleet."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "fleet" if nodeid.startswith(_OF_BROKERS) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return _ModuleByModule(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What a worker takes at once, the longest first: a module, or all that needs a fleet of brokers.
-
-    So there is one fleet, and while Spark plans on one core, the other core has its own work.
-    """
-    for item in items:
-        item.add_marker(
-            pytest.mark.xdist_group(
-                "fleet" if _needs_a_fleet(item) else f"{item.path.parent.name}/{item.path.stem}"
-            )
-        )
-    items.sort(key=lambda item: 1 if _needs_a_fleet(item) else 0 if item.path.parent.name == "spark" else 2)
-
-
-def _needs_a_fleet(item: pytest.Item) -> bool:
-    return item.path.parent.name == "end_to_end" or "local_fleet" in getattr(item, "fixturenames", ())
+    """First what mostly waits, for brokers; beside it what mostly computes; what is short fills the end."""
+    items.sort(key=lambda item: (not item.nodeid.startswith(_OF_BROKERS), item.path.parent.name != "spark"))
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+from tests.ports import free_port
+
 SERVER = Path(__file__).parents[1] / ".venv/s3/bin/moto_server"
-#: Under the range that the kernel hands out by itself.
-PORTS = range(24_000, 32_000)
 READY_S = 30
 
 
@@ -65,14 +65,6 @@ def serving() -> Iterator[S3]:
     finally:
         process.terminate()
         process.wait(10)
-
-
-def free_port() -> int:
-    for port in PORTS:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
-    raise RuntimeError("no free loopback port")
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:

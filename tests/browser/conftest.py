@@ -1,6 +1,5 @@
 """The application over small lakes, and the distribution's Chromium looking at it."""
 
-import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,17 +13,7 @@ from waitress.server import create_server
 from fleetgauge_dashboards.app import THREADS, create_app
 from fleetgauge_dashboards.pages.page import ShownFleet
 from tests.browser.lake import Known, write
-
-#: Ports under the range that the kernel hands out by itself.
-PORTS = range(20_000, 32_000)
-
-
-def _free_port() -> int:
-    for port in PORTS:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
-    raise RuntimeError("no free loopback port")
+from tests.ports import free_port
 
 
 class Site:
@@ -32,7 +21,7 @@ class Site:
 
     def __init__(self, fleets: Sequence[ShownFleet], clock: Callable[[], datetime]) -> None:
         app = create_app(fleets, clock=clock)
-        self._server = create_server(app.server, host="127.0.0.1", port=_free_port(), threads=THREADS)
+        self._server = create_server(app.server, host="127.0.0.1", port=free_port(), threads=THREADS)
         self.url = f"http://127.0.0.1:{self._server.effective_port}"
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()

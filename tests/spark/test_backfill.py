@@ -10,18 +10,13 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import backfill, backfill_cli
-from fleetgauge_pipelines.jobs.backfill import records_in, records_of, run_backfill
-from fleetgauge_pipelines.jobs.stream import Pace, run_stream
-from fleetgauge_pipelines.tables import ALL, PROBE_MINUTES, QUALITY, QUARANTINE, Table
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Fleet, Telemetry, load
-from fleetgauge_probes.kafka import ensure_topics
+from fleetgauge_pipelines.jobs.backfill import records_in, run_backfill
+from fleetgauge_pipelines.tables import ALL, QUALITY, Table
+from fleetgauge_probes.fleet import Fleet
 from fleetgauge_probes.stopping import Stopping
 from tests.spark.broken import good_record
 from tests.spark.lakes import backfilled, rows, versions
@@ -133,65 +128,6 @@ def test_a_piece_that_broke_off_is_taken_again_and_a_file_that_was_written_to_as
     write_avro(folder / "c.avro", GOOD[24:])
     backfilled(spark, Lake(spark, str(at_once)), FLEET, records_in(folder), CLOCK)
     assert_equal_lakes(at_once, broken_off)
-
-
-def _telemetry(local_fleet: LocalFleet) -> Telemetry:
-    """The local fleet's, with topics that nobody else uses."""
-    telemetry = load(local_fleet.fleet_file).telemetry
-    assert telemetry is not None
-    names = {
-        use: topic.model_copy(update={"name": f"{topic.name}.backfilled", "partitions": 2})
-        for use, topic in telemetry.topics
-    }
-    return telemetry.model_copy(update={"topics": telemetry.topics.model_copy(update=names)})
-
-
-def _send(telemetry: Telemetry, values: list[bytes]) -> None:
-    producer = Producer({"bootstrap.servers": telemetry.bootstrap, "enable.idempotence": True})
-    for number, value in enumerate(values):
-        producer.produce(telemetry.topics.probe_minutes.name, value, partition=number % 2)
-    assert producer.flush(30) == 0
-
-
-def test_a_topic_that_the_stream_has_taken_changes_nothing_and_alone_makes_the_same_tables(
-    spark: SparkSession, local_fleet: LocalFleet, tmp_path: Path
-) -> None:
-    telemetry = _telemetry(local_fleet)
-    topic = telemetry.topics.probe_minutes.name
-    ensure_topics(telemetry)
-    values = [PROBE_MINUTE.encode(record) for record in (*GOOD, LACKING, OTHER[0])]
-    _send(telemetry, [*values, b"noise"])
-    streamed, alone = tmp_path / "streamed", tmp_path / "alone"
-    lake = Lake(spark, str(streamed))
-    told: list[int] = []
-    run_stream(
-        spark,
-        lake,
-        FLEET,
-        telemetry,
-        Pace(None),
-        lambda: CLOCK,
-        lambda _, outcome: told.append(outcome.ingested.received),
-        lambda: None,
-        Stopping(),
-    )
-    before = versions(streamed)
-
-    [after_it] = backfilled(spark, lake, FLEET, records_of(telemetry, topic), CLOCK).outcomes
-    backfilled(spark, Lake(spark, str(alone)), FLEET, records_of(telemetry, topic), CLOCK)
-
-    assert sum(told) == after_it.ingested.received == len(values) + 1
-    assert after_it.ingested.stored == 0
-    assert {path for path, v in versions(streamed).items() if v != before[path]} == {QUALITY.path}
-    assert len(rows(alone, QUARANTINE)) == 3
-    assert_equal_lakes(streamed, alone)
-
-    _send(telemetry, [PROBE_MINUTE.encode(good_record(77, MINUTE))])
-    more = backfilled(spark, Lake(spark, str(alone)), FLEET, records_of(telemetry, topic), CLOCK)
-    assert [one.ingested.stored for one in more.outcomes] == [1]
-    assert len(rows(alone, PROBE_MINUTES)) == len(GOOD) + 1
-    with pytest.raises(LookupError, match="has no topic absent"):
-        records_of(telemetry, "absent")
 
 
 def test_the_command_sums_its_pieces_and_says_where_it_was_ended(

@@ -13,7 +13,8 @@ from fleetgauge_dashboards.reader import Lake, UnreadableError
 from fleetgauge_pipelines.jobs.lake_cli import lake
 from fleetgauge_pipelines.lakes.store import reason
 from tests.browser.lake import ORDERS, write
-from tests.s3 import S3, free_port
+from tests.ports import free_port
+from tests.s3 import S3
 
 NOW = datetime(2026, 3, 5, 2, tzinfo=UTC)
 
