@@ -93,7 +93,7 @@ def _specs(config: Path, past: Path | None, port: int) -> tuple[ServiceSpec, ...
         ServiceSpec("probe", ("probe", *with_config)),
         ServiceSpec("watch", ("watch", *with_config)),
         ServiceSpec("dash", ("dash", *with_both, "--port", str(port)), nice=5),
-        ServiceSpec("stream", ("stream", *with_config), nice=15, grace_s=45),
+        ServiceSpec("stream", ("stream", *with_config), nice=15, grace_s=110),
     )
 
 

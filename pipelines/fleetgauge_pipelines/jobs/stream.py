@@ -20,7 +20,7 @@ from fleetgauge_probes.kafka import Admin, ensure_topics
 from fleetgauge_probes.stopping import Stopping
 
 #: How long a batch may go on after the stream was asked to stop.
-_PATIENCE_S = 30
+_PATIENCE_S = 90
 
 Clock = Callable[[], datetime]
 Narrate = Callable[[int, Outcome], None]
