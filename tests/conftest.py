@@ -33,7 +33,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-_OF_BROKERS = ("tests/end_to_end/", "tests/kafka/", "tests/spark/test_backfill_topic.py")
+_OF_BROKERS = ("tests/kafka/", "tests/spark/test_backfill_topic.py")
+_DEMO = "tests/end_to_end/test_demo.py"
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -42,7 +43,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 class _ModuleByModule(LoadScopeScheduling):  # type: ignore[misc]
-    """A worker takes a module whole, or all that need brokers, so that there is one fleet."""
+    """A worker takes a module whole, or all that share the brokers, so that there is one fleet."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "fleet" if nodeid.startswith(_OF_BROKERS) else nodeid.partition("::")[0]
@@ -53,14 +54,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark first, which takes longest; then brokers, for a demo beside another Spark falls behind."""
+    """Spark first, which takes longest; a demo, whose stream yields to all, beside tests that mostly wait."""
     items.sort(key=_turn)
 
 
 def _turn(item: pytest.Item) -> int:
     if item.nodeid.startswith(_OF_BROKERS):
         return 1
-    return 0 if item.path.parent.name == "spark" else 2
+    if item.nodeid.startswith(_DEMO):
+        return 2
+    return 0 if item.path.parent.name == "spark" else 3
 
 
 @pytest.fixture(scope="module")
