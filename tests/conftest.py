@@ -42,8 +42,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 2 if config.args == config.getini("testpaths") else 0
 
 
-class _ModuleByModule(LoadScopeScheduling):  # type: ignore[misc]
-    """A worker takes a module whole, or all that share the brokers, so that there is one fleet."""
+class _ModuleByModule(LoadScopeScheduling):
+    """A worker takes a module whole, or all that share the brokers, so that there is one fleet.
+
+    xdist's own groups are a suffix of a test's id, which this pytest no longer lets it add: with them a
+    second worker would start a second fleet.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return "fleet" if nodeid.startswith(_OF_BROKERS) else nodeid.partition("::")[0]
