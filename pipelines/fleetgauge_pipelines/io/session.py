@@ -19,9 +19,15 @@ from fleetgauge_pipelines.io.java import find_java
 _AVRO_LIMITS: Mapping[str, str] = {
     f"org.apache.avro.limits.{what}.maxLength": "65536" for what in ("bytes", "string", "collectionItems")
 }
+#: For every JVM: what Spark generates for a wide row is longer than the 8,000 bytes that HotSpot compiles.
+_COMPILE = "-XX:-DontCompileHugeMethods"
 #: For JVMs that are not started yet: the executors'.
-_JVM_OPTIONS = " ".join(f"-D{key}={value}" for key, value in {"user.timezone": "UTC", **_AVRO_LIMITS}.items())
+_JVM_OPTIONS = " ".join(
+    (_COMPILE, *(f"-D{key}={value}" for key, value in {"user.timezone": "UTC", **_AVRO_LIMITS}.items()))
+)
 _EXECUTORS_OPTIONS = "spark.executor.extraJavaOptions"
+#: What the driver's JVM has to be started with; somebody's own spark.driver.extraJavaOptions stand beside it.
+DRIVERS_SETTING = ("spark.driver.defaultJavaOptions", _COMPILE)
 
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -82,6 +88,7 @@ def _given(app: str, progress: Callable[[str], None]) -> SparkConf:
         os.environ["JAVA_HOME"] = str(find_java(default_cache(), progress).home)
         jars = ensure(SPARK_LOCK, default_cache(), progress)
         at_start.set("spark.jars", ",".join(str(jar) for jar in jars))
+        at_start.set(*DRIVERS_SETTING)
         at_start.set("spark.app.name", app).set("spark.ui.showConsoleProgress", "false")
     progress("starting Spark")
     with _stdout_as_stderr():

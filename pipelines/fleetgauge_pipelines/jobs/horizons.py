@@ -1,10 +1,10 @@
 """What silver holds of each cluster, and so which minutes a batch makes new."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.io.lake import Lake
@@ -207,26 +207,23 @@ class Horizons:
         return tuple(said["said"]) if said else None
 
 
-def seen_in(brokers: DataFrame) -> dict[str, Seen]:
-    """By cluster."""
+def last_expected() -> tuple[Column, Column]:
+    """(last, brokers) over the minutes of ``expected_brokers``."""
+    return F.max("minute").alias("last"), F.max_by("brokers", "minute").alias("brokers")
+
+
+def seen_in(ends: Iterable[Row], brokers: DataFrame) -> dict[str, Seen]:
+    """By cluster; ``ends`` have its ``last_expected``, ``brokers`` its broker-minutes."""
     measured = F.when(F.expr("measured AND leg = 'client'"), F.col("minute"))
-    minutes = brokers.groupBy("cluster_id", "minute").agg(
-        F.min(measured).alias("measured"), F.collect_set("broker_id").alias("brokers")
-    )
-    rows = minutes.groupBy("cluster_id").agg(
-        F.min("measured").alias("first"),
-        F.max("minute").alias("last"),
-        F.max_by("brokers", "minute").alias("brokers"),
-    )
+    rows = brokers.groupBy("cluster_id").agg(F.min(measured).alias("first")).collect()
+    firsts = {row["cluster_id"]: utc(row["first"]) for row in rows if row["first"]}
     return {
-        row["cluster_id"]: Seen(
-            utc(row["first"]) if row["first"] else None, utc(row["last"]), tuple(row["brokers"])
-        )
-        for row in rows.collect()
+        row["cluster_id"]: Seen(firsts.get(row["cluster_id"]), utc(row["last"]), tuple(row["brokers"]))
+        for row in ends
     }
 
 
 def expected_at_end(one: Stretch, seen: Mapping[str, Seen]) -> tuple[int, ...]:
-    """The brokers that have a row in the stretch's last minute."""
+    """The brokers that are expected in the stretch's last minute."""
     found = seen.get(one.cluster_id)
     return found.brokers if found and found.last == one.hi else ()

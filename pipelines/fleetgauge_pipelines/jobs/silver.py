@@ -8,14 +8,19 @@ from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.io.lake import Lake, settle
 from fleetgauge_pipelines.io.rows import dataframe
-from fleetgauge_pipelines.jobs.horizons import Horizons, Seen, expected_at_end, seen_in
+from fleetgauge_pipelines.jobs.horizons import Horizons, Seen, expected_at_end, last_expected, seen_in
 from fleetgauge_pipelines.jobs.said import Said
 from fleetgauge_pipelines.jobs.settings import latency_objective_us
 from fleetgauge_pipelines.quality.silver_facts import Facts, silver_facts, together
 from fleetgauge_pipelines.slo.days import days_of
 from fleetgauge_pipelines.slo.horizon import Stretch, pieces
 from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES, Table
-from fleetgauge_pipelines.transforms.broker_minutes import DENSITY_DDL, broker_minutes, density
+from fleetgauge_pipelines.transforms.broker_minutes import (
+    DENSITY_DDL,
+    broker_minutes,
+    density,
+    with_failures,
+)
 from fleetgauge_pipelines.transforms.causes import REASONS_DDL, causes_again
 from fleetgauge_pipelines.transforms.cluster_minutes import cluster_minutes
 from fleetgauge_pipelines.transforms.expected import RANGES_DDL, expected_brokers, in_ranges
@@ -35,6 +40,8 @@ class Silver:
         self._fleet = fleet
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
         self._horizons = horizons
+        #: As many as a shuffle would leave; bronze may be read in hundreds of parts.
+        self._files_a_day = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
     def bring_up(
         self, stretches: Sequence[Stretch], touched: Mapping[str, tuple[datetime, datetime]], said: Said
@@ -50,7 +57,7 @@ class Silver:
             self._horizons.will_write(piece)
             for table, wanted in ((BROKER_MINUTES, counted), (CLUSTER_MINUTES, minutes)):
                 if is_new:
-                    changed += self._lake.add(table, wanted)
+                    changed += self._lake.add(table, wanted.coalesce(self._files_a_day))
                 else:
                     stored = in_ranges(self._on_days_of(table, piece), ranges)
                     changed += self._lake.bring_to(table, wanted, stored)
@@ -92,18 +99,23 @@ class Silver:
         for piece in pieces(stretches, _PIECE):
             ranges = self._ranges(piece, carried)
             records = in_ranges(self._on_days_of(PROBE_MINUTES, piece), ranges)
-            dense = [tuple(row) for row in density(records).collect()]
-            expected = expected_brokers(records, ranges)
-            brokers = settle(
+            expected = settle(expected_brokers(records, ranges))
+            found = expected.groupBy("cluster_id").agg(*density(), *last_expected()).collect()
+            dense = [
+                (row["cluster_id"], row["shared"], row["reach"], self._clusters[row["cluster_id"]].retired)
+                for row in found
+            ]
+            uncounted = settle(
                 broker_minutes(
                     records,
                     expected,
                     dataframe(self._spark, dense, DENSITY_DDL),
-                    {shared for _, shared, _ in dense},
+                    {row["shared"] for row in found},
                     late_us,
                 )
             )
-            seen = seen_in(brokers)
+            brokers = with_failures(uncounted)
+            seen = seen_in(found, brokers)
             carried |= {one.cluster_id: expected_at_end(one, seen) for one in piece}
             yield piece, ranges, brokers, seen
 

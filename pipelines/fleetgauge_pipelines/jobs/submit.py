@@ -2,7 +2,8 @@
 
     spark-submit --master MASTER $(python -m fleetgauge_pipelines.jobs.submit) backfill --from ...
 
-Run by hand, it says the words that stand there: the jars by their lock, and itself as the application.
+Run by hand, it says the words that stand there: what the driver's JVM needs, the jars by their lock, and
+itself as the application.
 Run by spark-submit, it is `fleetgauge`.
 """
 
@@ -13,12 +14,14 @@ import click
 
 
 def words() -> str:
-    """The jars, fetched and checked, and this file. Raises JarError."""
+    """The driver's setting, the jars, fetched and checked, and this file. Raises JarError."""
     from fleetgauge_pipelines.io.cache import default_cache
     from fleetgauge_pipelines.io.jars import SPARK_LOCK, ensure
+    from fleetgauge_pipelines.io.session import DRIVERS_SETTING
 
     jars = ensure(SPARK_LOCK, default_cache(), lambda text: click.echo(text, err=True))
-    return f"--jars {','.join(map(str, jars))} {Path(__file__).resolve()}"
+    setting = "=".join(DRIVERS_SETTING)
+    return f"--conf {setting} --jars {','.join(map(str, jars))} {Path(__file__).resolve()}"
 
 
 def _run() -> None:

@@ -11,26 +11,21 @@ from fleetgauge_pipelines.transforms.quantile import ascending, censored_quantil
 
 KEY = ["cluster_id", "broker_id", "leg", "minute"]
 
-#: What ``density`` finds.
-DENSITY_DDL = "cluster_id string, shared boolean, reach int"
+#: What ``density`` finds, and each cluster's retired brokers beside it.
+DENSITY_DDL = "cluster_id string, shared boolean, reach int, retired array<int>"
 
 _SUMS = ("attempted", "acknowledged", "received", "lost", "duplicated")
 
 
-def density(records: DataFrame) -> DataFrame:
-    """(cluster_id, shared, reach): what decides how little of the samples has to move.
+def density() -> tuple[Column, Column]:
+    """(shared, reach) over minutes of ``expected_brokers``: they decide how few of the samples have to move.
 
-    ``shared``: some broker-minute has several records (vantages, or runs), which are pooled.
-    ``reach``: no pooled p99 of a minute of the cluster needs more of a broker than so many of its slowest.
+    ``shared``: some broker-minute has several records, which are pooled.
+    ``reach``: no pooled p99 of one of the minutes needs more of a broker than so many of its slowest.
     """
-    legs = records.groupBy(*KEY).agg(F.count("*").alias("records"), F.sum("attempted").alias("attempted"))
-    client = F.when(F.col("leg") == "client", F.col("attempted"))
-    minutes = legs.groupBy("cluster_id", "minute").agg(
-        F.max("records").alias("records"), F.sum(client).alias("attempted")
-    )
     at_most = F.coalesce(F.max("attempted"), F.lit(0))
-    return minutes.groupBy("cluster_id").agg(
-        (F.max("records") > 1).alias("shared"),
+    return (
+        F.coalesce(F.bool_or("shared"), F.lit(False)).alias("shared"),
         (F.call_function("div", at_most, F.lit(100)) + 1).cast("int").alias("reach"),
     )
 
@@ -38,23 +33,27 @@ def density(records: DataFrame) -> DataFrame:
 def broker_minutes(
     records: DataFrame, expected: DataFrame, dense: DataFrame, shared: Collection[bool], agent_late_us: int
 ) -> DataFrame:
-    """silver/broker_minutes, plus ``slowest``: the samples that the cluster's pooled p99 may need, ascending.
+    """silver/broker_minutes, but for ``failures``, with two columns more.
 
-    ``dense`` is the records' density (DENSITY_DDL), ``shared`` the values of its column of this name. Where
-    nothing is shared a record's levels are computed where it is read, and no sample is moved.
+    ``codes``: what ``with_failures`` counts once the samples are gone; its lambdas would keep Spark from
+    compiling what is computed beside them. ``slowest``: the samples that the cluster's pooled p99 may need,
+    ascending.
+
+    ``expected`` as ``expected_brokers`` has it of these records, ``dense`` as DENSITY_DDL, ``shared`` the
+    values of its column of this name. Where nothing is shared a record's levels are computed where it is
+    read, and nothing of it is moved.
     """
-    spine = expected.select(
-        "cluster_id",
-        F.explode("brokers").alias("broker_id"),
-        "minute",
-    ).withColumn("leg", F.explode(F.array(F.lit("client"), F.lit("leader"))))
     on_time = is_on_time(agent_late_us)
-    known = records.join(F.broadcast(dense), "cluster_id")
+    counts = ~F.array_contains("retired", F.col("broker_id"))
+    known = records.join(F.broadcast(dense), "cluster_id").where(counts)
     facts = [
         (pool if several else _alone)(known.where(F.col("shared") == several), on_time)
         for several in sorted(shared) or [False]
     ]
-    return _of_all(spine.join(_levels(reduce(DataFrame.unionByName, facts)), KEY, "left"))
+    silent = expected.select("cluster_id", "minute", F.explode("silent").alias("silent"))
+    unmeasured = silent.select("cluster_id", "silent.broker_id", "silent.leg", "minute")
+    levels = _levels(reduce(DataFrame.unionByName, facts))
+    return _of_all(levels.unionByName(unmeasured, allowMissingColumns=True))
 
 
 def is_on_time(agent_late_us: int) -> Column:
@@ -120,7 +119,7 @@ def _levels(facts: DataFrame) -> DataFrame:
         *(F.coalesce(F.col(name), F.lit(0)).cast("long").alias(name) for name in _SUMS),
         F.coalesce("latencies", no_samples).alias("latencies"),
         F.when(F.col("leg") == "leader", F.col("latencies")).otherwise(F.col("acks")).alias("acks"),
-        F.when(F.size("codes") > 0, sum_by_code(F.col("codes"))).alias("failures"),
+        "codes",
         "vantages",
         "agent_late",
         "led_by",
@@ -144,7 +143,7 @@ def _levels(facts: DataFrame) -> DataFrame:
         .alias("latency_p99_censored_us"),
         measured(F.get(samples, F.size(samples) - 1)).cast("long").alias("latency_max_us"),
         measured(quantile(99, F.col("acks"))).cast("long").alias("ack_p99_us"),
-        "failures",
+        "codes",
         "vantages",
         "agent_late",
         "measured",
@@ -157,13 +156,12 @@ def _last(values: Column, at_most: Column) -> Column:
     return F.slice(values, F.greatest(F.size(values) - at_most, F.lit(0)) + 1, at_most)
 
 
-def _of_all(joined: DataFrame) -> DataFrame:
+def _of_all(rows: DataFrame) -> DataFrame:
     """Levels for every expected row: nothing was measured where nothing came."""
     counts = {name: F.coalesce(F.col(name), F.lit(0).cast("long")) for name in (*_SUMS, "succeeded")}
-    return joined.withColumns(
+    return rows.withColumns(
         {
             **counts,
-            "failures": F.coalesce("failures", F.create_map().cast("map<string,int>")),
             "vantages": F.coalesce("vantages", F.lit(0)),
             "agent_late": F.coalesce("agent_late", F.lit(False)),
             "measured": F.coalesce("measured", F.lit(False)),
@@ -171,6 +169,13 @@ def _of_all(joined: DataFrame) -> DataFrame:
             "day": F.to_date("minute"),
         }
     )
+
+
+def with_failures(rows: DataFrame) -> DataFrame:
+    """``codes`` as the table's ``failures``."""
+    none = F.create_map().cast("map<string,int>")
+    counted = F.when(F.size("codes") > 0, sum_by_code(F.col("codes")))
+    return rows.withColumn("failures", F.coalesce(counted, none)).drop("codes")
 
 
 def sum_by_code(entries: Column) -> Column:

@@ -8,6 +8,10 @@ silent leaves unmeasured rows, not missing ones.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from fleetgauge_probes.contract import Leg
+
+LEGS = tuple(leg.value for leg in Leg)
+
 #: cluster_id, lo and hi (minutes, inclusive), carried (brokers that hold before the first record, or NULL),
 #: retired.
 RANGES_DDL = "cluster_id string, lo timestamp, hi timestamp, carried array<int>, retired array<int>"
@@ -21,26 +25,49 @@ def in_ranges(rows: DataFrame, ranges: DataFrame) -> DataFrame:
 
 
 def expected_brokers(records: DataFrame, ranges: DataFrame) -> DataFrame:
-    """(cluster_id, minute, brokers) for every minute of every range; ``records`` are bronze rows in them."""
+    """One row for every minute of every range, once it is known which brokers it expects.
+
+    cluster_id, minute; ``brokers``: the expected ones, ascending; ``silent``: their (broker_id, leg) of which
+    no record came; ``shared``, ``attempted``: as in ``said_brokers``. ``records`` are bronze rows in ranges.
+    """
     minutes = ranges.withColumn("minute", F.explode(F.expr("sequence(lo, hi, interval 1 minute)")))
     spine = minutes.join(said_brokers(records), ["cluster_id", "minute"], "left")
-    ascending = Window.partitionBy("cluster_id").orderBy("minute")
-    last_known = F.last("said", ignorenulls=True).over(ascending)
-    return (
-        spine.withColumn("brokers", F.coalesce(last_known, "carried"))
-        .where(F.col("brokers").isNotNull())
-        .select("cluster_id", "minute", _without_retired().alias("brokers"))
+    in_order = Window.partitionBy("cluster_id").orderBy("minute")
+    last_known = F.coalesce(F.last("said", ignorenulls=True).over(in_order), "carried")
+    known = spine.withColumn("brokers", F.sort_array(F.array_except(last_known, "retired")))
+    silent = F.concat(*(_without_record(leg) for leg in LEGS))
+    return known.where(F.col("brokers").isNotNull()).select(
+        "cluster_id", "minute", "brokers", silent.alias("silent"), "shared", "attempted"
     )
 
 
 def said_brokers(records: DataFrame) -> DataFrame:
-    """(cluster_id, minute, said): the brokers that the records of a minute name, retired ones too."""
-    return records.groupBy("cluster_id", "minute").agg(
-        F.array_distinct(
-            F.concat(F.flatten(F.collect_set("expected_brokers")), F.collect_set("broker_id")),
-        ).alias("said")
+    """One row for every minute with a record.
+
+    cluster_id, minute; ``said``: the brokers that its records name, retired ones too; ``client``, ``leader``:
+    those whose leg has a record; ``shared``: whether a broker and leg has several (vantages, or runs);
+    ``attempted``: the client leg's probes.
+    """
+    client = F.col("leg") == "client"
+    of_minute = records.groupBy("cluster_id", "minute").agg(
+        F.flatten(F.collect_set("expected_brokers")).alias("registered"),
+        *(F.collect_set(F.when(F.col("leg") == leg, F.col("broker_id"))).alias(leg) for leg in LEGS),
+        F.count("*").alias("records"),
+        F.sum(F.when(client, F.col("attempted"))).alias("attempted"),
+    )
+    return of_minute.select(
+        "cluster_id",
+        "minute",
+        F.array_distinct(F.concat("registered", *LEGS)).alias("said"),
+        *LEGS,
+        (F.col("records") > F.size("client") + F.size("leader")).alias("shared"),
+        "attempted",
     )
 
 
-def _without_retired() -> Column:
-    return F.sort_array(F.array_except("brokers", "retired"))
+def _without_record(leg: str) -> Column:
+    came = F.coalesce(F.col(leg), F.array().cast("array<int>"))
+    return F.transform(
+        F.array_except("brokers", came),
+        lambda broker: F.struct(broker.alias("broker_id"), F.lit(leg).alias("leg")),
+    )
