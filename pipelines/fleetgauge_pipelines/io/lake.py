@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 
 from delta.tables import DeltaTable
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -25,9 +26,10 @@ def settle(rows: DataFrame) -> DataFrame:
     """Compute rows once and forget how they came about.
 
     Unlike a cached frame, what is built on them no longer drags their whole plan
-    through analysis; with small batches that costs more than the data does.
+    through analysis; with small batches that costs more than the data does. Kept
+    as bytes: millions of rows as objects occupy the collector more than their making does.
     """
-    return rows.localCheckpoint()
+    return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
 
 
 class Lake:

@@ -33,6 +33,8 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
+    # For rows that wait as bytes between the steps of a batch; Java's own is several times slower.
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     # One commit of a small table must not cost fifty tasks.
     "spark.databricks.delta.snapshotPartitions": "2",
     # Its default, INT96, counts nanoseconds: a time beyond 2262 would make a file unreadable elsewhere.
