@@ -33,6 +33,7 @@ from fleetgauge_pipelines.quality.gate import GOLD
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.simulation.pace import DAY, HOUR, WEEK
 from fleetgauge_pipelines.simulation.records import probe_minutes
+from fleetgauge_pipelines.slo.quantile import quantile as quantile_of
 from fleetgauge_pipelines.tables import PROBE_MINUTES
 from fleetgauge_pipelines.transforms.quantile import ascending, quantile
 from fleetgauge_probes.contract import Leg
@@ -47,6 +48,8 @@ WEEK_BROKERS = 1_000
 GROWTH = (500_000, 1_000_000, 2_000_000, 5_000_000)
 LATE_RECORDS = 10_000
 RUSH_BROKER_MINUTES = 200_000
+#: Minutes, and how many of the first are not counted: a stream runs for weeks with its code compiled.
+STEADY, WARMING = 30, 10
 _MINUTE = timedelta(minutes=1)
 
 Touched = dict[str, tuple[datetime, datetime]]
@@ -277,6 +280,26 @@ def stream(spark: SparkSession, where: Path, options: Options) -> Result:
     return Result("stream", raw.count(), total.wall_s, {}, peak(), more)
 
 
+def steady(spark: SparkSession, where: Path, options: Options) -> Result:
+    """A thousand brokers, a minute's records a batch: from the records at hand to silver, and to gold."""
+    simulated = fleet_of(options.rows(WEEK_BROKERS), STEADY)
+    jobs = Jobs.of(spark, where, simulated)
+    records, in_silver, in_gold = 0, [], []
+    with peak_memory() as peak:
+        for minute in range(STEADY):
+            raw = _raw(spark, where / f"{minute}.parquet", simulated, range(minute, minute + 1))
+            to_bronze, to_silver, to_gold = jobs.take(raw)
+            records += raw.count()
+            in_silver.append((to_bronze + to_silver).wall_s)
+            in_gold.append((to_bronze + to_silver + to_gold).wall_s)
+    more = {
+        f"p{percent}_in_{table}_s": quantile_of(percent, sorted(times[WARMING:]))
+        for table, times in (("silver", in_silver), ("gold", in_gold))
+        for percent in (50, 95)
+    }
+    return Result("steady", records, more["p95_in_gold_s"] or 0.0, {}, peak(), more)
+
+
 def _raw(spark: SparkSession, path: Path, simulated: SimulatedFleet, minutes: range) -> DataFrame:
     """The records of some minutes of one hour as they would lie in the topic."""
     values, sources = [], []
@@ -315,4 +338,5 @@ CASES: Mapping[str, Callable[[SparkSession, Path, Options], Result]] = {
     "growth": growth,
     "late": late,
     "stream": stream,
+    "steady": steady,
 }
