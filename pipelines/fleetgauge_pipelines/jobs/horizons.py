@@ -12,7 +12,7 @@ from fleetgauge_pipelines.io.rows import dataframe, utc
 from fleetgauge_pipelines.slo.days import days_of
 from fleetgauge_pipelines.slo.horizon import Horizon, Stretch, first_minute, stretch
 from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES
-from fleetgauge_pipelines.transforms.expected import said_brokers
+from fleetgauge_pipelines.transforms.expected import recorded_minutes
 from fleetgauge_probes.fleet import Cluster, Fleet
 
 _MINUTE = timedelta(minutes=1)
@@ -203,7 +203,7 @@ class Horizons:
             return None
         there = (F.col("day") == F.lit(minute.date())) & (F.col("cluster_id") == one.cluster_id)
         rows = self._lake.read(PROBE_MINUTES).where(there & (F.col("minute") == F.lit(minute)))
-        said = said_brokers(rows).first()
+        said = recorded_minutes(rows).first()
         return tuple(said["said"]) if said else None
 
 

@@ -44,8 +44,8 @@ def broker_minutes(
     read, and nothing of it is moved.
     """
     on_time = is_on_time(agent_late_us)
-    counts = ~F.array_contains("retired", F.col("broker_id"))
-    known = records.join(F.broadcast(dense), "cluster_id").where(counts)
+    not_retired = ~F.array_contains("retired", F.col("broker_id"))
+    known = records.join(F.broadcast(dense), "cluster_id").where(not_retired)
     facts = [
         (pool if several else _alone)(known.where(F.col("shared") == several), on_time)
         for several in sorted(shared) or [False]

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from fleetgauge_probes.contract import Leg
 
-LEGS = tuple(leg.value for leg in Leg)
+_LEGS = tuple(leg.value for leg in Leg)
 
 #: cluster_id, lo and hi (minutes, inclusive), carried (brokers that hold before the first record, or NULL),
 #: retired.
@@ -28,20 +28,20 @@ def expected_brokers(records: DataFrame, ranges: DataFrame) -> DataFrame:
     """One row for every minute of every range, once it is known which brokers it expects.
 
     cluster_id, minute; ``brokers``: the expected ones, ascending; ``silent``: their (broker_id, leg) of which
-    no record came; ``shared``, ``attempted``: as in ``said_brokers``. ``records`` are bronze rows in ranges.
+    no record came; ``shared``, ``attempted``: as in ``recorded_minutes``. ``records``: bronze in the ranges.
     """
     minutes = ranges.withColumn("minute", F.explode(F.expr("sequence(lo, hi, interval 1 minute)")))
-    spine = minutes.join(said_brokers(records), ["cluster_id", "minute"], "left")
+    spine = minutes.join(recorded_minutes(records), ["cluster_id", "minute"], "left")
     in_order = Window.partitionBy("cluster_id").orderBy("minute")
     last_known = F.coalesce(F.last("said", ignorenulls=True).over(in_order), "carried")
     known = spine.withColumn("brokers", F.sort_array(F.array_except(last_known, "retired")))
-    silent = F.concat(*(_without_record(leg) for leg in LEGS))
+    silent = F.concat(*(_without_record(leg) for leg in _LEGS))
     return known.where(F.col("brokers").isNotNull()).select(
         "cluster_id", "minute", "brokers", silent.alias("silent"), "shared", "attempted"
     )
 
 
-def said_brokers(records: DataFrame) -> DataFrame:
+def recorded_minutes(records: DataFrame) -> DataFrame:
     """One row for every minute with a record.
 
     cluster_id, minute; ``said``: the brokers that its records name, retired ones too; ``client``, ``leader``:
@@ -51,15 +51,15 @@ def said_brokers(records: DataFrame) -> DataFrame:
     client = F.col("leg") == "client"
     of_minute = records.groupBy("cluster_id", "minute").agg(
         F.flatten(F.collect_set("expected_brokers")).alias("registered"),
-        *(F.collect_set(F.when(F.col("leg") == leg, F.col("broker_id"))).alias(leg) for leg in LEGS),
+        *(F.collect_set(F.when(F.col("leg") == leg, F.col("broker_id"))).alias(leg) for leg in _LEGS),
         F.count("*").alias("records"),
         F.sum(F.when(client, F.col("attempted"))).alias("attempted"),
     )
     return of_minute.select(
         "cluster_id",
         "minute",
-        F.array_distinct(F.concat("registered", *LEGS)).alias("said"),
-        *LEGS,
+        F.array_distinct(F.concat("registered", *_LEGS)).alias("said"),
+        *_LEGS,
         (F.col("records") > F.size("client") + F.size("leader")).alias("shared"),
         "attempted",
     )
