@@ -20,7 +20,7 @@ from fleetgauge_probes.fleet import Fleet, Telemetry, load
 from fleetgauge_probes.kafka import TopicReader, ensure_topics
 
 _READY_S = 180
-_CAUGHT_UP_S = 240
+_CAUGHT_UP_S = 600
 _NAMED_S = 90
 _POLL_S = 0.5
 #: A fault needs a past to stand out from, and time to heal before the end.
