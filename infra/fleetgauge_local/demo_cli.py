@@ -129,7 +129,7 @@ def _run(
     find_java(default_cache(), spinner.update)
     for lock in (KAFKA_LOCK, SPARK_LOCK):
         ensure(lock, default_cache(), spinner.update)
-    for old in ("lake", "logs"):
+    for old in ("lake", "logs", "spool"):
         shutil.rmtree(directory / old, ignore_errors=True)
     log = directory / "logs" / "simulate.log"
     past = history(default_cache(), log, datetime.now(UTC).date(), spinner.update) if with_history else None

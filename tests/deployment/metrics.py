@@ -13,6 +13,11 @@ PROMISED: dict[str, set[str]] = {
     "fleetgauge_agent_schedule_lag_seconds": {"cluster"},
     "fleetgauge_agent_pulse_timestamp_seconds": {"cluster"},
     "fleetgauge_brokers_expected": {"cluster"},
+    "fleetgauge_agent_records_total": {"outcome"},
+    "fleetgauge_agent_spool_records": set(),
+    "fleetgauge_agent_spool_bytes": set(),
+    "fleetgauge_agent_spool_max_bytes": set(),
+    "fleetgauge_agent_spool_oldest_timestamp_seconds": set(),
     # watch
     "fleetgauge_broker_named": {"cluster", "broker"},
     "fleetgauge_watch_pulse_timestamp_seconds": {"cluster", "vantage"},

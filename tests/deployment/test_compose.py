@@ -29,6 +29,9 @@ def test_the_file_is_what_the_compose_specification_takes() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+OWN_VOLUME = {"stream": ["lake:/lake"], "agent": ["spool:/spool"]}
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_a_process_of_ours_can_write_nothing_but_tmp_and_its_volume(name: str) -> None:
     service = SERVICES[name]
@@ -37,7 +40,7 @@ def test_a_process_of_ours_can_write_nothing_but_tmp_and_its_volume(name: str) -
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert all(place.startswith("/tmp:") and "size=" in place for place in service["tmpfs"])
     writable = [volume for volume in service["volumes"] if not volume.endswith(":ro")]
-    assert writable == (["lake:/lake"] if name == "stream" else [])
+    assert writable == OWN_VOLUME.get(name, [])
 
 
 def test_spark_may_load_the_libraries_that_it_unpacks() -> None:

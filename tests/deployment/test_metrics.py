@@ -29,7 +29,7 @@ def series_of(registry: CollectorRegistry) -> dict[str, set[str]]:
 
 def test_the_promised_metrics_are_those_of_the_processes() -> None:
     vitals = Vitals("probe", 60)
-    AgentMetrics(vitals.registry)
+    AgentMetrics(vitals.registry, spool_max_bytes=1_000)
     WatchMetrics(vitals.registry)
     StreamMetrics(vitals.registry)
     assert series_of(vitals.registry) == PROMISED

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_probes.agent.run import run_agent
+from fleetgauge_probes.agent.spool import Spool
 from fleetgauge_probes.cli import Address
 from fleetgauge_probes.contract import MAX_RECORD_BYTES, PROBE_MINUTE, Leg, ProbePulse
 from fleetgauge_probes.fleet import Fleet
@@ -91,6 +92,8 @@ class Run:
     partitions: tuple[int, int]
     answers: dict[str, str]
     """What it said over HTTP just before its end."""
+    waiting: int
+    """How many records it left in its spool."""
 
     @property
     def records(self) -> list[Record]:
@@ -117,7 +120,7 @@ def key_of(record: Record) -> Key:
 
 
 @pytest.fixture(scope="module")
-def run(local_fleet: LocalFleet) -> Run:
+def run(local_fleet: LocalFleet, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """An agent on both clusters until every broker's and leg's first full minute is there."""
     suffix = uuid.uuid4().hex[:8]
     minutes_topic, pulse_topic = f"minutes-{suffix}", f"pulse-{suffix}"
@@ -137,12 +140,16 @@ def run(local_fleet: LocalFleet) -> Run:
     )
     assert fleet.telemetry is not None
     run_id, vitals, stopping, broken = uuid.uuid4(), Vitals("probe", 60), threading.Event(), []
+    spool = Spool(tmp_path_factory.mktemp("agent") / "spool", 1_000_000)
+    spool.open()
 
     def live() -> None:
         try:
-            run_agent(fleet, fleet.telemetry, run_id, vitals, stopping)
+            waiting.append(run_agent(fleet, fleet.telemetry, spool, run_id, vitals, stopping))
         except BaseException as error:
             broken.append(error)
+
+    waiting: list[int] = []
 
     started = datetime.now(UTC)
     agent = threading.Thread(target=live, name="agent")
@@ -179,6 +186,7 @@ def run(local_fleet: LocalFleet) -> Run:
         before_stop,
         partitions,
         answers,
+        *waiting,
     )
 
 
@@ -275,12 +283,21 @@ def test_every_record_keeps_the_contract(run: Run) -> None:
         assert max(record["ack_us"], default=0) <= 5_000_000
 
 
-def test_a_sequence_is_given_once_a_run_and_names_records_in_the_order_of_their_closing(run: Run) -> None:
+def test_a_sequence_is_given_once_a_run_and_names_records_in_the_order_of_their_minutes(run: Run) -> None:
     sequences = [record["sequence"] for record in run.records]
-    assert sorted(sequences) == list(range(min(sequences), min(sequences) + len(sequences)))
-    ordered = sorted(run.records, key=lambda record: record["sequence"])
-    emitted = [record["emitted_at"] for record in ordered]
-    assert emitted == sorted(emitted)
+    assert sorted(sequences) == list(range(len(sequences)))
+    minutes = [record["minute"] for record in sorted(run.records, key=lambda record: record["sequence"])]
+    assert minutes == sorted(minutes)
+
+
+def test_what_telemetry_acknowledged_waits_no_longer(run: Run) -> None:
+    assert run.waiting == 0
+    text = run.answers["/metrics"]
+    assert samples(text, "fleetgauge_agent_spool_max_bytes") == {(): 1_000_000}
+    told = samples(text, "fleetgauge_agent_records_total")
+    # Of what is on its topic, that whose acknowledgement had come back.
+    assert told["delivered",] >= run.before_stop - len(KEYS)
+    assert told["dropped",] == 0
 
 
 def test_what_a_client_feels_takes_no_less_than_the_acknowledgement_of_its_leader(run: Run) -> None:

@@ -3,8 +3,8 @@
 Flow: the observer learns who is registered, where the partitions lie and who
 is in sync, and puts the topic right; the scheduler sends what is due; delivery
 reports, consumed records and routing looks feed the ledgers; ``tick`` takes
-closed minutes and pulses out of them. One lock guards the ledgers and views;
-nothing that can block is done under it.
+closed minutes and pulses out of them, and says how open minutes stand. One lock
+guards the ledgers and views; nothing that can block is done under it.
 """
 
 import heapq
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from uuid import UUID
 
-from fleetgauge_probes.agent.ledger import WINDOW_NS, LegLedger
+from fleetgauge_probes.agent.ledger import WINDOW_NS, LegLedger, MinuteTally
 from fleetgauge_probes.agent.minute import Identity, Subject, probe_minute
 from fleetgauge_probes.agent.payload import ProbeName, pack, unpack
 from fleetgauge_probes.agent.schedule import INTERVAL_NS, MinuteClock, next_due_ns, phase_ns
@@ -58,6 +58,8 @@ _ANSWER_FRESH_NS = 3 * _SECOND_NS
 _WARM_UP_NS = 10 * _SECOND_NS
 _ELECT_EVERY_NS = 3 * _SECOND_NS
 _PULSE_EVERY_NS = 5 * _SECOND_NS
+#: Each tick says of a part of the ledgers how their open minutes stand, so that it never takes long.
+_TICKS_A_ROUND = 20
 #: A probe this late would fail by definition; it was not attempted and is not invented.
 _TOO_LATE_NS = 5 * _SECOND_NS
 
@@ -75,6 +77,15 @@ class _Warmth:
         return (self.received and len(self.legs) == len(Leg)) or now_ns - self.since_ns > _WARM_UP_NS
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a tick brought: minutes that closed, some that are open as they stand, a pulse if it was time."""
+
+    closed: tuple[ProbeMinute, ...]
+    still_open: tuple[ProbeMinute, ...]
+    pulse: ProbePulse | None
+
+
 class ClusterProbe:
     """One cluster's probing, from ``start`` to ``stop``."""
 
@@ -85,8 +96,6 @@ class ClusterProbe:
         run_id: UUID,
         clock: MinuteClock,
         sequences: Iterator[int],
-        emit: Callable[[ProbeMinute], None],
-        beat: Callable[[ProbePulse], None],
         broken: Callable[[], None],
     ) -> None:
         self._cluster = cluster
@@ -94,8 +103,6 @@ class ClusterProbe:
         self._run_id = run_id
         self._clock = clock
         self._sequences = sequences
-        self._emit = emit
-        self._beat = beat
         self._broken = broken
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -117,6 +124,8 @@ class ClusterProbe:
         self._due: list[tuple[int, int, Leg]] = []
         self._probe_sequence: dict[tuple[int, Leg], int] = {}
         self._expected: dict[int, tuple[int, ...]] = {}
+        self._record_sequence: dict[tuple[int, Leg, int], int] = {}
+        self._ticks = 0
         self._pulses = 0
         self._next_pulse_ns = 0
         self._next_election_ns = 0
@@ -149,23 +158,22 @@ class ClusterProbe:
             _log.exception("%s: %s broke", self._cluster.id, threading.current_thread().name)
             self._broken()
 
-    def stop(self) -> None:
-        """Stop probing and hand out what is decided of the open minutes."""
+    def stop(self) -> Report:
+        """Stop probing and close every minute with what is decided of it."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()
         with self._lock:
             now_ns = time.monotonic_ns()
-            records = [
-                self._record(key, minute, now_ns)
+            records = tuple(
+                self._close(key, minute, now_ns)
                 for key, ledger in self._ledgers.items()
                 for minute in ledger.open_minutes()
-            ]
-        for record in records:
-            self._emit(record)
+            )
         for producer in self._producers.values():
             producer.stop()
         self._reader.stop()
+        return Report(records, (), None)
 
     # Observe -----------------------------------------------------------------
 
@@ -295,6 +303,8 @@ class ClusterProbe:
             self._expected.setdefault(minute, tuple(sorted(self._registered)))
             ledger = self._ledgers[key]
             ledger.open_minute(minute)
+            if (*key, minute) not in self._record_sequence:
+                self._record_sequence[*key, minute] = next(self._sequences)
             where = self._standing(broker_id, now_ns) if leg is Leg.LEADER else Standing.LEADS
             if where is Standing.AWAY:
                 return
@@ -351,29 +361,42 @@ class ClusterProbe:
 
     # Report ------------------------------------------------------------------
 
-    def tick(self) -> None:
-        """Emit the minutes that closed and, when it is time, a pulse."""
+    def tick(self) -> Report:
+        """What is to be handed on, four times a second."""
         with self._lock:
             now_ns = time.monotonic_ns()
-            records = self._closed_minutes(now_ns)
+            closed = self._closed_minutes(now_ns)
+            still_open = self._open_minutes(now_ns)
             pulse = self._pulse(now_ns) if now_ns >= self._next_pulse_ns else None
-        for record in records:
-            self._emit(record)
-        if pulse:
-            self._beat(pulse)
+        return Report(closed, still_open, pulse)
 
-    def _closed_minutes(self, now_ns: int) -> list[ProbeMinute]:
+    def _closed_minutes(self, now_ns: int) -> tuple[ProbeMinute, ...]:
         # Until a probe would be too late to be sent, its minute may still get one.
         current = self._clock.index(now_ns - _TOO_LATE_NS)
         records = []
         for key, ledger in self._ledgers.items():
             ledger.tick(now_ns)
-            records += [self._record(key, minute, now_ns) for minute in ledger.closable(current)]
+            records += [self._close(key, minute, now_ns) for minute in ledger.closable(current)]
         open_minutes = {m for ledger in self._ledgers.values() for m in ledger.open_minutes()}
         self._expected = {m: ids for m, ids in self._expected.items() if m in open_minutes or m >= current}
-        return records
+        return tuple(records)
 
-    def _record(self, key: tuple[int, Leg], minute: int, now_ns: int) -> ProbeMinute:
+    def _open_minutes(self, now_ns: int) -> tuple[ProbeMinute, ...]:
+        self._ticks += 1
+        return tuple(
+            self._record(key, minute, ledger.tally(minute), self._record_sequence[*key, minute], now_ns)
+            for turn, (key, ledger) in enumerate(self._ledgers.items(), self._ticks)
+            if turn % _TICKS_A_ROUND == 0
+            for minute in ledger.open_minutes()
+        )
+
+    def _close(self, key: tuple[int, Leg], minute: int, now_ns: int) -> ProbeMinute:
+        tally = self._ledgers[key].take(minute)
+        return self._record(key, minute, tally, self._record_sequence.pop((*key, minute)), now_ns)
+
+    def _record(
+        self, key: tuple[int, Leg], minute: int, tally: MinuteTally, sequence: int, now_ns: int
+    ) -> ProbeMinute:
         broker_id, leg = key
         broker = self._registered.get(broker_id)
         return probe_minute(
@@ -383,8 +406,8 @@ class ClusterProbe:
             ),
             self._clock.minute(minute),
             self._expected[minute],
-            self._ledgers[key].take(minute),
-            next(self._sequences),
+            tally,
+            sequence,
             self._clock.wall(now_ns),
         )
 

@@ -46,6 +46,11 @@ class _Probe:
     failure: str | None = None
 
     @property
+    def counts(self) -> bool:
+        """Whether it is decided, and was due."""
+        return self.decided_ns is not None and self.failure != _WITHDRAWN
+
+    @property
     def acked_in_time(self) -> bool:
         return self.acked_ns is not None and self.acked_ns - self.due_ns <= ACK_DEADLINE_NS
 
@@ -187,16 +192,22 @@ class LegLedger:
         """Every minute not yet taken, oldest first."""
         return iter(sorted(self._minutes))
 
+    def tally(self, minute: int) -> MinuteTally:
+        """A minute as it stands: what is undecided is not counted."""
+        probes = [p for p in self._probes.values() if p.minute == minute]
+        return _tally(self._leg, [p for p in probes if p.counts], self._minutes[minute])
+
     def take(self, minute: int) -> MinuteTally:
         """Close a minute: its decided probes leave the ledger, undecided ones with them, uncounted."""
-        facts = self._minutes.pop(minute)
+        closed = self.tally(minute)
+        del self._minutes[minute]
         sequences = [s for s, probe in self._probes.items() if probe.minute == minute]
-        probes = [self._probes.pop(s) for s in sequences]
         self._unconfirmed.difference_update(sequences)
-        for probe in probes:
+        for sequence in sequences:
+            probe = self._probes.pop(sequence)
             if probe.decided_ns is None:
                 self._fail(probe, _WITHDRAWN, probe.due_ns)
-        return _tally(self._leg, [p for p in probes if p.failure != _WITHDRAWN], facts)
+        return closed
 
     def pulse(self, now_ns: int) -> LegPulse:
         """The last WINDOW_NS."""

@@ -2,9 +2,11 @@
 
 from collections import defaultdict
 from datetime import datetime
+from math import nan
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from fleetgauge_probes.agent.spool import SpoolState
 from fleetgauge_probes.contract import ProbeMinute, ProbePulse
 from fleetgauge_probes.quantile import quantile
 
@@ -15,7 +17,7 @@ _US = 1_000_000
 class AgentMetrics:
     """Takes the records that the agent sends, in their order, and keeps the registry up to them."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, spool_max_bytes: int) -> None:
         leg = ("cluster", "broker", "leg")
         self._probes = Counter(
             "fleetgauge_probes_total", "Probes of decided minutes.", (*leg, "outcome"), registry=registry
@@ -44,6 +46,32 @@ class AgentMetrics:
             ("cluster",),
             registry=registry,
         )
+        self._fates = Counter(
+            "fleetgauge_agent_records_total",
+            "Probe minutes that the telemetry cluster acknowledged, and those that had to go.",
+            ("outcome",),
+            registry=registry,
+        )
+        for outcome in ("delivered", "dropped"):
+            self._fates.labels(outcome)
+        self._spool_records = Gauge(
+            "fleetgauge_agent_spool_records",
+            "Probe minutes that wait for the telemetry cluster.",
+            registry=registry,
+        )
+        self._spool_bytes = Gauge(
+            "fleetgauge_agent_spool_bytes", "The bytes of what waits.", registry=registry
+        )
+        self._spool_oldest = Gauge(
+            "fleetgauge_agent_spool_oldest_timestamp_seconds",
+            "The minute that waits longest; NaN where none waits.",
+            registry=registry,
+        )
+        Gauge(
+            "fleetgauge_agent_spool_max_bytes",
+            "Beyond this the oldest records are dropped.",
+            registry=registry,
+        ).set(spool_max_bytes)
         self._lag_of: dict[str, tuple[datetime, int]] = {}
         self._measured: dict[str, set[int]] = defaultdict(set)
 
@@ -74,3 +102,13 @@ class AgentMetrics:
         for gone in self._measured[pulse.cluster_id] - {broker.broker_id for broker in pulse.brokers}:
             self._measured[pulse.cluster_id].discard(gone)
             self._latency.remove_by_labels({"cluster": pulse.cluster_id, "broker": str(gone)})
+
+    def records(self, outcome: str, records: int) -> None:
+        """So many probe minutes were ``delivered`` or ``dropped``."""
+        self._fates.labels(outcome).inc(records)
+
+    def spool(self, state: SpoolState) -> None:
+        """What waits now."""
+        self._spool_records.set(state.records)
+        self._spool_bytes.set(state.value_bytes)
+        self._spool_oldest.set(state.oldest.timestamp() if state.oldest else nan)

@@ -6,50 +6,44 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from uuid import UUID
 
 from fleetgauge_probes import __version__
-from fleetgauge_probes.agent.cluster_probe import ClusterProbe
+from fleetgauge_probes.agent.cluster_probe import ClusterProbe, Report
+from fleetgauge_probes.agent.courier import Courier
 from fleetgauge_probes.agent.metrics import AgentMetrics
 from fleetgauge_probes.agent.minute import Identity
 from fleetgauge_probes.agent.schedule import MinuteClock
-from fleetgauge_probes.contract import ProbeMinute, ProbePulse
+from fleetgauge_probes.agent.spool import Spool, SpoolError
 from fleetgauge_probes.fleet import Fleet, Telemetry
-from fleetgauge_probes.kafka import RecordProducer, ensure_topics
+from fleetgauge_probes.kafka import RecordProducer
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
 
 _ASK_EVERY_S = 1.0
 _TICK_EVERY_S = 0.25
+#: A later pulse says nothing any more: three more have been made by then.
+_PULSE_IS_NEWS_S = 15
+_PULSES_LEAVE_S = 1
+_RECORDS_LEAVE_S = 10
 
 
 class AgentBrokenError(Exception):
     """A part of the agent ended by itself; what is wrong is in the log."""
 
 
-def run_agent(fleet: Fleet, telemetry: Telemetry, run_id: UUID, vitals: Vitals, stopping: Stopping) -> None:
-    """Probe until ``stopping`` is set, then hand over what is decided.
+def run_agent(
+    fleet: Fleet, telemetry: Telemetry, spool: Spool, run_id: UUID, vitals: Vitals, stopping: Stopping
+) -> int:
+    """Probe until ``stopping`` is set; returns how many records wait in the spool, which is open, at the end.
 
     Raises AgentBrokenError when a part of it breaks, after the same hand-over.
-
-    Raises KafkaUnavailableError when the telemetry cluster cannot be reached at the start.
     """
-    ensure_topics(telemetry)
-    records = RecordProducer(telemetry.bootstrap, "fleetgauge-agent")
-    records.start()
-    topics = telemetry.topics
-    metrics = AgentMetrics(vitals.registry)
-
-    def emit(record: ProbeMinute) -> None:
-        metrics.minute(record)
-        records.send(topics.probe_minutes.name, record.cluster_id, record.encode())
-
-    def beat(pulse: ProbePulse) -> None:
-        metrics.pulse(pulse)
-        records.send(topics.probe_pulse.name, pulse.cluster_id, pulse.encode())
-        vitals.ready()
-
+    metrics = AgentMetrics(vitals.registry, spool.max_bytes)
+    pulses = RecordProducer(telemetry.bootstrap, "fleetgauge-pulses", give_up_after_s=_PULSE_IS_NEWS_S)
+    pulses.start()
     who = Identity(f"{socket.gethostname()}/{fleet.vantage}", __version__, str(run_id), fleet.vantage)
     clock = MinuteClock.at(time.monotonic_ns(), datetime.now(UTC))
     sequences = itertools.count()
@@ -59,10 +53,22 @@ def run_agent(fleet: Fleet, telemetry: Telemetry, run_id: UUID, vitals: Vitals, 
         broken.set()
         stopping.set()
 
-    probes = [
-        ClusterProbe(cluster, who, run_id, clock, sequences, emit, beat, give_up)
-        for cluster in fleet.clusters
-    ]
+    courier = Courier(telemetry, spool, metrics.records, give_up)
+    courier.start()
+
+    def hand_over(reports: Sequence[Report]) -> None:
+        closed = [record for report in reports for record in report.closed]
+        courier.hand(closed, [record for report in reports for record in report.still_open])
+        for record in closed:
+            metrics.minute(record)
+        for pulse in (report.pulse for report in reports if report.pulse):
+            pulses.send(telemetry.topics.probe_pulse.name, pulse.cluster_id, pulse.encode())
+            metrics.pulse(pulse)
+            vitals.ready()
+        with suppress(SpoolError):
+            metrics.spool(spool.state())
+
+    probes = [ClusterProbe(cluster, who, run_id, clock, sequences, give_up) for cluster in fleet.clusters]
     for probe in probes:
         probe.start()
     asking = threading.Thread(
@@ -71,14 +77,14 @@ def run_agent(fleet: Fleet, telemetry: Telemetry, run_id: UUID, vitals: Vitals, 
     asking.start()
     while not stopping.wait(_TICK_EVERY_S):
         vitals.beat()
-        for probe in probes:
-            probe.tick()
+        hand_over([probe.tick() for probe in probes])
     asking.join()
-    for probe in probes:
-        probe.stop()
-    records.stop()
+    hand_over([probe.stop() for probe in probes])
+    pulses.stop(_PULSES_LEAVE_S)
+    left = courier.stop(_RECORDS_LEAVE_S)
     if broken.is_set():
         raise AgentBrokenError
+    return left
 
 
 async def _ask_all(probes: Sequence[ClusterProbe], stopping: Stopping) -> None:

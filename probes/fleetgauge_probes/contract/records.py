@@ -1,7 +1,7 @@
 """The records as frozen values. Times are aware UTC datetimes, latencies integer microseconds."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -57,7 +57,8 @@ class ProbeMinute:
         return self.e2e_us if self.leg is Leg.CLIENT else self.ack_us
 
     def encode(self) -> bytes:
-        return PROBE_MINUTE.encode(asdict(self))
+        # Not asdict, which copies every sample: four times as long.
+        return PROBE_MINUTE.encode({field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)

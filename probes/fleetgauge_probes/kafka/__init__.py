@@ -11,7 +11,7 @@ from fleetgauge_probes.kafka.errors import KafkaUnavailableError
 from fleetgauge_probes.kafka.inquiry import Clock, Refusal, Rights, TopicSight, Unknown
 from fleetgauge_probes.kafka.knock import Knock, Silence, Version
 from fleetgauge_probes.kafka.look import Look, Sight, Target, look_at
-from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer, Route
+from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer, Route, SpoolProducer
 from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
 from fleetgauge_probes.kafka.telemetry import ensure_topics, telemetry_specs
 
@@ -33,6 +33,7 @@ __all__ = [
     "Route",
     "Sight",
     "Silence",
+    "SpoolProducer",
     "Target",
     "TopicReader",
     "TopicSight",

@@ -1,4 +1,4 @@
-"""Producers: one that probes, one that delivers records."""
+"""Producers: one that probes, one that delivers records, one that empties a spool."""
 
 import json
 import threading
@@ -95,13 +95,17 @@ def _route(facts: Mapping[str, Any]) -> Route:
 
 
 class RecordProducer:
-    """Delivers records at least once and in order (acks=all, idempotent)."""
+    """Delivers records at least once and in order (acks=all, idempotent), or gives them up after a while."""
 
-    def __init__(self, bootstrap: str, client_id: str) -> None:
+    def __init__(self, bootstrap: str, client_id: str, give_up_after_s: int = 300) -> None:
         self._settings = (
             settings.CONNECTION
             | settings.RECORD_PRODUCER
-            | {"bootstrap.servers": bootstrap, "client.id": client_id}
+            | {
+                "bootstrap.servers": bootstrap,
+                "client.id": client_id,
+                "message.timeout.ms": give_up_after_s * 1000,
+            }
         )
         self._stopping = threading.Event()
         self.delivered = 0
@@ -141,3 +145,39 @@ class RecordProducer:
             self.failed += 1
         else:
             self.delivered += 1
+
+
+class SpoolProducer:
+    """Sends what waits elsewhere until it is acknowledged. For one thread, which polls it for the reports."""
+
+    def __init__(self, bootstrap: str, client_id: str) -> None:
+        self._settings = (
+            settings.CONNECTION
+            | settings.SPOOL_PRODUCER
+            | {"bootstrap.servers": bootstrap, "client.id": client_id}
+        )
+
+    def start(self) -> None:
+        self._producer = Producer(self._settings)
+
+    def send(self, topic: str, key: str, value: bytes, report: Callable[[str | None], None]) -> None:
+        """``report`` gets the failure's code, None for an acknowledgement, while this is polled."""
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            report(code(error) if error else None)
+
+        try:
+            self._producer.produce(topic, value, key=key, on_delivery=delivered)
+        except BufferError:
+            report("QUEUE_FULL")
+        except KafkaException as error:
+            report(code(error.args[0]))
+
+    def poll(self, timeout_s: float) -> None:
+        """Wait that long at most for a report."""
+        self._producer.poll(timeout_s)
+
+    def stop(self) -> None:
+        """Let go of what is not acknowledged; what was on its way may still arrive."""
+        self._producer.purge()
+        self._producer.poll(0)

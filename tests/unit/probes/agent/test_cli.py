@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from fleetgauge_probes.agent.cli import probe
+from fleetgauge_probes.agent.spool import Spool
 
 CLUSTERS = "clusters: [{id: orders, bootstrap: 'orders:9092'}]\n"
 
@@ -22,3 +23,23 @@ def test_a_fleet_that_cannot_be_measured_is_refused_in_one_line(tmp_path: Path, 
     assert (result.exit_code, result.stdout) == (2, "")
     assert says in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--spool", "{}/fleet.yaml/spool"], "/fleet.yaml/spool: Not a directory; name another folder with --spool"),
+        (["--spool", "{}/taken"], "another agent has it; name another folder with --spool"),
+        (["--spool-max-mb", "0"], "0 is not in the range x>=1"),
+    ],
+)
+def test_a_spool_that_cannot_be_is_refused(tmp_path: Path, arguments: list[str], says: str) -> None:
+    config = tmp_path / "fleet.yaml"
+    config.write_text(CLUSTERS + "telemetry: {bootstrap: 'telemetry:9092'}\n", encoding="utf-8")
+    other = Spool(tmp_path / "taken", 1000)
+    other.open()
+    given = [one.format(tmp_path) for one in arguments]
+    result = CliRunner().invoke(probe, ["--config", str(config), *given])
+    other.close()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert says in result.stderr

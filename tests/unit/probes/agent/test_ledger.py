@@ -375,6 +375,18 @@ def test_opening_a_minute_again_keeps_what_it_knows(client: Bench) -> None:
     assert client.take().duplicated == 1
 
 
+def test_a_minute_can_be_looked_at_before_it_is_taken(client: Bench) -> None:
+    for sequence in range(3):
+        client.sent(sequence, 600 * sequence)
+    client.acked(0, 5)
+    client.received(0, 9)
+    stands = client.ledger.tally(0)
+    assert (stands.attempted, stands.e2e_us) == (1, (9_000,))
+    client.acked(1, 605)
+    client.received(1, 610)
+    assert client.take().e2e_us == (9_000, 10_000)
+
+
 def test_probes_undecided_when_their_minute_is_taken_are_left_uncounted(client: Bench) -> None:
     client.sent(0)
     client.sent(1)
@@ -568,11 +580,18 @@ class LedgerUnderFire(RuleBasedStateMachine):
         for minute in self.bench.closable(current):
             assert minute not in self.taken
             self.taken.add(minute)
+            stood = self.bench.ledger.tally(minute)
             tally = self.bench.take(minute)
+            assert tally == stood
             keeps_the_contract(tally, self.leg)
             due = sum(m == minute for m in self.sent_in.values())
             assert tally.attempted == due if self.leg is Leg.CLIENT else tally.attempted <= due
         assert all(m >= current - 1 for m in self.bench.ledger.open_minutes())
+
+    @invariant()
+    def open_minutes_keep_the_contract_as_they_stand(self) -> None:
+        for minute in self.bench.ledger.open_minutes():
+            keeps_the_contract(self.bench.ledger.tally(minute), self.leg)
 
     @invariant()
     def pulses_are_consistent(self) -> None:

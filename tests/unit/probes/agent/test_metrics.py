@@ -1,10 +1,12 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from math import isnan
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from fleetgauge_probes.agent.metrics import AgentMetrics
+from fleetgauge_probes.agent.spool import SpoolState
 from fleetgauge_probes.contract import BrokerPulse, Leg, ProbeMinute, ProbePulse
 from tests.exposition import samples_of
 
@@ -55,7 +57,7 @@ class Told:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self.metrics = AgentMetrics(self._registry)
+        self.metrics = AgentMetrics(self._registry, 1_000)
 
     def of(self, name: str) -> dict[tuple[str, ...], float]:
         return samples_of(self._registry, name)
@@ -119,6 +121,21 @@ def test_the_schedule_lag_is_the_largest_of_a_cluster_in_its_last_minute(told: T
         told.metrics.minute(replace(CLIENT, broker_id=broker_id, minute=minute, schedule_lag_p95_us=lag_us))
         seen.append(told.of("fleetgauge_agent_schedule_lag_seconds"))
     assert seen == [{("orders",): lag_s} for lag_s in (0.0015, 0.008, 0.008, 0.002, 0.002)]
+
+
+def test_what_waits_and_what_became_of_the_rest_is_told(told: Told) -> None:
+    assert told.of("fleetgauge_agent_records_total") == {("delivered",): 0, ("dropped",): 0}
+    told.metrics.records("delivered", 3)
+    told.metrics.records("dropped", 2)
+    told.metrics.records("delivered", 1)
+    assert told.of("fleetgauge_agent_records_total") == {("delivered",): 4, ("dropped",): 2}
+    told.metrics.spool(SpoolState(7, 5_000, NOON))
+    assert told.of("fleetgauge_agent_spool_records") == {(): 7}
+    assert told.of("fleetgauge_agent_spool_bytes") == {(): 5_000}
+    assert told.of("fleetgauge_agent_spool_max_bytes") == {(): 1_000}
+    assert told.of("fleetgauge_agent_spool_oldest_timestamp_seconds") == {(): NOON.timestamp()}
+    told.metrics.spool(SpoolState(0, 0, None))
+    assert isnan(told.of("fleetgauge_agent_spool_oldest_timestamp_seconds")[()])
 
 
 def test_clusters_do_not_share_a_schedule_lag(told: Told) -> None:

@@ -1,0 +1,191 @@
+"""Stops the telemetry cluster for minutes and kills the agent again and again meanwhile: no minute is lost.
+
+    python -m tests.chaos.kill_agent --minutes 10 --times 5
+
+The agent measures two clusters of three brokers. While telemetry is gone it gets a SIGKILL at seeded
+random moments and is begun again at once. When telemetry is back and the agent has ended, the pipeline
+takes the topic. Prints one JSON value; exit 0 iff nothing is left in the spool; silver holds every
+broker-minute of both legs once, from the first full minute to the last; every minute in which no run began
+or was killed has its 100 probes; and a kill costs what it takes to begin again, not more.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import click
+
+from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_pipelines.tables import BROKER_MINUTES
+from fleetgauge_probes.contract import PROBE_MINUTE
+from fleetgauge_probes.fleet import Telemetry, load
+from fleetgauge_probes.kafka import TopicReader
+from tests.chaos._streaming import Command, Row, rows, say
+
+MINUTE = timedelta(minutes=1)
+#: Before telemetry goes and after it is back: a few full minutes.
+QUIET_S = 150
+PROBES = 100
+PROBE_EVERY_S = 0.6
+#: Open minutes are kept every 5 s; a new process takes some seconds to start and 10 s at most to warm up.
+A_KILL_COSTS_S = 20
+PATIENCE_S = 300
+
+Key = tuple[str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """All that came of it: every record once, silver's rows, when the agent was killed, what was left."""
+
+    records: Sequence[Row]
+    silver: Sequence[Row]
+    kills: Sequence[datetime]
+    left_waiting: int
+    spool_bytes: int
+
+
+# --- What happens ------------------------------------------------------------
+
+
+def live(folder: Path, minutes: float, times: int, rng: Random) -> Lived:
+    with LocalFleet(folder, progress=say) as local, ExitStack() as stack:
+        fleet = load(local.fleet_file)
+        assert fleet.telemetry is not None
+        probe = ("probe", "--config", str(local.fleet_file), "--json")
+        agent = stack.enter_context(Command(folder / "probe.log", *probe))
+        time.sleep(QUIET_S)
+        local.fault("kill", "telemetry", 1)
+        away_s = time.monotonic()
+        say("telemetry is gone")
+        kills = []
+        for moment_s in moments(rng, times, minutes * 60):
+            time.sleep(max(0.0, away_s + moment_s - time.monotonic()))
+            assert agent.alive, agent.words
+            kills.append(datetime.now(UTC))
+            agent.kill()
+            agent = stack.enter_context(Command(folder / "probe.log", *probe))
+            say(f"killed the agent, {len(kills)} of {times}")
+        time.sleep(max(0.0, away_s + minutes * 60 - time.monotonic()))
+        spool_bytes = sum(one.stat().st_size for one in (folder / "spool").iterdir())
+        local.fault("heal", "telemetry", 1)
+        local.wait_ready()
+        say("telemetry is back")
+        time.sleep(QUIET_S)
+        assert agent.end() == 0, agent.words
+        left_waiting = json.loads(agent.words.splitlines()[-1])["waiting"]
+        records = on_the_topic(fleet.telemetry)
+        take(local.fleet_file, fleet.telemetry)
+        return Lived(records, rows(Path(fleet.lake), BROKER_MINUTES), kills, left_waiting, spool_bytes)
+
+
+def moments(rng: Random, times: int, seconds: float) -> list[float]:
+    """One in each part of the time, in its first half so that a run lives for a while."""
+    part = seconds / times
+    return [(number + rng.uniform(0, 0.5)) * part for number in range(times)]
+
+
+def on_the_topic(telemetry: Telemetry) -> list[Row]:
+    """Every record once, however often it came."""
+    reader = TopicReader(telemetry.bootstrap, telemetry.topics.probe_minutes.name, "fleetgauge-chaos")
+    reader.start()
+    try:
+        partitions = reader.partitions()
+        reader.add(partitions, from_beginning=True)
+        values = {one.value for one in reader.until(reader.ends(partitions), 30)}
+    finally:
+        reader.stop()
+    return [PROBE_MINUTE.decode(value) for value in values]
+
+
+def take(config: Path, telemetry: Telemetry) -> None:
+    arguments = ("--topic", telemetry.topics.probe_minutes.name, "--config", str(config))
+    with Command(config.with_name("backfill.log"), "backfill", *arguments) as taking:
+        assert taking.wait(PATIENCE_S) == 0, taking.words
+
+
+# --- What must have come of it -----------------------------------------------
+
+
+def attempts(records: Sequence[Row]) -> dict[Key, dict[datetime, int]]:
+    found: dict[Key, dict[datetime, int]] = defaultdict(lambda: defaultdict(int))
+    for one in records:
+        found[one["cluster_id"], one["broker_id"], one["leg"]][one["minute"]] += one["attempted"]
+    return found
+
+
+def full_minutes(of: dict[datetime, int]) -> list[datetime]:
+    """Neither the first, before which its probes began, nor the last, which the end cut short."""
+    first, last = min(of), max(of)
+    return [first + n * MINUTE for n in range(1, (last - first) // MINUTE)]
+
+
+def touched(kills: Sequence[datetime]) -> set[datetime]:
+    """The minutes that a kill or the run after it cut short."""
+    edges = [at + timedelta(seconds=s) for at in kills for s in (-A_KILL_COSTS_S, 0, A_KILL_COSTS_S)]
+    return {edge.replace(second=0, microsecond=0) for edge in edges}
+
+
+def judge(lived: Lived) -> dict[str, Any]:
+    found, cut = attempts(lived.records), touched(lived.kills)
+    names = [(one["run_id"], one["sequence"]) for one in lived.records]
+    in_silver = {
+        (one["cluster_id"], one["broker_id"], one["leg"], one["minute"]): one["attempted"]
+        for one in lived.silver
+    }
+    wanted = {(*key, minute): of[minute] for key, of in found.items() for minute in full_minutes(of)}
+    unmeasured_s = max(
+        sum(PROBES - of[minute] for minute in full_minutes(of)) * PROBE_EVERY_S for of in found.values()
+    )
+    a_kill_costs_s = round(unmeasured_s / len(lived.kills), 1)
+    report = {
+        "kills": [f"{at:%H:%M:%S}" for at in lived.kills],
+        "runs": len({one["run_id"] for one in lived.records}),
+        "broker_minutes": len(wanted),
+        "without_a_record": sum(attempted == 0 for attempted in wanted.values()),
+        "not_as_in_silver": sum(in_silver.get(name) != attempted for name, attempted in wanted.items()),
+        "rows_twice_in_silver": len(lived.silver) - len(in_silver),
+        "records_of_one_name": len(names) - len(set(names)),
+        "whole_minutes_not_of_100": sum(
+            attempted != PROBES for name, attempted in wanted.items() if name[-1] not in cut
+        ),
+        "minutes_over_100": sum(attempted > PROBES for attempted in wanted.values()),
+        "a_kill_costs_s": a_kill_costs_s,
+        "left_waiting": lived.left_waiting,
+        "spool_bytes": lived.spool_bytes,
+    }
+    faults = (
+        "without_a_record",
+        "not_as_in_silver",
+        "rows_twice_in_silver",
+        "records_of_one_name",
+        "whole_minutes_not_of_100",
+        "minutes_over_100",
+        "left_waiting",
+    )
+    passed = not any(report[name] for name in faults) and 0 < a_kill_costs_s <= A_KILL_COSTS_S
+    return report | {"passed": passed}
+
+
+@click.command()
+@click.option("--minutes", default=10.0, show_default=True, help="How long telemetry is gone.")
+@click.option("--times", default=5, show_default=True, type=click.IntRange(min=1), help="Kills meanwhile.")
+@click.option("--seed", default=1, show_default=True, help="Of the kills' moments.")
+def main(minutes: float, times: int, seed: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-kill-agent-") as folder:
+        report = judge(live(Path(folder), minutes, times, Random(seed)))
+    print(json.dumps(report, indent=2))
+    sys.exit(0 if report["passed"] else 1)
+
+
+if __name__ == "__main__":
+    main()
