@@ -18,6 +18,7 @@ from fleetgauge_pipelines.slo.quantile import quantile as plain_quantile
 from fleetgauge_pipelines.slo.quantile import quantile_from_bad_side as plain_quantile_from_bad_side
 from fleetgauge_pipelines.tables import ALL, BROKER_MINUTES, CLUSTER_WEEKS, PROBE_MINUTES, Table, Type
 from fleetgauge_pipelines.tables.changes import row_changes
+from fleetgauge_pipelines.transforms.broker_minutes import sum_by_code
 from fleetgauge_pipelines.transforms.changes import changes
 from fleetgauge_pipelines.transforms.quantile import censored_quantile, quantile, quantile_from_bad_side
 
@@ -37,6 +38,9 @@ DELTA_TYPES = {
 
 # --- Quantiles ---------------------------------------------------------------
 
+#: As many failures as one record may claim.
+INT_MAX = 2**31 - 1
+
 
 def samples() -> list[tuple[int, str, list[int], int]]:
     """(id, leg, ascending latencies, attempted): sizes around every rank's edge, some above the deadline."""
@@ -50,6 +54,27 @@ def samples() -> list[tuple[int, str, list[int], int]]:
         failures = rng.choice((0, 0, 1, 2, rng.randint(0, 120)))
         drawn.append((number, leg, sorted(rng.randint(0, highest_us) for _ in range(size)), size + failures))
     return drawn
+
+
+@pytest.mark.parametrize("attempted", [INT_MAX, INT_MAX + 1, 100 * INT_MAX])
+def test_more_failures_than_an_int_holds_are_at_the_deadline(spark: SparkSession, attempted: int) -> None:
+    rows = [([1, 2, 3], attempted), ([], attempted), ([1, 99_000_000], attempted)]
+    found = dataframe(spark, rows, "latencies array<int>, attempted bigint").select(
+        *(
+            censored_quantile(a, F.col("latencies"), F.col("attempted"), F.lit(10_000_000)).alias(f"q{a}")
+            for a in (1, 50, 99, 100)
+        )
+    )
+    assert [tuple(row) for row in found.collect()] == [(10_000_000,) * 4] * 2 + [
+        (10_000_000,) * 3 + (99_000_000,)
+    ]
+
+
+def test_counts_of_a_code_that_no_int_holds_stop_at_the_highest(spark: SparkSession) -> None:
+    codes = [("A", INT_MAX), ("B", 1), ("A", INT_MAX), ("B", 2)]
+    rows = dataframe(spark, [(codes,)], "codes array<struct<key: string, value: int>>")
+    (found,) = rows.select(sum_by_code(F.col("codes")).alias("failures")).collect()
+    assert found["failures"] == {"A": INT_MAX, "B": 3}
 
 
 def by_hand(a: int, leg: str, latencies: Sequence[int], attempted: int) -> int | None:

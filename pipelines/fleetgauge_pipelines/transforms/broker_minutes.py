@@ -14,6 +14,9 @@ KEY = ["cluster_id", "broker_id", "leg", "minute"]
 #: What ``density`` finds, and each cluster's retired brokers beside it.
 DENSITY_DDL = "cluster_id string, shared boolean, reach int, retired array<int>"
 
+#: What several records claim together may be more than the table's counts hold.
+_INT_MAX = 2**31 - 1
+
 _SUMS = ("attempted", "acknowledged", "received", "lost", "duplicated")
 
 
@@ -26,7 +29,7 @@ def density() -> tuple[Column, Column]:
     at_most = F.coalesce(F.max("attempted"), F.lit(0))
     return (
         F.coalesce(F.bool_or("shared"), F.lit(False)).alias("shared"),
-        (F.call_function("div", at_most, F.lit(100)) + 1).cast("int").alias("reach"),
+        F.least(F.call_function("div", at_most, F.lit(100)) + 1, F.lit(_INT_MAX)).cast("int").alias("reach"),
     )
 
 
@@ -184,7 +187,8 @@ def sum_by_code(entries: Column) -> Column:
 
     def total(code: Column) -> Column:
         of_code = F.filter(entries, lambda entry: entry["key"] == code)
-        return F.aggregate(of_code, F.lit(0), lambda sum_, entry: sum_ + entry["value"])
+        sum_ = F.aggregate(of_code, F.lit(0).cast("long"), lambda so_far, entry: so_far + entry["value"])
+        return F.least(sum_, F.lit(_INT_MAX)).cast("int")
 
     return F.map_from_entries(
         F.transform(codes, lambda code: F.struct(code.alias("key"), total(code).alias("value")))

@@ -68,9 +68,7 @@ def _opened(spool: Spool) -> Iterator[None]:
     try:
         left_open = spool.open()
         if left_open:
-            console.print(
-                f"an earlier run was killed: its {left_open} open records go out as last kept"
-            )
+            console.print(f"an earlier run was killed: its {left_open} open records go out as last kept")
         try:
             yield
         finally:

@@ -28,7 +28,10 @@ def test_a_fleet_that_cannot_be_measured_is_refused_in_one_line(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--spool", "{}/fleet.yaml/spool"], "/fleet.yaml/spool: Not a directory; name another folder with --spool"),
+        (
+            ["--spool", "{}/fleet.yaml/spool"],
+            "/fleet.yaml/spool: Not a directory; name another folder with --spool",
+        ),
         (["--spool", "{}/taken"], "another agent has it; name another folder with --spool"),
         (["--spool-max-mb", "0"], "0 is not in the range x>=1"),
     ],
