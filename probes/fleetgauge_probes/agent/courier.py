@@ -99,10 +99,9 @@ class Courier:
 
     def _run(self) -> None:
         try:
-            while not self._is_over():
+            self._try()
+            while not self._stopping.wait(_AGAIN_S):
                 self._try()
-                if self._stopping.wait(_AGAIN_S):
-                    return
         except Exception:
             _log.exception("the courier broke")
             self._broken()
