@@ -134,3 +134,29 @@ def test_spark_submit_runs_a_command_on_a_standalone_cluster(given: Given) -> No
         run([*submit, *words.split(), *given.backfill(lake)], env)
     assert executors_in(given.folder / "work") == {"0", "1"}
     given.assert_same(lake)
+
+
+LOSES_AN_EXECUTOR = """
+import psutil
+from pyspark.sql import SparkSession
+from fleetgauge_pipelines.io.lake import settle
+
+spark = SparkSession.builder.getOrCreate()
+rows = settle(spark.range(0, 1000, 1, 4))
+executor = next(
+    one
+    for one in psutil.Process().parent().children(recursive=True)
+    if any("CoarseGrainedExecutorBackend" in word for word in one.cmdline())
+)
+executor.kill()
+executor.wait(30)
+assert sorted(row.id for row in rows.collect()) == list(range(1000))
+spark.stop()
+"""
+
+
+def test_rows_between_two_steps_outlive_an_executor(given: Given) -> None:
+    script = given.folder / "loses_an_executor.py"
+    script.write_text(LOSES_AN_EXECUTOR)
+    submit = [str(given.home / "bin/spark-submit"), "--master", "local-cluster[2,1,1024]", str(script)]
+    run(submit, environment(given, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP=HOST))

@@ -28,8 +28,11 @@ def settle(rows: DataFrame) -> DataFrame:
     Unlike a cached frame, what is built on them no longer drags their whole plan
     through analysis; with small batches that costs more than the data does. Kept
     as bytes: millions of rows as objects occupy the collector more than their making does.
+    Executors keep them twice, so that one may die.
     """
-    return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
+    alone = str(rows.sparkSession.sparkContext.master).startswith("local[")
+    kept = StorageLevel.MEMORY_AND_DISK if alone else StorageLevel.MEMORY_AND_DISK_2
+    return rows.localCheckpoint(storageLevel=kept)
 
 
 class Lake:
