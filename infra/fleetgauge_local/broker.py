@@ -29,7 +29,7 @@ class Broker:
     def __init__(self, plan: BrokerPlan, changed: Callable[[], None]) -> None:
         self.place = plan.place
         self.proxy = Proxy(plan.place.name, HOST, plan.place.proxy_port, plan.place.client_port)
-        self.state: BrokerState = "starting"
+        self.state: BrokerState = "spare" if plan.place.spare else "starting"
         self._plan = plan
         self._changed = changed
         self._process: asyncio.subprocess.Process | None = None

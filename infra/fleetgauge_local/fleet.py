@@ -48,7 +48,8 @@ def _settled(status: FleetStatus) -> bool:
 
 
 def _summary(status: FleetStatus) -> str:
-    states = [broker.state for cluster in status.clusters for broker in cluster.brokers]
+    brokers = (broker for cluster in status.clusters for broker in cluster.brokers)
+    states = [broker.state for broker in brokers if broker.state != "spare"]
     return f"{states.count('up')} of {len(states)} brokers ready"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 HOST = "127.0.0.1"
 TELEMETRY = "telemetry"
@@ -10,17 +11,26 @@ PORTS_PER_BROKER = 4
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """A cluster to run: brokers 1 to ``brokers``, spread over the racks in turn."""
+    """A cluster to run: brokers 1 to ``brokers``, spread over the racks in turn.
+
+    ``spares`` more have their place and their ports, and join when they are healed.
+    """
 
     id: str
     brokers: int = 3
     racks: tuple[str, ...] = ("z1", "z2", "z3")
     region: str = "local"
+    spares: int = 0
 
     @property
     def broker_ids(self) -> range:
         """Ids as Kafka knows them."""
         return range(1, self.brokers + 1)
+
+    @property
+    def places(self) -> range:
+        """Their ids, and those of the spares."""
+        return range(1, self.brokers + self.spares + 1)
 
     @property
     def controller_ids(self) -> range:
@@ -60,6 +70,7 @@ class BrokerPlace:
     client_port: int
     internal_port: int
     controller_port: int
+    spare: bool = False
 
     @property
     def name(self) -> str:
@@ -85,8 +96,8 @@ class Layout:
         return tuple(place for place in self.places if place.cluster == cluster)
 
     def bootstrap(self, cluster: str) -> str:
-        """The cluster's ``bootstrap.servers``."""
-        return ",".join(place.address for place in self.of(cluster))
+        """The cluster's ``bootstrap.servers``; spares are none."""
+        return ",".join(place.address for place in self.of(cluster) if not place.spare)
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -100,17 +111,19 @@ class Layout:
 
 def ports_needed(clusters: tuple[ClusterSpec, ...]) -> int:
     """How many ports ``lay_out`` will take."""
-    return PORTS_PER_BROKER * sum(cluster.brokers for cluster in clusters)
+    return PORTS_PER_BROKER * sum(len(cluster.places) for cluster in clusters)
 
 
 def lay_out(clusters: tuple[ClusterSpec, ...], kafka_uuids: dict[str, str], ports: Iterator[int]) -> Layout:
     """Give every broker its rack and its ports."""
-    places = tuple(
-        BrokerPlace(cluster.id, broker, cluster.rack(broker), *(next(ports) for _ in range(PORTS_PER_BROKER)))
-        for cluster in clusters
-        for broker in cluster.broker_ids
-    )
+    places = tuple(_place(cluster, broker, ports) for cluster in clusters for broker in cluster.places)
     return Layout(clusters, kafka_uuids, places)
+
+
+def _place(cluster: ClusterSpec, broker: int, ports: Iterator[int]) -> BrokerPlace:
+    spare = broker not in cluster.broker_ids
+    proxy, client, internal, controller = islice(ports, PORTS_PER_BROKER)
+    return BrokerPlace(cluster.id, broker, cluster.rack(broker), proxy, client, internal, controller, spare)
 
 
 def name_clusters(clusters: tuple[ClusterSpec, ...], new_uuid: Callable[[], str]) -> dict[str, str]:

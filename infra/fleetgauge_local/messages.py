@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 Kind = Literal["hang", "kill", "slow", "blackhole", "heal"]
-BrokerState = Literal["starting", "up", "hung", "dead"]
+BrokerState = Literal["starting", "up", "hung", "dead", "spare"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ClusterStatus:
 
 @dataclass(frozen=True)
 class FleetStatus:
-    """The fleet. ``ready`` when every broker is up and knows its cluster's others."""
+    """The fleet. ``ready`` when every broker that is no spare is up and knows its cluster's others."""
 
     directory: Path
     runner_pid: int

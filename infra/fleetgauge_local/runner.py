@@ -71,7 +71,8 @@ class Runner:
             await loop.connect_read_pipe(lambda: _EndOfInput(self._ending), sys.stdin)
         noticing = asyncio.create_task(self._notice_readiness())
         try:
-            await asyncio.gather(*(broker.start() for broker in self._brokers.values()))
+            present = [broker for broker in self._brokers.values() if not broker.place.spare]
+            await asyncio.gather(*(broker.start() for broker in present))
             await self._ending.wait()
         finally:
             noticing.cancel()
@@ -145,11 +146,11 @@ class Runner:
             ClusterStatus(
                 cluster.id,
                 self._layout.bootstrap(cluster.id),
-                tuple(self._brokers[cluster.id, broker].status() for broker in cluster.broker_ids),
+                tuple(self._brokers[cluster.id, broker].status() for broker in cluster.places),
             )
             for cluster in self._layout.clusters
         )
-        ready = all(broker.state == "up" for broker in self._brokers.values())
+        ready = all(broker.state in ("up", "spare") for broker in self._brokers.values())
         return FleetStatus(self._folder.root, self._me.pid, ready, clusters)
 
     async def _fault(self, request: Request) -> Fault:

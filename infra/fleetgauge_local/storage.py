@@ -68,13 +68,13 @@ def _plan_broker(
     own = folder.broker(place)
     data = own / "data"
     if not (data / "meta.properties").exists():
-        _format(data, layout.kafka_uuids[cluster.id], place.broker, distribution)
+        format_storage(data, layout.kafka_uuids[cluster.id], place.broker, distribution)
     properties = own / "server.properties"
     properties.write_text(render(server_properties(layout, cluster, place, data)))
     return BrokerPlan(place, distribution.broker_command(properties, own / "broker.log"), own)
 
 
-def _format(data: Path, cluster_uuid: str, broker: int, distribution: Distribution) -> None:
+def format_storage(data: Path, cluster_uuid: str, broker: int, distribution: Distribution) -> None:
     """What Kafka's own tool writes, without a JVM a broker; meta.properties last, as it says "done"."""
     data.mkdir(parents=True, exist_ok=True)
     shutil.copy(distribution.checkpoint, data / CHECKPOINT)

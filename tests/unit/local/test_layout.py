@@ -77,3 +77,15 @@ def test_internal_topics_keep_as_many_copies_as_there_are_brokers(
 
 def test_properties_escape_what_java_would_misread() -> None:
     assert render({"log.dirs": "/tmp/größe\\x"}) == "log.dirs=/tmp/gr\\u00f6\\u00dfe\\\\x\n"
+
+
+def test_a_spare_has_a_place_of_its_own_and_is_no_bootstrap_address() -> None:
+    cluster = ClusterSpec("orders", brokers=1, spares=1)
+    layout = layout_of(cluster)
+    assert [(place.broker, place.rack, place.spare) for place in layout.places] == [
+        (1, "z1", False),
+        (2, "z2", True),
+    ]
+    assert len(set(layout.ports)) == ports_needed((cluster,)) == 8
+    assert layout.bootstrap("orders") == layout.places[0].address
+    assert (cluster.replicas, list(cluster.controller_ids)) == (1, [1])
