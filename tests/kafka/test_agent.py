@@ -3,7 +3,6 @@
 import json
 import threading
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,13 +15,11 @@ from confluent_kafka import Consumer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_probes.agent.run import run_agent
-from fleetgauge_probes.agent.spool import Spool
 from fleetgauge_probes.cli import Address
 from fleetgauge_probes.contract import MAX_RECORD_BYTES, PROBE_MINUTE, Leg, ProbePulse
 from fleetgauge_probes.fleet import Fleet
-from fleetgauge_probes.vitals import Vitals
-from tests.exposition import samples
+from tests.exposition import samples, samples_of
+from tests.kafka.agents import STOPPED_S, Agent, fleet_of
 
 CLUSTERS = ("orders", "payments")
 BROKERS = (1, 2, 3)
@@ -32,8 +29,8 @@ PROBE_TOPIC = "fleetgauge.probe"
 MINUTE = timedelta(minutes=1)
 #: Warming up, the rest of a minute, a full one, and what its last probe may take.
 FULL_MINUTE_S = 160
-STOPPED_S = 30
 DEADLINE_S = 30
+LEFT_OUT = "fleetgauge_agent_probes_left_out_total"
 QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500}
 
 Record = dict[str, Any]
@@ -92,8 +89,10 @@ class Run:
     partitions: tuple[int, int]
     answers: dict[str, str]
     """What it said over HTTP just before its end."""
-    waiting: int
+    waiting: int | None
     """How many records it left in its spool."""
+    left_out: dict[str, float]
+    """Probes of each cluster that told of the agent itself."""
 
     @property
     def records(self) -> list[Record]:
@@ -122,51 +121,17 @@ def key_of(record: Record) -> Key:
 @pytest.fixture(scope="module")
 def run(local_fleet: LocalFleet, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """An agent on both clusters until every broker's and leg's first full minute is there."""
-    suffix = uuid.uuid4().hex[:8]
-    minutes_topic, pulse_topic = f"minutes-{suffix}", f"pulse-{suffix}"
-    fleet = Fleet.model_validate(
-        {
-            "vantage": "tests",
-            "clusters": [{"id": one, "bootstrap": local_fleet.bootstrap(one)} for one in CLUSTERS],
-            "telemetry": {
-                "bootstrap": local_fleet.bootstrap("telemetry"),
-                "topics": {
-                    "probe_minutes": {"name": minutes_topic, "partitions": 4, "retention_hours": 2},
-                    "probe_pulse": {"name": pulse_topic, "partitions": 2, "retention_hours": 1},
-                    "health_events": {"name": f"health-{suffix}", "partitions": 1, "retention_hours": 1},
-                },
-            },
-        }
-    )
-    assert fleet.telemetry is not None
-    run_id, vitals, stopping, broken = uuid.uuid4(), Vitals("probe", 60), threading.Event(), []
-    spool = Spool(tmp_path_factory.mktemp("agent") / "spool", 1_000_000)
-    spool.open()
-
-    def live() -> None:
-        try:
-            waiting.append(run_agent(fleet, fleet.telemetry, spool, run_id, vitals, stopping))
-        except BaseException as error:
-            broken.append(error)
-
-    waiting: list[int] = []
-
+    fleet, telemetry = fleet_of(local_fleet, CLUSTERS)
+    agent = Agent(fleet, telemetry, tmp_path_factory.mktemp("agent") / "spool")
     started = datetime.now(UTC)
-    agent = threading.Thread(target=live, name="agent")
-    agent.start()
-    try:
-        minutes = Reader(fleet.telemetry.bootstrap, minutes_topic)
-        pulses = Reader(fleet.telemetry.bootstrap, pulse_topic)
-        values = list(_until_a_full_minute(minutes, agent))
+    with agent.running():
+        minutes = Reader(telemetry.bootstrap, telemetry.topics.probe_minutes.name)
+        pulses = Reader(telemetry.bootstrap, telemetry.topics.probe_pulse.name)
+        values = list(_until_a_full_minute(minutes, agent.thread))
         before_stop = len(values)
-        with vitals.served(Address("127.0.0.1", 0)) as address:
+        with agent.vitals.served(Address("127.0.0.1", 0)) as address:
             answers = {path: _get(f"http://{address}{path}") for path in ("/livez", "/readyz", "/metrics")}
-    finally:
         stopped, at = datetime.now(UTC), time.monotonic()
-        stopping.set()
-        agent.join(STOPPED_S)
-    assert not agent.is_alive()
-    assert not broken
     seconds_to_stop = time.monotonic() - at
     values += minutes.rest()
     by_cluster: dict[str, list[ProbePulse]] = defaultdict(list)
@@ -177,7 +142,7 @@ def run(local_fleet: LocalFleet, tmp_path_factory: pytest.TempPathFactory) -> Ru
     pulses.close()
     return Run(
         fleet,
-        str(run_id),
+        str(agent.run_id),
         started,
         stopped,
         seconds_to_stop,
@@ -186,7 +151,8 @@ def run(local_fleet: LocalFleet, tmp_path_factory: pytest.TempPathFactory) -> Ru
         before_stop,
         partitions,
         answers,
-        *waiting,
+        agent.waiting,
+        {cluster: count for (cluster,), count in samples_of(agent.vitals.registry, LEFT_OUT).items()},
     )
 
 
@@ -219,8 +185,9 @@ def test_a_pulse_of_each_cluster_comes_every_five_seconds(run: Run) -> None:
         assert {pulse.vantage for pulse in pulses} == {"tests"}
         assert [pulse.sequence for pulse in pulses] == [pulses[0].sequence + n for n in range(len(pulses))]
         apart_s = (pulses[-1].emitted_at - pulses[0].emitted_at).total_seconds() / (len(pulses) - 1)
-        assert apart_s == pytest.approx(5, abs=0.5)
-        assert len(pulses) >= lived_s / 5 - 4
+        # One may be held back where the agent itself did not run.
+        assert apart_s == pytest.approx(5, abs=1.5)
+        assert len(pulses) >= lived_s / 6.5 - 4
 
 
 def test_pulses_say_that_every_broker_leads_is_in_sync_answers_and_acknowledges(run: Run) -> None:
@@ -235,7 +202,7 @@ def test_pulses_say_that_every_broker_leads_is_in_sync_answers_and_acknowledges(
             for leg in Leg:
                 pulse = broker.leg(leg)
                 assert pulse is not None
-                assert pulse.due == pytest.approx(last.window_ms / 600, abs=2)
+                assert 0 < pulse.due <= last.window_ms / 600 + 2
                 assert pulse.succeeded > pulse.failed
                 assert pulse.p50_us is not None
                 assert pulse.p99_us is not None
@@ -251,9 +218,11 @@ def test_pulses_come_before_the_first_minute_is_over(run: Run) -> None:
 def test_a_full_minute_of_every_broker_and_leg_has_its_hundred_probes(run: Run) -> None:
     full = run.full_minutes
     assert {key_of(record) for record in full} == KEYS
+    for cluster in CLUSTERS:
+        missing = sum(100 - record["attempted"] for record in full if record["cluster_id"] == cluster)
+        assert 0 <= missing <= run.left_out[cluster]
     for record in full:
-        assert record["attempted"] == 100, key_of(record)
-        assert record["acknowledged"] >= 90, key_of(record)
+        assert record["attempted"] - 10 <= record["acknowledged"] <= 100, key_of(record)
         assert record["expected_brokers"] == list(BROKERS)
         assert record["led_by"] == [record["broker_id"]]
 

@@ -2,16 +2,20 @@
 
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from fleetgauge_probes.agent.fleet_file import FleetFile
 from fleetgauge_probes.agent.run import AgentBrokenError, run_agent
+from fleetgauge_probes.agent.shard import Shard
 from fleetgauge_probes.agent.spool import Spool, SpoolError
 from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
-from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
+from fleetgauge_probes.connection import grants
+from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, Telemetry, load
 from fleetgauge_probes.stopping import stopping_on_signals
 from fleetgauge_probes.vitals import Vitals, serving
 
@@ -20,10 +24,25 @@ _PATIENCE_S = 60
 _MB = 1_000_000
 
 
-@click.command(epilog="Example: fleetgauge probe --config fleet.yaml")
-@click.option(
+class _ShardOf(click.ParamType[Shard]):
+    """A shard, as ``2/5``."""
+
+    name = "i/n"
+
+    def convert(self, value: str | Shard, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
+        try:
+            return value if isinstance(value, Shard) else Shard.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+_config = click.option(
     "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
 )
+
+
+@click.group(invoke_without_command=True, epilog="Example: fleetgauge probe --config fleet.yaml --shard 2/5")
+@_config
 @click.option(
     "--spool",
     type=click.Path(path_type=Path, file_okay=False),
@@ -34,19 +53,44 @@ _MB = 1_000_000
     type=click.IntRange(min=1),
     default=1024,
     show_default=True,
-    help="Beyond this the oldest waiting records are dropped; six brokers make 12 MB a day.",
+    help="Beyond this the oldest waiting records are dropped.",
+)
+@click.option(
+    "--shard",
+    type=_ShardOf(),
+    default=Shard(),
+    show_default="all of them",
+    help="Measure one of n parts of the clusters, so that n agents share them, each with a spool of its own.",
 )
 @listen_option
 @click.option(
-    "--json", "as_json", is_flag=True, help="Say on stdout, as JSON, which run this was when it ends."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Say on stdout, as JSON, which run it was and how many records wait.",
 )
-def probe(config: Path, spool: Path | None, spool_max_mb: int, listen: Address | None, as_json: bool) -> None:
-    """Probe every broker of the fleet, 100 messages a minute on each of two legs, until stopped."""
+@click.pass_context
+def probe(
+    context: click.Context,
+    config: Path,
+    spool: Path | None,
+    spool_max_mb: int,
+    shard: Shard,
+    listen: Address | None,
+    as_json: bool,
+) -> None:
+    """Probe every broker of the fleet, 100 messages a minute on each of two legs, until stopped.
+
+    Clusters that come, go or change in the fleet file do so in the agent as well, while it runs.
+    """
+    if context.invoked_subcommand:
+        return
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     # kafka-python narrates every reconnect; what of it matters is logged by the agent.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    file = FleetFile(config)
     try:
-        fleet = load(config)
+        fleet = file.read()
     except FleetFileError as error:
         raise InputError(str(error)) from error
     if fleet.simulated:
@@ -54,12 +98,38 @@ def probe(config: Path, spool: Path | None, spool_max_mb: int, listen: Address |
     if fleet.telemetry is None:
         raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records go")
     run_id, vitals = uuid.uuid4(), Vitals("probe", _PATIENCE_S)
-    kept = Spool(spool or config.parent / "spool", spool_max_mb * _MB)
+    kept = Spool(spool or config.parent / shard.folder, spool_max_mb * _MB)
+
+    def clusters() -> tuple[Cluster, ...]:
+        return shard.of_clusters(file.clusters())
+
     with serving(vitals, listen), _opened(kept):
-        waiting = _probe(fleet, fleet.telemetry, kept, run_id, vitals)
+        waiting = _probe(fleet, fleet.telemetry, clusters, kept, run_id, vitals)
     if as_json:
-        clusters = [cluster.id for cluster in fleet.clusters]
-        print_json({"run_id": str(run_id), "clusters": clusters, "waiting": waiting})
+        ids = [cluster.id for cluster in clusters()]
+        print_json({"run_id": str(run_id), "clusters": ids, "waiting": waiting})
+
+
+@probe.command(epilog="Example: fleetgauge probe acls --config fleet.yaml --principal User:fleetgauge")
+@_config
+@click.option(
+    "--principal",
+    default="User:fleetgauge",
+    show_default=True,
+    help="Whom to give them to, as Kafka knows it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Say them on stdout as JSON.")
+def acls(config: Path, principal: str, as_json: bool) -> None:
+    """Print the least rights that the agent needs, as commands that grant them."""
+    try:
+        found = list(grants(load(config)))
+    except FleetFileError as error:
+        raise InputError(str(error)) from error
+    if as_json:
+        print_json({"principal": principal, "grants": [asdict(one) for one in found]})
+    else:
+        for one in found:
+            click.echo(one.command(principal))
 
 
 @contextmanager
@@ -77,11 +147,18 @@ def _opened(spool: Spool) -> Iterator[None]:
         raise InputError(f"{error}; name another folder with --spool") from error
 
 
-def _probe(fleet: Fleet, telemetry: Telemetry, spool: Spool, run_id: uuid.UUID, vitals: Vitals) -> int:
+def _probe(
+    fleet: Fleet,
+    telemetry: Telemetry,
+    clusters: Callable[[], tuple[Cluster, ...]],
+    spool: Spool,
+    run_id: uuid.UUID,
+    vitals: Vitals,
+) -> int:
     stopping = stopping_on_signals()
-    console.print(f"probing {len(fleet.clusters)} clusters, run {run_id}; ^C ends it")
+    console.print(f"probing {len(clusters())} clusters, run {run_id}; ^C ends it")
     try:
-        waiting = run_agent(fleet, telemetry, spool, run_id, vitals, stopping)
+        waiting = run_agent(fleet, telemetry, clusters, spool, run_id, vitals, stopping)
     except AgentBrokenError:
         console.print("fleetgauge: the agent broke and has ended; the log above says where", style="red")
         raise SystemExit(1) from None

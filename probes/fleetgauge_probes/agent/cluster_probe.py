@@ -1,16 +1,14 @@
 """Probes one cluster: threads around the pure parts.
 
 Flow: the observer learns who is registered, where the partitions lie and who
-is in sync, and puts the topic right; the scheduler sends what is due; delivery
+is in sync, and has the topic put right; the scheduler sends what is due; delivery
 reports, consumed records and routing looks feed the ledgers; ``tick`` takes
 closed minutes and pulses out of them, and says how open minutes stand. One lock
 guards the ledgers and views; nothing that can block is done under it.
 """
 
-import heapq
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,19 +17,11 @@ from uuid import UUID
 from fleetgauge_probes.agent.ledger import WINDOW_NS, LegLedger, MinuteTally
 from fleetgauge_probes.agent.minute import Identity, Subject, probe_minute
 from fleetgauge_probes.agent.payload import ProbeName, pack, unpack
-from fleetgauge_probes.agent.schedule import INTERVAL_NS, MinuteClock, next_due_ns, phase_ns
+from fleetgauge_probes.agent.reconciler import Reconciler
+from fleetgauge_probes.agent.schedule import TOO_LATE_NS, MinuteClock, Timetable, phase_ns
+from fleetgauge_probes.agent.stalls import Stalls
 from fleetgauge_probes.agent.standing import Standing, standing
-from fleetgauge_probes.agent.topic_plan import (
-    TOPIC,
-    Change,
-    Create,
-    Elect,
-    Home,
-    Partition,
-    Widen,
-    home_partitions,
-    plan,
-)
+from fleetgauge_probes.agent.topic_plan import TOPIC, Home, Partition, home_partitions
 from fleetgauge_probes.contract import BrokerPulse, Leg, ProbeMinute, ProbePulse
 from fleetgauge_probes.fleet import Cluster
 from fleetgauge_probes.kafka import (
@@ -42,10 +32,10 @@ from fleetgauge_probes.kafka import (
     Registration,
     Route,
     TopicReader,
-    TopicSpec,
     cold_answer,
     registered_brokers,
 )
+from fleetgauge_probes.uptime import uptime_ns
 
 _log = logging.getLogger("fleetgauge.probe")
 
@@ -56,12 +46,11 @@ _ANSWER_TIMEOUT_S = 1.0
 #: Three unanswered tries in a row.
 _ANSWER_FRESH_NS = 3 * _SECOND_NS
 _WARM_UP_NS = 10 * _SECOND_NS
-_ELECT_EVERY_NS = 3 * _SECOND_NS
 _PULSE_EVERY_NS = 5 * _SECOND_NS
+#: After a stall that long nothing is known of the brokers until they had a moment to show themselves.
+_LONG_STALL_NS = _SECOND_NS
 #: Each tick says of a part of the ledgers how their open minutes stand, so that it never takes long.
 _TICKS_A_ROUND = 20
-#: A probe this late would fail by definition; it was not attempted and is not invented.
-_TOO_LATE_NS = 5 * _SECOND_NS
 
 
 @dataclass(slots=True)
@@ -79,29 +68,38 @@ class _Warmth:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a tick brought: minutes that closed, some that are open as they stand, a pulse if it was time."""
+    """What a tick brought: minutes that closed, some that are open as they stand, a pulse if it was time.
 
+    ``left_out`` probes of the closed minutes told of this process, not of their brokers; ``pending``
+    changes of the probe topic are due and will not be made.
+    """
+
+    cluster_id: str
     closed: tuple[ProbeMinute, ...]
     still_open: tuple[ProbeMinute, ...]
     pulse: ProbePulse | None
+    left_out: int
+    pending: int
 
 
 class ClusterProbe:
-    """One cluster's probing, from ``start`` to ``stop``."""
+    """One cluster's probing, from ``start`` to ``stop``. By its ``probe_id`` it knows its own messages."""
 
     def __init__(
         self,
         cluster: Cluster,
         who: Identity,
-        run_id: UUID,
+        probe_id: UUID,
         clock: MinuteClock,
+        stalls: Stalls,
         sequences: Iterator[int],
         broken: Callable[[], None],
     ) -> None:
         self._cluster = cluster
         self._who = who
-        self._run_id = run_id
+        self._probe_id = probe_id
         self._clock = clock
+        self._stalls = stalls
         self._sequences = sequences
         self._broken = broken
         self._lock = threading.Lock()
@@ -113,6 +111,7 @@ class ClusterProbe:
         }
         self._reader = TopicReader(cluster.bootstrap, TOPIC, "fleetgauge-probe-consumer")
         self._admin = Admin(cluster.bootstrap, timeout_s=1.5)
+        self._reconciler = Reconciler(self._admin)
         # Guarded by the lock:
         self._kafka_cluster_uuid = ""
         self._registered: dict[int, Registration] = {}
@@ -121,14 +120,23 @@ class ClusterProbe:
         self._answers: dict[int, Answer] = {}
         self._ledgers: dict[tuple[int, Leg], LegLedger] = {}
         self._warming: dict[int, _Warmth] = {}
-        self._due: list[tuple[int, int, Leg]] = []
+        self._timetable = Timetable(clock)
         self._probe_sequence: dict[tuple[int, Leg], int] = {}
         self._expected: dict[int, tuple[int, ...]] = {}
         self._record_sequence: dict[tuple[int, Leg, int], int] = {}
+        self._left_out = 0
         self._ticks = 0
         self._pulses = 0
         self._next_pulse_ns = 0
-        self._next_election_ns = 0
+
+    @property
+    def bootstrap(self) -> str:
+        """Where it has found its cluster."""
+        return self._cluster.bootstrap
+
+    def configure(self, cluster: Cluster) -> None:
+        """The same cluster, described otherwise."""
+        self._cluster = cluster
 
     # Life --------------------------------------------------------------------
 
@@ -164,7 +172,7 @@ class ClusterProbe:
         for thread in self._threads:
             thread.join()
         with self._lock:
-            now_ns = time.monotonic_ns()
+            now_ns = uptime_ns()
             records = tuple(
                 self._close(key, minute, now_ns)
                 for key, ledger in self._ledgers.items()
@@ -173,7 +181,7 @@ class ClusterProbe:
         for producer in self._producers.values():
             producer.stop()
         self._reader.stop()
-        return Report(records, (), None)
+        return Report(self._cluster.id, records, (), None, self._left_out, self._reconciler.pending)
 
     # Observe -----------------------------------------------------------------
 
@@ -201,7 +209,7 @@ class ClusterProbe:
 
     def _look_and_mend(self) -> None:
         view = self._admin.topic(TOPIC)
-        now_ns = time.monotonic_ns()
+        now_ns = uptime_ns()
         topic = (
             None
             if view is None
@@ -211,13 +219,12 @@ class ClusterProbe:
             homes = [Home(one.broker_id, one.rack) for one in self._registered.values()]
             live = frozenset(b for b in self._registered if self._answering(b, now_ns))
             fresh = self._adopt(topic or {}, now_ns)
-            cold = list(self._warming)
+            cold = {broker_id: self._homes[broker_id] for broker_id in self._warming}
         if fresh:
             self._reader.add(fresh)
-        for broker_id in cold:
-            self._warm_up(broker_id)
-        for change in plan(homes, live, topic):
-            self._apply(change, now_ns)
+        for broker_id, partition in cold.items():
+            self._warm_up(broker_id, partition)
+        self._reconciler.mend(self._cluster, homes, live, topic, now_ns)
 
     def _adopt(self, topic: Mapping[int, Partition], now_ns: int) -> list[int]:
         """Take the topic's state over; returns the partitions that nobody reads yet."""
@@ -225,34 +232,23 @@ class ClusterProbe:
         self._partitions = {**self._partitions, **topic}
         homes = home_partitions(self._partitions)
         self._homes = {b: p for b, p in homes.items() if b in self._registered}
-        for broker_id in self._homes:
-            if (broker_id, Leg.CLIENT) not in self._ledgers and broker_id not in self._warming:
-                self._warming[broker_id] = _Warmth(now_ns)
+        cold = [b for b in self._homes if (b, Leg.CLIENT) not in self._ledgers]
+        # Who loses its home while it warms up begins anew with the next one.
+        self._warming = {b: self._warming.get(b, _Warmth(now_ns)) for b in cold}
         for broker_id in [b for b, warmth in self._warming.items() if warmth.over(now_ns)]:
             del self._warming[broker_id]
             self._begin(broker_id, now_ns)
         return fresh
 
-    def _warm_up(self, broker_id: int) -> None:
-        payload = pack(self._run_id, ProbeName(broker_id, None, 0))
+    def _warm_up(self, broker_id: int, partition: int) -> None:
+        payload = pack(self._probe_id, ProbeName(broker_id, None, 0))
         for leg, producer in self._producers.items():
-            producer.send(self._homes[broker_id], payload, partial(self._warmed, broker_id, leg))
+            producer.send(partition, payload, partial(self._warmed, broker_id, leg))
 
     def _warmed(self, broker_id: int, leg: Leg, _: int, failure: str | None) -> None:
         with self._lock:
             if failure is None and broker_id in self._warming:
                 self._warming[broker_id].legs.add(leg)
-
-    def _apply(self, change: Change, now_ns: int) -> None:
-        match change:
-            case Create(replicas):
-                self._admin.create(TopicSpec(TOPIC, change.settings, assignment=replicas))
-            case Widen(total, replicas):
-                self._admin.widen(TOPIC, total, replicas)
-            case Elect(partitions):
-                if now_ns >= self._next_election_ns:
-                    self._next_election_ns = now_ns + _ELECT_EVERY_NS
-                    self._admin.elect_preferred(TOPIC, partitions)
 
     async def ask(self, broker_id: int) -> None:
         """One cold ApiVersions try on one broker."""
@@ -273,17 +269,17 @@ class ClusterProbe:
     def _begin(self, broker_id: int, now_ns: int) -> None:
         position = sorted(self._registered).index(broker_id)
         for leg in Leg:
-            self._ledgers[broker_id, leg] = LegLedger(leg, broker_id)
+            self._ledgers[broker_id, leg] = LegLedger(leg, broker_id, self._stalls)
             self._probe_sequence[broker_id, leg] = 0
             phase = phase_ns(position, len(self._registered), leg)
-            heapq.heappush(self._due, (next_due_ns(self._clock, phase, now_ns), broker_id, leg))
+            self._timetable.add(broker_id, leg, phase, now_ns)
         _log.info("%s: probing broker %d", self._cluster.id, broker_id)
 
     def _schedule(self) -> None:
         while not self._stopping.is_set():
             with self._lock:
-                next_ns = self._due[0][0] if self._due else None
-            wait_ns = _SECOND_NS // 5 if next_ns is None else next_ns - time.monotonic_ns()
+                next_ns = self._timetable.next_ns
+            wait_ns = _SECOND_NS // 5 if next_ns is None else next_ns - uptime_ns()
             if wait_ns > 0:
                 # Never longer than that, so that a new broker's first slot is not slept over.
                 self._stopping.wait(min(wait_ns, _SECOND_NS // 5) / _SECOND_NS)
@@ -292,12 +288,12 @@ class ClusterProbe:
 
     def _send_due(self) -> None:
         with self._lock:
-            due_ns, broker_id, leg = heapq.heappop(self._due)
-            heapq.heappush(self._due, (due_ns + INTERVAL_NS, broker_id, leg))
-            now_ns = time.monotonic_ns()
+            now_ns = uptime_ns()
+            slot = self._timetable.take(now_ns)
             # A broker that is unregistered keeps its slots: it may come back.
-            if broker_id not in self._homes or now_ns - due_ns > _TOO_LATE_NS:
+            if slot is None or slot.broker_id not in self._homes:
                 return
+            due_ns, broker_id, leg = slot.due_ns, slot.broker_id, slot.leg
             key = (broker_id, leg)
             minute = self._clock.index(due_ns)
             self._expected.setdefault(minute, tuple(sorted(self._registered)))
@@ -315,7 +311,7 @@ class ClusterProbe:
                 return
             ledger.sent(sequence, due_ns, now_ns, minute)
             partition = self._homes[broker_id]
-        payload = pack(self._run_id, ProbeName(broker_id, leg, sequence))
+        payload = pack(self._probe_id, ProbeName(broker_id, leg, sequence))
         self._producers[leg].send(partition, payload, partial(self._delivered, key, sequence))
 
     def _delivered(self, key: tuple[int, Leg], sequence: int, at_ns: int, failure: str | None) -> None:
@@ -325,8 +321,8 @@ class ClusterProbe:
     def _consume(self) -> None:
         while not self._stopping.is_set():
             record = self._reader.poll(0.2)
-            at_ns = time.monotonic_ns()
-            name = record and unpack(self._run_id, record.value)
+            at_ns = uptime_ns()
+            name = record and unpack(self._probe_id, record.value)
             if not name:
                 continue
             with self._lock:
@@ -357,22 +353,26 @@ class ClusterProbe:
 
     def _answering(self, broker_id: int, now_ns: int) -> bool:
         answer = self._answers.get(broker_id)
-        return answer is not None and now_ns - answer.at_ns < _ANSWER_FRESH_NS
+        if answer is None:
+            return False
+        # While this process did not run nobody could answer it.
+        return now_ns - answer.at_ns - self._stalls.within_ns(answer.at_ns, now_ns) < _ANSWER_FRESH_NS
 
     # Report ------------------------------------------------------------------
 
     def tick(self) -> Report:
         """What is to be handed on, four times a second."""
         with self._lock:
-            now_ns = time.monotonic_ns()
+            now_ns = uptime_ns()
             closed = self._closed_minutes(now_ns)
             still_open = self._open_minutes(now_ns)
-            pulse = self._pulse(now_ns) if now_ns >= self._next_pulse_ns else None
-        return Report(closed, still_open, pulse)
+            pulse = self._pulse(now_ns) if self._is_time_for_a_pulse(now_ns) else None
+            left_out, self._left_out = self._left_out, 0
+        return Report(self._cluster.id, closed, still_open, pulse, left_out, self._reconciler.pending)
 
     def _closed_minutes(self, now_ns: int) -> tuple[ProbeMinute, ...]:
         # Until a probe would be too late to be sent, its minute may still get one.
-        current = self._clock.index(now_ns - _TOO_LATE_NS)
+        current = self._clock.index(now_ns - TOO_LATE_NS)
         records = []
         for key, ledger in self._ledgers.items():
             ledger.tick(now_ns)
@@ -392,6 +392,7 @@ class ClusterProbe:
 
     def _close(self, key: tuple[int, Leg], minute: int, now_ns: int) -> ProbeMinute:
         tally = self._ledgers[key].take(minute)
+        self._left_out += tally.left_out
         return self._record(key, minute, tally, self._record_sequence.pop((*key, minute)), now_ns)
 
     def _record(
@@ -410,6 +411,10 @@ class ClusterProbe:
             sequence,
             self._clock.wall(now_ns),
         )
+
+    def _is_time_for_a_pulse(self, now_ns: int) -> bool:
+        stalled_ns = self._stalls.within_ns(now_ns - _PULSE_EVERY_NS, now_ns)
+        return now_ns >= self._next_pulse_ns and stalled_ns < _LONG_STALL_NS
 
     def _pulse(self, now_ns: int) -> ProbePulse:
         self._next_pulse_ns = max(self._next_pulse_ns + _PULSE_EVERY_NS, now_ns)

@@ -82,12 +82,12 @@ class Courier:
         if not wanted and not still_open:
             return
         try:
-            self._drop(self._spool.keep(wanted, still_open), "the spool is full")
+            self._drop(self._spool.keep(wanted, still_open), "the spool is full, the oldest go")
             self._unwritten = []
         except SpoolError as error:
             if not self._unwritten:
                 _log.error("%s; records wait in memory", error)
-            self._drop(max(0, len(wanted) - _MOST_IN_MEMORY), "the spool cannot be written")
+            self._drop(max(0, len(wanted) - _MOST_IN_MEMORY), "the spool cannot be written, the oldest go")
             self._unwritten = wanted[-_MOST_IN_MEMORY:]
 
     def stop(self, timeout_s: float) -> int:
@@ -160,5 +160,5 @@ class Courier:
 
     def _drop(self, records: int, reason: str) -> None:
         if records:
-            _log.error("%d records are dropped, the oldest first: %s", records, reason)
+            _log.error("%d records are dropped: %s", records, reason)
             self._fates("dropped", records)

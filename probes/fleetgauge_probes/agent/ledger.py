@@ -2,8 +2,13 @@
 
 A probe is *outstanding* until it is *decided*: a success, a failure with a
 code, or withdrawn (it turned out not to have been due). All times are
-monotonic nanoseconds given by the caller; the ledger has no clock, no lock
+uptimes in nanoseconds given by the caller; the ledger has no clock, no lock
 and no I/O.
+
+What tells of this process instead of the broker does not count: a probe whose
+life was in good part its own lag or a stall is left out of tallies and pulses,
+whatever became of it. Its lag stays in the tally, so that an agent that is late
+all the time is seen to be.
 
 The leader leg's acknowledgements need a second look. librdkafka follows
 leadership by itself, so an acknowledgement may be another broker's merit; it
@@ -16,6 +21,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from fleetgauge_probes.agent.stalls import Stalls
 from fleetgauge_probes.agent.standing import Standing
 from fleetgauge_probes.contract import Leg, LegPulse
 from fleetgauge_probes.quantile import quantile
@@ -24,6 +30,11 @@ ACK_DEADLINE_NS = 5_000_000_000
 RECEIVE_DEADLINE_NS = 10_000_000_000
 #: librdkafka reports time-outs up to a second late, and routing is seen every second.
 REPORT_GRACE_NS = 3_000_000_000
+#: A probe is left out when this part of its life or more was our own doing. Of a failure that is a second:
+#: no shorter stall can make one out of a probe that was well, and none may hide a broker's.
+_OWN_PART = 5
+#: librdkafka would not even take the probe.
+_OWN_FAULTS = frozenset({"QUEUE_FULL"})
 #: What a pulse looks back on.
 WINDOW_NS = 15_000_000_000
 
@@ -46,7 +57,7 @@ class _Probe:
     failure: str | None = None
 
     @property
-    def counts(self) -> bool:
+    def was_due(self) -> bool:
         """Whether it is decided, and was due."""
         return self.decided_ns is not None and self.failure != _WITHDRAWN
 
@@ -57,9 +68,13 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class MinuteTally:
-    """One minute of decided probes; latencies and lags ascending, in microseconds."""
+    """One minute of decided probes; latencies and lags ascending, in microseconds.
+
+    ``attempted`` and all that adds up to it are without the ``left_out``, ``lag_us`` is with them.
+    """
 
     attempted: int
+    left_out: int
     acknowledged: int
     received: int
     ack_us: tuple[int, ...]
@@ -87,9 +102,10 @@ class _Minute:
 class LegLedger:
     """One broker, one leg. Probes are known by their sequence."""
 
-    def __init__(self, leg: Leg, broker_id: int) -> None:
+    def __init__(self, leg: Leg, broker_id: int, stalls: Stalls) -> None:
         self._leg = leg
         self._broker_id = broker_id
+        self._stalls = stalls
         self._probes: dict[int, _Probe] = {}
         self._minutes: dict[int, _Minute] = {}
         self._leader: int | None = None
@@ -194,8 +210,10 @@ class LegLedger:
 
     def tally(self, minute: int) -> MinuteTally:
         """A minute as it stands: what is undecided is not counted."""
-        probes = [p for p in self._probes.values() if p.minute == minute]
-        return _tally(self._leg, [p for p in probes if p.counts], self._minutes[minute])
+        decided = [p for p in self._probes.values() if p.minute == minute and p.was_due]
+        counted = [p for p in decided if self._tells_of_the_broker(p)]
+        lag_us = tuple(sorted(max(0, p.lag_ns // 1000) for p in decided))
+        return _tally(self._leg, counted, len(decided) - len(counted), lag_us, self._minutes[minute])
 
     def take(self, minute: int) -> MinuteTally:
         """Close a minute: its decided probes leave the ledger, undecided ones with them, uncounted."""
@@ -213,13 +231,17 @@ class LegLedger:
         """The last WINDOW_NS."""
         since = now_ns - WINDOW_NS
         probes = [p for p in self._recent if p.failure != _WITHDRAWN]
-        decided = [p for p in probes if p.decided_ns is not None and p.decided_ns > since]
+        decided = [
+            p
+            for p in probes
+            if p.decided_ns is not None and p.decided_ns > since and self._tells_of_the_broker(p)
+        ]
         outstanding = [p for p in probes if p.decided_ns is None]
         latencies = sorted(self._latency_us(p) for p in decided if p.failure is None)
         oldest = min((p.due_ns for p in outstanding), default=None)
         return LegPulse(
             leg=self._leg,
-            due=sum(p.due_ns > since for p in probes),
+            due=sum(p.due_ns > since for p in (*decided, *outstanding)),
             succeeded=len(latencies),
             failed=len(decided) - len(latencies),
             outstanding=len(outstanding),
@@ -261,6 +283,20 @@ class LegLedger:
         probe.decided_ns = at_ns
         probe.failure = code
 
+    def _tells_of_the_broker(self, probe: _Probe) -> bool:
+        if probe.failure in _OWN_FAULTS:
+            return False
+        end_ns = self._end_ns(probe)
+        lag_ns = probe.lag_ns if probe.lag_ns >= self._stalls.least_ns else 0
+        own_ns = max(lag_ns, self._stalls.within_ns(probe.due_ns, end_ns))
+        return own_ns == 0 or own_ns * _OWN_PART < end_ns - probe.due_ns
+
+    def _end_ns(self, probe: _Probe) -> int:
+        """Of a decided probe's life; that it was a leader's success is only decided later."""
+        if probe.failure is None and self._leg is Leg.LEADER:
+            return probe.acked_ns or 0
+        return probe.decided_ns or 0
+
     def _latency_us(self, probe: _Probe) -> int:
         end_ns = probe.acked_ns if self._leg is Leg.LEADER else probe.received_ns
         return _latency_us(probe, end_ns)
@@ -277,13 +313,16 @@ def _latency_us(probe: _Probe, end_ns: int | None) -> int:
     return max(0, ((end_ns or 0) - probe.due_ns) // 1000)
 
 
-def _tally(leg: Leg, probes: list[_Probe], facts: _Minute) -> MinuteTally:
+def _tally(
+    leg: Leg, probes: list[_Probe], left_out: int, lag_us: tuple[int, ...], facts: _Minute
+) -> MinuteTally:
     """A client probe may be acknowledged and still fail; a leader's acknowledgement is its success."""
     successes = [p for p in probes if p.failure is None]
     acknowledged = [p for p in probes if p.acked_in_time] if leg is Leg.CLIENT else successes
     not_received = [p for p in probes if p.failure == NOT_RECEIVED]
     return MinuteTally(
         attempted=len(probes),
+        left_out=left_out,
         acknowledged=len(acknowledged),
         received=sum(p.received_ns is not None for p in probes) if leg is Leg.CLIENT else 0,
         ack_us=tuple(sorted(_latency_us(p, p.acked_ns) for p in acknowledged)),
@@ -293,7 +332,7 @@ def _tally(leg: Leg, probes: list[_Probe], facts: _Minute) -> MinuteTally:
         lost=len(not_received),
         duplicated=facts.duplicated,
         out_of_order=facts.out_of_order,
-        lag_us=tuple(sorted(max(0, p.lag_ns // 1000) for p in probes)),
+        lag_us=lag_us,
         led_by=tuple(sorted(facts.led_by)),
         leader_epoch=facts.leader_epoch,
     )

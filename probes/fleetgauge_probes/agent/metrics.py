@@ -1,7 +1,7 @@
 """What the agent's /metrics tells. Names and labels are a promise: docs/operations.md lists them."""
 
 from collections import defaultdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import nan
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -12,6 +12,7 @@ from fleetgauge_probes.quantile import quantile
 
 _PERCENTILES = {"0.5": 50, "0.99": 99}
 _US = 1_000_000
+_NS = 1_000_000_000
 
 
 class AgentMetrics:
@@ -32,6 +33,28 @@ class AgentMetrics:
             "fleetgauge_agent_schedule_lag_seconds",
             "How late probes of the last decided minute were sent: the largest p95 of its brokers and legs.",
             ("cluster",),
+            registry=registry,
+        )
+        self._left_out = Counter(
+            "fleetgauge_agent_probes_left_out_total",
+            "Probes of decided minutes that told of this process: sent late, or stalled under way.",
+            ("cluster",),
+            registry=registry,
+        )
+        self._pending = Gauge(
+            "fleetgauge_agent_topic_changes_pending",
+            "Changes of the probe topic that are due and not made: refused, or the topic is not managed.",
+            ("cluster",),
+            registry=registry,
+        )
+        self._stalled = Counter(
+            "fleetgauge_agent_stalled_seconds_total",
+            "How long this process did not run: stopped, suspended, starved, collecting.",
+            registry=registry,
+        )
+        self._clock = Gauge(
+            "fleetgauge_agent_clock_ahead_seconds",
+            "How far the wall clock is ahead of the time by which minutes are named; a step shows here.",
             registry=registry,
         )
         self._pulse = Gauge(
@@ -72,6 +95,7 @@ class AgentMetrics:
             "Beyond this the oldest records are dropped.",
             registry=registry,
         ).set(spool_max_bytes)
+        self._stalled_ns = 0
         self._lag_of: dict[str, tuple[datetime, int]] = {}
         self._measured: dict[str, set[int]] = defaultdict(set)
 
@@ -102,6 +126,25 @@ class AgentMetrics:
         for gone in self._measured[pulse.cluster_id] - {broker.broker_id for broker in pulse.brokers}:
             self._measured[pulse.cluster_id].discard(gone)
             self._latency.remove_by_labels({"cluster": pulse.cluster_id, "broker": str(gone)})
+
+    def cluster(self, cluster_id: str, left_out: int, pending: int) -> None:
+        """So many more probes told of this process; so many changes of the probe topic are not made."""
+        self._left_out.labels(cluster_id).inc(left_out)
+        self._pending.labels(cluster_id).set(pending)
+
+    def forget(self, cluster_id: str) -> None:
+        """The cluster is measured no more."""
+        self._measured.pop(cluster_id, None)
+        self._lag_of.pop(cluster_id, None)
+        of_clusters = (self._probes, self._latency, self._lag, self._left_out, self._pending, self._pulse)
+        for metric in (*of_clusters, self._brokers):
+            metric.remove_by_labels({"cluster": cluster_id})
+
+    def clock(self, stalled_ns: int, ahead: timedelta) -> None:
+        """How long it has not run so far, and how the wall clock stands now."""
+        self._stalled.inc((stalled_ns - self._stalled_ns) / _NS)
+        self._stalled_ns = stalled_ns
+        self._clock.set(ahead.total_seconds())
 
     def records(self, outcome: str, records: int) -> None:
         """So many probe minutes were ``delivered`` or ``dropped``."""

@@ -14,22 +14,22 @@ _BY_CODE = {code: leg for leg, code in _LEGS.items()}
 
 
 class ProbeName(NamedTuple):
-    """One probe of a run; ``leg`` is None for a warm-up, which is never counted."""
+    """One probe; ``leg`` is None for a warm-up, which is never counted."""
 
     broker_id: int
     leg: Leg | None
     sequence: int
 
 
-def pack(run_id: UUID, name: ProbeName) -> bytes:
-    return _LAYOUT.pack(run_id.bytes, _LEGS[name.leg], name.broker_id, name.sequence).ljust(
+def pack(probe_id: UUID, name: ProbeName) -> bytes:
+    return _LAYOUT.pack(probe_id.bytes, _LEGS[name.leg], name.broker_id, name.sequence).ljust(
         _SIZE_BYTES, b"\0"
     )
 
 
-def unpack(run_id: UUID, payload: bytes) -> ProbeName | None:
-    """The probe, or None for anything that this run did not send."""
-    if len(payload) != _SIZE_BYTES or payload[:16] != run_id.bytes:
+def unpack(probe_id: UUID, payload: bytes) -> ProbeName | None:
+    """The probe, or None for anything that somebody else sent."""
+    if len(payload) != _SIZE_BYTES or payload[:16] != probe_id.bytes:
         return None
     _, code, broker_id, sequence = _LAYOUT.unpack_from(payload)
     return ProbeName(broker_id, _BY_CODE.get(code), sequence)

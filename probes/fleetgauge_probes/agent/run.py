@@ -4,22 +4,24 @@ import asyncio
 import itertools
 import socket
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from fleetgauge_probes import __version__
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe, Report
 from fleetgauge_probes.agent.courier import Courier
+from fleetgauge_probes.agent.fleet_probe import FleetProbe
 from fleetgauge_probes.agent.metrics import AgentMetrics
 from fleetgauge_probes.agent.minute import Identity
 from fleetgauge_probes.agent.schedule import MinuteClock
 from fleetgauge_probes.agent.spool import Spool, SpoolError
-from fleetgauge_probes.fleet import Fleet, Telemetry
+from fleetgauge_probes.agent.stalls import EVERY_S, Stalls
+from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
 from fleetgauge_probes.kafka import RecordProducer
 from fleetgauge_probes.stopping import Stopping
+from fleetgauge_probes.uptime import uptime_ns
 from fleetgauge_probes.vitals import Vitals
 
 _ASK_EVERY_S = 1.0
@@ -28,6 +30,9 @@ _TICK_EVERY_S = 0.25
 _PULSE_IS_NEWS_S = 15
 _PULSES_LEAVE_S = 1
 _RECORDS_LEAVE_S = 10
+#: A thread that sleeps for a moment may be late by some of this on any busy machine.
+_LEAST_STALL_MS = 100
+_MS = 1_000_000
 
 
 class AgentBrokenError(Exception):
@@ -35,17 +40,25 @@ class AgentBrokenError(Exception):
 
 
 def run_agent(
-    fleet: Fleet, telemetry: Telemetry, spool: Spool, run_id: UUID, vitals: Vitals, stopping: Stopping
+    fleet: Fleet,
+    telemetry: Telemetry,
+    clusters: Callable[[], Sequence[Cluster]],
+    spool: Spool,
+    run_id: UUID,
+    vitals: Vitals,
+    stopping: Stopping,
 ) -> int:
-    """Probe until ``stopping`` is set; returns how many records wait in the spool, which is open, at the end.
+    """Probe what ``clusters`` says, asked four times a second, until ``stopping`` is set.
 
-    Raises AgentBrokenError when a part of it breaks, after the same hand-over.
+    Returns how many records wait in the spool, which is open, at the end. Raises AgentBrokenError when a
+    part of it breaks, after the same hand-over.
     """
     metrics = AgentMetrics(vitals.registry, spool.max_bytes)
     pulses = RecordProducer(telemetry.bootstrap, "fleetgauge-pulses", give_up_after_s=_PULSE_IS_NEWS_S)
     pulses.start()
     who = Identity(f"{socket.gethostname()}/{fleet.vantage}", __version__, str(run_id), fleet.vantage)
-    clock = MinuteClock.at(time.monotonic_ns(), datetime.now(UTC))
+    clock = MinuteClock.at(uptime_ns(), datetime.now(UTC))
+    stalls = Stalls(int(max(fleet.agent_late_ms, _LEAST_STALL_MS) * _MS), uptime_ns())
     sequences = itertools.count()
     broken = threading.Event()
 
@@ -65,21 +78,36 @@ def run_agent(
             pulses.send(telemetry.topics.probe_pulse.name, pulse.cluster_id, pulse.encode())
             metrics.pulse(pulse)
             vitals.ready()
+        for report in reports:
+            metrics.cluster(report.cluster_id, report.left_out, report.pending)
+        metrics.clock(stalls.total_ns, datetime.now(UTC) - clock.wall(uptime_ns()))
         with suppress(SpoolError):
             metrics.spool(spool.state())
 
-    probes = [ClusterProbe(cluster, who, run_id, clock, sequences, give_up) for cluster in fleet.clusters]
-    for probe in probes:
-        probe.start()
+    def probe(cluster: Cluster) -> ClusterProbe:
+        return ClusterProbe(cluster, who, uuid4(), clock, stalls, sequences, give_up)
+
+    ended = threading.Event()
+    threading.Thread(target=lambda: _say_awake(stalls, ended), name="awake", daemon=True).start()
+    measuring = FleetProbe(probe)
     asking = threading.Thread(
-        target=lambda: asyncio.run(_ask_all(probes, stopping)), name="answers", daemon=True
+        target=lambda: asyncio.run(_ask_all(measuring, stopping)), name="answers", daemon=True
     )
     asking.start()
-    while not stopping.wait(_TICK_EVERY_S):
+    while not stopping.is_set():
         vitals.beat()
-        hand_over([probe.tick() for probe in probes])
+        measuring.measure(clusters())
+        if not measuring.probes:
+            # There is nothing to wait for.
+            vitals.ready()
+        reports = measuring.tick()
+        hand_over(reports)
+        for gone in {report.cluster_id for report in reports} - measuring.probes.keys():
+            metrics.forget(gone)
+        stopping.wait(_TICK_EVERY_S)
     asking.join()
-    hand_over([probe.stop() for probe in probes])
+    hand_over(measuring.stop())
+    ended.set()
     pulses.stop(_PULSES_LEAVE_S)
     left = courier.stop(_RECORDS_LEAVE_S)
     if broken.is_set():
@@ -87,11 +115,16 @@ def run_agent(
     return left
 
 
-async def _ask_all(probes: Sequence[ClusterProbe], stopping: Stopping) -> None:
+def _say_awake(stalls: Stalls, ended: threading.Event) -> None:
+    while not ended.wait(EVERY_S):
+        stalls.awake(uptime_ns())
+
+
+async def _ask_all(measuring: FleetProbe, stopping: Stopping) -> None:
     """Every second one cold question to every broker; a silent one delays nobody."""
     asked: set[asyncio.Task[None]] = set()
     while not stopping.is_set():
-        for probe in probes:
+        for probe in measuring.probes.values():
             asked |= {asyncio.create_task(probe.ask(broker_id)) for broker_id in probe.registered()}
         await asyncio.sleep(_ASK_EVERY_S)
         asked = {task for task in asked if not task.done()}

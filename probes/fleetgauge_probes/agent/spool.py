@@ -21,6 +21,7 @@ from fleetgauge_probes.contract import ProbeMinute
 
 _FILE = "records.sqlite"
 _VERSION = 1
+_DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 #: Positions are never given twice (AUTOINCREMENT), totals are those of the closed records.
 _MAKE = """
 BEGIN;
@@ -99,16 +100,26 @@ class Spool:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             try:
-                self._connection = _connect(self.folder)
-            except sqlite3.OperationalError:
-                raise
-            except sqlite3.DatabaseError:
+                return self._take_over()
+            except sqlite3.DatabaseError as error:
+                if _code(error) not in _DAMAGED:
+                    raise
                 _set_aside(self.folder)
-                self._connection = _connect(self.folder)
-            with self._connection:
-                return self._connection.execute("UPDATE records SET closed = 1 WHERE NOT closed").rowcount
+                return self._take_over()
         except (OSError, sqlite3.Error) as error:
             raise SpoolError(f"{self.folder}: {_reason(error)}") from error
+
+    def _take_over(self) -> int:
+        connection = sqlite3.connect(self.folder / _FILE, timeout=0, check_same_thread=False)
+        try:
+            _prepare(connection)
+            with connection:
+                left_open = connection.execute("UPDATE records SET closed = 1 WHERE NOT closed").rowcount
+        except sqlite3.Error:
+            connection.close()
+            raise
+        self._connection = connection
+        return left_open
 
     def close(self) -> None:
         """Give the file back."""
@@ -166,16 +177,6 @@ class Spool:
         return dropped
 
 
-def _connect(folder: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(folder / _FILE, timeout=0, check_same_thread=False)
-    try:
-        _prepare(connection)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
 def _prepare(connection: sqlite3.Connection) -> None:
     # For the kernel to hold the lock as long as the process lives, and to let go of it when it is killed.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -196,8 +197,12 @@ def _totals(connection: sqlite3.Connection) -> tuple[int, int]:
 def _reason(error: OSError | sqlite3.Error) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    locked = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
-    return "another agent has it" if locked else str(error)
+    return "another agent has it" if _code(error) == sqlite3.SQLITE_BUSY else str(error)
+
+
+def _code(error: sqlite3.Error) -> int | None:
+    """SQLite's; errors that Python raises itself have none."""
+    return getattr(error, "sqlite_errorcode", None)
 
 
 def _set_aside(folder: Path) -> None:

@@ -4,7 +4,8 @@ Observed by kafka.look; judged purely, a check or two a module (reach, rights, c
 trial does both.
 """
 
+from fleetgauge_probes.connection.acls import Grant, grants
 from fleetgauge_probes.connection.check import Check
 from fleetgauge_probes.connection.trial import Findings, try_connections
 
-__all__ = ["Check", "Findings", "try_connections"]
+__all__ = ["Check", "Findings", "Grant", "grants", "try_connections"]

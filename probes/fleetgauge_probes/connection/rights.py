@@ -12,8 +12,10 @@ _TOPIC_WORDS = {
     "WRITE": "write",
     "READ": "read",
     "ALTER": "add partitions",
+    "DESCRIBE_CONFIGS": "read settings",
+    "ALTER_CONFIGS": "change settings",
 }
-_CLUSTER_WORDS = {"ALTER": "elect leaders"}
+_CLUSTER_WORDS = {"DESCRIBE": "see replicas being moved", "ALTER": "elect leaders and move replicas"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +27,13 @@ class Uses:
 
 
 #: The agent in a cluster that it measures.
-PROBING = Uses(("DESCRIBE", "WRITE", "READ", "ALTER"), ("ALTER",))
+PROBING = Uses(
+    ("DESCRIBE", "WRITE", "READ", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"), ("DESCRIBE", "ALTER")
+)
 #: Agent, stream and watch in the telemetry cluster.
 TELEMETRY = Uses(("DESCRIBE", "WRITE", "READ"))
+#: The agent alone in the telemetry cluster.
+REPORTING = Uses(("DESCRIBE", "WRITE"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,12 @@ class _Grant:
     def option(self) -> str:
         """How kafka-acls.sh names it."""
         where = f"--topic {self.topic}" if self.topic else "--cluster"
-        return f"--operation {self.operation.capitalize()} {where}"
+        return f"--operation {option_name(self.operation)} {where}"
+
+
+def option_name(operation: str) -> str:
+    """An operation as kafka-acls.sh names it: ALTER_CONFIGS is AlterConfigs."""
+    return "".join(part.capitalize() for part in operation.split("_"))
 
 
 def rights(uses: Uses, seen: Rights | Unknown, topics: Sequence[TopicSight] | Unknown) -> Check:

@@ -147,6 +147,11 @@ class Cluster(_Frozen):
         description="Minutes from this on do not count; with time zone, later than `since`.",
         examples=["2026-12-31T23:00:00+01:00"],
     )
+    managed: bool = Field(
+        default=True,
+        description="Whether the agent makes and mends its probe topic, or only says what is to be done.",
+        examples=[False],
+    )
     retired: tuple[int, ...] = Field(
         default=(), description="Ids of brokers that are gone and not to be expected.", examples=[[4, 5]]
     )

@@ -1,4 +1,4 @@
-"""Topics: look, create, widen, elect."""
+"""Topics: look, create, widen, elect, set."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -7,11 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from fleetgauge_probes.kafka import settings
-from fleetgauge_probes.kafka.errors import KafkaUnavailableError, code
+from fleetgauge_probes.kafka.errors import KafkaUnavailableError, code, unavailable
 
 T = TypeVar("T")
 
@@ -35,7 +41,10 @@ class TopicView:
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic to make: either a count of partitions and a replication factor, or every replica by hand."""
+    """A topic to make: either a count of partitions and a replication factor, or every replica by hand.
+
+    A replication factor of -1 is the cluster's own.
+    """
 
     name: str
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -93,10 +102,25 @@ class Admin:
             KafkaError.TOPIC_ALREADY_EXISTS,
         )
 
-    def widen(self, name: str, total: int, added: Sequence[Sequence[int]]) -> None:
-        """Add partitions with the given replicas, up to ``total``."""
-        wider = NewPartitions(name, total, [list(replicas) for replicas in added])
+    def widen(self, name: str, total: int, added: Sequence[Sequence[int]] = ()) -> None:
+        """Add partitions up to ``total``, with the given replicas or where the cluster places them."""
+        placed = ([list(replicas) for replicas in added],) if added else ()
+        wider = NewPartitions(name, total, *placed)
         self._done(self._client.create_partitions([wider], request_timeout=self._timeout_s)[name])
+
+    def setting(self, topic: str, key: str) -> str:
+        """The present value of one of a topic's settings."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        future = self._client.describe_configs([resource], request_timeout=self._timeout_s)[resource]
+        return str(self._answer(future)[key].value)
+
+    def set(self, topic: str, key: str, value: str) -> None:
+        """Change one of a topic's settings."""
+        entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        self._done(
+            self._client.incremental_alter_configs([resource], request_timeout=self._timeout_s)[resource]
+        )
 
     def elect_preferred(self, name: str, partitions: Iterable[int]) -> None:
         """Let each partition's first replica lead again; one that cannot is left as it is."""
@@ -110,8 +134,14 @@ class Admin:
         except KafkaException as error:
             if error.args[0].code() in fine:
                 return False
-            raise KafkaUnavailableError(f"{code(error.args[0])}: {error.args[0].str()}") from error
+            raise _unavailable(error) from error
         return True
+
+    def _answer(self, future: "Future[T]") -> T:
+        try:
+            return self._result(future)
+        except KafkaException as error:
+            raise _unavailable(error) from error
 
     def _result(self, future: "Future[T]") -> T:
         try:
@@ -120,6 +150,10 @@ class Admin:
             raise KafkaUnavailableError(
                 f"{self._bootstrap}: no answer within {self._timeout_s:g} s"
             ) from error
+
+
+def _unavailable(error: KafkaException) -> KafkaUnavailableError:
+    return unavailable(code(error.args[0]), error.args[0].str())
 
 
 def _partition(found: Any) -> PartitionView:

@@ -5,8 +5,9 @@ It needs no leadership and no other broker, so its silence is the earliest sign 
 
 import asyncio
 import struct
-import time
 from dataclasses import dataclass
+
+from fleetgauge_probes.uptime import uptime_ns
 
 _CLIENT_ID = b"fleetgauge-answer"
 CORRELATION_ID = 1
@@ -34,14 +35,14 @@ async def cold_answer(host: str, port: int, timeout_s: float) -> Answer | None:
 
 
 async def _ask(host: str, port: int) -> Answer:
-    started = time.monotonic_ns()
+    started = uptime_ns()
     reader, writer = await asyncio.open_connection(host, port)
-    connected = time.monotonic_ns()
+    connected = uptime_ns()
     try:
         writer.write(API_VERSIONS_REQUEST)
         (size,) = struct.unpack(">i", await reader.readexactly(4))
         await reader.readexactly(size)
     finally:
         writer.close()
-    answered = time.monotonic_ns()
+    answered = uptime_ns()
     return Answer(answered, (connected - started) // 1000, (answered - started) // 1000)

@@ -1,13 +1,35 @@
 """Third-party errors, translated once.
 
 KafkaUnavailableError: the cluster did not answer in time or refused the request.
+KafkaRefusedError: it understood and says no, until somebody changes the cluster.
 """
 
 from confluent_kafka import KafkaError
 
+_REFUSALS = frozenset(
+    {
+        "POLICY_VIOLATION",
+        "INVALID_REPLICA_ASSIGNMENT",
+        "INVALID_REPLICATION_FACTOR",
+        "INVALID_CONFIG",
+        "INVALID_REQUEST",
+        "UNSUPPORTED_VERSION",
+    }
+)
+
 
 class KafkaUnavailableError(Exception):
     """A cluster that could not be asked, in one line."""
+
+
+class KafkaRefusedError(KafkaUnavailableError):
+    """A request that the cluster will not grant, in one line."""
+
+
+def unavailable(name: str, words: str) -> KafkaUnavailableError:
+    """What to raise for an error of that name."""
+    refused = name in _REFUSALS or name.endswith("AUTHORIZATION_FAILED")
+    return (KafkaRefusedError if refused else KafkaUnavailableError)(f"{name}: {words}")
 
 
 def code(error: KafkaError) -> str:

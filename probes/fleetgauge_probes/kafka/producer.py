@@ -11,11 +11,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from fleetgauge_probes.kafka import settings
 from fleetgauge_probes.kafka.errors import code
+from fleetgauge_probes.uptime import uptime_ns
 
 #: Far below librdkafka's own limit of 100,000 messages.
 _MOST_WAITING = 20_000
 
-#: Called with the monotonic time in ns and the failure's code, None for an acknowledgement.
+#: Called with the uptime in ns and the failure's code, None for an acknowledgement.
 Report = Callable[[int, str | None], None]
 
 
@@ -60,15 +61,15 @@ class ProbeProducer:
         """Hand one probe over; one that is not taken is a failed delivery, not an exception."""
 
         def delivered(error: KafkaError | None, _: Message) -> None:
-            report(time.monotonic_ns(), code(error) if error else None)
+            report(uptime_ns(), code(error) if error else None)
 
         try:
             self._producer.produce(self._topic, payload, partition=partition, on_delivery=delivered)
         except BufferError:
-            report(time.monotonic_ns(), "QUEUE_FULL")
+            report(uptime_ns(), "QUEUE_FULL")
         except KafkaException as error:
             # A partition that was made just now, for one, is not known to this producer yet.
-            report(time.monotonic_ns(), code(error.args[0]))
+            report(uptime_ns(), code(error.args[0]))
 
     def stop(self) -> None:
         """Give up what is in flight; a probe is worth nothing after its agent."""
@@ -82,7 +83,7 @@ class ProbeProducer:
             self._producer.poll(0.2)
 
     def _statistics(self, text: str) -> None:
-        at_ns = time.monotonic_ns()
+        at_ns = uptime_ns()
         topic: Mapping[str, Any] = json.loads(text)["topics"].get(self._topic, {})
         routes = {int(p): _route(facts) for p, facts in topic.get("partitions", {}).items() if int(p) >= 0}
         if routes and self._on_routes:

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ def test_a_fleet_that_cannot_be_measured_is_refused_in_one_line(tmp_path: Path, 
         ),
         (["--spool", "{}/taken"], "another agent has it; name another folder with --spool"),
         (["--spool-max-mb", "0"], "0 is not in the range x>=1"),
+        (["--shard", "3/2"], "'3/2' is no shard: give one of so many, as 2/5"),
     ],
 )
 def test_a_spool_that_cannot_be_is_refused(tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -46,3 +48,15 @@ def test_a_spool_that_cannot_be_is_refused(tmp_path: Path, arguments: list[str],
     other.close()
     assert (result.exit_code, result.stdout) == (2, "")
     assert says in result.stderr
+
+
+def test_the_least_rights_are_printed_as_commands_or_as_json(tmp_path: Path) -> None:
+    config = tmp_path / "fleet.yaml"
+    config.write_text(CLUSTERS, encoding="utf-8")
+    given = ["acls", "--config", str(config), "--principal", "User:me"]
+    lines = CliRunner().invoke(probe, given).stdout.splitlines()
+    assert len(lines) == 2
+    assert all("--bootstrap-server orders:9092 --add --allow-principal User:me" in line for line in lines)
+    told = json.loads(CliRunner().invoke(probe, [*given, "--json"]).stdout)
+    assert told["principal"] == "User:me"
+    assert [one["topic"] for one in told["grants"]] == ["fleetgauge.probe", None]

@@ -1,61 +1,16 @@
 """Times are milliseconds here and nanoseconds in the ledger; minute 0 holds whatever is due before 60 s."""
 
-from collections.abc import Callable
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fleetgauge_probes.agent.ledger import (
     ACK_LATE,
     NO_REPORT,
     NOT_LEADING,
     NOT_RECEIVED,
-    LegLedger,
-    MinuteTally,
 )
 from fleetgauge_probes.agent.standing import Standing
 from fleetgauge_probes.contract import Leg
-
-HOME, OTHER = 7, 8
-MS = 1_000_000
-
-
-class Bench:
-    """A ledger spoken to in milliseconds."""
-
-    def __init__(self, leg: Leg, leader: int | None = HOME) -> None:
-        self.ledger = LegLedger(leg, HOME)
-        self.ledger.open_minute(0)
-        if leader is not None:
-            self.routed(0, leader)
-
-    def sent(self, sequence: int, due: int = 0, lag: int = 0) -> None:
-        self.ledger.open_minute(due // 60_000)
-        self.ledger.sent(sequence, due * MS, (due + lag) * MS, due // 60_000)
-
-    def acked(self, sequence: int, at: int) -> None:
-        self.ledger.delivered(sequence, at * MS, None)
-
-    def failed(self, sequence: int, at: int, code: str = "MSG_TIMED_OUT") -> None:
-        self.ledger.delivered(sequence, at * MS, code)
-
-    def received(self, sequence: int, at: int) -> None:
-        self.ledger.received(sequence, at * MS)
-
-    def routed(self, at: int, leader: int | None, standing: Standing | None = None) -> None:
-        judged = standing or (Standing.LEADS if leader == HOME else Standing.AWAY)
-        self.ledger.routed(at * MS, leader, judged)
-
-    def tick(self, at: int) -> None:
-        self.ledger.tick(at * MS)
-
-    def closable(self, before: int = 1) -> list[int]:
-        return list(self.ledger.closable(before))
-
-    def take(self, minute: int = 0) -> MinuteTally:
-        return self.ledger.take(minute)
+from tests.unit.probes.agent.ledger_bench import HOME, MS, OTHER, Bench, keeps_the_contract
 
 
 @pytest.fixture
@@ -66,27 +21,6 @@ def client() -> Bench:
 @pytest.fixture
 def leader() -> Bench:
     return Bench(Leg.LEADER)
-
-
-def keeps_the_contract(tally: MinuteTally, leg: Leg) -> None:
-    """What every reader of a record relies on."""
-    successes = tally.e2e_us if leg is Leg.CLIENT else tally.ack_us
-    failures = sum(tally.produce_failures.values()) + sum(tally.consume_failures.values())
-    assert tally.attempted == len(successes) + failures
-    assert tally.attempted == len(tally.lag_us)
-    assert len(tally.ack_us) == tally.acknowledged <= tally.attempted
-    assert len(tally.e2e_us) <= min(tally.acknowledged, tally.received)
-    assert tally.received <= tally.attempted
-    assert list(tally.ack_us) == sorted(tally.ack_us)
-    assert list(tally.e2e_us) == sorted(tally.e2e_us)
-    assert all(0 <= us <= 5_000_000 for us in tally.ack_us)
-    assert all(0 <= us <= 10_000_000 for us in tally.e2e_us)
-    assert tally.lost == sum(tally.consume_failures.values())
-    assert "WITHDRAWN" not in tally.produce_failures
-    if leg is Leg.LEADER:
-        assert tally.e2e_us == ()
-        assert tally.received == tally.lost == tally.duplicated == tally.out_of_order == 0
-        assert not tally.consume_failures
 
 
 # The client leg ----------------------------------------------------------------
@@ -477,132 +411,70 @@ def test_a_pulse_of_the_leader_leg_measures_the_acknowledgement(leader: Bench) -
     assert (pulse.leg, pulse.p99_us) == (Leg.LEADER, 4_000)
 
 
-# Whatever happens --------------------------------------------------------------
-
-_DELAYS = st.integers(0, 16_000)
+# What tells of the agent -------------------------------------------------------
 
 
-@given(
-    leg=st.sampled_from(Leg),
-    probes=st.lists(
-        st.tuples(st.none() | _DELAYS, st.booleans(), st.lists(_DELAYS, max_size=3)), max_size=25
-    ),
-    looks=st.lists(
-        st.tuples(st.integers(0, 40_000), st.sampled_from([HOME, OTHER, None]), st.sampled_from(Standing)),
-        max_size=20,
-    ),
-)
-@settings(deadline=None, max_examples=200)
-def test_after_any_history_every_probe_that_was_due_is_a_success_or_a_failure(
-    leg: Leg,
-    probes: list[tuple[int | None, bool, list[int]]],
-    looks: list[tuple[int, int | None, Standing]],
-) -> None:
+@pytest.mark.parametrize("leg", Leg)
+def test_a_probe_that_was_under_way_in_a_stall_is_left_out_whatever_became_of_it(leg: Leg) -> None:
     bench = Bench(leg)
-    history: list[tuple[int, Callable[[], None]]] = []
-    for sequence, (report, good, arrivals) in enumerate(probes):
-        due = 600 * sequence
-        history.append((due, lambda s=sequence, d=due: bench.sent(s, d)))
-        if report is not None:
-            tell = bench.acked if good else bench.failed
-            history.append((due + report, lambda f=tell, s=sequence, at=due + report: f(s, at)))
-        if leg is Leg.CLIENT:
-            history += [(due + a, lambda s=sequence, at=due + a: bench.received(s, at)) for a in arrivals]
-    for at, who, judged in looks:
-        history.append(
-            (at, lambda a=at, w=who, j=judged: bench.routed(a, w, Standing.LEADS if w == HOME else j))
-        )
-    history += [(at, lambda a=at: bench.tick(a)) for at in range(0, 60_000, 2_500)]
-    for _, happen in sorted(history, key=lambda event: event[0]):
-        happen()
-    bench.tick(60_000)
-    assert bench.closable() == [0]
+    bench.sent(0, due=1_000)
+    bench.sent(1, due=1_100)
+    bench.stalled(1_200, 31_200)
+    bench.acked(0, 31_201)
+    bench.failed(1, 31_201)
+    bench.sent(2, due=31_300)
+    for sequence, at in ((0, 31_202), (2, 31_306)):
+        bench.received(sequence, at)
+    bench.acked(2, 31_305)
+    bench.routed(32_000, HOME)
+    pulse = bench.ledger.pulse(32_000 * MS)
+    assert (pulse.due, pulse.succeeded, pulse.failed, pulse.outstanding) == (1, 1, 0, 0)
     tally = bench.take()
-    keeps_the_contract(tally, leg)
-    if leg is Leg.CLIENT:
-        assert tally.attempted == len(probes)
-        in_time = sum(
-            good and report is not None and report <= 5_000 and any(a <= 10_000 for a in arrivals)
-            for report, good, arrivals in probes
-        )
-        assert len(tally.e2e_us) == in_time
-        assert tally.received == sum(bool(arrivals) for _, _, arrivals in probes)
+    assert (tally.attempted, tally.left_out) == (1, 2)
+    assert not tally.produce_failures
 
 
-class LedgerUnderFire(RuleBasedStateMachine):
-    """Events in any order, as time goes on; minutes taken as they close."""
-
-    @initialize(leg=st.sampled_from(Leg))
-    def begin(self, leg: Leg) -> None:
-        self.leg = leg
-        self.bench = Bench(leg, leader=None)
-        self.now = 0
-        self.next = 0
-        self.sent_in: dict[int, int] = {}
-        self.taken: set[int] = set()
-
-    @rule(ms=st.sampled_from([1, 400, 1_000, 5_000, 14_000, 61_000]))
-    def time_passes(self, ms: int) -> None:
-        self.now += ms
-        self.bench.ledger.open_minute(self.now // 60_000)
-
-    @rule()
-    def send(self) -> None:
-        self.bench.sent(self.next, self.now)
-        self.sent_in[self.next] = self.now // 60_000
-        self.next += 1
-
-    @precondition(lambda self: self.leg is Leg.LEADER)
-    @rule()
-    def fail_unsent(self) -> None:
-        self.bench.ledger.open_minute(self.now // 60_000)
-        self.bench.ledger.failed_unsent(self.next, self.now * MS, self.now * MS, self.now // 60_000)
-        self.sent_in[self.next] = self.now // 60_000
-        self.next += 1
-
-    @rule(back=st.integers(1, 6), failure=st.sampled_from([None, None, "MSG_TIMED_OUT"]))
-    def report(self, back: int, failure: str | None) -> None:
-        self.bench.ledger.delivered(self.next - back, self.now * MS, failure)
-
-    @precondition(lambda self: self.leg is Leg.CLIENT)
-    @rule(back=st.integers(1, 6))
-    def receive(self, back: int) -> None:
-        self.bench.received(self.next - back, self.now)
-
-    @rule(who=st.sampled_from([HOME, HOME, OTHER, None]), judged=st.sampled_from(Standing))
-    def look(self, who: int | None, judged: Standing) -> None:
-        self.bench.routed(self.now, who, Standing.LEADS if who == HOME else judged)
-
-    @rule()
-    def tick_and_take(self) -> None:
-        self.bench.tick(self.now)
-        current = self.now // 60_000
-        for minute in self.bench.closable(current):
-            assert minute not in self.taken
-            self.taken.add(minute)
-            stood = self.bench.ledger.tally(minute)
-            tally = self.bench.take(minute)
-            assert tally == stood
-            keeps_the_contract(tally, self.leg)
-            due = sum(m == minute for m in self.sent_in.values())
-            assert tally.attempted == due if self.leg is Leg.CLIENT else tally.attempted <= due
-        assert all(m >= current - 1 for m in self.bench.ledger.open_minutes())
-
-    @invariant()
-    def open_minutes_keep_the_contract_as_they_stand(self) -> None:
-        for minute in self.bench.ledger.open_minutes():
-            keeps_the_contract(self.bench.ledger.tally(minute), self.leg)
-
-    @invariant()
-    def pulses_are_consistent(self) -> None:
-        pulse = self.bench.ledger.pulse(self.now * MS)
-        assert pulse.due <= pulse.succeeded + pulse.failed + pulse.outstanding
-        assert (pulse.p50_us is None) == (pulse.p99_us is None) == (pulse.succeeded == 0)
-        assert (pulse.oldest_outstanding_ms is None) == (pulse.outstanding == 0)
-        if pulse.succeeded:
-            assert pulse.success_age_ms is not None
-            assert 0 <= pulse.p50_us <= pulse.p99_us  # type: ignore[operator]
+def test_a_probe_that_was_sent_late_is_left_out_and_its_lag_is_told(client: Bench) -> None:
+    client.sent(0, due=0, lag=100)
+    client.sent(1, due=600, lag=99)
+    for sequence, at in ((0, 105), (1, 704)):
+        client.acked(sequence, at)
+        client.received(sequence, at)
+    tally = client.take()
+    assert (tally.attempted, tally.left_out) == (1, 1)
+    assert tally.lag_us == (99_000, 100_000)
 
 
-LedgerUnderFire.TestCase.settings = settings(deadline=None, max_examples=60, stateful_step_count=40)
-test_the_contract_holds_under_any_order_of_events = LedgerUnderFire.TestCase
+@pytest.mark.parametrize("stalled_ms", [100, 999])
+def test_no_short_stall_excuses_a_broker_that_does_not_answer(client: Bench, stalled_ms: int) -> None:
+    client.sent(0, due=1_000, lag=stalled_ms)
+    client.stalled(2_000, 2_000 + stalled_ms)
+    client.failed(0, 6_000)
+    tally = client.take()
+    assert (tally.attempted, tally.produce_failures) == (1, {"MSG_TIMED_OUT": 1})
+
+
+def test_a_stall_after_the_acknowledgement_leaves_a_leaders_success_what_it_is(leader: Bench) -> None:
+    leader.sent(0, due=1_000)
+    leader.acked(0, 1_005)
+    leader.stalled(1_010, 9_000)
+    leader.routed(9_001, HOME)
+    assert leader.take().ack_us == (5_000,)
+
+
+def test_a_slow_success_outlives_a_stall_that_is_a_small_part_of_it(leader: Bench) -> None:
+    leader.sent(0, due=1_000)
+    leader.stalled(1_100, 1_200)
+    leader.acked(0, 1_501)
+    leader.sent(1, due=1_600)
+    leader.stalled(1_700, 1_800)
+    leader.acked(1, 2_100)
+    leader.routed(2_200, HOME)
+    assert leader.take().ack_us == (501_000,)
+
+
+def test_a_probe_that_our_own_queue_had_no_room_for_tells_nothing_of_the_broker(client: Bench) -> None:
+    client.sent(0)
+    client.failed(0, 1, "QUEUE_FULL")
+    tally = client.take()
+    assert (tally.attempted, tally.left_out, tally.produce_failures) == (0, 1, {})

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from math import isnan
 
 import pytest
@@ -7,41 +7,10 @@ from prometheus_client import CollectorRegistry
 
 from fleetgauge_probes.agent.metrics import AgentMetrics
 from fleetgauge_probes.agent.spool import SpoolState
-from fleetgauge_probes.contract import BrokerPulse, Leg, ProbeMinute, ProbePulse
+from fleetgauge_probes.contract import BrokerPulse, Leg, ProbePulse
 from tests.exposition import samples_of
+from tests.probe_minutes import CLIENT, MINUTE, NOON
 
-NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-
-CLIENT = ProbeMinute(
-    agent_id="host/zone-a",
-    agent_version="1.2.3",
-    run_id="run",
-    sequence=0,
-    vantage="zone-a",
-    cluster_id="orders",
-    kafka_cluster_uuid="uuid",
-    broker_id=2,
-    rack=None,
-    leg=Leg.CLIENT,
-    minute=NOON,
-    expected_brokers=(1, 2, 3),
-    attempted=100,
-    acknowledged=99,
-    received=99,
-    ack_us=tuple(range(1_000, 100_000, 1_000)),
-    e2e_us=tuple(range(2_000, 198_000, 2_000)),
-    produce_failures={"MSG_TIMED_OUT": 1},
-    consume_failures={"NOT_RECEIVED": 1},
-    lost=1,
-    duplicated=0,
-    out_of_order=0,
-    schedule_lag_p95_us=1_500,
-    schedule_lag_max_us=9_000,
-    led_by=(2,),
-    leader_epoch=1,
-    emitted_at=NOON + MINUTE,
-)
 LEADER = replace(CLIENT, leg=Leg.LEADER, received=0, e2e_us=(), produce_failures={"ACK_LATE": 1})
 #: Nothing succeeded in it.
 OUTAGE = replace(CLIENT, minute=NOON + MINUTE, acknowledged=0, received=0, ack_us=(), e2e_us=())
@@ -66,6 +35,37 @@ class Told:
 @pytest.fixture
 def told() -> Told:
     return Told()
+
+
+def test_what_told_of_the_agent_itself_is_counted_and_how_long_it_did_not_run(told: Told) -> None:
+    told.metrics.cluster("orders", 3, 0)
+    told.metrics.cluster("orders", 2, 1)
+    told.metrics.clock(500_000_000, timedelta(0))
+    told.metrics.clock(2_000_000_000, timedelta(hours=-1))
+    assert told.of("fleetgauge_agent_probes_left_out_total") == {("orders",): 5}
+    assert told.of("fleetgauge_agent_topic_changes_pending") == {("orders",): 1}
+    assert told.of("fleetgauge_agent_stalled_seconds_total") == {(): 2}
+    assert told.of("fleetgauge_agent_clock_ahead_seconds") == {(): -3600}
+
+
+def test_of_a_cluster_that_is_measured_no_more_nothing_is_told(told: Told) -> None:
+    names = (
+        "fleetgauge_probes_total",
+        "fleetgauge_probe_latency_seconds",
+        "fleetgauge_agent_schedule_lag_seconds",
+        "fleetgauge_agent_pulse_timestamp_seconds",
+        "fleetgauge_brokers_expected",
+        "fleetgauge_agent_probes_left_out_total",
+        "fleetgauge_agent_topic_changes_pending",
+    )
+    for cluster in ("orders", "payments"):
+        told.metrics.minute(replace(CLIENT, cluster_id=cluster))
+        told.metrics.pulse(_pulse(2, cluster=cluster))
+        told.metrics.cluster(cluster, 1, 1)
+    told.metrics.forget("orders")
+    for name in names:
+        assert {labels for labels in told.of(name) if "orders" in labels} == set()
+        assert told.of(name)
 
 
 def test_a_clients_success_ends_at_the_consumer_a_leaders_at_the_acknowledgement(told: Told) -> None:

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_probes.agent.schedule import INTERVAL_NS, MINUTE_NS, MinuteClock, next_due_ns, phase_ns
+from fleetgauge_probes.agent.schedule import (
+    INTERVAL_NS,
+    MINUTE_NS,
+    TOO_LATE_NS,
+    MinuteClock,
+    Slot,
+    Timetable,
+    next_due_ns,
+    phase_ns,
+)
 from fleetgauge_probes.contract import Leg
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -103,3 +112,47 @@ def test_the_clock_reads_back_the_wall_time_that_it_was_set_by(monotonic_ns: int
 def test_the_slots_of_both_legs_do_not_fall_together_in_a_cluster_of_three() -> None:
     phases = Counter(phase_ns(position, 3, leg) for position in range(3) for leg in Leg)
     assert max(phases.values()) == 1
+
+
+@given(
+    CLOCKS,
+    st.lists(
+        st.tuples(st.integers(0, 5), st.sampled_from(Leg), PHASES), unique_by=lambda one: one[:2], min_size=1
+    ),
+    st.lists(st.sampled_from([0, 1_000_000, INTERVAL_NS, 4 * TOO_LATE_NS, 50 * MINUTE_NS]), max_size=12),
+)
+def test_every_slot_is_taken_once_in_its_order_and_what_is_too_late_by_nobody(
+    clock: MinuteClock, legs: list[tuple[int, Leg, int]], pauses: list[int]
+) -> None:
+    now = clock.origin_ns
+    timetable = Timetable(clock)
+    for broker_id, leg, phase in legs:
+        timetable.add(broker_id, leg, phase, now)
+    for pause in pauses:
+        before, now = now, now + pause
+        taken = []
+        while (slot := timetable.take(now)) is not None:
+            taken.append(slot)
+        since = max(before + 1, now - TOO_LATE_NS)
+        due = [
+            Slot(at, broker_id, leg)
+            for broker_id, leg, phase in legs
+            for at in _grid(clock, phase, since - 1, now)
+        ]
+        assert taken == sorted(due)
+        assert timetable.next_ns is not None
+        assert timetable.next_ns > now
+
+
+def _grid(clock: MinuteClock, phase: int, after: int, until: int) -> list[int]:
+    slots = []
+    while (due := next_due_ns(clock, phase, after)) <= until:
+        slots.append(due)
+        after = due
+    return slots
+
+
+def test_without_a_broker_nothing_is_due() -> None:
+    timetable = Timetable(MinuteClock(0, NOON))
+    assert timetable.next_ns is None
+    assert timetable.take(10**18) is None

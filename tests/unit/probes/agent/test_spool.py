@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,43 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fleetgauge_probes.agent.spool import Spool, SpoolError, SpoolState
-from fleetgauge_probes.contract import PROBE_MINUTE, Leg, ProbeMinute
+from fleetgauge_probes.contract import PROBE_MINUTE
+from tests.probe_minutes import MINUTE, NOON, record
 
-NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 ROOM = 1_000_000
-
-
-def record(sequence: int, attempted: int = 100, run_id: str = "run") -> ProbeMinute:
-    """The minutes of a run follow one another."""
-    return ProbeMinute(
-        agent_id="host/zone-a",
-        agent_version="1.2.3",
-        run_id=run_id,
-        sequence=sequence,
-        vantage="zone-a",
-        cluster_id="orders",
-        kafka_cluster_uuid="uuid",
-        broker_id=2,
-        rack=None,
-        leg=Leg.CLIENT,
-        minute=NOON + sequence * timedelta(minutes=1),
-        expected_brokers=(1, 2, 3),
-        attempted=attempted,
-        acknowledged=0,
-        received=0,
-        ack_us=(),
-        e2e_us=(),
-        produce_failures={},
-        consume_failures={},
-        lost=0,
-        duplicated=0,
-        out_of_order=0,
-        schedule_lag_p95_us=0,
-        schedule_lag_max_us=0,
-        led_by=(2,),
-        leader_epoch=1,
-        emitted_at=NOON,
-    )
 
 
 def told(spool: Spool) -> list[tuple[int, int]]:
@@ -72,10 +38,10 @@ def spool(folder: Path) -> Iterator[Spool]:
     one.close()
 
 
-def reopened(spool: Spool) -> tuple[Spool, int]:
+def left_open(spool: Spool) -> int:
+    """What the next run finds open."""
     spool.close()
-    left_open = spool.open()
-    return spool, left_open
+    return spool.open()
 
 
 def test_closed_records_wait_in_the_order_of_their_closing_until_they_are_forgotten(spool: Spool) -> None:
@@ -104,15 +70,14 @@ def test_an_open_minute_does_not_go_out_and_gives_way_to_its_closed_record(spool
     assert told(spool) == []
     spool.keep([record(0, attempted=100)], [])
     assert told(spool) == [(0, 100)]
-    assert reopened(spool)[1] == 0
+    assert left_open(spool) == 0
 
 
 def test_an_open_minute_of_an_ended_run_goes_out_as_it_stood_last(spool: Spool) -> None:
     spool.keep([record(0)], [record(1, attempted=10), record(2, attempted=1)])
     spool.keep([], [record(1, attempted=20)])
-    again, left_open = reopened(spool)
-    assert left_open == 2
-    assert told(again) == [(0, 100), (2, 1), (1, 20)]
+    assert left_open(spool) == 2
+    assert told(spool) == [(0, 100), (2, 1), (1, 20)]
 
 
 def test_two_runs_may_use_the_same_sequences(spool: Spool) -> None:
@@ -128,7 +93,7 @@ def test_beyond_its_bound_the_oldest_closed_records_go(folder: Path) -> None:
     assert small.keep([record(n) for n in range(300)], [record(999)]) == 0
     assert small.keep([record(n) for n in range(300, 350)], []) == 100
     assert [sequence for sequence, _ in told(small)] == list(range(100, 350))
-    assert small.state() == SpoolState(250, sum(sizes[100:]), NOON + 100 * timedelta(minutes=1))
+    assert small.state() == SpoolState(250, sum(sizes[100:]), NOON + 100 * MINUTE)
     small.close()
 
 
@@ -143,7 +108,7 @@ def test_a_record_larger_than_the_bound_is_dropped_and_the_agent_goes_on(folder:
 def test_a_folder_is_one_agents_until_it_ends(spool: Spool, folder: Path) -> None:
     with pytest.raises(SpoolError, match="another agent has it"):
         Spool(folder, ROOM).open()
-    assert reopened(spool)[1] == 0
+    assert left_open(spool) == 0
 
 
 def test_a_folder_that_cannot_be_is_said_in_one_line(tmp_path: Path) -> None:
@@ -159,7 +124,6 @@ def test_a_file_of_a_later_version_is_left_alone(spool: Spool, folder: Path) -> 
     later.close()
     with pytest.raises(SpoolError, match="version 99, this agent knows 1"):
         Spool(folder, ROOM).open()
-    spool.open = lambda: 0  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("damage", [b"not a database" * 100, b"SQLite format 3\x00" + b"\xff" * 5000])
@@ -173,6 +137,17 @@ def test_a_damaged_file_is_set_aside(folder: Path, damage: bytes) -> None:
     fresh.close()
     (aside,) = folder.glob("damaged-*")
     assert aside.read_bytes() == damage
+
+
+def test_a_file_damaged_in_its_middle_is_set_aside(spool: Spool, folder: Path) -> None:
+    spool.keep([record(n) for n in range(200)], [record(200)])
+    spool.close()
+    path = folder / "records.sqlite"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    assert spool.open() == 0
+    assert told(spool) == []
+    assert list(folder.glob("damaged-*"))
 
 
 def test_a_disk_that_takes_nothing_is_an_error_and_keeps_what_it_has(spool: Spool) -> None:
@@ -189,7 +164,7 @@ _WRITER = """
 import sys
 from pathlib import Path
 from fleetgauge_probes.agent.spool import Spool
-from tests.unit.probes.agent.test_spool import record
+from tests.probe_minutes import record
 spool = Spool(Path(sys.argv[1]), 10**9)
 spool.open()
 for n in range(0, 10**9, 3):

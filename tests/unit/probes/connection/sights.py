@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 from fleetgauge_probes.kafka import PartitionView, Refusal, TopicSight, TopicSpec, TopicView
 
-ALL = frozenset({"CREATE", "DESCRIBE", "WRITE", "READ", "ALTER", "ALTER_CONFIGS", "DELETE"})
+ALL = frozenset(
+    {"CREATE", "DESCRIBE", "WRITE", "READ", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "DELETE"}
+)
 SETTINGS = {"retention.ms": "3600000", "cleanup.policy": "delete", "segment.ms": "600000"}
 SPEC = TopicSpec("fleetgauge.probe", SETTINGS, assignment=((1, 2, 3), (2, 3, 1), (3, 1, 2)))
 DENIED = Refusal("TOPIC_AUTHORIZATION_FAILED", "no")

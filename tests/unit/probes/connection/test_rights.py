@@ -1,7 +1,7 @@
 import pytest
 
 from fleetgauge_probes.connection import Check
-from fleetgauge_probes.connection.rights import PROBING, TELEMETRY, rights
+from fleetgauge_probes.connection.rights import PROBING, TELEMETRY, option_name, rights
 from fleetgauge_probes.kafka import Refusal, Rights, Unknown
 from tests.unit.probes.connection.sights import ALL, DENIED, absent, hidden, present
 
@@ -16,7 +16,10 @@ def test_on_an_unsecured_cluster_everything_is_allowed_and_that_is_said() -> Non
 def test_what_may_be_done_is_told() -> None:
     check = rights(PROBING, SECURED, [absent()])
     assert (check.ok, check.mend) == (True, None)
-    assert check.found == "may elect leaders, create, describe, write, read, add partitions"
+    assert check.found == (
+        "may see replicas being moved, elect leaders and move replicas, create, describe, write, read, "
+        "add partitions, read settings, change settings"
+    )
 
 
 def test_a_topic_that_is_there_need_not_be_created() -> None:
@@ -24,13 +27,21 @@ def test_a_topic_that_is_there_need_not_be_created() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "word"),
-    [("WRITE", "write"), ("READ", "read"), ("DESCRIBE", "describe"), ("ALTER", "add partitions")],
+    ("option", "word"),
+    [
+        ("Write", "write"),
+        ("Read", "read"),
+        ("Describe", "describe"),
+        ("Alter", "add partitions"),
+        ("DescribeConfigs", "read settings"),
+        ("AlterConfigs", "change settings"),
+    ],
 )
-def test_a_missing_right_is_a_finding_with_the_command_that_grants_it(operation: str, word: str) -> None:
-    check = rights(PROBING, SECURED, [present(ALL - {operation})])
+def test_a_missing_right_is_a_finding_with_the_command_that_grants_it(option: str, word: str) -> None:
+    missing = next(one for one in ALL if option_name(one) == option)
+    check = rights(PROBING, SECURED, [present(ALL - {missing})])
     assert (check.ok, check.found) == (False, f"may not {word} (fleetgauge.probe)")
-    assert (check.mend or "").endswith(f"--operation {operation.capitalize()} --topic fleetgauge.probe")
+    assert (check.mend or "").endswith(f"--operation {option} --topic fleetgauge.probe")
 
 
 def test_the_dry_run_knows_whether_the_topic_may_be_created() -> None:
@@ -40,9 +51,9 @@ def test_the_dry_run_knows_whether_the_topic_may_be_created() -> None:
 
 
 def test_electing_leaders_is_a_right_on_the_cluster_that_only_probing_uses() -> None:
-    may_not = Rights(secured=True, cluster=frozenset())
+    may_not = Rights(secured=True, cluster=frozenset({"DESCRIBE"}))
     check = rights(PROBING, may_not, [present()])
-    assert (check.ok, check.found) == (False, "may not elect leaders (cluster)")
+    assert (check.ok, check.found) == (False, "may not elect leaders and move replicas (cluster)")
     assert (check.mend or "").endswith("--operation Alter --cluster")
     assert rights(TELEMETRY, may_not, [present()]).ok
 

@@ -1,0 +1,47 @@
+"""The fleet file of a running agent: read again when it has changed."""
+
+import logging
+from pathlib import Path
+
+from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, load
+
+_log = logging.getLogger("fleetgauge.probe")
+
+
+class FleetFile:
+    """What the file said when it could last be read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> Fleet:
+        """For the first time. Raises FleetFileError."""
+        self._stamp = self._stamped()
+        self.fleet = load(self._path)
+        return self.fleet
+
+    def clusters(self) -> tuple[Cluster, ...]:
+        """As the file has them now; as it last had them while it cannot be read."""
+        stamp = self._stamped()
+        if stamp not in (None, self._stamp):
+            self._stamp = stamp
+            try:
+                self.fleet = self._taken(load(self._path))
+            except FleetFileError as error:
+                _log.error("%s; going on with what it said before", error)
+        return self.fleet.clusters
+
+    def _taken(self, fleet: Fleet) -> Fleet:
+        ours = {"clusters": self.fleet.clusters, "notifiers": self.fleet.notifiers}
+        if fleet.model_copy(update=ours) != self.fleet:
+            _log.warning("%s: what changed beside clusters takes a restart of the agent", self._path)
+        _log.info("%s: %d clusters from now on", self._path, len(fleet.clusters))
+        return self.fleet.model_copy(update={"clusters": fleet.clusters})
+
+    def _stamped(self) -> tuple[int, int] | None:
+        """Another for another content, as far as its time of change can tell; None where there is no file."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino

@@ -1,0 +1,217 @@
+"""The probe topic of real clusters: moved by somebody, short of a broker, not ours to change, guarded."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from fleetgauge_local import properties
+from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_local.layout import ClusterSpec
+from fleetgauge_probes.agent.reconciler import Reconciler
+from fleetgauge_probes.agent.topic_plan import TOPIC, Home, Partition
+from fleetgauge_probes.fleet import Cluster
+from fleetgauge_probes.kafka import Admin, TopicSpec, reassign, registered_brokers
+from fleetgauge_probes.uptime import uptime_ns
+from tests.kafka.agents import Agent, fleet_of, probed
+from tests.kafka.broker_classes import add_class
+
+BROKERS = (1, 2, 3)
+#: Within this everything is to be right again.
+RIGHT_AGAIN_S = 60
+
+Assignment = dict[int, tuple[int, ...]]
+
+
+def wait_for(what: str, condition: Callable[[], bool], seconds: float = RIGHT_AGAIN_S) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
+        time.sleep(0.5)
+
+
+class Topic:
+    """The probe topic of a cluster, and what a reconciler makes of it."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.admin = Admin(bootstrap)
+        self.admin.start()
+
+    @property
+    def partitions(self) -> dict[int, Partition] | None:
+        view = self.admin.topic(TOPIC)
+        if view is None:
+            return None
+        return {n: Partition(one.leader, one.replicas, one.in_sync) for n, one in view.partitions.items()}
+
+    @property
+    def replicas(self) -> Assignment:
+        return {number: one.replicas for number, one in (self.partitions or {}).items()}
+
+    @property
+    def min_in_sync(self) -> str:
+        return self.admin.setting(TOPIC, "min.insync.replicas")
+
+    def is_led_by(self, homes: Sequence[int]) -> bool:
+        """Each of them leads a partition of which it is the home, and no replica is out of sync."""
+        partitions = (self.partitions or {}).values()
+        leading = {one.leader for one in partitions if one.replicas and one.leader == one.replicas[0]}
+        return leading >= set(homes) and all(set(one.replicas) == one.in_sync for one in partitions)
+
+    def mend(self, reconciler: Reconciler, homes: Sequence[int] = BROKERS, managed: bool = True) -> None:
+        cluster = Cluster(id="tried", bootstrap=self.bootstrap, managed=managed)
+        racks = {b: one.rack for b, one in registered_brokers(self.bootstrap).brokers.items()}
+        wanted = [Home(broker, racks[broker]) for broker in homes]
+        reconciler.mend(cluster, wanted, frozenset(homes), self.partitions, uptime_ns())
+
+    def mended(self, reconciler: Reconciler, homes: Sequence[int], min_in_sync: str) -> bool:
+        self.mend(reconciler, homes)
+        gone = set(BROKERS) - set(homes)
+        held = {broker for replicas in self.replicas.values() for broker in replicas}
+        return not held & gone and self.is_led_by(homes) and self.min_in_sync == min_in_sync
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The agent's warnings."""
+    return [one.getMessage() for one in caplog.records if one.name == "fleetgauge.probe"]
+
+
+def test_a_home_whose_partition_somebody_moved_leads_one_again(
+    local_fleet: LocalFleet, tmp_path: Path
+) -> None:
+    topic = Topic(local_fleet.bootstrap("payments"))
+    fleet, telemetry = fleet_of(local_fleet, ["payments"])
+    with Agent(fleet, telemetry, tmp_path / "spool").running():
+        wait_for("every broker to lead its own", lambda: topic.is_led_by(BROKERS))
+        (of_broker_1,) = [n for n, replicas in topic.replicas.items() if replicas[0] == 1]
+        assert reassign(topic.bootstrap, TOPIC, {of_broker_1: (2, 3, 1)})
+        wait_for("the move to be seen", lambda: topic.replicas[of_broker_1] == (2, 3, 1), 10)
+        wait_for("broker 1 to lead again", lambda: topic.is_led_by(BROKERS))
+        assert len(topic.replicas) == len(BROKERS)
+        assert probed(telemetry, "payments", BROKERS)
+
+
+def test_a_retired_broker_leaves_the_topic_and_one_that_joins_gets_its_share(local_fleet: LocalFleet) -> None:
+    topic = Topic(local_fleet.bootstrap("payments"))
+    reconciler = Reconciler(topic.admin)
+    wait_for("all three", lambda: topic.mended(reconciler, BROKERS, "2"))
+    partitions = len(topic.replicas)
+    wait_for("two to be left", lambda: topic.mended(reconciler, (1, 2), "1"))
+    assert all(sorted(replicas) == [1, 2] for replicas in topic.replicas.values())
+    wait_for("all three again", lambda: topic.mended(reconciler, BROKERS, "2"))
+    assert all(sorted(replicas) == [1, 2, 3] for replicas in topic.replicas.values())
+    assert len(topic.replicas) == partitions
+    assert reconciler.pending == 0
+
+
+def test_a_topic_that_is_not_ours_to_change_is_left_alone_and_what_is_to_be_done_is_said(
+    local_fleet: LocalFleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = Topic(local_fleet.bootstrap("payments"))
+    wait_for("all three", lambda: topic.mended(Reconciler(topic.admin), BROKERS, "2"))
+    before = topic.replicas
+    observer = Reconciler(topic.admin)
+    topic.mend(observer, managed=False)
+    assert (observer.pending, said(caplog)) == (0, [])
+    for _ in range(2):
+        topic.mend(observer, (1, 2), managed=False)
+    first, second = said(caplog)
+    assert observer.pending == 2
+    assert first.startswith("tried: its probe topic is not managed; to be done: move partition")
+    assert second == "tried: its probe topic is not managed; to be done: set min.insync.replicas to 1"
+    assert topic.replicas == before
+
+
+GUARDED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+
+@contextmanager
+def guarded(folder: Path, **more: str) -> Iterator[LocalFleet]:
+    """A cluster of three with an authorizer that nobody has given a rule yet.
+
+    With one controller: several could not even vote for each other before they know that anybody may.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for key, value in (GUARDED | more).items():
+            patch.setitem(properties._BEHAVIOUR, key, value)
+        patch.setattr(ClusterSpec, "controller_ids", property(lambda one: one.broker_ids[:1]))
+        with LocalFleet(folder / "fleet", (ClusterSpec("guarded"),)) as fleet:
+            yield fleet
+
+
+def deny_on_cluster(bootstrap: str, *operations: AclOperation) -> None:
+    """Everything but these. For good: who may not alter the cluster cannot take it back."""
+    rules = [(AclOperation.ALL, AclPermissionType.ALLOW)]
+    rules += [(operation, AclPermissionType.DENY) for operation in operations]
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    bindings = [
+        AclBinding(
+            ResourceType.BROKER,
+            "kafka-cluster",
+            ResourcePatternType.LITERAL,
+            "User:ANONYMOUS",
+            "*",
+            operation,
+            permission,
+        )
+        for operation, permission in rules
+    ]
+    for future in admin.create_acls(bindings).values():
+        future.result(10)
+
+
+def refusals(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the cluster was said to refuse, and why."""
+    refused = (one.partition("refuses to ")[2] for one in said(caplog))
+    return [f"{words.split()[0]} {words.split(': ')[1]}" for words in refused if words]
+
+
+def test_where_replicas_may_not_be_moved_partitions_are_added_until_each_broker_leads_one(
+    local_fleet: LocalFleet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with guarded(tmp_path) as local:
+        topic = Topic(local.bootstrap("guarded"))
+        topic.admin.create(TopicSpec(TOPIC, assignment=((2, 3, 1), (2, 1, 3))))
+        fleet, telemetry = fleet_of(local, ["guarded"], carried_by=local_fleet)
+        deny_on_cluster(topic.bootstrap, AclOperation.ALTER, AclOperation.CREATE)
+        with Agent(fleet, telemetry, tmp_path / "spool").running():
+            assert probed(telemetry, "guarded", BROKERS)
+        assert sorted(replicas[0] for replicas in topic.replicas.values()) == [1, 2, 2, 3]
+    assert refusals(caplog) == ["move CLUSTER_AUTHORIZATION_FAILED"]
+
+
+def test_where_replicas_may_not_be_placed_nor_counted_the_cluster_does_and_each_broker_leads_one(
+    local_fleet: LocalFleet,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    own_placement = add_class("OwnPlacement", tmp_path / "classes", monkeypatch)
+    policy = {"create.topic.policy.class.name": own_placement, "default.replication.factor": "2"}
+    with guarded(tmp_path, **policy) as local:
+        topic = Topic(local.bootstrap("guarded"))
+        fleet, telemetry = fleet_of(local, ["guarded"], carried_by=local_fleet)
+        deny_on_cluster(topic.bootstrap, AclOperation.ALTER)
+        with Agent(fleet, telemetry, tmp_path / "spool").running():
+            assert probed(telemetry, "guarded", BROKERS)
+        assert all(len(replicas) == 2 for replicas in topic.replicas.values())
+        topic.admin.widen(TOPIC, len(topic.replicas) + 1)
+    assert refusals(caplog) == [
+        "make POLICY_VIOLATION",
+        "make POLICY_VIOLATION",
+        "move CLUSTER_AUTHORIZATION_FAILED",
+    ]
