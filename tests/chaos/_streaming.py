@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,8 +19,8 @@ from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_pipelines.tables import Table, Type
 from fleetgauge_probes.fleet import Fleet, Telemetry, load
 from fleetgauge_probes.kafka import Admin, ensure_topics
+from tests.waiting import wait_until
 
-POLL_S = 0.2
 #: Spark starts within a minute on a busy machine; the first batch takes as long again.
 PATIENCE_S = 300
 _GRACE_S = 60
@@ -158,15 +158,6 @@ def _lives(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-    """Raises TimeoutError."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {timeout_s:.0f} s for {what}")
-        time.sleep(POLL_S)
 
 
 def rows(lake: Path, table: Table, columns: list[str] | None = None) -> list[Row]:

@@ -29,8 +29,8 @@ from fleetgauge_local.layout import TELEMETRY, ClusterSpec
 from fleetgauge_probes.contract import Leg, LegPulse, ProbePulse
 from fleetgauge_probes.fleet import Telemetry, load
 from fleetgauge_probes.kafka import TopicReader, ensure_topics
+from tests.chaos._agent import let_pass
 from tests.chaos._streaming import Command, say
-from tests.chaos.kill_agent import let_pass
 
 CLUSTER = "orders"
 BROKERS = (1, 2, 3)
@@ -88,6 +88,7 @@ def slowed(process: psutil.Process) -> Iterator[None]:
     def slow() -> None:
         while not enough.wait(RUNNING_S):
             process.send_signal(signal.SIGSTOP)
+            # The slowness itself: nothing is waited for.
             time.sleep(STOPPED_S)
             process.send_signal(signal.SIGCONT)
 

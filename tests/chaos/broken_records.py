@@ -27,10 +27,11 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES, QUARANTINE
 from fleetgauge_probes.contract import PROBE_MINUTE
-from tests.chaos._streaming import PATIENCE_S, Command, Row, Scene, rows, say, scene, size, wait_until
+from tests.chaos._streaming import PATIENCE_S, Command, Row, Scene, rows, say, scene, size
 from tests.oracle.compare import differences
 from tests.oracle.oracle import evaluate, settings_of
 from tests.spark.broken import REASONS, Broken, Record, broken_of, conflicting, good_record
+from tests.waiting import wait_until
 
 CLUSTER = "orders"
 FLEET = {"clusters": [{"id": CLUSTER, "bootstrap": "127.0.0.1:1"}]}

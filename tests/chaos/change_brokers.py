@@ -37,12 +37,12 @@ from fleetgauge_pipelines.io.cache import default_cache
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from fleetgauge_probes.fleet import Telemetry, load
 from fleetgauge_probes.kafka import Admin, KafkaUnavailableError, ensure_topics, reassign
-from tests.chaos._streaming import Command, Row, say, wait_until
-from tests.chaos.kill_agent import MINUTE, attempts, on_the_topic, so_far
+from tests.chaos._agent import MINUTE, PATIENCE_S, attempts, on_the_topic, so_far
+from tests.chaos._streaming import Command, Row, say
+from tests.waiting import wait_until
 
 CLUSTER = "orders"
 RIGHT_WITHIN_S = 60
-PATIENCE_S = 300
 SWAPPED = ("listeners", "advertised.listeners")
 UNREGISTER_BROKER = 64
 

@@ -13,7 +13,6 @@ import json
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,12 +25,11 @@ import click
 
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_pipelines.tables import BROKER_MINUTES
-from fleetgauge_probes.contract import PROBE_MINUTE
 from fleetgauge_probes.fleet import Telemetry, load
-from fleetgauge_probes.kafka import KafkaUnavailableError, TopicReader, ensure_topics
-from tests.chaos._streaming import Command, Row, rows, say, wait_until
+from fleetgauge_probes.kafka import ensure_topics
+from tests.chaos._agent import MINUTE, PATIENCE_S, attempts, let_pass, on_the_topic, wait_for_minute
+from tests.chaos._streaming import Command, Row, rows, say
 
-MINUTE = timedelta(minutes=1)
 #: Before telemetry goes and after it is back every broker has a full minute.
 QUIET = 2 * MINUTE
 PROBES = 100
@@ -42,11 +40,6 @@ PROBE_EVERY_S = 0.6
 AGENT_LATE_US = 100_000
 #: Open minutes are kept every 5 s; a new process takes some seconds to start and 10 s at most to warm up.
 A_KILL_COSTS_S = 20
-PATIENCE_S = 300
-#: The default local fleet: two measured clusters of three.
-BROKERS_AND_LEGS = 2 * 3 * 2
-
-Key = tuple[str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,42 +94,6 @@ def moments(rng: Random, times: int, seconds: float) -> list[float]:
     return [(number + rng.uniform(0, 0.5)) * part for number in range(times)]
 
 
-def let_pass(until_s: float) -> None:
-    """The moments of the faults are the experiment: there is nothing else to wait for."""
-    time.sleep(max(0.0, until_s - time.monotonic()))
-
-
-def wait_for_minute(telemetry: Telemetry, at: datetime) -> None:
-    """Until the minute in which that is has come from every broker and leg."""
-
-    def has_come() -> bool:
-        found = attempts(so_far(telemetry))
-        return len(found) == BROKERS_AND_LEGS and all(max(of) + MINUTE > at for of in found.values())
-
-    wait_until(has_come, PATIENCE_S, "every broker's minute")
-
-
-def so_far(telemetry: Telemetry) -> list[Row]:
-    """What can be read by now: none where the topic, or its broker, has only just come."""
-    try:
-        return on_the_topic(telemetry)
-    except KafkaUnavailableError:
-        return []
-
-
-def on_the_topic(telemetry: Telemetry) -> list[Row]:
-    """Every record once, however often it came."""
-    reader = TopicReader(telemetry.bootstrap, telemetry.topics.probe_minutes.name, "fleetgauge-chaos")
-    reader.start()
-    try:
-        partitions = reader.partitions()
-        reader.add(partitions, from_beginning=True)
-        values = {one.value for one in reader.until(reader.ends(partitions), 30)}
-    finally:
-        reader.stop()
-    return [PROBE_MINUTE.decode(value) for value in values]
-
-
 def take(config: Path, telemetry: Telemetry) -> None:
     arguments = ("--topic", telemetry.topics.probe_minutes.name, "--config", str(config))
     with Command(config.with_name("backfill.log"), "backfill", *arguments) as taking:
@@ -144,13 +101,6 @@ def take(config: Path, telemetry: Telemetry) -> None:
 
 
 # --- What must have come of it -----------------------------------------------
-
-
-def attempts(records: Sequence[Row]) -> dict[Key, dict[datetime, int]]:
-    found: dict[Key, dict[datetime, int]] = defaultdict(lambda: defaultdict(int))
-    for one in records:
-        found[one["cluster_id"], one["broker_id"], one["leg"]][one["minute"]] += one["attempted"]
-    return found
 
 
 def full_minutes(of: dict[datetime, int]) -> list[datetime]:

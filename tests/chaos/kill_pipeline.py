@@ -33,9 +33,10 @@ from fleetgauge_pipelines.io.cache import default_cache
 from fleetgauge_pipelines.io.java import find_java
 from fleetgauge_pipelines.jobs import submit
 from fleetgauge_pipelines.tables import ALL, QUALITY, Table
-from tests.chaos._streaming import FLEETGAUGE, Command, Row, rows, say, size, wait_until
+from tests.chaos._streaming import FLEETGAUGE, Command, Row, rows, say, size
 from tests.oracle.compare import differences
 from tests.spark.agreement import write_files
+from tests.waiting import wait_until
 
 #: Half the hour is of the week that ends here.
 WEEK_ENDS = datetime(2026, 6, 1, tzinfo=UTC)

@@ -33,9 +33,10 @@ from fleetgauge_pipelines.tables import (
     Table,
 )
 from fleetgauge_probes.contract import PROBE_MINUTE
-from tests.chaos._streaming import PATIENCE_S, Command, Row, Scene, rows, say, scene, size, wait_until
+from tests.chaos._streaming import PATIENCE_S, Command, Row, Scene, rows, say, scene, size
 from tests.oracle.compare import differences
 from tests.oracle.week import random_fleet, random_week
+from tests.waiting import wait_until
 
 MINUTES = 60
 EVERY_S = 5

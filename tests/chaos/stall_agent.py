@@ -26,9 +26,10 @@ import click
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_probes.contract import HealthEvent
 from fleetgauge_probes.fleet import Telemetry, load
-from fleetgauge_probes.kafka import TopicReader, ensure_topics
+from fleetgauge_probes.kafka import ensure_topics
+from tests.chaos._agent import MINUTE, let_pass, on_the_topic, wait_for_minute
 from tests.chaos._streaming import Command, Row, say
-from tests.chaos.kill_agent import MINUTE, let_pass, on_the_topic, wait_for_minute
+from tests.whole_topic import values_on
 
 STALLS_S = (0.15, 0.4, 1.2, 3.0, 8.0, 20.0, 45.0)
 #: Between two stalls; pulses come every 5 s.
@@ -72,14 +73,8 @@ def stall(agent: Command, seconds: float) -> float:
 
 
 def findings(telemetry: Telemetry) -> list[HealthEvent]:
-    reader = TopicReader(telemetry.bootstrap, telemetry.topics.health_events.name, "fleetgauge-chaos")
-    reader.start()
-    try:
-        partitions = reader.partitions()
-        reader.add(partitions, from_beginning=True)
-        return [HealthEvent.decode(one.value) for one in reader.until(reader.ends(partitions), 30)]
-    finally:
-        reader.stop()
+    values = values_on(telemetry.bootstrap, telemetry.topics.health_events.name)
+    return [HealthEvent.decode(value) for value in values]
 
 
 def judge(lived: Lived) -> dict[str, Any]:

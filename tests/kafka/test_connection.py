@@ -9,21 +9,14 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
 
 from fleetgauge_local import properties
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.folder import Folder, Plan, read
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_probes.fleet.cli import validate
+from tests.kafka.acls import DENY, rule
 
 KINDS = {"reachable", "brokers", "version", "rights", "clock", "topics"}
 #: What a look may take, and starting the command on a busy machine.
@@ -164,22 +157,18 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield fleet.bootstrap("secured")
 
 
-def rule(bootstrap: str, topic: str, operation: AclOperation, permission: AclPermissionType) -> None:
-    binding = AclBinding(
-        ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", operation, permission
-    )
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_acls([binding])[binding].result(10)
-
-
 def test_on_a_secured_cluster_what_may_and_may_not_be_done_is_told(secured: str, tmp_path: Path) -> None:
     config = fleet_file(tmp_path, secured, secured=secured)
     code, found = connect(config)
     assert code == 0
-    assert found["secured"]["rights"]["found"].startswith("may elect leaders, create, describe, write, read")
-    rule(secured, "fleetgauge.probe", AclOperation.READ, AclPermissionType.ALLOW)
-    rule(secured, "fleetgauge.probe", AclOperation.ALTER, AclPermissionType.ALLOW)
-    rule(secured, "fleetgauge.probe-pulse", AclOperation.DESCRIBE, AclPermissionType.DENY)
+    assert found["secured"]["rights"]["found"] == (
+        "may see replicas being moved, elect leaders and move replicas, create, describe, write, read, "
+        "add partitions, read settings, change settings"
+    )
+    given = (AclOperation.READ, AclOperation.ALTER, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
+    for operation in given:
+        rule(secured, "fleetgauge.probe", operation)
+    rule(secured, "fleetgauge.probe-pulse", AclOperation.DESCRIBE, DENY)
     code, found = connect(config)
     assert code == 1
     assert found["secured"]["rights"]["found"] == "may not write (fleetgauge.probe)"

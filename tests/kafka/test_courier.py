@@ -15,8 +15,8 @@ from fleetgauge_probes.agent.courier import Courier
 from fleetgauge_probes.agent.spool import Spool
 from fleetgauge_probes.contract import PROBE_MINUTE
 from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.kafka import TopicReader
 from tests.probe_minutes import record
+from tests.whole_topic import values_on
 
 DEADLINE_S = 60
 ROOM = 100_000_000
@@ -63,16 +63,8 @@ class Delivery(logging.Handler):
 
     def on_the_topic(self) -> list[int]:
         """Every record's sequence, in its order."""
-        topic = self.telemetry.topics.probe_minutes.name
-        reader = TopicReader(self.telemetry.bootstrap, topic, "tests")
-        reader.start()
-        try:
-            partitions = reader.partitions()
-            reader.add(partitions, from_beginning=True)
-            ends = reader.ends(partitions)
-            return [PROBE_MINUTE.decode(one.value)["sequence"] for one in reader.until(ends, DEADLINE_S)]
-        finally:
-            reader.stop()
+        values = values_on(self.telemetry.bootstrap, self.telemetry.topics.probe_minutes.name, DEADLINE_S)
+        return [PROBE_MINUTE.decode(value)["sequence"] for value in values]
 
 
 @pytest.fixture

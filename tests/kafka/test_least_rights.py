@@ -8,14 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation
 
 from fleetgauge_local import properties
 from fleetgauge_local.fleet import LocalFleet
@@ -24,6 +17,7 @@ from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_probes.agent.cli import probe
 from fleetgauge_probes.fleet import load
 from fleetgauge_probes.fleet.cli import validate
+from tests.kafka.acls import rule
 from tests.kafka.agents import Agent, probed
 from tests.kafka.broker_classes import add_class
 
@@ -54,28 +48,13 @@ def as_a_broker(local: LocalFleet, cluster: str) -> str:
 
 def grant(bootstrap: str, command: str) -> None:
     """What kafka-acls.sh would do with these words."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
     words = shlex.split(command)
-    principal = words[words.index("--allow-principal") + 1]
-    operations = [after for word, after in pairwise(words) if word == "--operation"]
-    if "--topic" in words:
-        resource = (ResourceType.TOPIC, words[words.index("--topic") + 1])
-    else:
-        resource = (ResourceType.BROKER, "kafka-cluster")
+    said = list(pairwise(words))
+    (principal,) = (after for word, after in said if word == "--allow-principal")
+    topic = next((after for word, after in said if word == "--topic"), None)
     names = {one.name.replace("_", "").lower(): one for one in AclOperation}
-    bindings = [
-        AclBinding(
-            *resource,
-            ResourcePatternType.LITERAL,
-            principal,
-            "*",
-            names[operation.lower()],
-            AclPermissionType.ALLOW,
-        )
-        for operation in operations
-    ]
-    for future in admin.create_acls(bindings).values():
-        future.result(10)
+    for operation in (after for word, after in said if word == "--operation"):
+        rule(bootstrap, topic, names[operation.lower()], principal=principal)
 
 
 def commands(config: Path) -> list[tuple[str, str]]:

@@ -1,19 +1,11 @@
 """The probe topic of real clusters: moved by somebody, short of a broker, not ours to change, guarded."""
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation
 
 from fleetgauge_local import properties
 from fleetgauge_local.fleet import LocalFleet
@@ -23,21 +15,16 @@ from fleetgauge_probes.agent.topic_plan import TOPIC, Home, Partition
 from fleetgauge_probes.fleet import Cluster
 from fleetgauge_probes.kafka import Admin, TopicSpec, reassign, registered_brokers
 from fleetgauge_probes.uptime import uptime_ns
+from tests.kafka.acls import DENY, rule
 from tests.kafka.agents import Agent, fleet_of, probed
 from tests.kafka.broker_classes import add_class
+from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)
 #: Within this everything is to be right again.
 RIGHT_AGAIN_S = 60
 
 Assignment = dict[int, tuple[int, ...]]
-
-
-def wait_for(what: str, condition: Callable[[], bool], seconds: float = RIGHT_AGAIN_S) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
-        time.sleep(0.5)
 
 
 class Topic:
@@ -93,11 +80,11 @@ def test_a_home_whose_partition_somebody_moved_leads_one_again(
     topic = Topic(local_fleet.bootstrap("payments"))
     fleet, telemetry = fleet_of(local_fleet, ["payments"])
     with Agent(fleet, telemetry, tmp_path / "spool").running():
-        wait_for("every broker to lead its own", lambda: topic.is_led_by(BROKERS))
+        wait_until(lambda: topic.is_led_by(BROKERS), RIGHT_AGAIN_S, "every broker to lead its own")
         (of_broker_1,) = [n for n, replicas in topic.replicas.items() if replicas[0] == 1]
         assert reassign(topic.bootstrap, TOPIC, {of_broker_1: (2, 3, 1)})
-        wait_for("the move to be seen", lambda: topic.replicas[of_broker_1] == (2, 3, 1), 10)
-        wait_for("broker 1 to lead again", lambda: topic.is_led_by(BROKERS))
+        wait_until(lambda: topic.replicas[of_broker_1] == (2, 3, 1), 10, "the move to be seen")
+        wait_until(lambda: topic.is_led_by(BROKERS), RIGHT_AGAIN_S, "broker 1 to lead again")
         assert len(topic.replicas) == len(BROKERS)
         assert probed(telemetry, "payments", BROKERS)
 
@@ -105,11 +92,11 @@ def test_a_home_whose_partition_somebody_moved_leads_one_again(
 def test_a_retired_broker_leaves_the_topic_and_one_that_joins_gets_its_share(local_fleet: LocalFleet) -> None:
     topic = Topic(local_fleet.bootstrap("payments"))
     reconciler = Reconciler(topic.admin)
-    wait_for("all three", lambda: topic.mended(reconciler, BROKERS, "2"))
+    wait_until(lambda: topic.mended(reconciler, BROKERS, "2"), RIGHT_AGAIN_S, "all three")
     partitions = len(topic.replicas)
-    wait_for("two to be left", lambda: topic.mended(reconciler, (1, 2), "1"))
+    wait_until(lambda: topic.mended(reconciler, (1, 2), "1"), RIGHT_AGAIN_S, "two to be left")
     assert all(sorted(replicas) == [1, 2] for replicas in topic.replicas.values())
-    wait_for("all three again", lambda: topic.mended(reconciler, BROKERS, "2"))
+    wait_until(lambda: topic.mended(reconciler, BROKERS, "2"), RIGHT_AGAIN_S, "all three again")
     assert all(sorted(replicas) == [1, 2, 3] for replicas in topic.replicas.values())
     assert len(topic.replicas) == partitions
     assert reconciler.pending == 0
@@ -119,7 +106,7 @@ def test_a_topic_that_is_not_ours_to_change_is_left_alone_and_what_is_to_be_done
     local_fleet: LocalFleet, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = Topic(local_fleet.bootstrap("payments"))
-    wait_for("all three", lambda: topic.mended(Reconciler(topic.admin), BROKERS, "2"))
+    wait_until(lambda: topic.mended(Reconciler(topic.admin), BROKERS, "2"), RIGHT_AGAIN_S, "all three")
     before = topic.replicas
     observer = Reconciler(topic.admin)
     topic.mend(observer, managed=False)
@@ -155,23 +142,9 @@ def guarded(folder: Path, **more: str) -> Iterator[LocalFleet]:
 
 def deny_on_cluster(bootstrap: str, *operations: AclOperation) -> None:
     """Everything but these. For good: who may not alter the cluster cannot take it back."""
-    rules = [(AclOperation.ALL, AclPermissionType.ALLOW)]
-    rules += [(operation, AclPermissionType.DENY) for operation in operations]
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    bindings = [
-        AclBinding(
-            ResourceType.BROKER,
-            "kafka-cluster",
-            ResourcePatternType.LITERAL,
-            "User:ANONYMOUS",
-            "*",
-            operation,
-            permission,
-        )
-        for operation, permission in rules
-    ]
-    for future in admin.create_acls(bindings).values():
-        future.result(10)
+    rule(bootstrap, None, AclOperation.ALL)
+    for operation in operations:
+        rule(bootstrap, None, operation, DENY)
 
 
 def refusals(caplog: pytest.LogCaptureFixture) -> list[str]:

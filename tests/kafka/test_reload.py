@@ -1,18 +1,16 @@
 """An agent whose fleet changes while it runs: clusters come, are reached elsewhere, and go."""
 
-import time
 from collections import defaultdict
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Cluster, Telemetry
-from fleetgauge_probes.kafka import TopicReader
+from fleetgauge_probes.fleet import Cluster
 from tests.exposition import samples_of
 from tests.kafka.agents import STOPPED_S, Agent, fleet_of, probed
+from tests.waiting import wait_until
+from tests.whole_topic import values_on
 
 BROKERS = (1, 2, 3)
 
@@ -20,24 +18,6 @@ BROKERS = (1, 2, 3)
 def measured(agent: Agent) -> set[str]:
     """The clusters of which its metrics tell."""
     return {cluster for (cluster,) in samples_of(agent.vitals.registry, "fleetgauge_brokers_expected")}
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + STOPPED_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
-def records(telemetry: Telemetry) -> list[dict[str, Any]]:
-    reader = TopicReader(telemetry.bootstrap, telemetry.topics.probe_minutes.name, "fleetgauge-tests")
-    reader.start()
-    try:
-        partitions = reader.partitions()
-        reader.add(partitions, from_beginning=True)
-        return [PROBE_MINUTE.decode(one.value) for one in reader.until(reader.ends(partitions), 30)]
-    finally:
-        reader.stop()
 
 
 def test_clusters_come_move_and_go_while_the_others_are_measured_on(
@@ -60,9 +40,10 @@ def test_clusters_come_move_and_go_while_the_others_are_measured_on(
         since = measure(orders.model_copy(update={"bootstrap": orders.bootstrap.split(",")[1]}), payments)
         assert probed(telemetry, "orders", BROKERS, since)
         measure(payments)
-        wait_for(lambda: measured(agent) == {"payments"})
+        wait_until(lambda: measured(agent) == {"payments"}, STOPPED_S, "orders to be forgotten")
     attempted: dict[tuple[str, int, str, datetime], int] = defaultdict(int)
-    told = records(telemetry)
+    values = values_on(telemetry.bootstrap, telemetry.topics.probe_minutes.name)
+    told = [PROBE_MINUTE.decode(value) for value in values]
     for one in told:
         attempted[one["cluster_id"], one["broker_id"], one["leg"], one["minute"]] += one["attempted"]
     assert {key[:2] for key in attempted} == {(one, b) for one in ("orders", "payments") for b in BROKERS}

@@ -9,18 +9,8 @@ from click.testing import CliRunner
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_pipelines.jobs.simulate_cli import simulate
 from fleetgauge_probes.contract import PROBE_MINUTE, Leg
-from fleetgauge_probes.fleet import Telemetry, load
-from fleetgauge_probes.kafka import TopicReader
-
-
-def _read(telemetry: Telemetry) -> list[bytes]:
-    reader = TopicReader(telemetry.bootstrap, telemetry.topics.probe_minutes.name, "tests")
-    reader.start()
-    partitions = reader.partitions()
-    reader.add(partitions, from_beginning=True)
-    found = [record.value for record in reader.until(reader.ends(partitions), timeout_s=20)]
-    reader.stop()
-    return found
+from fleetgauge_probes.fleet import load
+from tests.whole_topic import values_on
 
 
 def _send(config: Path, to: Path) -> dict[str, int]:
@@ -44,7 +34,9 @@ def test_every_record_arrives_in_a_topic_that_no_measuring_fleet_reads(config: P
     assert measured.telemetry is not None
     names = {topic.name for _, topic in simulated.telemetry.topics}
     assert not names & {topic.name for _, topic in measured.telemetry.topics}
-    found = [PROBE_MINUTE.decode(value) for value in _read(simulated.telemetry)]
+    there = simulated.telemetry
+    values = values_on(there.bootstrap, there.topics.probe_minutes.name)
+    found = [PROBE_MINUTE.decode(value) for value in values]
     distinct = {(record["run_id"], record["sequence"]) for record in found}
     assert len(distinct) == answer["records"] == answer["brokers"] * 30 * len(Leg)
     assert {record["cluster_id"] for record in found} == {cluster.id for cluster in simulated.clusters}

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from datetime import datetime, timedelta
+from functools import partial
 from math import nan
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -19,82 +20,61 @@ class AgentMetrics:
     """Takes the records that the agent sends, in their order, and keeps the registry up to them."""
 
     def __init__(self, registry: CollectorRegistry, spool_max_bytes: int) -> None:
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         leg = ("cluster", "broker", "leg")
-        self._probes = Counter(
-            "fleetgauge_probes_total", "Probes of decided minutes.", (*leg, "outcome"), registry=registry
-        )
-        self._latency = Gauge(
+        self._probes = counter("fleetgauge_probes_total", "Probes of decided minutes.", (*leg, "outcome"))
+        self._latency = gauge(
             "fleetgauge_probe_latency_seconds",
             "Of the successes of the last decided minute; absent without one.",
             (*leg, "quantile"),
-            registry=registry,
         )
-        self._lag = Gauge(
+        self._lag = gauge(
             "fleetgauge_agent_schedule_lag_seconds",
             "How late probes of the last decided minute were sent: the largest p95 of its brokers and legs.",
             ("cluster",),
-            registry=registry,
         )
-        self._left_out = Counter(
+        self._left_out = counter(
             "fleetgauge_agent_probes_left_out_total",
             "Probes of decided minutes that told of this process: sent late, or stalled under way.",
             ("cluster",),
-            registry=registry,
         )
-        self._pending = Gauge(
+        self._pending = gauge(
             "fleetgauge_agent_topic_changes_pending",
             "Changes of the probe topic that are due and not made: refused, or the topic is not managed.",
             ("cluster",),
-            registry=registry,
         )
-        self._stalled = Counter(
+        self._stalled = counter(
             "fleetgauge_agent_stalled_seconds_total",
             "How long this process did not run: stopped, suspended, starved, collecting.",
-            registry=registry,
         )
-        self._clock = Gauge(
+        self._clock = gauge(
             "fleetgauge_agent_clock_ahead_seconds",
             "How far the wall clock is ahead of the time by which minutes are named; a step shows here.",
-            registry=registry,
         )
-        self._pulse = Gauge(
-            "fleetgauge_agent_pulse_timestamp_seconds",
-            "When the last pulse was made.",
-            ("cluster",),
-            registry=registry,
+        self._pulse = gauge(
+            "fleetgauge_agent_pulse_timestamp_seconds", "When the last pulse was made.", ("cluster",)
         )
-        self._brokers = Gauge(
-            "fleetgauge_brokers_expected",
-            "Registered brokers, fenced ones included.",
-            ("cluster",),
-            registry=registry,
+        self._brokers = gauge(
+            "fleetgauge_brokers_expected", "Registered brokers, fenced ones included.", ("cluster",)
         )
-        self._fates = Counter(
+        self._fates = counter(
             "fleetgauge_agent_records_total",
             "Probe minutes that the telemetry cluster acknowledged, and those that had to go.",
             ("outcome",),
-            registry=registry,
         )
         for outcome in ("delivered", "dropped"):
             self._fates.labels(outcome)
-        self._spool_records = Gauge(
-            "fleetgauge_agent_spool_records",
-            "Probe minutes that wait for the telemetry cluster.",
-            registry=registry,
+        self._spool_records = gauge(
+            "fleetgauge_agent_spool_records", "Probe minutes that wait for the telemetry cluster."
         )
-        self._spool_bytes = Gauge(
-            "fleetgauge_agent_spool_bytes", "The bytes of what waits.", registry=registry
-        )
-        self._spool_oldest = Gauge(
+        self._spool_bytes = gauge("fleetgauge_agent_spool_bytes", "The bytes of what waits.")
+        self._spool_oldest = gauge(
             "fleetgauge_agent_spool_oldest_timestamp_seconds",
             "The minute that waits longest; NaN where none waits.",
-            registry=registry,
         )
-        Gauge(
-            "fleetgauge_agent_spool_max_bytes",
-            "Beyond this the oldest records are dropped.",
-            registry=registry,
-        ).set(spool_max_bytes)
+        gauge("fleetgauge_agent_spool_max_bytes", "Beyond this the oldest records are dropped.").set(
+            spool_max_bytes
+        )
         self._stalled_ns = 0
         self._lag_of: dict[str, tuple[datetime, int]] = {}
         self._measured: dict[str, set[int]] = defaultdict(set)

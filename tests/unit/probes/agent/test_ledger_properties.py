@@ -140,7 +140,9 @@ class LedgerUnderFire(RuleBasedStateMachine):
         assert (pulse.oldest_outstanding_ms is None) == (pulse.outstanding == 0)
         if pulse.succeeded:
             assert pulse.success_age_ms is not None
-            assert 0 <= pulse.p50_us <= pulse.p99_us  # type: ignore[operator]
+            assert pulse.p50_us is not None
+            assert pulse.p99_us is not None
+            assert 0 <= pulse.p50_us <= pulse.p99_us
 
 
 LedgerUnderFire.TestCase.settings = settings(deadline=None, max_examples=60, stateful_step_count=40)

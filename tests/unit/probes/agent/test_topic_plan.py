@@ -1,6 +1,7 @@
 """Plans of the probe topic, tried on a cluster that does what it is told."""
 
 from dataclasses import dataclass
+from random import Random
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -262,11 +263,11 @@ def test_only_live_homes_in_sync_that_do_not_lead_are_elected(one: Situation) ->
 
 @given(_situations(), st.randoms())
 def test_the_plan_does_not_depend_on_the_order_of_brokers_and_partitions(
-    one: Situation, random: object
+    one: Situation, random: Random
 ) -> None:
     homes, partitions = list(one.homes), list(one.partitions.items())
-    random.shuffle(homes)  # type: ignore[attr-defined]
-    random.shuffle(partitions)  # type: ignore[attr-defined]
+    random.shuffle(homes)
+    random.shuffle(partitions)
     shuffled = None if one.topic is None else ProbeTopic(dict(partitions), one.topic.min_in_sync)
     assert plan(homes, one.live, shuffled) == _changes(one)
 
