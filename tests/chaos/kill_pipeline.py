@@ -53,7 +53,7 @@ PROCESSES = {
     "backfill --from": "python",
 }
 #: A life that is not killed ends well before; so does what a kill left without its other half.
-PATIENCE_S = 400
+PATIENCE_S = 1200
 ENDS_BY_ITSELF_WITHIN_S = 60
 #: From the start to the kill in its youth, from the first commit to a later one.
 YOUTH_S = (1.0, 12.0)

@@ -22,4 +22,5 @@ def rule(
     """On a topic, or on the cluster itself where that is None."""
     kind, name = (ResourceType.TOPIC, topic) if topic else (ResourceType.BROKER, "kafka-cluster")
     binding = AclBinding(kind, name, ResourcePatternType.LITERAL, principal, "*", operation, permission)
-    AdminClient({"bootstrap.servers": bootstrap}).create_acls([binding])[binding].result(10)
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # must outlive the answer
+    admin.create_acls([binding])[binding].result(10)
