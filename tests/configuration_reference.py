@@ -1,7 +1,7 @@
 """docs/configuration.md, from the model of fleet.yaml."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -68,22 +68,34 @@ _SIGN_BY_LIMIT = {"minimum": ">=", "exclusiveMinimum": ">", "exclusiveMaximum": 
 def reference() -> str:
     schema = json.loads(schema_text())
     definitions = schema["$defs"]
-    tables = "\n".join(_tables(schema, "", definitions))
+    paths: dict[str, list[str]] = {}
+    _find(schema, "", definitions, paths)
+    parts = [(schema, "The file"), *((definitions[name], _title(those)) for name, those in paths.items())]
+    tables = "\n".join(_table(part, title) for part, title in parts)
     example = yaml.safe_dump(_example(schema, definitions), sort_keys=False)
     return f"{_INTRODUCTION}\n{tables}\n## All keys in one file\n\n```yaml\n{example}```\n"
 
 
-def _tables(part: Schema, path: str, definitions: Schema) -> Iterator[str]:
-    """A table of the keys of one part, then those of the parts in it."""
-    title = f"`{path.removesuffix('.')}`" if path else "The file"
+def _find(part: Schema, path: str, definitions: Schema, found: dict[str, list[str]]) -> None:
+    """Every definition that the part leads to, and where it stands in the file; what is in it, once."""
+    for name, key in _parts(part):
+        found.setdefault(name, []).append(path + key)
+        if len(found[name]) == 1:
+            _find(definitions[name], f"{path}{key}.", definitions, found)
+
+
+def _title(paths: Sequence[str]) -> str:
+    return ", ".join(f"`{path}`" for path in paths)
+
+
+def _table(part: Schema, title: str) -> str:
+    """The keys of one part."""
     rows = [
         f"| `{key}` | {_type(one)} | {_default(key, part)} | {one['description']} | {_examples(one)} |"
         for key, one in part["properties"].items()
     ]
     table = "\n".join(["| Key | Type | Default | Meaning | Example |", "|---|---|---|---|---|", *rows])
-    yield f"### {title}\n\n{part['description']}\n\n{table}\n"
-    for name, below in _parts(part):
-        yield from _tables(definitions[name], f"{path}{below}.", definitions)
+    return f"### {title}\n\n{part['description']}\n\n{table}\n"
 
 
 def _parts(part: Schema) -> list[tuple[str, str]]:
@@ -141,6 +153,8 @@ def _default(key: str, part: Schema) -> str:
     default = part["properties"][key].get("default")
     if isinstance(default, dict) and any(isinstance(value, dict) for value in default.values()):
         return "see below"
+    if isinstance(default, dict) and not any(default.values()):
+        return "none"
     return f"`{_flow(default)}`" if default or default is False else "none"
 
 
@@ -160,6 +174,8 @@ def _example(part: Schema, definitions: Schema) -> dict[str, Any]:
 def _example_of(one: Schema, definitions: Schema) -> Any:
     held, suffix = _held(one)
     if "$ref" not in held:
+        return one["examples"][0]
+    if one.get("examples"):
         return one["examples"][0]
     if one.get("default"):
         return one["default"]

@@ -1,11 +1,12 @@
 """A topic as it is now."""
 
+from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka import TopicReader
 
 
-def values_on(bootstrap: str, topic: str, timeout_s: float = 30) -> list[bytes]:
+def values_on(access: Access, topic: str, timeout_s: float = 30) -> list[bytes]:
     """Every value, a partition's in their order. Raises KafkaUnavailableError."""
-    reader = TopicReader(bootstrap, topic, "fleetgauge-tests")
+    reader = TopicReader(access, topic, "fleetgauge-tests")
     reader.start()
     try:
         partitions = reader.partitions()

@@ -105,7 +105,7 @@ def _telemetry(fleet: Fleet, path: Path) -> Telemetry:
 
 def _wait_until_probing(telemetry: Telemetry, fleet: Fleet, services: Services, say: Say) -> None:
     """Until the pulses say that every cluster's every broker acknowledges."""
-    reader = TopicReader(telemetry.bootstrap, telemetry.topics.probe_pulse.name, "fleetgauge-demo")
+    reader = TopicReader(telemetry.access, telemetry.topics.probe_pulse.name, "fleetgauge-demo")
     reader.start()
     reader.add(reader.partitions(), from_beginning=True)
     waiting = {cluster.id for cluster in fleet.clusters}
@@ -160,7 +160,7 @@ def hurt(running: Running, kind: Kind) -> Fault:
 def wait_until_named(running: Running, since: datetime, say: Say) -> Named | None:
     """The first broker that the watch names after an instant, whichever it is; None if it names nobody."""
     topic = running.telemetry.topics.health_events.name
-    reader = TopicReader(running.telemetry.bootstrap, topic, "fleetgauge-demo")
+    reader = TopicReader(running.telemetry.access, topic, "fleetgauge-demo")
     reader.start()
     reader.add(reader.partitions(), from_beginning=True)
     deadline = time.monotonic() + _NAMED_S

@@ -45,7 +45,7 @@ def so_far(telemetry: Telemetry) -> list[Row]:
 
 def on_the_topic(telemetry: Telemetry) -> list[Row]:
     """Every record once, however often it came."""
-    values = values_on(telemetry.bootstrap, telemetry.topics.probe_minutes.name)
+    values = values_on(telemetry.access, telemetry.topics.probe_minutes.name)
     return [PROBE_MINUTE.decode(value) for value in dict.fromkeys(values)]
 
 

@@ -55,7 +55,7 @@ class Scene:
         return self.telemetry.topics.probe_minutes.name
 
     def topic_id(self) -> str:
-        admin = Admin(self.telemetry.bootstrap)
+        admin = Admin(self.telemetry.access)
         admin.start()
         view = admin.topic(self.topic)
         assert view is not None

@@ -47,7 +47,7 @@ class Pulses:
     """What the agent says of the cluster."""
 
     def __init__(self, telemetry: Telemetry) -> None:
-        self._reader = TopicReader(telemetry.bootstrap, telemetry.topics.probe_pulse.name, "fleetgauge-chaos")
+        self._reader = TopicReader(telemetry.access, telemetry.topics.probe_pulse.name, "fleetgauge-chaos")
         self._reader.start()
         self._reader.add(self._reader.partitions(), from_beginning=True)
 

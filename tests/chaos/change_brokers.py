@@ -35,7 +35,7 @@ from fleetgauge_local.layout import TELEMETRY, ClusterSpec, Layout
 from fleetgauge_local.storage import format_storage
 from fleetgauge_pipelines.io.cache import default_cache
 from fleetgauge_probes.agent.topic_plan import TOPIC
-from fleetgauge_probes.fleet import Telemetry, load
+from fleetgauge_probes.fleet import Access, Telemetry, load
 from fleetgauge_probes.kafka import Admin, KafkaUnavailableError, ensure_topics, reassign
 from tests.chaos._agent import MINUTE, PATIENCE_S, attempts, on_the_topic, so_far
 from tests.chaos._streaming import Command, Row, say
@@ -130,7 +130,7 @@ def move(scene: Scene, broker: int) -> None:
     number, replicas = next(
         (n, one.replicas) for n, one in view.partitions.items() if one.replicas[0] == broker
     )
-    assert reassign(scene.local.bootstrap(CLUSTER), TOPIC, {number: (*replicas[1:], broker)})
+    assert reassign(Access(scene.local.bootstrap(CLUSTER)), TOPIC, {number: (*replicas[1:], broker)})
 
 
 def wipe(scene: Scene, broker: int) -> None:
@@ -188,7 +188,7 @@ def live(folder: Path) -> tuple[Sequence[Change], Sequence[Row]]:
         fleet = load(local.fleet_file)
         assert fleet.telemetry is not None
         ensure_topics(fleet.telemetry)
-        admin = Admin(local.bootstrap(CLUSTER))
+        admin = Admin(Access(local.bootstrap(CLUSTER)))
         admin.start()
         scene = Scene(local, folder, admin)
         arguments = ("probe", "--config", str(local.fleet_file), "--json")

@@ -28,7 +28,7 @@ class Events:
 
     def __init__(self, running: Running) -> None:
         topic = running.telemetry.topics.health_events.name
-        self._reader = TopicReader(running.telemetry.bootstrap, topic, "fleetgauge-chaos")
+        self._reader = TopicReader(running.telemetry.access, topic, "fleetgauge-chaos")
         self._reader.start()
         self._reader.add(self._reader.partitions(), from_beginning=True)
         self.seen: list[HealthEvent] = []

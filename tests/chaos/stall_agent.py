@@ -73,7 +73,7 @@ def stall(agent: Command, seconds: float) -> float:
 
 
 def findings(telemetry: Telemetry) -> list[HealthEvent]:
-    values = values_on(telemetry.bootstrap, telemetry.topics.health_events.name)
+    values = values_on(telemetry.access, telemetry.topics.health_events.name)
     return [HealthEvent.decode(value) for value in values]
 
 

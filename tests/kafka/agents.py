@@ -84,7 +84,7 @@ class Agent:
 
 def pulses(telemetry: Telemetry, seconds: float) -> Iterator[ProbePulse]:
     """Those that there are and those that come, for so long."""
-    reader = TopicReader(telemetry.bootstrap, telemetry.topics.probe_pulse.name, "fleetgauge-tests")
+    reader = TopicReader(telemetry.access, telemetry.topics.probe_pulse.name, "fleetgauge-tests")
     reader.start()
     try:
         reader.add(reader.partitions(seconds), from_beginning=True)

@@ -63,7 +63,7 @@ class Delivery(logging.Handler):
 
     def on_the_topic(self) -> list[int]:
         """Every record's sequence, in its order."""
-        values = values_on(self.telemetry.bootstrap, self.telemetry.topics.probe_minutes.name, DEADLINE_S)
+        values = values_on(self.telemetry.access, self.telemetry.topics.probe_minutes.name, DEADLINE_S)
         return [PROBE_MINUTE.decode(value)["sequence"] for value in values]
 
 

@@ -12,7 +12,7 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_probes.agent.reconciler import Reconciler
 from fleetgauge_probes.agent.topic_plan import TOPIC, Home, Partition
-from fleetgauge_probes.fleet import Cluster
+from fleetgauge_probes.fleet import Access, Cluster
 from fleetgauge_probes.kafka import Admin, TopicSpec, reassign, registered_brokers
 from fleetgauge_probes.uptime import uptime_ns
 from tests.kafka.acls import DENY, rule
@@ -32,7 +32,7 @@ class Topic:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        self.admin = Admin(bootstrap)
+        self.admin = Admin(Access(bootstrap))
         self.admin.start()
 
     @property
@@ -58,7 +58,7 @@ class Topic:
 
     def mend(self, reconciler: Reconciler, homes: Sequence[int] = BROKERS, managed: bool = True) -> None:
         cluster = Cluster(id="tried", bootstrap=self.bootstrap, managed=managed)
-        racks = {b: one.rack for b, one in registered_brokers(self.bootstrap).brokers.items()}
+        racks = {b: one.rack for b, one in registered_brokers(Access(self.bootstrap)).brokers.items()}
         wanted = [Home(broker, racks[broker]) for broker in homes]
         reconciler.mend(cluster, wanted, frozenset(homes), self.partitions, uptime_ns())
 
@@ -82,7 +82,7 @@ def test_a_home_whose_partition_somebody_moved_leads_one_again(
     with Agent(fleet, telemetry, tmp_path / "spool").running():
         wait_until(lambda: topic.is_led_by(BROKERS), RIGHT_AGAIN_S, "every broker to lead its own")
         (of_broker_1,) = [n for n, replicas in topic.replicas.items() if replicas[0] == 1]
-        assert reassign(topic.bootstrap, TOPIC, {of_broker_1: (2, 3, 1)})
+        assert reassign(Access(topic.bootstrap), TOPIC, {of_broker_1: (2, 3, 1)})
         wait_until(lambda: topic.replicas[of_broker_1] == (2, 3, 1), 10, "the move to be seen")
         wait_until(lambda: topic.is_led_by(BROKERS), RIGHT_AGAIN_S, "broker 1 to lead again")
         assert len(topic.replicas) == len(BROKERS)

@@ -42,7 +42,7 @@ def test_clusters_come_move_and_go_while_the_others_are_measured_on(
         measure(payments)
         wait_until(lambda: measured(agent) == {"payments"}, STOPPED_S, "orders to be forgotten")
     attempted: dict[tuple[str, int, str, datetime], int] = defaultdict(int)
-    values = values_on(telemetry.bootstrap, telemetry.topics.probe_minutes.name)
+    values = values_on(telemetry.access, telemetry.topics.probe_minutes.name)
     told = [PROBE_MINUTE.decode(value) for value in values]
     for one in told:
         attempted[one["cluster_id"], one["broker_id"], one["leg"], one["minute"]] += one["attempted"]

@@ -35,7 +35,7 @@ def test_every_record_arrives_in_a_topic_that_no_measuring_fleet_reads(config: P
     names = {topic.name for _, topic in simulated.telemetry.topics}
     assert not names & {topic.name for _, topic in measured.telemetry.topics}
     there = simulated.telemetry
-    values = values_on(there.bootstrap, there.topics.probe_minutes.name)
+    values = values_on(there.access, there.topics.probe_minutes.name)
     found = [PROBE_MINUTE.decode(value) for value in values]
     distinct = {(record["run_id"], record["sequence"]) for record in found}
     assert len(distinct) == answer["records"] == answer["brokers"] * 30 * len(Leg)

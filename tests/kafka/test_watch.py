@@ -63,7 +63,7 @@ def _until(seen: Callable[[], bool], act: Callable[[], None] = lambda: None) -> 
 
 @pytest.fixture
 def send(telemetry: Telemetry) -> Iterator[Callable[[ProbePulse], None]]:
-    agent = RecordProducer(telemetry.bootstrap, "agent")
+    agent = RecordProducer(telemetry.access, "agent")
     agent.start()
     yield lambda one: agent.send(telemetry.topics.probe_pulse.name, one.cluster_id, one.encode())
     agent.stop()

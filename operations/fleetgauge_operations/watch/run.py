@@ -38,10 +38,10 @@ def run_watch(
     """
     ensure_topics(telemetry)
     topics = telemetry.topics
-    reader = TopicReader(telemetry.bootstrap, topics.probe_pulse.name, "fleetgauge-watch")
+    reader = TopicReader(telemetry.access, topics.probe_pulse.name, "fleetgauge-watch")
     reader.start()
     reader.add(reader.partitions())
-    events = RecordProducer(telemetry.bootstrap, "fleetgauge-watch")
+    events = RecordProducer(telemetry.access, "fleetgauge-watch")
     events.start()
     state = remember(_past_events(telemetry))
     metrics.remembered(state)
@@ -83,7 +83,7 @@ def _tell(
 
 def _past_events(telemetry: Telemetry) -> list[HealthEvent]:
     """What earlier watches said, so that a restart neither names a broker twice nor forgets one."""
-    reader = TopicReader(telemetry.bootstrap, telemetry.topics.health_events.name, "fleetgauge-watch")
+    reader = TopicReader(telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch")
     reader.start()
     try:
         partitions = reader.partitions()

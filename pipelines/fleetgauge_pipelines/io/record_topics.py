@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_probes.fleet import Access
+from fleetgauge_probes.kafka import for_java
+
 #: A range never reaches over a multiple of it, so that ranges are the same when the topic has grown.
 _RANGE_RECORDS = 4096
 
@@ -45,7 +48,7 @@ def offset_ranges(topic_id: str, bounds: Mapping[int, tuple[int, int]]) -> list[
     return sorted(ranges, key=lambda one: (one.start // _RANGE_RECORDS, one.partition))
 
 
-def read_ranges(spark: SparkSession, bootstrap: str, topic: str, ranges: Sequence[OffsetRange]) -> DataFrame:
+def read_ranges(spark: SparkSession, access: Access, topic: str, ranges: Sequence[OffsetRange]) -> DataFrame:
     """Every record of the ranges of one topic, as the stream would take it."""
     starts: dict[int, list[int]] = defaultdict(list)
     ends: dict[int, list[int]] = defaultdict(list)
@@ -54,7 +57,7 @@ def read_ranges(spark: SparkSession, bootstrap: str, topic: str, ranges: Sequenc
         ends[one.partition].append(one.end)
     rows = (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**kafka_options(access))
         .option("assign", json.dumps({topic: list(starts)}))
         .option("startingOffsets", json.dumps({topic: {p: min(all_) for p, all_ in starts.items()}}))
         .option("endingOffsets", json.dumps({topic: {p: max(all_) for p, all_ in ends.items()}}))
@@ -63,6 +66,11 @@ def read_ranges(spark: SparkSession, bootstrap: str, topic: str, ranges: Sequenc
         .load()
     )
     return raw_records(rows, {topic: ranges[0].topic_id})
+
+
+def kafka_options(access: Access) -> dict[str, str]:
+    """What Spark's Kafka source hands on to its client. Raises KafkaUnavailableError."""
+    return {f"kafka.{key}": value for key, value in for_java(access).items()}
 
 
 def raw_records(rows: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:

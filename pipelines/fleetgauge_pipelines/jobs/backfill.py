@@ -78,12 +78,12 @@ def records_in(folder: Path) -> Records:
 
 def records_of(telemetry: Telemetry, topic: str) -> Records:
     """What the topic holds now. Raises KafkaUnavailableError, LookupError where there is no such topic."""
-    admin = Admin(telemetry.bootstrap, timeout_s=10)
+    admin = Admin(telemetry.access, timeout_s=10)
     admin.start()
     view = admin.topic(topic)
     if view is None:
         raise LookupError(f"{telemetry.bootstrap} has no topic {topic}")
-    reader = TopicReader(telemetry.bootstrap, topic, "fleetgauge-backfill")
+    reader = TopicReader(telemetry.access, topic, "fleetgauge-backfill")
     reader.start()
     try:
         ranges = offset_ranges(view.topic_id, reader.bounds(view.partitions))
@@ -91,7 +91,7 @@ def records_of(telemetry: Telemetry, topic: str) -> Records:
         reader.stop()
 
     def read(spark: SparkSession, some: Sequence[OffsetRange]) -> DataFrame:
-        return read_ranges(spark, telemetry.bootstrap, topic, some)
+        return read_ranges(spark, telemetry.access, topic, some)
 
     return Records(topic, ranges, read)
 

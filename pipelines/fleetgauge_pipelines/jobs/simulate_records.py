@@ -44,7 +44,7 @@ def send(simulated: SimulatedFleet, telemetry: Telemetry, advance: Advance) -> i
     Raises KafkaUnavailableError where the telemetry cluster does not take them all.
     """
     ensure_topics(telemetry)
-    producer = RecordProducer(telemetry.bootstrap, "fleetgauge-simulate")
+    producer = RecordProducer(telemetry.access, "fleetgauge-simulate")
     producer.start()
     for cluster in range(simulated.clusters):
         records = _records(simulated, cluster, advance)

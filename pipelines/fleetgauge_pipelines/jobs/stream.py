@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.record_topics import raw_records
+from fleetgauge_pipelines.io.record_topics import kafka_options, raw_records
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
 from fleetgauge_pipelines.jobs.health import store_health_events
 from fleetgauge_pipelines.jobs.lake_care import Tidying
@@ -86,7 +86,7 @@ def _start(
 ) -> StreamingQuery:
     source = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", telemetry.bootstrap)
+        .options(**kafka_options(telemetry.access))
         .option("subscribe", ",".join(topics))
         .option("startingOffsets", "earliest")
         # What retention took shows as unmeasured minutes; a dead stream would lose more.
@@ -115,7 +115,7 @@ def _wait(query: StreamingQuery, idle: Callable[[], None], stopping: Stopping) -
 def _topic_ids(telemetry: Telemetry) -> dict[str, str]:
     """Name to id of the topics read: one that was made anew has other records at the same offsets."""
     ensure_topics(telemetry)
-    admin = Admin(telemetry.bootstrap, timeout_s=10)
+    admin = Admin(telemetry.access, timeout_s=10)
     admin.start()
     names = (telemetry.topics.probe_minutes.name, telemetry.topics.health_events.name)
     return {name: view.topic_id for name in names if (view := admin.topic(name))}

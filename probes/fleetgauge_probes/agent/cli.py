@@ -16,6 +16,7 @@ from fleetgauge_probes.agent.spool import Spool, SpoolError
 from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
 from fleetgauge_probes.connection import grants
 from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, Telemetry, load
+from fleetgauge_probes.kafka import KafkaUnavailableError, ensure_usable
 from fleetgauge_probes.stopping import stopping_on_signals
 from fleetgauge_probes.vitals import Vitals, serving
 
@@ -97,6 +98,11 @@ def probe(
         raise InputError(f"{config}: simulated is true: measure with a fleet file and a lake of their own")
     if fleet.telemetry is None:
         raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records go")
+    try:
+        for access in (fleet.telemetry.access, *(one.access for one in shard.of_clusters(fleet.clusters))):
+            ensure_usable(access)
+    except KafkaUnavailableError as error:
+        raise InputError(f"{config}: {error}") from error
     run_id, vitals = uuid.uuid4(), Vitals("probe", _PATIENCE_S)
     kept = Spool(spool or config.parent / shard.folder, spool_max_mb * _MB)
 

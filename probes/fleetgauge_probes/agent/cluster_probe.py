@@ -11,9 +11,12 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
+from fleetgauge_probes.agent.answers import Answers
+from fleetgauge_probes.agent.failure import failure_code
 from fleetgauge_probes.agent.ledger import WINDOW_NS, LegLedger, MinuteTally
 from fleetgauge_probes.agent.minute import Identity, Subject, probe_minute
 from fleetgauge_probes.agent.payload import ProbeName, pack, unpack
@@ -26,14 +29,16 @@ from fleetgauge_probes.contract import BrokerPulse, Leg, ProbeMinute, ProbePulse
 from fleetgauge_probes.fleet import Cluster
 from fleetgauge_probes.kafka import (
     Admin,
-    Answer,
+    KafkaTurnedAwayError,
     KafkaUnavailableError,
     ProbeProducer,
     Registration,
     Route,
     TopicReader,
     cold_answer,
+    ensure_usable,
     registered_brokers,
+    tls_context,
 )
 from fleetgauge_probes.uptime import uptime_ns
 
@@ -42,9 +47,8 @@ _log = logging.getLogger("fleetgauge.probe")
 _SECOND_NS = 1_000_000_000
 _OBSERVE_EVERY_S = 1.0
 _REGISTER_EVERY_S = 10.0
+_REGISTER_AGAIN_S = 1.0
 _ANSWER_TIMEOUT_S = 1.0
-#: Three unanswered tries in a row.
-_ANSWER_FRESH_NS = 3 * _SECOND_NS
 _WARM_UP_NS = 10 * _SECOND_NS
 _PULSE_EVERY_NS = 5 * _SECOND_NS
 #: After a stall that long nothing is known of the brokers until they had a moment to show themselves.
@@ -71,7 +75,9 @@ class Report:
     """What a tick brought: minutes that closed, some that are open as they stand, a pulse if it was time.
 
     ``left_out`` probes of the closed minutes told of this process, not of their brokers; ``pending``
-    changes of the probe topic are due and will not be made.
+    changes of the probe topic are due and will not be made; ``outcomes`` counts what cold questions to
+    brokers met, ``certificate_ends`` is until when the brokers' certificates are good, ``unreachable`` why
+    the cluster does not say who its brokers are.
     """
 
     cluster_id: str
@@ -80,6 +86,9 @@ class Report:
     pulse: ProbePulse | None
     left_out: int
     pending: int
+    outcomes: Mapping[tuple[int, str], int]
+    certificate_ends: Mapping[int, datetime]
+    unreachable: str | None
 
 
 class ClusterProbe:
@@ -105,19 +114,23 @@ class ClusterProbe:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._opened = False
+        self.access = cluster.access
+        """How it reaches its cluster, for as long as it lives."""
         self._producers = {
-            Leg.CLIENT: ProbeProducer(cluster.bootstrap, TOPIC, "all"),
-            Leg.LEADER: ProbeProducer(cluster.bootstrap, TOPIC, "1", self._routed),
+            Leg.CLIENT: ProbeProducer(self.access, TOPIC, "all"),
+            Leg.LEADER: ProbeProducer(self.access, TOPIC, "1", self._routed),
         }
-        self._reader = TopicReader(cluster.bootstrap, TOPIC, "fleetgauge-probe-consumer")
-        self._admin = Admin(cluster.bootstrap, timeout_s=1.5)
+        self._reader = TopicReader(self.access, TOPIC, "fleetgauge-probe-consumer")
+        self._admin = Admin(self.access, timeout_s=1.5)
         self._reconciler = Reconciler(self._admin)
         # Guarded by the lock:
         self._kafka_cluster_uuid = ""
         self._registered: dict[int, Registration] = {}
         self._partitions: Mapping[int, Partition] = {}
         self._homes: dict[int, int] = {}
-        self._answers: dict[int, Answer] = {}
+        self._unreachable: str | None = None
+        self._answers = Answers(cluster.id, stalls)
         self._ledgers: dict[tuple[int, Leg], LegLedger] = {}
         self._warming: dict[int, _Warmth] = {}
         self._timetable = Timetable(clock)
@@ -129,10 +142,10 @@ class ClusterProbe:
         self._pulses = 0
         self._next_pulse_ns = 0
 
-    @property
-    def bootstrap(self) -> str:
-        """Where it has found its cluster."""
-        return self._cluster.bootstrap
+    def is_outdated(self) -> bool:
+        """Whether a secret or a certificate has been replaced since it started; one that is away stays."""
+        stamps = self.access.stamps()
+        return stamps != self._stamps and None not in stamps
 
     def configure(self, cluster: Cluster) -> None:
         """The same cluster, described otherwise."""
@@ -141,22 +154,31 @@ class ClusterProbe:
     # Life --------------------------------------------------------------------
 
     def start(self) -> None:
+        """Raises KafkaUnavailableError where secrets or certificates cannot be read."""
+        self._stamps = self.access.stamps()
+        self._tls = tls_context(self.access)
+        ensure_usable(self.access)
+        self._spawn("register", self._register)
+
+    def _open(self) -> None:
+        """Only a cluster that has let us in gets clients, which knock again and again where they are not.
+
+        Raises KafkaUnavailableError.
+        """
+        ensure_usable(self.access)
         for producer in self._producers.values():
             producer.start()
         self._reader.start()
         self._admin.start()
-        loops = {
-            "register": self._register,
-            "observe": self._observe,
-            "schedule": self._schedule,
-            "consume": self._consume,
-        }
+        self._opened = True
+        loops = {"observe": self._observe, "schedule": self._schedule, "consume": self._consume}
         for name, loop in loops.items():
-            thread = threading.Thread(
-                target=self._until_stopped, args=(loop,), name=f"{self._cluster.id}-{name}"
-            )
-            thread.start()
-            self._threads.append(thread)
+            self._spawn(name, loop)
+
+    def _spawn(self, name: str, loop: Callable[[], None]) -> None:
+        thread = threading.Thread(target=self._until_stopped, args=(loop,), name=f"{self._cluster.id}-{name}")
+        self._threads.append(thread)
+        thread.start()
 
     def _until_stopped(self, loop: Callable[[], None]) -> None:
         """A loop that ends by itself has a bug; the agent must not go on half-blind."""
@@ -169,6 +191,7 @@ class ClusterProbe:
     def stop(self) -> Report:
         """Stop probing and close every minute with what is decided of it."""
         self._stopping.set()
+        # The first of them makes the others.
         for thread in self._threads:
             thread.join()
         with self._lock:
@@ -178,21 +201,29 @@ class ClusterProbe:
                 for key, ledger in self._ledgers.items()
                 for minute in ledger.open_minutes()
             )
-        for producer in self._producers.values():
-            producer.stop()
-        self._reader.stop()
-        return Report(self._cluster.id, records, (), None, self._left_out, self._reconciler.pending)
+            report = self._report(records)
+        if self._opened:
+            for producer in self._producers.values():
+                producer.stop()
+            self._reader.stop()
+        return report
 
     # Observe -----------------------------------------------------------------
 
     def _register(self) -> None:
         while not self._stopping.is_set():
             try:
-                registry = registered_brokers(self._cluster.bootstrap)
+                registry = registered_brokers(self.access)
+                if not self._opened:
+                    self._open()
             except KafkaUnavailableError as error:
-                _log.info("%s: %s", self._cluster.id, error)
-                self._stopping.wait(1)
+                if error.reason != self._unreachable:
+                    _log.warning("%s: %s", self._cluster.id, error)
+                self._unreachable = error.reason
+                is_final = isinstance(error, KafkaTurnedAwayError)
+                self._stopping.wait(_REGISTER_EVERY_S if is_final else _REGISTER_AGAIN_S)
                 continue
+            self._unreachable = None
             with self._lock:
                 self._kafka_cluster_uuid = registry.kafka_cluster_uuid
                 self._registered = {
@@ -217,7 +248,7 @@ class ClusterProbe:
         )
         with self._lock:
             homes = [Home(one.broker_id, one.rack) for one in self._registered.values()]
-            live = frozenset(b for b in self._registered if self._answering(b, now_ns))
+            live = frozenset(b for b in self._registered if self._answers.is_answering(b, now_ns))
             fresh = self._adopt(topic or {}, now_ns)
             cold = {broker_id: self._homes[broker_id] for broker_id in self._warming}
         if fresh:
@@ -254,10 +285,11 @@ class ClusterProbe:
         """One cold ApiVersions try on one broker."""
         with self._lock:
             broker = self._registered.get(broker_id)
-        answer = broker and await cold_answer(broker.host, broker.port, _ANSWER_TIMEOUT_S)
-        if answer:
-            with self._lock:
-                self._answers[broker_id] = answer
+        if broker is None:
+            return
+        answer = await cold_answer(broker.host, broker.port, _ANSWER_TIMEOUT_S, self._tls)
+        with self._lock:
+            self._answers.note(broker, answer)
 
     def registered(self) -> tuple[int, ...]:
         """The brokers' ids, fenced ones included."""
@@ -316,6 +348,8 @@ class ClusterProbe:
 
     def _delivered(self, key: tuple[int, Leg], sequence: int, at_ns: int, failure: str | None) -> None:
         with self._lock:
+            if failure:
+                failure = failure_code(failure, self._answers.silence(key[0]), self._unreachable)
             self._ledgers[key].delivered(sequence, at_ns, failure)
 
     def _consume(self) -> None:
@@ -345,18 +379,11 @@ class ClusterProbe:
         return self._judge(broker_id, self._ledgers[broker_id, Leg.LEADER].leads, now_ns)
 
     def _judge(self, broker_id: int, leads: bool, now_ns: int) -> Standing:
-        return standing(leads, self._in_sync(broker_id), self._answering(broker_id, now_ns))
+        return standing(leads, self._in_sync(broker_id), self._answers.is_answering(broker_id, now_ns))
 
     def _in_sync(self, broker_id: int) -> bool:
         partition = self._partitions.get(self._homes.get(broker_id, -1))
         return partition is not None and broker_id in partition.in_sync
-
-    def _answering(self, broker_id: int, now_ns: int) -> bool:
-        answer = self._answers.get(broker_id)
-        if answer is None:
-            return False
-        # While this process did not run nobody could answer it.
-        return now_ns - answer.at_ns - self._stalls.within_ns(answer.at_ns, now_ns) < _ANSWER_FRESH_NS
 
     # Report ------------------------------------------------------------------
 
@@ -367,8 +394,28 @@ class ClusterProbe:
             closed = self._closed_minutes(now_ns)
             still_open = self._open_minutes(now_ns)
             pulse = self._pulse(now_ns) if self._is_time_for_a_pulse(now_ns) else None
-            left_out, self._left_out = self._left_out, 0
-        return Report(self._cluster.id, closed, still_open, pulse, left_out, self._reconciler.pending)
+            return self._report(closed, still_open, pulse)
+
+    def _report(
+        self,
+        closed: tuple[ProbeMinute, ...],
+        still_open: tuple[ProbeMinute, ...] = (),
+        pulse: ProbePulse | None = None,
+    ) -> Report:
+        """With what was counted since the last one."""
+        report = Report(
+            cluster_id=self._cluster.id,
+            closed=closed,
+            still_open=still_open,
+            pulse=pulse,
+            left_out=self._left_out,
+            pending=self._reconciler.pending,
+            outcomes=self._answers.take_outcomes(),
+            certificate_ends=self._answers.certificate_ends(self._registered),
+            unreachable=self._unreachable,
+        )
+        self._left_out = 0
+        return report
 
     def _closed_minutes(self, now_ns: int) -> tuple[ProbeMinute, ...]:
         # Until a probe would be too late to be sent, its minute may still get one.
@@ -431,7 +478,7 @@ class ClusterProbe:
         )
 
     def _broker_pulse(self, broker_id: int, now_ns: int) -> BrokerPulse:
-        answer = self._answers.get(broker_id)
+        answer = self._answers.last(broker_id)
         leader_leg = self._ledgers.get((broker_id, Leg.LEADER))
         return BrokerPulse(
             broker_id=broker_id,

@@ -122,7 +122,7 @@ class Courier:
 
     def _deliver(self) -> None:
         """Until it is over. Raises KafkaUnavailableError, SpoolError; nothing is lost by that."""
-        producer = SpoolProducer(self._telemetry.bootstrap, "fleetgauge-records")
+        producer = SpoolProducer(self._telemetry.access, "fleetgauge-records")
         producer.start()
         trip = _Trip(time.monotonic())
         try:

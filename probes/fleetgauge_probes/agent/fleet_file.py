@@ -3,7 +3,7 @@
 import logging
 from pathlib import Path
 
-from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, load
+from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, load, stamp
 
 _log = logging.getLogger("fleetgauge.probe")
 
@@ -16,15 +16,15 @@ class FleetFile:
 
     def read(self) -> Fleet:
         """For the first time. Raises FleetFileError."""
-        self._stamp = self._stamped()
+        self._stamp = stamp(self._path)
         self.fleet = load(self._path)
         return self.fleet
 
     def clusters(self) -> tuple[Cluster, ...]:
         """As the file has them now; as it last had them while it cannot be read."""
-        stamp = self._stamped()
-        if stamp not in (None, self._stamp):
-            self._stamp = stamp
+        now = stamp(self._path)
+        if now not in (None, self._stamp):
+            self._stamp = now
             try:
                 self.fleet = self._taken(load(self._path))
             except FleetFileError as error:
@@ -37,11 +37,3 @@ class FleetFile:
             _log.warning("%s: what changed beside clusters takes a restart of the agent", self._path)
         _log.info("%s: %d clusters from now on", self._path, len(fleet.clusters))
         return self.fleet.model_copy(update={"clusters": fleet.clusters})
-
-    def _stamped(self) -> tuple[int, int] | None:
-        """Another for another content, as far as its time of change can tell; None where there is no file."""
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_ino

@@ -1,11 +1,15 @@
 """Probes every cluster that this agent has; they come, go and change while it runs."""
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe, Report
 from fleetgauge_probes.fleet import Cluster
+from fleetgauge_probes.kafka import KafkaUnavailableError
+
+_log = logging.getLogger("fleetgauge.probe")
 
 
 class FleetProbe:
@@ -17,6 +21,7 @@ class FleetProbe:
         self._probes: Mapping[str, ClusterProbe] = {}
         self._leaving: dict[str, threading.Thread] = {}
         self._left: SimpleQueue[Report] = SimpleQueue()
+        self._unreadable: dict[str, str] = {}
 
     @property
     def probes(self) -> Mapping[str, ClusterProbe]:
@@ -24,22 +29,24 @@ class FleetProbe:
         return self._probes
 
     def measure(self, clusters: Sequence[Cluster]) -> None:
-        """From now on these. One that is reached elsewhere begins anew, when its old probe has ended."""
+        """From now on these. One that is reached otherwise begins anew, when its old probe has ended."""
         self._leaving = {one: thread for one, thread in self._leaving.items() if thread.is_alive()}
-        if clusters == self._clusters and all(one.id in self._probes for one in clusters):
+        complete = clusters == self._clusters and all(one.id in self._probes for one in clusters)
+        if complete and not any(probe.is_outdated() for probe in self._probes.values()):
             return
         self._clusters = clusters
         wanted = {cluster.id: cluster for cluster in clusters}
         staying = {}
         for cluster_id, probe in self._probes.items():
             cluster = wanted.get(cluster_id)
-            if cluster is None or cluster.bootstrap != probe.bootstrap:
+            if cluster is None or cluster.access != probe.access or probe.is_outdated():
                 self._end(cluster_id, probe)
             else:
                 probe.configure(cluster)
                 staying[cluster_id] = probe
         coming = [one for one in clusters if one.id not in staying and one.id not in self._leaving]
-        self._probes = staying | {cluster.id: self._started(cluster) for cluster in coming}
+        started = {cluster.id: self._started(cluster) for cluster in coming}
+        self._probes = staying | {one: probe for one, probe in started.items() if probe}
 
     def tick(self) -> list[Report]:
         """What came of each, and the last of those that have ended."""
@@ -54,9 +61,17 @@ class FleetProbe:
             thread.join()
         return self._last_words()
 
-    def _started(self, cluster: Cluster) -> ClusterProbe:
+    def _started(self, cluster: Cluster) -> ClusterProbe | None:
+        """None while what it would show its cluster cannot be read."""
         probe = self._make(cluster)
-        probe.start()
+        try:
+            probe.start()
+        except KafkaUnavailableError as error:
+            if self._unreadable.get(cluster.id) != str(error):
+                _log.error("%s: not measured: %s", cluster.id, error)
+            self._unreadable[cluster.id] = str(error)
+            return None
+        self._unreadable.pop(cluster.id, None)
         return probe
 
     def _end(self, cluster_id: str, probe: ClusterProbe) -> None:

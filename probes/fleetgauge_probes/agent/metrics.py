@@ -1,6 +1,7 @@
 """What the agent's /metrics tells. Names and labels are a promise: docs/operations.md lists them."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from math import nan
@@ -43,6 +44,21 @@ class AgentMetrics:
             "Changes of the probe topic that are due and not made: refused, or the topic is not managed.",
             ("cluster",),
         )
+        self._answers = counter(
+            "fleetgauge_agent_answers_total",
+            "Cold questions to a broker, one a second, by what they met: answered, or what stood in the way.",
+            ("cluster", "broker", "outcome"),
+        )
+        self._certificate_ends = gauge(
+            "fleetgauge_agent_certificate_expiry_timestamp_seconds",
+            "Until when a broker's certificate is good; absent without TLS.",
+            ("cluster", "broker"),
+        )
+        self._unreachable = gauge(
+            "fleetgauge_agent_cluster_unreachable",
+            "1 while a cluster does not say who its brokers are, by what stands in the way.",
+            ("cluster", "reason"),
+        )
         self._stalled = counter(
             "fleetgauge_agent_stalled_seconds_total",
             "How long this process did not run: stopped, suspended, starved, collecting.",
@@ -77,12 +93,12 @@ class AgentMetrics:
         )
         self._stalled_ns = 0
         self._lag_of: dict[str, tuple[datetime, int]] = {}
-        self._measured: dict[str, set[int]] = defaultdict(set)
+        self._known: dict[str, set[int]] = defaultdict(set)
 
     def minute(self, record: ProbeMinute) -> None:
         """A minute of one broker and leg is decided."""
         leg = (record.cluster_id, record.broker_id, record.leg)
-        self._measured[record.cluster_id].add(record.broker_id)
+        self._known[record.cluster_id].add(record.broker_id)
         succeeded = len(record.success_us)
         self._probes.labels(*leg, "succeeded").inc(succeeded)
         self._probes.labels(*leg, "failed").inc(record.attempted - succeeded)
@@ -103,21 +119,44 @@ class AgentMetrics:
         if pulse.brokers:
             self._brokers.labels(pulse.cluster_id).set(len(pulse.brokers))
         # Who is registered no more has no last minute that would ever be followed by another.
-        for gone in self._measured[pulse.cluster_id] - {broker.broker_id for broker in pulse.brokers}:
-            self._measured[pulse.cluster_id].discard(gone)
-            self._latency.remove_by_labels({"cluster": pulse.cluster_id, "broker": str(gone)})
+        for gone in self._known[pulse.cluster_id] - {broker.broker_id for broker in pulse.brokers}:
+            self._known[pulse.cluster_id].discard(gone)
+            for metric in (self._latency, self._answers, self._certificate_ends):
+                metric.remove_by_labels({"cluster": pulse.cluster_id, "broker": str(gone)})
 
-    def cluster(self, cluster_id: str, left_out: int, pending: int) -> None:
-        """So many more probes told of this process; so many changes of the probe topic are not made."""
+    def cluster(self, cluster_id: str, left_out: int, pending: int, unreachable: str | None) -> None:
+        """So many more probes told of this process; so many changes of the probe topic are not made.
+
+        ``unreachable`` is why the cluster does not say who its brokers are.
+        """
+        self._unreachable.remove_by_labels({"cluster": cluster_id})
+        if unreachable:
+            self._unreachable.labels(cluster_id, unreachable).set(1)
         self._left_out.labels(cluster_id).inc(left_out)
         self._pending.labels(cluster_id).set(pending)
 
+    def answers(
+        self, cluster_id: str, outcomes: Mapping[tuple[int, str], int], ends: Mapping[int, datetime]
+    ) -> None:
+        """What cold questions to its brokers met, and until when their certificates are good."""
+        for (broker_id, outcome), times in outcomes.items():
+            self._known[cluster_id].add(broker_id)
+            self._answers.labels(cluster_id, broker_id, outcome).inc(times)
+        for broker_id, end in ends.items():
+            self._certificate_ends.labels(cluster_id, broker_id).set(end.timestamp())
+
     def forget(self, cluster_id: str) -> None:
         """The cluster is measured no more."""
-        self._measured.pop(cluster_id, None)
+        self._known.pop(cluster_id, None)
         self._lag_of.pop(cluster_id, None)
         of_clusters = (self._probes, self._latency, self._lag, self._left_out, self._pending, self._pulse)
-        for metric in (*of_clusters, self._brokers):
+        for metric in (
+            *of_clusters,
+            self._brokers,
+            self._answers,
+            self._certificate_ends,
+            self._unreachable,
+        ):
             metric.remove_by_labels({"cluster": cluster_id})
 
     def clock(self, stalled_ns: int, ahead: timedelta) -> None:

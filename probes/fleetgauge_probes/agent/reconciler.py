@@ -101,7 +101,7 @@ class Reconciler:
             case Widen(total, replicas):
                 self._admin.widen(TOPIC, total, replicas)
             case Reassign(replicas_of):
-                if not reassign(cluster.bootstrap, TOPIC, dict(replicas_of)):
+                if not reassign(cluster.access, TOPIC, dict(replicas_of)):
                     return
             case Require(min_in_sync):
                 self._admin.set(TOPIC, _MIN_IN_SYNC, str(min_in_sync))

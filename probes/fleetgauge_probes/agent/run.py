@@ -10,26 +10,22 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 from fleetgauge_probes import __version__
-from fleetgauge_probes.agent.cluster_probe import ClusterProbe, Report
+from fleetgauge_probes.agent.cluster_probe import ClusterProbe
 from fleetgauge_probes.agent.courier import Courier
 from fleetgauge_probes.agent.fleet_probe import FleetProbe
 from fleetgauge_probes.agent.metrics import AgentMetrics
 from fleetgauge_probes.agent.minute import Identity
+from fleetgauge_probes.agent.outlets import Outlets, Pulses
 from fleetgauge_probes.agent.schedule import MinuteClock
 from fleetgauge_probes.agent.spool import Spool, SpoolError
 from fleetgauge_probes.agent.stalls import EVERY_S, Stalls
 from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
-from fleetgauge_probes.kafka import RecordProducer
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.uptime import uptime_ns
 from fleetgauge_probes.vitals import Vitals
 
 _ASK_EVERY_S = 1.0
 _TICK_EVERY_S = 0.25
-#: A later pulse says nothing any more: three more have been made by then.
-_PULSE_IS_NEWS_S = 15
-_PULSES_LEAVE_S = 1
-_RECORDS_LEAVE_S = 10
 #: A thread that sleeps for a moment may be late by some of this on any busy machine.
 _LEAST_STALL_MS = 100
 _MS = 1_000_000
@@ -50,12 +46,11 @@ def run_agent(
 ) -> int:
     """Probe what ``clusters`` says, asked four times a second, until ``stopping`` is set.
 
-    Returns how many records wait in the spool, which is open, at the end. Raises AgentBrokenError when a
-    part of it breaks, after the same hand-over.
+    Returns how many records wait in the spool, which is open, at the end. Raises KafkaUnavailableError
+    where the telemetry cluster's secrets cannot be read, AgentBrokenError when a part of it breaks, after
+    the same hand-over.
     """
     metrics = AgentMetrics(vitals.registry, spool.max_bytes)
-    pulses = RecordProducer(telemetry.bootstrap, "fleetgauge-pulses", give_up_after_s=_PULSE_IS_NEWS_S)
-    pulses.start()
     who = Identity(f"{socket.gethostname()}/{fleet.vantage}", __version__, str(run_id), fleet.vantage)
     clock = MinuteClock.at(uptime_ns(), datetime.now(UTC))
     stalls = Stalls(int(max(fleet.agent_late_ms, _LEAST_STALL_MS) * _MS), uptime_ns())
@@ -66,27 +61,11 @@ def run_agent(
         broken.set()
         stopping.set()
 
-    courier = Courier(telemetry, spool, metrics.records, give_up)
-    courier.start()
-
-    def hand_over(reports: Sequence[Report]) -> None:
-        closed = [record for report in reports for record in report.closed]
-        courier.hand(closed, [record for report in reports for record in report.still_open])
-        for record in closed:
-            metrics.minute(record)
-        for pulse in (report.pulse for report in reports if report.pulse):
-            pulses.send(telemetry.topics.probe_pulse.name, pulse.cluster_id, pulse.encode())
-            metrics.pulse(pulse)
-            vitals.ready()
-        for report in reports:
-            metrics.cluster(report.cluster_id, report.left_out, report.pending)
-        metrics.clock(stalls.total_ns, datetime.now(UTC) - clock.wall(uptime_ns()))
-        with suppress(SpoolError):
-            metrics.spool(spool.state())
-
     def probe(cluster: Cluster) -> ClusterProbe:
         return ClusterProbe(cluster, who, uuid4(), clock, stalls, sequences, give_up)
 
+    outlets = Outlets(Pulses(telemetry), Courier(telemetry, spool, metrics.records, give_up), metrics)
+    outlets.start()
     ended = threading.Event()
     threading.Thread(target=lambda: _say_awake(stalls, ended), name="awake", daemon=True).start()
     measuring = FleetProbe(probe)
@@ -97,19 +76,21 @@ def run_agent(
     while not stopping.is_set():
         vitals.beat()
         measuring.measure(clusters())
-        if not measuring.probes:
-            # There is nothing to wait for.
-            vitals.ready()
         reports = measuring.tick()
-        hand_over(reports)
+        outlets.take(reports)
+        if not measuring.probes or any(report.pulse for report in reports):
+            # Without clusters there is nothing to wait for.
+            vitals.ready()
         for gone in {report.cluster_id for report in reports} - measuring.probes.keys():
             metrics.forget(gone)
+        metrics.clock(stalls.total_ns, datetime.now(UTC) - clock.wall(uptime_ns()))
+        with suppress(SpoolError):
+            metrics.spool(spool.state())
         stopping.wait(_TICK_EVERY_S)
     asking.join()
-    hand_over(measuring.stop())
+    outlets.take(measuring.stop())
     ended.set()
-    pulses.stop(_PULSES_LEAVE_S)
-    left = courier.stop(_RECORDS_LEAVE_S)
+    left = outlets.stop()
     if broken.is_set():
         raise AgentBrokenError
     return left

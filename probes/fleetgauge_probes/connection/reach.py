@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Set
 
 from fleetgauge_probes.connection.check import Check, check, not_known
-from fleetgauge_probes.kafka import Knock, Registry, Sight, Silence, Unknown, Version
+from fleetgauge_probes.kafka import Knock, Registry, Reply, Sight, Silence, Unknown, Version
 
 _MEND_BY_SILENCE = {
     Silence.NO_NAME: "correct the name, or make this machine's DNS know it",
@@ -11,7 +11,13 @@ _MEND_BY_SILENCE = {
     Silence.TIMED_OUT: "a firewall or a wrong address: see that this machine may connect there",
     Silence.NO_WAY: "see that this machine has a route there",
     Silence.MUTE: "the broker hangs, or something else listens there",
-    Silence.NOT_KAFKA: "name a listener without TLS: only unencrypted clusters can be probed so far",
+    Silence.NOT_KAFKA: "name a listener of Kafka's",
+    Silence.WANTS_TLS: "say `security: {tls: {}}`, or name a listener without TLS",
+    Silence.NO_TLS: "leave `security.tls` out, or name a listener with TLS",
+    Silence.CERTIFICATE_EXPIRED: "renew its certificate",
+    Silence.CERTIFICATE_OF_ANOTHER_NAME: "give it a certificate for the name by which it is reached",
+    Silence.CERTIFICATE_UNTRUSTED: "name its authority in `security.tls.ca`",
+    Silence.OUR_CERTIFICATE_REFUSED: "see `security.tls.certificate`: is it good, and trusted there?",
 }
 #: From there on a broker that is down stays listed, as fenced.
 _LISTS_FENCED = (4, 0)
@@ -32,7 +38,7 @@ def brokers(sights: Mapping[int, Sight] | Unknown, registry: Registry | Unknown,
             "brokers",
             False,
             f"it answers, but does not name its brokers: {sights.reason}",
-            "does the listener ask for a password? Only clusters without can be probed so far",
+            "see that `security` says what the listener asks for: who we are, by which password or token",
         )
     expected = {broker: sight for broker, sight in sorted(sights.items()) if broker not in retired}
     silent = {b: sight.knock for b, sight in expected.items() if isinstance(sight.knock, Silence)}
@@ -56,8 +62,8 @@ def version(sights: Mapping[int, Sight] | Unknown) -> Check:
         return not_known("version", sights.reason)
     brokers_by_version: dict[Version, list[int]] = {}
     for broker, sight in sorted(sights.items()):
-        if not isinstance(sight.knock, Silence):
-            brokers_by_version.setdefault(sight.knock, []).append(broker)
+        if isinstance(sight.knock, Reply):
+            brokers_by_version.setdefault(sight.knock.version, []).append(broker)
     if not brokers_by_version:
         return not_known("version", "no broker answers where it is advertised")
     told = [_text(one) for one in brokers_by_version]

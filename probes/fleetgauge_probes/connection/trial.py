@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 
 from fleetgauge_probes.agent.topic_plan import TOPIC, Create, Home, plan
+from fleetgauge_probes.connection.certificates import certificates
 from fleetgauge_probes.connection.check import Check
 from fleetgauge_probes.connection.clock import clock
 from fleetgauge_probes.connection.reach import brokers, reachable, version
@@ -34,14 +36,14 @@ class _Subject:
     retired: frozenset[int] = frozenset()
 
 
-def try_connections(fleet: Fleet, looked: Callable[[int], None]) -> tuple[Findings, ...]:
+def try_connections(fleet: Fleet, looked: Callable[[int], None], now: datetime) -> tuple[Findings, ...]:
     """Findings of each cluster, the telemetry cluster's last. ``looked`` is told how many are done."""
     subjects = [_measured(cluster) for cluster in fleet.clusters]
     if fleet.telemetry:
         subjects.append(_carrying(fleet.telemetry))
     looks = look_at([subject.target for subject in subjects], looked)
     found = [
-        Findings(one.cluster, one.target.bootstrap, judge(look, one.uses, one.retired))
+        Findings(one.cluster, one.target.access.bootstrap, judge(look, one.uses, now, one.retired))
         for one, look in zip(subjects, looks, strict=True)
     ]
     if not fleet.telemetry:
@@ -51,22 +53,26 @@ def try_connections(fleet: Fleet, looked: Callable[[int], None]) -> tuple[Findin
 
 def _measured(cluster: Cluster) -> _Subject:
     retired = frozenset(cluster.retired)
-    target = Target(cluster.bootstrap, lambda registry: probe_topic(registry, retired))
+    target = Target(cluster.access, lambda registry: probe_topic(registry, retired))
     return _Subject(cluster.id, target, PROBING, retired)
 
 
 def _carrying(telemetry: Telemetry) -> _Subject:
-    target = Target(telemetry.bootstrap, lambda registry: record_topics(registry, telemetry))
+    target = Target(telemetry.access, lambda registry: record_topics(registry, telemetry))
     return _Subject("telemetry", target, TELEMETRY)
 
 
-def judge(look: Look, uses: Uses, retired: Set[int] = frozenset()) -> tuple[Check, ...]:
-    """Every check; where no bootstrap address answers there is nothing more to say."""
+def judge(look: Look, uses: Uses, now: datetime, retired: Set[int] = frozenset()) -> tuple[Check, ...]:
+    """Every check, or why it cannot be tried; where no bootstrap address answers there is no more to say."""
+    if look.unusable:
+        return (Check("security", False, look.unusable, "correct `security`, or put there what it names"),)
     first = reachable(look.doors)
     if all(isinstance(knock, Silence) for knock in look.doors.values()):
         return (first,)
+    shown = certificates(look.brokers, now)
     return (
         first,
+        *((shown,) if shown else ()),
         brokers(look.brokers, look.registry, retired),
         version(look.brokers),
         rights(uses, look.rights, look.topics),

@@ -12,18 +12,38 @@ from fleetgauge_probes.fleet.model import (
     Topics,
     Week,
 )
+from fleetgauge_probes.fleet.security import (
+    OPEN,
+    Access,
+    OAuth,
+    Sasl,
+    Secret,
+    SecretError,
+    Security,
+    Tls,
+    stamp,
+)
 
 __all__ = [
     "BURN_WINDOWS",
+    "OPEN",
+    "Access",
     "BurnAlerts",
     "BurnWindow",
     "Cluster",
     "Fleet",
     "FleetFileError",
     "Notifier",
+    "OAuth",
     "Objective",
+    "Sasl",
+    "Secret",
+    "SecretError",
+    "Security",
     "Telemetry",
+    "Tls",
     "Topics",
     "Week",
     "load",
+    "stamp",
 ]

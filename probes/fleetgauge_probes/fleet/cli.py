@@ -4,6 +4,7 @@ import logging
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,9 @@ def _connect(config: Path, fleet: Fleet, as_json: bool) -> None:
     # kafka-python narrates every reconnect; what of it matters is in the findings.
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     with console.status("trying every cluster, each for 10 s at most") as spinner:
-        found = try_connections(fleet, lambda done: spinner.update(f"{done} clusters tried"))
+        found = try_connections(
+            fleet, lambda done: spinner.update(f"{done} clusters tried"), datetime.now(UTC)
+        )
     wrong = sum(check.ok is False for one in found for check in one.checks)
     if as_json:
         print_json({"config": str(config), "clusters": [asdict(one) for one in found]})

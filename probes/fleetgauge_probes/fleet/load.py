@@ -41,7 +41,7 @@ def load(path: Path) -> Fleet:
     if not isinstance(document, dict):
         raise FleetFileError(f"{path}: expected keys such as 'clusters:', found {type(document).__name__}")
     try:
-        fleet = Fleet.model_validate(document)
+        fleet = Fleet.model_validate(document, context={"folder": path.parent.resolve()})
     except ValidationError as error:
         raise FleetFileError(f"{path}: {'; '.join(_lines(error))}") from error
     if "://" in fleet.lake:

@@ -7,14 +7,15 @@ from datetime import datetime
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AwareDatetime, Field, field_validator, model_validator
 
 from fleetgauge_probes.fleet.burn_windows import BURN_WINDOWS, BurnWindow, PeriodDays, deaf_window
+from fleetgauge_probes.fleet.frozen import Frozen
+from fleetgauge_probes.fleet.security import OPEN, URL, Access, Security
 
 _IDENTIFIER = r"^[A-Za-z0-9._-]{1,128}$"
 _ADDRESS = r"([^\s,:/\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
 _BOOTSTRAP = rf"^{_ADDRESS}(\s*,\s*{_ADDRESS})*$"
-_URL = r"^https?://"
 #: Asked for in the schema alone: the model reads a moment in more ways than an editor can check.
 _MOMENT = r"^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$"
 
@@ -22,7 +23,7 @@ _MOMENT = r"^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$"
 WORDS_BY_PATTERN = {
     _IDENTIFIER: "1 to 128 letters (A-Z, a-z), digits, dots, underscores and dashes",
     _BOOTSTRAP: "HOST:PORT, or several with commas between them",
-    _URL: "http://... or https://...",
+    URL: "http://... or https://...",
 }
 
 Identifier = Annotated[str, Field(pattern=_IDENTIFIER)]
@@ -31,11 +32,7 @@ Moment = Annotated[AwareDatetime, Field(json_schema_extra={"pattern": _MOMENT})]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Week(_Frozen):
+class Week(Frozen):
     """When a week starts: a day at 00:00 in an IANA zone."""
 
     zone: str = Field(
@@ -55,7 +52,7 @@ class Week(_Frozen):
         return zone
 
 
-class Objective(_Frozen):
+class Objective(Frozen):
     """What a tier promises for a week."""
 
     latency_p99_ms: float = Field(
@@ -66,7 +63,7 @@ class Objective(_Frozen):
     )
 
 
-class BurnAlerts(_Frozen):
+class BurnAlerts(Frozen):
     """When an error budget burns too fast."""
 
     period_days: PeriodDays = Field(
@@ -81,7 +78,7 @@ class BurnAlerts(_Frozen):
         return BURN_WINDOWS[self.period_days]
 
 
-class Topic(_Frozen):
+class Topic(Frozen):
     """A topic of the telemetry cluster; it is made where it is absent."""
 
     name: Identifier = Field(description="Its name.", examples=["fleetgauge.records"])
@@ -91,7 +88,7 @@ class Topic(_Frozen):
     )
 
 
-class Topics(_Frozen):
+class Topics(Frozen):
     """Names and settings of the telemetry cluster's topics."""
 
     probe_minutes: Topic = Field(
@@ -108,16 +105,35 @@ class Topics(_Frozen):
     )
 
 
-class Telemetry(_Frozen):
+class Telemetry(Frozen):
     """The Kafka cluster that carries the records."""
 
     bootstrap: Bootstrap = Field(
         description="Where its brokers are found; port 9092 unless given.", examples=["telemetry:9092"]
     )
+    security: Security = Field(
+        default=OPEN,
+        description="What the listener asks for: TLS, a password, a token. Without it: nothing.",
+        examples=[
+            {
+                "tls": {},
+                "oauth": {
+                    "token_url": "https://login.example/oauth2/token",
+                    "client_id": "fleetgauge",
+                    "client_secret": {"env": "FLEETGAUGE_CLIENT_SECRET"},
+                    "scope": "kafka",
+                },
+            }
+        ],
+    )
     topics: Topics = Field(default=Topics(), description="Its topics; all three have defaults.")
 
+    @property
+    def access(self) -> Access:
+        return Access(self.bootstrap, self.security)
 
-class Cluster(_Frozen):
+
+class Cluster(Frozen):
     """One Kafka cluster to measure, and how to group it in reviews."""
 
     id: Identifier = Field(
@@ -126,6 +142,25 @@ class Cluster(_Frozen):
     bootstrap: Bootstrap = Field(
         description="Where its brokers are found; port 9092 unless given.",
         examples=["kafka-1:9092,kafka-2:9092"],
+    )
+    security: Security = Field(
+        default=OPEN,
+        description="What the listener asks for: TLS, a password, a token. Without it: nothing.",
+        examples=[
+            {
+                "tls": {
+                    "ca": "tls/authorities.pem",
+                    "certificate": "tls/fleetgauge.pem",
+                    "key": "tls/fleetgauge.key",
+                    "key_password": {"env": "KEY_PASSWORD"},
+                },
+                "sasl": {
+                    "mechanism": "SCRAM-SHA-512",
+                    "username": "fleetgauge",
+                    "password": {"file": "/run/secrets/orders-password"},
+                },
+            }
+        ],
     )
     cloud: str | None = Field(default=None, description="A segment for reviews.", examples=["aws"])
     region: str | None = Field(default=None, description="A segment for reviews.", examples=["eu-west-1"])
@@ -163,6 +198,10 @@ class Cluster(_Frozen):
         return self
 
     @property
+    def access(self) -> Access:
+        return Access(self.bootstrap, self.security)
+
+    @property
     def segments(self) -> frozenset[tuple[str, str]]:
         """The groups that it counts in, as name and value; the fleet's value is empty.
 
@@ -178,12 +217,12 @@ class Cluster(_Frozen):
         return after_start and (self.until is None or minute < self.until)
 
 
-class Notifier(_Frozen):
+class Notifier(Frozen):
     """Where findings are sent."""
 
     kind: Literal["webhook"] = Field(description="How.", examples=["webhook"])
     url: str = Field(
-        pattern=_URL, description="Gets a POST with JSON.", examples=["https://hooks.example/sre"]
+        pattern=URL, description="Gets a POST with JSON.", examples=["https://hooks.example/sre"]
     )
 
 
@@ -193,7 +232,7 @@ _OBJECTIVES = {
 }
 
 
-class Fleet(_Frozen):
+class Fleet(Frozen):
     """All of fleet.yaml."""
 
     name: str = Field(

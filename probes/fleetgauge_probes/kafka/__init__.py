@@ -8,20 +8,29 @@ of replicas.
 from fleetgauge_probes.kafka.admin import Admin, PartitionView, TopicSpec, TopicView
 from fleetgauge_probes.kafka.answer import Answer, cold_answer
 from fleetgauge_probes.kafka.consumer import Record, TopicReader
-from fleetgauge_probes.kafka.errors import KafkaRefusedError, KafkaUnavailableError
+from fleetgauge_probes.kafka.credentials import ensure_usable, for_java, tls_context
+from fleetgauge_probes.kafka.errors import (
+    AUTHENTICATION,
+    KafkaRefusedError,
+    KafkaTurnedAwayError,
+    KafkaUnavailableError,
+)
 from fleetgauge_probes.kafka.inquiry import Clock, Refusal, Rights, TopicSight, Unknown
-from fleetgauge_probes.kafka.knock import Knock, Silence, Version
+from fleetgauge_probes.kafka.knock import Knock, Reply, Version
 from fleetgauge_probes.kafka.look import Look, Sight, Target, look_at
 from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer, Route, SpoolProducer
 from fleetgauge_probes.kafka.reassignment import reassign
 from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
+from fleetgauge_probes.kafka.silence import Silence
 from fleetgauge_probes.kafka.telemetry import ensure_topics, telemetry_specs
 
 __all__ = [
+    "AUTHENTICATION",
     "Admin",
     "Answer",
     "Clock",
     "KafkaRefusedError",
+    "KafkaTurnedAwayError",
     "KafkaUnavailableError",
     "Knock",
     "Look",
@@ -32,6 +41,7 @@ __all__ = [
     "Refusal",
     "Registration",
     "Registry",
+    "Reply",
     "Rights",
     "Route",
     "Sight",
@@ -46,8 +56,11 @@ __all__ = [
     "Version",
     "cold_answer",
     "ensure_topics",
+    "ensure_usable",
+    "for_java",
     "look_at",
     "reassign",
     "registered_brokers",
     "telemetry_specs",
+    "tls_context",
 ]

@@ -16,7 +16,9 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka import settings
+from fleetgauge_probes.kafka.credentials import for_librdkafka
 from fleetgauge_probes.kafka.errors import KafkaUnavailableError, code, unavailable
 
 T = TypeVar("T")
@@ -56,13 +58,14 @@ class TopicSpec:
 class Admin:
     """One cluster's topics. Every call ends within ``timeout_s`` or raises KafkaUnavailableError."""
 
-    def __init__(self, bootstrap: str, timeout_s: float = 4) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, access: Access, timeout_s: float = 4) -> None:
+        self._access = access
         self._timeout_s = timeout_s
 
     def start(self) -> None:
+        """Raises KafkaUnavailableError where secrets cannot be read."""
         self._client = AdminClient(
-            settings.CONNECTION | {"bootstrap.servers": self._bootstrap, "client.id": "fleetgauge-admin"}
+            settings.CONNECTION | for_librdkafka(self._access) | {"client.id": "fleetgauge-admin"}
         )
 
     def topic(self, name: str) -> TopicView | None:
@@ -81,7 +84,7 @@ class Admin:
         try:
             metadata = self._client.list_topics(timeout=self._timeout_s)
         except KafkaException as error:
-            raise KafkaUnavailableError(f"{self._bootstrap}: {error.args[0].str()}") from error
+            raise KafkaUnavailableError(f"{self._access.bootstrap}: {error.args[0].str()}") from error
         return tuple(sorted(metadata.brokers))
 
     def create(self, spec: TopicSpec) -> bool:
@@ -148,7 +151,7 @@ class Admin:
             return future.result(self._timeout_s + 1)
         except (TimeoutError, FutureTimeoutError) as error:
             raise KafkaUnavailableError(
-                f"{self._bootstrap}: no answer within {self._timeout_s:g} s"
+                f"{self._access.bootstrap}: no answer within {self._timeout_s:g} s"
             ) from error
 
 

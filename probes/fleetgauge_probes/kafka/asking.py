@@ -1,23 +1,29 @@
 """kafka-python's admin client, for what librdkafka cannot ask."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.net.compat import KafkaNetClient
 
+from fleetgauge_probes.fleet import Access
+from fleetgauge_probes.kafka.credentials import for_kafka_python
+
 
 @contextmanager
 def asking(
-    bootstrap: Sequence[str], client_id: str, request_timeout_ms: int, bootstrap_timeout_ms: int
+    access: Access, client_id: str, request_timeout_ms: int, bootstrap_timeout_ms: int
 ) -> Iterator[tuple[KafkaAdminClient, KafkaNetClient]]:
-    """A client that is connected, and its network side, which knows the brokers. Raises KafkaError, OSError.
+    """A client that is connected, and its network side, which knows the brokers.
+
+    Raises KafkaError, OSError, and KafkaUnavailableError where secrets cannot be read.
 
     The network side is made here, so that it can be ended when the client fails to start: the
     client itself would leave its thread behind, one more with every try.
     """
     networks: list[KafkaNetClient] = []
+    identity = for_kafka_python(access)
 
     def network(**settings: Any) -> KafkaNetClient:
         networks.append(KafkaNetClient(**settings, socket_connection_setup_timeout_ms=request_timeout_ms))
@@ -25,12 +31,13 @@ def asking(
 
     try:
         admin = KafkaAdminClient(
-            bootstrap_servers=list(bootstrap),
+            bootstrap_servers=access.bootstrap.split(","),
             client_id=client_id,
             request_timeout_ms=request_timeout_ms,
             bootstrap_timeout_ms=bootstrap_timeout_ms,
             reconnect_backoff_max_ms=500,
             kafka_client=network,
+            **identity,
         )
         yield admin, networks[0]
     finally:

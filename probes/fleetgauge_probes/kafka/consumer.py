@@ -7,7 +7,9 @@ from queue import SimpleQueue
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
 
+from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka import settings
+from fleetgauge_probes.kafka.credentials import for_librdkafka
 from fleetgauge_probes.kafka.errors import KafkaUnavailableError
 
 
@@ -23,17 +25,15 @@ class Record:
 class TopicReader:
     """Reads given partitions of a topic, from their end unless told otherwise."""
 
-    def __init__(self, bootstrap: str, topic: str, client_id: str) -> None:
+    def __init__(self, access: Access, topic: str, client_id: str) -> None:
+        self._access = access
         self._topic = topic
-        self._settings = (
-            settings.CONNECTION
-            | settings.PROBE_CONSUMER
-            | {"bootstrap.servers": bootstrap, "client.id": client_id}
-        )
+        self._settings = settings.CONNECTION | settings.PROBE_CONSUMER | {"client.id": client_id}
 
     def start(self) -> None:
+        """Raises KafkaUnavailableError where secrets cannot be read."""
         self._wanted: SimpleQueue[list[TopicPartition]] = SimpleQueue()
-        self._consumer = Consumer(self._settings)
+        self._consumer = Consumer(self._settings | for_librdkafka(self._access))
 
     def add(self, partitions: Iterable[int], from_beginning: bool = False) -> None:
         """Read these partitions too, from the next poll on."""

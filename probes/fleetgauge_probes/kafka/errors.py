@@ -1,6 +1,7 @@
 """Third-party errors, translated once.
 
 KafkaUnavailableError: the cluster did not answer in time or refused the request.
+KafkaTurnedAwayError: it is there, but lets nobody in who comes as we do.
 KafkaRefusedError: it understood and says no, until somebody changes the cluster.
 """
 
@@ -17,9 +18,21 @@ _REFUSALS = frozenset(
     }
 )
 
+NO_ANSWER = "no_answer"
+#: It takes neither the name nor the password or token that we show.
+AUTHENTICATION = "authentication"
+
 
 class KafkaUnavailableError(Exception):
-    """A cluster that could not be asked, in one line."""
+    """A cluster that could not be asked, in one line; ``reason`` is what stands in the way, in one word."""
+
+    def __init__(self, words: str, reason: str = NO_ANSWER) -> None:
+        super().__init__(words)
+        self.reason = reason
+
+
+class KafkaTurnedAwayError(KafkaUnavailableError):
+    """A cluster whose TLS or whose judgement of our name stands in the way, in one line."""
 
 
 class KafkaRefusedError(KafkaUnavailableError):

@@ -4,39 +4,49 @@ Unlike a client it goes on to no other address, so that it can be said which one
 """
 
 import socket
+import ssl
 import struct
 from collections.abc import Iterable
-from enum import Enum
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
 
 from fleetgauge_probes.in_time import in_time
-from fleetgauge_probes.kafka.answer import API_VERSIONS_REQUEST, CORRELATION_ID
+from fleetgauge_probes.kafka.answer import (
+    API_VERSIONS_REQUEST,
+    CORRELATION_ID,
+    MAX_ANSWER_BYTES,
+    certificate_ends,
+)
+from fleetgauge_probes.kafka.silence import (
+    Silence,
+    in_the_answer,
+    in_the_handshake,
+    of_a_beginning,
+    on_the_way,
+)
 
 _DEFAULT_PORT = 9092
 #: A knock takes a name, a connection and an answer; each may take a part of the whole.
 _KNOCK_S = 2.5
 _STEP_S = 1.0
-_MAX_ANSWER_BYTES = 1 << 20
 #: Correlation id, error code, how many protocols follow; then key, lowest and highest version of each.
 _HEAD, _PROTOCOL = struct.Struct(">ihi"), struct.Struct(">hhh")
 
-
-class Silence(Enum):
-    """Why there was no answer."""
-
-    NO_NAME = "no such name"
-    REFUSED = "connection refused"
-    TIMED_OUT = "no connection in time"
-    NO_WAY = "no way there"
-    MUTE = "takes connections, but does not answer"
-    NOT_KAFKA = "does not speak Kafka's plain protocol"
-
-
 Version = tuple[int, ...]
-#: The Kafka version that the answer's protocols belong to, or why there was no answer.
-Knock = Version | Silence
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The Kafka version that the answer's protocols belong to, and until when the certificate is good."""
+
+    version: Version
+    certificate_ends: datetime | None = None
+
+
+Knock = Reply | Silence
 
 
 def addresses(bootstrap: str) -> tuple[str, ...]:
@@ -45,38 +55,41 @@ def addresses(bootstrap: str) -> tuple[str, ...]:
     return tuple(one if _has_port(one) else f"{one}:{_DEFAULT_PORT}" for one in named)
 
 
-def knock_at(where: Iterable[str]) -> dict[str, Knock]:
+def knock_at(where: Iterable[str], tls: ssl.SSLContext | None) -> dict[str, Knock]:
     """Knock at all of these HOST:PORT at once, for 2.5 s at most."""
     found: dict[str, Knock] = dict.fromkeys(where, Silence.TIMED_OUT)
 
     def note(address: str) -> None:
-        found[address] = knock(address)
+        found[address] = knock(address, tls)
 
     in_time([partial(note, address) for address in found], _KNOCK_S)
     return dict(found)
 
 
-def knock(address: str) -> Knock:
+def knock(address: str, tls: ssl.SSLContext | None = None) -> Knock:
     """Connect, ask for the protocol versions, hang up."""
-    host, _, port = address.rpartition(":")
+    name, _, port = address.rpartition(":")
+    host = name.strip("[]")
+    explain = on_the_way
     try:
-        connection = socket.create_connection((host.strip("[]"), int(port)), _STEP_S)
-    except (OSError, UnicodeError) as error:
-        return _silence(error)
-    with connection:
-        return _ask(connection)
+        with socket.create_connection((host, int(port)), _STEP_S) as connection:
+            if tls is None:
+                explain = in_the_answer
+                return _ask(connection)
+            explain = in_the_handshake
+            with tls.wrap_socket(connection, server_hostname=host) as secured:
+                explain = in_the_answer
+                return _ask(secured, certificate_ends(secured.getpeercert()))
+    except (OSError, UnicodeError, struct.error) as error:
+        return explain(error)
 
 
-def _ask(connection: socket.socket) -> Knock:
-    try:
-        connection.sendall(API_VERSIONS_REQUEST)
-        with connection.makefile("rb") as answer:
-            (size,) = struct.unpack(">i", answer.read(4))
-            return _version(answer.read(min(size, _MAX_ANSWER_BYTES)))
-    except TimeoutError:
-        return Silence.MUTE
-    except (OSError, struct.error):
-        return Silence.NOT_KAFKA
+def _ask(connection: socket.socket, ends: datetime | None = None) -> Knock:
+    connection.sendall(API_VERSIONS_REQUEST)
+    with connection.makefile("rb") as answer:
+        head = answer.read(4)
+        (size,) = struct.unpack(">i", head)
+        return of_a_beginning(head) or Reply(_version(answer.read(min(size, MAX_ANSWER_BYTES))), ends)
 
 
 def _version(answer: bytes) -> Version:
@@ -86,19 +99,6 @@ def _version(answer: bytes) -> Version:
     protocols = answer[_HEAD.size : _HEAD.size + count * _PROTOCOL.size]
     ranges = {key: (lowest, highest) for key, lowest, highest in _PROTOCOL.iter_unpack(protocols)}
     return tuple(infer_broker_version_from_api_versions(ranges))
-
-
-def _silence(error: Exception) -> Silence:
-    match error:
-        # A name that cannot even be asked for, with an empty label for instance, is a UnicodeError.
-        case socket.gaierror() | UnicodeError():
-            return Silence.NO_NAME
-        case ConnectionRefusedError():
-            return Silence.REFUSED
-        case TimeoutError():
-            return Silence.TIMED_OUT
-        case _:
-            return Silence.NO_WAY
 
 
 def _has_port(address: str) -> bool:

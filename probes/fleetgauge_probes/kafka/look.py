@@ -5,8 +5,9 @@ those, then ask whatever else there is to know. Each fact is noted as it comes, 
 cluster which falls silent in the middle still shows what it said before.
 """
 
+import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -14,12 +15,17 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
 
+from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.in_time import in_time
 from fleetgauge_probes.kafka.admin import TopicSpec
 from fleetgauge_probes.kafka.asking import asking
+from fleetgauge_probes.kafka.credentials import ensure_usable, tls_context
+from fleetgauge_probes.kafka.errors import KafkaUnavailableError
+from fleetgauge_probes.kafka.identity import identity_refusal
 from fleetgauge_probes.kafka.inquiry import Clock, Rights, TopicSight, Unknown, clock, rights, told, topics
-from fleetgauge_probes.kafka.knock import Knock, Silence, addresses, knock_at
+from fleetgauge_probes.kafka.knock import Knock, addresses, knock_at
 from fleetgauge_probes.kafka.registry import Registry, registry
+from fleetgauge_probes.kafka.silence import Silence
 
 LOOK_S = 10.0
 _AT_ONCE = 16
@@ -41,9 +47,13 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """All that one look showed. ``doors`` are the bootstrap addresses; brokers are those that serve now."""
+    """All that one look showed. ``doors`` are the bootstrap addresses; brokers are those that serve now.
+
+    ``unusable`` says why it was not tried: a secret or a certificate that cannot be read.
+    """
 
     doors: Mapping[str, Knock]
+    unusable: str | None = None
     brokers: Mapping[int, Sight] | Unknown = _LATE
     registry: Registry | Unknown = _LATE
     rights: Rights | Unknown = _LATE
@@ -55,7 +65,7 @@ class Look:
 class Target:
     """A cluster to look at, and the topics that Fleetgauge would make in it."""
 
-    bootstrap: str
+    access: Access
     topics: Callable[[Registry], Sequence[TopicSpec]]
 
 
@@ -71,23 +81,30 @@ def look_at(targets: Sequence[Target], looked: Callable[[int], None]) -> tuple[L
 
 
 def _untried(target: Target) -> Notes:
-    return {"doors": dict.fromkeys(addresses(target.bootstrap), Silence.TIMED_OUT)}
+    return {"doors": dict.fromkeys(addresses(target.access.bootstrap), Silence.TIMED_OUT)}
 
 
 def _look(target: Target, notes: Notes) -> None:
-    doors = notes["doors"] = knock_at(addresses(target.bootstrap))
+    try:
+        ensure_usable(target.access)
+        tls = tls_context(target.access)
+    except KafkaUnavailableError as error:
+        notes["unusable"] = str(error)
+        return
+    doors = notes["doors"] = knock_at(addresses(target.access.bootstrap), tls)
     opened = [address for address, knock in doors.items() if not isinstance(knock, Silence)]
     if not opened:
         return
+    access = replace(target.access, bootstrap=",".join(opened))
     try:
-        with asking(opened, "fleetgauge-look", _REQUEST_MS, _BOOTSTRAP_MS) as (admin, network):
-            brokers = notes["brokers"] = _sights(network)
+        with asking(access, "fleetgauge-look", _REQUEST_MS, _BOOTSTRAP_MS) as (admin, network):
+            brokers = notes["brokers"] = _sights(network, tls)
             if all(isinstance(broker.knock, Silence) for broker in brokers.values()):
                 _give_up(notes, "no broker answers where it is advertised")
             else:
                 _inquire(admin, target, notes)
     except (KafkaError, OSError) as error:
-        _give_up(notes, str(error))
+        _give_up(notes, identity_refusal(access) or str(error))
 
 
 def _inquire(admin: KafkaAdminClient, target: Target, notes: Notes) -> None:
@@ -105,12 +122,13 @@ def _inquire(admin: KafkaAdminClient, target: Target, notes: Notes) -> None:
 def _give_up(notes: Notes, reason: str) -> None:
     """What is not known by now will not be."""
     for fact in fields(Look):
-        notes.setdefault(fact.name, Unknown(reason))
+        if fact.default is _LATE:
+            notes.setdefault(fact.name, Unknown(reason))
 
 
-def _sights(network: KafkaNetClient) -> dict[int, Sight]:
+def _sights(network: KafkaNetClient, tls: ssl.SSLContext | None) -> dict[int, Sight]:
     known = {one.node_id: (_address(one.host, one.port), one.rack) for one in network.cluster.brokers()}
-    knocks = knock_at({address for address, _ in known.values()})
+    knocks = knock_at({address for address, _ in known.values()}, tls)
     return {broker: Sight(address, rack, knocks[address]) for broker, (address, rack) in known.items()}
 
 

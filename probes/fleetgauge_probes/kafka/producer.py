@@ -9,7 +9,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka import settings
+from fleetgauge_probes.kafka.credentials import for_librdkafka
 from fleetgauge_probes.kafka.errors import code
 from fleetgauge_probes.uptime import uptime_ns
 
@@ -37,23 +39,25 @@ class ProbeProducer:
 
     def __init__(
         self,
-        bootstrap: str,
+        access: Access,
         topic: str,
         acks: str,
         on_routes: Callable[[int, Mapping[int, Route]], None] | None = None,
     ) -> None:
+        self._access = access
         self._topic = topic
         self._on_routes = on_routes
         self._settings = (
             settings.CONNECTION
             | settings.PROBE_PRODUCER
-            | {"bootstrap.servers": bootstrap, "acks": acks, "client.id": f"fleetgauge-probe-acks-{acks}"}
+            | {"acks": acks, "client.id": f"fleetgauge-probe-acks-{acks}"}
         )
         self._stopping = threading.Event()
 
     def start(self) -> None:
+        """Raises KafkaUnavailableError where secrets cannot be read."""
         handlers = {"stats_cb": self._statistics} if self._on_routes else {"statistics.interval.ms": 0}
-        self._producer = Producer(self._settings | handlers)
+        self._producer = Producer(self._settings | for_librdkafka(self._access) | handlers)
         self._thread = threading.Thread(target=self._poll, name="probe-deliveries", daemon=True)
         self._thread.start()
 
@@ -98,22 +102,20 @@ def _route(facts: Mapping[str, Any]) -> Route:
 class RecordProducer:
     """Delivers records at least once and in order (acks=all, idempotent), or gives them up after a while."""
 
-    def __init__(self, bootstrap: str, client_id: str, give_up_after_s: int = 300) -> None:
+    def __init__(self, access: Access, client_id: str, give_up_after_s: int = 300) -> None:
+        self._access = access
         self._settings = (
             settings.CONNECTION
             | settings.RECORD_PRODUCER
-            | {
-                "bootstrap.servers": bootstrap,
-                "client.id": client_id,
-                "message.timeout.ms": give_up_after_s * 1000,
-            }
+            | {"client.id": client_id, "message.timeout.ms": give_up_after_s * 1000}
         )
         self._stopping = threading.Event()
         self.delivered = 0
         self.failed = 0
 
     def start(self) -> None:
-        self._producer = Producer(self._settings)
+        """Raises KafkaUnavailableError where secrets cannot be read."""
+        self._producer = Producer(self._settings | for_librdkafka(self._access))
         self._thread = threading.Thread(target=self._poll, name="record-deliveries", daemon=True)
         self._thread.start()
 
@@ -151,15 +153,13 @@ class RecordProducer:
 class SpoolProducer:
     """Sends what waits elsewhere until it is acknowledged. For one thread, which polls it for the reports."""
 
-    def __init__(self, bootstrap: str, client_id: str) -> None:
-        self._settings = (
-            settings.CONNECTION
-            | settings.SPOOL_PRODUCER
-            | {"bootstrap.servers": bootstrap, "client.id": client_id}
-        )
+    def __init__(self, access: Access, client_id: str) -> None:
+        self._access = access
+        self._settings = settings.CONNECTION | settings.SPOOL_PRODUCER | {"client.id": client_id}
 
     def start(self) -> None:
-        self._producer = Producer(self._settings)
+        """Raises KafkaUnavailableError where secrets cannot be read."""
+        self._producer = Producer(self._settings | for_librdkafka(self._access))
 
     def send(self, topic: str, key: str, value: bytes, report: Callable[[str | None], None]) -> None:
         """``report`` gets the failure's code, None for an acknowledgement, while this is polled."""

@@ -5,20 +5,21 @@ from collections.abc import Mapping, Sequence
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
+from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka.asking import asking
 from fleetgauge_probes.kafka.errors import KafkaUnavailableError, unavailable
 
 _TIMEOUT_MS = 4000
 
 
-def reassign(bootstrap: str, topic: str, replicas: Mapping[int, Sequence[int]]) -> bool:
+def reassign(access: Access, topic: str, replicas: Mapping[int, Sequence[int]]) -> bool:
     """Let these be the replicas, by partition; False, nothing done, while any of the topic is moving.
 
     Raises KafkaUnavailableError, KafkaRefusedError.
     """
     wanted = {TopicPartition(topic, number): list(brokers) for number, brokers in replicas.items()}
     try:
-        with asking(bootstrap.split(","), "fleetgauge-reassign", _TIMEOUT_MS, 2 * _TIMEOUT_MS) as (admin, _):
+        with asking(access, "fleetgauge-reassign", _TIMEOUT_MS, 2 * _TIMEOUT_MS) as (admin, _):
             moving = admin.list_partition_reassignments(timeout_ms=_TIMEOUT_MS)
             if any(one.topic == topic for one in moving):
                 return False
@@ -28,7 +29,7 @@ def reassign(bootstrap: str, topic: str, replicas: Mapping[int, Sequence[int]]) 
         name, words = getattr(error, "message", "NO_ANSWER"), getattr(error, "description", str(error))
         raise unavailable(name, words) from error
     except OSError as error:
-        raise KafkaUnavailableError(f"{bootstrap}: {error}") from error
+        raise KafkaUnavailableError(f"{access.bootstrap}: {error}") from error
     for partition, refusal in errors.items():
         if refusal is not None:
             raise unavailable(refusal.message, f"partition {partition.partition}: {refusal.description}")

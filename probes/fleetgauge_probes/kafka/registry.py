@@ -4,13 +4,18 @@ librdkafka shows live brokers only, so this goes through kafka-python.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka.errors import KafkaError
 
+from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka.asking import asking
-from fleetgauge_probes.kafka.errors import KafkaUnavailableError
+from fleetgauge_probes.kafka.credentials import tls_context
+from fleetgauge_probes.kafka.errors import AUTHENTICATION, KafkaTurnedAwayError, KafkaUnavailableError
+from fleetgauge_probes.kafka.identity import identity_refusal
+from fleetgauge_probes.kafka.knock import addresses, knock_at
+from fleetgauge_probes.kafka.silence import Silence
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +37,30 @@ class Registry:
     brokers: Mapping[int, Registration]
 
 
-def registered_brokers(bootstrap: str, timeout_ms: int = 4000) -> Registry:
-    """Ask once. Raises KafkaUnavailableError when nobody answers in time."""
+def registered_brokers(access: Access, timeout_ms: int = 4000) -> Registry:
+    """Ask once. Raises KafkaUnavailableError where nobody answers in time, KafkaTurnedAwayError."""
+    open_doors = replace(access, bootstrap=",".join(_open_doors(access)))
     try:
-        with asking(bootstrap.split(","), "fleetgauge-registry", timeout_ms, 2 * timeout_ms) as (admin, _):
+        with asking(open_doors, "fleetgauge-registry", timeout_ms, 2 * timeout_ms) as (admin, _):
             return registry(admin.describe_cluster())
     except (KafkaError, OSError) as error:
-        raise KafkaUnavailableError(f"{bootstrap}: {error}") from error
+        refusal = identity_refusal(open_doors)
+        if refusal:
+            raise KafkaTurnedAwayError(refusal, AUTHENTICATION) from error
+        raise KafkaUnavailableError(f"{access.bootstrap}: {error}") from error
+
+
+def _open_doors(access: Access) -> list[str]:
+    """The addresses that answer: a knock says why one does not, a client only that it took too long."""
+    doors = knock_at(addresses(access.bootstrap), tls_context(access))
+    silences = {address: knock for address, knock in doors.items() if isinstance(knock, Silence)}
+    if len(silences) == len(doors):
+        first = next(iter(silences.values()))
+        words = "; ".join(f"{address}: {silence.value}" for address, silence in silences.items())
+        raise (KafkaTurnedAwayError if first.of_security else KafkaUnavailableError)(
+            words, first.name.lower()
+        )
+    return [address for address in doors if address not in silences]
 
 
 def registry(described: Mapping[str, Any]) -> Registry:

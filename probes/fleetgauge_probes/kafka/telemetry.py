@@ -7,7 +7,7 @@ from fleetgauge_probes.kafka.admin import Admin, TopicSpec
 
 def ensure_topics(telemetry: Telemetry) -> None:
     """Make the topics that are missing. Raises KafkaUnavailableError where nobody answers."""
-    admin = Admin(telemetry.bootstrap, timeout_s=10)
+    admin = Admin(telemetry.access, timeout_s=10)
     admin.start()
     for spec in telemetry_specs(telemetry, len(admin.brokers())):
         if admin.topic(spec.name) is None:

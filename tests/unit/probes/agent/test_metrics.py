@@ -38,14 +38,36 @@ def told() -> Told:
 
 
 def test_what_told_of_the_agent_itself_is_counted_and_how_long_it_did_not_run(told: Told) -> None:
-    told.metrics.cluster("orders", 3, 0)
-    told.metrics.cluster("orders", 2, 1)
+    told.metrics.cluster("orders", 3, 0, None)
+    told.metrics.cluster("orders", 2, 1, None)
     told.metrics.clock(500_000_000, timedelta(0))
     told.metrics.clock(2_000_000_000, timedelta(hours=-1))
     assert told.of("fleetgauge_agent_probes_left_out_total") == {("orders",): 5}
     assert told.of("fleetgauge_agent_topic_changes_pending") == {("orders",): 1}
     assert told.of("fleetgauge_agent_stalled_seconds_total") == {(): 2}
     assert told.of("fleetgauge_agent_clock_ahead_seconds") == {(): -3600}
+
+
+def test_only_what_stands_in_the_way_now_is_told(told: Told) -> None:
+    for reason in ("authentication", "certificate_expired", None, "refused"):
+        told.metrics.cluster("orders", 0, 0, reason)
+        expected = {("orders", reason): 1.0} if reason else {}
+        assert told.of("fleetgauge_agent_cluster_unreachable") == expected
+
+
+def test_cold_questions_are_counted_by_what_they_met_until_the_broker_is_gone(told: Told) -> None:
+    told.metrics.answers("orders", {(1, "answered"): 4, (2, "mute"): 3}, {1: NOON})
+    told.metrics.answers("orders", {(2, "mute"): 1, (2, "certificate_expired"): 1}, {})
+    assert told.of("fleetgauge_agent_answers_total") == {
+        ("1", "orders", "answered"): 4,
+        ("2", "orders", "mute"): 4,
+        ("2", "orders", "certificate_expired"): 1,
+    }
+    expiry = "fleetgauge_agent_certificate_expiry_timestamp_seconds"
+    assert told.of(expiry) == {("1", "orders"): NOON.timestamp()}
+    told.metrics.pulse(_pulse(2))
+    assert told.of(expiry) == {}
+    assert {broker for broker, *_ in told.of("fleetgauge_agent_answers_total")} == {"2"}
 
 
 def test_of_a_cluster_that_is_measured_no_more_nothing_is_told(told: Told) -> None:
@@ -57,11 +79,15 @@ def test_of_a_cluster_that_is_measured_no_more_nothing_is_told(told: Told) -> No
         "fleetgauge_brokers_expected",
         "fleetgauge_agent_probes_left_out_total",
         "fleetgauge_agent_topic_changes_pending",
+        "fleetgauge_agent_cluster_unreachable",
+        "fleetgauge_agent_answers_total",
+        "fleetgauge_agent_certificate_expiry_timestamp_seconds",
     )
     for cluster in ("orders", "payments"):
         told.metrics.minute(replace(CLIENT, cluster_id=cluster))
         told.metrics.pulse(_pulse(2, cluster=cluster))
-        told.metrics.cluster(cluster, 1, 1)
+        told.metrics.cluster(cluster, 1, 1, "authentication")
+        told.metrics.answers(cluster, {(2, "answered"): 1}, {2: NOON})
     told.metrics.forget("orders")
     for name in names:
         assert {labels for labels in told.of(name) if "orders" in labels} == set()

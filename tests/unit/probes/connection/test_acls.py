@@ -35,3 +35,11 @@ def test_every_cluster_is_named_and_a_fleet_without_telemetry_has_no_other() -> 
     assert {one.cluster for one in grants(FLEET)} == {"orders", "payments", "telemetry"}
     alone = FLEET.model_copy(update={"telemetry": None})
     assert {one.cluster for one in grants(alone)} == {"orders", "payments"}
+
+
+def test_where_a_listener_asks_who_we_are_the_command_shows_it() -> None:
+    measured = {"id": "orders", "bootstrap": "orders:9093", "security": {"tls": {}}}
+    for grant in grants(Fleet.model_validate({"clusters": [measured]})):
+        assert grant.secured
+        said = "kafka-acls.sh --bootstrap-server orders:9093 --command-config admin.properties --add "
+        assert grant.command("User:agent").startswith(said)

@@ -1,9 +1,9 @@
 import pytest
 
 from fleetgauge_probes.connection.reach import brokers, reachable, version
-from fleetgauge_probes.kafka import Knock, Registration, Registry, Sight, Silence, Unknown
+from fleetgauge_probes.kafka import Knock, Registration, Registry, Reply, Sight, Silence, Unknown
 
-UP = (4, 3)
+UP = Reply((4, 3))
 
 
 def sight(broker: int, knock: Knock = UP, rack: str | None = "z1") -> Sight:
@@ -82,10 +82,10 @@ def test_brokers_are_judged_without_a_registry_too() -> None:
 @pytest.mark.parametrize(
     ("knocks", "found"),
     [
-        ({1: (4, 3), 2: (4, 3)}, "4.3"),
-        ({1: (4, 3), 2: Silence.MUTE}, "4.3"),
-        ({1: (4, 3), 2: (4, 2), 3: (4, 3)}, "4.2 on broker 2; 4.3 on broker 1 and broker 3"),
-        ({1: (3, 9)}, "3.9; before 4.0 a broker that is down is not listed"),
+        ({1: UP, 2: UP}, "4.3"),
+        ({1: UP, 2: Silence.MUTE}, "4.3"),
+        ({1: UP, 2: Reply((4, 2)), 3: UP}, "4.2 on broker 2; 4.3 on broker 1 and broker 3"),
+        ({1: Reply((3, 9))}, "3.9; before 4.0 a broker that is down is not listed"),
     ],
 )
 def test_the_version_is_what_the_answering_brokers_speak(knocks: dict[int, Knock], found: str) -> None:

@@ -1,5 +1,6 @@
 import socket
 import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -8,24 +9,30 @@ from fleetgauge_probes.connection import try_connections
 from fleetgauge_probes.connection.rights import PROBING
 from fleetgauge_probes.connection.trial import judge, probe_topic, record_topics
 from fleetgauge_probes.fleet import Fleet, Telemetry
-from fleetgauge_probes.kafka import Look, Registration, Registry, Silence
+from fleetgauge_probes.kafka import Look, Registration, Registry, Reply, Silence
 
 REGISTRY = Registry("uuid", {b: Registration(b, "kafka", 9092, f"z{b}", b == 4) for b in (1, 2, 3, 4)})
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
 KINDS = ["reachable", "brokers", "version", "rights", "clock", "topics"]
 
 
 def test_where_nobody_answers_there_is_one_check() -> None:
     look = Look({"a:1": Silence.REFUSED})
-    assert [one.check for one in judge(look, PROBING)] == ["reachable"]
+    assert [one.check for one in judge(look, PROBING, NOW)] == ["reachable"]
+
+
+def test_what_cannot_be_tried_says_why_and_nothing_else() -> None:
+    (one,) = judge(Look({"a:1": Silence.TIMED_OUT}, unusable="a:1: the variable X is not set"), PROBING, NOW)
+    assert (one.check, one.ok, one.found) == ("security", False, "a:1: the variable X is not set")
 
 
 def test_where_somebody_answers_there_is_every_check() -> None:
-    look = Look({"a:1": (4, 3), "b:1": Silence.REFUSED})
-    assert [one.check for one in judge(look, PROBING)] == KINDS
+    look = Look({"a:1": Reply((4, 3)), "b:1": Silence.REFUSED})
+    assert [one.check for one in judge(look, PROBING, NOW)] == KINDS
 
 
 def test_what_falls_silent_after_the_first_answer_is_a_finding_and_the_rest_is_not_known() -> None:
-    ok = {one.check: one.ok for one in judge(Look({"a:1": (4, 3)}), PROBING)}
+    ok = {one.check: one.ok for one in judge(Look({"a:1": Reply((4, 3))}), PROBING, NOW)}
     assert ok == dict.fromkeys(KINDS) | {"reachable": True, "brokers": False}
 
 
@@ -63,7 +70,7 @@ def test_clusters_are_tried_at_once_and_told_in_the_order_of_the_file(dead_port:
         clusters.append({"id": "dead", "bootstrap": f"127.0.0.1:{dead_port}"})
         done: list[int] = []
         started = time.monotonic()
-        found = try_connections(Fleet.model_validate({"clusters": clusters}), done.append)
+        found = try_connections(Fleet.model_validate({"clusters": clusters}), done.append, NOW)
     assert time.monotonic() - started < 8
     assert [one.cluster for one in found] == [*(f"mute-{n}" for n in range(10)), "dead", "telemetry"]
     assert done == [11]
@@ -71,6 +78,6 @@ def test_clusters_are_tried_at_once_and_told_in_the_order_of_the_file(dead_port:
 
 def test_a_file_without_a_telemetry_cluster_lacks_something(dead_port: int) -> None:
     clusters = [{"id": "a", "bootstrap": f"127.0.0.1:{dead_port}"}]
-    *_, last = try_connections(Fleet.model_validate({"clusters": clusters}), lambda _: None)
+    *_, last = try_connections(Fleet.model_validate({"clusters": clusters}), lambda _: None, NOW)
     assert (last.cluster, last.bootstrap, last.checks[0].ok) == ("telemetry", None, False)
     assert "telemetry.bootstrap" in (last.checks[0].mend or "")

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from fleetgauge_probes.kafka.knock import Silence, addresses, knock, knock_at
+from fleetgauge_probes.kafka.knock import Reply, Silence, addresses, knock, knock_at
 
 ANSWER_OF_4_3 = struct.pack(">ihi", 1, 0, 2) + struct.pack(">hhh", 18, 0, 4) + struct.pack(">hhh", 35, 1, 5)
 
@@ -49,7 +49,7 @@ def test_an_address_without_a_port_has_kafkas(bootstrap: str, found: tuple[str, 
 def test_an_answer_tells_the_version_by_its_protocols() -> None:
     framed = struct.pack(">i", len(ANSWER_OF_4_3)) + ANSWER_OF_4_3
     with listener(lambda connection: connection.sendall(framed)) as address:
-        assert knock(address) == (4, 3)
+        assert knock(address) == Reply((4, 3))
 
 
 @pytest.mark.parametrize(
@@ -57,15 +57,19 @@ def test_an_answer_tells_the_version_by_its_protocols() -> None:
     [
         b"",
         b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
-        b"\x15\x03\x03\x00\x02\x02\x46",
         struct.pack(">i", len(ANSWER_OF_4_3)) + b"\0" * len(ANSWER_OF_4_3),
         struct.pack(">i", 100) + ANSWER_OF_4_3[:9],
     ],
-    ids=["hangs up", "HTTP", "TLS", "another question's answer", "broken off"],
+    ids=["hangs up", "HTTP", "another question's answer", "broken off"],
 )
 def test_what_does_not_speak_kafka_is_told_from_silence(said: bytes) -> None:
     with listener(lambda connection: connection.sendall(said)) as address:
         assert knock(address) is Silence.NOT_KAFKA
+
+
+def test_an_alert_shows_that_tls_is_wanted() -> None:
+    with listener(lambda connection: connection.sendall(b"\x15\x03\x03\x00\x02\x02\x46")) as address:
+        assert knock(address) is Silence.WANTS_TLS
 
 
 def test_a_connection_without_an_answer_is_mute() -> None:
@@ -83,7 +87,7 @@ def test_a_name_that_cannot_exist_is_no_name(host: str) -> None:
 
 
 def test_a_name_that_does_not_exist_is_told_from_a_host_that_is_down(free_port: int) -> None:
-    found = knock_at(["no-such-host.invalid:9092", f"127.0.0.1:{free_port}"])
+    found = knock_at(["no-such-host.invalid:9092", f"127.0.0.1:{free_port}"], None)
     assert found == {
         "no-such-host.invalid:9092": Silence.NO_NAME,
         f"127.0.0.1:{free_port}": Silence.REFUSED,

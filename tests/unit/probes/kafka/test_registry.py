@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka import KafkaUnavailableError, registered_brokers
 
 
@@ -12,5 +13,5 @@ def test_an_unreachable_cluster_costs_no_thread_each_time_it_is_asked() -> None:
     before = threading.active_count()
     for _ in range(3):
         with pytest.raises(KafkaUnavailableError, match=f"127.0.0.1:{port}"):
-            registered_brokers(f"127.0.0.1:{port}", timeout_ms=100)
+            registered_brokers(Access(f"127.0.0.1:{port}"), timeout_ms=100)
     assert threading.active_count() == before
