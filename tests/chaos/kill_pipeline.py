@@ -44,8 +44,7 @@ END = WEEK_ENDS + timedelta(minutes=30)
 CLOSES = WEEK_ENDS + timedelta(hours=48)
 CLUSTERS = 3
 KILLS_OF_A_PIECE = 5
-#: The last one's lives take their piece to the end.
-KINDS = ("python", "jvm", "python", "jvm", "executor")
+HALVES = ("python", "jvm")
 PROCESSES = {
     "org.apache.spark.executor.CoarseGrainedExecutorBackend": "executor",
     "org.apache.spark.deploy.SparkSubmit": "jvm",
@@ -228,7 +227,8 @@ def disturbed(config: Path, of: Sequence[Piece], lake: Path, times: int, rng: Ra
         due = times * (number + 1) // len(of)
         done = False
         while len(kills) < due and not done:
-            kind = KINDS[len(kills) % len(KINDS)]
+            # The job goes on without an executor, to the end of its piece.
+            kind = "executor" if len(kills) == due - 1 else HALVES[len(kills) % len(HALVES)]
             with take(config, piece, lake, cluster if kind == "executor" else FLEETGAUGE) as life:
                 kill = live_until_killed(life, kind, lake, rng)
             done = kill is None or (kind == "executor" and kill.as_it_should)

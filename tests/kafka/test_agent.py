@@ -199,6 +199,10 @@ def test_pulses_say_that_every_broker_leads_is_in_sync_answers_and_acknowledges(
             assert broker.answer_age_ms is not None
             assert broker.answer_age_ms < 5000
             assert broker.answer_us
+            # Named by its address, and without TLS.
+            assert (broker.dns_us, broker.tls_us, broker.silence) == (None, None, None)
+            assert broker.connect_us is not None
+            assert broker.connect_us <= broker.answer_us
             for leg in Leg:
                 pulse = broker.leg(leg)
                 assert pulse is not None
@@ -207,6 +211,15 @@ def test_pulses_say_that_every_broker_leads_is_in_sync_answers_and_acknowledges(
                 assert pulse.p50_us is not None
                 assert pulse.p99_us is not None
                 assert 0 < pulse.p50_us <= pulse.p99_us
+
+
+def test_each_cluster_is_begun_with_cold_once_a_minute(run: Run) -> None:
+    for cluster in CLUSTERS:
+        last = run.pulses[cluster][-1]
+        assert (last.bootstrap_failure, run.pulses[cluster][0].bootstrap_age_ms) == (None, None)
+        assert last.bootstrap_us
+        assert last.bootstrap_age_ms is not None
+        assert last.bootstrap_age_ms < 66_000
 
 
 def test_pulses_come_before_the_first_minute_is_over(run: Run) -> None:

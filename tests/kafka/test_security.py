@@ -1,5 +1,6 @@
 """An agent that shows who it is in every way that there is, and what it says where that is not taken."""
 
+import asyncio
 import json
 import uuid
 from collections import Counter
@@ -11,10 +12,18 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from fleetgauge_local.layout import HOST
 from fleetgauge_probes.contract import PROBE_MINUTE
 from fleetgauge_probes.fleet import Access, Fleet, Security, load
 from fleetgauge_probes.fleet.cli import validate
-from fleetgauge_probes.kafka import Admin, KafkaUnavailableError, registered_brokers
+from fleetgauge_probes.kafka import (
+    Admin,
+    KafkaUnavailableError,
+    Silence,
+    cold_answer,
+    registered_brokers,
+    tls_context,
+)
 from tests.exposition import samples_of
 from tests.kafka.agents import Agent, probed
 from tests.kafka.secured import KEY_PASSWORD, PASSWORD, USER, Secured, secret_files, ways_in
@@ -183,6 +192,17 @@ def test_who_is_not_believed_is_told_from_who_finds_nobody(secured: Secured, sec
     with pytest.raises(KafkaUnavailableError) as absent:
         registered_brokers(Access("127.0.0.1:1"), timeout_ms=500)
     assert absent.value.reason == "refused"
+
+
+@pytest.mark.parametrize(
+    "way", ["expired", "other-name", "stranger", "no-certificate", "no-tls", "too-much-tls"]
+)
+def test_a_cold_question_meets_the_same(secured: Secured, secrets: Path, way: str) -> None:
+    listener, security, reason = ways_out(secured, secrets)[way]
+    tls = tls_context(Access(secured.at(listener), Security.model_validate(security)))
+    silence = asyncio.run(cold_answer(HOST, secured.ports[listener], DEADLINE_S, tls))
+    assert isinstance(silence, Silence)
+    assert silence.name.lower() == reason
 
 
 def test_a_topic_is_seen_by_tokens_alone(secured: Secured, secrets: Path) -> None:

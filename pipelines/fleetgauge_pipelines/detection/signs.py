@@ -41,6 +41,8 @@ class Signs:
     leader_oldest_outstanding_ms: int | None
     leader_failed: int
     fenced: bool
+    silence: str | None
+    """What the latest cold question met instead of an answer."""
 
     def evidence(self) -> dict[str, object]:
         return asdict(self)
@@ -66,4 +68,5 @@ def read_signs(broker: BrokerPulse, limits: Thresholds) -> Signs:
         leader_oldest_outstanding_ms=waiting,
         leader_failed=leader.failed if leader else 0,
         fenced=broker.fenced,
+        silence=broker.silence,
     )

@@ -10,10 +10,12 @@ guards the ledgers and views; nothing that can block is done under it.
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from uuid import UUID
+from zlib import crc32
 
 from fleetgauge_probes.agent.answers import Answers
 from fleetgauge_probes.agent.failure import failure_code
@@ -24,11 +26,13 @@ from fleetgauge_probes.agent.reconciler import Reconciler
 from fleetgauge_probes.agent.schedule import TOO_LATE_NS, MinuteClock, Timetable, phase_ns
 from fleetgauge_probes.agent.stalls import Stalls
 from fleetgauge_probes.agent.standing import Standing, standing
+from fleetgauge_probes.agent.throttles import Throttles
 from fleetgauge_probes.agent.topic_plan import TOPIC, Home, Partition, home_partitions
 from fleetgauge_probes.contract import BrokerPulse, Leg, ProbeMinute, ProbePulse
 from fleetgauge_probes.fleet import Cluster
 from fleetgauge_probes.kafka import (
     Admin,
+    Bootstrap,
     KafkaTurnedAwayError,
     KafkaUnavailableError,
     ProbeProducer,
@@ -36,6 +40,7 @@ from fleetgauge_probes.kafka import (
     Route,
     TopicReader,
     cold_answer,
+    cold_bootstrap,
     ensure_usable,
     registered_brokers,
     tls_context,
@@ -49,6 +54,10 @@ _OBSERVE_EVERY_S = 1.0
 _REGISTER_EVERY_S = 10.0
 _REGISTER_AGAIN_S = 1.0
 _ANSWER_TIMEOUT_S = 1.0
+_BOOTSTRAP_EVERY_S = 60
+_BOOTSTRAP_TIMEOUT_S = 5.0
+#: A fifth of its time: as with a probe, it then tells of this process.
+_STALLED_SHARE = 5
 _WARM_UP_NS = 10 * _SECOND_NS
 _PULSE_EVERY_NS = 5 * _SECOND_NS
 #: After a stall that long nothing is known of the brokers until they had a moment to show themselves.
@@ -77,7 +86,7 @@ class Report:
     ``left_out`` probes of the closed minutes told of this process, not of their brokers; ``pending``
     changes of the probe topic are due and will not be made; ``outcomes`` counts what cold questions to
     brokers met, ``certificate_ends`` is until when the brokers' certificates are good, ``unreachable`` why
-    the cluster does not say who its brokers are.
+    the cluster does not say who its brokers are, ``throttled_s`` for how long brokers held probes back.
     """
 
     cluster_id: str
@@ -89,6 +98,7 @@ class Report:
     outcomes: Mapping[tuple[int, str], int]
     certificate_ends: Mapping[int, datetime]
     unreachable: str | None
+    throttled_s: Mapping[int, float]
 
 
 class ClusterProbe:
@@ -118,8 +128,8 @@ class ClusterProbe:
         self.access = cluster.access
         """How it reaches its cluster, for as long as it lives."""
         self._producers = {
-            Leg.CLIENT: ProbeProducer(self.access, TOPIC, "all"),
-            Leg.LEADER: ProbeProducer(self.access, TOPIC, "1", self._routed),
+            Leg.CLIENT: ProbeProducer(self.access, TOPIC, "all", self._throttled),
+            Leg.LEADER: ProbeProducer(self.access, TOPIC, "1", self._throttled, self._routed),
         }
         self._reader = TopicReader(self.access, TOPIC, "fleetgauge-probe-consumer")
         self._admin = Admin(self.access, timeout_s=1.5)
@@ -131,6 +141,8 @@ class ClusterProbe:
         self._homes: dict[int, int] = {}
         self._unreachable: str | None = None
         self._answers = Answers(cluster.id, stalls)
+        self._throttles = Throttles()
+        self._bootstrap: Bootstrap | None = None
         self._ledgers: dict[tuple[int, Leg], LegLedger] = {}
         self._warming: dict[int, _Warmth] = {}
         self._timetable = Timetable(clock)
@@ -171,7 +183,12 @@ class ClusterProbe:
         self._reader.start()
         self._admin.start()
         self._opened = True
-        loops = {"observe": self._observe, "schedule": self._schedule, "consume": self._consume}
+        loops = {
+            "observe": self._observe,
+            "schedule": self._schedule,
+            "consume": self._consume,
+            "bootstrap": self._begin_cold,
+        }
         for name, loop in loops.items():
             self._spawn(name, loop)
 
@@ -291,6 +308,21 @@ class ClusterProbe:
         with self._lock:
             self._answers.note(broker, answer)
 
+    def _begin_cold(self) -> None:
+        """Once a minute, as an application would that starts just then; each cluster at a time of its own."""
+        wait_s: float = crc32(self._cluster.id.encode()) % _BOOTSTRAP_EVERY_S
+        while not self._stopping.wait(wait_s):
+            wait_s = _BOOTSTRAP_EVERY_S
+            # A topic that is not there yet might be made by the asking.
+            if not self._partitions:
+                continue
+            with suppress(KafkaUnavailableError):
+                found = cold_bootstrap(self.access, TOPIC, _BOOTSTRAP_TIMEOUT_S)
+                took_ns = found.ended_ns - found.started_ns
+                if self._stalls.within_ns(found.started_ns, found.ended_ns) * _STALLED_SHARE < took_ns:
+                    with self._lock:
+                        self._bootstrap = found
+
     def registered(self) -> tuple[int, ...]:
         """The brokers' ids, fenced ones included."""
         with self._lock:
@@ -349,8 +381,13 @@ class ClusterProbe:
     def _delivered(self, key: tuple[int, Leg], sequence: int, at_ns: int, failure: str | None) -> None:
         with self._lock:
             if failure:
-                failure = failure_code(failure, self._answers.silence(key[0]), self._unreachable)
+                throttled = self._throttles.explains(key[0], at_ns)
+                failure = failure_code(failure, self._answers.silence(key[0]), self._unreachable, throttled)
             self._ledgers[key].delivered(sequence, at_ns, failure)
+
+    def _throttled(self, broker_id: int, seconds: float) -> None:
+        with self._lock:
+            self._throttles.note(broker_id, uptime_ns(), seconds)
 
     def _consume(self) -> None:
         while not self._stopping.is_set():
@@ -413,6 +450,7 @@ class ClusterProbe:
             outcomes=self._answers.take_outcomes(),
             certificate_ends=self._answers.certificate_ends(self._registered),
             unreachable=self._unreachable,
+            throttled_s=self._throttles.take(),
         )
         self._left_out = 0
         return report
@@ -466,6 +504,7 @@ class ClusterProbe:
     def _pulse(self, now_ns: int) -> ProbePulse:
         self._next_pulse_ns = max(self._next_pulse_ns + _PULSE_EVERY_NS, now_ns)
         self._pulses += 1
+        cold = self._bootstrap
         return ProbePulse(
             agent_id=self._who.agent_id,
             run_id=self._who.run_id,
@@ -475,10 +514,13 @@ class ClusterProbe:
             emitted_at=self._clock.wall(now_ns),
             window_ms=WINDOW_NS // 1_000_000,
             brokers=tuple(self._broker_pulse(b, now_ns) for b in sorted(self._registered)),
+            bootstrap_age_ms=(now_ns - cold.ended_ns) // 1_000_000 if cold else None,
+            bootstrap_us=(cold.ended_ns - cold.started_ns) // 1000 if cold and not cold.failure else None,
+            bootstrap_failure=cold.failure if cold else None,
         )
 
     def _broker_pulse(self, broker_id: int, now_ns: int) -> BrokerPulse:
-        answer = self._answers.last(broker_id)
+        answer, silence = self._answers.last(broker_id), self._answers.silence(broker_id)
         leader_leg = self._ledgers.get((broker_id, Leg.LEADER))
         return BrokerPulse(
             broker_id=broker_id,
@@ -492,4 +534,8 @@ class ClusterProbe:
                 for leg in Leg
                 if (broker_id, leg) in self._ledgers
             ),
+            dns_us=answer.dns_us if answer else None,
+            connect_us=answer.connect_us if answer else None,
+            tls_us=answer.tls_us if answer else None,
+            silence=silence.name.lower() if silence else None,
         )

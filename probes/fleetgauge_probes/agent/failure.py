@@ -6,8 +6,8 @@ from fleetgauge_probes.kafka import AUTHENTICATION, Silence
 _TIMED_OUT = "MSG_TIMED_OUT"
 
 
-def failure_code(code: str, silence: Silence | None, unreachable: str | None) -> str:
-    """The producer's own, or what turns every client away from the broker at that time.
+def failure_code(code: str, silence: Silence | None, unreachable: str | None, throttled: bool) -> str:
+    """The producer's own, or what turned every client away from the broker, or held us back, at that time.
 
     ``silence`` is what the last cold question to the broker met, ``unreachable`` why the cluster did not
     say when it was last asked who its brokers are.
@@ -16,4 +16,6 @@ def failure_code(code: str, silence: Silence | None, unreachable: str | None) ->
         return code
     if silence and silence.of_security:
         return silence.name
-    return AUTHENTICATION.upper() if unreachable == AUTHENTICATION else code
+    if unreachable == AUTHENTICATION:
+        return AUTHENTICATION.upper()
+    return "THROTTLED" if throttled else code

@@ -9,7 +9,7 @@ from math import nan
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from fleetgauge_probes.agent.spool import SpoolState
-from fleetgauge_probes.contract import ProbeMinute, ProbePulse
+from fleetgauge_probes.contract import BrokerPulse, ProbeMinute, ProbePulse
 from fleetgauge_probes.quantile import quantile
 
 _PERCENTILES = {"0.5": 50, "0.99": 99}
@@ -48,6 +48,21 @@ class AgentMetrics:
             "fleetgauge_agent_answers_total",
             "Cold questions to a broker, one a second, by what they met: answered, or what stood in the way.",
             ("cluster", "broker", "outcome"),
+        )
+        self._answer_took = gauge(
+            "fleetgauge_agent_answer_seconds",
+            "How long each step of the last cold answer took: dns, connect, tls, and total with the answer.",
+            ("cluster", "broker", "step"),
+        )
+        self._bootstrap_took = gauge(
+            "fleetgauge_agent_bootstrap_seconds",
+            "How long the last cold bootstrap took, one a minute; absent while it fails.",
+            ("cluster",),
+        )
+        self._throttled = counter(
+            "fleetgauge_agent_throttled_seconds_total",
+            "How long a broker held probes back for a quota.",
+            ("cluster", "broker"),
         )
         self._certificate_ends = gauge(
             "fleetgauge_agent_certificate_expiry_timestamp_seconds",
@@ -91,6 +106,8 @@ class AgentMetrics:
         gauge("fleetgauge_agent_spool_max_bytes", "Beyond this the oldest records are dropped.").set(
             spool_max_bytes
         )
+        #: What goes when a broker does, beside what is known of its probes.
+        self._of_brokers = (self._answers, self._answer_took, self._certificate_ends, self._throttled)
         self._stalled_ns = 0
         self._lag_of: dict[str, tuple[datetime, int]] = {}
         self._known: dict[str, set[int]] = defaultdict(set)
@@ -118,11 +135,35 @@ class AgentMetrics:
         self._pulse.labels(pulse.cluster_id).set(pulse.emitted_at.timestamp())
         if pulse.brokers:
             self._brokers.labels(pulse.cluster_id).set(len(pulse.brokers))
+        for broker in pulse.brokers:
+            self._steps(pulse.cluster_id, broker)
+        if pulse.bootstrap_us is None:
+            self._bootstrap_took.remove_by_labels({"cluster": pulse.cluster_id})
+        else:
+            self._bootstrap_took.labels(pulse.cluster_id).set(pulse.bootstrap_us / _US)
         # Who is registered no more has no last minute that would ever be followed by another.
         for gone in self._known[pulse.cluster_id] - {broker.broker_id for broker in pulse.brokers}:
             self._known[pulse.cluster_id].discard(gone)
-            for metric in (self._latency, self._answers, self._certificate_ends):
+            for metric in (self._latency, *self._of_brokers):
                 metric.remove_by_labels({"cluster": pulse.cluster_id, "broker": str(gone)})
+
+    def _steps(self, cluster_id: str, broker: BrokerPulse) -> None:
+        took_us = {
+            "dns": broker.dns_us,
+            "connect": broker.connect_us,
+            "tls": broker.tls_us,
+            "total": broker.answer_us,
+        }
+        for step, one in took_us.items():
+            if one is not None:
+                self._known[cluster_id].add(broker.broker_id)
+                self._answer_took.labels(cluster_id, broker.broker_id, step).set(one / _US)
+
+    def throttled(self, cluster_id: str, seconds: Mapping[int, float]) -> None:
+        """For so long its brokers held probes back for a quota."""
+        for broker_id, one in seconds.items():
+            self._known[cluster_id].add(broker_id)
+            self._throttled.labels(cluster_id, broker_id).inc(one)
 
     def cluster(self, cluster_id: str, left_out: int, pending: int, unreachable: str | None) -> None:
         """So many more probes told of this process; so many changes of the probe topic are not made.
@@ -149,14 +190,9 @@ class AgentMetrics:
         """The cluster is measured no more."""
         self._known.pop(cluster_id, None)
         self._lag_of.pop(cluster_id, None)
-        of_clusters = (self._probes, self._latency, self._lag, self._left_out, self._pending, self._pulse)
-        for metric in (
-            *of_clusters,
-            self._brokers,
-            self._answers,
-            self._certificate_ends,
-            self._unreachable,
-        ):
+        own = (self._probes, self._latency, self._lag, self._left_out, self._pending, self._pulse)
+        more = (self._brokers, self._unreachable, self._bootstrap_took, *self._of_brokers)
+        for metric in (*own, *more):
             metric.remove_by_labels({"cluster": cluster_id})
 
     def clock(self, stalled_ns: int, ahead: timedelta) -> None:

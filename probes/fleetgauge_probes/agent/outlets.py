@@ -74,6 +74,7 @@ class Outlets:
                 self._pulses.send(report.pulse)
                 self._metrics.pulse(report.pulse)
             self._metrics.cluster(report.cluster_id, report.left_out, report.pending, report.unreachable)
+            self._metrics.throttled(report.cluster_id, report.throttled_s)
             self._metrics.answers(report.cluster_id, report.outcomes, report.certificate_ends)
 
     def stop(self) -> int:

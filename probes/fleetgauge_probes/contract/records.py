@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from fleetgauge_probes.contract.schemas import HEALTH_EVENT, PROBE_MINUTE, PROBE_PULSE
+from fleetgauge_probes.contract.schemas import HEALTH_EVENT, PROBE_MINUTE, PROBE_PULSE, PROBE_PULSE_V1
 from fleetgauge_probes.contract.single_object import ContractError
 
 
@@ -78,7 +78,7 @@ class LegPulse:
 
 @dataclass(frozen=True, slots=True)
 class BrokerPulse:
-    """One broker as one agent sees it now."""
+    """One broker as one agent sees it now. What version 1 did not tell is None."""
 
     broker_id: int
     leads: bool
@@ -87,6 +87,10 @@ class BrokerPulse:
     answer_age_ms: int | None
     answer_us: int | None
     legs: tuple[LegPulse, ...]
+    dns_us: int | None = None
+    connect_us: int | None = None
+    tls_us: int | None = None
+    silence: str | None = None
 
     def leg(self, leg: Leg) -> LegPulse | None:
         return next((one for one in self.legs if one.leg == leg), None)
@@ -94,7 +98,7 @@ class BrokerPulse:
 
 @dataclass(frozen=True, slots=True)
 class ProbePulse:
-    """One cluster as one agent sees it now; also the agent's heartbeat."""
+    """One cluster as one agent sees it now, and its heartbeat. What version 1 did not tell is None."""
 
     agent_id: str
     run_id: str
@@ -104,14 +108,18 @@ class ProbePulse:
     emitted_at: datetime
     window_ms: int
     brokers: tuple[BrokerPulse, ...]
+    bootstrap_age_ms: int | None = None
+    bootstrap_us: int | None = None
+    bootstrap_failure: str | None = None
 
     def encode(self) -> bytes:
         return PROBE_PULSE.encode(asdict(self))
 
     @classmethod
     def decode(cls, value: bytes) -> Self:
-        """Raises ContractError for anything but a pulse."""
-        fields = PROBE_PULSE.decode(value)
+        """Of any version. Raises ContractError for anything but a pulse."""
+        schema = PROBE_PULSE_V1 if value.startswith(PROBE_PULSE_V1.header) else PROBE_PULSE
+        fields = schema.decode(value)
         try:
             brokers = tuple(_broker_pulse(one) for one in fields["brokers"])
         except ValueError as error:

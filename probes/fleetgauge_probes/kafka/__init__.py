@@ -7,6 +7,7 @@ of replicas.
 
 from fleetgauge_probes.kafka.admin import Admin, PartitionView, TopicSpec, TopicView
 from fleetgauge_probes.kafka.answer import Answer, cold_answer
+from fleetgauge_probes.kafka.bootstrap import Bootstrap, cold_bootstrap
 from fleetgauge_probes.kafka.consumer import Record, TopicReader
 from fleetgauge_probes.kafka.credentials import ensure_usable, for_java, tls_context
 from fleetgauge_probes.kafka.errors import (
@@ -28,6 +29,7 @@ __all__ = [
     "AUTHENTICATION",
     "Admin",
     "Answer",
+    "Bootstrap",
     "Clock",
     "KafkaRefusedError",
     "KafkaTurnedAwayError",
@@ -55,6 +57,7 @@ __all__ = [
     "Unknown",
     "Version",
     "cold_answer",
+    "cold_bootstrap",
     "ensure_topics",
     "ensure_usable",
     "for_java",

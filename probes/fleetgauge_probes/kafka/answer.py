@@ -4,11 +4,13 @@ It needs no leadership, no password and no other broker, so its silence is the e
 """
 
 import asyncio
+import socket
 import ssl
 import struct
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from typing import Any
 
 from fleetgauge_probes.kafka.silence import (
@@ -30,9 +32,13 @@ MAX_ANSWER_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """When the broker answered, how long each step took, and until when its certificate is good."""
+    """When the broker answered, how long each step took, and until when its certificate is good.
+
+    ``dns_us`` is None where the broker is advertised by its address, ``tls_us`` without TLS.
+    """
 
     at_ns: int
+    dns_us: int | None
     connect_us: int
     tls_us: int | None
     total_us: int
@@ -45,7 +51,9 @@ async def cold_answer(host: str, port: int, timeout_s: float, tls: ssl.SSLContex
     explain = on_the_way
     try:
         async with asyncio.timeout(timeout_s):
-            reader, writer = await asyncio.open_connection(host, port)
+            addresses = await _resolved(host, port)
+            resolved = uptime_ns()
+            reader, writer = await _connected(addresses or [(host, port)])
             connected = secured = uptime_ns()
             with closing(writer):
                 if tls:
@@ -60,11 +68,29 @@ async def cold_answer(host: str, port: int, timeout_s: float, tls: ssl.SSLContex
         return explain(error)
     return silence or Answer(
         at_ns=answered,
-        connect_us=(connected - started) // 1000,
+        dns_us=(resolved - started) // 1000 if addresses else None,
+        connect_us=(connected - resolved) // 1000,
         tls_us=(secured - connected) // 1000 if tls else None,
         total_us=(answered - started) // 1000,
         certificate_ends=certificate_ends(certificate),
     )
+
+
+async def _resolved(host: str, port: int) -> list[tuple[str, int]]:
+    """The addresses of a name; none for what is an address already. Raises OSError, UnicodeError."""
+    with suppress(ValueError):
+        ip_address(host)
+        return []
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [(address[0], address[1]) for *_, address in found]
+
+
+async def _connected(addresses: list[tuple[str, int]]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """To the first that takes connections. Raises the last one's OSError."""
+    for address in addresses[:-1]:
+        with suppress(OSError):
+            return await asyncio.open_connection(*address)
+    return await asyncio.open_connection(*addresses[-1])
 
 
 async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Silence | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, ThrottleEvent
 
 from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka import settings
@@ -33,6 +33,7 @@ class Route:
 class ProbeProducer:
     """Sends probes and reports each one's fate from a thread of its own.
 
+    ``on_throttled`` is told which broker holds it back for a quota, and for how many seconds.
     ``on_routes`` receives, every second, the leader of each partition as this
     very producer routes to it: the evidence for who gave an acknowledgement.
     """
@@ -42,10 +43,12 @@ class ProbeProducer:
         access: Access,
         topic: str,
         acks: str,
+        on_throttled: Callable[[int, float], None],
         on_routes: Callable[[int, Mapping[int, Route]], None] | None = None,
     ) -> None:
         self._access = access
         self._topic = topic
+        self._on_throttled = on_throttled
         self._on_routes = on_routes
         self._settings = (
             settings.CONNECTION
@@ -56,7 +59,8 @@ class ProbeProducer:
 
     def start(self) -> None:
         """Raises KafkaUnavailableError where secrets cannot be read."""
-        handlers = {"stats_cb": self._statistics} if self._on_routes else {"statistics.interval.ms": 0}
+        handlers: dict[str, Any] = {"throttle_cb": self._throttled}
+        handlers |= {"stats_cb": self._statistics} if self._on_routes else {"statistics.interval.ms": 0}
         self._producer = Producer(self._settings | for_librdkafka(self._access) | handlers)
         self._thread = threading.Thread(target=self._poll, name="probe-deliveries", daemon=True)
         self._thread.start()
@@ -85,6 +89,11 @@ class ProbeProducer:
     def _poll(self) -> None:
         while not self._stopping.is_set():
             self._producer.poll(0.2)
+
+    def _throttled(self, event: ThrottleEvent) -> None:
+        # librdkafka tells of every answer that follows a throttled one as well, with a time of 0.
+        if event.throttle_time > 0:
+            self._on_throttled(event.broker_id, event.throttle_time)
 
     def _statistics(self, text: str) -> None:
         at_ns = uptime_ns()

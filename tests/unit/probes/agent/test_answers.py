@@ -13,7 +13,7 @@ BROKER = Registration(2, "kafka-2", 9093, "z1", fenced=False)
 
 
 def answer(at_s: float, ends: datetime | None = None) -> Answer:
-    return Answer(int(at_s * S), 100, None, 900, ends)
+    return Answer(int(at_s * S), None, 100, None, 900, ends)
 
 
 @pytest.fixture

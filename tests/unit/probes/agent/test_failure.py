@@ -24,4 +24,11 @@ from fleetgauge_probes.kafka import Silence
 def test_a_time_out_is_named_by_what_turns_everybody_away(
     code: str, silence: Silence | None, unreachable: str | None, found: str
 ) -> None:
-    assert failure_code(code, silence, unreachable) == found
+    assert failure_code(code, silence, unreachable, throttled=False) == found
+
+
+def test_who_is_held_back_is_told_from_who_is_turned_away() -> None:
+    assert failure_code("MSG_TIMED_OUT", None, None, throttled=True) == "THROTTLED"
+    assert failure_code("NOT_ENOUGH_REPLICAS", None, None, throttled=True) == "NOT_ENOUGH_REPLICAS"
+    assert failure_code("MSG_TIMED_OUT", Silence.NO_TLS, None, throttled=True) == "NO_TLS"
+    assert failure_code("MSG_TIMED_OUT", None, "authentication", throttled=True) == "AUTHENTICATION"

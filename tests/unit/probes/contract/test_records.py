@@ -1,4 +1,4 @@
-from dataclasses import FrozenInstanceError, asdict
+from dataclasses import FrozenInstanceError, asdict, replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -9,6 +9,7 @@ from fleetgauge_probes.contract import (
     HEALTH_EVENT,
     PROBE_MINUTE,
     PROBE_PULSE,
+    PROBE_PULSE_V1,
     BrokerPulse,
     ContractError,
     HealthEvent,
@@ -41,6 +42,8 @@ BROKERS = st.builds(
     *[st.booleans()] * 3,
     *[st.none() | _COUNTS] * 2,
     st.lists(LEGS, max_size=2).map(tuple),
+    *[st.none() | _COUNTS] * 3,
+    st.none() | _NAMES,
 )
 PULSES = st.builds(
     ProbePulse,
@@ -49,6 +52,8 @@ PULSES = st.builds(
     _TIMES,
     _COUNTS,
     st.lists(BROKERS, max_size=4).map(tuple),
+    *[st.none() | _COUNTS] * 2,
+    st.none() | _NAMES,
 )
 EVENTS = st.builds(
     HealthEvent, _NAMES, _NAMES, _NAMES, st.none() | _IDS, _TIMES, _NAMES, _NAMES, _NAMES, _NAMES
@@ -99,6 +104,21 @@ EVENT = HealthEvent("id", "same", "orders", None, NOON, "HEALTHY", "SUSPECT", "B
 @given(PULSES)
 def test_a_pulse_comes_back_as_it_was_sent(pulse: ProbePulse) -> None:
     assert ProbePulse.decode(pulse.encode()) == pulse
+
+
+@given(PULSES)
+def test_a_pulse_of_version_one_is_read_as_one_that_does_not_tell_the_rest(pulse: ProbePulse) -> None:
+    told = ProbePulse.decode(PROBE_PULSE_V1.encode(asdict(pulse)))
+    assert told == replace(
+        pulse,
+        brokers=tuple(
+            replace(broker, dns_us=None, connect_us=None, tls_us=None, silence=None)
+            for broker in pulse.brokers
+        ),
+        bootstrap_age_ms=None,
+        bootstrap_us=None,
+        bootstrap_failure=None,
+    )
 
 
 @given(EVENTS)

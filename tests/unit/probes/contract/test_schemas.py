@@ -7,6 +7,7 @@ from fleetgauge_probes.contract import (
     HEALTH_EVENT,
     PROBE_MINUTE,
     PROBE_PULSE,
+    PROBE_PULSE_V1,
     BrokerPulse,
     HealthEvent,
     LegPulse,
@@ -40,9 +41,10 @@ def test_a_schema_has_the_fields_of_its_record_in_their_order(
     ("schema", "fingerprint"),
     [
         (PROBE_MINUTE, "72efb2cf5248ecec"),
-        (PROBE_PULSE, "95fbc8cbdfe633c3"),
+        (PROBE_PULSE_V1, "95fbc8cbdfe633c3"),
+        (PROBE_PULSE, "1e58eb6ae52cd798"),
         (HEALTH_EVENT, "ade86eae3b83a3b9"),
     ],
 )
-def test_version_one_stays_as_it_was_published(schema: Schema, fingerprint: str) -> None:
+def test_a_version_stays_as_it_was_published(schema: Schema, fingerprint: str) -> None:
     assert schema.fingerprint.hex() == fingerprint
