@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_pipelines.io.kafka_options import kafka_options
 from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka import for_java
 
 #: A range never reaches over a multiple of it, so that ranges are the same when the topic has grown.
 _RANGE_RECORDS = 4096
@@ -66,11 +66,6 @@ def read_ranges(spark: SparkSession, access: Access, topic: str, ranges: Sequenc
         .load()
     )
     return raw_records(rows, {topic: ranges[0].topic_id})
-
-
-def kafka_options(access: Access) -> dict[str, str]:
-    """What Spark's Kafka source hands on to its client. Raises KafkaUnavailableError."""
-    return {f"kafka.{key}": value for key, value in for_java(access).items()}
 
 
 def raw_records(rows: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from fleetgauge_pipelines.io.kafka_options import kafka_options
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.record_topics import kafka_options, raw_records
+from fleetgauge_pipelines.io.record_topics import raw_records
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
 from fleetgauge_pipelines.jobs.health import store_health_events
 from fleetgauge_pipelines.jobs.lake_care import Tidying

@@ -9,7 +9,7 @@ from fleetgauge_probes.kafka.admin import Admin, PartitionView, TopicSpec, Topic
 from fleetgauge_probes.kafka.answer import Answer, cold_answer
 from fleetgauge_probes.kafka.bootstrap import Bootstrap, cold_bootstrap
 from fleetgauge_probes.kafka.consumer import Record, TopicReader
-from fleetgauge_probes.kafka.credentials import ensure_usable, for_java, tls_context
+from fleetgauge_probes.kafka.credentials import ensure_usable, tls_context
 from fleetgauge_probes.kafka.errors import (
     AUTHENTICATION,
     KafkaRefusedError,
@@ -60,7 +60,6 @@ __all__ = [
     "cold_bootstrap",
     "ensure_topics",
     "ensure_usable",
-    "for_java",
     "look_at",
     "reassign",
     "registered_brokers",

@@ -1,6 +1,5 @@
 """An access in the words of each client. Secrets are read when a client is made: it has the latest."""
 
-import json
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,6 @@ from fleetgauge_probes.kafka.errors import KafkaUnavailableError
 
 _TOKEN_TIMEOUT_S = 4.0
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-_JAAS = "org.apache.kafka.common.security"
 
 
 def for_librdkafka(access: Access) -> dict[str, Any]:
@@ -37,17 +35,6 @@ def for_kafka_python(access: Access) -> dict[str, Any]:
             "security_protocol": access.security.protocol,
             "ssl_context": _context(access.security.tls),
             **_identity_for_kafka_python(access.security),
-        }
-
-
-def for_java(access: Access) -> dict[str, str]:
-    """Properties of Kafka's own clients, from 2.7 on (PEM, KIP-651). Raises KafkaUnavailableError."""
-    with _explained(access):
-        return {
-            "bootstrap.servers": access.bootstrap,
-            "security.protocol": access.security.protocol,
-            **_tls_for_java(access.security.tls),
-            **_identity_for_java(access.security),
         }
 
 
@@ -106,47 +93,6 @@ def _identity_for_librdkafka(security: Security) -> dict[str, Any]:
             }
         case _:
             return {}
-
-
-def _tls_for_java(tls: Tls | None) -> dict[str, str]:
-    found: dict[str, str] = {}
-    if tls and tls.ca:
-        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(tls.ca)}
-    if tls and tls.certificate and tls.key:
-        found |= {
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.certificate.chain": tls.certificate.read_text(encoding="utf-8"),
-            "ssl.keystore.key": tls.key.read_text(encoding="utf-8"),
-        }
-    if tls and tls.key_password:
-        found["ssl.key.password"] = tls.key_password.read()
-    return found
-
-
-def _identity_for_java(security: Security) -> dict[str, str]:
-    match security:
-        case Security(sasl=Sasl(mechanism="PLAIN") as sasl):
-            module = "plain.PlainLoginModule"
-            options = {"username": sasl.username, "password": sasl.password.read()}
-            more = {"sasl.mechanism": "PLAIN"}
-        case Security(sasl=Sasl() as sasl):
-            module = "scram.ScramLoginModule"
-            options = {"username": sasl.username, "password": sasl.password.read()}
-            more = {"sasl.mechanism": sasl.mechanism}
-        case Security(oauth=OAuth() as oauth):
-            module = "oauthbearer.OAuthBearerLoginModule"
-            options = {"clientId": oauth.client_id, "clientSecret": oauth.client_secret.read()}
-            options |= {"scope": oauth.scope} if oauth.scope else {}
-            more = {
-                "sasl.mechanism": "OAUTHBEARER",
-                "sasl.oauthbearer.token.endpoint.url": oauth.token_url,
-                "sasl.login.callback.handler.class": f"{_JAAS}.oauthbearer.OAuthBearerLoginCallbackHandler",
-            }
-        case _:
-            return {}
-    # JAAS escapes in a quoted value what JSON does.
-    words = " ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in options.items())
-    return more | {"sasl.jaas.config": f"{_JAAS}.{module} required {words};"}
 
 
 def _identity_for_kafka_python(security: Security) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 import trustme
 
 from fleetgauge_probes.fleet import Access, Security
-from fleetgauge_probes.kafka import KafkaUnavailableError, ensure_usable, for_java, tls_context
+from fleetgauge_probes.kafka import KafkaUnavailableError, ensure_usable, tls_context
 from fleetgauge_probes.kafka.credentials import for_kafka_python, for_librdkafka
 
 
@@ -33,7 +33,6 @@ def sasl(mechanism: str, password: str, monkeypatch: pytest.MonkeyPatch) -> dict
 
 def test_a_listener_that_asks_for_nothing_gets_nothing() -> None:
     assert for_librdkafka(access()) == {"bootstrap.servers": "kafka:9093", "security.protocol": "PLAINTEXT"}
-    assert for_java(access()) == for_librdkafka(access())
     assert for_kafka_python(access()) == {"security_protocol": "PLAINTEXT", "ssl_context": None}
     assert tls_context(access()) is None
 
@@ -52,18 +51,13 @@ def test_every_client_gets_the_password_in_its_own_words(monkeypatch: pytest.Mon
     said = access(tls={}, sasl=sasl("SCRAM-SHA-512", 'a "b" \\c', monkeypatch))
     assert for_librdkafka(said)["sasl.password"] == 'a "b" \\c'
     assert for_kafka_python(said)["sasl_plain_password"] == 'a "b" \\c'
-    assert for_java(said)["sasl.jaas.config"] == (
-        "org.apache.kafka.common.security.scram.ScramLoginModule required "
-        'username="us" password="a \\"b\\" \\\\c";'
-    )
-    assert {for_librdkafka(said)["security.protocol"], for_java(said)["security.protocol"]} == {"SASL_SSL"}
+    assert for_librdkafka(said)["security.protocol"] == "SASL_SSL"
 
 
 def test_a_certificate_of_ours_is_shown_by_every_client(tls: dict[str, str]) -> None:
     said = access(tls=tls)
     ensure_usable(said)
     assert for_librdkafka(said)["ssl.key.location"] == tls["key"]
-    assert for_java(said)["ssl.keystore.key"] == Path(tls["key"]).read_text()
 
 
 @pytest.mark.parametrize("broken", ["ca", "certificate", "key"])
@@ -89,6 +83,6 @@ def test_a_key_of_another_certificate_is_refused(tls: dict[str, str]) -> None:
 def test_a_secret_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     said = access(sasl=sasl("PLAIN", "x", monkeypatch))
     monkeypatch.delenv("OF_THIS_TEST")
-    for words in (for_librdkafka, for_java, for_kafka_python):
+    for words in (for_librdkafka, for_kafka_python):
         with pytest.raises(KafkaUnavailableError, match=r"kafka:9093: .*OF_THIS_TEST"):
             words(said)
