@@ -74,7 +74,7 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
         assert first.stdout is not None
         port = json.loads(first.stdout.readline())["url"].rstrip("/").rpartition(":")[2]
         with _serving("--lake", str(tmp_path), "--port", port) as second:
-            _, said = second.communicate(timeout=20)
+            _, said = second.communicate(timeout=120)
             assert second.returncode == 2
             assert said.startswith(f"fleetgauge: cannot listen on 127.0.0.1 port {port}: ")
 
