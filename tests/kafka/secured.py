@@ -122,11 +122,11 @@ class Certificates:
         self._server("expired", self._ours.issue_cert(HOST, not_after=yesterday))
         self._server("other-name", self._ours.issue_cert("elsewhere.example"))
         self._server("stranger", stranger.issue_cert(HOST))
-        self.give_client(self._ours)
+        self.give_client()
 
-    def give_client(self, authority: trustme.CA | None = None) -> None:
+    def give_client(self) -> None:
         """Our own certificate and its encrypted key, anew."""
-        issued = (authority or self._ours).issue_cert(USER)
+        issued = self._ours.issue_cert(USER)
         self.certificate, self.key = self.folder / "client.pem", self.folder / "client.key"
         self.certificate.write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
         self.key.write_bytes(_pkcs8(issued, KEY_PASSWORD))

@@ -134,12 +134,12 @@ class ClusterProbe:
         self._reader = TopicReader(self.access, TOPIC, "fleetgauge-probe-consumer")
         self._admin = Admin(self.access, timeout_s=1.5)
         self._reconciler = Reconciler(self._admin)
+        self._unreachable: str | None = None
         # Guarded by the lock:
         self._kafka_cluster_uuid = ""
         self._registered: dict[int, Registration] = {}
         self._partitions: Mapping[int, Partition] = {}
         self._homes: dict[int, int] = {}
-        self._unreachable: str | None = None
         self._answers = Answers(cluster.id, stalls)
         self._throttles = Throttles()
         self._bootstrap: Bootstrap | None = None
@@ -177,7 +177,6 @@ class ClusterProbe:
 
         Raises KafkaUnavailableError.
         """
-        ensure_usable(self.access)
         for producer in self._producers.values():
             producer.start()
         self._reader.start()

@@ -1,6 +1,6 @@
 """Can Fleetgauge work with this fleet from here?
 
-Observed by kafka.look; judged purely, a check or two a module (reach, rights, clock, topics);
+Observed by kafka.look; judged purely, a check or two a module (reach, certificates, rights, clock, topics);
 trial does both.
 """
 
