@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from fleetgauge_probes.cli import console, print_json
-from tests.benchmarks._measure import Options, Result
+from tests.benchmarks._measure import Figure, Options, Result
 
 NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
 
@@ -28,20 +28,13 @@ NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not p
 def main(names: tuple[str, ...], scale: float, only: tuple[str, ...], as_json: bool) -> None:
     """Measure us and our peers on the same data in the same run."""
     options = Options(scale, only)
-    found: list[Result] = []
+    found: list[Result | Figure] = []
     for name in names or NAMES:
         for result in importlib.import_module(f"tests.benchmarks.{name}").measure(options):
-            console.print(_line(result), soft_wrap=True)
+            console.print(result.line(), soft_wrap=True)
             found.append(result)
     if as_json:
         print_json([result.document() for result in found])
-
-
-def _line(result: Result) -> str:
-    peers = "".join(f", {name} {seconds_} s" for name, seconds_ in result.peers.items())
-    memory = f", {result.peak_mb} MB" if result.peak_mb else ""
-    more = "".join(f", {key} {value}" for key, value in result.more.items())
-    return f"{result.name}: {result.rows} rows, ours {result.ours_s} s{peers}{memory}{more}"
 
 
 if __name__ == "__main__":

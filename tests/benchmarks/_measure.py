@@ -47,6 +47,34 @@ class Result:
         ratio = None if fastest is None else round(self.ours_s / fastest, 2)
         return {**found.pop("more") | found, "ratio_to_fastest_peer": ratio}
 
+    def line(self) -> str:
+        """For a person."""
+        peers = "".join(f", {name} {seconds_} s" for name, seconds_ in self.peers.items())
+        memory = f", {self.peak_mb} MB" if self.peak_mb else ""
+        more = "".join(f", {key} {value}" for key, value in self.more.items())
+        return f"{self.name}: {self.rows} rows, ours {self.ours_s} s{peers}{memory}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number; a ``goal`` is the most that it should be."""
+
+    name: str
+    value: float
+    unit: str
+    goal: float | None = None
+
+    def document(self) -> dict[str, Any]:
+        """What ``--json`` prints of it."""
+        return asdict(self)
+
+    def line(self) -> str:
+        """For a person."""
+        if self.goal is None:
+            return f"{self.name}: {self.value:g} {self.unit}"
+        missed = ", missed" if self.value > self.goal else ""
+        return f"{self.name}: {self.value:g} {self.unit} (goal {self.goal:g}{missed})"
+
 
 def alternating(works: Mapping[str, Work], runs: int = RUNS) -> dict[str, float]:
     """Median seconds of each; one round runs them all, so that a busy machine is busy for all of them."""

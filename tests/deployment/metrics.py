@@ -5,11 +5,19 @@ from collections.abc import Iterable, Iterator
 
 from tests.deployment.manifests import INFRA, Document, document
 
+_OPERATIONS = {"cluster", "messaging_system", "messaging_operation_name"}
+
 PROMISED: dict[str, set[str]] = {
     "fleetgauge_build_info": {"version", "process"},
     # agent
     "fleetgauge_probes_total": {"cluster", "broker", "leg", "outcome"},
     "fleetgauge_probe_latency_seconds": {"cluster", "broker", "leg", "quantile"},
+    "fleetgauge_probe_duration_seconds_bucket": {"cluster", "leg", "le"},
+    "fleetgauge_probe_duration_seconds_sum": {"cluster", "leg"},
+    "fleetgauge_probe_duration_seconds_count": {"cluster", "leg"},
+    "messaging_client_operation_duration_seconds_bucket": {*_OPERATIONS, "le"},
+    "messaging_client_operation_duration_seconds_sum": _OPERATIONS,
+    "messaging_client_operation_duration_seconds_count": _OPERATIONS,
     "fleetgauge_agent_schedule_lag_seconds": {"cluster"},
     "fleetgauge_agent_pulse_timestamp_seconds": {"cluster"},
     "fleetgauge_brokers_expected": {"cluster"},

@@ -92,7 +92,7 @@ def test_a_master_named_in_the_environment_is_kept(given: Given) -> None:
     lake = given.folder / "of-local-cluster"
     env = environment(given, PYSPARK_SUBMIT_ARGS="--master local-cluster[2,1,1024] pyspark-shell")
     run([str(Path(sys.executable).with_name("fleetgauge")), *given.backfill(lake)], env)
-    assert executors_in(given.home / "work") == {"0", "1"}
+    assert executors_in(given.home / "work") >= {"0", "1"}
     given.assert_same(lake)
 
 
@@ -132,7 +132,7 @@ def test_spark_submit_runs_a_command_on_a_standalone_cluster(given: Given) -> No
         submit += ["--conf", f"spark.driver.host={HOST}", "--conf", "spark.sql.shuffle.partitions=2"]
         env = environment(given, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP=HOST)
         run([*submit, *words.split(), *given.backfill(lake)], env)
-    assert executors_in(given.folder / "work") == {"0", "1"}
+    assert executors_in(given.folder / "work") >= {"0", "1"}
     given.assert_same(lake)
 
 

@@ -62,7 +62,7 @@ def gold(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     arrays = [pa.array(columns.get(field.name, [None] * size), field.type) for field in schema]
     write_deltalake(table, pa.Table.from_arrays(arrays, schema=schema), mode="append")
     last = MONDAY + (MINUTES - 1) * MINUTE
-    pipeline.compute_weeks([Stretch(cluster_id(number), MONDAY, last) for number in numbers], last)
+    pipeline.compute_weeks([Stretch(cluster_id(number), MONDAY, last) for number in numbers], "weeks", last)
     return folder
 
 

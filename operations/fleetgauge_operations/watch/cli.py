@@ -1,6 +1,5 @@
 """`fleetgauge watch`."""
 
-import logging
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from fleetgauge_pipelines.detection import Finding, FleetState
 from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
 from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
 from fleetgauge_probes.kafka import KafkaUnavailableError
+from fleetgauge_probes.logs import log_option, start_logging
 from fleetgauge_probes.stopping import stopping_on_signals
 from fleetgauge_probes.vitals import Vitals, serving
 
@@ -25,12 +25,13 @@ _PATIENCE_S = 60
     "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
 )
 @listen_option
+@log_option
 @click.option(
     "--json", "as_json", is_flag=True, help="Say on stdout, as JSON, who is named when the watch ends."
 )
-def watch(config: Path, listen: Address | None, as_json: bool) -> None:
+def watch(config: Path, listen: Address | None, log_format: str, as_json: bool) -> None:
     """Name sick brokers within seconds and tell the notifiers, until stopped."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    start_logging(log_format)
     try:
         fleet = load(config)
     except FleetFileError as error:

@@ -1,6 +1,8 @@
 """`fleetgauge probe`."""
 
+import gc
 import logging
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,11 +19,15 @@ from fleetgauge_probes.cli import Address, InputError, console, listen_option, p
 from fleetgauge_probes.connection import grants
 from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, Telemetry, load
 from fleetgauge_probes.kafka import KafkaUnavailableError, ensure_usable
+from fleetgauge_probes.logs import log_option, start_logging
 from fleetgauge_probes.stopping import stopping_on_signals
 from fleetgauge_probes.vitals import Vitals, serving
 
 #: The loop goes round four times a second; a minute of standing is no slowness.
 _PATIENCE_S = 60
+#: How long a thread may compute while another waits: a fifth of what Python grants; a probe may be waiting.
+_SWITCH_S = 0.001
+_MIDDLES_BEFORE_ALL = 200
 _MB = 1_000_000
 
 
@@ -64,6 +70,7 @@ _config = click.option(
     help="Measure one of n parts of the clusters, so that n agents share them, each with a spool of its own.",
 )
 @listen_option
+@log_option
 @click.option(
     "--json",
     "as_json",
@@ -78,6 +85,7 @@ def probe(
     spool_max_mb: int,
     shard: Shard,
     listen: Address | None,
+    log_format: str,
     as_json: bool,
 ) -> None:
     """Probe every broker of the fleet, 100 messages a minute on each of two legs, until stopped.
@@ -86,7 +94,7 @@ def probe(
     """
     if context.invoked_subcommand:
         return
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    start_logging(log_format)
     # kafka-python narrates every reconnect; what of it matters is logged by the agent.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     file = FleetFile(config)
@@ -153,6 +161,16 @@ def _opened(spool: Spool) -> Iterator[None]:
         raise InputError(f"{error}; name another folder with --spool") from error
 
 
+def _be_prompt() -> None:
+    """Let no probe that is due wait for this process's own housekeeping: with 300 brokers it shows."""
+    sys.setswitchinterval(_SWITCH_S)
+    # A collection of all generations stops everything for 100 ms. What is imported stays anyway, and of the
+    # rest little lives long and is in a cycle: once in some minutes is enough.
+    gc.freeze()
+    youngest, middle, _ = gc.get_threshold()
+    gc.set_threshold(youngest, middle, _MIDDLES_BEFORE_ALL)
+
+
 def _probe(
     fleet: Fleet,
     telemetry: Telemetry,
@@ -161,6 +179,7 @@ def _probe(
     run_id: uuid.UUID,
     vitals: Vitals,
 ) -> int:
+    _be_prompt()
     stopping = stopping_on_signals()
     console.print(f"probing {len(clusters())} clusters, run {run_id}; ^C ends it")
     try:

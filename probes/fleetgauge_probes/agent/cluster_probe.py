@@ -4,25 +4,27 @@ Flow: the observer learns who is registered, where the partitions lie and who
 is in sync, and has the topic put right; the scheduler sends what is due; delivery
 reports, consumed records and routing looks feed the ledgers; ``tick`` takes
 closed minutes and pulses out of them, and says how open minutes stand. One lock
-guards the ledgers and views; nothing that can block is done under it.
+guards the ledgers and views; nothing that can block is done under it, and no round
+of all brokers: a probe that is due waits for it.
 """
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
+from typing import TypeVar
 from uuid import UUID
-from zlib import crc32
 
 from fleetgauge_probes.agent.answers import Answers
+from fleetgauge_probes.agent.beginnings import Beginnings
 from fleetgauge_probes.agent.failure import failure_code
 from fleetgauge_probes.agent.ledger import WINDOW_NS, LegLedger, MinuteTally
 from fleetgauge_probes.agent.minute import Identity, Subject, probe_minute
 from fleetgauge_probes.agent.payload import ProbeName, pack, unpack
 from fleetgauge_probes.agent.reconciler import Reconciler
+from fleetgauge_probes.agent.report import Report
 from fleetgauge_probes.agent.schedule import TOO_LATE_NS, MinuteClock, Timetable, phase_ns
 from fleetgauge_probes.agent.stalls import Stalls
 from fleetgauge_probes.agent.standing import Standing, standing
@@ -32,7 +34,6 @@ from fleetgauge_probes.contract import BrokerPulse, Leg, ProbeMinute, ProbePulse
 from fleetgauge_probes.fleet import Cluster
 from fleetgauge_probes.kafka import (
     Admin,
-    Bootstrap,
     KafkaTurnedAwayError,
     KafkaUnavailableError,
     ProbeProducer,
@@ -40,7 +41,6 @@ from fleetgauge_probes.kafka import (
     Route,
     TopicReader,
     cold_answer,
-    cold_bootstrap,
     ensure_usable,
     registered_brokers,
     tls_context,
@@ -49,21 +49,26 @@ from fleetgauge_probes.uptime import uptime_ns
 
 _log = logging.getLogger("fleetgauge.probe")
 
+T = TypeVar("T")
+#: A broker's leg.
+Key = tuple[int, Leg]
+
 _SECOND_NS = 1_000_000_000
 _OBSERVE_EVERY_S = 1.0
 _REGISTER_EVERY_S = 10.0
 _REGISTER_AGAIN_S = 1.0
 _ANSWER_TIMEOUT_S = 1.0
-_BOOTSTRAP_EVERY_S = 60
-_BOOTSTRAP_TIMEOUT_S = 5.0
-#: A fifth of its time: as with a probe, it then tells of this process.
-_STALLED_SHARE = 5
 _WARM_UP_NS = 10 * _SECOND_NS
 _PULSE_EVERY_NS = 5 * _SECOND_NS
 #: After a stall that long nothing is known of the brokers until they had a moment to show themselves.
 _LONG_STALL_NS = _SECOND_NS
 #: Each tick says of a part of the ledgers how their open minutes stand, so that it never takes long.
 _TICKS_A_ROUND = 20
+#: All minutes end at once; what closing them takes is spread.
+_MOST_CLOSED = 50
+#: After so many brokers a round pauses for so long, as a lock goes to who is waiting only then.
+_AT_A_TIME = 10
+_PAUSE_S = 0.001
 
 
 @dataclass(slots=True)
@@ -77,28 +82,6 @@ class _Warmth:
     def over(self, now_ns: int) -> bool:
         """Warm, or so long tried that the silence itself must be measured."""
         return (self.received and len(self.legs) == len(Leg)) or now_ns - self.since_ns > _WARM_UP_NS
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a tick brought: minutes that closed, some that are open as they stand, a pulse if it was time.
-
-    ``left_out`` probes of the closed minutes told of this process, not of their brokers; ``pending``
-    changes of the probe topic are due and will not be made; ``outcomes`` counts what cold questions to
-    brokers met, ``certificate_ends`` is until when the brokers' certificates are good, ``unreachable`` why
-    the cluster does not say who its brokers are, ``throttled_s`` for how long brokers held probes back.
-    """
-
-    cluster_id: str
-    closed: tuple[ProbeMinute, ...]
-    still_open: tuple[ProbeMinute, ...]
-    pulse: ProbePulse | None
-    left_out: int
-    pending: int
-    outcomes: Mapping[tuple[int, str], int]
-    certificate_ends: Mapping[int, datetime]
-    unreachable: str | None
-    throttled_s: Mapping[int, float]
 
 
 class ClusterProbe:
@@ -134,6 +117,7 @@ class ClusterProbe:
         self._reader = TopicReader(self.access, TOPIC, "fleetgauge-probe-consumer")
         self._admin = Admin(self.access, timeout_s=1.5)
         self._reconciler = Reconciler(self._admin)
+        self._beginnings = Beginnings(cluster.id, self.access, stalls)
         self._unreachable: str | None = None
         # Guarded by the lock:
         self._kafka_cluster_uuid = ""
@@ -142,11 +126,10 @@ class ClusterProbe:
         self._homes: dict[int, int] = {}
         self._answers = Answers(cluster.id, stalls)
         self._throttles = Throttles()
-        self._bootstrap: Bootstrap | None = None
-        self._ledgers: dict[tuple[int, Leg], LegLedger] = {}
+        self._ledgers: dict[Key, LegLedger] = {}
         self._warming: dict[int, _Warmth] = {}
         self._timetable = Timetable(clock)
-        self._probe_sequence: dict[tuple[int, Leg], int] = {}
+        self._probe_sequence: dict[Key, int] = {}
         self._expected: dict[int, tuple[int, ...]] = {}
         self._record_sequence: dict[tuple[int, Leg, int], int] = {}
         self._left_out = 0
@@ -186,7 +169,7 @@ class ClusterProbe:
             "observe": self._observe,
             "schedule": self._schedule,
             "consume": self._consume,
-            "bootstrap": self._begin_cold,
+            "bootstrap": lambda: self._beginnings.until(self._stopping, lambda: bool(self._partitions)),
         }
         for name, loop in loops.items():
             self._spawn(name, loop)
@@ -307,21 +290,6 @@ class ClusterProbe:
         with self._lock:
             self._answers.note(broker, answer)
 
-    def _begin_cold(self) -> None:
-        """Once a minute, as an application would that starts just then; each cluster at a time of its own."""
-        wait_s: float = crc32(self._cluster.id.encode()) % _BOOTSTRAP_EVERY_S
-        while not self._stopping.wait(wait_s):
-            wait_s = _BOOTSTRAP_EVERY_S
-            # A topic that is not there yet might be made by the asking.
-            if not self._partitions:
-                continue
-            with suppress(KafkaUnavailableError):
-                found = cold_bootstrap(self.access, TOPIC, _BOOTSTRAP_TIMEOUT_S)
-                took_ns = found.ended_ns - found.started_ns
-                if self._stalls.within_ns(found.started_ns, found.ended_ns) * _STALLED_SHARE < took_ns:
-                    with self._lock:
-                        self._bootstrap = found
-
     def registered(self) -> tuple[int, ...]:
         """The brokers' ids, fenced ones included."""
         with self._lock:
@@ -344,8 +312,8 @@ class ClusterProbe:
                 next_ns = self._timetable.next_ns
             wait_ns = _SECOND_NS // 5 if next_ns is None else next_ns - uptime_ns()
             if wait_ns > 0:
-                # Never longer than that, so that a new broker's first slot is not slept over.
-                self._stopping.wait(min(wait_ns, _SECOND_NS // 5) / _SECOND_NS)
+                # Never longer than that, so that neither the end nor a new broker's first slot is slept over.
+                time.sleep(min(wait_ns, _SECOND_NS // 5) / _SECOND_NS)
             else:
                 self._send_due()
 
@@ -377,7 +345,7 @@ class ClusterProbe:
         payload = pack(self._probe_id, ProbeName(broker_id, leg, sequence))
         self._producers[leg].send(partition, payload, partial(self._delivered, key, sequence))
 
-    def _delivered(self, key: tuple[int, Leg], sequence: int, at_ns: int, failure: str | None) -> None:
+    def _delivered(self, key: Key, sequence: int, at_ns: int, failure: str | None) -> None:
         with self._lock:
             if failure:
                 throttled = self._throttles.explains(key[0], at_ns)
@@ -425,12 +393,22 @@ class ClusterProbe:
 
     def tick(self) -> Report:
         """What is to be handed on, four times a second."""
+        now_ns = uptime_ns()
         with self._lock:
-            now_ns = uptime_ns()
-            closed = self._closed_minutes(now_ns)
-            still_open = self._open_minutes(now_ns)
-            pulse = self._pulse(now_ns) if self._is_time_for_a_pulse(now_ns) else None
+            keys = tuple(self._ledgers)
+        closed = self._closed_minutes(keys, now_ns)
+        still_open = self._open_minutes(keys, now_ns)
+        pulse = self._pulse(now_ns) if self._is_time_for_a_pulse(now_ns) else None
+        with self._lock:
             return self._report(closed, still_open, pulse)
+
+    def _in_turn(self, all_of_them: Iterable[T]) -> Iterator[T]:
+        """Each under the lock, which is free in between."""
+        for number, one in enumerate(all_of_them, 1):
+            with self._lock:
+                yield one
+            if number % _AT_A_TIME == 0:
+                time.sleep(_PAUSE_S)
 
     def _report(
         self,
@@ -454,34 +432,38 @@ class ClusterProbe:
         self._left_out = 0
         return report
 
-    def _closed_minutes(self, now_ns: int) -> tuple[ProbeMinute, ...]:
+    def _closed_minutes(self, keys: Iterable[Key], now_ns: int) -> tuple[ProbeMinute, ...]:
         # Until a probe would be too late to be sent, its minute may still get one.
         current = self._clock.index(now_ns - TOO_LATE_NS)
-        records = []
-        for key, ledger in self._ledgers.items():
+        records: list[ProbeMinute] = []
+        for key in self._in_turn(keys):
+            ledger = self._ledgers[key]
             ledger.tick(now_ns)
-            records += [self._close(key, minute, now_ns) for minute in ledger.closable(current)]
-        open_minutes = {m for ledger in self._ledgers.values() for m in ledger.open_minutes()}
-        self._expected = {m: ids for m, ids in self._expected.items() if m in open_minutes or m >= current}
+            if len(records) < _MOST_CLOSED:
+                records += [self._close(key, minute, now_ns) for minute in ledger.closable(current)]
+        with self._lock:
+            open_minutes = {m for ledger in self._ledgers.values() for m in ledger.open_minutes()}
+            self._expected = {
+                m: ids for m, ids in self._expected.items() if m in open_minutes or m >= current
+            }
         return tuple(records)
 
-    def _open_minutes(self, now_ns: int) -> tuple[ProbeMinute, ...]:
+    def _open_minutes(self, keys: Iterable[Key], now_ns: int) -> tuple[ProbeMinute, ...]:
         self._ticks += 1
+        turn = [key for number, key in enumerate(keys, self._ticks) if number % _TICKS_A_ROUND == 0]
         return tuple(
             self._record(key, minute, ledger.tally(minute), self._record_sequence[*key, minute], now_ns)
-            for turn, (key, ledger) in enumerate(self._ledgers.items(), self._ticks)
-            if turn % _TICKS_A_ROUND == 0
+            for key in self._in_turn(turn)
+            for ledger in (self._ledgers[key],)
             for minute in ledger.open_minutes()
         )
 
-    def _close(self, key: tuple[int, Leg], minute: int, now_ns: int) -> ProbeMinute:
+    def _close(self, key: Key, minute: int, now_ns: int) -> ProbeMinute:
         tally = self._ledgers[key].take(minute)
         self._left_out += tally.left_out
         return self._record(key, minute, tally, self._record_sequence.pop((*key, minute)), now_ns)
 
-    def _record(
-        self, key: tuple[int, Leg], minute: int, tally: MinuteTally, sequence: int, now_ns: int
-    ) -> ProbeMinute:
+    def _record(self, key: Key, minute: int, tally: MinuteTally, sequence: int, now_ns: int) -> ProbeMinute:
         broker_id, leg = key
         broker = self._registered.get(broker_id)
         return probe_minute(
@@ -503,7 +485,9 @@ class ClusterProbe:
     def _pulse(self, now_ns: int) -> ProbePulse:
         self._next_pulse_ns = max(self._next_pulse_ns + _PULSE_EVERY_NS, now_ns)
         self._pulses += 1
-        cold = self._bootstrap
+        with self._lock:
+            brokers = [self._registered[broker_id] for broker_id in sorted(self._registered)]
+        cold = self._beginnings.last
         return ProbePulse(
             agent_id=self._who.agent_id,
             run_id=self._who.run_id,
@@ -512,20 +496,21 @@ class ClusterProbe:
             sequence=self._pulses,
             emitted_at=self._clock.wall(now_ns),
             window_ms=WINDOW_NS // 1_000_000,
-            brokers=tuple(self._broker_pulse(b, now_ns) for b in sorted(self._registered)),
+            brokers=tuple(self._broker_pulse(one, now_ns) for one in self._in_turn(brokers)),
             bootstrap_age_ms=(now_ns - cold.ended_ns) // 1_000_000 if cold else None,
             bootstrap_us=(cold.ended_ns - cold.started_ns) // 1000 if cold and not cold.failure else None,
             bootstrap_failure=cold.failure if cold else None,
         )
 
-    def _broker_pulse(self, broker_id: int, now_ns: int) -> BrokerPulse:
+    def _broker_pulse(self, broker: Registration, now_ns: int) -> BrokerPulse:
+        broker_id = broker.broker_id
         answer, silence = self._answers.last(broker_id), self._answers.silence(broker_id)
         leader_leg = self._ledgers.get((broker_id, Leg.LEADER))
         return BrokerPulse(
             broker_id=broker_id,
             leads=leader_leg is not None and leader_leg.leads,
             in_sync=self._in_sync(broker_id),
-            fenced=self._registered[broker_id].fenced,
+            fenced=broker.fenced,
             answer_age_ms=(now_ns - answer.at_ns) // 1_000_000 if answer else None,
             answer_us=answer.total_us if answer else None,
             legs=tuple(

@@ -5,7 +5,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 
-from fleetgauge_probes.agent.cluster_probe import ClusterProbe, Report
+from fleetgauge_probes.agent.cluster_probe import ClusterProbe
+from fleetgauge_probes.agent.report import Report
 from fleetgauge_probes.fleet import Cluster
 from fleetgauge_probes.kafka import KafkaUnavailableError
 

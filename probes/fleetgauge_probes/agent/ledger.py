@@ -46,6 +46,7 @@ NOT_RECEIVED = "NOT_RECEIVED"
 
 @dataclass(slots=True)
 class _Probe:
+    sequence: int
     due_ns: int
     minute: int
     lag_ns: int
@@ -111,6 +112,7 @@ class LegLedger:
         self._leader: int | None = None
         self._epoch: int | None = None
         self._reign = 0
+        self._undecided: dict[int, _Probe] = {}
         self._unconfirmed: set[int] = set()
         self._highest_received = -1
         self._recent: deque[_Probe] = deque()
@@ -132,8 +134,9 @@ class LegLedger:
 
     def sent(self, sequence: int, due_ns: int, sent_ns: int, minute: int) -> None:
         """A due probe is on its way."""
-        self._probes[sequence] = _Probe(due_ns, minute, sent_ns - due_ns, self._reign)
-        self._recent.append(self._probes[sequence])
+        probe = _Probe(sequence, due_ns, minute, sent_ns - due_ns, self._reign)
+        self._probes[sequence] = self._undecided[sequence] = probe
+        self._recent.append(probe)
 
     def failed_unsent(self, sequence: int, due_ns: int, now_ns: int, minute: int) -> None:
         """A due probe that cannot succeed: the home is out."""
@@ -186,10 +189,10 @@ class LegLedger:
 
     def tick(self, now_ns: int) -> None:
         """Decide what has run out of time, forget what no pulse needs."""
-        for sequence, probe in self._probes.items():
-            if probe.decided_ns is None and now_ns - probe.due_ns > self._patience_ns:
-                self._unconfirmed.discard(sequence)
-                self._expire(probe, now_ns)
+        overdue = [p for p in self._undecided.values() if now_ns - p.due_ns > self._patience_ns]
+        for probe in overdue:
+            self._unconfirmed.discard(probe.sequence)
+            self._expire(probe, now_ns)
         while (
             self._recent
             and self._recent[0].decided_ns is not None
@@ -201,7 +204,7 @@ class LegLedger:
 
     def closable(self, minute_end_index: int) -> Iterator[int]:
         """Minutes before that index of which every probe is decided, oldest first."""
-        undecided = {probe.minute for probe in self._probes.values() if probe.decided_ns is None}
+        undecided = {probe.minute for probe in self._undecided.values()}
         return iter(sorted(m for m in self._minutes if m < minute_end_index and m not in undecided))
 
     def open_minutes(self) -> Iterator[int]:
@@ -276,12 +279,16 @@ class LegLedger:
             self._settle(probe, now_ns, Standing.LEADS if self.leads else Standing.AWAY)
 
     def _succeed(self, probe: _Probe, at_ns: int) -> None:
-        probe.decided_ns = at_ns
+        self._decide(probe, at_ns)
         self._last_success_due_ns = max(probe.due_ns, self._last_success_due_ns or probe.due_ns)
 
     def _fail(self, probe: _Probe, code: str, at_ns: int) -> None:
-        probe.decided_ns = at_ns
+        self._decide(probe, at_ns)
         probe.failure = code
+
+    def _decide(self, probe: _Probe, at_ns: int) -> None:
+        probe.decided_ns = at_ns
+        del self._undecided[probe.sequence]
 
     def _tells_of_the_broker(self, probe: _Probe) -> bool:
         if probe.failure in _OWN_FAULTS:

@@ -8,6 +8,7 @@ from math import nan
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from fleetgauge_probes.agent.durations import Durations
 from fleetgauge_probes.agent.spool import SpoolState
 from fleetgauge_probes.contract import BrokerPulse, ProbeMinute, ProbePulse
 from fleetgauge_probes.quantile import quantile
@@ -23,6 +24,7 @@ class AgentMetrics:
     def __init__(self, registry: CollectorRegistry, spool_max_bytes: int) -> None:
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         leg = ("cluster", "broker", "leg")
+        self._durations = Durations(registry)
         self._probes = counter("fleetgauge_probes_total", "Probes of decided minutes.", (*leg, "outcome"))
         self._latency = gauge(
             "fleetgauge_probe_latency_seconds",
@@ -115,6 +117,7 @@ class AgentMetrics:
     def minute(self, record: ProbeMinute) -> None:
         """A minute of one broker and leg is decided."""
         leg = (record.cluster_id, record.broker_id, record.leg)
+        self._durations.minute(record)
         self._known[record.cluster_id].add(record.broker_id)
         succeeded = len(record.success_us)
         self._probes.labels(*leg, "succeeded").inc(succeeded)
@@ -190,6 +193,7 @@ class AgentMetrics:
         """The cluster is measured no more."""
         self._known.pop(cluster_id, None)
         self._lag_of.pop(cluster_id, None)
+        self._durations.forget(cluster_id)
         own = (self._probes, self._latency, self._lag, self._left_out, self._pending, self._pulse)
         more = (self._brokers, self._unreachable, self._bootstrap_took, *self._of_brokers)
         for metric in (*own, *more):

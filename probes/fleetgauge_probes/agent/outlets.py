@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Sequence
 
-from fleetgauge_probes.agent.cluster_probe import Report
 from fleetgauge_probes.agent.courier import Courier
 from fleetgauge_probes.agent.metrics import AgentMetrics
+from fleetgauge_probes.agent.report import Report
 from fleetgauge_probes.contract import ProbePulse
 from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.kafka import KafkaUnavailableError, RecordProducer

@@ -44,6 +44,8 @@ class Reconciler:
         self._refused: dict[type[Change], str] = {}
         self._forget_refusals_at_ns = 0
         self._said: set[str] = set()
+        self._asked: tuple[tuple[Home, ...], frozenset[int], ProbeTopic | None] | None = None
+        self._plan: Sequence[Change] = ()
         self.pending = 0
         """How many changes are due that will not be made: refused, or not ours to make."""
 
@@ -59,7 +61,7 @@ class Reconciler:
         if not live:
             return
         topic = None if partitions is None else ProbeTopic(partitions, self._setting(now_ns))
-        due = plan(homes, live, topic)
+        due = self._due(tuple(homes), live, topic)
         if not cluster.managed:
             self.pending = len(due)
             for change in due:
@@ -67,10 +69,19 @@ class Reconciler:
             return
         if now_ns >= self._forget_refusals_at_ns:
             self._refused, self._latitude = {}, ALL_LATITUDE
-        for change in plan(homes, live, topic, self._latitude):
+        allowed = due if self._latitude == ALL_LATITUDE else plan(homes, live, topic, self._latitude)
+        for change in allowed:
             if now_ns >= self._not_before_ns.get(type(change), 0):
                 self._attempt(cluster, change, now_ns)
         self.pending = sum(type(change) in self._refused for change in due)
+
+    def _due(
+        self, homes: tuple[Home, ...], live: frozenset[int], topic: ProbeTopic | None
+    ) -> Sequence[Change]:
+        """With hundreds of brokers it takes a while to see that what was to be done still is."""
+        if (homes, live, topic) != self._asked:
+            self._asked, self._plan = (homes, live, topic), plan(homes, live, topic)
+        return self._plan
 
     def _setting(self, now_ns: int) -> int | None:
         if now_ns >= self._read_setting_at_ns:

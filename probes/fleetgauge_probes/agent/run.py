@@ -25,6 +25,7 @@ from fleetgauge_probes.uptime import uptime_ns
 from fleetgauge_probes.vitals import Vitals
 
 _ASK_EVERY_S = 1.0
+_MOST_TURNS = 50
 _TICK_EVERY_S = 0.25
 #: A thread that sleeps for a moment may be late by some of this on any busy machine.
 _LEAST_STALL_MS = 100
@@ -102,10 +103,15 @@ def _say_awake(stalls: Stalls, ended: threading.Event) -> None:
 
 
 async def _ask_all(measuring: FleetProbe, stopping: Stopping) -> None:
-    """Every second one cold question to every broker; a silent one delays nobody."""
+    """Every second one cold question to every broker, spread over it; a silent one delays nobody."""
     asked: set[asyncio.Task[None]] = set()
+    clock = asyncio.get_running_loop().time
+    next_s = clock()
     while not stopping.is_set():
-        for probe in measuring.probes.values():
-            asked |= {asyncio.create_task(probe.ask(broker_id)) for broker_id in probe.registered()}
-        await asyncio.sleep(_ASK_EVERY_S)
+        brokers = [(probe, one) for probe in measuring.probes.values() for one in probe.registered()]
+        turns = min(max(len(brokers), 1), _MOST_TURNS)
+        for turn in range(turns):
+            asked |= {asyncio.create_task(probe.ask(one)) for probe, one in brokers[turn::turns]}
+            next_s = max(next_s + _ASK_EVERY_S / turns, clock())
+            await asyncio.sleep(next_s - clock())
         asked = {task for task in asked if not task.done()}

@@ -7,6 +7,7 @@ a phase of its own so that a cluster's probes are spread evenly.
 import heapq
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from fleetgauge_probes.contract import Leg
 
@@ -65,9 +66,8 @@ def next_due_ns(clock: MinuteClock, phase: int, after_ns: int) -> int:
     return clock.origin_ns + phase + slots * INTERVAL_NS
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Slot:
-    """When a broker's next probe on a leg is due."""
+class Slot(NamedTuple):
+    """When a broker's next probe on a leg is due. A tuple, as a thousand a second are put in order."""
 
     due_ns: int
     broker_id: int

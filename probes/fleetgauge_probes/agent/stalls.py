@@ -6,6 +6,9 @@ Approach: a thread says every EVERY_S that it runs; a pause between two such wor
 should be is a stall.
 """
 
+from bisect import bisect_right
+from itertools import takewhile
+
 EVERY_S = 0.02
 #: Longer than any probe and its minute last.
 _REMEMBERED_NS = 300_000_000_000
@@ -19,7 +22,7 @@ class Stalls:
         self.least_ns = least_ns
         self.total_ns = 0
         self._awake_ns = now_ns
-        # Replaced, never changed: others read it meanwhile.
+        # Start and end of each, in their order. Replaced, never changed: others read it meanwhile.
         self._past: tuple[tuple[int, int], ...] = ()
 
     def awake(self, now_ns: int) -> None:
@@ -32,11 +35,18 @@ class Stalls:
 
     def within_ns(self, start_ns: int, end_ns: int) -> int:
         """How much of that time it did not run, the stall that it is just coming out of included."""
-        stalled_ns = sum(_overlap_ns(stall, start_ns, end_ns) for stall in self._past)
+        past = self._past
+        first = bisect_right(past, start_ns, key=_end_ns)
+        met = takewhile(lambda stall: stall[0] < end_ns, past[first:])
+        stalled_ns = sum(_overlap_ns(stall, start_ns, end_ns) for stall in met)
         awake_ns = self._awake_ns
         if end_ns - awake_ns >= self.least_ns:
             stalled_ns += _overlap_ns((awake_ns, end_ns), start_ns, end_ns)
         return stalled_ns
+
+
+def _end_ns(stall: tuple[int, int]) -> int:
+    return stall[1]
 
 
 def _overlap_ns(stall: tuple[int, int], start_ns: int, end_ns: int) -> int:

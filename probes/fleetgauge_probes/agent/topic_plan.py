@@ -223,7 +223,8 @@ def _moves(
     rack_of = {home.broker_id: home.rack for home in brokers}
     lives = [home.broker_id for home in brokers if home.broker_id in live]
     housed = {b: number for b, number in home_partitions(partitions).items() if b in rack_of}
-    spare = [number for number in sorted(partitions) if number not in housed.values()]
+    homes = frozenset(housed.values())
+    spare = [number for number in sorted(partitions) if number not in homes]
     given = _given(spare, [b for b in lives if b not in housed], partitions)
     home_of = {number: broker for broker, number in housed.items()} | given
     for number in sorted(partitions):
@@ -285,16 +286,16 @@ def _around(
     home: int, kept: Sequence[int], candidates: Sequence[int], rack_of: Mapping[int, str | None], copies: int
 ) -> tuple[int, ...]:
     """The home, those that are kept, then the next candidates around the ring, unused racks first."""
-    ring = [one for one in candidates if one > home] + [one for one in candidates if one < home]
     chosen = [home, *(one for one in kept if one != home)]
+    if len(chosen) >= copies:
+        return tuple(chosen)
+    ring = [one for one in candidates if one > home] + [one for one in candidates if one < home]
     for fresh_rack in (True, False):
         for broker in ring:
+            if len(chosen) >= copies:
+                return tuple(chosen)
             racks = {rack_of[one] for one in chosen}
-            if (
-                len(chosen) < copies
-                and broker not in chosen
-                and (not fresh_rack or rack_of[broker] not in racks)
-            ):
+            if broker not in chosen and (not fresh_rack or rack_of[broker] not in racks):
                 chosen.append(broker)
     return tuple(chosen)
 

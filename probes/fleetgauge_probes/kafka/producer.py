@@ -15,6 +15,8 @@ from fleetgauge_probes.kafka.credentials import for_librdkafka
 from fleetgauge_probes.kafka.errors import code
 from fleetgauge_probes.uptime import uptime_ns
 
+#: Before the topics in librdkafka's statistics, which come after the brokers; no broker's name has quotes.
+_OF_TOPICS = '"topics":'
 #: Far below librdkafka's own limit of 100,000 messages.
 _MOST_WAITING = 20_000
 
@@ -97,10 +99,17 @@ class ProbeProducer:
 
     def _statistics(self, text: str) -> None:
         at_ns = uptime_ns()
-        topic: Mapping[str, Any] = json.loads(text)["topics"].get(self._topic, {})
+        topic = _topics(text).get(self._topic, {})
         routes = {int(p): _route(facts) for p, facts in topic.get("partitions", {}).items() if int(p) >= 0}
         if routes and self._on_routes:
             self._on_routes(at_ns, routes)
+
+
+def _topics(text: str) -> Mapping[str, Any]:
+    """What statistics say of topics; with hundreds of brokers all of it takes ten times as long to read."""
+    found: Mapping[str, Any]
+    found, _ = json.JSONDecoder().raw_decode(text, text.index(_OF_TOPICS) + len(_OF_TOPICS))
+    return found
 
 
 def _route(facts: Mapping[str, Any]) -> Route:

@@ -111,6 +111,26 @@ def test_a_clients_success_ends_at_the_consumer_a_leaders_at_the_acknowledgement
     }
 
 
+def test_durations_of_a_cluster_add_up_over_its_brokers(told: Told) -> None:
+    for record in (CLIENT, replace(CLIENT, broker_id=3), LEADER, replace(LEADER, cluster_id="payments")):
+        told.metrics.minute(record)
+    assert told.of("fleetgauge_probe_duration_seconds_count") == {
+        ("orders", "client"): 2 * 98,
+        ("orders", "leader"): 99,
+        ("payments", "leader"): 99,
+    }
+    buckets = told.of("fleetgauge_probe_duration_seconds_bucket")
+    # 2, 4, .. 196 ms and 1, 2, .. 99 ms.
+    assert (buckets["orders", "0.1", "client"], buckets["orders", "0.25", "client"]) == (2 * 50, 2 * 98)
+    assert buckets["orders", "0.0025", "leader"] == 2
+    sends = told.of("messaging_client_operation_duration_seconds_bucket")
+    assert {labels[:1] + labels[2:] for labels in sends} == {("orders", "send", "kafka")}
+    assert sends["orders", "0.05", "send", "kafka"] == 2 * 50
+    told.metrics.forget("orders")
+    assert set(told.of("fleetgauge_probe_duration_seconds_count")) == {("payments", "leader")}
+    assert not told.of("messaging_client_operation_duration_seconds_count")
+
+
 def test_probes_add_up_over_minutes_and_latency_is_the_last_ones(told: Told) -> None:
     told.metrics.minute(CLIENT)
     told.metrics.minute(replace(CLIENT, minute=NOON + MINUTE, e2e_us=(7_000_000,)))

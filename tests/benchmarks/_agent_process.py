@@ -1,0 +1,48 @@
+"""An agent that also writes down when each probe left and how late; with ``--mocked`` for mock brokers.
+
+python -m tests.benchmarks._agent_process --sent sent.bin -- --config fleet.yaml --spool spool
+"""
+
+from array import array
+from contextlib import ExitStack
+from pathlib import Path
+from unittest.mock import patch
+
+import click
+from confluent_kafka.admin import AdminClient
+
+from fleetgauge_probes.agent import cluster_probe
+from fleetgauge_probes.agent.cli import probe
+from fleetgauge_probes.agent.ledger import LegLedger
+from fleetgauge_probes.fleet import Access
+from fleetgauge_probes.kafka import Registration, Registry
+
+
+def brokers_in_metadata(access: Access) -> Registry:
+    """Mock brokers know no DescribeCluster, which is asked every 10 s."""
+    metadata = AdminClient({"bootstrap.servers": access.bootstrap}).list_topics(timeout=10)
+    brokers = metadata.brokers.values()
+    return Registry("mock", {b.id: Registration(b.id, b.host, b.port, None, False) for b in brokers})
+
+
+@click.command()
+@click.option("--sent", type=click.Path(path_type=Path), required=True, help="Pairs: uptime, lag; in ns.")
+@click.option("--mocked", is_flag=True)
+@click.argument("arguments", nargs=-1)
+def main(sent: Path, mocked: bool, arguments: tuple[str, ...]) -> None:
+    pairs, note = array("q"), LegLedger.sent
+
+    def noting(ledger: LegLedger, sequence: int, due_ns: int, sent_ns: int, minute: int) -> None:
+        pairs.extend((sent_ns, sent_ns - due_ns))
+        note(ledger, sequence, due_ns, sent_ns, minute)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(LegLedger, "sent", noting))
+        if mocked:
+            stack.enter_context(patch.object(cluster_probe, "registered_brokers", brokers_in_metadata))
+        probe.main(arguments, standalone_mode=False)
+    sent.write_bytes(pairs.tobytes())
+
+
+if __name__ == "__main__":
+    main()
