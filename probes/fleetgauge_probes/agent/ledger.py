@@ -184,14 +184,12 @@ class LegLedger:
             self._leader, self._epoch = leader, epoch
         settled = [s for s in self._unconfirmed if (self._probes[s].acked_ns or 0) <= at_ns]
         for sequence in settled:
-            self._unconfirmed.discard(sequence)
             self._settle(self._probes[sequence], at_ns, standing)
 
     def tick(self, now_ns: int) -> None:
         """Decide what has run out of time, forget what no pulse needs."""
         overdue = [p for p in self._undecided.values() if now_ns - p.due_ns > self._patience_ns]
         for probe in overdue:
-            self._unconfirmed.discard(probe.sequence)
             self._expire(probe, now_ns)
         while (
             self._recent
@@ -223,7 +221,6 @@ class LegLedger:
         closed = self.tally(minute)
         del self._minutes[minute]
         sequences = [s for s, probe in self._probes.items() if probe.minute == minute]
-        self._unconfirmed.difference_update(sequences)
         for sequence in sequences:
             probe = self._probes.pop(sequence)
             if probe.decided_ns is None:
@@ -289,6 +286,7 @@ class LegLedger:
     def _decide(self, probe: _Probe, at_ns: int) -> None:
         probe.decided_ns = at_ns
         del self._undecided[probe.sequence]
+        self._unconfirmed.discard(probe.sequence)
 
     def _tells_of_the_broker(self, probe: _Probe) -> bool:
         if probe.failure in _OWN_FAULTS:
