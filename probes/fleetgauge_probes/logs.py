@@ -12,6 +12,8 @@ import click
 #: Of a kind: what is written at one place of the code, whatever its cluster or broker.
 MOST_OF_A_KIND = 60
 WITHIN_S = 60.0
+#: The filter gives each record its aside.
+_TEXT = "%(asctime)s %(name)s %(message)s%(aside)s"
 
 #: How a long-running command is told how to write its log.
 log_option = click.option(
@@ -26,42 +28,32 @@ log_option = click.option(
 def start_logging(log_format: str) -> None:
     """Write what this process logs, from INFO on, to stderr."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Json() if log_format == "json" else _Text())
+    handler.setFormatter(_Json() if log_format == "json" else logging.Formatter(_TEXT))
     handler.addFilter(NoFlood())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 class NoFlood(logging.Filter):
-    """Lets so many lines of a kind pass in a minute; the next one that passes says how many did not."""
+    """Lets so many lines of a kind pass in a minute; the next one that passes says aside how many did not."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
         self._lock = threading.Lock()
-        # By kind: when its minute began, and how many lines it has had.
-        self._minutes: dict[tuple[str, str], tuple[float, int]] = {}
+        # By place: when its minute began, and how many lines it has had.
+        self._minutes: dict[tuple[str, int], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        kind = (record.name, str(record.msg))
+        place = (record.pathname, record.lineno)
         now_s = self._clock()
         with self._lock:
-            began_s, lines = self._minutes.get(kind, (now_s, 0))
+            began_s, lines = self._minutes.get(place, (now_s, 0))
             held_back = 0
             if now_s - began_s >= WITHIN_S:
                 began_s, lines, held_back = now_s, 0, max(0, lines - MOST_OF_A_KIND)
-            self._minutes[kind] = began_s, lines + 1
-        record.held_back = held_back
+            self._minutes[place] = began_s, lines + 1
+        record.aside = f" ({held_back} more like this were held back)" if held_back else ""
         return lines < MOST_OF_A_KIND
-
-
-class _Text(logging.Formatter):
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(name)s %(message)s")
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (its name)
-        held_back: int = getattr(record, "held_back", 0)
-        more = f" ({held_back} more like this were held back)" if held_back else ""
-        return super().formatMessage(record) + more
 
 
 class _Json(logging.Formatter):
@@ -72,8 +64,7 @@ class _Json(logging.Formatter):
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "severity_text": record.levelname,
             "scope": record.name,
-            "body": record.getMessage(),
-            "held_back": getattr(record, "held_back", 0) or None,
+            "body": record.getMessage() + record.__dict__["aside"],
             "exception.stacktrace": self.formatException(record.exc_info) if record.exc_info else None,
         }
         return json.dumps({key: value for key, value in line.items() if value is not None})

@@ -12,22 +12,23 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from fleetgauge_local.layout import HOST
+from fleetgauge_probes.agent.payload import SIZE_BYTES, ProbeName, unpack
 from fleetgauge_probes.contract import Leg
 
 _SIZE = struct.Struct(">i")
 #: Behind the size: API key, version, correlation id (a response has the last alone).
 _REQUEST = struct.Struct(">hhi")
 _PRODUCE, _FETCH = 0, 1
-#: In a record without a key: the key's length (-1), that of a value of 128 bytes, both as varints.
+#: In a record without a key: the key's length (-1), that of a value of SIZE_BYTES, both as zigzag varints.
 _BEFORE_VALUE = b"\x01\x80\x02"
-_NAME = struct.Struct(">16sBiQ")
-_LEGS = {1: Leg.CLIENT, 2: Leg.LEADER}
+_AGENT_BYTES = 16
 _READ_BYTES = 2**22
 
-#: Which agent's, on which leg, which one.
-Probe = tuple[bytes, Leg, int]
+#: Which agent's, and which one.
+Probe = tuple[UUID, ProbeName]
 #: Seconds that a leg's n-th probe is held back.
 Delay = Callable[[int], float]
 
@@ -45,7 +46,7 @@ class Truth:
     def of(self, leg: Leg) -> list[int]:
         """What the agent should have measured on that leg, ascending."""
         took_us = self.received_us if leg is Leg.CLIENT else self.acked_us
-        return sorted(one for (_, on, _), one in took_us.items() if on is leg)
+        return sorted(one for (_, name), one in took_us.items() if name.leg is leg)
 
 
 @contextmanager
@@ -116,7 +117,7 @@ class _Door:
                 came_ns = time.monotonic_ns()
                 probes = _probes_in(frame)
                 self._came_ns |= dict.fromkeys(probes, came_ns)
-                await asyncio.sleep(max((self._delay(sequence) for _, _, sequence in probes), default=0))
+                await asyncio.sleep(max((self._delay(name.sequence) for _, name in probes), default=0))
             writer.write(frame)
 
     async def _responses(
@@ -152,10 +153,12 @@ def _probes_in(frame: bytes) -> list[Probe]:
     found = []
     at = frame.find(_BEFORE_VALUE)
     while at >= 0:
-        value = at + len(_BEFORE_VALUE)
-        if value + _NAME.size <= len(frame):
-            agent, code, _, sequence = _NAME.unpack_from(frame, value)
-            if code in _LEGS:
-                found.append((agent, _LEGS[code], sequence))
-        at = frame.find(_BEFORE_VALUE, value)
+        begin = at + len(_BEFORE_VALUE)
+        payload = frame[begin : begin + SIZE_BYTES]
+        if len(payload) == SIZE_BYTES:
+            agent = UUID(bytes=payload[:_AGENT_BYTES])
+            name = unpack(agent, payload)
+            if name and name.leg:
+                found.append((agent, name))
+        at = frame.find(_BEFORE_VALUE, begin)
     return found

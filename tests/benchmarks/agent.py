@@ -13,12 +13,10 @@ from random import Random
 from typing import Any
 
 import psutil
-import pytest
 import yaml
 
-from fleetgauge_local import properties
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.layout import HOST, BrokerPlace, ClusterSpec, Layout
+from fleetgauge_local.layout import HOST, ClusterSpec
 from fleetgauge_local.ports import free_ports
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from fleetgauge_probes.contract import PROBE_MINUTE, Leg
@@ -29,11 +27,13 @@ from fleetgauge_probes.uptime import uptime_ns
 from tests.benchmarks._delays import Delay, Truth, doors
 from tests.benchmarks._measure import Figure, Options
 from tests.benchmarks._mock_cluster import mock_cluster
-from tests.waiting import wait_until
+from tests.listeners import Listener, more_listeners
+from tests.waiting import let_pass, wait_until
 from tests.whole_topic import values_on
 
 MEASURED_S = 120
 PATIENCE_S = 300
+#: Reading all the records is not for nothing, so it is not done every moment.
 READ_EVERY_S = 5
 ENDS_WITHIN_S = 60
 #: Of one cluster: more cost the mock itself too much, which looks at all its connections for each request.
@@ -68,8 +68,8 @@ def three(seconds: float) -> Iterator[Figure]:
     with _folder() as folder, LocalFleet(folder / "fleet", clusters) as local:
         bootstraps = {"three": local.bootstrap("three")}
         with agent(folder, bootstraps, local.bootstrap("telemetry")) as running:
-            running.watch(brokers=3, seconds=seconds)
-        yield from running.cost().figures("three real brokers", running.failed(), pair_ms=0.35)
+            watched = running.watch(brokers=3, seconds=seconds)
+        yield from running.cost(watched).figures("three real brokers", running.failed(), pair_ms=0.35)
 
 
 def mocked(
@@ -87,8 +87,8 @@ def mocked(
         mocks = [stack.enter_context(mock_cluster(MOCK_BROKERS, TOPIC)) for _ in range(clusters)]
         bootstraps = {f"mock-{number}": at for number, at in enumerate(mocks, 1)}
         with agent(folder, bootstraps, local.bootstrap("telemetry"), "--mocked") as running:
-            running.watch(brokers, seconds)
-        yield from running.cost().figures(
+            watched = running.watch(brokers, seconds)
+        yield from running.cost(watched).figures(
             f"{brokers} mock brokers in {clusters} clusters",
             running.failed(),
             cores=cores,
@@ -144,10 +144,14 @@ def fidelity(probes: int) -> Iterator[Figure]:
     """One broker by as many doors as there are delays, each a cluster of the same agent."""
     ports = free_ports(2 * len(DELAYS), Random())
     inside, outside = ports[: len(DELAYS)], ports[len(DELAYS) :]
+    listeners = {
+        f"DOOR{number}": Listener(port, advertised=door)
+        for number, (port, door) in enumerate(zip(inside, outside, strict=True))
+    }
     behind = dict(zip(outside, zip(inside, DELAYS.values(), strict=True), strict=True))
     with (
         _folder() as folder,
-        _more_listeners(inside, outside),
+        more_listeners("held", listeners),
         LocalFleet(folder / "fleet", (ClusterSpec("held", brokers=1), CARRIER)) as local,
         doors(behind) as truths,
     ):
@@ -199,33 +203,17 @@ def compared(what: str, truth_us: Sequence[int], measured_us: Sequence[int]) -> 
     yield Figure(f"{what}: maximum is off by", abs(measured_us[-1] - truth_us[-1]) / 1000, "ms")
 
 
-@contextmanager
-def _more_listeners(ports: Sequence[int], advertised: Sequence[int]) -> Iterator[None]:
-    """The measured broker listens on these ports too, and says that each is to be reached at another."""
-    plain = properties._listeners
-
-    def listeners(layout: Layout, cluster: ClusterSpec, place: BrokerPlace) -> dict[str, str]:
-        found = plain(layout, cluster, place)
-        if cluster == CARRIER:
-            return found
-        names = [f"DOOR{number}" for number in range(len(ports))]
-        bound, said = (
-            "".join(f",{name}://{HOST}:{port}" for name, port in zip(names, some, strict=True))
-            for some in (ports, advertised)
-        )
-        return found | {
-            "listeners": found["listeners"] + bound,
-            "advertised.listeners": found["advertised.listeners"] + said,
-            "listener.security.protocol.map": found["listener.security.protocol.map"]
-            + "".join(f",{name}:PLAINTEXT" for name in names),
-        }
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(properties, "_listeners", listeners)
-        yield
-
-
 # --- An agent in a process of its own ----------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Some time of an agent's life, by the uptime, and what it took in it."""
+
+    from_ns: int
+    to_ns: int
+    cpu_s: float
+    peak_bytes: int
 
 
 class Running:
@@ -236,25 +224,25 @@ class Running:
         self._telemetry = telemetry
         self._sent = sent
 
-    def watch(self, brokers: int, seconds: float) -> None:
+    def watch(self, brokers: int, seconds: float) -> Watched:
         """For so long, once every broker and leg has told of two minutes: the first is a part of one."""
-        deadline = time.monotonic() + PATIENCE_S
-        while self._in_their_second_minute() < brokers * len(Leg):
-            # Reading all the records is not for nothing, so it is not done every moment.
-            time.sleep(READ_EVERY_S)
-            assert time.monotonic() < deadline, "no second minute of every broker"
-        self._from_ns, cpu_s, self._peak_bytes = uptime_ns(), self._cpu_s(), 0
-        while uptime_ns() - self._from_ns < seconds * 1e9:
-            time.sleep(1)
-            self._peak_bytes = max(self._peak_bytes, self._process.memory_info().rss)
-        self._to_ns, self._spent_s = uptime_ns(), self._cpu_s() - cpu_s
+        wait_until(
+            lambda: self._in_their_second_minute() >= brokers * len(Leg),
+            PATIENCE_S,
+            "a second minute of every broker",
+            READ_EVERY_S,
+        )
+        from_ns, cpu_s = uptime_ns(), self._cpu_s()
+        let_pass(time.monotonic() + seconds)
+        return Watched(from_ns, uptime_ns(), self._cpu_s() - cpu_s, self._peak_bytes())
 
-    def cost(self) -> Cost:
-        """Of the time that was watched."""
+    def cost(self, watched: Watched) -> Cost:
+        """Of the time that was watched, once the agent has ended; memory is its highest ever."""
         pairs = array("q", self._sent.read_bytes())
         sent = zip(pairs[::2], pairs[1::2], strict=True)
-        lags_ns = sorted(lag_ns for at_ns, lag_ns in sent if self._from_ns <= at_ns < self._to_ns)
-        return Cost((self._to_ns - self._from_ns) / 1e9, self._spent_s, self._peak_bytes, lags_ns)
+        lags_ns = sorted(lag_ns for at_ns, lag_ns in sent if watched.from_ns <= at_ns < watched.to_ns)
+        seconds = (watched.to_ns - watched.from_ns) / 1e9
+        return Cost(seconds, watched.cpu_s, watched.peak_bytes, lags_ns)
 
     def failed(self) -> int:
         """Probes of all records, the first and the last included."""
@@ -279,6 +267,12 @@ class Running:
 
     def _cpu_s(self) -> float:
         return sum(self._process.cpu_times()[:2])
+
+    def _peak_bytes(self) -> int:
+        """As the kernel keeps it (proc(5), VmHWM), which psutil does not tell."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
+        return int(kib) * 1024
 
 
 def _successes_us(record: Mapping[str, Any]) -> Sequence[int]:

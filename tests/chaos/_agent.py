@@ -1,6 +1,5 @@
 """What the demonstrations on the agent share: its records, and waiting for them."""
 
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -18,11 +17,6 @@ PATIENCE_S = 300
 BROKERS_AND_LEGS = 2 * 3 * 2
 
 Key = tuple[str, int, str]
-
-
-def let_pass(until_s: float) -> None:
-    """The moments of the faults are the experiment: there is nothing else to wait for."""
-    time.sleep(max(0.0, until_s - time.monotonic()))
 
 
 def wait_for_minute(telemetry: Telemetry, at: datetime) -> None:

@@ -29,8 +29,8 @@ from fleetgauge_local.layout import TELEMETRY, ClusterSpec
 from fleetgauge_probes.contract import Leg, LegPulse, ProbePulse
 from fleetgauge_probes.fleet import Telemetry, load
 from fleetgauge_probes.kafka import TopicReader, ensure_topics
-from tests.chaos._agent import let_pass
 from tests.chaos._streaming import Command, say
+from tests.waiting import let_pass
 
 CLUSTER = "orders"
 BROKERS = (1, 2, 3)

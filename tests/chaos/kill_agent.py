@@ -27,8 +27,9 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_pipelines.tables import BROKER_MINUTES
 from fleetgauge_probes.fleet import Telemetry, load
 from fleetgauge_probes.kafka import ensure_topics
-from tests.chaos._agent import MINUTE, PATIENCE_S, attempts, let_pass, on_the_topic, wait_for_minute
+from tests.chaos._agent import MINUTE, PATIENCE_S, attempts, on_the_topic, wait_for_minute
 from tests.chaos._streaming import Command, Row, rows, say
+from tests.waiting import let_pass
 
 #: Before telemetry goes and after it is back every broker has a full minute.
 QUIET = 2 * MINUTE

@@ -27,8 +27,9 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_probes.contract import HealthEvent
 from fleetgauge_probes.fleet import Telemetry, load
 from fleetgauge_probes.kafka import ensure_topics
-from tests.chaos._agent import MINUTE, let_pass, on_the_topic, wait_for_minute
+from tests.chaos._agent import MINUTE, on_the_topic, wait_for_minute
 from tests.chaos._streaming import Command, Row, say
+from tests.waiting import let_pass
 from tests.whole_topic import values_on
 
 STALLS_S = (0.15, 0.4, 1.2, 3.0, 8.0, 20.0, 45.0)

@@ -14,7 +14,6 @@ from random import Random
 from typing import Any
 from urllib.parse import parse_qs
 
-import pytest
 import trustme
 from confluent_kafka.admin import (
     AdminClient,
@@ -30,10 +29,10 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from fleetgauge_local import properties
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.layout import HOST, BrokerPlace, ClusterSpec, Layout
+from fleetgauge_local.layout import HOST, ClusterSpec
 from fleetgauge_local.ports import free_ports
+from tests.listeners import Listener, more_listeners
 from tests.ports import free_port
 
 #: Listener, what it speaks, and whose certificate it shows.
@@ -179,25 +178,15 @@ def secured(folder: Path) -> Iterator[Secured]:
     """From the broker's start to its end."""
     certificates = Certificates(folder / "certificates")
     ports = dict(zip(LISTENERS, free_ports(len(LISTENERS), Random()), strict=True))
-    plain = properties._listeners
-
-    def listeners(layout: Layout, cluster: ClusterSpec, place: BrokerPlace) -> dict[str, str]:
-        found = plain(layout, cluster, place)
-        urls = "".join(f",{name}://{HOST}:{port}" for name, port in ports.items())
-        speak = "".join(f",{name}:{protocol}" for name, (protocol, _) in LISTENERS.items())
-        return found | {
-            "listeners": found["listeners"] + urls,
-            "advertised.listeners": found["advertised.listeners"] + urls,
-            "listener.security.protocol.map": found["listener.security.protocol.map"] + speak,
-            **_identities(certificates),
-        }
-
-    with pytest.MonkeyPatch.context() as patch, tokens() as server:
-        patch.setattr(properties, "_listeners", listeners)
-        with LocalFleet(folder / "fleet", (ClusterSpec("secured", brokers=1),)) as fleet:
-            found = Secured(fleet, ports, certificates, server)
-            found.set_password(PASSWORD)
-            yield found
+    listeners = {name: Listener(ports[name], protocol) for name, (protocol, _) in LISTENERS.items()}
+    with (
+        more_listeners("secured", listeners, _identities(certificates)),
+        tokens() as server,
+        LocalFleet(folder / "fleet", (ClusterSpec("secured", brokers=1),)) as fleet,
+    ):
+        found = Secured(fleet, ports, certificates, server)
+        found.set_password(PASSWORD)
+        yield found
 
 
 def _identities(certificates: Certificates) -> dict[str, str]:

@@ -84,7 +84,7 @@ def run(command: list[str], env: Mapping[str, str]) -> None:
 
 
 def executors_in(work: Path) -> set[str]:
-    """Each executor that a worker started has a folder of its own."""
+    """Each executor that a worker started has a folder; one that is lost is followed by another."""
     return {folder.name for folder in work.glob("**/app-*/*") if folder.is_dir()}
 
 

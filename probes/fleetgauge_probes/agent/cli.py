@@ -27,6 +27,7 @@ from fleetgauge_probes.vitals import Vitals, serving
 _PATIENCE_S = 60
 #: How long a thread may compute while another waits: a fifth of what Python grants; a probe may be waiting.
 _SWITCH_S = 0.001
+#: Collections of the middle generation before one of all; Python's own number is 10.
 _MIDDLES_BEFORE_ALL = 200
 _MB = 1_000_000
 

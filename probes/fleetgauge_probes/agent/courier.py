@@ -19,7 +19,8 @@ from fleetgauge_probes.kafka import KafkaUnavailableError, SpoolProducer, ensure
 _log = logging.getLogger("fleetgauge.records")
 
 _MOST_ON_THE_WAY = 1000
-_POLL_S = 0.1
+#: Records are handed over about as often.
+_POLL_S = 0.25
 _AGAIN_S = 2.0
 #: A cluster that acknowledges nothing for so long is asked anew whether it is there.
 _SILENT_S = 20.0
@@ -141,7 +142,8 @@ class Courier:
             producer.send(self._telemetry.topics.probe_minutes.name, record.key, record.value, report)
 
     def _settle(self, trip: _Trip, now_s: float) -> None:
-        self._spool.forget([*trip.arrived, *trip.refused])
+        if trip.arrived or trip.refused:
+            self._spool.forget([*trip.arrived, *trip.refused])
         self._drop(len(trip.refused), "the telemetry cluster refuses records of their size or form")
         if trip.arrived:
             self._fates("delivered", len(trip.arrived))

@@ -78,7 +78,7 @@ class Reconciler:
     def _due(
         self, homes: tuple[Home, ...], live: frozenset[int], topic: ProbeTopic | None
     ) -> Sequence[Change]:
-        """With hundreds of brokers it takes a while to see that what was to be done still is."""
+        """Made anew only when something has changed: for hundreds of brokers it takes a while."""
         if (homes, live, topic) != self._asked:
             self._asked, self._plan = (homes, live, topic), plan(homes, live, topic)
         return self._plan

@@ -11,7 +11,7 @@ CONNECTION: dict[str, Any] = {
     # Leadership moves; a probe must follow within a couple of seconds.
     "topic.metadata.refresh.interval.ms": 2000,
     "metadata.max.age.ms": 6000,
-    # Nobody asks a prober for its client's metrics (KIP-714), for which it keeps histograms of every broker.
+    # librdkafka keeps histograms of every broker to push them (KIP-714); nobody asks a prober for those.
     "enable.metrics.push": False,
     # Broken connections are what is being measured, not worth a log line each.
     "log.connection.close": False,

@@ -31,8 +31,8 @@ def said(log_format: str, lines: int = 0) -> list[str]:
     ).stderr.splitlines()
 
 
-def record(message: str, *values: object) -> logging.LogRecord:
-    return logging.LogRecord("fleetgauge.probe", logging.INFO, "", 0, message, values, None)
+def record(line: int, number: int = 0) -> logging.LogRecord:
+    return logging.LogRecord("fleetgauge.probe", logging.INFO, "probe.py", line, "again %d", (number,), None)
 
 
 def test_a_line_of_json_is_one_value_with_the_exception_in_it() -> None:
@@ -59,13 +59,13 @@ def test_a_flood_is_held_back(log_format: str) -> None:
 def test_who_comes_after_a_flood_says_how_much_was_held_back() -> None:
     now_s = 0.0
     flood = NoFlood(lambda: now_s)
-    passed = [flood.filter(record("again %d", number)) for number in range(MOST_OF_A_KIND + 5)]
+    passed = [flood.filter(record(7, number)) for number in range(MOST_OF_A_KIND + 5)]
     assert passed == [True] * MOST_OF_A_KIND + [False] * 5
-    assert flood.filter(record("something else"))
+    assert flood.filter(record(8))
     now_s = WITHIN_S
-    later = record("again %d", 99)
+    later = record(7)
     assert flood.filter(later)
-    assert later.__dict__["held_back"] == 5
-    another = record("again %d", 100)
+    assert later.__dict__["aside"] == " (5 more like this were held back)"
+    another = record(7)
     assert flood.filter(another)
-    assert another.__dict__["held_back"] == 0
+    assert another.__dict__["aside"] == ""

@@ -157,6 +157,17 @@ def test_a_probe_belongs_to_the_minute_it_was_due_in(client: Bench) -> None:
     assert list(client.ledger.open_minutes()) == [1]
 
 
+def test_a_probe_whose_fate_is_reported_twice_is_decided_once(leader: Bench) -> None:
+    leader.routed(0, HOME)
+    leader.sent(0, due=10)
+    leader.acked(0, 15)
+    leader.failed(0, 20)
+    leader.routed(1_000, HOME)
+    tally = leader.take()
+    assert (tally.attempted, tally.acknowledged) == (1, 0)
+    assert tally.produce_failures == {"MSG_TIMED_OUT": 1}
+
+
 def test_what_was_never_sent_or_was_taken_already_is_ignored(client: Bench) -> None:
     client.received(4, 10)
     client.acked(4, 10)

@@ -1,4 +1,4 @@
-"""Beginning cold once a minute, as an application would that starts just then."""
+"""A cold bootstrap once a minute, as of an application that starts just then."""
 
 import threading
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _TIMEOUT_S = 5.0
 _STALLED_SHARE = 5
 
 
-class Beginnings:
+class Bootstraps:
     """Of one cluster, at a time of the minute that is its own."""
 
     def __init__(self, cluster_id: str, access: Access, stalls: Stalls) -> None:
@@ -33,9 +33,9 @@ class Beginnings:
             wait_s = _EVERY_S
             if topic_is_there():
                 with suppress(KafkaUnavailableError):
-                    self._begin()
+                    self._bootstrap()
 
-    def _begin(self) -> None:
+    def _bootstrap(self) -> None:
         found = cold_bootstrap(self._access, TOPIC, _TIMEOUT_S)
         took_ns = found.ended_ns - found.started_ns
         if self._stalls.within_ns(found.started_ns, found.ended_ns) * _STALLED_SHARE < took_ns:
