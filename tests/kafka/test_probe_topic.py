@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_probes.agent.reconciler import Reconciler
 from fleetgauge_probes.agent.topic_plan import TOPIC, Home, Partition
+from fleetgauge_probes.contract import BrokerPulse, Leg
 from fleetgauge_probes.fleet import Access, Cluster
 from fleetgauge_probes.kafka import Admin, TopicSpec, reassign, registered_brokers
 from fleetgauge_probes.uptime import uptime_ns
 from tests.kafka.acls import DENY, rule
-from tests.kafka.agents import Agent, fleet_of, probed
+from tests.kafka.agents import Agent, fleet_of, probed, pulses
 from tests.kafka.broker_classes import add_class
 from tests.waiting import wait_until
 
@@ -56,6 +58,17 @@ class Topic:
         leading = {one.leader for one in partitions if one.replicas and one.leader == one.replicas[0]}
         return leading >= set(homes) and all(set(one.replicas) == one.in_sync for one in partitions)
 
+    def led_by(self, homes: Sequence[int]) -> Assignment:
+        """Its replicas, once that is so: a broker that has not heard of a new topic yet knows of none."""
+        seen: list[Assignment] = []
+
+        def is_so() -> bool:
+            seen.append(self.replicas)
+            return self.is_led_by(homes) and bool(seen[-1])
+
+        wait_until(is_so, RIGHT_AGAIN_S, f"{homes} to lead their own")
+        return seen[-1]
+
     def mend(self, reconciler: Reconciler, homes: Sequence[int] = BROKERS, managed: bool = True) -> None:
         cluster = Cluster(id="tried", bootstrap=self.bootstrap, managed=managed)
         racks = {b: one.rack for b, one in registered_brokers(Access(self.bootstrap)).brokers.items()}
@@ -67,6 +80,17 @@ class Topic:
         gone = set(BROKERS) - set(homes)
         held = {broker for replicas in self.replicas.values() for broker in replicas}
         return not held & gone and self.is_led_by(homes) and self.min_in_sync == min_in_sync
+
+    def demote(self, broker: int) -> None:
+        """As a person would: last in every list, and the first replicas elected."""
+        last = {
+            number: tuple(sorted(replicas, key=lambda one: one == broker))
+            for number, replicas in self.replicas.items()
+        }
+        assert last
+        assert reassign(Access(self.bootstrap), TOPIC, last)
+        wait_until(lambda: self.replicas == last, RIGHT_AGAIN_S, "the lists to be changed")
+        self.admin.elect_preferred(TOPIC, tuple(last))
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -80,13 +104,40 @@ def test_a_home_whose_partition_somebody_moved_leads_one_again(
     topic = Topic(local_fleet.bootstrap("payments"))
     fleet, telemetry = fleet_of(local_fleet, ["payments"])
     with Agent(fleet, telemetry, tmp_path / "spool").running():
-        wait_until(lambda: topic.is_led_by(BROKERS), RIGHT_AGAIN_S, "every broker to lead its own")
-        (of_broker_1,) = [n for n, replicas in topic.replicas.items() if replicas[0] == 1]
+        (of_broker_1,) = [n for n, replicas in topic.led_by(BROKERS).items() if replicas[0] == 1]
         assert reassign(Access(topic.bootstrap), TOPIC, {of_broker_1: (2, 3, 1)})
-        wait_until(lambda: topic.replicas[of_broker_1] == (2, 3, 1), 10, "the move to be seen")
-        wait_until(lambda: topic.is_led_by(BROKERS), RIGHT_AGAIN_S, "broker 1 to lead again")
-        assert len(topic.replicas) == len(BROKERS)
+        wait_until(lambda: topic.replicas.get(of_broker_1) == (2, 3, 1), 10, "the move to be seen")
+        assert len(topic.led_by(BROKERS)) == len(BROKERS)
         assert probed(telemetry, "payments", BROKERS)
+
+
+def is_probed_by_way_of_others(broker: BrokerPulse) -> bool:
+    client = broker.leg(Leg.CLIENT)
+    well = client is not None and client.succeeded > 10 and not client.failed
+    return well and broker.in_sync and not broker.leads
+
+
+def test_a_demoted_broker_is_probed_by_way_of_others_until_it_may_lead_again(
+    local_fleet: LocalFleet, tmp_path: Path
+) -> None:
+    topic = Topic(local_fleet.bootstrap("payments"))
+    plain, telemetry = fleet_of(local_fleet, ["payments"])
+    marked = plain.model_copy(
+        update={"clusters": tuple(one.model_copy(update={"demoted": (1,)}) for one in plain.clusters)}
+    )
+    agent = Agent(plain, telemetry, tmp_path / "spool")
+    with agent.running():
+        before = topic.led_by(BROKERS)
+        agent.fleet = marked
+        assert probed(telemetry, "payments", BROKERS, since=datetime.now(UTC))
+        topic.demote(1)
+        demoted = topic.replicas
+        first_brokers = (one for pulse in pulses(telemetry, RIGHT_AGAIN_S) for one in pulse.brokers[:1])
+        assert any(map(is_probed_by_way_of_others, first_brokers))
+        assert topic.replicas == demoted
+        assert 1 not in {one.leader for one in (topic.partitions or {}).values()}
+        agent.fleet = plain
+        assert len(topic.led_by(BROKERS)) == len(before)
 
 
 def test_a_retired_broker_leaves_the_topic_and_one_that_joins_gets_its_share(local_fleet: LocalFleet) -> None:

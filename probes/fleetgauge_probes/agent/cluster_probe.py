@@ -247,9 +247,10 @@ class ClusterProbe:
             else {n: Partition(p.leader, p.replicas, p.in_sync) for n, p in view.partitions.items()}
         )
         with self._lock:
-            homes = [Home(one.broker_id, one.rack) for one in self._registered.values()]
+            demoted = frozenset(self._cluster.demoted)
+            homes = [Home(b, one.rack, b in demoted) for b, one in self._registered.items()]
             live = frozenset(b for b in self._registered if self._answers.is_answering(b, now_ns))
-            fresh = self._adopt(topic or {}, now_ns)
+            fresh = self._adopt(topic or {}, demoted, now_ns)
             cold = {broker_id: self._homes[broker_id] for broker_id in self._warming}
         if fresh:
             self._reader.add(fresh)
@@ -257,11 +258,11 @@ class ClusterProbe:
             self._warm_up(broker_id, partition)
         self._reconciler.mend(self._cluster, homes, live, topic, now_ns)
 
-    def _adopt(self, topic: Mapping[int, Partition], now_ns: int) -> list[int]:
+    def _adopt(self, topic: Mapping[int, Partition], demoted: frozenset[int], now_ns: int) -> list[int]:
         """Take the topic's state over; returns the partitions that nobody reads yet."""
         fresh = [number for number in topic if number not in self._partitions]
         self._partitions = {**self._partitions, **topic}
-        homes = home_partitions(self._partitions)
+        homes = home_partitions(self._partitions, demoted)
         self._homes = {b: p for b, p in homes.items() if b in self._registered}
         cold = [b for b in self._homes if (b, Leg.CLIENT) not in self._ledgers]
         # Who loses its home while it warms up begins anew with the next one.

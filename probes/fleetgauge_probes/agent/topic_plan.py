@@ -6,10 +6,12 @@ be slow or fail because of that broker alone.
 Approach: compare what is with what should be and return the changes, in the
 order in which they are to be made. A partition whose home is gone, or is somebody
 else's second one, is given to a broker that has none before any is added; whoever
-is a replica already stays one. Nothing here talks to a cluster.
+is a replica already stays one. A demoted broker keeps its partition and is not made
+to lead it. Nothing here talks to a cluster.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -45,10 +47,11 @@ ALL_LATITUDE = Latitude()
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A broker that should lead a probe partition."""
+    """A broker that should lead a probe partition, unless it is demoted."""
 
     broker_id: int
     rack: str | None
+    demoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,7 @@ def plan(
         *_additions(brokers, after, latitude.placement),
         *((Reassign(tuple(sorted(moves.items()))),) if moves else ()),
         *_requirement(topic, moves),
-        *_elections(after, live),
+        *_elections(after, live - _demoted(brokers)),
     )
 
 
@@ -173,12 +176,25 @@ def narrowed(latitude: Latitude, refused: Change) -> Latitude:
             return latitude
 
 
-def home_partitions(partitions: Mapping[int, Partition]) -> dict[int, int]:
-    """Broker id to the lowest partition whose first replica it is."""
+def home_partitions(partitions: Mapping[int, Partition], demoted: Set[int] = frozenset()) -> dict[int, int]:
+    """Broker id to the lowest partition whose first replica it is.
+
+    Who is demoted may be first nowhere, and has the lowest that its first replica can do without.
+    """
+    first = {
+        number: partitions[number].replicas[0] for number in sorted(partitions) if partitions[number].replicas
+    }
+    times_first = Counter(first.values())
     homes: dict[int, int] = {}
-    for number in sorted(partitions):
-        if partitions[number].replicas:
-            homes.setdefault(partitions[number].replicas[0], number)
+    for broker in sorted(demoted - times_first.keys()):
+        for number, other in first.items():
+            if times_first[other] > 1 and broker in partitions[number].replicas:
+                homes[broker] = number
+                times_first[other] -= 1
+                del first[number]
+                break
+    for number, broker in first.items():
+        homes.setdefault(broker, number)
     return homes
 
 
@@ -197,7 +213,7 @@ def _additions(
     brokers: Sequence[Home], partitions: Mapping[int, Partition], placement: Placement
 ) -> Iterator[Widen]:
     """For brokers without a partition. New ones have as many replicas as the old: a topic cannot mix."""
-    housed = home_partitions(partitions)
+    housed = home_partitions(partitions, _demoted(brokers))
     missing = [home for home in brokers if home.broker_id not in housed]
     total = len(partitions) + len(missing)
     if missing and placement is Placement.BY_HAND:
@@ -222,20 +238,27 @@ def _moves(
     """
     rack_of = {home.broker_id: home.rack for home in brokers}
     lives = [home.broker_id for home in brokers if home.broker_id in live]
-    housed = {b: number for b, number in home_partitions(partitions).items() if b in rack_of}
+    demoted = _demoted(brokers)
+    housed = {b: number for b, number in home_partitions(partitions, demoted).items() if b in rack_of}
     homes = frozenset(housed.values())
+    left_as_they_stand = {number for broker, number in housed.items() if broker in demoted}
     spare = [number for number in sorted(partitions) if number not in homes]
     given = _given(spare, [b for b in lives if b not in housed], partitions)
     home_of = {number: broker for broker, number in housed.items()} | given
     for number in sorted(partitions):
         kept = [one for one in partitions[number].replicas if one in rack_of]
-        home = home_of.get(number, next(iter([*kept, *lives]), None))
-        if home is None:
+        first = next(iter([*kept, *lives]), None)
+        if first is None:
             continue
+        home = first if number in left_as_they_stand else home_of.get(number, first)
         copies = max(min(_REPLICAS, len(brokers)), len(kept))
         wanted = _around(home, kept, lives, rack_of, copies)
         if wanted != partitions[number].replicas:
             yield number, wanted
+
+
+def _demoted(brokers: Sequence[Home]) -> frozenset[int]:
+    return frozenset(home.broker_id for home in brokers if home.demoted)
 
 
 def _given(

@@ -190,6 +190,11 @@ class Cluster(Frozen):
     retired: tuple[int, ...] = Field(
         default=(), description="Ids of brokers that are gone and not to be expected.", examples=[[4, 5]]
     )
+    demoted: tuple[int, ...] = Field(
+        default=(),
+        description="Ids of brokers that are to lead nothing: the agent lets others lead their partitions.",
+        examples=[[2]],
+    )
 
     @model_validator(mode="after")
     def _ends_after_it_starts(self) -> Self:

@@ -40,6 +40,13 @@ class Situation:
         return {home.broker_id for home in self.homes}
 
     @property
+    def demoted(self) -> set[int]:
+        return {home.broker_id for home in self.homes if home.demoted}
+
+    def home_of(self) -> dict[int, int]:
+        return home_partitions(self.partitions, self.demoted)
+
+    @property
     def partitions(self) -> dict[int, Partition]:
         return {} if self.topic is None else dict(self.topic.partitions)
 
@@ -47,7 +54,8 @@ class Situation:
 @st.composite
 def _homes(draw: st.DrawFn) -> tuple[Home, ...]:
     ids = draw(st.lists(st.integers(0, 12), unique=True, max_size=8))
-    return tuple(Home(i, draw(st.sampled_from(["a", "b", "c", None]))) for i in ids)
+    demoted = draw(st.sets(st.sampled_from(ids), max_size=2)) if ids else set()
+    return tuple(Home(i, draw(st.sampled_from(["a", "b", "c", None])), i in demoted) for i in ids)
 
 
 @st.composite
@@ -144,7 +152,7 @@ def _led(*replicas: int) -> Partition:
 def test_every_registered_broker_has_a_home_partition_afterwards_dead_or_alive(
     one: Situation, moves: bool
 ) -> None:
-    assert set(home_partitions(_apply(one, Latitude(moves=moves)).partitions)) >= one.ids
+    assert set(_apply(one, Latitude(moves=moves)).home_of()) >= one.ids
 
 
 @given(_situations(), LATITUDES)
@@ -156,7 +164,7 @@ def test_once_all_is_done_there_is_nothing_to_do(one: Situation, latitude: Latit
 def test_no_more_partitions_are_made_than_brokers_lack_one(one: Situation) -> None:
     made = [replicas[0] for replicas in _new(one)]
     assert len(made) == len(set(made))
-    assert not set(made) & set(home_partitions({**one.partitions, **_moved_views(one)}))
+    assert not set(made) & set(home_partitions({**one.partitions, **_moved_views(one)}, one.demoted))
 
 
 def _moved_views(one: Situation) -> dict[int, Partition]:
@@ -165,8 +173,8 @@ def _moved_views(one: Situation) -> dict[int, Partition]:
 
 @given(_situations())
 def test_a_partition_is_only_made_where_no_spare_one_is_left_for_a_live_broker(one: Situation) -> None:
-    assume(one.topic is not None)
-    homes = {b for b in home_partitions(one.partitions) if b in one.ids}
+    assume(one.topic is not None and not one.demoted)
+    homes = {b for b in one.home_of() if b in one.ids}
     spare = len(one.partitions) - len(homes)
     live_and_homeless = [b for b in one.ids & one.live if b not in homes]
     assert sum(replicas[0] in one.live for replicas in _new(one)) == max(0, len(live_and_homeless) - spare)
@@ -191,9 +199,45 @@ def test_a_move_keeps_every_replica_that_is_registered_and_adds_live_ones_alone(
 @given(_situations())
 def test_a_home_is_never_taken_from_a_registered_broker(one: Situation) -> None:
     after = _apply(one).partitions
-    for broker, number in home_partitions(one.partitions).items():
-        if broker in one.ids:
+    for broker, number in one.home_of().items():
+        if broker in one.ids - one.demoted:
             assert after[number].replicas[0] == broker
+
+
+@given(_situations())
+def test_who_is_demoted_is_elected_nowhere_and_put_first_only_where_nothing_else_is_left(
+    one: Situation,
+) -> None:
+    after = _apply(one).partitions
+    for change in _changes(one):
+        if isinstance(change, Elect):
+            assert not {after[number].replicas[0] for number in change.partitions} & one.demoted
+    homes = one.home_of()
+    for broker in one.demoted & homes.keys():
+        before = [b for b in one.partitions[homes[broker]].replicas if b in one.ids]
+        assert after[homes[broker]].replicas[0] == before[0]
+
+
+@given(st.integers(2, 9), st.data())
+def test_a_broker_that_is_demoted_everywhere_keeps_its_partition_and_leads_it_again_afterwards(
+    brokers: int, data: st.DataObject
+) -> None:
+    ids = list(range(brokers))
+    homes = tuple(Home(one, None) for one in ids)
+    usual = _settled(Situation(homes, frozenset(ids), None))
+    sick = data.draw(st.sampled_from(ids))
+    last = {
+        number: _led(*sorted(one.replicas, key=lambda broker: broker == sick))
+        for number, one in usual.partitions.items()
+    }
+    marked = tuple(Home(one, None, one == sick) for one in ids)
+    demoted = _all_live(marked, last, max(1, min(3, brokers) - 1))
+    assert _changes(demoted) == ()
+    assert set(demoted.home_of()) == set(ids)
+    assert len(set(demoted.home_of().values())) == brokers
+    again = _settled(_all_live(homes, last))
+    assert {one.leader for one in again.partitions.values()} == set(ids)
+    assert len(again.partitions) == brokers
 
 
 @given(_situations())
@@ -251,7 +295,7 @@ def test_only_live_homes_in_sync_that_do_not_lead_are_elected(one: Situation) ->
         number
         for number, partition in sorted(one.partitions.items())
         if partition.replicas
-        and partition.replicas[0] in one.live & partition.in_sync
+        and partition.replicas[0] in (one.live & partition.in_sync) - one.demoted
         and partition.leader != partition.replicas[0]
     )
     elected = [change.partitions for change in _changes(one, NO_MOVES) if isinstance(change, Elect)]
@@ -287,7 +331,7 @@ def test_where_the_cluster_places_them_partitions_are_added_until_each_broker_le
     start = Situation(homes, frozenset(h.broker_id for h in homes), None)
     partitions = {n: _made(_placed(first, 1, start), start.live) for n in range(first)}
     one = Situation(homes, start.live, ProbeTopic(partitions) if first else None)
-    assert set(home_partitions(_settled(one, BY_COUNT).partitions)) == one.ids
+    assert set(_settled(one, BY_COUNT).home_of()) == one.ids
 
 
 def test_where_partitions_never_fall_to_a_broker_an_end_is_made() -> None:
