@@ -103,6 +103,8 @@ class Cost:
 
     seconds: float
     cpu_s: float
+    stolen: float
+    """The share of its processors that the machine was not given by its host."""
     memory_bytes: int
     lags_ns: Sequence[int]
     """Of every probe sent, on both legs, ascending."""
@@ -125,6 +127,7 @@ class Cost:
         yield Figure(f"{what}: memory", round(self.memory_bytes / _MB), "MB", memory_mb)
         lag_ns = self.lags_ns[-(-999 * len(self.lags_ns) // 1000) - 1]
         yield Figure(f"{what}: own lag at p99.9", round(lag_ns / 1e6, 3), "ms", lag_ms)
+        yield Figure(f"{what}: processor that the host kept", round(100 * self.stolen, 1), "%")
 
 
 # --- Whether it tells the truth ----------------------------------------------
@@ -213,6 +216,7 @@ class Watched:
     from_ns: int
     to_ns: int
     cpu_s: float
+    stolen: float
     peak_bytes: int
 
 
@@ -233,8 +237,10 @@ class Running:
             READ_EVERY_S,
         )
         from_ns, cpu_s = uptime_ns(), self._cpu_s()
+        psutil.cpu_times_percent()
         let_pass(time.monotonic() + seconds)
-        return Watched(from_ns, uptime_ns(), self._cpu_s() - cpu_s, self._peak_bytes())
+        stolen = psutil.cpu_times_percent().steal / 100
+        return Watched(from_ns, uptime_ns(), self._cpu_s() - cpu_s, stolen, self._peak_bytes())
 
     def cost(self, watched: Watched) -> Cost:
         """Of the time that was watched, once the agent has ended; memory is its highest ever."""
@@ -242,7 +248,7 @@ class Running:
         sent = zip(pairs[::2], pairs[1::2], strict=True)
         lags_ns = sorted(lag_ns for at_ns, lag_ns in sent if watched.from_ns <= at_ns < watched.to_ns)
         seconds = (watched.to_ns - watched.from_ns) / 1e9
-        return Cost(seconds, watched.cpu_s, watched.peak_bytes, lags_ns)
+        return Cost(seconds, watched.cpu_s, watched.stolen, watched.peak_bytes, lags_ns)
 
     def failed(self) -> int:
         """Probes of all records, the first and the last included."""
