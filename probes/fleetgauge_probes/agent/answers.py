@@ -51,7 +51,8 @@ class Answers:
         answer = self._answers.get(broker_id)
         if answer is None:
             return False
-        return now_ns - answer.at_ns - self._stalls.within_ns(answer.at_ns, now_ns) < _FRESH_NS
+        age_ns = now_ns - answer.at_ns
+        return age_ns < _FRESH_NS or age_ns - self._stalls.within_ns(answer.at_ns, now_ns) < _FRESH_NS
 
     def take_outcomes(self) -> Mapping[tuple[int, str], int]:
         """How many questions to which broker met what, since this was last asked."""
