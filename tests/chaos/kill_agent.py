@@ -6,7 +6,8 @@ The agent measures two clusters of three brokers. While telemetry is gone it get
 random moments and is begun again at once. When telemetry is back and the agent has ended, the pipeline
 takes the topic. Prints one JSON value; exit 0 iff nothing is left in the spool; silver holds every
 broker-minute of both legs once, from the first full minute to the last; every minute in which no run began
-or was killed has 95 of its 100 probes or more; and a kill costs what it takes to begin again, not more.
+or was killed, and the agent was in time, has 95 of its 100 probes or more; and a kill costs what it takes to
+begin again, not more.
 """
 
 import json
@@ -127,8 +128,16 @@ def judge(lived: Lived) -> dict[str, Any]:
         for one in lived.silver
     }
     wanted = {(*key, minute): of[minute] for key, of in found.items() for minute in full_minutes(of)}
+    # Where the agent itself was late for a moment, probes were left out for that.
+    of_a_late_agent = {
+        (one["cluster_id"], one["broker_id"], one["leg"], one["minute"])
+        for one in lived.records
+        if one["schedule_lag_max_us"] > AGENT_LATE_US
+    }
+    in_time = {name: attempted for name, attempted in wanted.items() if name not in of_a_late_agent}
     unmeasured_s = max(
-        sum(PROBES - of[minute] for minute in full_minutes(of)) * PROBE_EVERY_S for of in found.values()
+        sum(PROBES - attempted for name, attempted in in_time.items() if name[:3] == key) * PROBE_EVERY_S
+        for key in found
     )
     a_kill_costs_s = round(unmeasured_s / len(lived.kills), 1)
     report = {
@@ -137,11 +146,12 @@ def judge(lived: Lived) -> dict[str, Any]:
         "broker_minutes": len(wanted),
         "without_a_record": sum(attempted == 0 for attempted in wanted.values()),
         "late_records": len(late),
+        "minutes_of_a_late_agent": len(wanted) - len(in_time),
         "not_as_in_silver": sum((in_silver.get(name) or 0) != pooled[name[:3]][name[3]] for name in wanted),
         "rows_twice_in_silver": len(lived.silver) - len(in_silver),
         "records_of_one_name": len(names) - len(set(names)),
         "uncut_minutes_not_whole": sum(
-            attempted < WHOLE for name, attempted in wanted.items() if name[-1] not in cut
+            attempted < WHOLE for name, attempted in in_time.items() if name[-1] not in cut
         ),
         "minutes_over_100": sum(attempted > PROBES for attempted in wanted.values()),
         "a_kill_costs_s": a_kill_costs_s,
