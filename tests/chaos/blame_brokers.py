@@ -9,13 +9,11 @@ median of that broker was three times that of any other or more.
 """
 
 import json
-import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -29,13 +27,13 @@ from fleetgauge_local.layout import TELEMETRY, ClusterSpec
 from fleetgauge_probes.contract import Leg, LegPulse, ProbePulse
 from fleetgauge_probes.fleet import Telemetry, load
 from fleetgauge_probes.kafka import TopicReader, ensure_topics
+from tests.chaos._faults import slowed
 from tests.chaos._streaming import Command, say
 from tests.waiting import let_pass
 
 CLUSTER = "orders"
 BROKERS = (1, 2, 3)
 HANG_S = 30.0
-STOPPED_S, RUNNING_S = 0.070, 0.015
 SLOWED_S = 45.0
 #: A pulse looks back on 15 s.
 WINDOW_S = 15
@@ -78,27 +76,6 @@ def is_well(pulse: ProbePulse) -> bool:
         and len(legs) == len(BROKERS) * len(Leg)
         and all(leg.succeeded and not leg.failed for leg in legs)
     )
-
-
-@contextmanager
-def slowed(process: psutil.Process) -> Iterator[None]:
-    """Stopped most of the time while the block runs."""
-    enough = threading.Event()
-
-    def slow() -> None:
-        while not enough.wait(RUNNING_S):
-            process.send_signal(signal.SIGSTOP)
-            # The slowness itself: nothing is waited for.
-            time.sleep(STOPPED_S)
-            process.send_signal(signal.SIGCONT)
-
-    thread = threading.Thread(target=slow)
-    thread.start()
-    try:
-        yield
-    finally:
-        enough.set()
-        thread.join()
 
 
 def legs_of(pulses: Sequence[ProbePulse], broker_id: int, leg: Leg) -> list[LegPulse]:

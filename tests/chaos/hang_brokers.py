@@ -39,11 +39,8 @@ class Events:
         until = time.monotonic() + deadline_s
         while time.monotonic() < until:
             for event in self.seen:
-                if (event.cluster_id, event.broker_id, event.to_state) == (
-                    cluster,
-                    broker,
-                    state,
-                ) and event.at >= since:
+                found = (event.cluster_id, event.broker_id, event.kind, event.to_state)
+                if found == (cluster, broker, DOWN, state) and event.at >= since:
                     return event.at
             record = self._reader.poll(0.5)
             if record:
