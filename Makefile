@@ -69,13 +69,17 @@ $(READY): pyproject.toml locks/uv.txt locks/python.txt
 	@touch $@
 
 # Only tests need these: an S3 server in an environment of its own; Debian's packages, where we may install them; else those tests are skipped and say so.
-# Prometheus' package would start a server, so its tool alone is taken out of it.
+# Their packages would start servers, so what is run is taken out of them.
 $(TOOLS): $(READY) locks/s3.txt
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/s3 >&2 \
 		&& $(BIN)/uv pip install --quiet --python $(VENV)/s3/bin/python --require-hashes -r locks/s3.txt >&2 \
 		|| echo "no S3 server for tests: check the network; the tests that need it are skipped" >&2
 	@command -v chromium >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
 		|| { echo "installing chromium for the browser tests" >&2; apt-get -qq update >&2 && apt-get -qq install -y chromium >&2; }
+	@command -v prometheus-alertmanager >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
+		|| { echo "fetching Alertmanager for the tests of pages" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
+		&& apt-get -qq update >&2 && apt-get -qq download prometheus-alertmanager >&2 \
+		&& dpkg -x prometheus-alertmanager_*.deb . && rm prometheus-alertmanager_*.deb; }
 	@command -v promtool >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
 		|| { echo "fetching promtool for the tests of alerts" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
 		&& apt-get -qq update >&2 && apt-get -qq download prometheus >&2 && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }

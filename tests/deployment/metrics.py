@@ -38,6 +38,8 @@ PROMISED: dict[str, set[str]] = {
     "fleetgauge_agent_spool_oldest_timestamp_seconds": set(),
     # watch
     "fleetgauge_broker_named": {"cluster", "broker"},
+    "fleetgauge_broker_degraded": {"cluster", "broker"},
+    "fleetgauge_findings_open": {"cluster", "kind"},
     "fleetgauge_watch_pulse_timestamp_seconds": {"cluster", "vantage"},
     "fleetgauge_notifications_total": {"notifier", "outcome"},
     # stream

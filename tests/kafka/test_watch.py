@@ -41,7 +41,9 @@ def _watching(telemetry: Telemetry) -> Iterator[Vitals]:
     vitals, stopping = Vitals("watch", 60), Stopping()
     metrics = WatchMetrics(vitals.registry)
     thread = threading.Thread(
-        target=lambda: run_watch(telemetry, lambda: NOW, lambda _: None, (), vitals, metrics, stopping)
+        target=lambda: run_watch(
+            telemetry, ["orders"], lambda: NOW, lambda _: None, (), vitals, metrics, stopping
+        )
     )
     thread.start()
     try:
@@ -74,9 +76,10 @@ def test_it_tells_whom_it_names_whom_it_remembers_and_when_it_last_heard_of_a_va
 ) -> None:
     with _watching(telemetry) as vitals:
         # Again and again, as an agent does: a watch reads from where the topic ends as it begins.
-        gone = pulse(20, hung(9, 1), broker(2))
-        _until(lambda: bool(samples_of(vitals.registry, HEARD)), lambda: send(gone))
-        assert samples_of(vitals.registry, HEARD) == {("orders", "zone-a"): at(20).timestamp()}
+        well = pulse(15, broker(1), broker(2))
+        _until(lambda: bool(samples_of(vitals.registry, HEARD)), lambda: send(well))
+        assert samples_of(vitals.registry, HEARD) == {("orders", "zone-a"): at(15).timestamp()}
+        send(pulse(20, hung(9, 1), broker(2)))
         _until(lambda: samples_of(vitals.registry, NAMED) == {("1", "orders"): 1, ("2", "orders"): 0})
 
     with _watching(telemetry) as vitals:

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.notify import summary, webhooks
+from fleetgauge_operations.watch.notifiers import sinks
 from fleetgauge_operations.watch.run import run_watch
+from fleetgauge_operations.watch.words import summary
 from fleetgauge_pipelines.detection import Finding, FleetState
 from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
 from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
@@ -27,10 +28,10 @@ _PATIENCE_S = 60
 @listen_option
 @log_option
 @click.option(
-    "--json", "as_json", is_flag=True, help="Say on stdout, as JSON, who is named when the watch ends."
+    "--json", "as_json", is_flag=True, help="Say on stdout, as JSON, what is named when the watch ends."
 )
 def watch(config: Path, listen: Address | None, log_format: str, as_json: bool) -> None:
-    """Name sick brokers within seconds and tell the notifiers, until stopped."""
+    """Name what is sick within seconds and tell the notifiers, until stopped."""
     start_logging(log_format)
     try:
         fleet = load(config)
@@ -42,30 +43,43 @@ def watch(config: Path, listen: Address | None, log_format: str, as_json: bool) 
     with serving(vitals, listen):
         state = _watch(fleet, fleet.telemetry, vitals)
     if as_json:
-        print_json([{"cluster": cluster, "broker": broker} for cluster, broker in state.open_findings()])
+        print_json(
+            [
+                {"cluster": one.cluster_id, "broker": one.broker_id, "vantage": one.vantage, "kind": phase}
+                for one, phase in state.open_findings()
+            ]
+        )
 
 
 def _watch(fleet: Fleet, telemetry: Telemetry, vitals: Vitals) -> FleetState:
     stopping = stopping_on_signals()
     metrics = WatchMetrics(vitals.registry)
-    sinks = webhooks(fleet.notifiers, metrics)
-    for sink in sinks:
+    told = sinks(fleet.notifiers, _now, metrics)
+    for sink in told:
         sink.start()
-    console.print(f"watching {len(fleet.clusters)} clusters, {len(sinks)} notifiers; ^C ends it")
+    console.print(f"watching {len(fleet.clusters)} clusters, {len(told)} notifiers; ^C ends it")
     try:
-        return run_watch(telemetry, lambda: datetime.now(UTC), _show, sinks, vitals, metrics, stopping)
+        clusters = [cluster.id for cluster in fleet.clusters]
+        return run_watch(telemetry, clusters, _now, _show, told, vitals, metrics, stopping)
     except KafkaUnavailableError as error:
         raise InputError(f"telemetry cannot be read: {error}") from error
     finally:
-        for sink in sinks:
+        for sink in told:
             sink.stop()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _show(finding: Finding) -> None:
     event = finding.event
     at = event.at.strftime("%H:%M:%S")
     if finding.names or finding.clears:
-        console.print(f"{at} {summary(finding)}", style="bold red" if finding.names else "green")
+        console.print(
+            f"{at} {summary(finding.subject, finding.from_phase, finding.to_phase)}",
+            style="bold red" if finding.names else "green",
+        )
     else:
         console.print(
             f"{at} {event.cluster_id}: broker {event.broker_id} {event.from_state} -> {event.to_state}"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from fleetgauge_pipelines.detection import Finding, FleetState
+from fleetgauge_pipelines.detection import Chain, Finding, FleetState, Phase, Subject
 from fleetgauge_probes.contract import ProbePulse
 
 
@@ -12,10 +12,17 @@ class WatchMetrics:
     """Takes what the watch hears and finds, in its order, and keeps the registry up to it."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._named = Gauge(
-            "fleetgauge_broker_named",
-            "1 while the broker is named as down, else 0.",
-            ("cluster", "broker"),
+        broker = ("cluster", "broker")
+        down = "1 while the broker is named as down, else 0."
+        slow = "1 while the broker is named as slow, else 0."
+        self._named = {
+            Chain.BROKER_DOWN: Gauge("fleetgauge_broker_named", down, broker, registry=registry),
+            Chain.DEGRADED: Gauge("fleetgauge_broker_degraded", slow, broker, registry=registry),
+        }
+        self._open = Gauge(
+            "fleetgauge_findings_open",
+            "Findings that are open, of brokers and of all else, by what they are called now.",
+            ("cluster", "kind"),
             registry=registry,
         )
         self._pulse = Gauge(
@@ -33,19 +40,30 @@ class WatchMetrics:
 
     def remembered(self, state: FleetState) -> None:
         """What earlier watches left behind."""
-        for cluster_id, broker_id in state.open_findings():
-            self._named.labels(cluster_id, broker_id).set(1)
+        for subject, phase in state.open_findings():
+            self._changed(subject, Phase.HEALTHY, phase)
 
     def heard(self, pulse: ProbePulse) -> None:
         """A pulse came, be it fresh or not."""
         self._pulse.labels(pulse.cluster_id, pulse.vantage).set(pulse.emitted_at.timestamp())
+        # They are made with 0, and left alone where they are there.
+        for kind in filter(lambda phase: phase.names, Phase):
+            self._open.labels(pulse.cluster_id, kind)
         for broker in pulse.brokers:
-            # Is made with 0, and left alone when it is there.
-            self._named.labels(pulse.cluster_id, broker.broker_id)
+            for named in self._named.values():
+                named.labels(pulse.cluster_id, broker.broker_id)
 
     def found(self, finding: Finding) -> None:
-        """A broker's phase changed."""
-        self._named.labels(finding.event.cluster_id, finding.event.broker_id).set(finding.names)
+        """Something changed."""
+        self._changed(finding.subject, finding.from_phase, finding.to_phase)
+
+    def _changed(self, subject: Subject, before: Phase, after: Phase) -> None:
+        if before.names:
+            self._open.labels(subject.cluster_id, before).dec()
+        if after.names:
+            self._open.labels(subject.cluster_id, after).inc()
+        if subject.chain in self._named:
+            self._named[subject.chain].labels(subject.cluster_id, subject.broker_id).set(after.names)
 
     def notifications(self, notifier: str) -> Callable[[bool], None]:
         """A count of what one notifier is told, by whether it took it; both are there from the start."""

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.notify import Sink
-from fleetgauge_pipelines.detection import Finding, FleetState, judge, remember
+from fleetgauge_operations.watch.notifiers import Sink
+from fleetgauge_pipelines.detection import Finding, FleetState, expect, judge, pass_time, remember
 from fleetgauge_probes.contract import ContractError, HealthEvent, ProbePulse
 from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.kafka import RecordProducer, TopicReader, ensure_topics
@@ -21,10 +21,13 @@ _log = logging.getLogger("fleetgauge.watch")
 _READ_BACK_TIMEOUT_S = 10
 #: A pulse this old tells of the past; a watch that starts must not page for it.
 STALE_AFTER = timedelta(seconds=30)
+#: Who has fallen silent is looked for, in all clusters.
+LOOK_EVERY = timedelta(seconds=1)
 
 
 def run_watch(
     telemetry: Telemetry,
+    clusters: Sequence[str],
     clock: Callable[[], datetime],
     show: Callable[[Finding], None],
     sinks: Sequence[Sink],
@@ -32,7 +35,7 @@ def run_watch(
     metrics: WatchMetrics,
     stopping: Stopping,
 ) -> FleetState:
-    """Watch until ``stopping`` is set; returns what was known at the end.
+    """Watch until ``stopping`` is set; returns what was known at the end. ``clusters`` are to be heard of.
 
     Raises KafkaUnavailableError when the telemetry cluster cannot be reached at the start.
     """
@@ -43,20 +46,27 @@ def run_watch(
     reader.add(reader.partitions())
     events = RecordProducer(telemetry.access, "fleetgauge-watch")
     events.start()
-    state = remember(_past_events(telemetry))
+    state = expect(remember(_past_events(telemetry)), clusters, clock())
     metrics.remembered(state)
+    for sink in sinks:
+        sink.remind(state.open_findings())
+    look_at = clock()
     vitals.ready()
     try:
         while not stopping.is_set():
             vitals.beat()
             record = reader.poll(0.5)
             pulse = _read(ProbePulse, record.value) if record else None
-            if pulse is None:
-                continue
-            metrics.heard(pulse)
-            if clock() - pulse.emitted_at > STALE_AFTER:
-                continue
-            state, findings = judge(state, pulse)
+            now = clock()
+            findings: tuple[Finding, ...] = ()
+            if now >= look_at:
+                state, findings = pass_time(state, now)
+                look_at = now + LOOK_EVERY
+            if pulse:
+                metrics.heard(pulse)
+            if pulse and now - pulse.emitted_at <= STALE_AFTER:
+                state, of_pulse = judge(state, pulse)
+                findings += of_pulse
             for finding in findings:
                 metrics.found(finding)
                 _tell(finding, events, topics.health_events.name, show, sinks)

@@ -1,167 +1,224 @@
-"""The fold: a pulse changes what is known of a cluster's brokers and may yield findings.
+"""The fold: a pulse, or its absence, changes what is known of a cluster and may yield findings.
 
-A broker is SUSPECT on the first of two signs (unanswered ApiVersions, silent
-leader leg) and named BROKER_DOWN when most of the vantages that are heard
-from see both. It is cleared by a success of its leader leg that was sent after
-it was named, or by being in sync and answering for a while where it may not
-lead. Time is the pulses' own, so that a backtest over history says what was
+Each cluster is judged by itself. Time is the pulses' own, so that a backtest over history says what was
 said live.
 """
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 
-from fleetgauge_pipelines.detection.signs import DEFAULT_THRESHOLDS, Signs, Thresholds, read_signs
+from fleetgauge_pipelines.detection.finding import Chain, Finding, Phase, Subject, finding
+from fleetgauge_pipelines.detection.presence import Presence, Sighting, is_gone
+from fleetgauge_pipelines.detection.signs import read_signs
+from fleetgauge_pipelines.detection.slowness import Slowness, measured
+from fleetgauge_pipelines.detection.thresholds import DEFAULT_THRESHOLDS, Thresholds
+from fleetgauge_pipelines.detection.vantages import Lone
 from fleetgauge_probes.contract import HealthEvent, ProbePulse
-
-
-class Phase(StrEnum):
-    """What a broker is held for."""
-
-    HEALTHY = "HEALTHY"
-    SUSPECT = "SUSPECT"
-    BROKER_DOWN = "BROKER_DOWN"
-
-
-class Kind(StrEnum):
-    """What a finding is about."""
-
-    BROKER_DOWN = "BROKER_DOWN"
-
-
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """What one vantage said last of one broker."""
-
-    at: datetime
-    signs: Signs
-    well_since: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """One broker: its phase, since when, and what each vantage last said."""
+    """One broker: whether it is there, and whether it is slow."""
 
-    phase: Phase = Phase.HEALTHY
-    since: datetime | None = None
-    sightings: Mapping[str, Sighting] = field(default_factory=dict)
+    presence: Presence = field(default_factory=Presence)
+    slowness: Slowness = field(default_factory=Slowness)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """One cluster: its brokers, from when to when it was heard of, and what else is found of it."""
+
+    brokers: Mapping[int, BrokerState] = field(default_factory=dict)
+    heard_since: datetime | None = None
+    heard: datetime | None = None
+    silent: bool = False
+    down: bool = False
+    down_at: datetime | None = None
+    """The last time that all of it was."""
+    lone: Lone = field(default_factory=Lone)
+
+    def phases(self, cluster_id: str) -> dict[Subject, Phase]:
+        """Everything that is not as it should be."""
+        found = {
+            Subject(cluster_id, Chain.NO_DATA): Phase.NO_DATA if self.silent else Phase.HEALTHY,
+            Subject(cluster_id, Chain.CLUSTER_DOWN): Phase.CLUSTER_DOWN if self.down else Phase.HEALTHY,
+        }
+        for vantage in self.lone.ill:
+            found[Subject(cluster_id, Chain.VANTAGE_ILL, vantage=vantage)] = Phase.VANTAGE_ILL
+        for vantage, broker_id in self.lone.paths:
+            found[Subject(cluster_id, Chain.PATH, vantage=vantage, towards=broker_id)] = Phase.PATH
+        for broker_id, one in self.brokers.items():
+            found[Subject(cluster_id, Chain.BROKER_DOWN, broker_id)] = one.presence.phase
+            slow = Phase.DEGRADED if one.slowness.named else Phase.HEALTHY
+            found[Subject(cluster_id, Chain.DEGRADED, broker_id)] = slow
+        return {subject: phase for subject, phase in found.items() if phase is not Phase.HEALTHY}
+
+    def evidence(self, subject: Subject, before: "ClusterState", at: datetime) -> dict[str, object]:
+        """What speaks for what is found, by vantage where vantages speak."""
+        match subject.chain:
+            case Chain.BROKER_DOWN if subject.broker_id is not None:
+                known = before._broker(subject.broker_id).presence
+                since = at if known.phase is Phase.HEALTHY else known.since or at
+                vantages = self._broker(subject.broker_id).presence.evidence()
+                return {"since": since.isoformat(), "vantages": vantages}
+            case Chain.DEGRADED if subject.broker_id is not None:
+                return self._broker(subject.broker_id).slowness.evidence()
+            case Chain.PATH if subject.towards is not None:
+                vantages = self._broker(subject.towards).presence.evidence()
+                return {"vantage": subject.vantage, "broker": subject.towards, "vantages": vantages}
+            case Chain.VANTAGE_ILL if subject.vantage is not None:
+                return {"vantage": subject.vantage, "brokers": self.lone.unreached(subject.vantage)}
+            case Chain.CLUSTER_DOWN:
+                return {"brokers": len(self.brokers)}
+            case _:
+                return {"heard": before.heard.isoformat() if before.heard else None}
+
+    def _broker(self, broker_id: int) -> BrokerState:
+        """As it stands; as one that nothing is known of, if it was never seen or has left."""
+        return self.brokers.get(broker_id, BrokerState())
 
 
 @dataclass(frozen=True, slots=True)
 class FleetState:
-    """Everything the fold remembers, by (cluster, broker)."""
+    """Everything the fold remembers, by cluster."""
 
-    brokers: Mapping[tuple[str, int], BrokerState] = field(default_factory=dict)
+    clusters: Mapping[str, ClusterState] = field(default_factory=dict)
 
-    def open_findings(self) -> tuple[tuple[str, int], ...]:
-        """The brokers that are named now."""
-        return tuple(sorted(key for key, one in self.brokers.items() if one.phase is Phase.BROKER_DOWN))
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A broker's phase changed; ``event`` is what is stored and sent."""
-
-    from_phase: Phase
-    to_phase: Phase
-    event: HealthEvent
-
-    @property
-    def names(self) -> bool:
-        return self.to_phase is Phase.BROKER_DOWN
-
-    @property
-    def clears(self) -> bool:
-        return self.from_phase is Phase.BROKER_DOWN
+    def open_findings(self) -> tuple[tuple[Subject, Phase], ...]:
+        """What is named now, and as what."""
+        found = (pair for cluster_id, one in self.clusters.items() for pair in one.phases(cluster_id).items())
+        named = ((subject, phase) for subject, phase in found if phase.names)
+        return tuple(sorted(named, key=lambda pair: [str(one) for one in pair[0]]))
 
 
 def remember(events: Iterable[HealthEvent]) -> FleetState:
     """The state that a watch left behind: who was doubted or named, from its own events in order."""
-    brokers: dict[tuple[str, int], BrokerState] = {}
+    clusters: dict[str, ClusterState] = {}
     for event in events:
-        # A state that this version does not know came from a newer one; its next pulse tells afresh.
-        if event.broker_id is not None and event.to_state in set(Phase):
-            brokers[event.cluster_id, event.broker_id] = BrokerState(Phase(event.to_state), event.at)
-    return FleetState(brokers)
+        # What this version does not know came from a newer one; the next pulse tells afresh.
+        if event.to_state in set(Phase) and event.from_state in set(Phase):
+            before = clusters.get(event.cluster_id, ClusterState())
+            clusters[event.cluster_id] = _restored(before, event, Phase(event.to_state))
+    return FleetState(clusters)
+
+
+def _restored(known: ClusterState, event: HealthEvent, phase: Phase) -> ClusterState:
+    evidence, stands = json.loads(event.evidence), phase is not Phase.HEALTHY
+    match Phase(event.from_state) if phase is Phase.HEALTHY else phase:
+        case Phase.NO_DATA:
+            return replace(known, silent=stands)
+        case Phase.CLUSTER_DOWN:
+            return replace(known, down=stands)
+        case Phase.VANTAGE_ILL:
+            vantage, brokers = evidence["vantage"], evidence["brokers"]
+            return replace(known, lone=known.lone.restored(vantage, brokers, ill=True, stands=stands))
+        case Phase.PATH:
+            vantage, brokers = evidence["vantage"], [evidence["broker"]]
+            return replace(known, lone=known.lone.restored(vantage, brokers, ill=False, stands=stands))
+        case _ if event.broker_id is None:
+            return known
+        case called:
+            broker = known.brokers.get(event.broker_id, BrokerState())
+            if called is Phase.DEGRADED:
+                broker = replace(broker, slowness=Slowness(named=stands))
+            else:
+                broker = replace(broker, presence=_restored_presence(broker.presence, phase, event.at))
+            return replace(known, brokers={**known.brokers, event.broker_id: broker})
+
+
+def _restored_presence(known: Presence, phase: Phase, at: datetime) -> Presence:
+    if phase.names and not known.phase.names:
+        known = known.named(at)
+    since = known.since if phase.names and known.phase.names else at
+    return Presence(phase, since, known.namings)
 
 
 def judge(
     state: FleetState, pulse: ProbePulse, limits: Thresholds = DEFAULT_THRESHOLDS
 ) -> tuple[FleetState, tuple[Finding, ...]]:
-    """Fold one pulse in. Pure; brokers that the pulse does not mention stay as they are."""
-    brokers = dict(state.brokers)
-    findings = []
-    for heard in pulse.brokers:
-        key = (pulse.cluster_id, heard.broker_id)
-        known = brokers.get(key, BrokerState())
-        seen = _see(known, pulse, read_signs(heard, limits), limits)
-        phase = _phase(seen, pulse.emitted_at, limits)
-        if phase is seen.phase:
-            brokers[key] = seen
-            continue
-        brokers[key] = replace(seen, phase=phase, since=pulse.emitted_at)
-        findings.append(_finding(key, known, brokers[key], pulse))
-    return FleetState(brokers), tuple(findings)
+    """Fold one pulse in. Pure; a broker that no vantage mentions any more has left the cluster."""
+    before = state.clusters.get(pulse.cluster_id, ClusterState())
+    mentioned = frozenset(one.broker_id for one in pulse.brokers)
+    after = _judged(_heard(before, pulse, limits), mentioned, pulse.emitted_at, limits)
+    findings = _changes(pulse.cluster_id, before, after, pulse.emitted_at)
+    return FleetState({**state.clusters, pulse.cluster_id: after}), tuple(findings)
 
 
-def _see(known: BrokerState, pulse: ProbePulse, signs: Signs, limits: Thresholds) -> BrokerState:
-    before = known.sightings.get(pulse.vantage)
-    unbroken = before is not None and _is_fresh(before, pulse.emitted_at, limits)
-    since = before.well_since if before and unbroken and before.well_since else pulse.emitted_at
-    sighting = Sighting(pulse.emitted_at, signs, since if signs.well else None)
-    return replace(known, sightings={**known.sightings, pulse.vantage: sighting})
+def pass_time(
+    state: FleetState, now: datetime, limits: Thresholds = DEFAULT_THRESHOLDS
+) -> tuple[FleetState, tuple[Finding, ...]]:
+    """Time has passed: of which clusters no vantage has said anything for too long."""
+    clusters = dict(state.clusters)
+    findings: list[Finding] = []
+    for cluster_id, one in state.clusters.items():
+        if one.heard and not one.silent and now - one.heard >= limits.no_data:
+            clusters[cluster_id] = replace(one, silent=True)
+            # As of when it was due, whenever somebody looked: a backtest finds the same.
+            findings += _changes(cluster_id, one, clusters[cluster_id], one.heard + limits.no_data)
+    return FleetState(clusters), tuple(findings)
 
 
-def _phase(state: BrokerState, now: datetime, limits: Thresholds) -> Phase:
-    fresh = [s for s in state.sightings.values() if _is_fresh(s, now, limits)]
-    gone = sum(s.signs.unanswered and s.signs.leg_silent for s in fresh)
-    doubted = sum(s.signs.unanswered or s.signs.leg_silent for s in fresh)
-    if state.phase is Phase.BROKER_DOWN:
-        back = any(_is_back(s, state.since or now, now, limits) for s in fresh)
-        return Phase.HEALTHY if back and not gone else Phase.BROKER_DOWN
-    if 2 * gone > len(fresh):
-        return Phase.BROKER_DOWN
-    return Phase.SUSPECT if 2 * doubted > len(fresh) else Phase.HEALTHY
+def expect(state: FleetState, clusters: Iterable[str], now: datetime) -> FleetState:
+    """As if each of them had been heard of just now: one that never is, is missed then."""
+    heard = {one: replace(state.clusters.get(one, ClusterState()), heard=now) for one in clusters}
+    return FleetState({**state.clusters, **heard})
 
 
-def _is_fresh(sighting: Sighting, now: datetime, limits: Thresholds) -> bool:
-    return now - sighting.at < timedelta(milliseconds=limits.vantage_stale_ms)
+def _heard(known: ClusterState, pulse: ProbePulse, limits: Thresholds) -> ClusterState:
+    brokers, took = dict(known.brokers), measured(pulse, limits)
+    for one in pulse.brokers:
+        before = brokers.get(one.broker_id, BrokerState())
+        signs, at = read_signs(one, limits), pulse.emitted_at
+        brokers[one.broker_id] = BrokerState(
+            before.presence.heard(pulse.vantage, at, signs, limits),
+            before.slowness.after(pulse.vantage, at, took.get(one.broker_id), limits),
+        )
+    heard = max(pulse.emitted_at, known.heard or pulse.emitted_at)
+    since = known.heard_since if known.heard_since and not known.silent else pulse.emitted_at
+    return replace(known, brokers=brokers, heard_since=since, heard=heard, silent=False)
 
 
-def _is_back(sighting: Sighting, named_at: datetime, now: datetime, limits: Thresholds) -> bool:
-    age_ms = sighting.signs.leader_success_age_ms
-    succeeded_since = age_ms is not None and sighting.at - timedelta(milliseconds=age_ms) > named_at
-    steady = timedelta(milliseconds=limits.steady_ms)
-    return succeeded_since or (sighting.well_since is not None and now - sighting.well_since >= steady)
+def _judged(seen: ClusterState, mentioned: Set[int], now: datetime, limits: Thresholds) -> ClusterState:
+    sights = {broker_id: one.presence.fresh(now, limits) for broker_id, one in seen.brokers.items()}
+    gone = [is_gone(of_broker) for of_broker in sights.values() if of_broker]
+    # Whoever is heard first after a pause may be the one vantage that is wrong.
+    settled = seen.heard_since is not None and now - seen.heard_since >= limits.settled
+    down = len(gone) > 1 and all(gone) and (settled or seen.down)
+    down_at = now if down else seen.down_at
+    # Its brokers come back one after the other.
+    coming_back = down_at is not None and now - down_at < 2 * limits.settled
+    may_name = settled and not coming_back
+    heard = {vantage for one in seen.brokers.values() for vantage in one.presence.sightings}
+    lone = seen.lone.after(sights, heard, limits)
+    alone = lone.by_broker()
+    brokers = {}
+    for broker_id, one in seen.brokers.items():
+        if broker_id in mentioned:
+            counting = _without(sights[broker_id], alone.get(broker_id, frozenset()))
+            brokers[broker_id] = replace(
+                one, presence=one.presence.judged(counting, now, limits, may_name=may_name)
+            )
+        elif sights[broker_id] or not mentioned or not _knows_all(seen, now, limits):
+            brokers[broker_id] = one
+    return replace(seen, brokers=brokers, down=down, down_at=down_at, lone=lone)
 
 
-def _finding(key: tuple[str, int], before: BrokerState, after: BrokerState, pulse: ProbePulse) -> Finding:
-    cluster_id, broker_id = key
-    doubted_at = before.since if before.phase is not Phase.HEALTHY and before.since else pulse.emitted_at
-    # The broker and the kind, never a time or a value: every event of a finding has the same.
-    identity = f"{cluster_id}/{broker_id}/{Kind.BROKER_DOWN}"
-    event = HealthEvent(
-        event_id=_digest(f"{identity}/{after.phase}/{pulse.emitted_at.isoformat()}"),
-        fingerprint=_digest(identity),
-        cluster_id=cluster_id,
-        broker_id=broker_id,
-        at=pulse.emitted_at,
-        from_state=before.phase.value,
-        to_state=after.phase.value,
-        kind=Kind.BROKER_DOWN.value,
-        evidence=json.dumps(_evidence(after, doubted_at), sort_keys=True),
+def _without(sights: Mapping[str, Sighting], vantages: Set[str]) -> Mapping[str, Sighting]:
+    return (
+        {vantage: one for vantage, one in sights.items() if vantage not in vantages} if vantages else sights
     )
-    return Finding(before.phase, after.phase, event)
 
 
-def _evidence(state: BrokerState, since: datetime) -> dict[str, object]:
-    by_vantage = {vantage: sighting.signs.evidence() for vantage, sighting in sorted(state.sightings.items())}
-    return {"since": since.isoformat(), "vantages": by_vantage}
+def _knows_all(cluster: ClusterState, now: datetime, limits: Thresholds) -> bool:
+    """Whether a broker that nobody mentions has left: even one that is down is registered until removed."""
+    return cluster.heard_since is not None and not limits.are_fresh(cluster.heard_since, now)
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+def _changes(cluster_id: str, before: ClusterState, after: ClusterState, at: datetime) -> Iterator[Finding]:
+    was, now = before.phases(cluster_id), after.phases(cluster_id)
+    changed = (one for one in was.keys() | now.keys() if was.get(one) is not now.get(one))
+    for subject in sorted(changed, key=lambda one: [str(part) for part in one]):
+        phases = (was.get(subject, Phase.HEALTHY), now.get(subject, Phase.HEALTHY))
+        yield finding(subject, *phases, at, after.evidence(subject, before, at))

@@ -2,26 +2,8 @@
 
 from dataclasses import asdict, dataclass
 
+from fleetgauge_pipelines.detection.thresholds import Thresholds
 from fleetgauge_probes.contract import BrokerPulse, Leg
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Milliseconds, each with its reason."""
-
-    unanswered_ms: int = 3000
-    """ApiVersions is asked every second with a second to answer: three in a row are no accident."""
-    leg_silent_ms: int = 3000
-    """Five probes of 600 ms without a success."""
-    outstanding_ms: int = 2000
-    """A leader's acknowledgement takes milliseconds; seconds of waiting are silence, not slowness."""
-    steady_ms: int = 30_000
-    """How long a home that may not lead must be in sync and answering to count as well again."""
-    vantage_stale_ms: int = 15_000
-    """Three pulses missed: what that vantage said last says nothing now."""
-
-
-DEFAULT_THRESHOLDS = Thresholds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +23,22 @@ class Signs:
     leader_oldest_outstanding_ms: int | None
     leader_failed: int
     fenced: bool
+    in_sync: bool
     silence: str | None
     """What the latest cold question met instead of an answer."""
+
+    @property
+    def gone(self) -> bool:
+        return self.unanswered and self.leg_silent
+
+    @property
+    def doubtful(self) -> bool:
+        return self.unanswered or self.leg_silent
+
+    @property
+    def in_cluster(self) -> bool:
+        """The cluster itself hears from it."""
+        return self.in_sync and not self.fenced
 
     def evidence(self) -> dict[str, object]:
         return asdict(self)
@@ -68,5 +64,6 @@ def read_signs(broker: BrokerPulse, limits: Thresholds) -> Signs:
         leader_oldest_outstanding_ms=waiting,
         leader_failed=leader.failed if leader else 0,
         fenced=broker.fenced,
+        in_sync=broker.in_sync,
         silence=broker.silence,
     )

@@ -28,13 +28,17 @@ def health_events(incident: Incident) -> tuple[HealthEvent, ...]:
 
 
 def _pulses(incident: Incident) -> Iterator[ProbePulse]:
-    """The first two of the hang, which begins anywhere between two pulses, and the first after it."""
+    """The last before the hang, which may begin anywhere after it, the first two of it and one after."""
     broker, phase_ms = incident.brokers[0], crc32(incident.id.encode()) % _PULSE_EVERY_MS
-    for sequence, hanging_ms in enumerate((phase_ms, phase_ms + _PULSE_EVERY_MS)):
-        at = incident.start + timedelta(milliseconds=hanging_ms)
-        yield _pulse(incident, at, sequence, _silent(broker, hanging_ms))
+    shown = (
+        (phase_ms - _PULSE_EVERY_MS, _well(broker, _WINDOW_MS)),
+        (phase_ms, _silent(broker, phase_ms)),
+        (phase_ms + _PULSE_EVERY_MS, _silent(broker, phase_ms + _PULSE_EVERY_MS)),
+    )
+    for sequence, (hanging_ms, one) in enumerate(shown):
+        yield _pulse(incident, incident.start + timedelta(milliseconds=hanging_ms), sequence, one)
     back = incident.end + timedelta(milliseconds=_BACK_MS + phase_ms)
-    yield _pulse(incident, back, 2, _well(broker, _BACK_MS + phase_ms))
+    yield _pulse(incident, back, len(shown), _well(broker, _BACK_MS + phase_ms))
 
 
 def _pulse(incident: Incident, at: datetime, sequence: int, broker: BrokerPulse) -> ProbePulse:

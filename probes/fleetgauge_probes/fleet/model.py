@@ -225,9 +225,14 @@ class Cluster(Frozen):
 class Notifier(Frozen):
     """Where findings are sent."""
 
-    kind: Literal["webhook"] = Field(description="How.", examples=["webhook"])
+    kind: Literal["webhook", "alertmanager"] = Field(
+        description="A POST with JSON for each finding, or Alertmanager's API v2.",
+        examples=["webhook", "alertmanager"],
+    )
     url: str = Field(
-        pattern=URL, description="Gets a POST with JSON.", examples=["https://hooks.example/sre"]
+        pattern=URL,
+        description="Who gets the POST, or where Alertmanager is.",
+        examples=["https://hooks.example/sre", "http://alertmanager:9093"],
     )
 
 

@@ -2,7 +2,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_pipelines.detection import FleetState, judge, remember
+from fleetgauge_pipelines.detection import FleetState, Phase, judge, remember
 from fleetgauge_probes.contract import ProbePulse
 from tests.exposition import samples_of
 from tests.unit.pipelines.detection.pulses import at, broker, hung, mute, pulse
@@ -48,8 +48,24 @@ def test_a_doubted_broker_is_not_named(told: Told) -> None:
     assert told.of("fleetgauge_broker_named") == {("1", "orders"): 0}
 
 
+def test_what_is_open_is_counted_by_what_it_is_called(told: Told) -> None:
+    def is_open() -> dict[str, float]:
+        return {kind: count for (cluster, kind), count in told.of("fleetgauge_findings_open").items()}
+
+    told.hear(pulse(0, broker(1), broker(2), broker(3)))
+    assert is_open() == dict.fromkeys((one for one in Phase if one.names), 0)
+    told.hear(pulse(5, hung(5, 1), hung(5, 2), broker(3)))
+    assert is_open()["BROKER_DOWN"] == 2
+    told.hear(pulse(10, broker(1), hung(10, 2), broker(3)))
+    assert is_open()["BROKER_DOWN"] == 1
+    told.hear(pulse(15, hung(5, 1), hung(15, 2), hung(5, 3)))
+    assert (is_open()["BROKER_DOWN"], is_open()["CLUSTER_DOWN"]) == (1, 1)
+    assert told.of("fleetgauge_broker_named")["2", "orders"] == 1
+
+
 def test_what_an_earlier_watch_named_is_named_from_the_start(told: Told) -> None:
-    _, findings = judge(FleetState(), pulse(0, hung(9, 1), broker(2)))
+    state, _ = judge(FleetState(), pulse(-5, broker(1), broker(2)))
+    _, findings = judge(state, pulse(0, hung(9, 1), broker(2)))
     told.metrics.remembered(remember(finding.event for finding in findings))
     assert told.of("fleetgauge_broker_named") == {("1", "orders"): 1}
     told.metrics.heard(pulse(5, hung(14, 1), broker(2)))

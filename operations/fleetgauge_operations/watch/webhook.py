@@ -1,28 +1,19 @@
-"""Where findings go. Each notifier is told of named and cleared brokers, not of mere doubts."""
+"""Findings to whoever takes a POST with JSON: each once, in their order."""
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import Any, Protocol
+from typing import Any
 
 import urllib3
 
-from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_pipelines.detection import Finding
-from fleetgauge_probes.fleet import Notifier
+from fleetgauge_operations.watch.http import LAST_WORDS_S, posting
+from fleetgauge_operations.watch.words import summary
+from fleetgauge_pipelines.detection import Finding, Phase, Subject
 
 _log = logging.getLogger("fleetgauge.watch")
-
-_ATTEMPTS = 5
-_LAST_WORDS_S = 30
-
-
-class Sink(Protocol):
-    """Somebody to tell. Must not block the watch for long."""
-
-    def tell(self, finding: Finding) -> None: ...
 
 
 class Webhook:
@@ -44,21 +35,16 @@ class Webhook:
     def stop(self) -> None:
         """Send what waits, within a bound, then end."""
         self._stopping.set()
-        self._thread.join(_LAST_WORDS_S)
+        self._thread.join(LAST_WORDS_S)
 
     def tell(self, finding: Finding) -> None:
         self._waiting.put(finding)
 
+    def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
+        """It was told already."""
+
     def _send_all(self) -> None:
-        retries = urllib3.Retry(
-            _ATTEMPTS,
-            backoff_factor=0.5,
-            status_forcelist=(429, 500, 502, 503, 504),
-            allowed_methods=None,
-            # A receiver that asks for an hour must not hold up the news behind it.
-            respect_retry_after_header=False,
-        )
-        with urllib3.PoolManager(retries=retries, timeout=urllib3.Timeout(5)) as pool:
+        with posting() as pool:
             while not (self._stopping.is_set() and self._waiting.empty()):
                 try:
                     finding = self._waiting.get(timeout=0.5)
@@ -89,30 +75,8 @@ def message(finding: Finding) -> dict[str, Any]:
         "kind": event.kind,
         "cluster": event.cluster_id,
         "broker": event.broker_id,
+        "vantage": finding.subject.vantage,
         "at": event.at.isoformat(),
-        "summary": summary(finding),
+        "summary": summary(finding.subject, finding.from_phase, finding.to_phase),
         "evidence": json.loads(event.evidence),
     }
-
-
-def summary(finding: Finding) -> str:
-    """One line for a person."""
-    event = finding.event
-    what = "is back" if finding.clears else "is down: it neither answers nor acknowledges"
-    return f"{event.cluster_id}: broker {event.broker_id} {what}"
-
-
-def webhooks(notifiers: Sequence[Notifier], metrics: WatchMetrics) -> tuple[Webhook, ...]:
-    return tuple(
-        Webhook(notifier.url, metrics.notifications(_host(notifier.url)))
-        for notifier in notifiers
-        if notifier.kind == "webhook"
-    )
-
-
-def _host(url: str) -> str:
-    """Whom a URL is sent to, as it is sent; all else in it may be a secret."""
-    try:
-        return urllib3.util.parse_url(url).host or "unknown"
-    except urllib3.exceptions.LocationParseError:
-        return "unknown"

@@ -9,13 +9,14 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 
 from fleetgauge_local.ports import free_ports
-from fleetgauge_operations.watch import notify
+from fleetgauge_operations.watch import http
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.notify import Webhook, message, summary, webhooks
-from fleetgauge_pipelines.detection import Finding, Phase
+from fleetgauge_operations.watch.notifiers import sinks
+from fleetgauge_operations.watch.webhook import Webhook, message
+from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
 from fleetgauge_probes.contract import HealthEvent
 from fleetgauge_probes.fleet import Notifier
 
@@ -36,7 +37,7 @@ def _finding(
         kind="BROKER_DOWN",
         evidence='{"since": "then"}',
     )
-    return Finding(from_phase, to_phase, event)
+    return Finding(Subject("orders", Chain.BROKER_DOWN, 3), from_phase, to_phase, event)
 
 
 DOWN = _finding()
@@ -147,7 +148,7 @@ def test_a_refusal_is_logged_and_does_not_hold_up_the_next_finding(
 def test_a_receiver_out_of_reach_is_logged_without_its_url_and_raises_nothing(
     address: Callable[[int], str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(notify, "_ATTEMPTS", 1)
+    monkeypatch.setattr(http, "_ATTEMPTS", 1)
     with caplog.at_level(logging.ERROR, "fleetgauge.watch"):
         assert _send(address(_free_port()), DOWN, BACK) == [False, False]
     messages = [record.getMessage() for record in caplog.records if record.name == "fleetgauge.watch"]
@@ -158,7 +159,7 @@ def test_a_receiver_out_of_reach_is_logged_without_its_url_and_raises_nothing(
 def test_a_receiver_that_stays_out_is_given_up_and_the_next_finding_gets_its_turn(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(notify, "_ATTEMPTS", 1)
+    monkeypatch.setattr(http, "_ATTEMPTS", 1)
     receiver.answers = [503, 503]
     with caplog.at_level(logging.ERROR, "fleetgauge.watch"):
         assert _send(receiver.url, DOWN, BACK) == [False, True]
@@ -179,38 +180,10 @@ def test_a_named_broker_fires_and_a_cleared_one_resolves_the_same_fingerprint() 
     assert json.loads(json.dumps(fired)) == fired
 
 
-def test_the_summary_says_which_broker_of_which_cluster_in_one_line() -> None:
-    assert summary(DOWN).startswith("orders: broker 3 is down")
-    assert summary(BACK) == "orders: broker 3 is back"
-
-
-def test_there_is_one_webhook_for_each_notifier() -> None:
-    notifiers = [Notifier(kind="webhook", url=f"http://a/{n}") for n in range(2)]
-    assert len(webhooks(notifiers, WatchMetrics(CollectorRegistry()))) == 2
-    assert webhooks([], WatchMetrics(CollectorRegistry())) == ()
-
-
-@pytest.mark.parametrize(
-    ("url", "known_as"),
-    [
-        ("https://hooks.example.com/services/hunter2?token=hunter2#hunter2", "hooks.example.com"),
-        ("https://hunter2:hunter2@hooks.example.com:8443/", "hooks.example.com"),
-        ("https://hooks.example.com\\hunter2", "hooks.example.com"),
-        ("http://[hunter2", "unknown"),
-        ("http://", "unknown"),
-    ],
-)
-def test_a_notifier_is_known_by_its_host_and_by_nothing_that_may_be_secret(url: str, known_as: str) -> None:
-    registry = CollectorRegistry()
-    webhooks([Notifier(kind="webhook", url=url)], WatchMetrics(registry))
-    told = generate_latest(registry).decode()
-    assert f'notifier="{known_as}"' in told
-    assert "hunter2" not in told
-
-
 def test_what_became_of_findings_is_counted_by_notifier(receiver: Receiver) -> None:
     registry = CollectorRegistry()
-    (webhook,) = webhooks([Notifier(kind="webhook", url=receiver.url)], WatchMetrics(registry))
+    notifier = Notifier(kind="webhook", url=receiver.url)
+    (webhook,) = sinks([notifier], lambda: NOON, WatchMetrics(registry))
     receiver.answers = [400]
     webhook.start()
     for finding in (DOWN, BACK, DOWN):

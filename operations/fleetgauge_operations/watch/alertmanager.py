@@ -1,0 +1,142 @@
+"""Findings to Prometheus' Alertmanager, by its API v2.
+
+Motivation: an alert that is not sent again ends by itself, so whoever sends it has to go on for as long as
+it holds; in return neither a lost message nor a watch that starts anew makes a difference.
+
+Approach: all that is named now is sent again every minute, good for five; what is cleared is sent with its
+end until that is taken. Labels are those of the subject and never change: by them an alert is known.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import Any
+
+import urllib3
+
+from fleetgauge_operations.watch.http import LAST_WORDS_S, posting
+from fleetgauge_operations.watch.words import summary
+from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
+
+_log = logging.getLogger("fleetgauge.watch")
+
+_PATH = "/api/v2/alerts"
+_AGAIN_S = 60.0
+_RETRY_S = 5.0
+_GOOD_FOR = timedelta(minutes=5)
+_TICKETS = (Chain.PATH, Chain.VANTAGE_ILL)
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A subject as it stands: what it is or was called, from when on, and since when it is over."""
+
+    subject: Subject
+    phase: Phase
+    starts: datetime
+    """Of one that it has already Alertmanager keeps the earliest."""
+    ends: datetime | None = None
+    event_id: str | None = None
+    """None where an earlier watch named it."""
+
+    def as_posted(self, now: datetime) -> dict[str, Any]:
+        """A PostableAlert of the API."""
+        subject = self.subject
+        ends = {"broker": subject.broker_id, "vantage": subject.vantage, "towards": subject.towards}
+        labels = {
+            "alertname": subject.chain.value,
+            "cluster": subject.cluster_id,
+            **{name: str(end) for name, end in ends.items() if end is not None},
+            "severity": "ticket" if subject.chain in _TICKETS else "page",
+            "fingerprint": subject.fingerprint,
+        }
+        annotations = {
+            "summary": summary(subject, Phase.HEALTHY, self.phase),
+            "kind": self.phase.value,
+            **({"event_id": self.event_id} if self.event_id else {}),
+        }
+        return {
+            "labels": labels,
+            "annotations": annotations,
+            "startsAt": self.starts.isoformat(),
+            "endsAt": (self.ends or now + _GOOD_FOR).isoformat(),
+        }
+
+
+class Alertmanager:
+    """From ``start`` to ``stop``. ``report`` hears of each finding whether Alertmanager took it at once."""
+
+    def __init__(self, url: str, clock: Callable[[], datetime], report: Callable[[bool], None]) -> None:
+        self._url = url.rstrip("/") + _PATH
+        self._clock = clock
+        self._report = report
+        self._waiting: SimpleQueue[Alert] = SimpleQueue()
+        self._alerts: dict[Subject, Alert] = {}
+        self._stopping = Event()
+        self._thread = Thread(target=self._go_on, name="alertmanager", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Say what waits, within a bound; what is named stays good for minutes, for the next watch."""
+        self._stopping.set()
+        self._thread.join(LAST_WORDS_S)
+
+    def tell(self, finding: Finding) -> None:
+        called = finding.from_phase if finding.clears else finding.to_phase
+        event = finding.event
+        ends = event.at if finding.clears else None
+        self._waiting.put(Alert(finding.subject, called, event.at, ends, event.event_id))
+
+    def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
+        """Go on with what an earlier watch named."""
+        for subject, phase in named:
+            self._waiting.put(Alert(subject, phase, self._clock()))
+
+    def _go_on(self) -> None:
+        with posting() as pool:
+            wait_s = 0.0
+            while not self._stopping.is_set() or not self._waiting.empty():
+                new = self._news(wait_s)
+                taken = not self._alerts or self._post(pool)
+                for one in new:
+                    if one.event_id:
+                        self._report(taken)
+                if taken:
+                    self._alerts = {subject: one for subject, one in self._alerts.items() if not one.ends}
+                wait_s = _AGAIN_S if taken else _RETRY_S
+
+    def _news(self, wait_s: float) -> list[Alert]:
+        """What was told, if need be after some time in which nothing was."""
+        new: list[Alert] = []
+        deadline = self._clock() + timedelta(seconds=wait_s)
+        while not new and self._clock() < deadline and not self._stopping.is_set():
+            try:
+                new.append(self._waiting.get(timeout=0.5))
+            except Empty:
+                continue
+        while not self._waiting.empty():
+            new.append(self._waiting.get())
+        for one in new:
+            before = self._alerts.get(one.subject)
+            self._alerts[one.subject] = replace(one, starts=before.starts) if before else one
+        return new
+
+    def _post(self, pool: urllib3.PoolManager) -> bool:
+        """Whether all of it was taken."""
+        now = self._clock()
+        try:
+            answer = pool.request(
+                "POST", self._url, json=[one.as_posted(now) for one in self._alerts.values()]
+            )
+        except urllib3.exceptions.HTTPError as error:
+            # The URL may carry a secret; the error's class says enough.
+            _log.error("alertmanager: %d alerts not delivered: %s", len(self._alerts), type(error).__name__)
+            return False
+        if answer.status >= 400:
+            _log.error("alertmanager: %d alerts refused with status %d", len(self._alerts), answer.status)
+        return answer.status < 400

@@ -1,0 +1,102 @@
+"""What the fold says when something changes, as it is stored and sent."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from fleetgauge_probes.contract import HealthEvent
+
+
+class Chain(StrEnum):
+    """What is followed by itself: all events of a subject's chain have one fingerprint."""
+
+    BROKER_DOWN = "BROKER_DOWN"
+    DEGRADED = "DEGRADED"
+    PATH = "PATH"
+    VANTAGE_ILL = "VANTAGE_ILL"
+    CLUSTER_DOWN = "CLUSTER_DOWN"
+    NO_DATA = "NO_DATA"
+
+
+class Phase(StrEnum):
+    """What a subject is held for."""
+
+    HEALTHY = "HEALTHY"
+    SUSPECT = "SUSPECT"
+    BROKER_DOWN = "BROKER_DOWN"
+    NETWORK_UNAVAILABLE = "NETWORK_UNAVAILABLE"
+    """The cluster hears a broker that none of its clients can reach."""
+    DEGRADED = "DEGRADED"
+    PATH = "PATH"
+    """One vantage does not reach a broker that others reach: no fault of the broker."""
+    VANTAGE_ILL = "VANTAGE_ILL"
+    """One vantage does not reach most brokers, which others reach."""
+    CLUSTER_DOWN = "CLUSTER_DOWN"
+    NO_DATA = "NO_DATA"
+
+    @property
+    def names(self) -> bool:
+        """Whether somebody is to be told of it."""
+        return self not in (Phase.HEALTHY, Phase.SUSPECT)
+
+
+class Subject(NamedTuple):
+    """What a finding is about. Of a path neither end is: ``broker_id`` is that of a sick one alone."""
+
+    cluster_id: str
+    chain: Chain
+    broker_id: int | None = None
+    vantage: str | None = None
+    towards: int | None = None
+    """The broker that a vantage does not reach."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Never of a time or a value: every event of a finding has the same."""
+        ends = [str(one) for one in (self.broker_id, self.vantage, self.towards) if one is not None]
+        return _digest("/".join([self.cluster_id, *ends, self.chain]))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A subject's phase changed; ``event`` is what is stored and sent."""
+
+    subject: Subject
+    from_phase: Phase
+    to_phase: Phase
+    event: HealthEvent
+
+    @property
+    def names(self) -> bool:
+        return self.to_phase.names
+
+    @property
+    def clears(self) -> bool:
+        return self.from_phase.names and not self.to_phase.names
+
+
+def finding(
+    subject: Subject, before: Phase, after: Phase, at: datetime, evidence: Mapping[str, object]
+) -> Finding:
+    """From one phase to the other."""
+    called = after if after.names else before
+    event = HealthEvent(
+        event_id=_digest(f"{subject.fingerprint}/{after}/{at.isoformat()}"),
+        fingerprint=subject.fingerprint,
+        cluster_id=subject.cluster_id,
+        broker_id=subject.broker_id,
+        at=at,
+        from_state=before.value,
+        to_state=after.value,
+        kind=called.value if called.names else subject.chain.value,
+        evidence=json.dumps(evidence, sort_keys=True),
+    )
+    return Finding(subject, before, after, event)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

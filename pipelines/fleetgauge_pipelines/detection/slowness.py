@@ -1,0 +1,196 @@
+"""Whether a broker is slower than its peers and than it was itself, however well it answers.
+
+Motivation: a slow broker fails no probe, and slows the homes that it follows as well; its own leader leg
+tells it apart.
+
+Approach: per vantage, one window after the other is judged against the median of the other brokers and
+against the broker's own last hour. It is named when slow for a minute, or slow in its tail in most windows
+of two, as most vantages see it; it is well again once no window has held slow probes for a while.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from statistics import median_low
+from typing import NamedTuple
+
+from fleetgauge_pipelines.detection.presence import most
+from fleetgauge_pipelines.detection.thresholds import Thresholds
+from fleetgauge_probes.contract import Leg, LegPulse, ProbePulse
+from fleetgauge_probes.quantile import quantile
+
+_ROUNDS_KEPT = 8
+_OWN_PERCENTILE = 90
+
+
+class Pace(StrEnum):
+    """What one window of a leader leg shows."""
+
+    WELL = "well"
+    TAIL = "tail"
+    """Some of its probes were slow."""
+    SLOW = "slow"
+    """More than half of them were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """A p50 and a p99, in µs."""
+
+    p50_us: int
+    p99_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What one pulse says of one broker's leader leg, and what was usual then; None where nobody knows."""
+
+    took: Took
+    peers: Took | None
+    own: Took | None
+
+    def pace(self, limits: Thresholds) -> Pace:
+        usual = [one for one in (self.peers, self.own) if one]
+        p50_floor_us = limits.slow_p50_us if usual else limits.alone_p50_us
+        if self.took.p50_us > max([p50_floor_us, *(limits.slow_times * one.p50_us for one in usual)]):
+            return Pace.SLOW
+        if self.took.p99_us > max([limits.slow_p99_us, *(limits.slow_times * one.p99_us for one in usual)]):
+            return Pace.TAIL
+        return Pace.WELL
+
+    def evidence(self) -> dict[str, int | None]:
+        return {
+            f"{prefix}{name}": getattr(took, name) if took else None
+            for prefix, took in (("", self.took), ("peers_", self.peers), ("own_", self.own))
+            for name in ("p50_us", "p99_us")
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One broker from one vantage: its last window and how the latest rounds went.
+
+    Of a broker that is well its rounds become its history: ``recent`` ones, then blocks of them.
+    """
+
+    at: datetime
+    window: Window
+    round_at: datetime
+    rounds: tuple[Pace, ...]
+    well_since: datetime | None
+    recent: tuple[Took, ...]
+    history: tuple[Took, ...]
+
+    def is_slow(self, limits: Thresholds) -> bool:
+        last = self.rounds[-limits.slow_rounds :]
+        return len(last) == limits.slow_rounds and set(last) == {Pace.SLOW}
+
+    def has_a_tail(self, limits: Thresholds) -> bool:
+        return sum(pace is not Pace.WELL for pace in self.rounds) >= limits.tail_rounds
+
+    def is_well(self, for_so_long: timedelta) -> bool:
+        return self.well_since is not None and self.at - self.well_since >= for_so_long
+
+    def evidence(self) -> dict[str, object]:
+        return {**self.window.evidence(), "rounds": [pace.value for pace in self.rounds]}
+
+
+@dataclass(frozen=True, slots=True)
+class Slowness:
+    """Whether a broker is held to be slow, only in its tail or not, and what each vantage saw of it."""
+
+    named: bool = False
+    tail: bool = False
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+
+    def after(
+        self, vantage: str, at: datetime, measured: "Measured | None", limits: Thresholds
+    ) -> "Slowness":
+        """One pulse later. Where nothing was measured nothing is said: a broker that is down is not slow."""
+        if measured is None:
+            return self
+        seen = {**self.seen, vantage: _see(self.seen.get(vantage), at, measured, limits)}
+        fresh = [one for one in seen.values() if limits.are_fresh(one.at, at)]
+        if self.named:
+            well = limits.tail_well if self.tail else limits.well
+            if not most(one.is_well(well) for one in fresh):
+                return replace(self, seen=seen)
+            # The slow rounds have had their say.
+            return Slowness(seen={one: replace(what, rounds=()) for one, what in seen.items()})
+        slow = most(one.is_slow(limits) for one in fresh)
+        tail = most(one.has_a_tail(limits) for one in fresh)
+        return Slowness(slow or tail, tail and not slow, seen)
+
+    def evidence(self) -> dict[str, object]:
+        """Whether most probes are slow or some, and by vantage what they took."""
+        by_vantage = {vantage: one.evidence() for vantage, one in sorted(self.seen.items())}
+        return {"slow": "some" if self.tail else "most", "vantages": by_vantage}
+
+
+class Measured(NamedTuple):
+    """What one pulse says of a broker, and the median of the others; None without others."""
+
+    took: Took
+    peers: Took | None
+
+
+def measured(pulse: ProbePulse, limits: Thresholds) -> dict[int, Measured]:
+    """Of each broker with enough successes on its leader leg."""
+    legs = {one.broker_id: one.leg(Leg.LEADER) for one in pulse.brokers}
+    took = {broker_id: one for broker_id, leg in legs.items() if (one := _took(leg, limits))}
+    p50s_us = sorted(one.p50_us for one in took.values())
+    p99s_us = sorted(one.p99_us for one in took.values())
+
+    def others(one: Took) -> Took | None:
+        if len(took) == 1:
+            return None
+        return Took(_median_of_others(p50s_us, one.p50_us), _median_of_others(p99s_us, one.p99_us))
+
+    return {broker_id: Measured(one, others(one)) for broker_id, one in took.items()}
+
+
+def _took(leg: LegPulse | None, limits: Thresholds) -> Took | None:
+    if leg is None or leg.succeeded < limits.least_probes or leg.p50_us is None or leg.p99_us is None:
+        return None
+    return Took(leg.p50_us, leg.p99_us)
+
+
+def _median_of_others(ascending: Sequence[int], own: int) -> int:
+    """The lower one of an even number."""
+    middle = (len(ascending) - 2) // 2
+    return ascending[middle if middle < bisect_left(ascending, own) else middle + 1]
+
+
+def _see(before: Seen | None, at: datetime, one: Measured, limits: Thresholds) -> Seen:
+    history = before.history if before else ()
+    window = Window(one.took, one.peers, _usual(history, limits))
+    pace = window.pace(limits)
+    well_since = at if pace is Pace.WELL else None
+    if before is None or not limits.are_fresh(before.at, at):
+        return _rounded(Seen(at, window, at, (), well_since, (), history), pace, limits)
+    seen = replace(before, at=at, window=window, well_since=well_since and (before.well_since or well_since))
+    is_round = at - before.round_at >= limits.round
+    return _rounded(seen, pace, limits) if is_round else seen
+
+
+def _rounded(seen: Seen, pace: Pace, limits: Thresholds) -> Seen:
+    """A window that shares no probe with the last one that counted. Only well ones make history."""
+    recent, history = seen.recent, seen.history
+    if pace is Pace.WELL:
+        recent = (*recent, seen.window.took)
+    if len(recent) == limits.history_block:
+        block = Took(median_low(one.p50_us for one in recent), median_low(one.p99_us for one in recent))
+        recent, history = (), (*history, block)[-limits.history_blocks :]
+    rounds = (*seen.rounds, pace)[-_ROUNDS_KEPT:]
+    return replace(seen, round_at=seen.at, rounds=rounds, recent=recent, history=history)
+
+
+def _usual(history: Sequence[Took], limits: Thresholds) -> Took | None:
+    """What a broker took in its slower minutes (p90) of the last hour that it was well; None before that."""
+    if len(history) < limits.history_blocks:
+        return None
+    p50_us = quantile(_OWN_PERCENTILE, sorted(one.p50_us for one in history))
+    p99_us = quantile(_OWN_PERCENTILE, sorted(one.p99_us for one in history))
+    return Took(p50_us, p99_us) if p50_us is not None and p99_us is not None else None

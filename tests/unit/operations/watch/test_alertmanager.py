@@ -1,0 +1,266 @@
+"""Findings at a real Alertmanager, which tells a webhook of its own."""
+
+import json
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+
+from fleetgauge_local.ports import free_ports
+from fleetgauge_operations.watch import alertmanager
+from fleetgauge_operations.watch.alertmanager import Alert, Alertmanager
+from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
+from fleetgauge_pipelines.detection.finding import finding
+from tests.waiting import wait_until
+
+PATIENCE_S = 30
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+DOWN = Subject("orders", Chain.BROKER_DOWN, 3)
+PATH = Subject("orders", Chain.PATH, vantage="zone-b", towards=2)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def named(subject: Subject, phase: Phase, before: Phase = Phase.HEALTHY) -> Finding:
+    return finding(subject, before, phase, now(), {})
+
+
+def cleared(subject: Subject, phase: Phase) -> Finding:
+    return finding(subject, phase, Phase.HEALTHY, now(), {})
+
+
+# What is posted --------------------------------------------------------------------
+
+
+def test_labels_are_those_of_the_subject_whatever_it_is_called_now() -> None:
+    down, cut_off = (Alert(DOWN, phase, NOON) for phase in (Phase.BROKER_DOWN, Phase.NETWORK_UNAVAILABLE))
+    assert down.as_posted(NOON)["labels"] == cut_off.as_posted(NOON)["labels"]
+    assert down.as_posted(NOON)["annotations"]["kind"] == "BROKER_DOWN"
+    assert cut_off.as_posted(NOON)["annotations"]["kind"] == "NETWORK_UNAVAILABLE"
+
+
+def test_a_broker_pages_and_a_path_is_a_ticket() -> None:
+    assert Alert(DOWN, Phase.BROKER_DOWN, NOON).as_posted(NOON)["labels"] == {
+        "alertname": "BROKER_DOWN",
+        "cluster": "orders",
+        "broker": "3",
+        "severity": "page",
+        "fingerprint": DOWN.fingerprint,
+    }
+    labels = Alert(PATH, Phase.PATH, NOON).as_posted(NOON)["labels"]
+    assert (labels["vantage"], labels["towards"], labels["severity"]) == ("zone-b", "2", "ticket")
+    assert "broker" not in labels
+
+
+def test_what_holds_is_good_for_minutes_and_what_is_over_has_its_end() -> None:
+    posted = Alert(DOWN, Phase.BROKER_DOWN, NOON).as_posted(NOON + timedelta(hours=1))
+    assert (posted["startsAt"], posted["endsAt"]) == (
+        "2026-03-02T12:00:00+00:00",
+        "2026-03-02T13:05:00+00:00",
+    )
+    over = Alert(DOWN, Phase.BROKER_DOWN, NOON, ends=NOON + timedelta(minutes=1)).as_posted(NOON)
+    assert over["endsAt"] == "2026-03-02T12:01:00+00:00"
+
+
+# A real one -------------------------------------------------------------------------
+
+
+class Receiver:
+    """What Alertmanager notifies: (status, alerts' names and statuses) of each message."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, list[tuple[str, str]]]] = []
+        messages = self.messages
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                alerts = sorted((one["labels"]["alertname"], one["status"]) for one in body["alerts"])
+                messages.append((body["status"], alerts))
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    one = Receiver()
+    thread = Thread(target=one.server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield one
+    one.server.shutdown()
+    thread.join()
+    one.server.server_close()
+
+
+NAME = "prometheus-alertmanager"
+#: Taken out of Debian's package it still looks for its templates where the package would have put them.
+WITH_TEMPLATES = """
+mount -t tmpfs none /usr/share && mkdir /usr/share/prometheus \\
+    && cp -r "$0"/usr/share/prometheus/alertmanager /usr/share/prometheus && exec "$0/usr/bin/$@"
+"""
+
+
+@pytest.fixture(scope="session")
+def program() -> list[str]:
+    """The beginning of a command."""
+    installed, unpacked = shutil.which(NAME), Path(sys.prefix, "debian")
+    if installed:
+        return [installed]
+    own_mounts = ["unshare", "--mount"]
+    may_mount = shutil.which("unshare") and not subprocess.run([*own_mounts, "true"], check=False).returncode
+    if may_mount and (unpacked / "usr/bin" / NAME).exists():
+        return [*own_mounts, "sh", "-c", WITH_TEMPLATES, str(unpacked), NAME]
+    pytest.skip(f"{NAME} is missing: apt-get install {NAME}")
+
+
+class Real:
+    """Alertmanager at an address, whether it runs or not."""
+
+    def __init__(self, program: list[str], folder: Path, receiver: Receiver) -> None:
+        (self._port,) = free_ports(1, Random())
+        self._program = program
+        self._folder = folder
+        hook = f"http://127.0.0.1:{receiver.server.server_address[1]}/"
+        document = {
+            "route": {
+                "receiver": "hook",
+                "group_by": ["cluster"],
+                "group_wait": "1s",
+                "group_interval": "1s",
+                "repeat_interval": "1h",
+            },
+            "receivers": [{"name": "hook", "webhook_configs": [{"url": hook, "send_resolved": True}]}],
+        }
+        (folder / "alertmanager.yml").write_text(yaml.safe_dump(document))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        process = subprocess.Popen(
+            [
+                *self._program,
+                f"--config.file={self._folder / 'alertmanager.yml'}",
+                f"--storage.path={self._folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{self._port}",
+                "--cluster.listen-address=",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            wait_until(self._is_ready, PATIENCE_S, "Alertmanager")
+            yield
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+    def alerts(self) -> list[dict[str, Any]]:
+        with urllib.request.urlopen(f"{self.url}/api/v2/alerts", timeout=5) as answer:
+            found: list[dict[str, Any]] = json.load(answer)
+        return found
+
+    def _is_ready(self) -> bool:
+        try:
+            self.alerts()
+        except OSError:
+            return False
+        return True
+
+
+@pytest.fixture
+def real(program: list[str], tmp_path: Path, receiver: Receiver) -> Real:
+    return Real(program, tmp_path, receiver)
+
+
+@contextmanager
+def telling(url: str, reports: list[bool]) -> Iterator[Alertmanager]:
+    sink = Alertmanager(url, now, reports.append)
+    sink.start()
+    yield sink
+    sink.stop()
+
+
+def test_it_fires_groups_and_resolves(real: Real, receiver: Receiver) -> None:
+    reports: list[bool] = []
+    with real.running(), telling(real.url, reports) as sink:
+        sink.tell(named(DOWN, Phase.BROKER_DOWN, Phase.SUSPECT))
+        sink.tell(named(PATH, Phase.PATH))
+        both = ("firing", [("BROKER_DOWN", "firing"), ("PATH", "firing")])
+        wait_until(lambda: both in receiver.messages, PATIENCE_S, "both in one message")
+        sink.tell(cleared(DOWN, Phase.BROKER_DOWN))
+        sink.tell(cleared(PATH, Phase.PATH))
+        wait_until(lambda: receiver.messages[-1][0] == "resolved", PATIENCE_S, "both to be resolved")
+    assert reports == [True] * 4
+
+
+def test_a_watch_that_starts_again_neither_resolves_nor_doubles(real: Real, receiver: Receiver) -> None:
+    reports: list[bool] = []
+    with real.running():
+        with telling(real.url, reports) as sink:
+            sink.tell(named(DOWN, Phase.BROKER_DOWN))
+            wait_until(lambda: bool(receiver.messages), PATIENCE_S, "the page")
+        (before,) = real.alerts()
+        with telling(real.url, reports) as sink:
+            sink.remind([(DOWN, Phase.BROKER_DOWN)])
+            wait_until(
+                lambda: real.alerts()[0]["endsAt"] > before["endsAt"], PATIENCE_S, "it to be sent again"
+            )
+            (after,) = real.alerts()
+            assert (after["fingerprint"], after["startsAt"]) == (before["fingerprint"], before["startsAt"])
+            assert receiver.messages == [("firing", [("BROKER_DOWN", "firing")])]
+            sink.tell(cleared(DOWN, Phase.BROKER_DOWN))
+            wait_until(lambda: len(receiver.messages) > 1, PATIENCE_S, "the end")
+    assert receiver.messages[1:] == [("resolved", [("BROKER_DOWN", "resolved")])]
+    assert reports == [True, True]
+
+
+def test_an_alertmanager_that_is_away_is_told_when_it_comes(
+    real: Real, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("fleetgauge_operations.watch.http._ATTEMPTS", 0)
+    monkeypatch.setattr(alertmanager, "_RETRY_S", 0.5)
+    reports: list[bool] = []
+    with telling(real.url, reports) as sink:
+        sink.tell(named(DOWN, Phase.BROKER_DOWN))
+        wait_until(lambda: reports == [False], PATIENCE_S, "the failure")
+        with real.running():
+            wait_until(lambda: bool(receiver.messages), PATIENCE_S, "the page")
+    assert receiver.messages[0] == ("firing", [("BROKER_DOWN", "firing")])
+    assert any("alertmanager: 1 alerts not delivered" in one.getMessage() for one in caplog.records)
+    assert not any(
+        "127.0.0.1" in one.getMessage() for one in caplog.records if one.name == "fleetgauge.watch"
+    )
+
+
+def test_what_holds_is_sent_again_before_it_ends_by_itself(
+    real: Real, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alertmanager, "_AGAIN_S", 0.5)
+    with real.running(), telling(real.url, []) as sink:
+        sink.tell(named(DOWN, Phase.BROKER_DOWN))
+        wait_until(lambda: bool(real.alerts()), PATIENCE_S, "the alert")
+        first = real.alerts()[0]["endsAt"]
+        wait_until(lambda: real.alerts()[0]["endsAt"] > first, PATIENCE_S, "it to be sent again")
+        assert len(real.alerts()) == 1
