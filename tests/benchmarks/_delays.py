@@ -46,7 +46,7 @@ class Truth:
     def of(self, leg: Leg) -> list[int]:
         """What the agent should have measured on that leg, ascending."""
         took_us = self.received_us if leg is Leg.CLIENT else self.acked_us
-        return sorted(one for (_, name), one in took_us.items() if name.leg is leg)
+        return sorted(one for (_, name), one in took_us.copy().items() if name.leg is leg)
 
 
 @contextmanager
