@@ -171,9 +171,11 @@ def _heard(known: ClusterState, pulse: ProbePulse, limits: Thresholds) -> Cluste
     for one in pulse.brokers:
         before = brokers.get(one.broker_id, BrokerState())
         signs, at = read_signs(one, limits), pulse.emitted_at
+        # What waited for a broker that was down is late, which is no second finding.
+        pace = None if before.presence.phase.names else took.get(one.broker_id)
         brokers[one.broker_id] = BrokerState(
             before.presence.heard(pulse.vantage, at, signs, limits),
-            before.slowness.after(pulse.vantage, at, took.get(one.broker_id), limits),
+            before.slowness.after(pulse.vantage, at, pace, limits),
         )
     heard = max(pulse.emitted_at, known.heard or pulse.emitted_at)
     since = known.heard_since if known.heard_since and not known.silent else pulse.emitted_at

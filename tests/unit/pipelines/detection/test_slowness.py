@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from random import Random
 from statistics import median_low
 
@@ -131,6 +132,13 @@ def test_too_few_probes_say_nothing() -> None:
 def test_a_broker_that_hangs_is_down_and_not_slow() -> None:
     stops = [hung(EVERY_S * n) for n in range(1, 60)]
     assert named(fold(story([*well(60), *stops]))[1]) == [(1, "BROKER_DOWN")]
+
+
+def test_what_waited_for_a_broker_that_is_down_again_and_again_does_not_make_it_slow_as_well() -> None:
+    client, leader = hung(8).legs
+    gone = replace(hung(8), legs=(client, replace(leader, p50_us=2_000_000, p99_us=5_000_000)))
+    turns = [gone, gone, pace(1, 2_000, 5_000), pace(1, 2_000, 5_000)] * 12
+    assert set(named(fold(story([*well(60), *turns]))[1])) == {(1, "BROKER_DOWN")}
 
 
 def test_most_vantages_have_to_see_it() -> None:
