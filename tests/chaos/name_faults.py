@@ -11,13 +11,11 @@ every page was resolved.
 import json
 import sys
 import tempfile
-import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -28,11 +26,13 @@ import psutil
 import yaml
 
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.layout import HOST, TELEMETRY, ClusterSpec
+from fleetgauge_local.layout import TELEMETRY, ClusterSpec
+from fleetgauge_local.messages import Kind
 from fleetgauge_probes.fleet import load
 from fleetgauge_probes.kafka import ensure_topics
 from tests.chaos._faults import slowed
 from tests.chaos._streaming import Command, say
+from tests.receiver import Post, Receiver
 from tests.waiting import let_pass, wait_until
 
 CLUSTERS = ("orders", "payments")
@@ -50,69 +50,34 @@ ENDS_WITHIN_S = 240
 QUIET_S = 15
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One POST that the webhook took."""
-
-    at_s: float
-    body: Mapping[str, Any]
-
-    @property
-    def fires(self) -> bool:
-        return self.body["status"] == "firing"
-
-    @property
-    def whom(self) -> tuple[str, int | None]:
-        return self.body["cluster"], self.body["broker"]
+Pages = Sequence[Post]
 
 
-class Pager:
-    """A webhook that keeps what it is told."""
+def fires(page: Post) -> bool:
+    return bool(page.body["status"] == "firing")
 
-    def __init__(self) -> None:
-        self.pages: list[Page] = []
-        pages = self.pages
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                pages.append(Page(time.monotonic(), body))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+def unresolved(pages: Pages) -> set[str]:
+    """The fingerprints of what was paged for and has not ended."""
+    last = {page.body["fingerprint"]: fires(page) for page in pages}
+    return {fingerprint for fingerprint, holds in last.items() if holds}
 
-            def log_message(self, format: str, *args: object) -> None:
-                """Say nothing."""
 
-        self._server = ThreadingHTTPServer((HOST, 0), Handler)
-
-    @property
-    def url(self) -> str:
-        return f"http://{HOST}:{self._server.server_address[1]}/pages"
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1})
-        thread.start()
-        try:
-            yield
-        finally:
-            self._server.shutdown()
-            thread.join()
-            self._server.server_close()
-
-    def since(self, at_s: float) -> list[Page]:
-        return [page for page in list(self.pages) if page.at_s >= at_s]
-
-    def unresolved(self) -> set[str]:
-        last = {page.body["fingerprint"]: page.fires for page in list(self.pages)}
-        return {fingerprint for fingerprint, fires in last.items() if fires}
+def doubled(pages: Pages) -> int:
+    """How often somebody was paged again for what still held and was called the same."""
+    last: dict[str, str | None] = {}
+    times = 0
+    for page in pages:
+        called = page.body["kind"] if fires(page) else None
+        times += called is not None and last.get(page.body["fingerprint"]) == called
+        last[page.body["fingerprint"]] = called
+    return times
 
 
 class Scene:
     """What there is to be made ill: a local fleet, and the agent and the watch as processes."""
 
-    def __init__(self, folder: Path, local: LocalFleet, pager: Pager) -> None:
+    def __init__(self, folder: Path, local: LocalFleet, pager: Receiver) -> None:
         self.local = local
         self.pager = pager
         self._folder = folder
@@ -139,85 +104,73 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong, and as what it may be named. Without a broker it is the cluster's."""
+    """One thing that goes wrong with some brokers of a cluster, and as what it may be named."""
 
     kind: str
     cluster: str
-    broker: int | None
+    brokers: tuple[int, ...]
     as_kinds: frozenset[str]
     #: How slow, where it is that.
     ms: float
     happen: Callable[[Scene, "Fault"], None]
 
-    def is_named_by(self, page: Page) -> bool:
-        return page.fires and page.whom == (self.cluster, self.broker) and page.body["kind"] in self.as_kinds
+    @property
+    def broker(self) -> int | None:
+        """Who is to be named; None where it is the cluster."""
+        return self.brokers[0] if len(self.brokers) == 1 else None
 
-    def is_consequence(self, page: Page) -> bool:
+    def is_named_by(self, page: Post) -> bool:
+        whom = (page.body["cluster"], page.body["broker"])
+        return fires(page) and whom == (self.cluster, self.broker) and page.body["kind"] in self.as_kinds
+
+    def is_consequence(self, page: Post) -> bool:
         """True of all its brokers while a whole cluster is ill, and of all clusters without an agent."""
         if self.kind == "cluster":
             return bool(page.body["cluster"] == self.cluster)
         return self.kind == "agent" and page.body["kind"] == "NO_DATA"
 
 
-def hang(scene: Scene, fault: Fault) -> None:
-    assert fault.broker is not None
+def hang(scene: Scene, fault: Fault, for_s: float = HANG_S) -> None:
     began_s = time.monotonic()
-    scene.local.fault("hang", fault.cluster, fault.broker, for_s=HANG_S)
-    let_pass(began_s + HANG_S)
+    for broker in fault.brokers:
+        scene.local.fault("hang", fault.cluster, broker, for_s=for_s)
+    let_pass(began_s + for_s)
 
 
 def hang_and_kill_the_watch(scene: Scene, fault: Fault) -> None:
-    """Once it has named the broker: the next one must neither say it again nor forget it."""
-    assert fault.broker is not None
+    """In the middle of it: the next watch must neither say it again nor forget it."""
+    (broker,) = fault.brokers
     began_s = time.monotonic()
-    scene.local.fault("hang", fault.cluster, fault.broker, for_s=HANG_S)
-    wait_until(
-        lambda: any(map(fault.is_named_by, scene.pager.since(began_s))), HANG_S, "a page before the kill"
-    )
+    scene.local.fault("hang", fault.cluster, broker, for_s=HANG_S)
+    let_pass(began_s + HANG_S / 2)
     scene.kill("watch")
     scene.start("watch")
     let_pass(began_s + HANG_S)
 
 
-def kill(scene: Scene, fault: Fault) -> None:
-    assert fault.broker is not None
-    scene.local.fault("kill", fault.cluster, fault.broker)
-    let_pass(time.monotonic() + HANG_S)
-    scene.local.fault("heal", fault.cluster, fault.broker)
-
-
-def slow(scene: Scene, fault: Fault) -> None:
-    assert fault.broker is not None
-    scene.local.fault("slow", fault.cluster, fault.broker, delay_ms=fault.ms)
-    let_pass(time.monotonic() + SLOW_S)
-    scene.local.fault("heal", fault.cluster, fault.broker)
+def flap(scene: Scene, fault: Fault) -> None:
+    for _ in range(FLAPS):
+        hang(scene, fault, FLAP_S)
+        let_pass(time.monotonic() + BETWEEN_FLAPS_S)
 
 
 def stop_most_of_the_time(scene: Scene, fault: Fault) -> None:
-    assert fault.broker is not None
-    with slowed(scene.process(fault.cluster, fault.broker)):
+    (broker,) = fault.brokers
+    with slowed(scene.process(fault.cluster, broker)):
         let_pass(time.monotonic() + SLOW_S)
 
 
-def cut_off(scene: Scene, fault: Fault) -> None:
-    assert fault.broker is not None
-    scene.local.fault("blackhole", fault.cluster, fault.broker)
-    let_pass(time.monotonic() + CUT_OFF_S)
-    scene.local.fault("heal", fault.cluster, fault.broker)
+def until_healed(kind: Kind, seconds: float) -> Callable[[Scene, Fault], None]:
+    """What a local fleet does to a broker until it is told to stop."""
 
+    def happen(scene: Scene, fault: Fault) -> None:
+        (broker,) = fault.brokers
+        delay_ms = fault.ms if kind == "slow" else None
+        scene.local.fault(kind, fault.cluster, broker, delay_ms=delay_ms)
+        let_pass(time.monotonic() + seconds)
+        scene.local.fault("heal", fault.cluster, broker)
 
-def flap(scene: Scene, fault: Fault) -> None:
-    assert fault.broker is not None
-    for _ in range(FLAPS):
-        scene.local.fault("hang", fault.cluster, fault.broker, for_s=FLAP_S)
-        let_pass(time.monotonic() + FLAP_S + BETWEEN_FLAPS_S)
-
-
-def hang_all(scene: Scene, fault: Fault) -> None:
-    began_s = time.monotonic()
-    for broker in BROKERS:
-        scene.local.fault("hang", fault.cluster, broker, for_s=HANG_S)
-    let_pass(began_s + HANG_S + 1)
+    return happen
 
 
 def kill_the_agent(scene: Scene, _: Fault) -> None:
@@ -226,19 +179,19 @@ def kill_the_agent(scene: Scene, _: Fault) -> None:
     scene.start("probe")
 
 
-GONE = frozenset({"BROKER_DOWN"})
+GONE, SLOW = frozenset({"BROKER_DOWN"}), frozenset({"DEGRADED"})
 KINDS: Mapping[str, tuple[frozenset[str], Callable[[Scene, Fault], None]]] = {
     "hang": (GONE, hang),
-    "slow": (frozenset({"DEGRADED"}), slow),
-    "kill": (GONE, kill),
-    "stop": (frozenset({"DEGRADED"}), stop_most_of_the_time),
-    "cut_off": (GONE | {"NETWORK_UNAVAILABLE"}, cut_off),
-    "cluster": (frozenset({"CLUSTER_DOWN"}), hang_all),
+    "slow": (SLOW, until_healed("slow", SLOW_S)),
+    "kill": (GONE, until_healed("kill", HANG_S)),
+    "stop": (SLOW, stop_most_of_the_time),
+    "cut_off": (GONE | {"NETWORK_UNAVAILABLE"}, until_healed("blackhole", CUT_OFF_S)),
+    "cluster": (frozenset({"CLUSTER_DOWN"}), hang),
     "watch": (GONE, hang_and_kill_the_watch),
     "flap": (GONE, flap),
     "agent": (frozenset({"NO_DATA"}), kill_the_agent),
 }
-OF_CLUSTERS = ("cluster", "agent")
+OF_CLUSTERS = {"cluster": BROKERS, "agent": ()}
 
 
 def planned(faults: int, seed: int) -> list[Fault]:
@@ -246,9 +199,9 @@ def planned(faults: int, seed: int) -> list[Fault]:
     random, found = Random(seed), []
     for number in range(faults):
         kind = list(KINDS)[number % len(KINDS)]
-        broker = None if kind in OF_CLUSTERS else random.choice(BROKERS)
+        cluster, one, ms = random.choice(CLUSTERS), random.choice(BROKERS), random.uniform(50, 300)
         as_kinds, happen = KINDS[kind]
-        found.append(Fault(kind, random.choice(CLUSTERS), broker, as_kinds, random.uniform(50, 300), happen))
+        found.append(Fault(kind, cluster, OF_CLUSTERS.get(kind, (one,)), as_kinds, ms, happen))
     return found
 
 
@@ -257,17 +210,17 @@ def told(scene: Scene, fault: Fault) -> dict[str, Any]:
     at_s = time.monotonic()
     say(f"{fault.kind}: {fault.cluster} {fault.broker or ''}")
     fault.happen(scene, fault)
+
+    def pages() -> Pages:
+        return [page for page in list(scene.pager.posts) if page.at_s >= at_s]
+
     try:
-        wait_until(
-            lambda: not scene.pager.unresolved() and bool(scene.pager.since(at_s)), ENDS_WITHIN_S, "the end"
-        )
+        wait_until(lambda: bool(pages()) and not unresolved(scene.pager.posts), ENDS_WITHIN_S, "the end")
     except TimeoutError as error:
         say(str(error))
     let_pass(time.monotonic() + QUIET_S)
-    firing = [page for page in scene.pager.since(at_s) if page.fires]
-    right = [page for page in firing if fault.is_named_by(page)]
-    wrong = [page for page in firing if page not in right and not fault.is_consequence(page)]
-    ids = [page.body["id"] for page in firing]
+    right = [page for page in pages() if fault.is_named_by(page)]
+    wrong = [page for page in pages() if fires(page) and page not in right and not fault.is_consequence(page)]
     row = {
         "kind": fault.kind,
         "cluster": fault.cluster,
@@ -276,8 +229,8 @@ def told(scene: Scene, fault: Fault) -> dict[str, Any]:
         "named_after_s": round(right[0].at_s - at_s, 1) if right else None,
         "pages": len(right),
         "wrong": [page.body["summary"] for page in wrong],
-        "sent_twice": len(ids) - len(set(ids)),
-        "unresolved": len(scene.pager.unresolved()),
+        "doubled": doubled(pages()),
+        "unresolved": len(unresolved(scene.pager.posts)),
     }
     say(json.dumps(row))
     return row
@@ -293,7 +246,7 @@ def verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "named_right": sum(row["named_after_s"] is not None for row in rows),
         "named_wrong": sum(len(row["wrong"]) for row in rows),
         "missed": sum(row["named_after_s"] is None for row in rows),
-        "pages_doubled": sum(row["sent_twice"] for row in rows),
+        "pages_doubled": sum(row["doubled"] for row in rows),
         "pages_unresolved": rows[-1]["unresolved"] if rows else 0,
         "detect_s": {kind: {"median": median(of), "max": max(of)} for kind, of in detected.items()},
         "table": list(rows),
@@ -303,14 +256,13 @@ def verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 @click.command()
 @click.option("--faults", default=24, show_default=True, type=click.IntRange(min=1))
 @click.option("--seed", default=1, show_default=True, help="Of the brokers, and of how slow.")
-@click.option("--json", "_", is_flag=True, help="As it always does.")
+@click.option("--json", "_", is_flag=True, help="For who asks for it: the answer is always JSON.")
 def main(faults: int, seed: int, _: bool) -> None:
     clusters = (*(ClusterSpec(one) for one in CLUSTERS), ClusterSpec(TELEMETRY, brokers=1))
-    pager = Pager()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fleetgauge-name-")))
         local = stack.enter_context(LocalFleet(folder / "fleet", clusters, progress=say))
-        stack.enter_context(pager.listening())
+        pager = stack.enter_context(Receiver().listening())
         scene = Scene(folder, local, pager)
         notifiers = {"notifiers": [{"kind": "webhook", "url": pager.url}]}
         scene.config.write_text(yaml.safe_dump(yaml.safe_load(local.fleet_file.read_text()) | notifiers))

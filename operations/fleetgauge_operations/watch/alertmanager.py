@@ -7,21 +7,19 @@ Approach: all that is named now is sent again every minute, good for five; what 
 end until that is taken. Labels are those of the subject and never change: by them an alert is known.
 """
 
-import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 
 import urllib3
 
-from fleetgauge_operations.watch.http import LAST_WORDS_S, posting
+from fleetgauge_operations.watch.http import LAST_WORDS_S, posted, posting
 from fleetgauge_operations.watch.words import summary
 from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
-
-_log = logging.getLogger("fleetgauge.watch")
 
 _PATH = "/api/v2/alerts"
 _AGAIN_S = 60.0
@@ -73,9 +71,9 @@ class Alertmanager:
         self._url = url.rstrip("/") + _PATH
         self._clock = clock
         self._report = report
-        self._waiting: SimpleQueue[Alert] = SimpleQueue()
+        # None is the end.
+        self._waiting: SimpleQueue[Alert | None] = SimpleQueue()
         self._alerts: dict[Subject, Alert] = {}
-        self._stopping = Event()
         self._thread = Thread(target=self._go_on, name="alertmanager", daemon=True)
 
     def start(self) -> None:
@@ -83,7 +81,7 @@ class Alertmanager:
 
     def stop(self) -> None:
         """Say what waits, within a bound; what is named stays good for minutes, for the next watch."""
-        self._stopping.set()
+        self._waiting.put(None)
         self._thread.join(LAST_WORDS_S)
 
     def tell(self, finding: Finding) -> None:
@@ -98,10 +96,15 @@ class Alertmanager:
             self._waiting.put(Alert(subject, phase, self._clock()))
 
     def _go_on(self) -> None:
+        wait_s, ending = _AGAIN_S, False
         with posting() as pool:
-            wait_s = 0.0
-            while not self._stopping.is_set() or not self._waiting.empty():
-                new = self._news(wait_s)
+            while not ending:
+                told = self._told_within(wait_s)
+                ending = None in told
+                new = [one for one in told if one]
+                for one in new:
+                    before = self._alerts.get(one.subject)
+                    self._alerts[one.subject] = replace(one, starts=before.starts) if before else one
                 taken = not self._alerts or self._post(pool)
                 for one in new:
                     if one.event_id:
@@ -110,33 +113,17 @@ class Alertmanager:
                     self._alerts = {subject: one for subject, one in self._alerts.items() if not one.ends}
                 wait_s = _AGAIN_S if taken else _RETRY_S
 
-    def _news(self, wait_s: float) -> list[Alert]:
-        """What was told, if need be after some time in which nothing was."""
-        new: list[Alert] = []
-        deadline = self._clock() + timedelta(seconds=wait_s)
-        while not new and self._clock() < deadline and not self._stopping.is_set():
-            try:
-                new.append(self._waiting.get(timeout=0.5))
-            except Empty:
-                continue
-        while not self._waiting.empty():
-            new.append(self._waiting.get())
-        for one in new:
-            before = self._alerts.get(one.subject)
-            self._alerts[one.subject] = replace(one, starts=before.starts) if before else one
-        return new
+    def _told_within(self, seconds: float) -> list[Alert | None]:
+        """As soon as there is something, all that there is; nothing if so long nothing came."""
+        told: list[Alert | None] = []
+        with suppress(Empty):
+            told.append(self._waiting.get(timeout=seconds))
+            while True:
+                told.append(self._waiting.get_nowait())
+        return told
 
     def _post(self, pool: urllib3.PoolManager) -> bool:
-        """Whether all of it was taken."""
+        """Whether all that stands now was taken."""
         now = self._clock()
-        try:
-            answer = pool.request(
-                "POST", self._url, json=[one.as_posted(now) for one in self._alerts.values()]
-            )
-        except urllib3.exceptions.HTTPError as error:
-            # The URL may carry a secret; the error's class says enough.
-            _log.error("alertmanager: %d alerts not delivered: %s", len(self._alerts), type(error).__name__)
-            return False
-        if answer.status >= 400:
-            _log.error("alertmanager: %d alerts refused with status %d", len(self._alerts), answer.status)
-        return answer.status < 400
+        alerts = [one.as_posted(now) for one in self._alerts.values()]
+        return posted(pool, "alertmanager", self._url, alerts, f"{len(alerts)} alerts")

@@ -1,6 +1,10 @@
 """How notifiers reach their receivers."""
 
+import logging
+
 import urllib3
+
+_log = logging.getLogger("fleetgauge.watch")
 
 #: How long a notifier may take to say what waits when the watch ends.
 LAST_WORDS_S = 30
@@ -19,3 +23,15 @@ def posting() -> urllib3.PoolManager:
         respect_retry_after_header=False,
     )
     return urllib3.PoolManager(retries=retries, timeout=urllib3.Timeout(_TIMEOUT_S))
+
+
+def posted(pool: urllib3.PoolManager, who: str, url: str, body: object, what: str) -> bool:
+    """Whether it was taken; else the log says ``what`` was not. A URL may carry a secret, so it says none."""
+    try:
+        answer = pool.request("POST", url, json=body)
+    except urllib3.exceptions.HTTPError as error:
+        _log.error("%s: %s not delivered: %s", who, what, type(error).__name__)
+        return False
+    if answer.status >= 400:
+        _log.error("%s: %s refused with status %d", who, what, answer.status)
+    return answer.status < 400

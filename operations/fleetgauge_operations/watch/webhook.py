@@ -1,19 +1,14 @@
 """Findings to whoever takes a POST with JSON: each once, in their order."""
 
 import json
-import logging
 from collections.abc import Callable, Iterable
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any
 
-import urllib3
-
-from fleetgauge_operations.watch.http import LAST_WORDS_S, posting
+from fleetgauge_operations.watch.http import LAST_WORDS_S, posted, posting
 from fleetgauge_operations.watch.words import summary
 from fleetgauge_pipelines.detection import Finding, Phase, Subject
-
-_log = logging.getLogger("fleetgauge.watch")
 
 
 class Webhook:
@@ -50,19 +45,8 @@ class Webhook:
                     finding = self._waiting.get(timeout=0.5)
                 except Empty:
                     continue
-                self._report(self._post(pool, finding))
-
-    def _post(self, pool: urllib3.PoolManager, finding: Finding) -> bool:
-        """Whether the receiver took it."""
-        try:
-            answer = pool.request("POST", self._url, json=message(finding))
-        except urllib3.exceptions.HTTPError as error:
-            # The URL may carry a secret; the error's class says enough.
-            _log.error("webhook: event %s not delivered: %s", finding.event.event_id, type(error).__name__)
-            return False
-        if answer.status >= 400:
-            _log.error("webhook: event %s refused with status %d", finding.event.event_id, answer.status)
-        return answer.status < 400
+                what = f"event {finding.event.event_id}"
+                self._report(posted(pool, "webhook", self._url, message(finding), what))
 
 
 def message(finding: Finding) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def _restored(known: ClusterState, event: HealthEvent, phase: Phase) -> ClusterS
 
 def _restored_presence(known: Presence, phase: Phase, at: datetime) -> Presence:
     if phase.names and not known.phase.names:
-        known = known.named(at)
+        known = known.with_naming(at)
     since = known.since if phase.names and known.phase.names else at
     return Presence(phase, since, known.namings)
 

@@ -65,10 +65,10 @@ class Presence:
             return self
         if self.phase.names and phase.names:
             return replace(self, phase=phase)
-        return replace(self.named(now) if phase.names else self, phase=phase, since=now)
+        return replace(self.with_naming(now) if phase.names else self, phase=phase, since=now)
 
-    def named(self, at: datetime) -> "Presence":
-        """Once more."""
+    def with_naming(self, at: datetime) -> "Presence":
+        """Named once more."""
         return replace(self, namings=(*self.namings, at)[-_NAMINGS_KEPT:])
 
     def fresh(self, now: datetime, limits: Thresholds) -> dict[str, Sighting]:

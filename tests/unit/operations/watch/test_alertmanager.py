@@ -8,20 +8,18 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from random import Random
-from threading import Thread
 from typing import Any
 
 import pytest
 import yaml
 
-from fleetgauge_local.ports import free_ports
 from fleetgauge_operations.watch import alertmanager
 from fleetgauge_operations.watch.alertmanager import Alert, Alertmanager
 from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
 from fleetgauge_pipelines.detection.finding import finding
+from tests.ports import free_port
+from tests.receiver import Receiver
 from tests.waiting import wait_until
 
 PATIENCE_S = 30
@@ -78,37 +76,18 @@ def test_what_holds_is_good_for_minutes_and_what_is_over_has_its_end() -> None:
 # A real one -------------------------------------------------------------------------
 
 
-class Receiver:
-    """What Alertmanager notifies: (status, alerts' names and statuses) of each message."""
-
-    def __init__(self) -> None:
-        self.messages: list[tuple[str, list[tuple[str, str]]]] = []
-        messages = self.messages
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                alerts = sorted((one["labels"]["alertname"], one["status"]) for one in body["alerts"])
-                messages.append((body["status"], alerts))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+def messages(receiver: Receiver) -> list[tuple[str, list[tuple[str, str]]]]:
+    """What Alertmanager told: the status, and names and statuses of the alerts, of each message."""
+    return [
+        (body["status"], sorted((one["labels"]["alertname"], one["status"]) for one in body["alerts"]))
+        for body in receiver.bodies
+    ]
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    one = Receiver()
-    thread = Thread(target=one.server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield one
-    one.server.shutdown()
-    thread.join()
-    one.server.server_close()
+    with Receiver().listening() as one:
+        yield one
 
 
 NAME = "prometheus-alertmanager"
@@ -136,10 +115,9 @@ class Real:
     """Alertmanager at an address, whether it runs or not."""
 
     def __init__(self, program: list[str], folder: Path, receiver: Receiver) -> None:
-        (self._port,) = free_ports(1, Random())
+        self._port = free_port()
         self._program = program
         self._folder = folder
-        hook = f"http://127.0.0.1:{receiver.server.server_address[1]}/"
         document = {
             "route": {
                 "receiver": "hook",
@@ -148,7 +126,9 @@ class Real:
                 "group_interval": "1s",
                 "repeat_interval": "1h",
             },
-            "receivers": [{"name": "hook", "webhook_configs": [{"url": hook, "send_resolved": True}]}],
+            "receivers": [
+                {"name": "hook", "webhook_configs": [{"url": receiver.url, "send_resolved": True}]}
+            ],
         }
         (folder / "alertmanager.yml").write_text(yaml.safe_dump(document))
 
@@ -208,10 +188,10 @@ def test_it_fires_groups_and_resolves(real: Real, receiver: Receiver) -> None:
         sink.tell(named(DOWN, Phase.BROKER_DOWN, Phase.SUSPECT))
         sink.tell(named(PATH, Phase.PATH))
         both = ("firing", [("BROKER_DOWN", "firing"), ("PATH", "firing")])
-        wait_until(lambda: both in receiver.messages, PATIENCE_S, "both in one message")
+        wait_until(lambda: both in messages(receiver), PATIENCE_S, "both in one message")
         sink.tell(cleared(DOWN, Phase.BROKER_DOWN))
         sink.tell(cleared(PATH, Phase.PATH))
-        wait_until(lambda: receiver.messages[-1][0] == "resolved", PATIENCE_S, "both to be resolved")
+        wait_until(lambda: messages(receiver)[-1][0] == "resolved", PATIENCE_S, "both to be resolved")
     assert reports == [True] * 4
 
 
@@ -220,7 +200,7 @@ def test_a_watch_that_starts_again_neither_resolves_nor_doubles(real: Real, rece
     with real.running():
         with telling(real.url, reports) as sink:
             sink.tell(named(DOWN, Phase.BROKER_DOWN))
-            wait_until(lambda: bool(receiver.messages), PATIENCE_S, "the page")
+            wait_until(lambda: bool(messages(receiver)), PATIENCE_S, "the page")
         (before,) = real.alerts()
         with telling(real.url, reports) as sink:
             sink.remind([(DOWN, Phase.BROKER_DOWN)])
@@ -229,10 +209,10 @@ def test_a_watch_that_starts_again_neither_resolves_nor_doubles(real: Real, rece
             )
             (after,) = real.alerts()
             assert (after["fingerprint"], after["startsAt"]) == (before["fingerprint"], before["startsAt"])
-            assert receiver.messages == [("firing", [("BROKER_DOWN", "firing")])]
+            assert messages(receiver) == [("firing", [("BROKER_DOWN", "firing")])]
             sink.tell(cleared(DOWN, Phase.BROKER_DOWN))
-            wait_until(lambda: len(receiver.messages) > 1, PATIENCE_S, "the end")
-    assert receiver.messages[1:] == [("resolved", [("BROKER_DOWN", "resolved")])]
+            wait_until(lambda: len(messages(receiver)) > 1, PATIENCE_S, "the end")
+    assert messages(receiver)[1:] == [("resolved", [("BROKER_DOWN", "resolved")])]
     assert reports == [True, True]
 
 
@@ -246,8 +226,8 @@ def test_an_alertmanager_that_is_away_is_told_when_it_comes(
         sink.tell(named(DOWN, Phase.BROKER_DOWN))
         wait_until(lambda: reports == [False], PATIENCE_S, "the failure")
         with real.running():
-            wait_until(lambda: bool(receiver.messages), PATIENCE_S, "the page")
-    assert receiver.messages[0] == ("firing", [("BROKER_DOWN", "firing")])
+            wait_until(lambda: bool(messages(receiver)), PATIENCE_S, "the page")
+    assert messages(receiver)[0] == ("firing", [("BROKER_DOWN", "firing")])
     assert any("alertmanager: 1 alerts not delivered" in one.getMessage() for one in caplog.records)
     assert not any(
         "127.0.0.1" in one.getMessage() for one in caplog.records if one.name == "fleetgauge.watch"

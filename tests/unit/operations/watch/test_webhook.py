@@ -1,17 +1,11 @@
 import json
 import logging
-import random
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from queue import SimpleQueue
-from threading import Thread
-from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from fleetgauge_local.ports import free_ports
 from fleetgauge_operations.watch import http
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import sinks
@@ -19,6 +13,8 @@ from fleetgauge_operations.watch.webhook import Webhook, message
 from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
 from fleetgauge_probes.contract import HealthEvent
 from fleetgauge_probes.fleet import Notifier
+from tests.ports import free_port
+from tests.receiver import Receiver
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -44,52 +40,10 @@ DOWN = _finding()
 BACK = _finding(Phase.BROKER_DOWN, Phase.HEALTHY, "e2")
 
 
-class Receiver:
-    """A real HTTP server that answers with the given statuses, then with 200."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.answers: list[int] = []
-        self.requests: SimpleQueue[tuple[str, dict[str, Any]]] = SimpleQueue()
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.requests.put((self.headers["Content-Type"], json.loads(body)))
-                self.send_response(receiver.answers.pop(0) if receiver.answers else 200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Say nothing."""
-
-        self.server = HTTPServer(("127.0.0.1", port), Handler)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/hook"
-
-    def heard(self) -> list[dict[str, Any]]:
-        found = []
-        while not self.requests.empty():
-            found.append(self.requests.get()[1])
-        return found
-
-
-def _free_port() -> int:
-    return free_ports(1, random.Random())[0]
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    one = Receiver(_free_port())
-    thread = Thread(target=one.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield one
-    one.server.shutdown()
-    thread.join()
-    one.server.server_close()
+    with Receiver().listening() as one:
+        yield one
 
 
 def _send(url: str, *findings: Finding) -> list[bool]:
@@ -105,20 +59,19 @@ def _send(url: str, *findings: Finding) -> list[bool]:
 
 def test_a_finding_arrives_as_json(receiver: Receiver) -> None:
     assert _send(receiver.url, DOWN) == [True]
-    content_type, body = receiver.requests.get_nowait()
-    assert content_type == "application/json"
-    assert body == message(DOWN)
+    (post,) = receiver.posts
+    assert (post.content_type, post.body) == ("application/json", message(DOWN))
 
 
 def test_findings_arrive_in_order_and_none_is_left_behind_by_a_stop(receiver: Receiver) -> None:
     findings = [_finding(event_id=f"e{n}") for n in range(20)]
     _send(receiver.url, *findings)
-    assert [body["id"] for body in receiver.heard()] == [one.event.event_id for one in findings]
+    assert [body["id"] for body in receiver.bodies] == [one.event.event_id for one in findings]
 
 
 def test_a_webhook_with_nothing_to_say_stops(receiver: Receiver) -> None:
     _send(receiver.url)
-    assert receiver.heard() == []
+    assert receiver.bodies == []
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
@@ -127,7 +80,7 @@ def test_a_receiver_that_is_out_for_a_moment_is_told_again_with_the_same_id(
 ) -> None:
     receiver.answers = [status]
     assert _send(receiver.url, DOWN) == [True]
-    assert [body["id"] for body in receiver.heard()] == ["e1", "e1"]
+    assert [body["id"] for body in receiver.bodies] == ["e1", "e1"]
 
 
 def test_a_refusal_is_logged_and_does_not_hold_up_the_next_finding(
@@ -136,7 +89,7 @@ def test_a_refusal_is_logged_and_does_not_hold_up_the_next_finding(
     receiver.answers = [400]
     with caplog.at_level(logging.ERROR, "fleetgauge.watch"):
         assert _send(receiver.url, DOWN, BACK) == [False, True]
-    assert [body["id"] for body in receiver.heard()] == ["e1", "e2"]
+    assert [body["id"] for body in receiver.bodies] == ["e1", "e2"]
     assert [record.getMessage() for record in caplog.records] == ["webhook: event e1 refused with status 400"]
 
 
@@ -150,7 +103,7 @@ def test_a_receiver_out_of_reach_is_logged_without_its_url_and_raises_nothing(
 ) -> None:
     monkeypatch.setattr(http, "_ATTEMPTS", 1)
     with caplog.at_level(logging.ERROR, "fleetgauge.watch"):
-        assert _send(address(_free_port()), DOWN, BACK) == [False, False]
+        assert _send(address(free_port()), DOWN, BACK) == [False, False]
     messages = [record.getMessage() for record in caplog.records if record.name == "fleetgauge.watch"]
     assert len(messages) == 2
     assert all("not delivered" in one and "hunter2" not in one for one in messages)
@@ -163,7 +116,7 @@ def test_a_receiver_that_stays_out_is_given_up_and_the_next_finding_gets_its_tur
     receiver.answers = [503, 503]
     with caplog.at_level(logging.ERROR, "fleetgauge.watch"):
         assert _send(receiver.url, DOWN, BACK) == [False, True]
-    assert [body["id"] for body in receiver.heard()] == ["e1", "e1", "e2"]
+    assert [body["id"] for body in receiver.bodies] == ["e1", "e1", "e2"]
     assert [r.getMessage() for r in caplog.records if r.name == "fleetgauge.watch"] == [
         "webhook: event e1 not delivered: MaxRetryError"
     ]

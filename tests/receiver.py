@@ -1,0 +1,63 @@
+"""Somebody who is told things by POST: a real HTTP server that keeps what it gets."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from fleetgauge_local.layout import HOST
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """When it came, by the monotonic clock, and what it said."""
+
+    at_s: float
+    content_type: str
+    body: Any
+
+
+class Receiver:
+    """Answers with ``answers`` as long as there are any, then with 200."""
+
+    def __init__(self) -> None:
+        self.posts: list[Post] = []
+        self.answers: list[int] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                receiver.posts.append(Post(time.monotonic(), self.headers["Content-Type"], body))
+                self.send_response(receiver.answers.pop(0) if receiver.answers else 200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer((HOST, 0), Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self._server.server_address[1]}/hook"
+
+    @property
+    def bodies(self) -> list[Any]:
+        """In the order in which they came."""
+        return [post.body for post in list(self.posts)]
+
+    @contextmanager
+    def listening(self) -> Iterator["Receiver"]:
+        thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            thread.join()
+            self._server.server_close()
