@@ -17,6 +17,7 @@ class Post:
     """When it came, by the monotonic clock, and what it said."""
 
     at_s: float
+    path: str
     content_type: str
     body: Any
 
@@ -32,7 +33,7 @@ class Receiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                receiver.posts.append(Post(time.monotonic(), self.headers["Content-Type"], body))
+                receiver.posts.append(Post(time.monotonic(), self.path, self.headers["Content-Type"], body))
                 self.send_response(receiver.answers.pop(0) if receiver.answers else 200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()

@@ -5,6 +5,7 @@ python -m tests.benchmarks._agent_process --sent sent.bin -- --config fleet.yaml
 
 from array import array
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,8 +19,13 @@ from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka import Registration, Registry
 
 
+@cache
 def brokers_in_metadata(access: Access) -> Registry:
-    """Mock brokers know no DescribeCluster, which is asked every 10 s."""
+    """Mock brokers know no DescribeCluster, which is asked of one broker every 10 s.
+
+    Once for each cluster: this client makes a thread and a connection for every broker, which would be
+    measured as well.
+    """
     metadata = AdminClient({"bootstrap.servers": access.bootstrap}).list_topics(timeout=10)
     brokers = metadata.brokers.values()
     return Registry("mock", {b.id: Registration(b.id, b.host, b.port, None, False) for b in brokers})

@@ -313,7 +313,11 @@ def agent(folder: Path, bootstraps: Mapping[str, str], carrier: str, *options: s
             yield Running(process, telemetry, sent)
         finally:
             process.terminate()
-            ended = process.wait(ENDS_WITHIN_S)
+            with suppress(psutil.TimeoutExpired):
+                process.wait(ENDS_WITHIN_S)
+            if process.is_running():
+                process.kill()
+            ended = process.wait()
     assert ended == 0, log.read_text(encoding="utf-8")
 
 

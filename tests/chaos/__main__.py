@@ -1,6 +1,7 @@
 """Runs one of the long demonstrations by its name; each prints one JSON value and exits 0 or 1.
 
 make chaos ARGS="hang_brokers"
+make chaos ARGS="--faults 24 --seed 1 --json"    (without a name: name_faults)
 """
 
 import runpy
@@ -10,7 +11,11 @@ from pathlib import Path
 
 NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
 
+_UNLESS_NAMED = "name_faults"
+
 if __name__ == "__main__":
+    if sys.argv[1:] and sys.argv[1].startswith("--"):
+        sys.argv.insert(1, _UNLESS_NAMED)
     if len(sys.argv) < 2 or sys.argv[1] not in NAMES:
         sys.stderr.write(f"which one? {', '.join(NAMES)}\n")
         sys.exit(2)

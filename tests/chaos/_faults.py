@@ -3,7 +3,7 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import psutil
@@ -30,3 +30,15 @@ def slowed(process: psutil.Process) -> Iterator[None]:
     finally:
         enough.set()
         thread.join()
+
+
+@contextmanager
+def stopped(processes: Sequence[psutil.Process]) -> Iterator[None]:
+    """Standing still while the block runs."""
+    for one in processes:
+        one.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for one in processes:
+            one.send_signal(signal.SIGCONT)

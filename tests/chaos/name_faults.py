@@ -1,11 +1,11 @@
 """Makes real brokers, clusters, the agent and the watch ill in turn: who is paged for, how soon, until when.
 
-    python -m tests.chaos.name_faults --faults 24 --seed 1
+    python -m tests.chaos --faults 24 --seed 1
 
-Two clusters of three brokers, one agent, one watch that pages a webhook; what counts is what that got.
-Prints one JSON value: {faults, named_right, named_wrong, missed, pages_doubled, pages_unresolved,
-detect_s: {kind: {median, max}}, table}. Exit 0 iff every fault was named and nothing else, each once, and
-every page was resolved.
+Two clusters of three brokers, one agent, two watches that page a webhook; what counts is what that got.
+What has happened is kept in a file: the same command goes on after it. Prints one JSON value: {faults,
+named_right, named_wrong, missed, pages_doubled, pages_unresolved, detect_s: {kind: {median, max}}, table}.
+Exit 0 iff every fault was named and nothing else, each once, and every page was resolved.
 """
 
 import json
@@ -13,8 +13,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -30,7 +30,7 @@ from fleetgauge_local.layout import TELEMETRY, ClusterSpec
 from fleetgauge_local.messages import Kind
 from fleetgauge_probes.fleet import load
 from fleetgauge_probes.kafka import ensure_topics
-from tests.chaos._faults import slowed
+from tests.chaos._faults import slowed, stopped
 from tests.chaos._streaming import Command, say
 from tests.receiver import Post, Receiver
 from tests.waiting import let_pass, wait_until
@@ -42,7 +42,9 @@ WARM_UP_S = 60
 HANG_S = 30
 SLOW_S = 120
 CUT_OFF_S = 50
-AGENT_AWAY_S = 50
+AWAY_S = 50
+#: The one that took over is to have seen the end by then.
+STOPPED_LONGER_S = 30
 FLAPS, FLAP_S, BETWEEN_FLAPS_S = 4, 9, 11
 #: After a fault: brokers come back, findings end 30 s later, of flapping ones after two minutes of calm.
 ENDS_WITHIN_S = 240
@@ -75,26 +77,62 @@ def doubled(pages: Pages) -> int:
 
 
 class Scene:
-    """What there is to be made ill: a local fleet, and the agent and the watch as processes."""
+    """What there is to be made ill: a local fleet, and the agent and two watches as processes."""
 
     def __init__(self, folder: Path, local: LocalFleet, pager: Receiver) -> None:
         self.local = local
         self.pager = pager
         self._folder = folder
-        self._running: dict[str, Command] = {}
+        self._agent: Command | None = None
+        self._watches: list[Command] = []
 
     @property
     def config(self) -> Path:
         return self._folder / "fleet.yaml"
 
-    def start(self, *commands: str) -> None:
-        for one in commands:
-            command = Command(self._folder / f"{one}.log", one, "--config", str(self.config))
-            self._running[one] = command.__enter__()
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Whoever runs when the block is left is ended."""
+        try:
+            for _ in range(2):
+                self.start_a_watch()
+            self.start_the_agent()
+            let_pass(time.monotonic() + WARM_UP_S)
+            yield
+        finally:
+            self.kill_the_agent()
+            for watch in self._watches:
+                watch.kill()
 
-    def kill(self, *commands: str) -> None:
-        for one in commands:
-            self._running[one].kill()
+    def start_the_agent(self) -> None:
+        self._agent = self._started("probe")
+
+    def kill_the_agent(self) -> None:
+        if self._agent:
+            self._agent.kill()
+
+    def start_a_watch(self) -> None:
+        self._watches.append(self._started("watch"))
+
+    def watch_at_work(self) -> Command:
+        """It says when it begins and when it ends."""
+        (found,) = (one for one in self._watches if one.words.count("at work") % 2)
+        return found
+
+    def kill_the_watch(self) -> None:
+        """The one at work."""
+        watch = self.watch_at_work()
+        watch.kill()
+        self._watches.remove(watch)
+
+    def stop_the_watch(self, for_s: float) -> None:
+        """The one at work stands still, and goes on as one that thinks that it is."""
+        with stopped(self.watch_at_work().tree()):
+            let_pass(time.monotonic() + for_s)
+
+    def _started(self, command: str) -> Command:
+        log = self._folder / f"{command}-{time.monotonic_ns()}.log"
+        return Command(log, command, "--config", str(self.config)).__enter__()
 
     def process(self, cluster: str, broker: int) -> psutil.Process:
         (of,) = (one for one in self.local.status().clusters if one.cluster == cluster)
@@ -124,10 +162,10 @@ class Fault:
         return fires(page) and whom == (self.cluster, self.broker) and page.body["kind"] in self.as_kinds
 
     def is_consequence(self, page: Post) -> bool:
-        """True of all its brokers while a whole cluster is ill, and of all clusters without an agent."""
+        """True of all brokers of a cluster that is ill, and of all clusters while none is heard of."""
         if self.kind == "cluster":
             return bool(page.body["cluster"] == self.cluster)
-        return self.kind == "agent" and page.body["kind"] == "NO_DATA"
+        return self.as_kinds == SILENT and page.body["kind"] in SILENT
 
 
 def hang(scene: Scene, fault: Fault, for_s: float = HANG_S) -> None:
@@ -138,14 +176,22 @@ def hang(scene: Scene, fault: Fault, for_s: float = HANG_S) -> None:
 
 
 def hang_and_kill_the_watch(scene: Scene, fault: Fault) -> None:
-    """In the middle of it: the next watch must neither say it again nor forget it."""
+    """As it begins: the other one takes over, names it and sees its end."""
+    (broker,) = fault.brokers
+    began_s = time.monotonic()
+    scene.local.fault("hang", fault.cluster, broker, for_s=HANG_S)
+    scene.kill_the_watch()
+    scene.start_a_watch()
+    let_pass(began_s + HANG_S)
+
+
+def hang_and_stop_the_watch(scene: Scene, fault: Fault) -> None:
+    """Once it is named: the other one takes over, and neither it nor the one that goes on says it again."""
     (broker,) = fault.brokers
     began_s = time.monotonic()
     scene.local.fault("hang", fault.cluster, broker, for_s=HANG_S)
     let_pass(began_s + HANG_S / 2)
-    scene.kill("watch")
-    scene.start("watch")
-    let_pass(began_s + HANG_S)
+    scene.stop_the_watch(HANG_S / 2 + STOPPED_LONGER_S)
 
 
 def flap(scene: Scene, fault: Fault) -> None:
@@ -174,12 +220,18 @@ def until_healed(kind: Kind, seconds: float) -> Callable[[Scene, Fault], None]:
 
 
 def kill_the_agent(scene: Scene, _: Fault) -> None:
-    scene.kill("probe")
-    let_pass(time.monotonic() + AGENT_AWAY_S)
-    scene.start("probe")
+    scene.kill_the_agent()
+    let_pass(time.monotonic() + AWAY_S)
+    scene.start_the_agent()
 
 
-GONE, SLOW = frozenset({"BROKER_DOWN"}), frozenset({"DEGRADED"})
+def hang_telemetry(scene: Scene, _: Fault) -> None:
+    """Nobody says any more whose turn it is either."""
+    scene.local.fault("hang", TELEMETRY, 1, for_s=AWAY_S)
+    let_pass(time.monotonic() + AWAY_S)
+
+
+GONE, SLOW, SILENT = frozenset({"BROKER_DOWN"}), frozenset({"DEGRADED"}), frozenset({"NO_DATA"})
 KINDS: Mapping[str, tuple[frozenset[str], Callable[[Scene, Fault], None]]] = {
     "hang": (GONE, hang),
     "slow": (SLOW, until_healed("slow", SLOW_S)),
@@ -187,18 +239,20 @@ KINDS: Mapping[str, tuple[frozenset[str], Callable[[Scene, Fault], None]]] = {
     "stop": (SLOW, stop_most_of_the_time),
     "cut_off": (GONE | {"NETWORK_UNAVAILABLE"}, until_healed("blackhole", CUT_OFF_S)),
     "cluster": (frozenset({"CLUSTER_DOWN"}), hang),
-    "watch": (GONE, hang_and_kill_the_watch),
+    "watch_killed": (GONE, hang_and_kill_the_watch),
+    "watch_stopped": (GONE, hang_and_stop_the_watch),
     "flap": (GONE, flap),
-    "agent": (frozenset({"NO_DATA"}), kill_the_agent),
+    "agent": (SILENT, kill_the_agent),
+    "telemetry": (SILENT, hang_telemetry),
 }
-OF_CLUSTERS = {"cluster": BROKERS, "agent": ()}
+OF_CLUSTERS = {"cluster": BROKERS, "agent": (), "telemetry": ()}
 
 
-def planned(faults: int, seed: int) -> list[Fault]:
+def planned(kinds: Sequence[str], faults: int, seed: int) -> list[Fault]:
     """The kinds in turn, on brokers of both clusters by chance."""
     random, found = Random(seed), []
     for number in range(faults):
-        kind = list(KINDS)[number % len(KINDS)]
+        kind = kinds[number % len(kinds)]
         cluster, one, ms = random.choice(CLUSTERS), random.choice(BROKERS), random.uniform(50, 300)
         as_kinds, happen = KINDS[kind]
         found.append(Fault(kind, cluster, OF_CLUSTERS.get(kind, (one,)), as_kinds, ms, happen))
@@ -247,7 +301,7 @@ def verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "named_wrong": sum(len(row["wrong"]) for row in rows),
         "missed": sum(row["named_after_s"] is None for row in rows),
         "pages_doubled": sum(row["doubled"] for row in rows),
-        "pages_unresolved": rows[-1]["unresolved"] if rows else 0,
+        "pages_unresolved": max(row["unresolved"] for row in rows),
         "detect_s": {kind: {"median": median(of), "max": max(of)} for kind, of in detected.items()},
         "table": list(rows),
     }
@@ -256,8 +310,27 @@ def verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 @click.command()
 @click.option("--faults", default=24, show_default=True, type=click.IntRange(min=1))
 @click.option("--seed", default=1, show_default=True, help="Of the brokers, and of how slow.")
+@click.option("--only", "kinds", multiple=True, type=click.Choice(list(KINDS)), help="May be repeated.")
+@click.option("--again", is_flag=True, help="From the beginning, whatever an earlier run has done.")
 @click.option("--json", "_", is_flag=True, help="For who asks for it: the answer is always JSON.")
-def main(faults: int, seed: int, _: bool) -> None:
+def main(faults: int, seed: int, kinds: tuple[str, ...], again: bool, _: bool) -> None:
+    kept = Path(tempfile.gettempdir(), f"fleetgauge-faults-{faults}-{seed}-{'-'.join(kinds) or 'all'}.jsonl")
+    if again:
+        kept.unlink(missing_ok=True)
+    done = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
+    left = planned(kinds or list(KINDS), faults, seed)[len(done) :]
+    if done:
+        say(f"{len(done)} of {faults} have happened: {kept}")
+    if left:
+        watched(left, kept)
+    found = verdict([json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()])
+    print(json.dumps(found, indent=2))
+    good = found["named_right"] == found["faults"] and not found["named_wrong"] and not found["pages_doubled"]
+    sys.exit(0 if good and not found["pages_unresolved"] else 1)
+
+
+def watched(faults: Sequence[Fault], kept: Path) -> None:
+    """Each of them, with a line in that file for what came of it."""
     clusters = (*(ClusterSpec(one) for one in CLUSTERS), ClusterSpec(TELEMETRY, brokers=1))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fleetgauge-name-")))
@@ -269,14 +342,11 @@ def main(faults: int, seed: int, _: bool) -> None:
         fleet = load(scene.config)
         assert fleet.telemetry is not None
         ensure_topics(fleet.telemetry)
-        scene.start("watch", "probe")
-        stack.callback(scene.kill, "watch", "probe")
-        let_pass(time.monotonic() + WARM_UP_S)
-        rows = [told(scene, fault) for fault in planned(faults, seed)]
-    found = verdict(rows)
-    print(json.dumps(found, indent=2))
-    good = found["named_right"] == found["faults"] and not found["named_wrong"] and not found["pages_doubled"]
-    sys.exit(0 if good and not found["pages_unresolved"] else 1)
+        stack.enter_context(scene.working())
+        for fault in faults:
+            row = json.dumps(told(scene, fault))
+            with kept.open("a", encoding="utf-8") as rows:
+                rows.write(f"{row}\n")
 
 
 if __name__ == "__main__":

@@ -42,6 +42,8 @@ PROMISED: dict[str, set[str]] = {
     "fleetgauge_findings_open": {"cluster", "kind"},
     "fleetgauge_watch_pulse_timestamp_seconds": {"cluster", "vantage"},
     "fleetgauge_notifications_total": {"notifier", "outcome"},
+    "fleetgauge_notifications_waiting": {"notifier"},
+    "fleetgauge_watch_active": set(),
     # stream
     "fleetgauge_batch_duration_seconds_bucket": {"le"},
     "fleetgauge_batch_duration_seconds_sum": set(),

@@ -1,26 +1,33 @@
-"""The watch on a real topic: what it says of itself while a broker goes and comes back."""
+"""Watches on real topics: what one says of itself, and how the next goes on where it ended."""
 
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from threading import Thread
+from typing import Any
 
 import pytest
 
 from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.run import run_watch
+from fleetgauge_operations.watch.run import Watch
+from fleetgauge_pipelines.detection import HistoryOf, Took
 from fleetgauge_probes.contract import ProbePulse
-from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.kafka import RecordProducer
+from fleetgauge_probes.fleet import Fleet, Telemetry
+from fleetgauge_probes.kafka import RecordProducer, ensure_topics, ensure_watch_state
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
 from tests.exposition import samples_of
+from tests.receiver import Receiver
+from tests.unit.operations.watch.tellings import cleared, named
 from tests.unit.pipelines.detection.pulses import at, broker, hung, pulse
+from tests.waiting import wait_until
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 NOW = at(40)
+ACTIVE = "fleetgauge_watch_active"
 NAMED = "fleetgauge_broker_named"
 HEARD = "fleetgauge_watch_pulse_timestamp_seconds"
 
@@ -28,23 +35,36 @@ HEARD = "fleetgauge_watch_pulse_timestamp_seconds"
 @pytest.fixture
 def telemetry(local_fleet: LocalFleet) -> Telemetry:
     suffix = uuid.uuid4().hex[:8]
-    topics = {
+    topics: dict[str, Any] = {
         name: {"name": f"{name}-{suffix}", "partitions": 1, "retention_hours": 1}
         for name in ("probe_minutes", "probe_pulse", "health_events")
     }
+    topics["watch_state"] = {"name": f"watch-state-{suffix}"}
     return Telemetry.model_validate({"bootstrap": local_fleet.bootstrap("telemetry"), "topics": topics})
 
 
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver().listening() as one:
+        yield one
+
+
+@pytest.fixture
+def send(telemetry: Telemetry) -> Iterator[Callable[[ProbePulse], None]]:
+    agent = RecordProducer(telemetry.access, "agent")
+    agent.start()
+    yield lambda one: agent.send(telemetry.topics.probe_pulse.name, one.cluster_id, one.encode())
+    agent.stop()
+
+
 @contextmanager
-def _watching(telemetry: Telemetry) -> Iterator[Vitals]:
-    """A watch that is ready."""
+def _watching(telemetry: Telemetry, *notifiers: dict[str, str]) -> Iterator[Vitals]:
+    """A watch that is ready: it watches, or waits for its turn."""
+    clusters = [{"id": "orders", "bootstrap": "nobody:1"}]
+    fleet = Fleet.model_validate({"clusters": clusters, "notifiers": notifiers})
     vitals, stopping = Vitals("watch", 60), Stopping()
-    metrics = WatchMetrics(vitals.registry)
-    thread = threading.Thread(
-        target=lambda: run_watch(
-            telemetry, ["orders"], lambda: NOW, lambda _: None, (), vitals, metrics, stopping
-        )
-    )
+    watch = Watch(fleet, telemetry, lambda: NOW, lambda _: None, vitals, WatchMetrics(vitals.registry))
+    thread = Thread(target=watch.run, args=(stopping,))
     thread.start()
     try:
         _until(lambda: vitals.is_ready)
@@ -63,27 +83,27 @@ def _until(seen: Callable[[], bool], act: Callable[[], None] = lambda: None) -> 
         time.sleep(0.1)
 
 
-@pytest.fixture
-def send(telemetry: Telemetry) -> Iterator[Callable[[ProbePulse], None]]:
-    agent = RecordProducer(telemetry.access, "agent")
-    agent.start()
-    yield lambda one: agent.send(telemetry.topics.probe_pulse.name, one.cluster_id, one.encode())
-    agent.stop()
+def _is_active(vitals: Vitals) -> bool:
+    return samples_of(vitals.registry, ACTIVE) == {(): 1}
+
+
+def _hear(vitals: Vitals, send: Callable[[ProbePulse], None]) -> None:
+    """Again and again, as an agent does: a watch reads from where the topic ends as it begins."""
+    well = pulse(15, broker(1), broker(2))
+    _until(lambda: bool(samples_of(vitals.registry, HEARD)), lambda: send(well))
 
 
 def test_it_tells_whom_it_names_whom_it_remembers_and_when_it_last_heard_of_a_vantage(
     telemetry: Telemetry, send: Callable[[ProbePulse], None]
 ) -> None:
     with _watching(telemetry) as vitals:
-        # Again and again, as an agent does: a watch reads from where the topic ends as it begins.
-        well = pulse(15, broker(1), broker(2))
-        _until(lambda: bool(samples_of(vitals.registry, HEARD)), lambda: send(well))
+        _hear(vitals, send)
         assert samples_of(vitals.registry, HEARD) == {("orders", "zone-a"): at(15).timestamp()}
         send(pulse(20, hung(9, 1), broker(2)))
         _until(lambda: samples_of(vitals.registry, NAMED) == {("1", "orders"): 1, ("2", "orders"): 0})
 
     with _watching(telemetry) as vitals:
-        assert samples_of(vitals.registry, NAMED) == {("1", "orders"): 1}
+        _until(lambda: samples_of(vitals.registry, NAMED) == {("1", "orders"): 1})
         # Too old to be judged, but it was heard.
         old = pulse(0, broker(1), vantage="zone-b")
         _until(lambda: bool(samples_of(vitals.registry, HEARD)), lambda: send(old))
@@ -92,3 +112,59 @@ def test_it_tells_whom_it_names_whom_it_remembers_and_when_it_last_heard_of_a_va
         send(pulse(30, broker(1), broker(2)))
         _until(lambda: samples_of(vitals.registry, NAMED) == {("1", "orders"): 0, ("2", "orders"): 0})
         assert vitals.is_alive
+
+
+def test_of_two_one_tells_and_when_it_ends_the_other_goes_on(
+    telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver
+) -> None:
+    notifier = {"kind": "webhook", "url": receiver.url}
+    with ExitStack() as second_one:
+        with _watching(telemetry, notifier) as first:
+            _until(lambda: _is_active(first))
+            second = second_one.enter_context(_watching(telemetry, notifier))
+            _hear(first, send)
+            send(pulse(20, hung(9, 1), broker(2)))
+            wait_until(lambda: bool(receiver.posts), DEADLINE_S, "the page")
+            assert not _is_active(second)
+            assert samples_of(second.registry, NAMED) == {}
+        _until(lambda: samples_of(second.registry, NAMED) == {("1", "orders"): 1})
+        assert samples_of(first.registry, NAMED) == {}
+        _until(lambda: len(receiver.posts) > 1, lambda: send(pulse(30, broker(1), broker(2))))
+    assert [(body["status"], body["broker"]) for body in receiver.bodies] == [("firing", 1), ("resolved", 1)]
+
+
+def test_what_a_receiver_did_not_take_the_next_watch_tells_it_with_the_same_id(
+    telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver
+) -> None:
+    notifier = {"kind": "webhook", "url": receiver.url}
+    receiver.answers = [503] * 100
+    with _watching(telemetry, notifier) as vitals:
+        _hear(vitals, send)
+        send(pulse(20, hung(9, 1), broker(2)))
+        wait_until(lambda: bool(receiver.posts), DEADLINE_S, "the page")
+    receiver.answers = []
+    refused = len(receiver.posts)
+    with _watching(telemetry, notifier):
+        wait_until(lambda: len(receiver.posts) > refused, DEADLINE_S, "it to be told again")
+    # And once it is taken nobody tells it again.
+    with _watching(telemetry, notifier) as vitals:
+        _until(lambda: _is_active(vitals))
+    assert len(receiver.posts) == refused + 1
+    assert len({body["id"] for body in receiver.bodies}) == 1
+
+
+def test_what_is_kept_comes_back(telemetry: Telemetry) -> None:
+    ensure_topics(telemetry)
+    ensure_watch_state(telemetry)
+    whose, event = HistoryOf("orders", 3, "zone-a"), named()
+    memory = Memory(telemetry)
+    memory.start()
+    memory.learnt(whose, (Took(1, 2),))
+    memory.found(event)
+    memory.learnt(whose, (Took(1, 2), Took(3, 4)))
+    memory.told("hook", event)
+    memory.stop()
+    left = memory.recall()
+    assert left.findings == (event,)
+    assert left.histories == {whose: (Took(1, 2), Took(3, 4))}
+    assert left.told["hook"].owed([event, cleared()]) == (cleared(),)

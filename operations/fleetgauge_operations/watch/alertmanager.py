@@ -7,7 +7,7 @@ Approach: all that is named now is sent again every minute, good for five; what 
 end until that is taken. Labels are those of the subject and never change: by them an alert is known.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,15 +17,15 @@ from typing import Any
 
 import urllib3
 
-from fleetgauge_operations.watch.http import LAST_WORDS_S, posted, posting
-from fleetgauge_operations.watch.words import summary
-from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
+from fleetgauge_operations.watch.http import LAST_WORDS_S, Outcome, posted, posting
+from fleetgauge_operations.watch.telling import Telling
+from fleetgauge_operations.watch.words import Links, severity, summary
+from fleetgauge_pipelines.detection import Finding, Phase, Subject
 
 _PATH = "/api/v2/alerts"
 _AGAIN_S = 60.0
 _RETRY_S = 5.0
 _GOOD_FOR = timedelta(minutes=5)
-_TICKETS = (Chain.PATH, Chain.VANTAGE_ILL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Alert:
     starts: datetime
     """Of one that it has already Alertmanager keeps the earliest."""
     ends: datetime | None = None
-    event_id: str | None = None
+    news: Finding | None = None
     """None where an earlier watch named it."""
 
-    def as_posted(self, now: datetime) -> dict[str, Any]:
+    def as_posted(self, now: datetime, links: Links) -> dict[str, Any]:
         """A PostableAlert of the API."""
         subject = self.subject
         ends = {"broker": subject.broker_id, "vantage": subject.vantage, "towards": subject.towards}
@@ -48,29 +48,32 @@ class Alert:
             "alertname": subject.chain.value,
             "cluster": subject.cluster_id,
             **{name: str(end) for name, end in ends.items() if end is not None},
-            "severity": "ticket" if subject.chain in _TICKETS else "page",
+            "severity": severity(subject),
             "fingerprint": subject.fingerprint,
         }
         annotations = {
             "summary": summary(subject, Phase.HEALTHY, self.phase),
             "kind": self.phase.value,
-            **({"event_id": self.event_id} if self.event_id else {}),
+            "runbook": links.runbook(subject),
+            **({"event_id": self.news.event.event_id} if self.news else {}),
         }
+        page = links.page(subject)
         return {
             "labels": labels,
             "annotations": annotations,
+            **({"generatorURL": page} if page else {}),
             "startsAt": self.starts.isoformat(),
             "endsAt": (self.ends or now + _GOOD_FOR).isoformat(),
         }
 
 
 class Alertmanager:
-    """From ``start`` to ``stop``. ``report`` hears of each finding whether Alertmanager took it at once."""
+    """From ``start`` to ``stop``."""
 
-    def __init__(self, url: str, clock: Callable[[], datetime], report: Callable[[bool], None]) -> None:
+    def __init__(self, url: str, links: Links, telling: Telling) -> None:
         self._url = url.rstrip("/") + _PATH
-        self._clock = clock
-        self._report = report
+        self._links = links
+        self._telling = telling
         # None is the end.
         self._waiting: SimpleQueue[Alert | None] = SimpleQueue()
         self._alerts: dict[Subject, Alert] = {}
@@ -86,32 +89,39 @@ class Alertmanager:
 
     def tell(self, finding: Finding) -> None:
         called = finding.from_phase if finding.clears else finding.to_phase
-        event = finding.event
-        ends = event.at if finding.clears else None
-        self._waiting.put(Alert(finding.subject, called, event.at, ends, event.event_id))
+        ends = finding.event.at if finding.clears else None
+        self._telling.waits(1)
+        self._waiting.put(Alert(finding.subject, called, finding.event.at, ends, finding))
 
-    def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
-        """Go on with what an earlier watch named."""
+    def resume(self, named: Iterable[tuple[Subject, Phase]], owed: Iterable[Finding]) -> None:
+        """Go on with what an earlier watch named; what it cleared and did not say ends at once."""
+        now = self._telling.clock()
+        for finding in owed:
+            self.tell(finding)
         for subject, phase in named:
-            self._waiting.put(Alert(subject, phase, self._clock()))
+            self._waiting.put(Alert(subject, phase, now))
 
     def _go_on(self) -> None:
         wait_s, ending = _AGAIN_S, False
+        untaken: list[Finding] = []
         with posting() as pool:
             while not ending:
                 told = self._told_within(wait_s)
                 ending = None in told
-                new = [one for one in told if one]
-                for one in new:
+                for one in filter(None, told):
                     before = self._alerts.get(one.subject)
                     self._alerts[one.subject] = replace(one, starts=before.starts) if before else one
-                taken = not self._alerts or self._post(pool)
-                for one in new:
-                    if one.event_id:
-                        self._report(taken)
-                if taken:
+                    untaken += [one.news] if one.news else []
+                if not self._telling.may_tell():
+                    return
+                outcome = self._post(pool) if self._alerts else Outcome.TAKEN
+                if outcome is not Outcome.OUT:
+                    for finding in untaken:
+                        self._telling.waits(-1)
+                        self._telling.dealt_with(finding, outcome is Outcome.TAKEN)
+                    untaken = []
                     self._alerts = {subject: one for subject, one in self._alerts.items() if not one.ends}
-                wait_s = _AGAIN_S if taken else _RETRY_S
+                wait_s = _AGAIN_S if outcome is Outcome.TAKEN else _RETRY_S
 
     def _told_within(self, seconds: float) -> list[Alert | None]:
         """As soon as there is something, all that there is; nothing if so long nothing came."""
@@ -122,8 +132,8 @@ class Alertmanager:
                 told.append(self._waiting.get_nowait())
         return told
 
-    def _post(self, pool: urllib3.PoolManager) -> bool:
-        """Whether all that stands now was taken."""
-        now = self._clock()
-        alerts = [one.as_posted(now) for one in self._alerts.values()]
+    def _post(self, pool: urllib3.PoolManager) -> Outcome:
+        """What became of all that stands now."""
+        now = self._telling.clock()
+        alerts = [one.as_posted(now, self._links) for one in self._alerts.values()]
         return posted(pool, "alertmanager", self._url, alerts, f"{len(alerts)} alerts")

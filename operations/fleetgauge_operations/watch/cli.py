@@ -6,12 +6,11 @@ from pathlib import Path
 import click
 
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.notifiers import sinks
-from fleetgauge_operations.watch.run import run_watch
+from fleetgauge_operations.watch.run import Watch
 from fleetgauge_operations.watch.words import summary
 from fleetgauge_pipelines.detection import Finding, FleetState
 from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
-from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
+from fleetgauge_probes.fleet import Fleet, FleetFileError, SecretError, Telemetry, load
 from fleetgauge_probes.kafka import KafkaUnavailableError
 from fleetgauge_probes.logs import log_option, start_logging
 from fleetgauge_probes.stopping import stopping_on_signals
@@ -53,19 +52,13 @@ def watch(config: Path, listen: Address | None, log_format: str, as_json: bool) 
 
 def _watch(fleet: Fleet, telemetry: Telemetry, vitals: Vitals) -> FleetState:
     stopping = stopping_on_signals()
-    metrics = WatchMetrics(vitals.registry)
-    told = sinks(fleet.notifiers, _now, metrics)
-    for sink in told:
-        sink.start()
-    console.print(f"watching {len(fleet.clusters)} clusters, {len(told)} notifiers; ^C ends it")
+    console.print(f"watching {len(fleet.clusters)} clusters, {len(fleet.notifiers)} notifiers; ^C ends it")
     try:
-        clusters = [cluster.id for cluster in fleet.clusters]
-        return run_watch(telemetry, clusters, _now, _show, told, vitals, metrics, stopping)
+        return Watch(fleet, telemetry, _now, _show, vitals, WatchMetrics(vitals.registry)).run(stopping)
     except KafkaUnavailableError as error:
         raise InputError(f"telemetry cannot be read: {error}") from error
-    finally:
-        for sink in told:
-            sink.stop()
+    except SecretError as error:
+        raise InputError(f"notifiers: {error}") from error
 
 
 def _now() -> datetime:

@@ -1,6 +1,7 @@
 """How notifiers reach their receivers."""
 
 import logging
+from enum import StrEnum
 
 import urllib3
 
@@ -8,30 +9,36 @@ _log = logging.getLogger("fleetgauge.watch")
 
 #: How long a notifier may take to say what waits when the watch ends.
 LAST_WORDS_S = 30
-_ATTEMPTS = 5
 _TIMEOUT_S = 5
+#: What a receiver answers that may take it later.
+_LATER = (408, 429)
+
+
+class Outcome(StrEnum):
+    """What became of a POST."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+    """Nor will the same words be taken later."""
+    OUT = "out"
+    """Nobody is there, or not now."""
 
 
 def posting() -> urllib3.PoolManager:
-    """Tries again, with the same words, where a receiver is out for a moment."""
-    retries = urllib3.Retry(
-        _ATTEMPTS,
-        backoff_factor=0.5,
-        status_forcelist=(429, 500, 502, 503, 504),
-        allowed_methods=None,
-        # A receiver that asks for an hour must not hold up the news behind it.
-        respect_retry_after_header=False,
-    )
-    return urllib3.PoolManager(retries=retries, timeout=urllib3.Timeout(_TIMEOUT_S))
+    """Follows redirects and tries nothing twice: when to try again is for whoever posts."""
+    once = urllib3.Retry(connect=0, read=0, status=0, other=0, redirect=3)
+    return urllib3.PoolManager(retries=once, timeout=urllib3.Timeout(_TIMEOUT_S))
 
 
-def posted(pool: urllib3.PoolManager, who: str, url: str, body: object, what: str) -> bool:
-    """Whether it was taken; else the log says ``what`` was not. A URL may carry a secret, so it says none."""
+def posted(pool: urllib3.PoolManager, who: str, url: str, body: object, what: str) -> Outcome:
+    """What became of it; unless it was taken the log says so. A URL may carry a secret, so it says none."""
     try:
         answer = pool.request("POST", url, json=body)
     except urllib3.exceptions.HTTPError as error:
-        _log.error("%s: %s not delivered: %s", who, what, type(error).__name__)
-        return False
-    if answer.status >= 400:
-        _log.error("%s: %s refused with status %d", who, what, answer.status)
-    return answer.status < 400
+        reason = getattr(error, "reason", None) or error
+        _log.error("%s: %s not delivered: %s", who, what, type(reason).__name__)
+        return Outcome.OUT
+    if answer.status < 300:
+        return Outcome.TAKEN
+    _log.error("%s: %s refused with status %d", who, what, answer.status)
+    return Outcome.OUT if answer.status in _LATER or answer.status >= 500 else Outcome.REFUSED

@@ -1,6 +1,8 @@
 """What the watch's /metrics tells. Names and labels are a promise: docs/operations.md lists them."""
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -37,11 +39,17 @@ class WatchMetrics:
             ("notifier", "outcome"),
             registry=registry,
         )
-
-    def remembered(self, state: FleetState) -> None:
-        """What earlier watches left behind."""
-        for subject, phase in state.open_findings():
-            self._changed(subject, Phase.HEALTHY, phase)
+        self._waiting = Gauge(
+            "fleetgauge_notifications_waiting",
+            "Findings that a notifier has not taken yet.",
+            ("notifier",),
+            registry=registry,
+        )
+        self._active = Gauge(
+            "fleetgauge_watch_active",
+            "1 for the one watch that names and tells, 0 for those that would take over.",
+            registry=registry,
+        )
 
     def heard(self, pulse: ProbePulse) -> None:
         """A pulse came, be it fresh or not."""
@@ -65,10 +73,39 @@ class WatchMetrics:
         if subject.chain in self._named:
             self._named[subject.chain].labels(subject.cluster_id, subject.broker_id).set(after.names)
 
-    def notifications(self, notifier: str) -> Callable[[bool], None]:
-        """A count of what one notifier is told, by whether it took it; both are there from the start."""
-        outcomes = {
-            True: self._notifications.labels(notifier, "sent"),
-            False: self._notifications.labels(notifier, "failed"),
-        }
-        return lambda taken: outcomes[taken].inc()
+    @contextmanager
+    def watching(self, state: FleetState) -> Iterator[None]:
+        """While this watch has the seat; ``state`` is what earlier ones left behind."""
+        self._active.set(1)
+        for subject, phase in state.open_findings():
+            self._changed(subject, Phase.HEALTHY, phase)
+        try:
+            yield
+        finally:
+            self._active.set(0)
+            # Another says what is true from now on.
+            for gauge in (*self._named.values(), self._open, self._pulse, self._waiting):
+                gauge.clear()
+
+    def notifier(self, host: str) -> "NotifierMetrics":
+        """Of one notifier; its series are there from the start."""
+        return NotifierMetrics(
+            self._waiting.labels(host),
+            {taken: self._notifications.labels(host, taken) for taken in ("sent", "failed")},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NotifierMetrics:
+    """What becomes of what one notifier is told."""
+
+    waiting: Gauge
+    counts: Mapping[str, Counter]
+
+    def waits(self, more: int) -> None:
+        """So many more findings wait to be taken, or fewer."""
+        self.waiting.inc(more)
+
+    def dealt_with(self, taken: bool) -> None:
+        """One was taken, or given up."""
+        self.counts["sent" if taken else "failed"].inc()

@@ -1,16 +1,18 @@
 """Where findings go. Each notifier is told of what is named and cleared, not of mere doubts."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+import hashlib
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import urllib3
 
+from fleetgauge_operations.watch import pagerduty, slack, webhook
 from fleetgauge_operations.watch.alertmanager import Alertmanager
-from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.webhook import Webhook
+from fleetgauge_operations.watch.messenger import Message, Messenger
+from fleetgauge_operations.watch.telling import Telling
+from fleetgauge_operations.watch.words import Links
 from fleetgauge_pipelines.detection import Finding, Phase, Subject
-from fleetgauge_probes.fleet import Notifier
+from fleetgauge_probes.fleet import Notifier, Secret
 
 
 class Sink(Protocol):
@@ -22,32 +24,41 @@ class Sink(Protocol):
 
     def tell(self, finding: Finding) -> None: ...
 
-    def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
-        """These were named before this watch began."""
+    def resume(self, named: Iterable[tuple[Subject, Phase]], owed: Iterable[Finding]) -> None:
+        """These were named before this watch began, and of these it was not told, or not for certain."""
 
 
-def sinks(
-    notifiers: Sequence[Notifier], clock: Callable[[], datetime], metrics: WatchMetrics
-) -> tuple[Sink, ...]:
-    """One for each, in their order."""
-    return tuple(_sinks(notifiers, clock, metrics))
+def sink(notifier: Notifier, links: Links, telling: Telling) -> Sink:
+    """Raises SecretError where its address is a secret that cannot be read."""
+    address, key = notifier.address, notifier.routing_key
+    match notifier.kind:
+        case "alertmanager":
+            return Alertmanager(address(), links, telling)
+        case "webhook":
+            return Messenger("webhook", lambda one: Message(address(), webhook.message(one, links)), telling)
+        case "slack":
+            return Messenger("slack", lambda one: Message(address(), slack.message(one, links)), telling)
+        case "pagerduty":
+            return Messenger("pagerduty", _paging(address, links, key), telling)
 
 
-def _sinks(
-    notifiers: Sequence[Notifier], clock: Callable[[], datetime], metrics: WatchMetrics
-) -> Iterator[Sink]:
-    for notifier in notifiers:
-        report = metrics.notifications(_host(notifier.url))
-        match notifier.kind:
-            case "webhook":
-                yield Webhook(notifier.url, report)
-            case "alertmanager":
-                yield Alertmanager(notifier.url, clock, report)
+def _paging(address: Callable[[], str], links: Links, key: Secret | None) -> Callable[[Finding], Message]:
+    def write(finding: Finding) -> Message:
+        # Read each time, as the address is: it may be replaced while we run.
+        routing_key = key.read() if key else ""
+        return Message(address().rstrip("/") + pagerduty.PATH, pagerduty.message(finding, links, routing_key))
+
+    return write
 
 
-def _host(url: str) -> str:
-    """Whom a URL is sent to, as it is sent; all else in it may be a secret."""
+def host(notifier: Notifier) -> str:
+    """Whom it is sent to, as it is sent; all else in a URL may be a secret. Raises SecretError."""
     try:
-        return urllib3.util.parse_url(url).host or "unknown"
+        return urllib3.util.parse_url(notifier.address()).host or "unknown"
     except urllib3.exceptions.LocationParseError:
         return "unknown"
+
+
+def name(notifier: Notifier) -> str:
+    """By which a watch knows it that comes later, without its secrets."""
+    return hashlib.sha256(notifier.model_dump_json().encode()).hexdigest()[:16]

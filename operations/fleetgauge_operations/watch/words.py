@@ -1,6 +1,9 @@
-"""What a person is told of a finding, in one line."""
+"""What a person is told of a finding."""
 
-from fleetgauge_pipelines.detection import Phase, Subject
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from fleetgauge_pipelines.detection import Chain, Phase, Subject
 
 #: What is said when something is named, and when it is cleared.
 _WORDS = {
@@ -27,11 +30,42 @@ _WORDS = {
     Phase.CLUSTER_DOWN: ("no broker answers or acknowledges", "its brokers answer again"),
     Phase.NO_DATA: ("no pulse comes: nobody measures it", "it is measured again"),
 }
+_TICKETS = (Chain.PATH, Chain.VANTAGE_ILL)
+_RUNBOOKS = {
+    Chain.BROKER_DOWN: "broker-named",
+    Chain.DEGRADED: "broker-degraded",
+    Chain.PATH: "vantage-ill",
+    Chain.VANTAGE_ILL: "vantage-ill",
+    Chain.CLUSTER_DOWN: "cluster-down",
+    Chain.NO_DATA: "agent-silent",
+}
 
 
 def summary(subject: Subject, before: Phase, after: Phase) -> str:
-    """Of what is named from then on, or cleared."""
+    """Of what is named from then on, or cleared, in one line."""
     named, cleared = _WORDS[after if after.names else before]
     words = named if after.names else cleared
     ends = {"broker": subject.broker_id, "vantage": subject.vantage, "towards": subject.towards}
     return f"{subject.cluster_id}: {words.format(**ends)}"
+
+
+def severity(subject: Subject) -> str:
+    """``page``: now; ``ticket``: today."""
+    return "ticket" if subject.chain in _TICKETS else "page"
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where there is more to read. ``pages``: the address of `fleetgauge dash`, None where nobody said it."""
+
+    pages: str | None
+
+    def runbook(self, subject: Subject) -> str:
+        """What to do, in the documentation."""
+        return f"docs/operations.md#{_RUNBOOKS[subject.chain]}"
+
+    def page(self, subject: Subject) -> str | None:
+        """The cluster's findings, with what speaks for each."""
+        if self.pages is None:
+            return None
+        return f"{self.pages.rstrip('/')}/alerts?cluster={quote(subject.cluster_id, safe='')}"

@@ -43,6 +43,13 @@ class Phase(StrEnum):
         """Whether somebody is to be told of it."""
         return self not in (Phase.HEALTHY, Phase.SUSPECT)
 
+    @property
+    def chain(self) -> Chain:
+        """The one that it belongs to. What is doubted is whether a broker is there."""
+        if self in (Phase.HEALTHY, Phase.SUSPECT, Phase.NETWORK_UNAVAILABLE):
+            return Chain.BROKER_DOWN
+        return Chain(self.value)
+
 
 class Subject(NamedTuple):
     """What a finding is about. Of a path neither end is: ``broker_id`` is that of a sick one alone."""
@@ -94,6 +101,22 @@ def finding(
         to_state=after.value,
         kind=called.value if called.names else subject.chain.value,
         evidence=json.dumps(evidence, sort_keys=True),
+    )
+    return Finding(subject, before, after, event)
+
+
+def recalled(event: HealthEvent) -> Finding | None:
+    """What the event told of; None for one of a newer version that tells of something else."""
+    if not {event.from_state, event.to_state} <= set(Phase):
+        return None
+    before, after = Phase(event.from_state), Phase(event.to_state)
+    chain, evidence = (after if after.names else before).chain, json.loads(event.evidence)
+    subject = Subject(
+        event.cluster_id,
+        chain,
+        event.broker_id,
+        evidence["vantage"] if chain in (Chain.PATH, Chain.VANTAGE_ILL) else None,
+        evidence["broker"] if chain is Chain.PATH else None,
     )
     return Finding(subject, before, after, event)
 

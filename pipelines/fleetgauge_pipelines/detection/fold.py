@@ -8,14 +8,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
+from typing import NamedTuple
 
 from fleetgauge_pipelines.detection.finding import Chain, Finding, Phase, Subject, finding
 from fleetgauge_pipelines.detection.presence import Presence, Sighting, is_gone
 from fleetgauge_pipelines.detection.signs import read_signs
-from fleetgauge_pipelines.detection.slowness import Slowness, measured
+from fleetgauge_pipelines.detection.slowness import History, Slowness, measured
 from fleetgauge_pipelines.detection.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from fleetgauge_pipelines.detection.vantages import Lone
-from fleetgauge_probes.contract import HealthEvent, ProbePulse
+from fleetgauge_probes.contract import ProbePulse
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +61,14 @@ class ClusterState:
         """What speaks for what is found, by vantage where vantages speak."""
         match subject.chain:
             case Chain.BROKER_DOWN if subject.broker_id is not None:
-                known = before._broker(subject.broker_id).presence
+                known = before.broker(subject.broker_id).presence
                 since = at if known.phase is Phase.HEALTHY else known.since or at
-                vantages = self._broker(subject.broker_id).presence.evidence()
+                vantages = self.broker(subject.broker_id).presence.evidence()
                 return {"since": since.isoformat(), "vantages": vantages}
             case Chain.DEGRADED if subject.broker_id is not None:
-                return self._broker(subject.broker_id).slowness.evidence()
+                return self.broker(subject.broker_id).slowness.evidence()
             case Chain.PATH if subject.towards is not None:
-                vantages = self._broker(subject.towards).presence.evidence()
+                vantages = self.broker(subject.towards).presence.evidence()
                 return {"vantage": subject.vantage, "broker": subject.towards, "vantages": vantages}
             case Chain.VANTAGE_ILL if subject.vantage is not None:
                 return {"vantage": subject.vantage, "brokers": self.lone.unreached(subject.vantage)}
@@ -75,7 +77,7 @@ class ClusterState:
             case _:
                 return {"heard": before.heard.isoformat() if before.heard else None}
 
-    def _broker(self, broker_id: int) -> BrokerState:
+    def broker(self, broker_id: int) -> BrokerState:
         """As it stands; as one that nothing is known of, if it was never seen or has left."""
         return self.brokers.get(broker_id, BrokerState())
 
@@ -93,39 +95,63 @@ class FleetState:
         return tuple(sorted(named, key=lambda pair: [str(one) for one in pair[0]]))
 
 
-def remember(events: Iterable[HealthEvent]) -> FleetState:
-    """The state that a watch left behind: who was doubted or named, from its own events in order."""
+class HistoryOf(NamedTuple):
+    """Whose, and as seen from where."""
+
+    cluster_id: str
+    broker_id: int
+    vantage: str
+
+
+def remember(
+    findings: Iterable[Finding], histories: Mapping[HistoryOf, History] = MappingProxyType({})
+) -> FleetState:
+    """The state that a watch left behind: what it found, in order, and what each broker usually takes."""
     clusters: dict[str, ClusterState] = {}
-    for event in events:
-        # What this version does not know came from a newer one; the next pulse tells afresh.
-        if event.to_state in set(Phase) and event.from_state in set(Phase):
-            before = clusters.get(event.cluster_id, ClusterState())
-            clusters[event.cluster_id] = _restored(before, event, Phase(event.to_state))
+    for one in findings:
+        cluster_id = one.subject.cluster_id
+        clusters[cluster_id] = _restored(clusters.get(cluster_id, ClusterState()), one)
+    for (cluster_id, broker_id, vantage), history in histories.items():
+        known = clusters.get(cluster_id, ClusterState())
+        broker = known.broker(broker_id)
+        broker = replace(broker, slowness=broker.slowness.used_to(vantage, history))
+        clusters[cluster_id] = replace(known, brokers={**known.brokers, broker_id: broker})
     return FleetState(clusters)
 
 
-def _restored(known: ClusterState, event: HealthEvent, phase: Phase) -> ClusterState:
-    evidence, stands = json.loads(event.evidence), phase is not Phase.HEALTHY
-    match Phase(event.from_state) if phase is Phase.HEALTHY else phase:
-        case Phase.NO_DATA:
+def learnt(before: FleetState, after: FleetState, pulse: ProbePulse) -> Iterator[tuple[HistoryOf, History]]:
+    """What brokers usually take, where the pulse has changed it: ``remember`` wants it back."""
+    known, now = (state.clusters.get(pulse.cluster_id, ClusterState()) for state in (before, after))
+    for broker_id, one in now.brokers.items():
+        history = one.slowness.history(pulse.vantage)
+        if history != known.broker(broker_id).slowness.history(pulse.vantage):
+            yield HistoryOf(pulse.cluster_id, broker_id, pulse.vantage), history
+
+
+def _restored(known: ClusterState, found: Finding) -> ClusterState:
+    stands, subject = found.to_phase is not Phase.HEALTHY, found.subject
+    evidence = json.loads(found.event.evidence)
+    match subject.chain:
+        case Chain.NO_DATA:
             return replace(known, silent=stands)
-        case Phase.CLUSTER_DOWN:
+        case Chain.CLUSTER_DOWN:
             return replace(known, down=stands)
-        case Phase.VANTAGE_ILL:
-            vantage, brokers = evidence["vantage"], evidence["brokers"]
-            return replace(known, lone=known.lone.restored(vantage, brokers, ill=True, stands=stands))
-        case Phase.PATH:
-            vantage, brokers = evidence["vantage"], [evidence["broker"]]
-            return replace(known, lone=known.lone.restored(vantage, brokers, ill=False, stands=stands))
-        case _ if event.broker_id is None:
+        case Chain.VANTAGE_ILL if subject.vantage is not None:
+            return replace(
+                known, lone=known.lone.restored(subject.vantage, evidence["brokers"], ill=True, stands=stands)
+            )
+        case Chain.PATH if subject.vantage is not None and subject.towards is not None:
+            return replace(
+                known, lone=known.lone.restored(subject.vantage, [subject.towards], ill=False, stands=stands)
+            )
+        case _ if subject.broker_id is None:
             return known
-        case called:
-            broker = known.brokers.get(event.broker_id, BrokerState())
-            if called is Phase.DEGRADED:
-                broker = replace(broker, slowness=Slowness(named=stands))
-            else:
-                broker = replace(broker, presence=_restored_presence(broker.presence, phase, event.at))
-            return replace(known, brokers={**known.brokers, event.broker_id: broker})
+    broker = known.broker(subject.broker_id)
+    if subject.chain is Chain.DEGRADED:
+        broker = replace(broker, slowness=broker.slowness.restored(named=stands, slow=evidence["slow"]))
+    else:
+        broker = replace(broker, presence=_restored_presence(broker.presence, found.to_phase, found.event.at))
+    return replace(known, brokers={**known.brokers, subject.broker_id: broker})
 
 
 def _restored_presence(known: Presence, phase: Phase, at: datetime) -> Presence:

@@ -43,6 +43,10 @@ class Took:
     p99_us: int
 
 
+#: Block by block what a broker took while it was well, of the last hour that it was.
+History = tuple[Took, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """What one pulse says of one broker's leader leg, and what was usual then; None where nobody knows."""
@@ -81,7 +85,7 @@ class Seen:
     rounds: tuple[Pace, ...]
     well_since: datetime | None
     recent: tuple[Took, ...]
-    history: tuple[Took, ...]
+    history: History
 
     def is_slow(self, limits: Thresholds) -> bool:
         last = self.rounds[-limits.slow_rounds :]
@@ -104,6 +108,21 @@ class Slowness:
     named: bool = False
     tail: bool = False
     seen: Mapping[str, Seen] = field(default_factory=dict)
+    remembered: Mapping[str, History] = field(default_factory=dict)
+    """By vantage, of those that were not heard yet."""
+
+    def history(self, vantage: str) -> History:
+        """As seen from there; empty where nobody knows yet."""
+        seen = self.seen.get(vantage)
+        return seen.history if seen else self.remembered.get(vantage, ())
+
+    def used_to(self, vantage: str, history: History) -> "Slowness":
+        """As an earlier watch learnt it."""
+        return replace(self, remembered={**self.remembered, vantage: history})
+
+    def restored(self, *, named: bool, slow: str) -> "Slowness":
+        """As an earlier watch said; ``slow`` is that of its evidence."""
+        return replace(self, named=named, tail=named and slow == "some")
 
     def after(
         self, vantage: str, at: datetime, measured: "Measured | None", limits: Thresholds
@@ -111,17 +130,21 @@ class Slowness:
         """One pulse later. Where nothing was measured nothing is said: a broker that is down is not slow."""
         if measured is None:
             return self
-        seen = {**self.seen, vantage: _see(self.seen.get(vantage), at, measured, limits)}
+        seen = {
+            **self.seen,
+            vantage: _see(self.seen.get(vantage), self.history(vantage), at, measured, limits),
+        }
         fresh = [one for one in seen.values() if limits.are_fresh(one.at, at)]
         if self.named:
             well = limits.tail_well if self.tail else limits.well
             if not most(one.is_well(well) for one in fresh):
                 return replace(self, seen=seen)
             # The slow rounds have had their say.
-            return Slowness(seen={one: replace(what, rounds=()) for one, what in seen.items()})
+            rested = {one: replace(what, rounds=()) for one, what in seen.items()}
+            return replace(self, named=False, tail=False, seen=rested)
         slow = most(one.is_slow(limits) for one in fresh)
         tail = most(one.has_a_tail(limits) for one in fresh)
-        return Slowness(slow or tail, tail and not slow, seen)
+        return replace(self, named=slow or tail, tail=tail and not slow, seen=seen)
 
     def evidence(self) -> dict[str, object]:
         """Whether most probes are slow or some, and by vantage what they took."""
@@ -163,8 +186,7 @@ def _median_of_others(ascending: Sequence[int], own: int) -> int:
     return ascending[middle if middle < bisect_left(ascending, own) else middle + 1]
 
 
-def _see(before: Seen | None, at: datetime, one: Measured, limits: Thresholds) -> Seen:
-    history = before.history if before else ()
+def _see(before: Seen | None, history: History, at: datetime, one: Measured, limits: Thresholds) -> Seen:
     window = Window(one.took, one.peers, _usual(history, limits))
     pace = window.pace(limits)
     well_since = at if pace is Pace.WELL else None

@@ -32,7 +32,8 @@ class FleetFile:
         return self.fleet.clusters
 
     def _taken(self, fleet: Fleet) -> Fleet:
-        ours = {"clusters": self.fleet.clusters, "notifiers": self.fleet.notifiers}
+        others = ("clusters", "notifiers", "page_url")
+        ours = {key: getattr(self.fleet, key) for key in others}
         if fleet.model_copy(update=ours) != self.fleet:
             _log.warning("%s: what changed beside clusters takes a restart of the agent", self._path)
         _log.info("%s: %d clusters from now on", self._path, len(fleet.clusters))

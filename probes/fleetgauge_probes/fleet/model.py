@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, Field, field_validator, model_validator
 
 from fleetgauge_probes.fleet.burn_windows import BURN_WINDOWS, BurnWindow, PeriodDays, deaf_window
 from fleetgauge_probes.fleet.frozen import Frozen
-from fleetgauge_probes.fleet.security import OPEN, URL, Access, Security
+from fleetgauge_probes.fleet.security import OPEN, URL, Access, Secret, Security
 
 _IDENTIFIER = r"^[A-Za-z0-9._-]{1,128}$"
 _ADDRESS = r"([^\s,:/\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
@@ -88,6 +88,12 @@ class Topic(Frozen):
     )
 
 
+class StateTopic(Frozen):
+    """A compacted topic of the telemetry cluster, of one partition; it is made where it is absent."""
+
+    name: Identifier = Field(description="Its name.", examples=["fleetgauge.watch-state"])
+
+
 class Topics(Frozen):
     """Names and settings of the telemetry cluster's topics."""
 
@@ -102,6 +108,10 @@ class Topics(Frozen):
     health_events: Topic = Field(
         default=Topic(name="fleetgauge.health-events", partitions=1, retention_hours=30 * 24),
         description="Who was named sick and cleared: what the watch writes.",
+    )
+    watch_state: StateTopic = Field(
+        default=StateTopic(name="fleetgauge.watch-state"),
+        description="What a watch leaves for the next one besides.",
     )
 
 
@@ -126,7 +136,7 @@ class Telemetry(Frozen):
             }
         ],
     )
-    topics: Topics = Field(default=Topics(), description="Its topics; all three have defaults.")
+    topics: Topics = Field(default=Topics(), description="Its topics; all have defaults.")
 
     @property
     def access(self) -> Access:
@@ -225,17 +235,41 @@ class Cluster(Frozen):
 class Notifier(Frozen):
     """Where findings are sent."""
 
-    kind: Literal["webhook", "alertmanager"] = Field(
-        description="A POST with JSON for each finding, or Alertmanager's API v2.",
-        examples=["webhook", "alertmanager"],
+    kind: Literal["webhook", "slack", "pagerduty", "alertmanager"] = Field(
+        description="A POST with JSON for each finding; a line in a channel, by Slack's incoming webhooks or "
+        "what takes their JSON; an incident by PagerDuty's Events API v2; Alertmanager's API v2.",
+        examples=["webhook", "slack", "pagerduty", "alertmanager"],
     )
-    url: str = Field(
+    url: str | None = Field(
+        default=None,
         pattern=URL,
-        description="Who gets the POST, or where Alertmanager is.",
+        description="Who gets the POST, or where Alertmanager is; PagerDuty's own if it is not given.",
         examples=["https://hooks.example/sre", "http://alertmanager:9093"],
     )
+    url_from: Secret | None = Field(
+        default=None,
+        description="Where a URL is that is itself a secret, as Slack's are; instead of `url`.",
+    )
+    routing_key: Secret | None = Field(
+        default=None, description="Where the integration key of a service in PagerDuty is."
+    )
+
+    @model_validator(mode="after")
+    def _is_addressed(self) -> Self:
+        if self.url and self.url_from:
+            raise ValueError("wanted: one of url and url_from")
+        if self.kind != "pagerduty" and not (self.url or self.url_from):
+            raise ValueError("wanted: url, or url_from with {env: NAME} or {file: PATH}")
+        if (self.kind == "pagerduty") != (self.routing_key is not None):
+            raise ValueError("routing_key goes with pagerduty, and pagerduty with routing_key")
+        return self
+
+    def address(self) -> str:
+        """As it is now. Raises SecretError."""
+        return self.url_from.read() if self.url_from else self.url or _PAGERDUTY
 
 
+_PAGERDUTY = "https://events.pagerduty.com"
 _OBJECTIVES = {
     "single-zone": Objective(latency_p99_ms=100, availability=0.9995),
     "multi-zone": Objective(latency_p99_ms=100, availability=0.9999),
@@ -288,9 +322,23 @@ class Fleet(Frozen):
     burn_alerts: BurnAlerts = Field(
         default=BurnAlerts(), description="What tells that an error budget is spent too fast."
     )
+    page_url: str | None = Field(
+        default=None,
+        pattern=URL,
+        description="Where people reach the page, for the links in what notifiers are told.",
+        examples=["https://fleetgauge.example"],
+    )
     clusters: tuple[Cluster, ...] = Field(min_length=1, description="The Kafka clusters to measure.")
     notifiers: tuple[Notifier, ...] = Field(
-        default=(), description="Whom the watch tells when it names or clears a broker."
+        default=(),
+        description="Whom the watch tells when it names or clears a broker.",
+        examples=[
+            [
+                {"kind": "webhook", "url": "https://hooks.example/sre"},
+                {"kind": "slack", "url_from": {"env": "SLACK_URL"}},
+                {"kind": "pagerduty", "routing_key": {"file": "/run/secrets/routing-key"}},
+            ]
+        ],
     )
 
     @model_validator(mode="after")

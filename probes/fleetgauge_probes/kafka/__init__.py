@@ -22,8 +22,9 @@ from fleetgauge_probes.kafka.look import Look, Sight, Target, look_at
 from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer, Route, SpoolProducer
 from fleetgauge_probes.kafka.reassignment import reassign
 from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
+from fleetgauge_probes.kafka.seat import Seat, Standing, Term
 from fleetgauge_probes.kafka.silence import Silence
-from fleetgauge_probes.kafka.telemetry import ensure_topics, telemetry_specs
+from fleetgauge_probes.kafka.telemetry import ensure_topics, ensure_watch_state, telemetry_specs
 
 __all__ = [
     "AUTHENTICATION",
@@ -46,10 +47,13 @@ __all__ = [
     "Reply",
     "Rights",
     "Route",
+    "Seat",
     "Sight",
     "Silence",
     "SpoolProducer",
+    "Standing",
     "Target",
+    "Term",
     "TopicReader",
     "TopicSight",
     "TopicSpec",
@@ -60,6 +64,7 @@ __all__ = [
     "cold_bootstrap",
     "ensure_topics",
     "ensure_usable",
+    "ensure_watch_state",
     "look_at",
     "reassign",
     "registered_brokers",

@@ -54,3 +54,11 @@ SPOOL_PRODUCER: dict[str, Any] = {
     "compression.type": "lz4",
     "message.timeout.ms": 0,
 }
+
+#: One member of the group works and the others wait: who joins must take nothing from who works.
+SEAT: dict[str, Any] = {
+    "partition.assignment.strategy": "cooperative-sticky",
+    "heartbeat.interval.ms": 1000,
+    "enable.auto.commit": False,
+    "auto.offset.reset": "latest",
+}

@@ -14,6 +14,17 @@ def ensure_topics(telemetry: Telemetry) -> None:
             admin.create(spec)
 
 
+def ensure_watch_state(telemetry: Telemetry) -> None:
+    """Make the topic in which a watch keeps what the next one needs. Raises KafkaUnavailableError."""
+    admin = Admin(telemetry.access, timeout_s=10)
+    admin.start()
+    name = telemetry.topics.watch_state.name
+    if admin.topic(name) is None:
+        replicas = min(3, len(admin.brokers()))
+        settings = {"cleanup.policy": "compact", "min.insync.replicas": str(max(1, replicas - 1))}
+        admin.create(TopicSpec(name, settings, 1, replicas))
+
+
 def telemetry_specs(telemetry: Telemetry, brokers: int) -> tuple[TopicSpec, ...]:
     """The three topics as they are made in a cluster of so many brokers."""
     topics = telemetry.topics

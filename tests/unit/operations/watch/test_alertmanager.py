@@ -16,16 +16,16 @@ import yaml
 
 from fleetgauge_operations.watch import alertmanager
 from fleetgauge_operations.watch.alertmanager import Alert, Alertmanager
-from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
-from fleetgauge_pipelines.detection.finding import finding
+from fleetgauge_operations.watch.words import Links
+from fleetgauge_pipelines.detection import Finding, Phase, Subject
 from tests.ports import free_port
 from tests.receiver import Receiver
+from tests.unit.operations.watch import tellings
+from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, Ear
 from tests.waiting import wait_until
 
 PATIENCE_S = 30
-NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
-DOWN = Subject("orders", Chain.BROKER_DOWN, 3)
-PATH = Subject("orders", Chain.PATH, vantage="zone-b", towards=2)
+LINKS = Links(None)
 
 
 def now() -> datetime:
@@ -33,43 +33,43 @@ def now() -> datetime:
 
 
 def named(subject: Subject, phase: Phase, before: Phase = Phase.HEALTHY) -> Finding:
-    return finding(subject, before, phase, now(), {})
+    return tellings.named(subject, phase, before, now())
 
 
 def cleared(subject: Subject, phase: Phase) -> Finding:
-    return finding(subject, phase, Phase.HEALTHY, now(), {})
+    return tellings.cleared(subject, phase, now())
 
 
 # What is posted --------------------------------------------------------------------
 
 
 def test_labels_are_those_of_the_subject_whatever_it_is_called_now() -> None:
-    down, cut_off = (Alert(DOWN, phase, NOON) for phase in (Phase.BROKER_DOWN, Phase.NETWORK_UNAVAILABLE))
-    assert down.as_posted(NOON)["labels"] == cut_off.as_posted(NOON)["labels"]
-    assert down.as_posted(NOON)["annotations"]["kind"] == "BROKER_DOWN"
-    assert cut_off.as_posted(NOON)["annotations"]["kind"] == "NETWORK_UNAVAILABLE"
+    down, cut_off = (Alert(BROKER, phase, NOON) for phase in (Phase.BROKER_DOWN, Phase.NETWORK_UNAVAILABLE))
+    assert down.as_posted(NOON, LINKS)["labels"] == cut_off.as_posted(NOON, LINKS)["labels"]
+    assert down.as_posted(NOON, LINKS)["annotations"]["kind"] == "BROKER_DOWN"
+    assert cut_off.as_posted(NOON, LINKS)["annotations"]["kind"] == "NETWORK_UNAVAILABLE"
 
 
 def test_a_broker_pages_and_a_path_is_a_ticket() -> None:
-    assert Alert(DOWN, Phase.BROKER_DOWN, NOON).as_posted(NOON)["labels"] == {
+    assert Alert(BROKER, Phase.BROKER_DOWN, NOON).as_posted(NOON, LINKS)["labels"] == {
         "alertname": "BROKER_DOWN",
         "cluster": "orders",
         "broker": "3",
         "severity": "page",
-        "fingerprint": DOWN.fingerprint,
+        "fingerprint": BROKER.fingerprint,
     }
-    labels = Alert(PATH, Phase.PATH, NOON).as_posted(NOON)["labels"]
+    labels = Alert(PATH, Phase.PATH, NOON).as_posted(NOON, LINKS)["labels"]
     assert (labels["vantage"], labels["towards"], labels["severity"]) == ("zone-b", "2", "ticket")
     assert "broker" not in labels
 
 
 def test_what_holds_is_good_for_minutes_and_what_is_over_has_its_end() -> None:
-    posted = Alert(DOWN, Phase.BROKER_DOWN, NOON).as_posted(NOON + timedelta(hours=1))
+    posted = Alert(BROKER, Phase.BROKER_DOWN, NOON).as_posted(NOON + timedelta(hours=1), LINKS)
     assert (posted["startsAt"], posted["endsAt"]) == (
         "2026-03-02T12:00:00+00:00",
         "2026-03-02T13:05:00+00:00",
     )
-    over = Alert(DOWN, Phase.BROKER_DOWN, NOON, ends=NOON + timedelta(minutes=1)).as_posted(NOON)
+    over = Alert(BROKER, Phase.BROKER_DOWN, NOON, ends=NOON + timedelta(minutes=1)).as_posted(NOON, LINKS)
     assert over["endsAt"] == "2026-03-02T12:01:00+00:00"
 
 
@@ -175,58 +175,59 @@ def real(program: list[str], tmp_path: Path, receiver: Receiver) -> Real:
 
 
 @contextmanager
-def telling(url: str, reports: list[bool]) -> Iterator[Alertmanager]:
-    sink = Alertmanager(url, now, reports.append)
+def telling(url: str, ear: Ear) -> Iterator[Alertmanager]:
+    sink = Alertmanager(url, LINKS, ear.telling())
     sink.start()
     yield sink
     sink.stop()
 
 
 def test_it_fires_groups_and_resolves(real: Real, receiver: Receiver) -> None:
-    reports: list[bool] = []
-    with real.running(), telling(real.url, reports) as sink:
-        sink.tell(named(DOWN, Phase.BROKER_DOWN, Phase.SUSPECT))
+    ear = Ear(clock=now)
+    with real.running(), telling(real.url, ear) as sink:
+        sink.tell(named(BROKER, Phase.BROKER_DOWN, Phase.SUSPECT))
         sink.tell(named(PATH, Phase.PATH))
         both = ("firing", [("BROKER_DOWN", "firing"), ("PATH", "firing")])
         wait_until(lambda: both in messages(receiver), PATIENCE_S, "both in one message")
-        sink.tell(cleared(DOWN, Phase.BROKER_DOWN))
+        sink.tell(cleared(BROKER, Phase.BROKER_DOWN))
         sink.tell(cleared(PATH, Phase.PATH))
         wait_until(lambda: messages(receiver)[-1][0] == "resolved", PATIENCE_S, "both to be resolved")
-    assert reports == [True] * 4
+    assert (ear.taken, ear.waiting) == ([True] * 4, 0)
 
 
 def test_a_watch_that_starts_again_neither_resolves_nor_doubles(real: Real, receiver: Receiver) -> None:
-    reports: list[bool] = []
+    ear = Ear(clock=now)
     with real.running():
-        with telling(real.url, reports) as sink:
-            sink.tell(named(DOWN, Phase.BROKER_DOWN))
+        with telling(real.url, ear) as sink:
+            sink.tell(named(BROKER, Phase.BROKER_DOWN))
             wait_until(lambda: bool(messages(receiver)), PATIENCE_S, "the page")
         (before,) = real.alerts()
-        with telling(real.url, reports) as sink:
-            sink.remind([(DOWN, Phase.BROKER_DOWN)])
+        with telling(real.url, ear) as sink:
+            sink.resume([(BROKER, Phase.BROKER_DOWN)], [])
             wait_until(
                 lambda: real.alerts()[0]["endsAt"] > before["endsAt"], PATIENCE_S, "it to be sent again"
             )
             (after,) = real.alerts()
             assert (after["fingerprint"], after["startsAt"]) == (before["fingerprint"], before["startsAt"])
             assert messages(receiver) == [("firing", [("BROKER_DOWN", "firing")])]
-            sink.tell(cleared(DOWN, Phase.BROKER_DOWN))
+            sink.tell(cleared(BROKER, Phase.BROKER_DOWN))
             wait_until(lambda: len(messages(receiver)) > 1, PATIENCE_S, "the end")
     assert messages(receiver)[1:] == [("resolved", [("BROKER_DOWN", "resolved")])]
-    assert reports == [True, True]
+    assert ear.taken == [True, True]
 
 
 def test_an_alertmanager_that_is_away_is_told_when_it_comes(
     real: Real, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("fleetgauge_operations.watch.http._ATTEMPTS", 0)
     monkeypatch.setattr(alertmanager, "_RETRY_S", 0.5)
-    reports: list[bool] = []
-    with telling(real.url, reports) as sink:
-        sink.tell(named(DOWN, Phase.BROKER_DOWN))
-        wait_until(lambda: reports == [False], PATIENCE_S, "the failure")
+    ear = Ear(clock=now)
+    with telling(real.url, ear) as sink:
+        sink.tell(named(BROKER, Phase.BROKER_DOWN))
+        wait_until(lambda: "not delivered" in caplog.text, PATIENCE_S, "the failure")
+        assert ear.waiting == 1
         with real.running():
             wait_until(lambda: bool(messages(receiver)), PATIENCE_S, "the page")
+    assert (ear.taken, ear.waiting) == ([True], 0)
     assert messages(receiver)[0] == ("firing", [("BROKER_DOWN", "firing")])
     assert any("alertmanager: 1 alerts not delivered" in one.getMessage() for one in caplog.records)
     assert not any(
@@ -238,8 +239,8 @@ def test_what_holds_is_sent_again_before_it_ends_by_itself(
     real: Real, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(alertmanager, "_AGAIN_S", 0.5)
-    with real.running(), telling(real.url, []) as sink:
-        sink.tell(named(DOWN, Phase.BROKER_DOWN))
+    with real.running(), telling(real.url, Ear(clock=now)) as sink:
+        sink.tell(named(BROKER, Phase.BROKER_DOWN))
         wait_until(lambda: bool(real.alerts()), PATIENCE_S, "the alert")
         first = real.alerts()[0]["endsAt"]
         wait_until(lambda: real.alerts()[0]["endsAt"] > first, PATIENCE_S, "it to be sent again")

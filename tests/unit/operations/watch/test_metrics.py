@@ -63,13 +63,20 @@ def test_what_is_open_is_counted_by_what_it_is_called(told: Told) -> None:
     assert told.of("fleetgauge_broker_named")["2", "orders"] == 1
 
 
-def test_what_an_earlier_watch_named_is_named_from_the_start(told: Told) -> None:
+def test_what_an_earlier_watch_named_is_named_from_the_start_and_nobody_by_one_that_only_waits(
+    told: Told,
+) -> None:
     state, _ = judge(FleetState(), pulse(-5, broker(1), broker(2)))
     _, findings = judge(state, pulse(0, hung(9, 1), broker(2)))
-    told.metrics.remembered(remember(finding.event for finding in findings))
-    assert told.of("fleetgauge_broker_named") == {("1", "orders"): 1}
-    told.metrics.heard(pulse(5, hung(14, 1), broker(2)))
-    assert told.of("fleetgauge_broker_named") == {("1", "orders"): 1, ("2", "orders"): 0}
+    assert told.of("fleetgauge_watch_active") == {(): 0}
+    with told.metrics.watching(remember(findings)):
+        assert told.of("fleetgauge_watch_active") == {(): 1}
+        assert told.of("fleetgauge_broker_named") == {("1", "orders"): 1}
+        told.metrics.heard(pulse(5, hung(14, 1), broker(2)))
+        assert told.of("fleetgauge_broker_named") == {("1", "orders"): 1, ("2", "orders"): 0}
+    assert told.of("fleetgauge_watch_active") == {(): 0}
+    assert told.of("fleetgauge_broker_named") == {}
+    assert told.of("fleetgauge_watch_pulse_timestamp_seconds") == {}
 
 
 def test_the_last_pulse_of_every_cluster_and_vantage_has_its_time(told: Told) -> None:
@@ -85,15 +92,19 @@ def test_the_last_pulse_of_every_cluster_and_vantage_has_its_time(told: Told) ->
 
 
 def test_a_notifier_that_was_told_nothing_yet_has_counts_of_zero(told: Told) -> None:
-    report = told.metrics.notifications("hooks.example.com")
+    told.metrics.notifier("hooks.example.com")
     name = "fleetgauge_notifications_total"
     assert told.of(name) == {("hooks.example.com", "sent"): 0, ("hooks.example.com", "failed"): 0}
-    for taken in (True, False, True):
-        report(taken)
-    assert told.of(name) == {("hooks.example.com", "sent"): 2, ("hooks.example.com", "failed"): 1}
+    assert told.of("fleetgauge_notifications_waiting") == {("hooks.example.com",): 0}
 
 
-def test_two_notifiers_on_one_host_are_counted_together(told: Told) -> None:
-    for report in (told.metrics.notifications("hooks"), told.metrics.notifications("hooks")):
-        report(True)
-    assert told.of("fleetgauge_notifications_total")["hooks", "sent"] == 2
+def test_what_becomes_of_findings_is_counted_by_notifier(told: Told) -> None:
+    counts = told.metrics.notifier("hooks.example.com")
+    for _ in range(3):
+        counts.waits(1)
+    for taken in (True, False):
+        counts.waits(-1)
+        counts.dealt_with(taken)
+    name = "fleetgauge_notifications_total"
+    assert told.of(name) == {("hooks.example.com", "sent"): 1, ("hooks.example.com", "failed"): 1}
+    assert told.of("fleetgauge_notifications_waiting") == {("hooks.example.com",): 1}

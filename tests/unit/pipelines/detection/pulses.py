@@ -1,8 +1,10 @@
 """Pulses as an agent sends them; ages and times are in seconds."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from fleetgauge_probes.contract import BrokerPulse, Leg, LegPulse, ProbePulse
+from fleetgauge_pipelines.detection import Finding, recalled
+from fleetgauge_probes.contract import BrokerPulse, HealthEvent, Leg, LegPulse, ProbePulse
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -95,3 +97,8 @@ def pulse(
         window_ms=15_000,
         brokers=brokers,
     )
+
+
+def recall(findings: Iterable[Finding]) -> list[Finding]:
+    """As the next watch reads them."""
+    return [one for found in findings if (one := recalled(HealthEvent.decode(found.event.encode())))]

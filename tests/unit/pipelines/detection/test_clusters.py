@@ -19,8 +19,8 @@ from fleetgauge_pipelines.detection import (
     pass_time,
     remember,
 )
-from fleetgauge_probes.contract import BrokerPulse, HealthEvent, ProbePulse
-from tests.unit.pipelines.detection.pulses import at, broker, hung, leg, pulse
+from fleetgauge_probes.contract import BrokerPulse, ProbePulse
+from tests.unit.pipelines.detection.pulses import at, broker, hung, leg, pulse, recall
 
 BROKERS = (1, 2, 3)
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -115,7 +115,7 @@ def test_a_watch_that_starts_again_neither_ends_nor_doubles_what_vantages_find()
             return sick if zone == "zone-a" else ()
 
         _, before = fold(story(60, unreached))
-        state = remember(HealthEvent.decode(one.event.encode()) for one in before)
+        state = remember(recall(before))
         assert fold(story(60, unreached, start_s=60), state)[1] == []
         _, after = fold(story(60, lambda *_: (), start_s=60), state)
         assert [one.subject for one in after if one.clears] == [one.subject for one in before if one.names]
@@ -161,7 +161,7 @@ def test_a_broker_that_its_cluster_goes_on_hearing_is_called_cut_off_after_half_
     assert kinds == [(5, "BROKER_DOWN"), (35, "NETWORK_UNAVAILABLE"), (100, "HEALTHY")]
     assert len({one.event.fingerprint for one in findings}) == 1
     assert [one.clears for one in findings] == [False, False, True]
-    state = remember(one.event for one in findings[:-1])
+    state = remember(findings[:-1])
     assert state.open_findings() == ((Subject("orders", Chain.BROKER_DOWN, 1), Phase.NETWORK_UNAVAILABLE),)
 
 
@@ -178,7 +178,7 @@ def test_a_broker_that_is_removed_while_it_is_down_is_cleared() -> None:
     state, _ = fold([pulse(0, broker(1), broker(2)), pulse(5, hung(5, 1), broker(2))])
     assert len(state.open_findings()) == 1
     without = [pulse(PULSE_S * n, broker(2)) for n in range(2, 8)]
-    for start in (state, remember([one.event for one in fold([pulse(0, broker(1)), pulse(5, hung(5))])[1]])):
+    for start in (state, remember(fold([pulse(0, broker(1)), pulse(5, hung(5))])[1])):
         _, findings = fold(without, start)
         assert [one.event.broker_id for one in findings if one.clears] == [1]
 
@@ -209,7 +209,7 @@ def test_a_broker_that_flaps_is_named_a_third_time_and_then_held_until_it_has_be
     assert cleared_s - last_gone_s == PULSE_S + 120
     for cut in range(0, len(pulses), 7):
         _, before = fold(pulses[:cut])
-        _, after = fold(pulses[cut:], remember(one.event for one in before))
+        _, after = fold(pulses[cut:], remember(before))
         assert sum(one.names for one in [*before, *after]) == 3
 
 
@@ -258,7 +258,7 @@ def test_who_looks_when_does_not_change_what_is_found() -> None:
 def test_what_is_silent_while_a_watch_starts_is_not_said_again() -> None:
     state, _ = judge(FleetState(), pulse(0, broker()))
     _, findings = pass_time(state, at(60))
-    again = expect(remember(one.event for one in findings), ["orders"], at(90))
+    again = expect(remember(findings), ["orders"], at(90))
     assert pass_time(again, at(300))[1] == ()
     assert [one.clears for one in judge(again, pulse(301, broker()))[1]] == [True]
 
@@ -296,7 +296,7 @@ def test_every_subjects_events_join_into_one_chain_and_ids_are_given_once(
 @settings(deadline=None)
 def test_a_watch_remembers_all_that_is_open_from_its_events(history: list[tuple[set[int], ...]]) -> None:
     state, findings = fold(_pulses(history))
-    remembered = remember(HealthEvent.decode(one.event.encode()) for one in findings)
+    remembered = remember(recall(findings))
     assert remembered.open_findings() == state.open_findings()
 
 

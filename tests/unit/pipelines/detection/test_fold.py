@@ -7,9 +7,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fleetgauge_pipelines.detection import Chain, Finding, FleetState, Phase, Subject, judge, remember
+from fleetgauge_pipelines.detection import (
+    Chain,
+    Finding,
+    FleetState,
+    Phase,
+    Subject,
+    judge,
+    recalled,
+    remember,
+)
 from fleetgauge_probes.contract import BrokerPulse, HealthEvent, ProbePulse
-from tests.unit.pipelines.detection.pulses import at, away, broker, hung, leg, mute, pulse, silent
+from tests.unit.pipelines.detection.pulses import at, away, broker, hung, leg, mute, pulse, recall, silent
 
 #: Broker 1 is named, and nothing else.
 DOWN = ((Subject("orders", Chain.BROKER_DOWN, 1), Phase.BROKER_DOWN),)
@@ -314,13 +323,9 @@ def test_the_state_that_was_given_is_left_as_it_was() -> None:
 # A watch that starts again ---------------------------------------------------------
 
 
-def _events(findings: Iterable[Finding]) -> list[HealthEvent]:
-    return [HealthEvent.decode(one.event.encode()) for one in findings]
-
-
 def test_a_restarted_watch_neither_names_again_nor_forgets_to_clear() -> None:
     _, before = fold([pulse(0, broker()), pulse(5, hung(5))])
-    state = remember(_events(before))
+    state = remember(recall(before))
     assert state.open_findings() == DOWN
     state, findings = fold([pulse(10, hung(10)), pulse(15, hung(15))], state)
     assert findings == []
@@ -332,7 +337,7 @@ def test_a_restarted_watch_neither_names_again_nor_forgets_to_clear() -> None:
 @settings(deadline=None)
 def test_a_watch_remembers_the_phase_of_every_broker_from_its_events(history: list[ProbePulse]) -> None:
     state, findings = fold(history)
-    remembered = remember(_events(findings))
+    remembered = remember(recall(findings))
     assert remembered.open_findings() == state.open_findings()
 
 
@@ -341,7 +346,7 @@ def test_a_restart_between_any_two_pulses_of_a_hang_names_once_and_at_most_a_pul
     naming, clearing = fold(story)[1]
     for cut in range(len(story)):
         _, before = fold(story[:cut])
-        _, after = fold(story[cut:], remember(_events(before)))
+        _, after = fold(story[cut:], remember(recall(before)))
         found = [one for one in [*before, *after] if one.names or one.clears]
         assert [one.event.fingerprint for one in found] == [naming.event.fingerprint] * 2
         assert found[0].event.at - naming.event.at <= at(5) - at(0)
@@ -363,4 +368,4 @@ def test_a_pulse_order_within_one_instant_does_not_change_who_is_named() -> None
 
 def test_an_event_of_an_unknown_later_state_does_not_stop_a_watch_from_starting() -> None:
     event = HealthEvent("id", "print", "orders", 1, at(0), "HEALTHY", "BROKER_SLOW", "DEGRADED", "{}")
-    assert remember([event]) == FleetState()
+    assert recalled(event) is None

@@ -9,10 +9,20 @@ from statistics import median_low
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, Finding, FleetState, Phase, judge, remember
+from fleetgauge_pipelines.detection import (
+    DEFAULT_THRESHOLDS,
+    Finding,
+    FleetState,
+    History,
+    HistoryOf,
+    Phase,
+    judge,
+    learnt,
+    remember,
+)
 from fleetgauge_pipelines.detection.slowness import Took, measured
-from fleetgauge_probes.contract import BrokerPulse, HealthEvent, Leg, LegPulse, ProbePulse
-from tests.unit.pipelines.detection.pulses import away, broker, hung, pulse
+from fleetgauge_probes.contract import BrokerPulse, Leg, LegPulse, ProbePulse
+from tests.unit.pipelines.detection.pulses import away, broker, hung, pulse, recall
 
 EVERY_S = 5
 HOUR_S = 3_600
@@ -202,9 +212,20 @@ def test_a_broker_that_tells_nothing_stays_named() -> None:
 
 def test_a_watch_that_starts_again_neither_names_again_nor_forgets_to_clear() -> None:
     _, before = fold(story(slowly(120, 60)))
-    state = remember(HealthEvent.decode(one.event.encode()) for one in before)
+    state = remember(recall(before))
     _, findings = fold(story(slowly(120, 60) + well(60), start_s=120), state)
     assert [one.clears for one in findings] == [True]
+
+
+def test_a_watch_that_starts_again_knows_what_a_broker_usually_takes() -> None:
+    """One without peers is slow at 60 ms only beside its own last hour."""
+    state, histories = FleetState(), dict[HistoryOf, History]()
+    for one in story([pace(1, 4)] * round(HOUR_S / EVERY_S), others=()):
+        before, (state, _) = state, judge(state, one)
+        histories |= learnt(before, state, one)
+    slow = story(slowly(120, 60), others=(), start_s=HOUR_S)
+    for start, names in ((state, [True]), (remember([], histories), [True]), (FleetState(), [])):
+        assert [one.names for one in fold(slow, start)[1]] == names
 
 
 # For all histories ---------------------------------------------------------------

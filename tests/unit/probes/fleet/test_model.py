@@ -29,11 +29,13 @@ def test_only_clusters_are_required_and_the_rest_has_defaults() -> None:
 
 def test_the_topics_have_the_settled_names_and_settings() -> None:
     topics = Topics()
-    assert {t.name: (t.partitions, t.retention_hours) for _, t in topics} == {
+    records = (topics.probe_minutes, topics.probe_pulse, topics.health_events)
+    assert {t.name: (t.partitions, t.retention_hours) for t in records} == {
         "fleetgauge.probe-minutes": (12, 7 * 24),
         "fleetgauge.probe-pulse": (3, 24),
         "fleetgauge.health-events": (1, 30 * 24),
     }
+    assert topics.watch_state.name == "fleetgauge.watch-state"
 
 
 @pytest.mark.parametrize(("tier", "availability"), [("single-zone", 0.9995), ("multi-zone", 0.9999)])

@@ -1,0 +1,158 @@
+"""What a watch leaves for the next one: its findings, and in a compacted topic all else that it needs.
+
+A record of that topic says in JSON whose it is, and its key what it replaces. What a newer version wrote
+and this one cannot read is passed over.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel, ValidationError
+
+from fleetgauge_pipelines.detection import Finding, History, HistoryOf, Took, recalled
+from fleetgauge_probes.contract import ContractError, HealthEvent
+from fleetgauge_probes.fleet import Telemetry
+from fleetgauge_probes.kafka import RecordProducer, TopicReader
+
+_log = logging.getLogger("fleetgauge.watch")
+
+_READ_BACK_TIMEOUT_S = 10
+
+
+class Learnt(BaseModel):
+    """What a broker usually takes, as seen from a vantage: p50 and p99 in µs, a block after the other."""
+
+    model_config = ConfigDict(frozen=True)
+    kind: Literal["learnt"] = "learnt"
+    cluster: str
+    broker: int
+    vantage: str
+    took: tuple[tuple[int, int], ...]
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.cluster}/{self.broker}/{self.vantage}"
+
+
+class Told(BaseModel):
+    """The last event that a notifier has been told, or need not be told; none is before all others."""
+
+    model_config = ConfigDict(frozen=True)
+    kind: Literal["told"] = "told"
+    notifier: str
+    event_id: str | None = None
+    at: AwareDatetime = datetime.min.replace(tzinfo=UTC)
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.notifier}"
+
+    def owed(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+        """Of all that was found, in order, what it has not been told."""
+        ids = [one.event.event_id for one in findings]
+        if self.event_id in ids:
+            later = findings[len(ids) - ids[::-1].index(self.event_id) :]
+        else:
+            # Never stored, or expired since.
+            later = [one for one in findings if one.event.at > self.at]
+        return tuple(one for one in later if one.names or one.clears)
+
+
+class Note(RootModel[Annotated[Learnt | Told, Field(discriminator="kind")]]):
+    """A record of the compacted topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What there is of earlier watches; findings in their order."""
+
+    findings: tuple[Finding, ...]
+    histories: Mapping[HistoryOf, History]
+    told: Mapping[str, Told]
+
+
+class Memory:
+    """The two topics, from ``start`` to ``stop``. What is kept is on its way when a call returns."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._producer = RecordProducer(telemetry.access, "fleetgauge-watch")
+
+    def start(self) -> None:
+        """Raises KafkaUnavailableError where secrets cannot be read."""
+        self._producer.start()
+
+    def stop(self) -> None:
+        """Deliver what is on its way, within a bound."""
+        self._producer.stop()
+
+    def recall(self) -> Left:
+        """All that earlier watches left. Raises KafkaUnavailableError."""
+        topics = self._telemetry.topics
+        findings = found_in(self._values(topics.health_events.name))
+        return left(findings, self._values(topics.watch_state.name))
+
+    def found(self, finding: Finding) -> None:
+        """Keep what was found, for the tables too."""
+        event = finding.event
+        self._producer.send(self._telemetry.topics.health_events.name, event.cluster_id, event.encode())
+
+    def learnt(self, of: HistoryOf, history: History) -> None:
+        """Keep what a broker usually takes."""
+        took = tuple((one.p50_us, one.p99_us) for one in history)
+        self._keep(Learnt(cluster=of.cluster_id, broker=of.broker_id, vantage=of.vantage, took=took))
+
+    def told(self, notifier: str, last: Finding | None) -> None:
+        """Keep that a notifier need not be told of that, nor of anything before; None: of nothing yet."""
+        known = {"event_id": last.event.event_id, "at": last.event.at} if last else {}
+        self._keep(Told(notifier=notifier, **known))
+
+    def _keep(self, note: Learnt | Told) -> None:
+        name = self._telemetry.topics.watch_state.name
+        self._producer.send(name, note.key, note.model_dump_json().encode())
+
+    def _values(self, topic: str) -> list[bytes]:
+        reader = TopicReader(self._telemetry.access, topic, "fleetgauge-watch")
+        reader.start()
+        try:
+            partitions = reader.partitions()
+            ends = reader.ends(partitions)
+            reader.add(partitions, from_beginning=True)
+            return [record.value for record in reader.until(ends, _READ_BACK_TIMEOUT_S)]
+        finally:
+            reader.stop()
+
+
+def found_in(values: Iterable[bytes]) -> tuple[Finding, ...]:
+    """What health events tell of; what cannot be read must not stop the watch."""
+    findings = []
+    for value in values:
+        try:
+            found = recalled(HealthEvent.decode(value))
+        except ContractError as error:
+            _log.warning("a health event was passed over: %s", error)
+            continue
+        if found:
+            findings.append(found)
+    return tuple(findings)
+
+
+def left(findings: tuple[Finding, ...], notes: Iterable[bytes]) -> Left:
+    """With the latest note of each key."""
+    histories: dict[HistoryOf, History] = {}
+    told: dict[str, Told] = {}
+    for value in notes:
+        try:
+            note = Note.model_validate_json(value).root
+        except ValidationError as error:
+            _log.warning("a note of an earlier watch was passed over: %d faults", error.error_count())
+            continue
+        if isinstance(note, Told):
+            told[note.notifier] = note
+        else:
+            whose = HistoryOf(note.cluster, note.broker, note.vantage)
+            histories[whose] = tuple(Took(*one) for one in note.took)
+    return Left(findings, histories, told)

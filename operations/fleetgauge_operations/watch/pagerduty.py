@@ -1,0 +1,41 @@
+"""A finding as an event of PagerDuty's Events API v2: one incident for each fingerprint."""
+
+import json
+from typing import Any
+
+from fleetgauge_operations.watch.words import Links, severity, summary
+from fleetgauge_pipelines.detection import Finding
+
+PATH = "/v2/enqueue"
+_SEVERITIES = {"page": "critical", "ticket": "warning"}
+#: Longer summaries are refused.
+_LONGEST = 1024
+
+
+def message(finding: Finding, links: Links, routing_key: str) -> dict[str, Any]:
+    """Triggers or resolves. ``routing_key``: of the service's integration."""
+    event, subject = finding.event, finding.subject
+    page = links.page(subject)
+    known = {"routing_key": routing_key, "dedup_key": event.fingerprint}
+    if finding.clears:
+        return {**known, "event_action": "resolve"}
+    return {
+        **known,
+        "event_action": "trigger",
+        "client": "Fleetgauge",
+        "links": [{"href": page, "text": "Since when, and what speaks for it"}] if page else [],
+        "payload": {
+            "summary": summary(subject, finding.from_phase, finding.to_phase)[:_LONGEST],
+            "severity": _SEVERITIES[severity(subject)],
+            "source": event.cluster_id,
+            "component": f"broker {event.broker_id}" if event.broker_id is not None else None,
+            "group": event.cluster_id,
+            "class": event.kind,
+            "timestamp": event.at.isoformat(),
+            "custom_details": {
+                "id": event.event_id,
+                "runbook": links.runbook(subject),
+                "evidence": json.loads(event.evidence),
+            },
+        },
+    }

@@ -1,0 +1,20 @@
+"""What a notifier is given by its watch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from fleetgauge_pipelines.detection import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """For one notifier."""
+
+    clock: Callable[[], datetime]
+    may_tell: Callable[[], bool]
+    """Whether this watch is still the one that tells; may take seconds where that must be found out."""
+    waits: Callable[[int], None]
+    """So many more findings wait, or fewer."""
+    dealt_with: Callable[[Finding, bool], None]
+    """A finding was taken, or else given up: either way it need not be told again."""

@@ -1,0 +1,49 @@
+"""What a notifier is given in tests, with what it made of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from fleetgauge_operations.watch.telling import Telling
+from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
+from fleetgauge_pipelines.detection.finding import finding
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+BROKER = Subject("orders", Chain.BROKER_DOWN, 3)
+PATH = Subject("orders", Chain.PATH, vantage="zone-b", towards=2)
+
+
+def named(
+    subject: Subject = BROKER,
+    phase: Phase = Phase.BROKER_DOWN,
+    before: Phase = Phase.SUSPECT,
+    at: datetime = NOON,
+) -> Finding:
+    return finding(subject, before, phase, at, {"since": "then"})
+
+
+def cleared(subject: Subject = BROKER, phase: Phase = Phase.BROKER_DOWN, at: datetime = NOON) -> Finding:
+    return finding(subject, phase, Phase.HEALTHY, at, {"since": "then"})
+
+
+@dataclass
+class Ear:
+    """Counts what waits and keeps what is dealt with."""
+
+    clock: Callable[[], datetime] = lambda: NOON
+    may_tell: bool = True
+    waiting: int = 0
+    dealt_with: list[tuple[str, bool]] = field(default_factory=list)
+
+    @property
+    def taken(self) -> list[bool]:
+        return [taken for _, taken in self.dealt_with]
+
+    def telling(self) -> Telling:
+        return Telling(lambda: self.clock(), lambda: self.may_tell, self._waits, self._dealt_with)
+
+    def _waits(self, more: int) -> None:
+        self.waiting += more
+
+    def _dealt_with(self, one: Finding, taken: bool) -> None:
+        self.dealt_with.append((one.event.event_id, taken))

@@ -1,0 +1,79 @@
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from fleetgauge_operations.watch.memory import Learnt, Told, found_in, left
+from fleetgauge_pipelines.detection import Finding, HistoryOf, Phase, Took
+from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named
+
+
+def _at(minutes: int) -> list[Finding]:
+    """Doubted, named and cleared, so many minutes after noon."""
+    at = NOON + timedelta(minutes=minutes)
+    doubted = named(BROKER, Phase.SUSPECT, Phase.HEALTHY, at)
+    return [doubted, named(at=at + timedelta(seconds=5)), cleared(at=at + timedelta(seconds=30))]
+
+
+STORY = [*_at(0), *_at(1)]
+
+
+def _told(one: Finding) -> Told:
+    return Told(notifier="n", event_id=one.event.event_id, at=one.event.at)
+
+
+#: Of a notifier that was there before anything was found.
+NEW = Told(notifier="n")
+
+
+@pytest.mark.parametrize(
+    ("told", "owed"),
+    [
+        (_told(STORY[1]), [STORY[2], STORY[4], STORY[5]]),
+        (_told(STORY[5]), []),
+        (NEW, [STORY[1], STORY[2], STORY[4], STORY[5]]),
+        (Told(notifier="n", event_id="never stored", at=STORY[2].event.at), [STORY[4], STORY[5]]),
+    ],
+    ids=["in the middle", "all", "nothing", "an event that nobody has"],
+)
+def test_owed_is_what_was_named_and_cleared_after_what_was_told(told: Told, owed: Sequence[Finding]) -> None:
+    assert list(told.owed(STORY)) == owed
+
+
+def test_findings_come_back_as_they_were() -> None:
+    findings = (*STORY, named(PATH, Phase.PATH, Phase.HEALTHY))
+    with_ends = [one.event.encode() for one in STORY]
+    assert found_in(with_ends) == findings[:-1]
+
+
+def test_the_latest_note_of_a_key_counts() -> None:
+    notes = [
+        Learnt(cluster="orders", broker=3, vantage="a", took=((1, 2),)),
+        Learnt(cluster="orders", broker=3, vantage="b", took=()),
+        _told(STORY[1]),
+        Learnt(cluster="orders", broker=3, vantage="a", took=((3, 4), (5, 6))),
+        _told(STORY[2]),
+    ]
+    assert len({one.key for one in notes}) == 3
+    found = left((), [one.model_dump_json().encode() for one in notes])
+    assert found.histories == {
+        HistoryOf("orders", 3, "a"): (Took(3, 4), Took(5, 6)),
+        HistoryOf("orders", 3, "b"): (),
+    }
+    assert found.told == {"n": _told(STORY[2])}
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"\xff", b"{}", b'{"kind": "dreamt"}', b'{"kind": "told", "notifier": 1}']
+)
+def test_what_cannot_be_read_is_passed_over(value: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "fleetgauge.watch"):
+        found = left((), [value, NEW.model_dump_json().encode()])
+    assert found.told == {"n": NEW}
+    assert "a note of an earlier watch was passed over" in caplog.text
+
+
+def test_an_event_that_cannot_be_read_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    assert found_in([b"noise", STORY[1].event.encode()]) == (STORY[1],)
+    assert "a health event was passed over" in caplog.text

@@ -1,0 +1,80 @@
+"""What receivers are told, kind by kind."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fleetgauge_dashboards.links import AlertsView, parse
+from fleetgauge_operations.watch import pagerduty, slack, webhook
+from fleetgauge_operations.watch.words import Links
+from fleetgauge_pipelines.detection import Chain, Phase, Subject
+from tests.unit.operations.watch.tellings import BROKER, PATH, cleared, named
+
+DOWN, BACK = named(), cleared()
+LINKS = Links("https://page.example/")
+PAGE = "https://page.example/alerts?cluster=orders"
+
+
+def test_a_page_is_linked_where_it_is_known() -> None:
+    assert LINKS.page(BROKER) == PAGE
+    assert Links(None).page(BROKER) is None
+    assert parse("/alerts", PAGE.partition("?")[2]) == AlertsView("orders", None)
+
+
+@pytest.mark.parametrize("chain", Chain)
+def test_every_chain_has_its_section_of_the_runbook(chain: Chain) -> None:
+    path, _, anchor = LINKS.runbook(Subject("orders", chain)).partition("#")
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    assert anchor in [line[4:].lower().replace(" ", "-") for line in lines if line.startswith("### ")]
+
+
+def test_a_webhook_is_told_all_of_it() -> None:
+    fired, resolved = webhook.message(DOWN, LINKS), webhook.message(BACK, LINKS)
+    assert (fired["status"], resolved["status"]) == ("firing", "resolved")
+    assert fired["fingerprint"] == resolved["fingerprint"]
+    assert fired["id"] != resolved["id"]
+    assert (fired["cluster"], fired["broker"], fired["kind"]) == ("orders", 3, "BROKER_DOWN")
+    assert fired["at"] == "2026-03-02T12:00:00+00:00"
+    assert fired["evidence"] == {"since": "then"}
+    assert (fired["severity"], fired["page"]) == ("page", PAGE)
+    assert fired["runbook"] == "docs/operations.md#broker-named"
+    assert json.loads(json.dumps(fired)) == fired
+
+
+def test_a_channel_reads_what_is_new_and_where_to_go_on() -> None:
+    news, more = slack.message(DOWN, LINKS)["text"].split("\n")
+    assert news == ":red_circle: *orders: broker 3 is down: it neither answers nor acknowledges*"
+    assert more == (
+        f"2026-03-02 12:00:00 UTC · <{PAGE}|since when, and what speaks for it>"
+        " · what to do: docs/operations.md#broker-named"
+    )
+    assert slack.message(BACK, Links(None))["text"] == (
+        ":large_green_circle: *orders: broker 3 is back*\n2026-03-02 12:00:00 UTC"
+    )
+
+
+def test_a_channel_is_told_no_markup() -> None:
+    subject = Subject("orders", Chain.PATH, vantage="<!channel>&co", towards=2)
+    text = slack.message(named(subject, Phase.PATH), Links(None))["text"]
+    assert "&lt;!channel&gt;&amp;co" in text
+
+
+def test_an_incident_has_one_key_from_its_beginning_to_its_end() -> None:
+    trigger, resolve = (pagerduty.message(one, LINKS, "key") for one in (DOWN, BACK))
+    assert (trigger["event_action"], resolve["event_action"]) == ("trigger", "resolve")
+    assert {trigger["dedup_key"], resolve["dedup_key"]} == {BROKER.fingerprint}
+    assert {trigger["routing_key"], resolve["routing_key"]} == {"key"}
+    assert trigger["links"] == [{"href": PAGE, "text": "Since when, and what speaks for it"}]
+    payload = trigger["payload"]
+    assert (payload["severity"], payload["source"]) == ("critical", "orders")
+    assert (payload["component"], payload["class"]) == ("broker 3", "BROKER_DOWN")
+    assert payload["timestamp"] == "2026-03-02T12:00:00+00:00"
+    assert payload["summary"].startswith("orders: broker 3 is down")
+    assert payload["custom_details"]["evidence"] == {"since": "then"}
+
+
+def test_what_can_wait_for_the_day_is_a_warning_and_names_no_broker() -> None:
+    message = pagerduty.message(named(PATH, Phase.PATH, Phase.HEALTHY), Links(None), "key")
+    assert (message["payload"]["severity"], message["payload"]["component"]) == ("warning", None)
+    assert message["links"] == []
