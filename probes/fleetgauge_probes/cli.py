@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NoReturn
 
@@ -54,6 +55,21 @@ class HostPort(click.ParamType[Address]):
         if found is None or int(found[3]) > 65535:
             self.fail(f"{value!r} is not HOST:PORT such as 127.0.0.1:9100", param, ctx)
         return Address(found[1] or found[2], int(found[3]))
+
+
+class Instant(click.ParamType[datetime]):
+    """`2026-03-02T10:00:00Z`, with its zone."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            at = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a time such as 2026-03-02T10:00:00Z", param, ctx)
+        if at.tzinfo is None:
+            self.fail(f"{value!r} has no zone: end it with Z or an offset such as +01:00", param, ctx)
+        return at.astimezone(UTC)
 
 
 #: How a long-running command is told where to say how it is; see fleetgauge_probes.vitals.

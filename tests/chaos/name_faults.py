@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -28,6 +29,8 @@ import yaml
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TELEMETRY, ClusterSpec
 from fleetgauge_local.messages import Kind
+from fleetgauge_operations.replay.incident import SUFFIX
+from fleetgauge_operations.replay.kept import kept
 from fleetgauge_probes.fleet import load
 from fleetgauge_probes.kafka import ensure_topics
 from tests.chaos._faults import slowed, stopped
@@ -48,6 +51,8 @@ STOPPED_LONGER_S = 30
 FLAPS, FLAP_S, BETWEEN_FLAPS_S = 4, 9, 11
 #: After a fault: brokers come back, findings end 30 s later, of flapping ones after two minutes of calm.
 ENDS_WITHIN_S = 240
+#: What is kept of the time before a fault.
+LEARNT_FROM = timedelta(minutes=2)
 #: A broker is in sync and leads again, and what it did to others is over.
 QUIET_S = 15
 
@@ -290,6 +295,16 @@ def told(scene: Scene, fault: Fault) -> dict[str, Any]:
     return row
 
 
+def keep_incident(scene: Scene, fault: Fault, since: datetime, folder: Path) -> None:
+    """As a file for `fleetgauge replay run`."""
+    telemetry = load(scene.config).telemetry
+    assert telemetry is not None
+    incident = kept(
+        telemetry, fault.cluster, since, datetime.now(UTC), LEARNT_FROM, f"{fault.kind} {fault.broker or ''}"
+    )
+    incident.write(folder / f"{fault.kind}-{since:%H%M%S}{SUFFIX}")
+
+
 def verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     detected = defaultdict(list)
     for row in rows:
@@ -312,24 +327,32 @@ def verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 @click.option("--seed", default=1, show_default=True, help="Of the brokers, and of how slow.")
 @click.option("--only", "kinds", multiple=True, type=click.Choice(list(KINDS)), help="May be repeated.")
 @click.option("--again", is_flag=True, help="From the beginning, whatever an earlier run has done.")
+@click.option(
+    "--incidents", type=click.Path(path_type=Path, file_okay=False), help="Keep each as a file there."
+)
 @click.option("--json", "_", is_flag=True, help="For who asks for it: the answer is always JSON.")
-def main(faults: int, seed: int, kinds: tuple[str, ...], again: bool, _: bool) -> None:
-    kept = Path(tempfile.gettempdir(), f"fleetgauge-faults-{faults}-{seed}-{'-'.join(kinds) or 'all'}.jsonl")
+def main(
+    faults: int, seed: int, kinds: tuple[str, ...], again: bool, incidents: Path | None, _: bool
+) -> None:
+    done = Path(tempfile.gettempdir(), f"fleetgauge-faults-{faults}-{seed}-{'-'.join(kinds) or 'all'}.jsonl")
     if again:
-        kept.unlink(missing_ok=True)
-    done = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
-    left = planned(kinds or list(KINDS), faults, seed)[len(done) :]
-    if done:
-        say(f"{len(done)} of {faults} have happened: {kept}")
+        done.unlink(missing_ok=True)
+    if incidents:
+        incidents.mkdir(parents=True, exist_ok=True)
+    rows = done.read_text(encoding="utf-8").splitlines() if done.exists() else []
+    if rows:
+        say(f"{len(rows)} of {faults} have happened: {done}")
+    left = planned(kinds or list(KINDS), faults, seed)[len(rows) :]
     if left:
-        watched(left, kept)
-    found = verdict([json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()])
+        watched(left, done, incidents)
+    found = verdict([json.loads(line) for line in done.read_text(encoding="utf-8").splitlines()])
+    done.unlink()
     print(json.dumps(found, indent=2))
     good = found["named_right"] == found["faults"] and not found["named_wrong"] and not found["pages_doubled"]
     sys.exit(0 if good and not found["pages_unresolved"] else 1)
 
 
-def watched(faults: Sequence[Fault], kept: Path) -> None:
+def watched(faults: Sequence[Fault], done: Path, incidents: Path | None) -> None:
     """Each of them, with a line in that file for what came of it."""
     clusters = (*(ClusterSpec(one) for one in CLUSTERS), ClusterSpec(TELEMETRY, brokers=1))
     with ExitStack() as stack:
@@ -344,8 +367,11 @@ def watched(faults: Sequence[Fault], kept: Path) -> None:
         ensure_topics(fleet.telemetry)
         stack.enter_context(scene.working())
         for fault in faults:
+            since = datetime.now(UTC)
             row = json.dumps(told(scene, fault))
-            with kept.open("a", encoding="utf-8") as rows:
+            if incidents:
+                keep_incident(scene, fault, since, incidents)
+            with done.open("a", encoding="utf-8") as rows:
                 rows.write(f"{row}\n")
 
 

@@ -6,30 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
 from fleetgauge_operations.corrections.store import Corrections, CorrectionsError, Row, counts_at
 from fleetgauge_pipelines.slo.corrections import RECURRENCES
-from fleetgauge_probes.cli import InputError, console, print_json
+from fleetgauge_probes.cli import InputError, Instant, console, print_json
 from fleetgauge_probes.fleet import Fleet, FleetFileError, load
-
-
-class Instant(click.ParamType[datetime]):
-    """`2026-03-02T10:00:00Z`, with its zone."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        try:
-            at = datetime.fromisoformat(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is not a time such as 2026-03-02T10:00:00Z", param, ctx)
-        if at.tzinfo is None:
-            self.fail(f"{value!r} has no zone: end it with Z or an offset such as +01:00", param, ctx)
-        return at.astimezone(UTC)
-
 
 _config = click.option(
     "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."

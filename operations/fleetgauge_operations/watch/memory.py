@@ -5,7 +5,7 @@ and this one cannot read is passed over.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -15,11 +15,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel, Val
 from fleetgauge_pipelines.detection import Finding, History, HistoryOf, Took, recalled
 from fleetgauge_probes.contract import ContractError, HealthEvent
 from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.kafka import RecordProducer, TopicReader
+from fleetgauge_probes.kafka import RecordProducer, values_now
 
 _log = logging.getLogger("fleetgauge.watch")
-
-_READ_BACK_TIMEOUT_S = 10
 
 
 class Learnt(BaseModel):
@@ -92,8 +90,8 @@ class Memory:
     def recall(self) -> Left:
         """All that earlier watches left. Raises KafkaUnavailableError."""
         topics = self._telemetry.topics
-        findings = found_in(self._values(topics.health_events.name))
-        return left(findings, self._values(topics.watch_state.name))
+        events, notes = (self._values(name) for name in (topics.health_events.name, topics.watch_state.name))
+        return left(found_in(events), notes)
 
     def found(self, finding: Finding) -> None:
         """Keep what was found, for the tables too."""
@@ -114,16 +112,8 @@ class Memory:
         name = self._telemetry.topics.watch_state.name
         self._producer.send(name, note.key, note.model_dump_json().encode())
 
-    def _values(self, topic: str) -> list[bytes]:
-        reader = TopicReader(self._telemetry.access, topic, "fleetgauge-watch")
-        reader.start()
-        try:
-            partitions = reader.partitions()
-            ends = reader.ends(partitions)
-            reader.add(partitions, from_beginning=True)
-            return [record.value for record in reader.until(ends, _READ_BACK_TIMEOUT_S)]
-        finally:
-            reader.stop()
+    def _values(self, topic: str) -> Iterator[bytes]:
+        return values_now(self._telemetry.access, topic, "fleetgauge-watch")
 
 
 def found_in(values: Iterable[bytes]) -> tuple[Finding, ...]:

@@ -5,7 +5,7 @@ said live.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -165,11 +165,13 @@ def judge(
     state: FleetState, pulse: ProbePulse, limits: Thresholds = DEFAULT_THRESHOLDS
 ) -> tuple[FleetState, tuple[Finding, ...]]:
     """Fold one pulse in. Pure; a broker that no vantage mentions any more has left the cluster."""
-    before = state.clusters.get(pulse.cluster_id, ClusterState())
+    before, missed = _missed(
+        pulse.cluster_id, state.clusters.get(pulse.cluster_id, ClusterState()), pulse.emitted_at, limits
+    )
     mentioned = frozenset(one.broker_id for one in pulse.brokers)
     after = _judged(_heard(before, pulse, limits), mentioned, pulse.emitted_at, limits)
     findings = _changes(pulse.cluster_id, before, after, pulse.emitted_at)
-    return FleetState({**state.clusters, pulse.cluster_id: after}), tuple(findings)
+    return FleetState({**state.clusters, pulse.cluster_id: after}), (*missed, *findings)
 
 
 def pass_time(
@@ -179,11 +181,19 @@ def pass_time(
     clusters = dict(state.clusters)
     findings: list[Finding] = []
     for cluster_id, one in state.clusters.items():
-        if one.heard and not one.silent and now - one.heard >= limits.no_data:
-            clusters[cluster_id] = replace(one, silent=True)
-            # As of when it was due, whenever somebody looked: a backtest finds the same.
-            findings += _changes(cluster_id, one, clusters[cluster_id], one.heard + limits.no_data)
+        clusters[cluster_id], missed = _missed(cluster_id, one, now, limits)
+        findings += missed
     return FleetState(clusters), tuple(findings)
+
+
+def _missed(
+    cluster_id: str, known: ClusterState, now: datetime, limits: Thresholds
+) -> tuple[ClusterState, Sequence[Finding]]:
+    """Silent by now, as of when that was due, whenever somebody looks: a replay finds the same."""
+    if known.heard is None or known.silent or now - known.heard < limits.no_data:
+        return known, ()
+    silent = replace(known, silent=True)
+    return silent, tuple(_changes(cluster_id, known, silent, known.heard + limits.no_data))
 
 
 def expect(state: FleetState, clusters: Iterable[str], now: datetime) -> FleetState:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from queue import SimpleQueue
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
@@ -38,7 +39,21 @@ class TopicReader:
     def add(self, partitions: Iterable[int], from_beginning: bool = False) -> None:
         """Read these partitions too, from the next poll on."""
         offset = OFFSET_BEGINNING if from_beginning else OFFSET_END
-        self._wanted.put([TopicPartition(self._topic, p, offset) for p in partitions])
+        self.add_from(dict.fromkeys(partitions, offset))
+
+    def add_from(self, offsets: Mapping[int, int]) -> None:
+        """Read these partitions too, each from its offset, from the next poll on."""
+        self._wanted.put([TopicPartition(self._topic, p, offset) for p, offset in offsets.items()])
+
+    def offsets_at(self, partitions: Iterable[int], at: datetime, timeout_s: float = 5) -> dict[int, int]:
+        """Partition to its first record of that time or later, as far as there is one."""
+        at_ms = int(at.timestamp() * 1000)
+        wanted = [TopicPartition(self._topic, p, at_ms) for p in partitions]
+        try:
+            found = self._consumer.offsets_for_times(wanted, timeout_s)
+        except KafkaException as error:
+            raise KafkaUnavailableError(f"{self._topic}: {error.args[0].str()}") from error
+        return {one.partition: one.offset for one in found if one.offset >= 0}
 
     def partitions(self, timeout_s: float = 10) -> tuple[int, ...]:
         """The topic's partitions, waited for if it was made just now. Raises KafkaUnavailableError."""
@@ -92,3 +107,27 @@ class TopicReader:
 
     def stop(self) -> None:
         self._consumer.close()
+
+
+def values_now(
+    access: Access, topic: str, client_id: str, since: datetime | None = None, timeout_s: float = 10
+) -> Iterator[bytes]:
+    """What is on the topic now, or since then, a partition's values in their order.
+
+    Raises KafkaUnavailableError, also after so long a silence in the middle of it.
+    """
+    reader = TopicReader(access, topic, client_id)
+    reader.start()
+    try:
+        partitions = reader.partitions()
+        ends = reader.ends(partitions)
+        if since:
+            starts = reader.offsets_at(partitions, since)
+            ends = {p: end for p, end in ends.items() if starts.get(p, end) < end}
+            reader.add_from({p: starts[p] for p in ends})
+        else:
+            reader.add(partitions, from_beginning=True)
+        for record in reader.until(ends, timeout_s):
+            yield record.value
+    finally:
+        reader.stop()

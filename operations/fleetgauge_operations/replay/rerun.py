@@ -1,0 +1,106 @@
+"""What the rules of today find in an incident, beside what was to be found. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import zip_longest
+
+from fleetgauge_operations.replay.incident import Incident
+from fleetgauge_pipelines.detection import Finding, FleetState, Subject, Thresholds, expect, judge, pass_time
+
+#: Pulses come every 5 s: what differs by less is the same.
+TOLERANCE = timedelta(seconds=5)
+
+
+class Verdict(StrEnum):
+    """How what is named today compares with what was to be named."""
+
+    SAME = "same"
+    EARLIER = "earlier"
+    LATER = "later"
+    MISSED = "missed"
+    """To be named, and is not."""
+    NEW = "new"
+    """Named, and was not to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """From the moment when a subject was named to its end; None where it has none."""
+
+    subject: Subject
+    kind: str
+    named_at: datetime
+    cleared_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One that was to be named beside one that is named today; either may be missing."""
+
+    wanted: Episode | None
+    found: Episode | None
+
+    @property
+    def either(self) -> Episode:
+        """Whose it is, in any case."""
+        (one, *_) = (episode for episode in (self.wanted, self.found) if episode)
+        return one
+
+    @property
+    def later_s(self) -> float | None:
+        """By how much it is named later than it was to be."""
+        if self.wanted is None or self.found is None:
+            return None
+        return (self.found.named_at - self.wanted.named_at).total_seconds()
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.later_s is None:
+            return Verdict.NEW if self.found else Verdict.MISSED
+        if abs(self.later_s) < TOLERANCE.total_seconds():
+            return Verdict.SAME
+        return Verdict.LATER if self.later_s > 0 else Verdict.EARLIER
+
+
+def found_now(incident: Incident, limits: Thresholds) -> tuple[Finding, ...]:
+    """What a watch finds by these limits in the incident's time, from pulses that begin before it."""
+    if not incident.pulses:
+        return ()
+    state, found = expect(FleetState(), [incident.cluster_id], incident.pulses[0].emitted_at), list[Finding]()
+    for pulse in incident.pulses:
+        state, findings = judge(state, pulse, limits)
+        found += findings
+    found += pass_time(state, incident.until, limits)[1]
+    return tuple(one for one in found if incident.since <= one.event.at <= incident.until)
+
+
+def compared(incident: Incident, limits: Thresholds) -> list[Compared]:
+    """Episode by episode of each subject, in time's order."""
+    wanted, found = (_by_subject(episodes(those)) for those in (incident.wanted, found_now(incident, limits)))
+    pairs = [
+        Compared(one, other)
+        for subject in wanted.keys() | found.keys()
+        for one, other in zip_longest(wanted[subject], found[subject])
+    ]
+    return sorted(pairs, key=lambda one: (one.either.named_at, one.either.subject.fingerprint))
+
+
+def episodes(findings: Iterable[Finding]) -> list[Episode]:
+    """Each naming with its end. What was named before the first of them has none here."""
+    done, under_way = list[Episode](), dict[Subject, Episode]()
+    for one in findings:
+        if one.clears and one.subject in under_way:
+            done.append(replace(under_way.pop(one.subject), cleared_at=one.event.at))
+        elif one.names and one.subject not in under_way:
+            under_way[one.subject] = Episode(one.subject, one.to_phase.value, one.event.at)
+    return sorted([*done, *under_way.values()], key=lambda one: one.named_at)
+
+
+def _by_subject(found: Iterable[Episode]) -> defaultdict[Subject, list[Episode]]:
+    grouped = defaultdict[Subject, list[Episode]](list)
+    for one in found:
+        grouped[one.subject].append(one)
+    return grouped
