@@ -1,0 +1,186 @@
+"""What one watch costs that follows a whole fleet: real pulses on a real topic, every 5 s of each cluster.
+
+It starts with an hour of every broker's history, as a watch that takes over does.
+"""
+
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+
+import psutil
+import yaml
+
+from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_local.layout import HOST, ClusterSpec
+from fleetgauge_operations.watch.memory import Memory
+from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, HistoryOf, Took
+from fleetgauge_probes.contract import BrokerPulse, Leg, LegPulse, ProbePulse
+from fleetgauge_probes.fleet import Telemetry, load
+from fleetgauge_probes.kafka import RecordProducer, ensure_topics, ensure_watch_state
+from tests.benchmarks._measure import Figure, Options
+from tests.exposition import samples
+from tests.ports import free_port
+from tests.waiting import let_pass, wait_until
+
+MEASURED_S = 120
+WARM_UP_S = 60
+PATIENCE_S = 120
+EVERY_S = 5
+#: Of one cluster.
+BROKERS = 100
+VANTAGE = "bench"
+HEARD = "fleetgauge_watch_pulse_timestamp_seconds"
+_MB = 1_000_000
+
+
+def measure(options: Options) -> Iterator[Figure]:
+    """1,000 and 20,000 brokers, or those that are asked for."""
+    for brokers in (1_000, 20_000):
+        if not options.only or str(brokers) in options.only:
+            yield from _watched(brokers, MEASURED_S * options.scale)
+
+
+def _watched(brokers: int, seconds: float) -> Iterator[Figure]:
+    names = [f"cluster-{n:03}" for n in range(brokers // BROKERS)]
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-bench-") as folder:
+        where = Path(folder)
+        clusters = (ClusterSpec("idle", brokers=1), ClusterSpec("telemetry", brokers=1))
+        with LocalFleet(where / "fleet", clusters) as local:
+            config = where / "fleet.yaml"
+            document = {
+                "telemetry": {"bootstrap": local.bootstrap("telemetry")},
+                "clusters": [{"id": one, "bootstrap": "nobody:1"} for one in names],
+            }
+            config.write_text(yaml.safe_dump(document), encoding="utf-8")
+            telemetry = load(config).telemetry
+            assert telemetry is not None
+            _remember(telemetry, names)
+            with _told(telemetry, names), _watching(where, config) as watch:
+                watch.wait_for(len(names))
+                let_pass(time.monotonic() + WARM_UP_S)
+                cost = watch.cost(seconds)
+    what = f"a watch of {brokers} brokers in {len(names)} clusters"
+    yield Figure(f"{what}: CPU", round(cost.cpu_s / cost.seconds, 4), "cores")
+    yield Figure(f"{what}: memory", round(cost.memory_bytes / _MB), "MB")
+    yield Figure(f"{what}: oldest latest pulse", round(cost.oldest_s, 1), "s", 2 * EVERY_S)
+    yield Figure(f"{what}: processor that the host kept", round(100 * cost.stolen, 1), "%")
+
+
+def _remember(telemetry: Telemetry, names: list[str]) -> None:
+    """As if every broker had been well for an hour."""
+    ensure_topics(telemetry)
+    ensure_watch_state(telemetry)
+    history = (Took(4_000, 12_000),) * DEFAULT_THRESHOLDS.history_blocks
+    memory = Memory(telemetry)
+    memory.start()
+    for name in names:
+        for broker in range(1, BROKERS + 1):
+            memory.learnt(HistoryOf(name, broker, VANTAGE), history)
+    memory.stop()
+
+
+@contextmanager
+def _told(telemetry: Telemetry, names: list[str]) -> Iterator[None]:
+    """What an agent says of each cluster every 5 s, spread over them, while the block runs."""
+    enough, agent = Event(), RecordProducer(telemetry.access, "bench")
+
+    def go_on() -> None:
+        random, number, started_s = Random(1), 0, time.monotonic()
+        while not enough.wait(max(0.0, started_s + number * EVERY_S / len(names) - time.monotonic())):
+            name = names[number % len(names)]
+            pulse = _pulse(name, number, random)
+            agent.send(telemetry.topics.probe_pulse.name, name, pulse.encode())
+            number += 1
+
+    agent.start()
+    thread = Thread(target=go_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()
+        agent.stop()
+
+
+def _pulse(cluster_id: str, number: int, random: Random) -> ProbePulse:
+    brokers = tuple(_broker(one, random.randrange(3_000, 6_000)) for one in range(1, BROKERS + 1))
+    return ProbePulse("bench", "run", VANTAGE, cluster_id, number, datetime.now(UTC), 1000 * 15, brokers)
+
+
+def _broker(broker_id: int, p50_us: int) -> BrokerPulse:
+    legs = tuple(
+        LegPulse(leg, 25, 25, 0, 0, None, 300, p50_us, 3 * p50_us) for leg in (Leg.CLIENT, Leg.LEADER)
+    )
+    return BrokerPulse(broker_id, True, True, False, 500, 900, legs, None, 200, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of a watch over some seconds; memory is its highest ever."""
+
+    seconds: float
+    cpu_s: float
+    memory_bytes: int
+    stolen: float
+    """The share of the processors that the machine was not given by its host."""
+    oldest_s: float
+    """How old the latest pulse was of the cluster that it heard of longest ago, at the end."""
+
+
+class Watching:
+    """A watch in a process of its own."""
+
+    def __init__(self, process: psutil.Popen, port: int) -> None:
+        self._process = process
+        self._port = port
+
+    def wait_for(self, clusters: int) -> None:
+        """Until it has heard of all of them."""
+        wait_until(lambda: len(self._heard()) == clusters, PATIENCE_S, "every cluster to be heard of", 1.0)
+
+    def cost(self, seconds: float) -> Cost:
+        from_s, cpu_s = time.monotonic(), self._cpu_s()
+        psutil.cpu_times_percent()
+        let_pass(from_s + seconds)
+        stolen = psutil.cpu_times_percent().steal / 100
+        took_s, cpu_s = time.monotonic() - from_s, self._cpu_s() - cpu_s
+        oldest_s = time.time() - min(self._heard().values())
+        return Cost(took_s, cpu_s, self._peak_bytes(), stolen, oldest_s)
+
+    def _heard(self) -> Mapping[tuple[str, ...], float]:
+        with (
+            suppress(OSError),
+            urllib.request.urlopen(f"http://{HOST}:{self._port}/metrics", timeout=10) as answer,
+        ):
+            return samples(answer.read().decode(), HEARD)
+        return {}
+
+    def _cpu_s(self) -> float:
+        return sum(self._process.cpu_times()[:2])
+
+    def _peak_bytes(self) -> int:
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
+        return int(kib) * 1024
+
+
+@contextmanager
+def _watching(folder: Path, config: Path) -> Iterator[Watching]:
+    port = free_port()
+    command = (sys.executable, "-m", "fleetgauge_probes", "watch", "--config", str(config))
+    with (folder / "watch.log").open("wb") as log:
+        process = psutil.Popen([*command, "--listen", f"{HOST}:{port}"], stdout=log, stderr=log)
+        try:
+            yield Watching(process, port)
+        finally:
+            process.terminate()
+            process.wait()
