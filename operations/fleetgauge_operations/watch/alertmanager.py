@@ -19,7 +19,7 @@ import urllib3
 
 from fleetgauge_operations.watch.http import LAST_WORDS_S, Outcome, posted, posting
 from fleetgauge_operations.watch.telling import Telling
-from fleetgauge_operations.watch.words import Links, severity, summary
+from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding, Phase, Subject
 
 _PATH = "/api/v2/alerts"
@@ -40,7 +40,7 @@ class Alert:
     news: Finding | None = None
     """None where an earlier watch named it."""
 
-    def as_posted(self, now: datetime, links: Links) -> dict[str, Any]:
+    def as_posted(self, now: datetime, manner: Manner) -> dict[str, Any]:
         """A PostableAlert of the API."""
         subject = self.subject
         ends = {"broker": subject.broker_id, "vantage": subject.vantage, "towards": subject.towards}
@@ -48,16 +48,16 @@ class Alert:
             "alertname": subject.chain.value,
             "cluster": subject.cluster_id,
             **{name: str(end) for name, end in ends.items() if end is not None},
-            "severity": severity(subject),
+            "severity": manner.severity(subject),
             "fingerprint": subject.fingerprint,
         }
         annotations = {
-            "summary": summary(subject, Phase.HEALTHY, self.phase),
+            "summary": manner.summary(subject, Phase.HEALTHY, self.phase),
             "kind": self.phase.value,
-            "runbook": links.runbook(subject),
+            "runbook": manner.runbook(subject),
             **({"event_id": self.news.event.event_id} if self.news else {}),
         }
-        page = links.page(subject)
+        page = manner.page(subject)
         return {
             "labels": labels,
             "annotations": annotations,
@@ -70,9 +70,9 @@ class Alert:
 class Alertmanager:
     """From ``start`` to ``stop``."""
 
-    def __init__(self, url: str, links: Links, telling: Telling) -> None:
+    def __init__(self, url: str, manner: Manner, telling: Telling) -> None:
         self._url = url.rstrip("/") + _PATH
-        self._links = links
+        self._manner = manner
         self._telling = telling
         # None is the end.
         self._waiting: SimpleQueue[Alert | None] = SimpleQueue()
@@ -135,5 +135,5 @@ class Alertmanager:
     def _post(self, pool: urllib3.PoolManager) -> Outcome:
         """What became of all that stands now."""
         now = self._telling.clock()
-        alerts = [one.as_posted(now, self._links) for one in self._alerts.values()]
+        alerts = [one.as_posted(now, self._manner) for one in self._alerts.values()]
         return posted(pool, "alertmanager", self._url, alerts, f"{len(alerts)} alerts")

@@ -10,7 +10,7 @@ from fleetgauge_operations.watch import pagerduty, slack, webhook
 from fleetgauge_operations.watch.alertmanager import Alertmanager
 from fleetgauge_operations.watch.messenger import Message, Messenger
 from fleetgauge_operations.watch.telling import Telling
-from fleetgauge_operations.watch.words import Links
+from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding, Phase, Subject
 from fleetgauge_probes.fleet import Notifier, Secret
 
@@ -28,25 +28,27 @@ class Sink(Protocol):
         """These were named before this watch began, and of these it was not told, or not for certain."""
 
 
-def sink(notifier: Notifier, links: Links, telling: Telling) -> Sink:
+def sink(notifier: Notifier, manner: Manner, telling: Telling) -> Sink:
     """Raises SecretError where its address is a secret that cannot be read."""
     address, key = notifier.address, notifier.routing_key
     match notifier.kind:
         case "alertmanager":
-            return Alertmanager(address(), links, telling)
+            return Alertmanager(address(), manner, telling)
         case "webhook":
-            return Messenger("webhook", lambda one: Message(address(), webhook.message(one, links)), telling)
+            return Messenger("webhook", lambda one: Message(address(), webhook.message(one, manner)), telling)
         case "slack":
-            return Messenger("slack", lambda one: Message(address(), slack.message(one, links)), telling)
+            return Messenger("slack", lambda one: Message(address(), slack.message(one, manner)), telling)
         case "pagerduty":
-            return Messenger("pagerduty", _paging(address, links, key), telling)
+            return Messenger("pagerduty", _paging(address, manner, key), telling)
 
 
-def _paging(address: Callable[[], str], links: Links, key: Secret | None) -> Callable[[Finding], Message]:
+def _paging(address: Callable[[], str], manner: Manner, key: Secret | None) -> Callable[[Finding], Message]:
     def write(finding: Finding) -> Message:
         # Read each time, as the address is: it may be replaced while we run.
         routing_key = key.read() if key else ""
-        return Message(address().rstrip("/") + pagerduty.PATH, pagerduty.message(finding, links, routing_key))
+        return Message(
+            address().rstrip("/") + pagerduty.PATH, pagerduty.message(finding, manner, routing_key)
+        )
 
     return write
 
@@ -61,4 +63,5 @@ def host(notifier: Notifier) -> str:
 
 def name(notifier: Notifier) -> str:
     """By which a watch knows it that comes later, without its secrets."""
-    return hashlib.sha256(notifier.model_dump_json().encode()).hexdigest()[:16]
+    address = notifier.model_dump_json(include={"kind", "url", "url_from", "routing_key"})
+    return hashlib.sha256(address.encode()).hexdigest()[:16]

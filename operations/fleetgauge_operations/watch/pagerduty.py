@@ -3,19 +3,19 @@
 import json
 from typing import Any
 
-from fleetgauge_operations.watch.words import Links, severity, summary
+from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding
 
 PATH = "/v2/enqueue"
-_SEVERITIES = {"page": "critical", "ticket": "warning"}
+_SEVERITIES = {"page": "critical", "ticket": "warning", "burn-in": "info"}
 #: Longer summaries are refused.
 _LONGEST = 1024
 
 
-def message(finding: Finding, links: Links, routing_key: str) -> dict[str, Any]:
+def message(finding: Finding, manner: Manner, routing_key: str) -> dict[str, Any]:
     """Triggers or resolves. ``routing_key``: of the service's integration."""
     event, subject = finding.event, finding.subject
-    page = links.page(subject)
+    page = manner.page(subject)
     known = {"routing_key": routing_key, "dedup_key": event.fingerprint}
     if finding.clears:
         return {**known, "event_action": "resolve"}
@@ -25,8 +25,8 @@ def message(finding: Finding, links: Links, routing_key: str) -> dict[str, Any]:
         "client": "Fleetgauge",
         "links": [{"href": page, "text": "Since when, and what speaks for it"}] if page else [],
         "payload": {
-            "summary": summary(subject, finding.from_phase, finding.to_phase)[:_LONGEST],
-            "severity": _SEVERITIES[severity(subject)],
+            "summary": manner.summary(subject, finding.from_phase, finding.to_phase)[:_LONGEST],
+            "severity": _SEVERITIES[manner.severity(subject)],
             "source": event.cluster_id,
             "component": f"broker {event.broker_id}" if event.broker_id is not None else None,
             "group": event.cluster_id,
@@ -34,7 +34,7 @@ def message(finding: Finding, links: Links, routing_key: str) -> dict[str, Any]:
             "timestamp": event.at.isoformat(),
             "custom_details": {
                 "id": event.event_id,
-                "runbook": links.runbook(subject),
+                "runbook": manner.runbook(subject),
                 "evidence": json.loads(event.evidence),
             },
         },

@@ -14,7 +14,7 @@ from fleetgauge_operations.watch.memory import Left, Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink, host, name, sink
 from fleetgauge_operations.watch.telling import Telling
-from fleetgauge_operations.watch.words import Links
+from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding, FleetState, expect, judge, learnt, pass_time, remember
 from fleetgauge_probes.contract import ContractError, ProbePulse
 from fleetgauge_probes.fleet import Fleet, Notifier, Telemetry
@@ -107,7 +107,7 @@ class Watch:
             memory.told(name(notifier), finding)
 
         telling = Telling(self.clock, lambda: term.confirm() is not Standing.LOST, counts.waits, dealt_with)
-        return sink(notifier, Links(self.fleet.page_url), telling)
+        return sink(notifier, Manner(self.fleet.page_url, notifier.burn_in), telling)
 
     def _owed(self, notifier: Notifier, left: Left, memory: Memory) -> Sequence[Finding]:
         told = left.told.get(name(notifier))

@@ -2,19 +2,21 @@
 
 from typing import Any
 
-from fleetgauge_operations.watch.words import Links, summary
+from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding
 
+_SIGNS = {"page": ":red_circle:", "ticket": ":large_yellow_circle:", "burn-in": ":white_circle:"}
 
-def message(finding: Finding, links: Links) -> dict[str, Any]:
+
+def message(finding: Finding, manner: Manner) -> dict[str, Any]:
     """One line of news and one that says where to go on reading; the page is a link where it is known."""
     subject = finding.subject
-    page = links.page(subject)
+    page = manner.page(subject)
     more = [f"<{page}|since when, and what speaks for it>"] if page else []
     if finding.names:
-        more.append(f"what to do: {_plain(links.runbook(subject))}")
-    sign = ":red_circle:" if finding.names else ":large_green_circle:"
-    news = f"{sign} *{_plain(summary(subject, finding.from_phase, finding.to_phase))}*"
+        more.append(f"what to do: {_plain(manner.runbook(subject))}")
+    sign = ":large_green_circle:" if finding.clears else _SIGNS[manner.severity(subject)]
+    news = f"{sign} *{_plain(manner.summary(subject, finding.from_phase, finding.to_phase))}*"
     at = f"{finding.event.at:%Y-%m-%d %H:%M:%S} UTC"
     return {"text": "\n".join([news, " · ".join([at, *more])])}
 

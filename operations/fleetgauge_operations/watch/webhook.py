@@ -3,25 +3,25 @@
 import json
 from typing import Any
 
-from fleetgauge_operations.watch.words import Links, severity, summary
+from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding
 
 
-def message(finding: Finding, links: Links) -> dict[str, Any]:
+def message(finding: Finding, manner: Manner) -> dict[str, Any]:
     """What a receiver is told; the same event has the same id however often it is sent."""
     event, subject = finding.event, finding.subject
     return {
         "id": event.event_id,
         "fingerprint": event.fingerprint,
         "status": "resolved" if finding.clears else "firing",
-        "severity": severity(subject),
+        "severity": manner.severity(subject),
         "kind": event.kind,
         "cluster": event.cluster_id,
         "broker": event.broker_id,
         "vantage": subject.vantage,
         "at": event.at.isoformat(),
-        "summary": summary(subject, finding.from_phase, finding.to_phase),
-        "runbook": links.runbook(subject),
-        "page": links.page(subject),
+        "summary": manner.summary(subject, finding.from_phase, finding.to_phase),
+        "runbook": manner.runbook(subject),
+        "page": manner.page(subject),
         "evidence": json.loads(event.evidence),
     }

@@ -49,16 +49,24 @@ def summary(subject: Subject, before: Phase, after: Phase) -> str:
     return f"{subject.cluster_id}: {words.format(**ends)}"
 
 
-def severity(subject: Subject) -> str:
-    """``page``: now; ``ticket``: today."""
-    return "ticket" if subject.chain in _TICKETS else "page"
-
-
 @dataclass(frozen=True, slots=True)
-class Links:
-    """Where there is more to read. ``pages``: the address of `fleetgauge dash`, None where nobody said it."""
+class Manner:
+    """How one notifier is told."""
 
     pages: str | None
+    """The address of `fleetgauge dash`, None where nobody said it."""
+    burn_in: bool = False
+    """Whether it is tried, and nobody to be woken."""
+
+    def summary(self, subject: Subject, before: Phase, after: Phase) -> str:
+        """In one line, which says what would have been if it is only tried."""
+        said = summary(subject, before, after)
+        would_page = self.burn_in and after.names and _severity(subject) == "page"
+        return f"would have paged: {said}" if would_page else said
+
+    def severity(self, subject: Subject) -> str:
+        """``page``: now; ``ticket``: today; ``burn-in``: nobody."""
+        return "burn-in" if self.burn_in else _severity(subject)
 
     def runbook(self, subject: Subject) -> str:
         """What to do, in the documentation."""
@@ -69,3 +77,7 @@ class Links:
         if self.pages is None:
             return None
         return f"{self.pages.rstrip('/')}/alerts?cluster={quote(subject.cluster_id, safe='')}"
+
+
+def _severity(subject: Subject) -> str:
+    return "ticket" if subject.chain in _TICKETS else "page"

@@ -253,6 +253,12 @@ class Notifier(Frozen):
     routing_key: Secret | None = Field(
         default=None, description="Where the integration key of a service in PagerDuty is."
     )
+    burn_in: bool = Field(
+        default=False,
+        description="Whether it is tried: it is told what would have paged, of severity burn-in, which wakes "
+        "nobody.",
+        examples=[True],
+    )
 
     @model_validator(mode="after")
     def _is_addressed(self) -> Self:
@@ -335,7 +341,7 @@ class Fleet(Frozen):
         examples=[
             [
                 {"kind": "webhook", "url": "https://hooks.example/sre"},
-                {"kind": "slack", "url_from": {"env": "SLACK_URL"}},
+                {"kind": "slack", "url_from": {"env": "SLACK_URL"}, "burn_in": True},
                 {"kind": "pagerduty", "routing_key": {"file": "/run/secrets/routing-key"}},
             ]
         ],

@@ -16,7 +16,7 @@ import yaml
 
 from fleetgauge_operations.watch import alertmanager
 from fleetgauge_operations.watch.alertmanager import Alert, Alertmanager
-from fleetgauge_operations.watch.words import Links
+from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding, Phase, Subject
 from tests.ports import free_port
 from tests.receiver import Receiver
@@ -25,7 +25,7 @@ from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, Ear
 from tests.waiting import wait_until
 
 PATIENCE_S = 30
-LINKS = Links(None)
+MANNER = Manner(None)
 
 
 def now() -> datetime:
@@ -45,31 +45,31 @@ def cleared(subject: Subject, phase: Phase) -> Finding:
 
 def test_labels_are_those_of_the_subject_whatever_it_is_called_now() -> None:
     down, cut_off = (Alert(BROKER, phase, NOON) for phase in (Phase.BROKER_DOWN, Phase.NETWORK_UNAVAILABLE))
-    assert down.as_posted(NOON, LINKS)["labels"] == cut_off.as_posted(NOON, LINKS)["labels"]
-    assert down.as_posted(NOON, LINKS)["annotations"]["kind"] == "BROKER_DOWN"
-    assert cut_off.as_posted(NOON, LINKS)["annotations"]["kind"] == "NETWORK_UNAVAILABLE"
+    assert down.as_posted(NOON, MANNER)["labels"] == cut_off.as_posted(NOON, MANNER)["labels"]
+    assert down.as_posted(NOON, MANNER)["annotations"]["kind"] == "BROKER_DOWN"
+    assert cut_off.as_posted(NOON, MANNER)["annotations"]["kind"] == "NETWORK_UNAVAILABLE"
 
 
 def test_a_broker_pages_and_a_path_is_a_ticket() -> None:
-    assert Alert(BROKER, Phase.BROKER_DOWN, NOON).as_posted(NOON, LINKS)["labels"] == {
+    assert Alert(BROKER, Phase.BROKER_DOWN, NOON).as_posted(NOON, MANNER)["labels"] == {
         "alertname": "BROKER_DOWN",
         "cluster": "orders",
         "broker": "3",
         "severity": "page",
         "fingerprint": BROKER.fingerprint,
     }
-    labels = Alert(PATH, Phase.PATH, NOON).as_posted(NOON, LINKS)["labels"]
+    labels = Alert(PATH, Phase.PATH, NOON).as_posted(NOON, MANNER)["labels"]
     assert (labels["vantage"], labels["towards"], labels["severity"]) == ("zone-b", "2", "ticket")
     assert "broker" not in labels
 
 
 def test_what_holds_is_good_for_minutes_and_what_is_over_has_its_end() -> None:
-    posted = Alert(BROKER, Phase.BROKER_DOWN, NOON).as_posted(NOON + timedelta(hours=1), LINKS)
+    posted = Alert(BROKER, Phase.BROKER_DOWN, NOON).as_posted(NOON + timedelta(hours=1), MANNER)
     assert (posted["startsAt"], posted["endsAt"]) == (
         "2026-03-02T12:00:00+00:00",
         "2026-03-02T13:05:00+00:00",
     )
-    over = Alert(BROKER, Phase.BROKER_DOWN, NOON, ends=NOON + timedelta(minutes=1)).as_posted(NOON, LINKS)
+    over = Alert(BROKER, Phase.BROKER_DOWN, NOON, ends=NOON + timedelta(minutes=1)).as_posted(NOON, MANNER)
     assert over["endsAt"] == "2026-03-02T12:01:00+00:00"
 
 
@@ -176,7 +176,7 @@ def real(program: list[str], tmp_path: Path, receiver: Receiver) -> Real:
 
 @contextmanager
 def telling(url: str, ear: Ear) -> Iterator[Alertmanager]:
-    sink = Alertmanager(url, LINKS, ear.telling())
+    sink = Alertmanager(url, MANNER, ear.telling())
     sink.start()
     yield sink
     sink.stop()

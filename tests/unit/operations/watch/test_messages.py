@@ -7,30 +7,31 @@ import pytest
 
 from fleetgauge_dashboards.links import AlertsView, parse
 from fleetgauge_operations.watch import pagerduty, slack, webhook
-from fleetgauge_operations.watch.words import Links
+from fleetgauge_operations.watch.alertmanager import Alert
+from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Chain, Phase, Subject
-from tests.unit.operations.watch.tellings import BROKER, PATH, cleared, named
+from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named
 
 DOWN, BACK = named(), cleared()
-LINKS = Links("https://page.example/")
+MANNER = Manner("https://page.example/")
 PAGE = "https://page.example/alerts?cluster=orders"
 
 
 def test_a_page_is_linked_where_it_is_known() -> None:
-    assert LINKS.page(BROKER) == PAGE
-    assert Links(None).page(BROKER) is None
+    assert MANNER.page(BROKER) == PAGE
+    assert Manner(None).page(BROKER) is None
     assert parse("/alerts", PAGE.partition("?")[2]) == AlertsView("orders", None)
 
 
 @pytest.mark.parametrize("chain", Chain)
 def test_every_chain_has_its_section_of_the_runbook(chain: Chain) -> None:
-    path, _, anchor = LINKS.runbook(Subject("orders", chain)).partition("#")
+    path, _, anchor = MANNER.runbook(Subject("orders", chain)).partition("#")
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     assert anchor in [line[4:].lower().replace(" ", "-") for line in lines if line.startswith("### ")]
 
 
 def test_a_webhook_is_told_all_of_it() -> None:
-    fired, resolved = webhook.message(DOWN, LINKS), webhook.message(BACK, LINKS)
+    fired, resolved = webhook.message(DOWN, MANNER), webhook.message(BACK, MANNER)
     assert (fired["status"], resolved["status"]) == ("firing", "resolved")
     assert fired["fingerprint"] == resolved["fingerprint"]
     assert fired["id"] != resolved["id"]
@@ -43,25 +44,25 @@ def test_a_webhook_is_told_all_of_it() -> None:
 
 
 def test_a_channel_reads_what_is_new_and_where_to_go_on() -> None:
-    news, more = slack.message(DOWN, LINKS)["text"].split("\n")
+    news, more = slack.message(DOWN, MANNER)["text"].split("\n")
     assert news == ":red_circle: *orders: broker 3 is down: it neither answers nor acknowledges*"
     assert more == (
         f"2026-03-02 12:00:00 UTC · <{PAGE}|since when, and what speaks for it>"
         " · what to do: docs/operations.md#broker-named"
     )
-    assert slack.message(BACK, Links(None))["text"] == (
+    assert slack.message(BACK, Manner(None))["text"] == (
         ":large_green_circle: *orders: broker 3 is back*\n2026-03-02 12:00:00 UTC"
     )
 
 
 def test_a_channel_is_told_no_markup() -> None:
     subject = Subject("orders", Chain.PATH, vantage="<!channel>&co", towards=2)
-    text = slack.message(named(subject, Phase.PATH), Links(None))["text"]
+    text = slack.message(named(subject, Phase.PATH), Manner(None))["text"]
     assert "&lt;!channel&gt;&amp;co" in text
 
 
 def test_an_incident_has_one_key_from_its_beginning_to_its_end() -> None:
-    trigger, resolve = (pagerduty.message(one, LINKS, "key") for one in (DOWN, BACK))
+    trigger, resolve = (pagerduty.message(one, MANNER, "key") for one in (DOWN, BACK))
     assert (trigger["event_action"], resolve["event_action"]) == ("trigger", "resolve")
     assert {trigger["dedup_key"], resolve["dedup_key"]} == {BROKER.fingerprint}
     assert {trigger["routing_key"], resolve["routing_key"]} == {"key"}
@@ -75,6 +76,22 @@ def test_an_incident_has_one_key_from_its_beginning_to_its_end() -> None:
 
 
 def test_what_can_wait_for_the_day_is_a_warning_and_names_no_broker() -> None:
-    message = pagerduty.message(named(PATH, Phase.PATH, Phase.HEALTHY), Links(None), "key")
+    message = pagerduty.message(named(PATH, Phase.PATH, Phase.HEALTHY), Manner(None), "key")
     assert (message["payload"]["severity"], message["payload"]["component"]) == ("warning", None)
     assert message["links"] == []
+
+
+def test_what_is_only_tried_says_what_would_have_been_and_wakes_nobody() -> None:
+    tried = Manner(None, burn_in=True)
+    told = "would have paged: orders: broker 3 is down: it neither answers nor acknowledges"
+    hook = webhook.message(DOWN, tried)
+    assert (hook["severity"], hook["summary"]) == ("burn-in", told)
+    incident = pagerduty.message(DOWN, tried, "key")["payload"]
+    assert (incident["severity"], incident["summary"]) == ("info", told)
+    assert slack.message(DOWN, tried)["text"].startswith(f":white_circle: *{told}*")
+    alert = Alert(BROKER, Phase.BROKER_DOWN, NOON).as_posted(NOON, tried)
+    assert (alert["labels"]["severity"], alert["annotations"]["summary"]) == ("burn-in", told)
+    assert slack.message(BACK, tried)["text"].startswith(":large_green_circle: *orders: broker 3 is back*")
+    # A path would have paged nobody either.
+    ticket = webhook.message(named(PATH, Phase.PATH, Phase.HEALTHY), tried)
+    assert ticket["summary"].startswith("orders: vantage zone-b")

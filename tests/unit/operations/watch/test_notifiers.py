@@ -7,12 +7,12 @@ from pydantic import ValidationError
 from fleetgauge_operations.watch.alertmanager import Alertmanager
 from fleetgauge_operations.watch.messenger import Messenger
 from fleetgauge_operations.watch.notifiers import host, name, sink
-from fleetgauge_operations.watch.words import Links
+from fleetgauge_operations.watch.words import Manner
 from fleetgauge_probes.fleet import Notifier, Secret, SecretError
 from tests.receiver import Receiver
 from tests.unit.operations.watch.tellings import BROKER, Ear, named
 
-LINKS = Links(None)
+MANNER = Manner(None)
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def _told(notifier: Notifier) -> None:
-    one = sink(notifier, LINKS, Ear().telling())
+    one = sink(notifier, MANNER, Ear().telling())
     one.start()
     one.tell(named())
     one.stop()
@@ -48,8 +48,8 @@ def test_pagerduty_gets_the_key_from_where_it_is_and_on_its_own_path(
 
 def test_alertmanager_is_one_and_the_others_are_messengers() -> None:
     telling = Ear().telling()
-    assert isinstance(sink(Notifier(kind="alertmanager", url="http://a"), LINKS, telling), Alertmanager)
-    assert isinstance(sink(Notifier(kind="webhook", url="http://a"), LINKS, telling), Messenger)
+    assert isinstance(sink(Notifier(kind="alertmanager", url="http://a"), MANNER, telling), Alertmanager)
+    assert isinstance(sink(Notifier(kind="webhook", url="http://a"), MANNER, telling), Messenger)
 
 
 def test_an_address_that_is_a_secret_is_read_as_it_is_now(
@@ -83,6 +83,7 @@ def test_a_notifier_is_known_by_its_host_and_by_nothing_that_may_be_secret(url: 
 def test_two_notifiers_are_two_and_one_is_the_same_after_a_restart() -> None:
     first, again, second = (Notifier(kind="webhook", url=f"http://a/{n}") for n in (1, 1, 2))
     assert name(first) == name(again) != name(second)
+    assert name(first.model_copy(update={"burn_in": True})) == name(first)
 
 
 @pytest.mark.parametrize(
