@@ -4,6 +4,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -14,14 +16,16 @@ from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.run import Watch
 from fleetgauge_pipelines.detection import HistoryOf, Took
+from fleetgauge_pipelines.tables import CORRECTIONS
 from fleetgauge_probes.contract import ProbePulse
 from fleetgauge_probes.fleet import Fleet, Telemetry
 from fleetgauge_probes.kafka import RecordProducer, ensure_topics, ensure_watch_state
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
+from tests.browser.lake import put
 from tests.exposition import samples_of
 from tests.receiver import Receiver
-from tests.unit.operations.watch.tellings import cleared, named
+from tests.unit.operations.watch.tellings import cleared, named, planned
 from tests.unit.pipelines.detection.pulses import at, broker, hung, pulse
 from tests.waiting import wait_until
 
@@ -58,12 +62,17 @@ def send(telemetry: Telemetry) -> Iterator[Callable[[ProbePulse], None]]:
 
 
 @contextmanager
-def _watching(telemetry: Telemetry, *notifiers: dict[str, str]) -> Iterator[Vitals]:
+def _watching(
+    telemetry: Telemetry,
+    *notifiers: dict[str, str],
+    lake: Path = Path("no-lake"),
+    clock: Callable[[], datetime] = lambda: NOW,
+) -> Iterator[Vitals]:
     """A watch that is ready: it watches, or waits for its turn."""
     clusters = [{"id": "orders", "bootstrap": "nobody:1"}]
-    fleet = Fleet.model_validate({"clusters": clusters, "notifiers": notifiers})
+    fleet = Fleet.model_validate({"clusters": clusters, "notifiers": notifiers, "lake": str(lake)})
     vitals, stopping = Vitals("watch", 60), Stopping()
-    watch = Watch(fleet, telemetry, lambda: NOW, lambda _: None, vitals, WatchMetrics(vitals.registry))
+    watch = Watch(fleet, telemetry, clock, lambda _: None, vitals, WatchMetrics(vitals.registry))
     thread = Thread(target=watch.run, args=(stopping,))
     thread.start()
     try:
@@ -151,6 +160,28 @@ def test_what_a_receiver_did_not_take_the_next_watch_tells_it_with_the_same_id(
         _until(lambda: _is_active(vitals))
     assert len(receiver.posts) == refused + 1
     assert len({body["id"] for body in receiver.bodies}) == 1
+
+
+def test_what_is_planned_is_told_when_it_should_be_over(
+    telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver, tmp_path: Path
+) -> None:
+    put(tmp_path, CORRECTIONS, [planned(at(0), at(600), broker_id=1)])
+    now = [NOW]
+    notifier = {"kind": "webhook", "url": receiver.url}
+    with _watching(telemetry, notifier, lake=tmp_path, clock=lambda: now[0]) as vitals:
+        _hear(vitals, send)
+        send(pulse(20, hung(9, 1), hung(9, 2), broker(3)))
+        wait_until(lambda: bool(receiver.posts), DEADLINE_S, "the page for broker 2")
+        assert samples_of(vitals.registry, NAMED)["1", "orders"] == 1
+    with _watching(telemetry, notifier, lake=tmp_path, clock=lambda: now[0]) as vitals:
+        _until(lambda: _is_active(vitals))
+        assert [body["broker"] for body in receiver.bodies] == [2]
+        now[0] = at(600)
+        wait_until(lambda: len(receiver.posts) > 1, DEADLINE_S, "the page for broker 1")
+    assert [(body["broker"], body["status"]) for body in receiver.bodies[:2]] == [
+        (2, "firing"),
+        (1, "firing"),
+    ]
 
 
 def test_what_is_kept_comes_back(telemetry: Telemetry) -> None:

@@ -1,22 +1,20 @@
-"""The watch's loop: one pulse at a time through the fold, findings to the topic and the sinks.
-
-Of several watches the one that has the seat does all this, and the others wait for it.
-"""
+"""`fleetgauge watch` as one of several: who has the seat works, and the others wait for it."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol, TypeVar
 
+from fleetgauge_operations.watch.maintenance import Calendar, Waiting
 from fleetgauge_operations.watch.memory import Left, Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink, host, name, sink
 from fleetgauge_operations.watch.telling import Telling
+from fleetgauge_operations.watch.turn import Turn
 from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import Finding, FleetState, expect, judge, learnt, pass_time, remember
-from fleetgauge_probes.contract import ContractError, ProbePulse
+from fleetgauge_pipelines.detection import Finding, FleetState, expect, remember
 from fleetgauge_probes.fleet import Fleet, Notifier, Telemetry
 from fleetgauge_probes.kafka import (
     KafkaUnavailableError,
@@ -32,10 +30,6 @@ from fleetgauge_probes.vitals import Vitals
 
 _log = logging.getLogger("fleetgauge.watch")
 
-#: A pulse this old tells of the past; a watch that starts must not page for it.
-STALE_AFTER = timedelta(seconds=30)
-#: Who has fallen silent is looked for, in all clusters.
-LOOK_EVERY = timedelta(seconds=1)
 _LISTEN_S = 0.5
 
 
@@ -80,24 +74,44 @@ class Watch:
     def _serve(self, term: Term, stopping: Stopping) -> FleetState:
         """Watch for as long as the seat is ours."""
         topic = self.telemetry.topics.probe_pulse.name
-        pulses = TopicReader(self.telemetry.access, topic, "fleetgauge-watch")
         with ExitStack() as stack:
             memory = stack.enter_context(_running(Memory(self.telemetry)))
-            stack.enter_context(_running(pulses))
+            pulses = stack.enter_context(
+                _running(TopicReader(self.telemetry.access, topic, "fleetgauge-watch"))
+            )
             pulses.add(pulses.partitions())
-            left = memory.recall()
+            calendar = stack.enter_context(_running(Calendar(self.fleet)))
+            left, now = memory.recall(), self.clock()
             clusters = [cluster.id for cluster in self.fleet.clusters]
-            state = expect(remember(left.findings, left.histories), clusters, self.clock())
+            state = expect(remember(left.findings, left.histories), clusters, now)
+            planned = {one for one, _ in state.open_findings() if calendar.plan.covers(one, now)}
+            waiting = Waiting(one for one in left.findings if one.names and one.subject in planned)
             stack.enter_context(self.metrics.watching(state))
-            sinks = []
-            for notifier in self.fleet.notifiers:
-                one = stack.enter_context(_running(self._sink(notifier, term, memory)))
-                one.resume(state.open_findings(), self._owed(notifier, left, memory))
-                sinks.append(one)
+            sinks = [
+                stack.enter_context(_running(self._sink(one, term, memory))) for one in self.fleet.notifiers
+            ]
+            for notifier, one in zip(self.fleet.notifiers, sinks, strict=True):
+                named = [
+                    (subject, phase) for subject, phase in state.open_findings() if subject not in planned
+                ]
+                owed = self._owed(notifier, left, memory)
+                one.resume(named, [finding for finding in owed if finding.subject not in planned])
             self.vitals.ready()
             _log.info("at work")
             stack.callback(_log.info, "no longer at work")
-            return self._listen(state, _Turn(term, pulses, memory, sinks), stopping)
+            turn = Turn(
+                term,
+                pulses,
+                memory,
+                calendar,
+                waiting,
+                sinks,
+                self.clock,
+                self.show,
+                self.vitals,
+                self.metrics,
+            )
+            return turn.listen(state, stopping)
 
     def _sink(self, notifier: Notifier, term: Term, memory: Memory) -> Sink:
         counts = self.metrics.notifier(host(notifier))
@@ -117,49 +131,6 @@ class Watch:
             return ()
         return told.owed(left.findings)
 
-    def _listen(self, state: FleetState, turn: "_Turn", stopping: Stopping) -> FleetState:
-        look_at = self.clock()
-        while not (stopping.is_set() or turn.term.is_lost):
-            self.vitals.beat()
-            record = turn.pulses.poll(_LISTEN_S)
-            pulse = _read(record.value) if record else None
-            now, before = self.clock(), state
-            findings: tuple[Finding, ...] = ()
-            if now >= look_at:
-                state, findings = pass_time(state, now)
-                look_at = now + LOOK_EVERY
-            if pulse:
-                self.metrics.heard(pulse)
-            if pulse and now - pulse.emitted_at <= STALE_AFTER:
-                state, of_pulse = judge(state, pulse)
-                findings += of_pulse
-                for whose, history in learnt(before, state, pulse):
-                    turn.memory.learnt(whose, history)
-            if findings and turn.term.confirm() is Standing.LOST:
-                # Whoever has the seat now finds them as well.
-                return before
-            for finding in findings:
-                self.metrics.found(finding)
-                turn.memory.found(finding)
-                self.show(finding)
-                turn.tell(finding)
-        return state
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """What a watch works with while it has the seat."""
-
-    term: Term
-    pulses: TopicReader
-    memory: Memory
-    sinks: Sequence[Sink]
-
-    def tell(self, finding: Finding) -> None:
-        if finding.names or finding.clears:
-            for sink in self.sinks:
-                sink.tell(finding)
-
 
 class _Runs(Protocol):
     def start(self) -> None: ...
@@ -177,12 +148,3 @@ def _running(one: R) -> Iterator[R]:
         yield one
     finally:
         one.stop()
-
-
-def _read(value: bytes) -> ProbePulse | None:
-    """A pulse, or None with a line in the log: what cannot be read must not stop the watch."""
-    try:
-        return ProbePulse.decode(value)
-    except ContractError as error:
-        _log.warning("a pulse was passed over: %s", error)
-        return None

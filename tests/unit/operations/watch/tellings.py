@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from fleetgauge_operations.watch.telling import Telling
 from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
 from fleetgauge_pipelines.detection.finding import finding
+from fleetgauge_pipelines.tables import CORRECTIONS
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 BROKER = Subject("orders", Chain.BROKER_DOWN, 3)
@@ -24,6 +25,21 @@ def named(
 
 def cleared(subject: Subject = BROKER, phase: Phase = Phase.BROKER_DOWN, at: datetime = NOON) -> Finding:
     return finding(subject, phase, Phase.HEALTHY, at, {"since": "then"})
+
+
+def planned(starts: datetime, ends: datetime, **more: object) -> dict[str, object]:
+    """A row of ops/corrections; of the cluster of these findings, unless told otherwise."""
+    row = dict.fromkeys(CORRECTIONS.names) | {
+        "correction_id": "c1",
+        "scope": "broker" if "broker_id" in more else "cluster",
+        "cluster_id": "orders",
+        "starts": starts,
+        "ends": ends,
+        "reason": "upgrade",
+        "author": "sre",
+        "created_at": starts,
+    }
+    return row | more
 
 
 @dataclass

@@ -1,0 +1,94 @@
+"""A watch's turn: one pulse at a time through the fold; what is found is kept, and told whoever must know."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from fleetgauge_operations.watch.maintenance import Calendar, Waiting
+from fleetgauge_operations.watch.memory import Memory
+from fleetgauge_operations.watch.metrics import WatchMetrics
+from fleetgauge_operations.watch.notifiers import Sink
+from fleetgauge_pipelines.detection import Finding, FleetState, judge, learnt, pass_time
+from fleetgauge_probes.contract import ContractError, ProbePulse
+from fleetgauge_probes.kafka import Standing, Term, TopicReader
+from fleetgauge_probes.stopping import Stopping
+from fleetgauge_probes.vitals import Vitals
+
+_log = logging.getLogger("fleetgauge.watch")
+
+#: A pulse this old tells of the past; a watch that starts must not page for it.
+STALE_AFTER = timedelta(seconds=30)
+#: Who has fallen silent, and whose maintenance is over, is looked for in all clusters.
+LOOK_EVERY = timedelta(seconds=1)
+_LISTEN_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a watch works with while the seat is its own. ``show`` is given every change that it finds."""
+
+    term: Term
+    pulses: TopicReader
+    memory: Memory
+    calendar: Calendar
+    waiting: Waiting
+    sinks: Sequence[Sink]
+    clock: Callable[[], datetime]
+    show: Callable[[Finding], None]
+    vitals: Vitals
+    metrics: WatchMetrics
+
+    def listen(self, state: FleetState, stopping: Stopping) -> FleetState:
+        """Until ``stopping`` is set or the seat is lost; what is known then."""
+        look_at = self.clock()
+        while not (stopping.is_set() or self.term.is_lost):
+            self.vitals.beat()
+            record = self.pulses.poll(_LISTEN_S)
+            now, before = self.clock(), state
+            findings: tuple[Finding, ...] = ()
+            if now >= look_at:
+                state, findings = pass_time(state, now)
+                self._tell(self.waiting.over(partial(self.calendar.plan.covers, at=now)))
+                look_at = now + LOOK_EVERY
+            if record and (pulse := _read(record.value)):
+                state, of_pulse = self._hear(state, pulse, now)
+                findings += of_pulse
+            if findings and self.term.confirm() is Standing.LOST:
+                # Whoever has the seat now finds them as well.
+                return before
+            for finding in findings:
+                self._found(finding, now)
+        return state
+
+    def _hear(
+        self, state: FleetState, pulse: ProbePulse, now: datetime
+    ) -> tuple[FleetState, tuple[Finding, ...]]:
+        self.metrics.heard(pulse)
+        if now - pulse.emitted_at > STALE_AFTER:
+            return state, ()
+        after, findings = judge(state, pulse)
+        for whose, history in learnt(state, after, pulse):
+            self.memory.learnt(whose, history)
+        return after, findings
+
+    def _found(self, finding: Finding, now: datetime) -> None:
+        self.metrics.found(finding)
+        self.memory.found(finding)
+        self.show(finding)
+        self._tell(self.waiting.told_of(finding, self.calendar.plan.covers(finding.subject, now)))
+
+    def _tell(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            for sink in self.sinks:
+                sink.tell(finding)
+
+
+def _read(value: bytes) -> ProbePulse | None:
+    """A pulse, or None with a line in the log: what cannot be read must not stop the watch."""
+    try:
+        return ProbePulse.decode(value)
+    except ContractError as error:
+        _log.warning("a pulse was passed over: %s", error)
+        return None

@@ -1,0 +1,134 @@
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from fleetgauge_operations.watch import maintenance
+from fleetgauge_operations.watch.maintenance import Calendar, Plan, Waiting
+from fleetgauge_pipelines.detection import Chain, Phase, Subject
+from fleetgauge_pipelines.slo.corrections import Correction
+from fleetgauge_pipelines.tables import CORRECTIONS
+from fleetgauge_probes.fleet import Fleet
+from tests.browser.lake import put
+from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named, planned
+from tests.waiting import wait_until
+
+HOUR = timedelta(hours=1)
+CLUSTER = Subject("orders", Chain.CLUSTER_DOWN)
+OTHER = Subject("payments", Chain.CLUSTER_DOWN)
+SEGMENTS = {"orders": frozenset({("region", "eu")}), "payments": frozenset({("region", "us")})}
+PATIENCE_S = 30
+
+
+def plan(scope: str, zone: str = "UTC", **more: object) -> Plan:
+    whom: Mapping[str, object] = {} if scope == "segment" else {"cluster_id": "orders"}
+    one = Correction("c1", scope, NOON, NOON + HOUR, **{**whom, **more})  # type: ignore[arg-type]  # as a table's row
+    return Plan([one], SEGMENTS, zone)
+
+
+# What is planned --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("after", "covered"), [(-1, False), (0, True), (3599, True), (3600, False)])
+def test_a_cluster_that_is_planned_to_be_out_is_so_from_the_first_moment_to_the_last(
+    after: int, covered: bool
+) -> None:
+    at = NOON + timedelta(seconds=after)
+    assert plan("cluster").covers(CLUSTER, at) is covered
+    assert plan("cluster").covers(BROKER, at) is covered
+    assert not plan("cluster").covers(OTHER, at)
+
+
+def test_of_a_broker_it_is_that_broker_and_the_way_there_alone() -> None:
+    assert plan("broker", broker_id=3).covers(BROKER, NOON)
+    assert plan("broker", broker_id=2).covers(PATH, NOON)
+    assert not plan("broker", broker_id=2).covers(BROKER, NOON)
+    assert not plan("broker", broker_id=3).covers(CLUSTER, NOON)
+
+
+def test_of_a_segment_it_is_every_cluster_there() -> None:
+    eu = plan("segment", segment="region", segment_value="eu")
+    assert eu.covers(CLUSTER, NOON)
+    assert not eu.covers(OTHER, NOON)
+    assert not eu.covers(Subject("of no file", Chain.CLUSTER_DOWN), NOON)
+
+
+def test_what_recurs_does_so_at_the_same_local_time() -> None:
+    """Berlin's clocks go forward on 29 March 2026, so that the same local hour is one earlier in UTC."""
+    weekly = plan("cluster", "Europe/Berlin", recurs="weekly")
+    in_five_weeks = NOON + timedelta(weeks=5) - HOUR
+    assert weekly.covers(CLUSTER, in_five_weeks)
+    assert not weekly.covers(CLUSTER, in_five_weeks + HOUR)
+
+
+# What waits -------------------------------------------------------------------------
+
+DOWN, BACK = named(), cleared()
+
+
+def test_what_is_not_planned_is_told_at_once() -> None:
+    waiting = Waiting()
+    assert waiting.told_of(DOWN, planned=False) == (DOWN,)
+    assert waiting.told_of(BACK, planned=True) == (BACK,)
+    assert waiting.told_of(named(BROKER, Phase.SUSPECT, Phase.HEALTHY), planned=False) == ()
+
+
+def test_what_ends_within_its_maintenance_is_never_told() -> None:
+    waiting = Waiting()
+    assert waiting.told_of(DOWN, planned=True) == ()
+    assert waiting.over(lambda _: True) == ()
+    assert waiting.told_of(BACK, planned=True) == ()
+    assert waiting.over(lambda _: False) == ()
+
+
+def test_what_outlasts_its_maintenance_is_told_then_as_what_it_is_called_by_then() -> None:
+    waiting = Waiting()
+    waiting.told_of(DOWN, planned=True)
+    cut_off = named(BROKER, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN)
+    assert waiting.told_of(cut_off, planned=False) == ()
+    assert waiting.over(lambda subject: subject != BROKER) == (cut_off,)
+    assert waiting.told_of(BACK, planned=False) == (BACK,)
+
+
+def test_the_end_of_what_an_earlier_watch_may_have_told_is_told() -> None:
+    assert Waiting([DOWN]).told_of(BACK, planned=True) == (BACK,)
+    assert Waiting([DOWN]).over(lambda _: False) == (DOWN,)
+
+
+# Where it stands --------------------------------------------------------------------
+
+
+def _calendar(lake: Path) -> Calendar:
+    clusters = [{"id": "orders", "bootstrap": "nobody:1"}]
+    return Calendar(Fleet.model_validate({"lake": str(lake), "clusters": clusters}))
+
+
+def test_it_is_read_from_the_lake_when_it_starts_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "_READ_EVERY_S", 0.05)
+    withdrawn = planned(NOON, NOON + HOUR, correction_id="c2", withdrawn_at=NOON)
+    put(tmp_path, CORRECTIONS, [withdrawn])
+    calendar = _calendar(tmp_path)
+    calendar.start()
+    assert not calendar.plan.covers(CLUSTER, NOON)
+    put(tmp_path, CORRECTIONS, [withdrawn, planned(NOON, NOON + HOUR)])
+    wait_until(lambda: calendar.plan.covers(CLUSTER, NOON), PATIENCE_S, "what was added")
+    calendar.stop()
+
+
+def test_a_lake_that_is_not_there_is_told_once_and_plans_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(maintenance, "_READ_EVERY_S", 0.01)
+    with caplog.at_level(logging.WARNING, "fleetgauge.watch"):
+        calendar = _calendar(tmp_path / "none")
+        calendar.start()
+        put(tmp_path / "none", CORRECTIONS, [planned(NOON, NOON + HOUR)])
+        wait_until(lambda: calendar.plan.covers(CLUSTER, NOON), PATIENCE_S, "the lake")
+        calendar.stop()
+    assert [one.getMessage().partition(":")[0] for one in caplog.records] == [
+        "maintenance is not known, so all is told"
+    ]
