@@ -8,6 +8,7 @@ import urllib3
 
 from fleetgauge_operations.watch import pagerduty, slack, webhook
 from fleetgauge_operations.watch.alertmanager import Alertmanager
+from fleetgauge_operations.watch.heartbeat import Heartbeat
 from fleetgauge_operations.watch.messenger import Message, Messenger
 from fleetgauge_operations.watch.telling import Telling
 from fleetgauge_operations.watch.words import Manner
@@ -32,6 +33,8 @@ def sink(notifier: Notifier, manner: Manner, telling: Telling) -> Sink:
     """Raises SecretError where its address is a secret that cannot be read."""
     address, key = notifier.address, notifier.routing_key
     match notifier.kind:
+        case "heartbeat":
+            return Heartbeat(address, telling)
         case "alertmanager":
             return Alertmanager(address(), manner, telling)
         case "webhook":

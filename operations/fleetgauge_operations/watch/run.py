@@ -12,7 +12,7 @@ from fleetgauge_operations.watch.memory import Left, Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink, host, name, sink
 from fleetgauge_operations.watch.telling import Telling
-from fleetgauge_operations.watch.turn import Turn
+from fleetgauge_operations.watch.turn import Heard, Turn
 from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding, FleetState, expect, remember
 from fleetgauge_probes.fleet import Fleet, Notifier, Telemetry
@@ -81,46 +81,54 @@ class Watch:
             )
             pulses.add(pulses.partitions())
             calendar = stack.enter_context(_running(Calendar(self.fleet)))
-            left, now = memory.recall(), self.clock()
+            left, now, heard = memory.recall(), self.clock(), Heard()
             clusters = [cluster.id for cluster in self.fleet.clusters]
             state = expect(remember(left.findings, left.histories), clusters, now)
-            planned = {one for one, _ in state.open_findings() if calendar.plan.covers(one, now)}
+            opened = state.open_findings()
+            planned = {one for one, _ in opened if calendar.plan.covers(one, now)}
             waiting = Waiting(one for one in left.findings if one.names and one.subject in planned)
             stack.enter_context(self.metrics.watching(state))
-            sinks = [
-                stack.enter_context(_running(self._sink(one, term, memory))) for one in self.fleet.notifiers
-            ]
-            for notifier, one in zip(self.fleet.notifiers, sinks, strict=True):
-                named = [
-                    (subject, phase) for subject, phase in state.open_findings() if subject not in planned
-                ]
+            sinks = []
+            for notifier in self.fleet.notifiers:
+                one = stack.enter_context(_running(self._sink(notifier, term, memory, heard)))
                 owed = self._owed(notifier, left, memory)
-                one.resume(named, [finding for finding in owed if finding.subject not in planned])
+                one.resume(
+                    [(subject, phase) for subject, phase in opened if subject not in planned],
+                    [finding for finding in owed if finding.subject not in planned],
+                )
+                sinks.append(one)
             self.vitals.ready()
             _log.info("at work")
             stack.callback(_log.info, "no longer at work")
             turn = Turn(
-                term,
-                pulses,
-                memory,
-                calendar,
-                waiting,
-                sinks,
-                self.clock,
-                self.show,
-                self.vitals,
-                self.metrics,
+                term=term,
+                pulses=pulses,
+                memory=memory,
+                calendar=calendar,
+                waiting=waiting,
+                sinks=sinks,
+                heard=heard,
+                clock=self.clock,
+                show=self.show,
+                vitals=self.vitals,
+                metrics=self.metrics,
             )
             return turn.listen(state, stopping)
 
-    def _sink(self, notifier: Notifier, term: Term, memory: Memory) -> Sink:
+    def _sink(self, notifier: Notifier, term: Term, memory: Memory, heard: Heard) -> Sink:
         counts = self.metrics.notifier(host(notifier))
 
         def dealt_with(finding: Finding, taken: bool) -> None:
             counts.dealt_with(taken)
             memory.told(name(notifier), finding)
 
-        telling = Telling(self.clock, lambda: term.confirm() is not Standing.LOST, counts.waits, dealt_with)
+        telling = Telling(
+            clock=self.clock,
+            may_tell=lambda: term.confirm() is not Standing.LOST,
+            waits=counts.waits,
+            heard=lambda: heard.at,
+            dealt_with=dealt_with,
+        )
         return sink(notifier, Manner(self.fleet.page_url, notifier.burn_in), telling)
 
     def _owed(self, notifier: Notifier, left: Left, memory: Memory) -> Sequence[Finding]:

@@ -16,5 +16,7 @@ class Telling:
     """Whether this watch is still the one that tells; may take seconds where that must be found out."""
     waits: Callable[[int], None]
     """So many more findings wait, or fewer."""
+    heard: Callable[[], datetime | None]
+    """When the last pulse of any cluster was made that this watch has heard."""
     dealt_with: Callable[[Finding, bool], None]
     """A finding was taken, or else given up: either way it need not be told again."""

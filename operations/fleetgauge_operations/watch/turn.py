@@ -25,6 +25,13 @@ LOOK_EVERY = timedelta(seconds=1)
 _LISTEN_S = 0.5
 
 
+@dataclass(slots=True)
+class Heard:
+    """When the last pulse of any cluster was made that was heard; None before the first."""
+
+    at: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What a watch works with while the seat is its own. ``show`` is given every change that it finds."""
@@ -35,6 +42,7 @@ class Turn:
     calendar: Calendar
     waiting: Waiting
     sinks: Sequence[Sink]
+    heard: Heard
     clock: Callable[[], datetime]
     show: Callable[[Finding], None]
     vitals: Vitals
@@ -66,6 +74,7 @@ class Turn:
         self, state: FleetState, pulse: ProbePulse, now: datetime
     ) -> tuple[FleetState, tuple[Finding, ...]]:
         self.metrics.heard(pulse)
+        self.heard.at = max(pulse.emitted_at, self.heard.at or pulse.emitted_at)
         if now - pulse.emitted_at > STALE_AFTER:
             return state, ()
         after, findings = judge(state, pulse)

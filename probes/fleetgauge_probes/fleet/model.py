@@ -235,10 +235,11 @@ class Cluster(Frozen):
 class Notifier(Frozen):
     """Where findings are sent."""
 
-    kind: Literal["webhook", "slack", "pagerduty", "alertmanager"] = Field(
+    kind: Literal["webhook", "slack", "pagerduty", "alertmanager", "heartbeat"] = Field(
         description="A POST with JSON for each finding; a line in a channel, by Slack's incoming webhooks or "
-        "what takes their JSON; an incident by PagerDuty's Events API v2; Alertmanager's API v2.",
-        examples=["webhook", "slack", "pagerduty", "alertmanager"],
+        "what takes their JSON; an incident by PagerDuty's Events API v2; Alertmanager's API v2; a sign of "
+        "life every minute, to somebody who pages when it stops.",
+        examples=["webhook", "slack", "pagerduty", "alertmanager", "heartbeat"],
     )
     url: str | None = Field(
         default=None,

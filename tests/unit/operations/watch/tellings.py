@@ -48,6 +48,7 @@ class Ear:
 
     clock: Callable[[], datetime] = lambda: NOON
     may_tell: bool = True
+    heard: datetime | None = NOON
     waiting: int = 0
     dealt_with: list[tuple[str, bool]] = field(default_factory=list)
 
@@ -56,7 +57,13 @@ class Ear:
         return [taken for _, taken in self.dealt_with]
 
     def telling(self) -> Telling:
-        return Telling(lambda: self.clock(), lambda: self.may_tell, self._waits, self._dealt_with)
+        return Telling(
+            clock=lambda: self.clock(),
+            may_tell=lambda: self.may_tell,
+            waits=self._waits,
+            heard=lambda: self.heard,
+            dealt_with=self._dealt_with,
+        )
 
     def _waits(self, more: int) -> None:
         self.waiting += more
