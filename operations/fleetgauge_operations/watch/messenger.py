@@ -10,7 +10,7 @@ same words and ids. Before each POST the watch proves that it is still the one t
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
@@ -48,7 +48,7 @@ class Messenger:
         self._kind = kind
         self._write = write
         self._telling = telling
-        self._waiting: SimpleQueue[Finding] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[Finding, datetime]] = SimpleQueue()
         self._stopping = Event()
         self._thread = Thread(target=self._go_on, name=kind, daemon=True)
 
@@ -62,7 +62,7 @@ class Messenger:
 
     def tell(self, finding: Finding) -> None:
         self._telling.waits(1)
-        self._waiting.put(finding)
+        self._waiting.put((finding, self._telling.clock()))
 
     def resume(self, named: Iterable[tuple[Subject, Phase]], owed: Iterable[Finding]) -> None:  # noqa: ARG002 (a sink's)
         """Go on where an earlier watch ended."""
@@ -73,23 +73,23 @@ class Messenger:
         with posting() as pool:
             while not (self._stopping.is_set() and self._waiting.empty()):
                 try:
-                    finding = self._waiting.get(timeout=_LISTEN_S)
+                    finding, since = self._waiting.get(timeout=_LISTEN_S)
                 except Empty:
                     continue
-                outcome = self._delivered(pool, finding)
+                outcome = self._delivered(pool, finding, since)
                 if outcome is None:
                     return
                 self._telling.waits(-1)
                 self._telling.dealt_with(finding, outcome is Outcome.TAKEN)
 
-    def _delivered(self, pool: urllib3.PoolManager, finding: Finding) -> Outcome | None:
+    def _delivered(self, pool: urllib3.PoolManager, finding: Finding, since: datetime) -> Outcome | None:
         """None where it is left to the next watch."""
         pause_s = _FIRST_PAUSE_S
         while self._telling.may_tell():
             outcome = self._post(pool, finding)
             if outcome is not Outcome.OUT:
                 return outcome
-            if self._telling.clock() - finding.event.at > GIVE_UP_AFTER:
+            if self._telling.clock() - since > GIVE_UP_AFTER:
                 _log.error("%s: event %s given up", self._kind, finding.event.event_id)
                 return outcome
             if self._stopping.wait(pause_s):

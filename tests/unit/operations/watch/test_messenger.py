@@ -1,6 +1,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from itertools import chain, repeat
 
 import pytest
 
@@ -98,8 +99,16 @@ def test_a_receiver_that_stays_out_is_given_up_after_an_hour_and_the_next_findin
     receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.answers = [503]
-    ear = Ear(clock=lambda: NOON + GIVE_UP_AFTER + timedelta(seconds=1))
-    _send(receiver.url, ear, DOWN, BACK)
+    # Both are told at noon; from then on it is later.
+    times = chain([NOON, NOON], repeat(NOON + GIVE_UP_AFTER + timedelta(seconds=1)))
+    ear = Ear(clock=lambda: next(times))
+    one = Messenger(
+        "webhook", lambda finding: Message(receiver.url, {"id": finding.event.event_id}), ear.telling()
+    )
+    one.tell(DOWN)
+    one.tell(BACK)
+    one.start()
+    one.stop()
     assert ear.taken == [False, True]
     assert f"webhook: event {DOWN.event.event_id} given up" in caplog.text
 
