@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -37,16 +37,24 @@ Record = dict[str, Any]
 Key = tuple[str, int, str]
 
 
+def _partitions(client: AdminClient | Consumer, topic: str) -> Collection[int]:
+    found = client.list_topics(timeout=DEADLINE_S).topics.get(topic)
+    return found.partitions if found else ()
+
+
 class Reader:
     """Everything in one topic from its beginning on, in the order of arrival."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
         deadline = time.monotonic() + DEADLINE_S
-        while topic not in (topics := admin.list_topics(timeout=DEADLINE_S).topics):
+        while not (partitions := _partitions(admin, topic)):
             assert time.monotonic() < deadline, f"{topic} was not made"
-        self.partitions = len(topics[topic].partitions)
+        self.partitions = len(partitions)
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic, **QUIET})
+        # What one client knows of a topic that was just made another does not know yet.
+        while len(_partitions(self._consumer, topic)) < self.partitions:
+            assert time.monotonic() < deadline, f"{topic} is not known"
         self._consumer.assign([TopicPartition(topic, p, 0) for p in range(self.partitions)])
         self._topic = topic
 

@@ -14,6 +14,8 @@ _ANSWERED_MS, _SUCCEEDED_MS = 600, 100
 _PROBE_EVERY_MS = 600
 _DEADLINE_MS = 5_000
 _PULSE_EVERY_MS = 5_000
+#: As seen with a session of 6 s.
+_FENCED_MS = 9_400
 #: Until it leads again and a probe has succeeded.
 _BACK_MS = 1_000
 
@@ -28,17 +30,17 @@ def health_events(incident: Incident) -> tuple[HealthEvent, ...]:
 
 
 def _pulses(incident: Incident) -> Iterator[ProbePulse]:
-    """The last before the hang, which may begin anywhere after it, the first two of it and one after."""
+    """The last before the hang, which may begin anywhere after it, all of it and one after."""
     broker, phase_ms = incident.brokers[0], crc32(incident.id.encode()) % _PULSE_EVERY_MS
-    shown = (
-        (phase_ms - _PULSE_EVERY_MS, _well(broker, _WINDOW_MS)),
-        (phase_ms, _silent(broker, phase_ms)),
-        (phase_ms + _PULSE_EVERY_MS, _silent(broker, phase_ms + _PULSE_EVERY_MS)),
-    )
-    for sequence, (hanging_ms, one) in enumerate(shown):
-        yield _pulse(incident, incident.start + timedelta(milliseconds=hanging_ms), sequence, one)
+    before = incident.start + timedelta(milliseconds=phase_ms - _PULSE_EVERY_MS)
+    yield _pulse(incident, before, 0, _well(broker, _WINDOW_MS))
+    lasts_ms = (incident.end - incident.start) // timedelta(milliseconds=1)
+    hanging = range(phase_ms, lasts_ms, _PULSE_EVERY_MS)
+    for sequence, for_ms in enumerate(hanging, 1):
+        at = incident.start + timedelta(milliseconds=for_ms)
+        yield _pulse(incident, at, sequence, _silent(broker, for_ms))
     back = incident.end + timedelta(milliseconds=_BACK_MS + phase_ms)
-    yield _pulse(incident, back, len(shown), _well(broker, _BACK_MS + phase_ms))
+    yield _pulse(incident, back, len(hanging) + 1, _well(broker, _BACK_MS + phase_ms))
 
 
 def _pulse(incident: Incident, at: datetime, sequence: int, broker: BrokerPulse) -> ProbePulse:
@@ -55,7 +57,7 @@ def _pulse(incident: Incident, at: datetime, sequence: int, broker: BrokerPulse)
 
 
 def _silent(broker: int, for_ms: int) -> BrokerPulse:
-    """A broker that leads, is registered, and has said nothing for so long."""
+    """A broker that has said nothing for so long: its cluster goes on with it for some seconds."""
     failed = max(0, for_ms - _DEADLINE_MS) // _PROBE_EVERY_MS
     due = _WINDOW_MS // _PROBE_EVERY_MS
     leader = LegPulse(
@@ -69,7 +71,7 @@ def _silent(broker: int, for_ms: int) -> BrokerPulse:
         p50_us=None,
         p99_us=None,
     )
-    return _broker(broker, for_ms + _ANSWERED_MS, leader)
+    return _broker(broker, for_ms + _ANSWERED_MS, leader, in_sync=for_ms < _FENCED_MS)
 
 
 def _well(broker: int, for_ms: int) -> BrokerPulse:
@@ -77,15 +79,15 @@ def _well(broker: int, for_ms: int) -> BrokerPulse:
     due = _WINDOW_MS // _PROBE_EVERY_MS
     succeeded = for_ms // _PROBE_EVERY_MS
     leader = LegPulse(Leg.LEADER, due, succeeded, due - succeeded, 0, None, _SUCCEEDED_MS, None, None)
-    return _broker(broker, _ANSWERED_MS, leader)
+    return _broker(broker, _ANSWERED_MS, leader, in_sync=True)
 
 
-def _broker(broker: int, answer_age_ms: int, leader: LegPulse) -> BrokerPulse:
+def _broker(broker: int, answer_age_ms: int, leader: LegPulse, *, in_sync: bool) -> BrokerPulse:
     return BrokerPulse(
         broker_id=broker,
-        leads=True,
-        in_sync=True,
-        fenced=False,
+        leads=in_sync,
+        in_sync=in_sync,
+        fenced=not in_sync,
         answer_age_ms=answer_age_ms,
         answer_us=None,
         legs=(leader,),
