@@ -93,11 +93,9 @@ class Alertmanager:
         self._telling.waits(1)
         self._waiting.put(Alert(finding.subject, called, finding.event.at, ends, finding))
 
-    def resume(self, named: Iterable[tuple[Subject, Phase]], owed: Iterable[Finding]) -> None:
-        """Go on with what an earlier watch named; what it cleared and did not say ends at once."""
+    def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
+        """Go on with what an earlier watch named."""
         now = self._telling.clock()
-        for finding in owed:
-            self.tell(finding)
         for subject, phase in named:
             self._waiting.put(Alert(subject, phase, now))
 

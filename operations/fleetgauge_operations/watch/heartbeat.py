@@ -44,8 +44,8 @@ class Heartbeat:
     def tell(self, finding: Finding) -> None:
         """That something is wrong is no reason to fall silent."""
 
-    def resume(self, named: Iterable[tuple[Subject, Phase]], owed: Iterable[Finding]) -> None:
-        """It has nothing to say of findings."""
+    def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
+        """Nor is that."""
 
     def _go_on(self) -> None:
         due_s = time.monotonic()

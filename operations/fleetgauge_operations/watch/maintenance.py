@@ -60,14 +60,19 @@ class Waiting:
             self._findings[subject] = finding
             return ()
         if finding.clears and waits:
-            del self._findings[subject]
-            return (finding,) if subject in self._perhaps_told else ()
+            known = subject in self._perhaps_told
+            self._release(subject)
+            return (finding,) if known else ()
         return (finding,) if finding.names or finding.clears else ()
 
     def over(self, planned: Callable[[Subject], bool]) -> tuple[Finding, ...]:
         """What is to be told because its maintenance is over."""
         due = [subject for subject in self._findings if not planned(subject)]
-        return tuple(self._findings.pop(subject) for subject in due)
+        return tuple(self._release(subject) for subject in due)
+
+    def _release(self, subject: Subject) -> Finding:
+        self._perhaps_told.discard(subject)
+        return self._findings.pop(subject)
 
 
 class Calendar:

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-from fleetgauge_pipelines.detection import Finding, History, HistoryOf, Took, recalled
-from fleetgauge_probes.contract import ContractError, HealthEvent
+from fleetgauge_operations.watch.reading import finding_in
+from fleetgauge_pipelines.detection import Finding, History, HistoryOf, Took
 from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.kafka import RecordProducer, values_now
 
@@ -91,7 +91,7 @@ class Memory:
         """All that earlier watches left. Raises KafkaUnavailableError."""
         topics = self._telemetry.topics
         events, notes = (self._values(name) for name in (topics.health_events.name, topics.watch_state.name))
-        return left(found_in(events), notes)
+        return left(tuple(one for value in events if (one := finding_in(value))), notes)
 
     def found(self, finding: Finding) -> None:
         """Keep what was found, for the tables too."""
@@ -114,20 +114,6 @@ class Memory:
 
     def _values(self, topic: str) -> Iterator[bytes]:
         return values_now(self._telemetry.access, topic, "fleetgauge-watch")
-
-
-def found_in(values: Iterable[bytes]) -> tuple[Finding, ...]:
-    """What health events tell of; what cannot be read must not stop the watch."""
-    findings = []
-    for value in values:
-        try:
-            found = recalled(HealthEvent.decode(value))
-        except ContractError as error:
-            _log.warning("a health event was passed over: %s", error)
-            continue
-        if found:
-            findings.append(found)
-    return tuple(findings)
 
 
 def left(findings: tuple[Finding, ...], notes: Iterable[bytes]) -> Left:

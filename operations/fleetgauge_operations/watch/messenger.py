@@ -64,10 +64,8 @@ class Messenger:
         self._telling.waits(1)
         self._waiting.put((finding, self._telling.clock()))
 
-    def resume(self, named: Iterable[tuple[Subject, Phase]], owed: Iterable[Finding]) -> None:  # noqa: ARG002 (a sink's)
-        """Go on where an earlier watch ended."""
-        for finding in owed:
-            self.tell(finding)
+    def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
+        """It was told of each when it was found."""
 
     def _go_on(self) -> None:
         with posting() as pool:

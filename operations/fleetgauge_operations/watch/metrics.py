@@ -91,7 +91,7 @@ class WatchMetrics:
         """Of one notifier; its series are there from the start."""
         return NotifierMetrics(
             self._waiting.labels(host),
-            {taken: self._notifications.labels(host, taken) for taken in ("sent", "failed")},
+            {outcome: self._notifications.labels(host, outcome) for outcome in ("sent", "failed")},
         )
 
 

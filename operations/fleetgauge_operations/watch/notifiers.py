@@ -25,8 +25,8 @@ class Sink(Protocol):
 
     def tell(self, finding: Finding) -> None: ...
 
-    def resume(self, named: Iterable[tuple[Subject, Phase]], owed: Iterable[Finding]) -> None:
-        """These were named before this watch began, and of these it was not told, or not for certain."""
+    def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
+        """These were named before this watch began."""
 
 
 def sink(notifier: Notifier, manner: Manner, telling: Telling) -> Sink:

@@ -91,11 +91,10 @@ class Watch:
             sinks = []
             for notifier in self.fleet.notifiers:
                 one = stack.enter_context(_running(self._sink(notifier, term, memory, heard)))
-                owed = self._owed(notifier, left, memory)
-                one.resume(
-                    [(subject, phase) for subject, phase in opened if subject not in planned],
-                    [finding for finding in owed if finding.subject not in planned],
-                )
+                for finding in self._owed(notifier, left, memory):
+                    if finding.subject not in planned:
+                        one.tell(finding)
+                one.remind(pair for pair in opened if pair[0] not in planned)
                 sinks.append(one)
             self.vitals.ready()
             _log.info("at work")

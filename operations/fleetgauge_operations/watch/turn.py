@@ -1,6 +1,5 @@
 """A watch's turn: one pulse at a time through the fold; what is found is kept, and told whoever must know."""
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,13 +9,12 @@ from fleetgauge_operations.watch.maintenance import Calendar, Waiting
 from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink
+from fleetgauge_operations.watch.reading import pulse_in
 from fleetgauge_pipelines.detection import Finding, FleetState, judge, learnt, pass_time
-from fleetgauge_probes.contract import ContractError, ProbePulse
+from fleetgauge_probes.contract import ProbePulse
 from fleetgauge_probes.kafka import Standing, Term, TopicReader
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
-
-_log = logging.getLogger("fleetgauge.watch")
 
 #: A pulse this old tells of the past; a watch that starts must not page for it.
 STALE_AFTER = timedelta(seconds=30)
@@ -60,7 +58,7 @@ class Turn:
                 state, findings = pass_time(state, now)
                 self._tell(self.waiting.over(partial(self.calendar.plan.covers, at=now)))
                 look_at = now + LOOK_EVERY
-            if record and (pulse := _read(record.value)):
+            if record and (pulse := pulse_in(record.value)):
                 state, of_pulse = self._hear(state, pulse, now)
                 findings += of_pulse
             if findings and self.term.confirm() is Standing.LOST:
@@ -92,12 +90,3 @@ class Turn:
         for finding in findings:
             for sink in self.sinks:
                 sink.tell(finding)
-
-
-def _read(value: bytes) -> ProbePulse | None:
-    """A pulse, or None with a line in the log: what cannot be read must not stop the watch."""
-    try:
-        return ProbePulse.decode(value)
-    except ContractError as error:
-        _log.warning("a pulse was passed over: %s", error)
-        return None

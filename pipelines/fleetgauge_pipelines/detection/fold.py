@@ -165,9 +165,8 @@ def judge(
     state: FleetState, pulse: ProbePulse, limits: Thresholds = DEFAULT_THRESHOLDS
 ) -> tuple[FleetState, tuple[Finding, ...]]:
     """Fold one pulse in. Pure; a broker that no vantage mentions any more has left the cluster."""
-    before, missed = _missed(
-        pulse.cluster_id, state.clusters.get(pulse.cluster_id, ClusterState()), pulse.emitted_at, limits
-    )
+    known = state.clusters.get(pulse.cluster_id, ClusterState())
+    before, missed = _missed(pulse.cluster_id, known, pulse.emitted_at, limits)
     mentioned = frozenset(one.broker_id for one in pulse.brokers)
     after = _judged(_heard(before, pulse, limits), mentioned, pulse.emitted_at, limits)
     findings = _changes(pulse.cluster_id, before, after, pulse.emitted_at)

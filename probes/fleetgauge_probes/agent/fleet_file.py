@@ -32,9 +32,9 @@ class FleetFile:
         return self.fleet.clusters
 
     def _taken(self, fleet: Fleet) -> Fleet:
-        others = ("clusters", "notifiers", "page_url")
-        ours = {key: getattr(self.fleet, key) for key in others}
-        if fleet.model_copy(update=ours) != self.fleet:
+        # Clusters are taken as they are now, and the rest of these are none of the agent's business.
+        as_before = {key: getattr(self.fleet, key) for key in ("clusters", "notifiers", "page_url")}
+        if fleet.model_copy(update=as_before) != self.fleet:
             _log.warning("%s: what changed beside clusters takes a restart of the agent", self._path)
         _log.info("%s: %d clusters from now on", self._path, len(fleet.clusters))
         return self.fleet.model_copy(update={"clusters": fleet.clusters})

@@ -203,7 +203,7 @@ def test_a_watch_that_starts_again_neither_resolves_nor_doubles(real: Real, rece
             wait_until(lambda: bool(messages(receiver)), PATIENCE_S, "the page")
         (before,) = real.alerts()
         with telling(real.url, ear) as sink:
-            sink.resume([(BROKER, Phase.BROKER_DOWN)], [])
+            sink.remind([(BROKER, Phase.BROKER_DOWN)])
             wait_until(
                 lambda: real.alerts()[0]["endsAt"] > before["endsAt"], PATIENCE_S, "it to be sent again"
             )

@@ -1,5 +1,5 @@
 import logging
-from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,10 +22,15 @@ SEGMENTS = {"orders": frozenset({("region", "eu")}), "payments": frozenset({("re
 PATIENCE_S = 30
 
 
-def plan(scope: str, zone: str = "UTC", **more: object) -> Plan:
-    whom: Mapping[str, object] = {} if scope == "segment" else {"cluster_id": "orders"}
-    one = Correction("c1", scope, NOON, NOON + HOUR, **{**whom, **more})  # type: ignore[arg-type]  # as a table's row
+OUT = Correction("c1", "cluster", NOON, NOON + HOUR, "orders")
+
+
+def plan(one: Correction = OUT, zone: str = "UTC") -> Plan:
     return Plan([one], SEGMENTS, zone)
+
+
+def of_broker(broker_id: int) -> Plan:
+    return plan(replace(OUT, scope="broker", broker_id=broker_id))
 
 
 # What is planned --------------------------------------------------------------------
@@ -36,20 +41,20 @@ def test_a_cluster_that_is_planned_to_be_out_is_so_from_the_first_moment_to_the_
     after: int, covered: bool
 ) -> None:
     at = NOON + timedelta(seconds=after)
-    assert plan("cluster").covers(CLUSTER, at) is covered
-    assert plan("cluster").covers(BROKER, at) is covered
-    assert not plan("cluster").covers(OTHER, at)
+    assert plan().covers(CLUSTER, at) is covered
+    assert plan().covers(BROKER, at) is covered
+    assert not plan().covers(OTHER, at)
 
 
 def test_of_a_broker_it_is_that_broker_and_the_way_there_alone() -> None:
-    assert plan("broker", broker_id=3).covers(BROKER, NOON)
-    assert plan("broker", broker_id=2).covers(PATH, NOON)
-    assert not plan("broker", broker_id=2).covers(BROKER, NOON)
-    assert not plan("broker", broker_id=3).covers(CLUSTER, NOON)
+    assert of_broker(3).covers(BROKER, NOON)
+    assert of_broker(2).covers(PATH, NOON)
+    assert not of_broker(2).covers(BROKER, NOON)
+    assert not of_broker(3).covers(CLUSTER, NOON)
 
 
 def test_of_a_segment_it_is_every_cluster_there() -> None:
-    eu = plan("segment", segment="region", segment_value="eu")
+    eu = plan(replace(OUT, scope="segment", cluster_id=None, segment="region", segment_value="eu"))
     assert eu.covers(CLUSTER, NOON)
     assert not eu.covers(OTHER, NOON)
     assert not eu.covers(Subject("of no file", Chain.CLUSTER_DOWN), NOON)
@@ -57,7 +62,7 @@ def test_of_a_segment_it_is_every_cluster_there() -> None:
 
 def test_what_recurs_does_so_at_the_same_local_time() -> None:
     """Berlin's clocks go forward on 29 March 2026, so that the same local hour is one earlier in UTC."""
-    weekly = plan("cluster", "Europe/Berlin", recurs="weekly")
+    weekly = plan(replace(OUT, recurs="weekly"), "Europe/Berlin")
     in_five_weeks = NOON + timedelta(weeks=5) - HOUR
     assert weekly.covers(CLUSTER, in_five_weeks)
     assert not weekly.covers(CLUSTER, in_five_weeks + HOUR)
@@ -95,6 +100,13 @@ def test_what_outlasts_its_maintenance_is_told_then_as_what_it_is_called_by_then
 def test_the_end_of_what_an_earlier_watch_may_have_told_is_told() -> None:
     assert Waiting([DOWN]).told_of(BACK, planned=True) == (BACK,)
     assert Waiting([DOWN]).over(lambda _: False) == (DOWN,)
+
+
+def test_what_was_told_of_once_may_wait_the_next_time_without_a_word() -> None:
+    waiting = Waiting([DOWN])
+    waiting.told_of(BACK, planned=True)
+    waiting.told_of(DOWN, planned=True)
+    assert waiting.told_of(BACK, planned=True) == ()
 
 
 # Where it stands --------------------------------------------------------------------

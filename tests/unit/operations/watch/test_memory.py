@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from fleetgauge_operations.watch.memory import Learnt, Told, found_in, left
+from fleetgauge_operations.watch.memory import Learnt, Told, left
 from fleetgauge_pipelines.detection import Finding, HistoryOf, Phase, Took
-from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named
+from tests.unit.operations.watch.tellings import BROKER, NOON, cleared, named
 
 
 def _at(minutes: int) -> list[Finding]:
@@ -41,12 +41,6 @@ def test_owed_is_what_was_named_and_cleared_after_what_was_told(told: Told, owed
     assert list(told.owed(STORY)) == owed
 
 
-def test_findings_come_back_as_they_were() -> None:
-    findings = (*STORY, named(PATH, Phase.PATH, Phase.HEALTHY))
-    with_ends = [one.event.encode() for one in STORY]
-    assert found_in(with_ends) == findings[:-1]
-
-
 def test_the_latest_note_of_a_key_counts() -> None:
     notes = [
         Learnt(cluster="orders", broker=3, vantage="a", took=((1, 2),)),
@@ -72,8 +66,3 @@ def test_what_cannot_be_read_is_passed_over(value: bytes, caplog: pytest.LogCapt
         found = left((), [value, NEW.model_dump_json().encode()])
     assert found.told == {"n": NEW}
     assert "a note of an earlier watch was passed over" in caplog.text
-
-
-def test_an_event_that_cannot_be_read_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
-    assert found_in([b"noise", STORY[1].event.encode()]) == (STORY[1],)
-    assert "a health event was passed over" in caplog.text

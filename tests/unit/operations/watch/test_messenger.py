@@ -120,13 +120,13 @@ def test_who_may_not_tell_any_more_says_nothing(receiver: Receiver) -> None:
     assert ear.dealt_with == []
 
 
-def test_what_an_earlier_watch_left_is_told_first(receiver: Receiver) -> None:
+def test_what_an_earlier_watch_named_was_told_by_it(receiver: Receiver) -> None:
     ear = Ear()
     one = _to(receiver.url, ear)
-    one.resume([(DOWN.subject, DOWN.to_phase)], [DOWN])
+    one.remind([(DOWN.subject, DOWN.to_phase)])
     one.tell(BACK)
     one.stop()
-    assert _ids(receiver) == [DOWN.event.event_id, BACK.event.event_id]
+    assert _ids(receiver) == [BACK.event.event_id]
 
 
 def test_a_secret_that_is_away_is_waited_for(

@@ -1,0 +1,26 @@
+"""Records that a watch reads: what cannot be read is one line in the log, and never stops it."""
+
+import logging
+
+from fleetgauge_pipelines.detection import Finding, recalled
+from fleetgauge_probes.contract import ContractError, HealthEvent, ProbePulse
+
+_log = logging.getLogger("fleetgauge.watch")
+
+
+def pulse_in(value: bytes) -> ProbePulse | None:
+    """None for what is no pulse."""
+    try:
+        return ProbePulse.decode(value)
+    except ContractError as error:
+        _log.warning("a pulse was passed over: %s", error)
+        return None
+
+
+def finding_in(value: bytes) -> Finding | None:
+    """What a health event tells of; None for what is none, or tells of what only a newer version knows."""
+    try:
+        return recalled(HealthEvent.decode(value))
+    except ContractError as error:
+        _log.warning("a health event was passed over: %s", error)
+        return None
