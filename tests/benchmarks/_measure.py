@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -151,3 +152,10 @@ def growth_exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
     x, y = ([math.log(one) for one in some] for some in (sizes, times))
     slope, _ = statistics.linear_regression(x, y)
     return round(slope, 3)
+
+
+def peak_bytes(pid: int) -> int:
+    """The most that a process ever had, as the kernel keeps it (proc(5), VmHWM), which psutil does not tell."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(kib) * 1024

@@ -25,7 +25,7 @@ from fleetgauge_probes.kafka import KafkaUnavailableError
 from fleetgauge_probes.quantile import quantile
 from fleetgauge_probes.uptime import uptime_ns
 from tests.benchmarks._delays import Delay, Truth, doors
-from tests.benchmarks._measure import Figure, Options
+from tests.benchmarks._measure import Figure, Options, peak_bytes
 from tests.benchmarks._mock_cluster import mock_cluster
 from tests.listeners import Listener, more_listeners
 from tests.waiting import let_pass, wait_until
@@ -250,7 +250,9 @@ class Running:
         psutil.cpu_times_percent()
         let_pass(time.monotonic() + seconds)
         stolen = psutil.cpu_times_percent().steal / 100
-        return Watched(told, from_ns, uptime_ns(), self._cpu_s() - cpu_s, stolen, self._peak_bytes())
+        return Watched(
+            told, from_ns, uptime_ns(), self._cpu_s() - cpu_s, stolen, peak_bytes(self._process.pid)
+        )
 
     def cost(self, watched: Watched) -> Cost:
         """Of the time that was watched, once the agent has ended; memory is its highest ever."""
@@ -283,12 +285,6 @@ class Running:
 
     def _cpu_s(self) -> float:
         return sum(self._process.cpu_times()[:2])
-
-    def _peak_bytes(self) -> int:
-        """As the kernel keeps it (proc(5), VmHWM), which psutil does not tell."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
-        (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
-        return int(kib) * 1024
 
 
 def _successes_us(record: Mapping[str, Any]) -> Sequence[int]:

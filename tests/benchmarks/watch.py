@@ -25,7 +25,7 @@ from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, HistoryOf, Took
 from fleetgauge_probes.contract import PROBE_PULSE, BrokerPulse, Leg, LegPulse, ProbePulse
 from fleetgauge_probes.fleet import Telemetry, load
 from fleetgauge_probes.kafka import RecordProducer, ensure_topics, ensure_watch_state
-from tests.benchmarks._measure import Figure, Options
+from tests.benchmarks._measure import Figure, Options, peak_bytes
 from tests.exposition import samples
 from tests.ports import free_port
 from tests.waiting import let_pass, wait_until
@@ -156,7 +156,7 @@ class Watching:
         stolen = psutil.cpu_times_percent().steal / 100
         took_s, cpu_s = time.monotonic() - from_s, self._cpu_s() - cpu_s
         oldest_s = time.time() - min(self._heard().values())
-        return Cost(took_s, cpu_s, self._peak_bytes(), stolen, oldest_s)
+        return Cost(took_s, cpu_s, peak_bytes(self._process.pid), stolen, oldest_s)
 
     def _heard(self) -> Mapping[tuple[str, ...], float]:
         with (
@@ -168,11 +168,6 @@ class Watching:
 
     def _cpu_s(self) -> float:
         return sum(self._process.cpu_times()[:2])
-
-    def _peak_bytes(self) -> int:
-        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
-        (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
-        return int(kib) * 1024
 
 
 @contextmanager
