@@ -43,19 +43,21 @@ class ClusterState:
 
     def phases(self, cluster_id: str) -> dict[Subject, Phase]:
         """Everything that is not as it should be."""
-        found = {
-            Subject(cluster_id, Chain.NO_DATA): Phase.NO_DATA if self.silent else Phase.HEALTHY,
-            Subject(cluster_id, Chain.CLUSTER_DOWN): Phase.CLUSTER_DOWN if self.down else Phase.HEALTHY,
-        }
+        found: dict[Subject, Phase] = {}
+        if self.silent:
+            found[Subject(cluster_id, Chain.NO_DATA)] = Phase.NO_DATA
+        if self.down:
+            found[Subject(cluster_id, Chain.CLUSTER_DOWN)] = Phase.CLUSTER_DOWN
         for vantage in self.lone.ill:
             found[Subject(cluster_id, Chain.VANTAGE_ILL, vantage=vantage)] = Phase.VANTAGE_ILL
         for vantage, broker_id in self.lone.paths:
             found[Subject(cluster_id, Chain.PATH, vantage=vantage, towards=broker_id)] = Phase.PATH
         for broker_id, one in self.brokers.items():
-            found[Subject(cluster_id, Chain.BROKER_DOWN, broker_id)] = one.presence.phase
-            slow = Phase.DEGRADED if one.slowness.named else Phase.HEALTHY
-            found[Subject(cluster_id, Chain.DEGRADED, broker_id)] = slow
-        return {subject: phase for subject, phase in found.items() if phase is not Phase.HEALTHY}
+            if one.presence.phase is not Phase.HEALTHY:
+                found[Subject(cluster_id, Chain.BROKER_DOWN, broker_id)] = one.presence.phase
+            if one.slowness.named:
+                found[Subject(cluster_id, Chain.DEGRADED, broker_id)] = Phase.DEGRADED
+        return found
 
     def evidence(self, subject: Subject, before: "ClusterState", at: datetime) -> dict[str, object]:
         """What speaks for what is found, by vantage where vantages speak."""
@@ -234,9 +236,8 @@ def _judged(seen: ClusterState, mentioned: Set[int], now: datetime, limits: Thre
     for broker_id, one in seen.brokers.items():
         if broker_id in mentioned:
             counting = _without(sights[broker_id], alone.get(broker_id, frozenset()))
-            brokers[broker_id] = replace(
-                one, presence=one.presence.judged(counting, now, limits, may_name=may_name)
-            )
+            presence = one.presence.judged(counting, now, limits, may_name=may_name)
+            brokers[broker_id] = one if presence is one.presence else BrokerState(presence, one.slowness)
         elif sights[broker_id] or not mentioned or not _knows_all(seen, now, limits):
             brokers[broker_id] = one
     return replace(seen, brokers=brokers, down=down, down_at=down_at, lone=lone)

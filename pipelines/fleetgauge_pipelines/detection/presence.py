@@ -10,6 +10,7 @@ may not lead; one that flaps, only after a time of calm.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from fleetgauge_pipelines.detection.finding import Phase
 from fleetgauge_pipelines.detection.signs import Signs
@@ -19,8 +20,7 @@ from fleetgauge_pipelines.detection.thresholds import Thresholds
 _NAMINGS_KEPT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(NamedTuple):
     """What one vantage said last of one broker."""
 
     at: datetime
@@ -53,7 +53,7 @@ class Presence:
             _since(signs.gone, before.gone_since if before else None, at),
             _since(not signs.gone, before.there_since if before else None, at),
         )
-        return replace(self, sightings={**self.sightings, vantage: now})
+        return Presence(self.phase, self.since, self.namings, {**self.sightings, vantage: now})
 
     def judged(
         self, sights: Mapping[str, Sighting], now: datetime, limits: Thresholds, *, may_name: bool
@@ -110,8 +110,10 @@ def is_gone(sights: Mapping[str, Sighting]) -> bool:
 
 def most(held: Iterable[bool]) -> bool:
     """More than half of them; not of none."""
-    all_of_them = list(held)
-    return 2 * sum(all_of_them) > len(all_of_them)
+    balance = 0
+    for one in held:
+        balance += 1 if one else -1
+    return balance > 0
 
 
 def _since(holds: bool, before: datetime | None, now: datetime) -> datetime | None:

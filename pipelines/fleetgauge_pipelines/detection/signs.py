@@ -1,13 +1,12 @@
 """What one pulse says of one broker, before anything is concluded from it."""
 
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from fleetgauge_pipelines.detection.thresholds import Thresholds
 from fleetgauge_probes.contract import BrokerPulse, Leg
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
+class Signs(NamedTuple):
     """The two independent signs of a broker that is gone, and the signs of its return."""
 
     unanswered: bool
@@ -41,7 +40,7 @@ class Signs:
         return self.in_sync and not self.fenced
 
     def evidence(self) -> dict[str, object]:
-        return asdict(self)
+        return self._asdict()
 
 
 def read_signs(broker: BrokerPulse, limits: Thresholds) -> Signs:

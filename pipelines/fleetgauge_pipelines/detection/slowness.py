@@ -35,8 +35,7 @@ class Pace(StrEnum):
     """More than half of them were."""
 
 
-@dataclass(frozen=True, slots=True)
-class Took:
+class Took(NamedTuple):
     """A p50 and a p99, in µs."""
 
     p50_us: int
@@ -47,8 +46,7 @@ class Took:
 History = tuple[Took, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """What one pulse says of one broker's leader leg, and what was usual then; None where nobody knows."""
 
     took: Took
@@ -56,6 +54,9 @@ class Window:
     own: Took | None
 
     def pace(self, limits: Thresholds) -> Pace:
+        if self.took.p50_us <= limits.slow_p50_us and self.took.p99_us <= limits.slow_p99_us:
+            # Below every limit; so are nearly all, and a fleet has thousands in each second.
+            return Pace.WELL
         usual = [one for one in (self.peers, self.own) if one]
         p50_floor_us = limits.slow_p50_us if usual else limits.alone_p50_us
         if self.took.p50_us > max([p50_floor_us, *(limits.slow_times * one.p50_us for one in usual)]):
@@ -72,8 +73,7 @@ class Window:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """One broker from one vantage: its last window and how the latest rounds went.
 
     Of a broker that is well its rounds become its history: ``recent`` ones, then blocks of them.
@@ -86,13 +86,14 @@ class Seen:
     well_since: datetime | None
     recent: tuple[Took, ...]
     history: History
+    usual: Took | None
+    """By that history."""
 
     def is_slow(self, limits: Thresholds) -> bool:
-        last = self.rounds[-limits.slow_rounds :]
-        return len(last) == limits.slow_rounds and set(last) == {Pace.SLOW}
+        return self.rounds[-limits.slow_rounds :] == (Pace.SLOW,) * limits.slow_rounds
 
     def has_a_tail(self, limits: Thresholds) -> bool:
-        return sum(pace is not Pace.WELL for pace in self.rounds) >= limits.tail_rounds
+        return len(self.rounds) - self.rounds.count(Pace.WELL) >= limits.tail_rounds
 
     def is_well(self, for_so_long: timedelta) -> bool:
         return self.well_since is not None and self.at - self.well_since >= for_so_long
@@ -140,11 +141,11 @@ class Slowness:
             if not most(one.is_well(well) for one in fresh):
                 return replace(self, seen=seen)
             # The slow rounds have had their say.
-            rested = {one: replace(what, rounds=()) for one, what in seen.items()}
+            rested = {one: what._replace(rounds=()) for one, what in seen.items()}
             return replace(self, named=False, tail=False, seen=rested)
         slow = most(one.is_slow(limits) for one in fresh)
         tail = most(one.has_a_tail(limits) for one in fresh)
-        return replace(self, named=slow or tail, tail=tail and not slow, seen=seen)
+        return Slowness(slow or tail, tail and not slow, seen, self.remembered)
 
     def evidence(self) -> dict[str, object]:
         """Whether most probes are slow or some, and by vantage what they took."""
@@ -187,26 +188,28 @@ def _median_of_others(ascending: Sequence[int], own: int) -> int:
 
 
 def _see(before: Seen | None, history: History, at: datetime, one: Measured, limits: Thresholds) -> Seen:
-    window = Window(one.took, one.peers, _usual(history, limits))
+    usual = before.usual if before else _usual(history, limits)
+    window = Window(one.took, one.peers, usual)
     pace = window.pace(limits)
     well_since = at if pace is Pace.WELL else None
     if before is None or not limits.are_fresh(before.at, at):
-        return _rounded(Seen(at, window, at, (), well_since, (), history), pace, limits)
-    seen = replace(before, at=at, window=window, well_since=well_since and (before.well_since or well_since))
-    is_round = at - before.round_at >= limits.round
-    return _rounded(seen, pace, limits) if is_round else seen
+        return _rounded(Seen(at, window, at, (), well_since, (), history, usual), pace, limits)
+    _, _, round_at, rounds, was_well_since, recent, history, _ = before
+    well_since = well_since and (was_well_since or well_since)
+    seen = Seen(at, window, round_at, rounds, well_since, recent, history, usual)
+    return _rounded(seen, pace, limits) if at - round_at >= limits.round else seen
 
 
 def _rounded(seen: Seen, pace: Pace, limits: Thresholds) -> Seen:
     """A window that shares no probe with the last one that counted. Only well ones make history."""
-    recent, history = seen.recent, seen.history
+    at, window, _, rounds, well_since, recent, history, usual = seen
     if pace is Pace.WELL:
-        recent = (*recent, seen.window.took)
+        recent = (*recent, window.took)
     if len(recent) == limits.history_block:
         block = Took(median_low(one.p50_us for one in recent), median_low(one.p99_us for one in recent))
         recent, history = (), (*history, block)[-limits.history_blocks :]
-    rounds = (*seen.rounds, pace)[-_ROUNDS_KEPT:]
-    return replace(seen, round_at=seen.at, rounds=rounds, recent=recent, history=history)
+        usual = _usual(history, limits)
+    return Seen(at, window, at, (*rounds, pace)[-_ROUNDS_KEPT:], well_since, recent, history, usual)
 
 
 def _usual(history: Sequence[Took], limits: Thresholds) -> Took | None:
