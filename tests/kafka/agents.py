@@ -13,7 +13,7 @@ from typing import Any
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_probes.agent.run import run_agent
 from fleetgauge_probes.agent.spool import Spool
-from fleetgauge_probes.contract import ProbePulse
+from fleetgauge_probes.contract import Leg, ProbePulse
 from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
 from fleetgauge_probes.kafka import TopicReader
 from fleetgauge_probes.vitals import Vitals
@@ -107,4 +107,17 @@ def probed(
         and {one.broker_id for one in pulse.brokers if one.leads and len(one.legs) == 2} >= set(homes)
         and all(leg.succeeded > 10 and not leg.failed for one in pulse.brokers for leg in one.legs)
         for pulse in pulses(telemetry, PROBED_S)
+    )
+
+
+def probed_by_way_of_others(telemetry: Telemetry, broker_id: int, since: datetime | None = None) -> bool:
+    """Whether a pulse comes in time by which it leads nothing, is in sync, and clients' probes succeed."""
+    return any(
+        one.broker_id == broker_id
+        and (since is None or pulse.emitted_at >= since)
+        and one.in_sync
+        and not one.leads
+        and any(leg.leg is Leg.CLIENT and leg.succeeded > 10 and not leg.failed for leg in one.legs)
+        for pulse in pulses(telemetry, PROBED_S)
+        for one in pulse.brokers
     )

@@ -13,12 +13,11 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_probes.agent.reconciler import Reconciler
 from fleetgauge_probes.agent.topic_plan import TOPIC, Home, Partition
-from fleetgauge_probes.contract import BrokerPulse, Leg
 from fleetgauge_probes.fleet import Access, Cluster
 from fleetgauge_probes.kafka import Admin, TopicSpec, reassign, registered_brokers
 from fleetgauge_probes.uptime import uptime_ns
 from tests.kafka.acls import DENY, rule
-from tests.kafka.agents import Agent, fleet_of, probed, pulses
+from tests.kafka.agents import Agent, fleet_of, probed, probed_by_way_of_others
 from tests.kafka.broker_classes import add_class
 from tests.waiting import wait_until
 
@@ -111,12 +110,6 @@ def test_a_home_whose_partition_somebody_moved_leads_one_again(
         assert probed(telemetry, "payments", BROKERS)
 
 
-def is_probed_by_way_of_others(broker: BrokerPulse) -> bool:
-    client = broker.leg(Leg.CLIENT)
-    well = client is not None and client.succeeded > 10 and not client.failed
-    return well and broker.in_sync and not broker.leads
-
-
 def test_a_demoted_broker_is_probed_by_way_of_others_until_it_may_lead_again(
     local_fleet: LocalFleet, tmp_path: Path
 ) -> None:
@@ -132,8 +125,7 @@ def test_a_demoted_broker_is_probed_by_way_of_others_until_it_may_lead_again(
         assert probed(telemetry, "payments", BROKERS, since=datetime.now(UTC))
         topic.demote(1)
         demoted = topic.replicas
-        first_brokers = (one for pulse in pulses(telemetry, RIGHT_AGAIN_S) for one in pulse.brokers[:1])
-        assert any(map(is_probed_by_way_of_others, first_brokers))
+        assert probed_by_way_of_others(telemetry, 1)
         assert topic.replicas == demoted
         assert 1 not in {one.leader for one in (topic.partitions or {}).values()}
         agent.fleet = plain

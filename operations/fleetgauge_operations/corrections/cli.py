@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from fleetgauge_operations.corrections.store import Corrections, CorrectionsError, Row, counts_at
+from fleetgauge_operations.corrections.store import Corrections, counts_at
+from fleetgauge_pipelines.lakes.kept import KeptTableError, Row
 from fleetgauge_pipelines.slo.corrections import RECURRENCES
 from fleetgauge_probes.cli import InputError, Instant, console, print_json
 from fleetgauge_probes.fleet import Fleet, FleetFileError, load
@@ -124,7 +125,7 @@ def withdraw(correction_id: str, author: str, config: Path, location: str | None
 def _one_line() -> Iterator[None]:
     try:
         yield
-    except CorrectionsError as error:
+    except KeptTableError as error:
         raise InputError(str(error)) from error
 
 

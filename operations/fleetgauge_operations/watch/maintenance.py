@@ -111,13 +111,14 @@ class Calendar:
         """None where the lake does not tell; what it told last holds on."""
         try:
             # The watch's image has no reader of tables: it needs none for its pulses.
-            from fleetgauge_operations.corrections.store import Corrections, CorrectionsError
+            from fleetgauge_operations.corrections.store import Corrections
+            from fleetgauge_pipelines.lakes.kept import KeptTableError
         except ModuleNotFoundError as error:
             self._unknown(f"{error.name} is not installed")
             return None
         try:
             rows = Corrections(self._lake).rows()
-        except CorrectionsError as error:
+        except KeptTableError as error:
             self._unknown(str(error))
             return None
         self._trouble = ""

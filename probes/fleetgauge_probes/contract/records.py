@@ -60,6 +60,17 @@ class ProbeMinute:
         # Not asdict, which copies every sample: four times as long.
         return PROBE_MINUTE.encode({field.name: getattr(self, field.name) for field in fields(self)})
 
+    @classmethod
+    def decode(cls, value: bytes) -> Self:
+        """Raises ContractError for anything but a minute."""
+        fields = PROBE_MINUTE.decode(value)
+        try:
+            leg = Leg(fields["leg"])
+        except ValueError as error:
+            raise ContractError("not_decodable", str(error)) from error
+        lists = {name: tuple(one) for name, one in fields.items() if isinstance(one, list)}
+        return cls(**fields | lists | {"leg": leg})
+
 
 @dataclass(frozen=True, slots=True)
 class LegPulse:
@@ -93,7 +104,10 @@ class BrokerPulse:
     silence: str | None = None
 
     def leg(self, leg: Leg) -> LegPulse | None:
-        return next((one for one in self.legs if one.leg == leg), None)
+        for one in self.legs:
+            if one.leg is leg:
+                return one
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from fleetgauge_probes.kafka.errors import (
 )
 from fleetgauge_probes.kafka.inquiry import Clock, Refusal, Rights, TopicSight, Unknown
 from fleetgauge_probes.kafka.knock import Knock, Reply, Version
+from fleetgauge_probes.kafka.layout import Layout, Place, read_layout
 from fleetgauge_probes.kafka.look import Look, Sight, Target, look_at
 from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer, Route, SpoolProducer
-from fleetgauge_probes.kafka.reassignment import reassign
+from fleetgauge_probes.kafka.reassignment import reassign, reassign_all
 from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
 from fleetgauge_probes.kafka.seat import Seat, Standing, Term
 from fleetgauge_probes.kafka.silence import Silence
@@ -36,8 +37,10 @@ __all__ = [
     "KafkaTurnedAwayError",
     "KafkaUnavailableError",
     "Knock",
+    "Layout",
     "Look",
     "PartitionView",
+    "Place",
     "ProbeProducer",
     "Record",
     "RecordProducer",
@@ -66,7 +69,9 @@ __all__ = [
     "ensure_usable",
     "ensure_watch_state",
     "look_at",
+    "read_layout",
     "reassign",
+    "reassign_all",
     "registered_brokers",
     "telemetry_specs",
     "tls_context",

@@ -126,8 +126,12 @@ class Admin:
         )
 
     def elect_preferred(self, name: str, partitions: Iterable[int]) -> None:
-        """Let each partition's first replica lead again; one that cannot is left as it is."""
-        wanted = [TopicPartition(name, partition) for partition in partitions]
+        """As ``elect_all_preferred``, of one topic."""
+        self.elect_all_preferred((name, partition) for partition in partitions)
+
+    def elect_all_preferred(self, places: Iterable[tuple[str, int]]) -> None:
+        """Let the first replica of each, by topic and number, lead; one that cannot is left as it is."""
+        wanted = [TopicPartition(*place) for place in places]
         # Without its time-out options: confluent-kafka 2.16 cannot parse them. socket.timeout.ms bounds it.
         self._done(self._client.elect_leaders(ElectionType.PREFERRED, wanted))
 

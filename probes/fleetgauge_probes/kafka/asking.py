@@ -5,10 +5,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
 
 from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka.credentials import for_kafka_python
+from fleetgauge_probes.kafka.errors import KafkaUnavailableError, unavailable
 
 
 @contextmanager
@@ -43,3 +45,16 @@ def asking(
     finally:
         for one in networks:
             one.close()
+
+
+@contextmanager
+def in_our_words(access: Access) -> Iterator[None]:
+    """Raises KafkaUnavailableError, KafkaRefusedError for what the client raises."""
+    try:
+        yield
+    except KafkaError as error:
+        # An answer's error has both; in words it would repeat the request.
+        name, words = getattr(error, "message", "NO_ANSWER"), getattr(error, "description", str(error))
+        raise unavailable(name, words) from error
+    except OSError as error:
+        raise KafkaUnavailableError(f"{access.bootstrap}: {error}") from error

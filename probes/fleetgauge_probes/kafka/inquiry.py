@@ -175,14 +175,16 @@ def _sight(admin: KafkaAdminClient, spec: TopicSpec, described: Mapping[str, Any
 def _view(described: Mapping[str, Any]) -> TopicView:
     return TopicView(
         str(described["topic_id"]),
-        {
-            one["partition_index"]: PartitionView(
-                leader=one["leader_id"] if one["leader_id"] >= 0 else None,
-                replicas=tuple(one["replica_nodes"]),
-                in_sync=frozenset(one["isr_nodes"]),
-            )
-            for one in described["partitions"]
-        },
+        {one["partition_index"]: partition_view(one) for one in described["partitions"]},
+    )
+
+
+def partition_view(described: Mapping[str, Any]) -> PartitionView:
+    """One of the partitions of what kafka-python's ``describe_topics`` says of a topic."""
+    return PartitionView(
+        leader=described["leader_id"] if described["leader_id"] >= 0 else None,
+        replicas=tuple(described["replica_nodes"]),
+        in_sync=frozenset(described["isr_nodes"]),
     )
 
 

@@ -91,11 +91,12 @@ class Term:
 class Seat:
     """Asks for the seat from ``start`` to ``stop``, and proves in a thread of its own that it has it."""
 
-    def __init__(self, access: Access, topic: str) -> None:
-        """``topic``: of any content, and of the same name as the group."""
+    def __init__(self, access: Access, topic: str, group: str | None = None) -> None:
+        """``topic``: of any content; ``group``: of its name, unless it has seats of several kinds."""
         self._access = access
         self._place = TopicPartition(topic, 0, 0)
-        own = {"group.id": topic, "client.id": topic, "session.timeout.ms": _SESSION_S * 1000}
+        self._group = group or topic
+        own = {"group.id": self._group, "client.id": self._group, "session.timeout.ms": _SESSION_S * 1000}
         self._settings = settings.CONNECTION | settings.SEAT | own
         self._stopping = Event()
         self._given = Event()
@@ -186,4 +187,4 @@ class Seat:
         """Each trouble once, until it is over."""
         if self._trouble != code(error):
             self._trouble = code(error)
-            _log.warning("the group %s cannot be asked: %s", self._place.topic, error.str())
+            _log.warning("the group %s cannot be asked: %s", self._group, error.str())

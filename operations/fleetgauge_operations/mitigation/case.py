@@ -1,0 +1,74 @@
+"""A case: what is done about one broker, and all that it takes to undo it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from fleetgauge_probes.kafka import Place
+
+
+class Action(StrEnum):
+    """What can be done about a broker."""
+
+    DEMOTE = "demote"
+    """Let others lead its partitions; its replicas stay where they are."""
+
+
+class Outcome(StrEnum):
+    """How a case stands."""
+
+    BEGUN = "begun"
+    """Under way, or broken off."""
+    DONE = "done"
+    REFUSED = "refused"
+    """Nothing was changed."""
+    FAILED = "failed"
+    """Something was changed, and what was wanted did not come of it."""
+    UNDONE = "undone"
+
+
+class Order(NamedTuple):
+    """Of a partition's replicas, before and after; the first leads if it can."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What somebody wants to do about a broker. ``reason``: a person's own, beyond findings."""
+
+    action: Action
+    cluster_id: str
+    broker_id: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of ops/actions. ``words``: why it was refused, what failed, what was left as it is."""
+
+    case_id: str
+    action: Action
+    cluster_id: str
+    broker_id: int
+    zone: str | None
+    author: str
+    reason: str
+    began: datetime
+    outcome: Outcome
+    ended: datetime | None = None
+    orders: Mapping[Place, Order] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the broker is still treated otherwise than the rest."""
+        return self.outcome in (Outcome.BEGUN, Outcome.DONE, Outcome.FAILED)
+
+    @property
+    def acted(self) -> bool:
+        """Whether anything was changed."""
+        return self.outcome is not Outcome.REFUSED

@@ -1,0 +1,35 @@
+"""How often, and from when on, something may be done: data, each with its reason."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from fleetgauge_operations.mitigation.case import Action
+from fleetgauge_pipelines.detection import Phase
+
+
+def _warrants() -> Mapping[Action, Mapping[Phase, timedelta]]:
+    return {
+        Action.DEMOTE: {
+            # Shorter, and a switch that converges would cost every leader its place.
+            Phase.NETWORK_UNAVAILABLE: timedelta(seconds=30),
+            # Five rounds, as Cruise Control waits before it demotes; theirs take five minutes each.
+            Phase.DEGRADED: timedelta(seconds=75),
+        }
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of each cluster."""
+
+    warrants: Mapping[Action, Mapping[Phase, timedelta]] = field(default_factory=_warrants)
+    """What an action helps against, and for how long that must have been named. A broker that is down leads
+    nothing any more."""
+    pause: timedelta = timedelta(minutes=10)
+    """Between two actions: what one did must be seen before the next is decided."""
+    a_day: int = 3
+    """Who needs more has something to look into that no action mends."""
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,44 @@
+"""Reading a situation, all of it anew each time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from fleetgauge_operations.mitigation.record import Record
+from fleetgauge_operations.mitigation.situation import Situation, sick_now
+from fleetgauge_operations.watch.reading import finding_in
+from fleetgauge_pipelines.detection import Finding
+from fleetgauge_probes.fleet import Cluster, Telemetry
+from fleetgauge_probes.kafka import read_layout, values_now
+
+
+def findings_of(telemetry: Telemetry) -> tuple[Finding, ...]:
+    """All that watches have found, in order, as long as it is kept. Raises KafkaUnavailableError."""
+    name = telemetry.topics.health_events.name
+    values = values_now(telemetry.access, name, "fleetgauge-mitigate")
+    return tuple(found for value in values if (found := finding_in(value)))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where the parts of a situation are read."""
+
+    telemetry: Telemetry
+    record: Record
+    clock: Callable[[], datetime]
+
+    def at(self, cluster: Cluster, findings: Sequence[Finding], but: str | None = None) -> Situation:
+        """Without the case ``but``. Raises KafkaUnavailableError, KeptTableError."""
+        return Situation(
+            layout=read_layout(cluster.access),
+            sick=sick_now(findings, cluster.id),
+            cases=tuple(
+                case for case in self.record.cases() if case.cluster_id == cluster.id and case.case_id != but
+            ),
+            marked=frozenset(cluster.demoted),
+            rolling=self.record.rolling(cluster.id, self.clock()),
+        )
+
+    def again(self, cluster: Cluster, but: str) -> Situation:
+        """With what has been found by now."""
+        return self.at(cluster, findings_of(self.telemetry), but)

@@ -1,0 +1,84 @@
+"""ops/actions: every case with its outcome, refused ones too; what was done, when, by whom and why."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from fleetgauge_operations.mitigation.case import Action, Case, Order, Outcome
+from fleetgauge_pipelines.lakes.kept import KeptTable, Row
+from fleetgauge_pipelines.tables import ACTIONS
+from fleetgauge_probes.kafka import Place
+
+_ROLL = "roll"
+
+
+class Record:
+    """One lake's cases. Every call raises KeptTableError."""
+
+    def __init__(self, lake: str) -> None:
+        self._table = KeptTable(lake, ACTIONS)
+
+    def cases(self) -> tuple[Case, ...]:
+        """In the order in which they began."""
+        found = (_case(row) for row in self._table.rows() if row["kind"] in set(Action))
+        return tuple(sorted(found, key=lambda case: (case.began, case.case_id)))
+
+    def rolling(self, cluster_id: str, now: datetime) -> bool:
+        """Whether somebody rolls that cluster's brokers."""
+        return any(
+            row["kind"] == _ROLL
+            and row["cluster_id"] == cluster_id
+            and row["starts"] <= now
+            and (row["ends"] is None or row["ends"] > now)
+            for row in self._table.rows()
+        )
+
+    def add(self, case: Case) -> None:
+        self._table.add(_row(case))
+
+    def amend(self, case: Case) -> None:
+        self._table.amend(_row(case))
+
+
+def _row(case: Case) -> Row:
+    return {
+        "action_id": case.case_id,
+        "kind": case.action.value,
+        "cluster_id": case.cluster_id,
+        "broker_id": case.broker_id,
+        "starts": case.began,
+        "ends": case.ended,
+        "reason": case.reason,
+        "author": case.author,
+        "detail": json.dumps(
+            {
+                "outcome": case.outcome,
+                "zone": case.zone,
+                "words": case.words,
+                "orders": [[*place, order.before, order.after] for place, order in case.orders.items()],
+            }
+        ),
+    }
+
+
+def _case(row: Row) -> Case:
+    detail: dict[str, Any] = json.loads(row["detail"])
+    orders: Sequence[tuple[str, int, list[int], list[int]]] = detail["orders"]
+    return Case(
+        case_id=row["action_id"],
+        action=Action(row["kind"]),
+        cluster_id=row["cluster_id"],
+        broker_id=row["broker_id"],
+        zone=detail["zone"],
+        author=row["author"],
+        reason=row["reason"],
+        began=row["starts"],
+        outcome=Outcome(detail["outcome"]),
+        ended=row["ends"],
+        orders={
+            Place(topic, number): Order(tuple(before), tuple(after))
+            for topic, number, before, after in orders
+        },
+        words=tuple(detail["words"]),
+    )

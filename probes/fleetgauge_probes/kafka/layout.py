@@ -1,0 +1,66 @@
+"""A whole cluster as it is now: who is registered, where every replica lies, who leads, what is moving."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from fleetgauge_probes.fleet import Access
+from fleetgauge_probes.kafka.admin import PartitionView
+from fleetgauge_probes.kafka.asking import asking, in_our_words
+from fleetgauge_probes.kafka.inquiry import partition_view
+from fleetgauge_probes.kafka.registry import Registration, registry
+
+_MIN_IN_SYNC = "min.insync.replicas"
+_TIMEOUT_MS = 10_000
+
+
+class Place(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Brokers by id; ``min_in_sync`` by topic; ``moving``: what is being reassigned."""
+
+    brokers: Mapping[int, Registration]
+    partitions: Mapping[Place, PartitionView]
+    min_in_sync: Mapping[str, int]
+    moving: frozenset[Place]
+
+    def replicated_on(self, broker_id: int) -> Mapping[Place, PartitionView]:
+        """The partitions of which that broker has a replica."""
+        return {place: one for place, one in self.partitions.items() if broker_id in one.replicas}
+
+    def led_by(self, broker_id: int) -> frozenset[Place]:
+        return frozenset(place for place, one in self.partitions.items() if one.leader == broker_id)
+
+
+def read_layout(access: Access) -> Layout:
+    """Internal topics included. Raises KafkaUnavailableError, KafkaRefusedError."""
+    with in_our_words(access), asking(access, "fleetgauge-layout", _TIMEOUT_MS, _TIMEOUT_MS) as (admin, _):
+        topics = admin.describe_topics()
+        return Layout(
+            brokers=registry(admin.describe_cluster()).brokers,
+            partitions={
+                Place(topic["name"], one["partition_index"]): partition_view(one)
+                for topic in topics
+                for one in topic["partitions"]
+            },
+            min_in_sync=_min_in_sync(admin, [topic["name"] for topic in topics]),
+            moving=frozenset(
+                Place(one.topic, one.partition)
+                for one in admin.list_partition_reassignments(timeout_ms=_TIMEOUT_MS)
+            ),
+        )
+
+
+def _min_in_sync(admin: KafkaAdminClient, topics: list[str]) -> dict[str, int]:
+    wanted = [ConfigResource(ConfigResourceType.TOPIC, name, [_MIN_IN_SYNC]) for name in topics]
+    found = admin.describe_configs(wanted, config_filter="all").get("topic", {})
+    return {name: int(settings[_MIN_IN_SYNC]["value"]) for name, settings in found.items()}

@@ -1,0 +1,329 @@
+"""`fleetgauge mitigate` on a cluster of its own: demoted under load, given back, refused by fail-safes."""
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_local.layout import ClusterSpec
+from fleetgauge_operations.mitigation.case import Action, Case, Outcome
+from fleetgauge_operations.mitigation.cli import mitigate
+from fleetgauge_operations.mitigation.live import only_hand
+from fleetgauge_operations.mitigation.record import Record
+from fleetgauge_pipelines.detection import Chain, Phase, Subject
+from fleetgauge_pipelines.detection.finding import finding
+from fleetgauge_pipelines.tables import ACTIONS
+from fleetgauge_probes.agent.topic_plan import TOPIC
+from fleetgauge_probes.fleet import Access, load
+from fleetgauge_probes.kafka import Admin, Layout, Place, RecordProducer, TopicSpec, read_layout, reassign
+from tests.browser.lake import put
+from tests.kafka.agents import Agent, fleet_of, probed, probed_by_way_of_others
+from tests.waiting import wait_until
+
+BROKERS = (1, 2, 3)
+PARTITIONS = 12
+DEADLINE_S = 60
+APPLY = ("apply", "--cluster", "acted", "--broker", "2")
+
+
+@pytest.fixture(scope="module")
+def acted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
+    """Three brokers in three zones. Other tests' topics of one replica would forbid every action."""
+    with LocalFleet(tmp_path_factory.mktemp("acted"), (ClusterSpec("acted"),)) as fleet:
+        yield fleet
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A fleet file with a lake of its own, and what somebody there types."""
+
+    folder: Path
+    access: Access
+    agent: Agent
+    topics: list[str] = field(default_factory=list)
+
+    def says(self, *arguments: str, code: int = 0) -> Any:
+        command, *rest = arguments
+        done: Result = CliRunner().invoke(
+            mitigate, [command, *rest, "--config", str(self.folder / "fleet.yaml"), "--json"]
+        )
+        assert done.exit_code == code, done.output
+        return json.loads(done.stdout)
+
+    def refused(self, broker: int = 2, *more: str) -> list[str]:
+        """By which fail-safes, as a dry run says; the human is told of each."""
+        answer = self.says("apply", "--cluster", "acted", "--broker", str(broker), *more, code=1)
+        assert all(one["words"] for one in answer["refusals"])
+        return [one["why"] for one in answer["refusals"]]
+
+    def find(self, broker: int, phase: Phase, minutes_ago: float = 5) -> None:
+        """As a watch does."""
+        before, after = (Phase.HEALTHY, phase) if phase.names else (Phase.DEGRADED, Phase.HEALTHY)
+        at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
+        event = finding(Subject("acted", Chain.DEGRADED, broker), before, after, at, {}).event
+        producer = RecordProducer(self.agent.telemetry.access, "watch")
+        producer.start()
+        producer.send(self.agent.telemetry.topics.health_events.name, "acted", event.encode())
+        producer.stop()
+
+    def topic(self, *replicas: Sequence[int], **settings: str) -> str:
+        name = f"t-{uuid.uuid4().hex[:8]}"
+        self.admin.create(TopicSpec(name, settings, assignment=replicas))
+        self.topics.append(name)
+        wait_until(lambda: len(self.of(name)) == len(replicas), DEADLINE_S, "the topic")
+        return name
+
+    def of(self, topic: str) -> dict[int, tuple[int, ...]]:
+        """Its replicas, by partition."""
+        known = self.layout().partitions
+        return {place.partition: one.replicas for place, one in known.items() if place.topic == topic}
+
+    def layout(self) -> Layout:
+        return read_layout(self.access)
+
+    @property
+    def admin(self) -> Admin:
+        admin = Admin(self.access)
+        admin.start()
+        return admin
+
+    @property
+    def record(self) -> Record:
+        return Record(str(self.folder / "lake"))
+
+
+@pytest.fixture
+def desk(acted: LocalFleet, local_fleet: LocalFleet, tmp_path: Path) -> Iterator[Desk]:
+    """Broker 2 leads a topic of three, is degraded since five minutes, and marked."""
+    fleet, telemetry = fleet_of(acted, ["acted"], carried_by=local_fleet)
+    document = fleet.model_dump(mode="json", exclude_defaults=True)
+    document["clusters"][0]["demoted"] = [2]
+    document["telemetry"]["topics"]["watch_state"] = {"name": f"watch-state-{uuid.uuid4().hex[:8]}"}
+    document["lake"] = str(tmp_path / "lake")
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(document))
+    marked = load(tmp_path / "fleet.yaml")
+    assert marked.telemetry is not None
+    put(tmp_path / "lake", ACTIONS, [])
+    agent = Agent(marked, marked.telemetry, tmp_path / "spool")
+    desk = Desk(tmp_path, Access(acted.bootstrap("acted")), agent)
+    health = Admin(telemetry.access)
+    health.start()
+    health.create(TopicSpec(telemetry.topics.health_events.name, partitions=1, replication_factor=1))
+    desk.find(2, Phase.DEGRADED)
+    desk.topic((2, 3, 1), **{"min.insync.replicas": "2"})
+    yield desk
+    admin = AdminClient({"bootstrap.servers": desk.access.bootstrap})
+    for deleted in admin.delete_topics(desk.topics).values() if desk.topics else ():
+        deleted.result(DEADLINE_S)
+
+
+@dataclass
+class Load:
+    """Somebody who writes with acks=all, and somebody who reads, all the time."""
+
+    bootstrap: str
+    topic: str
+    acknowledged: int = 0
+    received: int = 0
+    errors: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def running(self) -> Iterator["Load"]:
+        """When the block is left all that was acknowledged is waited for."""
+        with _thread(self._consume), _thread(self._produce):
+            wait_until(lambda: self.received > 0, DEADLINE_S, "the load")
+            yield self
+
+    def _produce(self, stopping: threading.Event) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all", "linger.ms": 0})
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            if error:
+                self.errors.append(error.str())
+            else:
+                self.acknowledged += 1
+
+        number = 0
+        while not stopping.wait(0.005):
+            producer.produce(self.topic, b"x" * 100, partition=number % PARTITIONS, on_delivery=delivered)
+            producer.poll(0)
+            number += 1
+        assert producer.flush(DEADLINE_S) == 0
+
+    def _consume(self, stopping: threading.Event) -> None:
+        consumer = Consumer(
+            {"bootstrap.servers": self.bootstrap, "group.id": self.topic, "auto.offset.reset": "earliest"}
+        )
+        consumer.subscribe([self.topic])
+        until = float("inf")
+        while time.monotonic() < until and not (stopping.is_set() and self.received >= self.acknowledged):
+            message = consumer.poll(1)
+            if stopping.is_set():
+                until = min(until, time.monotonic() + DEADLINE_S)
+            if message is None:
+                continue
+            if error := message.error():
+                self.errors.append(error.str())
+            else:
+                self.received += 1
+        consumer.close()
+
+
+@contextmanager
+def _thread(live: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Which is asked to end when the block is left, and waited for."""
+    stopping = threading.Event()
+    thread = threading.Thread(target=live, args=(stopping,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join(2 * DEADLINE_S)
+
+
+def test_demoted_under_load_left_alone_and_given_back_but_for_what_a_person_changed(desk: Desk) -> None:
+    rotated = [BROKERS[n % 3 :] + BROKERS[: n % 3] for n in range(PARTITIONS)]
+    topic = desk.topic(*rotated, **{"min.insync.replicas": "2"})
+    with desk.agent.running(), Load(desk.access.bootstrap, topic).running() as load:
+        assert probed(desk.agent.telemetry, "acted", (1, 3))
+        before = desk.layout()
+        dry = desk.says(*APPLY)
+        assert (dry["executed"], dry["refusals"]) == (False, [])
+        assert desk.of(topic) == dict(enumerate(rotated))
+
+        case = desk.says(*APPLY, "--execute")
+        assert (case["outcome"], case["reason"]) == ("done", "DEGRADED")
+        after = desk.layout()
+        assert not after.led_by(2)
+        assert all(one.replicas[-1] == 2 for one in after.replicated_on(2).values())
+        probes = desk.of(TOPIC)
+        # Its agent looks every second.
+        later = datetime.now(UTC) + timedelta(seconds=5)
+        assert probed_by_way_of_others(desk.agent.telemetry, 2, since=later)
+        assert desk.of(TOPIC) == probes
+        assert not desk.layout().led_by(2)
+        assert desk.refused() == ["nothing_to_take", "already", "too_soon"]
+
+        assert reassign(desk.access, topic, {1: (1, 3, 2)})
+        wait_until(lambda: desk.of(topic)[1] == (1, 3, 2), DEADLINE_S, "the person's change")
+        assert [one["why"] for one in desk.says("undo", case["case"], "--execute", code=1)["refusals"]] == [
+            "still_sick"
+        ]
+        desk.find(2, Phase.HEALTHY, minutes_ago=0)
+        undone = desk.says("undo", case["case"], "--execute")
+        assert (undone["outcome"], undone["words"]) == ("undone", [f"{topic}-1 was changed to 1, 3, 2 since"])
+        assert desk.of(topic) == dict(enumerate(rotated)) | {1: (1, 3, 2)}
+        restored = desk.layout()
+        assert restored.led_by(2) == before.led_by(2) - {Place(topic, 1)}
+    assert load.errors == []
+    assert load.received == load.acknowledged > 0
+    assert [one["outcome"] for one in desk.says("history")] == ["undone"]
+
+
+def test_a_well_cluster_refuses_nothing(desk: Desk) -> None:
+    (planned,) = desk.says("plan")
+    assert (planned["broker"], planned["action"], planned["refusals"]) == (2, "demote", [])
+
+
+def test_who_alone_has_a_partition_is_not_demoted(desk: Desk) -> None:
+    single = desk.topic((2,))
+    assert desk.refused() == ["only_replica", "min_in_sync"]
+    case = desk.says(*APPLY, "--execute", code=1)
+    assert case["outcome"] == "refused"
+    assert single in case["words"][0]
+    assert [one["outcome"] for one in desk.says("history")] == ["refused"]
+
+
+def test_who_is_needed_for_min_insync_replicas_is_not_demoted(desk: Desk) -> None:
+    desk.topic((2, 3), **{"min.insync.replicas": "2"})
+    assert desk.refused() == ["min_in_sync"]
+
+
+def test_with_a_second_sick_broker_none_is_demoted(desk: Desk) -> None:
+    desk.find(3, Phase.DEGRADED)
+    assert desk.refused() == ["second_sick"]
+
+
+def test_while_a_reassignment_runs_nobody_is_demoted(desk: Desk) -> None:
+    topic = desk.topic((1, 3), **{"min.insync.replicas": "1"})
+    _fill(desk.access.bootstrap, topic)
+    with _throttled(desk, topic):
+        assert reassign(desk.access, topic, {0: (1, 2)})
+        assert desk.refused() == ["moving"]
+    wait_until(lambda: not desk.layout().moving, DEADLINE_S, "the reassignment")
+
+
+def test_with_a_broker_of_another_zone_in_treatment_nobody_is(desk: Desk) -> None:
+    _kept(desk, 3, "z3", Outcome.DONE)
+    assert desk.refused() == ["other_zone"]
+
+
+def test_while_the_circuit_is_open_nobody_is_demoted(desk: Desk) -> None:
+    """Open because what was done did not come of it: the same broker's case, so that no other zone's is."""
+    _kept(desk, 2, "z2", Outcome.FAILED)
+    assert desk.refused() == ["already", "circuit_open"]
+
+
+def test_a_broker_that_its_agent_would_fight_for_is_not_demoted(desk: Desk) -> None:
+    desk.find(2, Phase.HEALTHY, minutes_ago=1)
+    desk.find(1, Phase.DEGRADED)
+    assert desk.refused(broker=1) == ["not_marked"]
+
+
+def test_two_hands_do_not_act_at_once(desk: Desk) -> None:
+    with only_hand(desk.agent.telemetry):
+        done = CliRunner().invoke(
+            mitigate,
+            [*APPLY, "--execute", "--config", str(desk.folder / "fleet.yaml")],
+        )
+    assert done.exit_code == 2
+    assert "somebody else holds the seat" in done.stderr
+    assert desk.says("history") == []
+
+
+def _kept(desk: Desk, broker: int, zone: str, outcome: Outcome) -> None:
+    began = datetime.now(UTC) - timedelta(hours=2)
+    desk.record.add(Case("c1", Action.DEMOTE, "acted", broker, zone, "ann", "DEGRADED", began, outcome))
+
+
+def _fill(bootstrap: str, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for _ in range(200):
+        producer.produce(topic, bytes(10_000))
+    assert producer.flush(DEADLINE_S) == 0
+
+
+@contextmanager
+def _throttled(desk: Desk, topic: str) -> Iterator[None]:
+    """Nothing is copied to a new replica of it."""
+
+    def alter(kind: Any, name: str, key: str, value: str | None) -> None:
+        operation = AlterConfigOpType.SET if value else AlterConfigOpType.DELETE
+        entry = ConfigEntry(key, value or "", incremental_operation=operation)
+        resource = ConfigResource(kind, name, incremental_configs=[entry])
+        admin = AdminClient({"bootstrap.servers": desk.access.bootstrap})
+        admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
+
+    def limit(rate: str | None, replicas: str | None) -> None:
+        alter(ResourceType.TOPIC, topic, "follower.replication.throttled.replicas", replicas)
+        alter(ResourceType.BROKER, "2", "follower.replication.throttled.rate", rate)
+
+    limit("1", "*")
+    try:
+        yield
+    finally:
+        limit(None, None)

@@ -1,0 +1,121 @@
+"""Each fail-safe refuses by itself, in a situation where nothing else forbids anything."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
+from fleetgauge_operations.mitigation.demotion import restored
+from fleetgauge_operations.mitigation.fail_safes import Why, refusals, undo_refusals
+from fleetgauge_operations.mitigation.situation import Sick, Situation
+from fleetgauge_pipelines.detection import Phase
+from fleetgauge_probes.kafka import Place
+from tests.unit.operations.mitigation.world import LONG_AGO, NOON, broker, degraded, layout, partition
+
+INTENT = Intent(Action.DEMOTE, "orders", 2)
+FINE = Situation(layout(), (degraded(2),), marked=frozenset({2}))
+
+
+def case(broker_id: int, outcome: Outcome, minutes_ago: float = 60 * 48, zone: str | None = None) -> Case:
+    began = NOON - timedelta(minutes=minutes_ago)
+    zone = zone or f"zone-{broker_id}"
+    return Case("c1", Action.DEMOTE, "orders", broker_id, zone, "ann", "DEGRADED", began, outcome)
+
+
+def why(situation: Situation, intent: Intent = INTENT) -> list[Why]:
+    return [one.why for one in refusals(intent, situation, NOON)]
+
+
+def test_a_degraded_broker_of_a_well_cluster_may_be_demoted() -> None:
+    assert refusals(INTENT, FINE, NOON) == ()
+
+
+OTHERS = layout((broker(1), broker(2), broker(3, fenced=True)))
+FENCED = layout((broker(1), broker(2, fenced=True), broker(3)))
+ALONE = layout(partitions={Place("single", 0): partition(2)})
+LAST = layout(partitions={Place("t", 0): partition(1, 3, 2)})
+SHORT = layout(partitions={Place("t", 0): partition(1, 2, 3, out=(3,))})
+NOBODY_ELSE = layout(partitions={Place("t", 0): partition(2, 1, out=(1,))})
+MOVING = layout(moving=[Place("t", 1)])
+UNDONE_TODAY = tuple(case(1, Outcome.UNDONE, ago) for ago in (20, 60, 23 * 60))
+
+
+@pytest.mark.parametrize(
+    ("situation", "expected"),
+    [
+        (replace(FINE, layout=layout((broker(1), broker(3)))), Why.NOT_REGISTERED),
+        (replace(FINE, layout=FENCED), Why.FENCED),
+        (replace(FINE, layout=LAST), Why.NOTHING_TO_TAKE),
+        (replace(FINE, sick=()), Why.NO_FINDING),
+        (replace(FINE, sick=(Sick(2, Phase.BROKER_DOWN, LONG_AGO),)), Why.NO_FINDING),
+        (replace(FINE, sick=(degraded(2, NOON - timedelta(seconds=74)),)), Why.TOO_YOUNG),
+        (replace(FINE, sick=(degraded(2), Sick(None, Phase.NO_DATA, LONG_AGO))), Why.NOT_MEASURED),
+        (replace(FINE, sick=(degraded(2), degraded(3))), Why.SECOND_SICK),
+        (replace(FINE, layout=OTHERS), Why.OTHER_FENCED),
+        (replace(FINE, layout=SHORT), Why.MIN_IN_SYNC),
+        (replace(FINE, layout=MOVING), Why.MOVING),
+        (replace(FINE, rolling=True), Why.ROLLING),
+        (replace(FINE, cases=(case(2, Outcome.DONE),)), Why.ALREADY),
+        (replace(FINE, cases=(case(3, Outcome.DONE, zone="zone-2"),)), Why.OTHER_BROKER),
+        (replace(FINE, cases=(case(3, Outcome.DONE),)), Why.OTHER_ZONE),
+        (replace(FINE, cases=(case(1, Outcome.UNDONE, 9),)), Why.TOO_SOON),
+        (replace(FINE, cases=UNDONE_TODAY), Why.TOO_MANY),
+        (replace(FINE, marked=frozenset({1})), Why.NOT_MARKED),
+    ],
+)
+def test_each_refuses_by_itself(situation: Situation, expected: Why) -> None:
+    assert why(situation) == [expected]
+
+
+def test_who_alone_has_a_partition_or_is_alone_in_sync_keeps_it() -> None:
+    for alone in (ALONE, NOBODY_ELSE):
+        assert why(replace(FINE, layout=alone)) == [Why.ONLY_REPLICA, Why.MIN_IN_SYNC]
+
+
+def test_what_failed_stands_in_the_way_of_all_else_until_it_is_undone() -> None:
+    assert why(replace(FINE, cases=(case(3, Outcome.FAILED),))) == [Why.OTHER_ZONE, Why.CIRCUIT_OPEN]
+    assert why(replace(FINE, cases=(case(3, Outcome.UNDONE),))) == []
+
+
+def test_what_was_refused_or_is_long_ago_counts_for_nothing() -> None:
+    refused = tuple(case(1, Outcome.REFUSED, ago) for ago in (1, 2, 3))
+    long_ago = tuple(case(1, Outcome.UNDONE, 24 * 60 + ago) for ago in (0, 1, 2))
+    assert why(replace(FINE, cases=refused + long_ago)) == []
+
+
+def test_a_person_may_do_it_for_a_reason_of_their_own_but_past_no_fail_safe() -> None:
+    mine = replace(INTENT, reason="its disk is to be changed")
+    assert why(replace(FINE, sick=()), mine) == []
+    assert why(replace(FINE, sick=(), layout=SHORT), mine) == [Why.MIN_IN_SYNC]
+
+
+def test_a_cut_off_broker_is_acted_upon_after_half_a_minute() -> None:
+    for age_s, expected in ((29, [Why.TOO_YOUNG]), (30, [])):
+        cut_off = Sick(2, Phase.NETWORK_UNAVAILABLE, NOON - timedelta(seconds=age_s))
+        assert why(replace(FINE, sick=(cut_off,))) == expected
+
+
+@pytest.mark.parametrize(
+    ("situation", "expected"),
+    [
+        (replace(FINE, sick=()), []),
+        (FINE, [Why.STILL_SICK]),
+        (replace(FINE, sick=(), layout=FENCED), [Why.FENCED]),
+        (replace(FINE, sick=(), layout=MOVING), [Why.MOVING]),
+        (replace(FINE, sick=(), layout=layout((broker(1), broker(3)))), [Why.NOT_REGISTERED]),
+    ],
+)
+def test_undoing_has_fail_safes_of_its_own(situation: Situation, expected: list[Why]) -> None:
+    done = replace(case(2, Outcome.DONE), orders={Place("t", 1): Order((2, 3, 1), (3, 1, 2))})
+    back = restored(situation.layout, done.orders)
+    assert [one.why for one in undo_refusals(done, back, situation, None)] == expected
+
+
+def test_who_is_behind_is_not_given_its_lead_back() -> None:
+    behind = layout(partitions={Place("t", 1): partition(3, 1, 2, out=(2,))})
+    done = replace(case(2, Outcome.DONE), orders={Place("t", 1): Order((2, 3, 1), (3, 1, 2))})
+    situation = replace(FINE, sick=(), layout=behind)
+    (refused,) = undo_refusals(done, restored(behind, done.orders), situation, None)
+    assert refused.why is Why.NOT_IN_SYNC
+    assert "t-1" in refused.words

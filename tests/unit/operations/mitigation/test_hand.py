@@ -1,0 +1,144 @@
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
+from fleetgauge_operations.mitigation.fail_safes import Why, refusals
+from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
+from fleetgauge_operations.mitigation.situation import Situation
+from fleetgauge_probes.kafka import Place
+from tests.unit.operations.mitigation.world import World, degraded
+
+INTENT = Intent(Action.DEMOTE, "orders", 2)
+
+
+def hand(
+    world: World,
+    observe: Callable[[str], Situation] | None = None,
+    may_act: Callable[[], bool] = lambda: True,
+) -> Hand:
+    return Hand(observe or world.observe, world, world, may_act, world.clock, world.wait)
+
+
+def demoted(world: World, the_hand: Hand | None = None) -> Case:
+    return (the_hand or hand(world)).demote(INTENT, "c1", "ann", "DEGRADED")
+
+
+@pytest.fixture
+def world() -> World:
+    return World(sick=(degraded(2),))
+
+
+def orders(world: World) -> dict[int, tuple[int, ...]]:
+    return {place.partition: one.replicas for place, one in world.layout.partitions.items()}
+
+
+def test_a_demoted_broker_leads_nothing_and_all_of_it_is_on_record(world: World) -> None:
+    case = demoted(world)
+    assert case.outcome is Outcome.DONE
+    assert world.cases == {"c1": case}
+    assert not world.layout.led_by(2)
+    assert orders(world) == {0: (1, 3, 2), 1: (3, 1, 2), 2: (3, 1, 2)}
+    assert (case.zone, case.reason, case.author) == ("zone-2", "DEGRADED", "ann")
+
+
+def test_who_leads_nothing_becomes_the_last_all_the_same(world: World) -> None:
+    world.change(Place("t", 1), leader=3)
+    assert demoted(world).outcome is Outcome.DONE
+    assert orders(world) == {0: (1, 3, 2), 1: (3, 1, 2), 2: (3, 1, 2)}
+
+
+def test_what_is_refused_changes_nothing_and_is_on_record(world: World) -> None:
+    world.sick = (degraded(2), degraded(3))
+    case = demoted(world)
+    assert case.outcome is Outcome.REFUSED
+    assert world.cases == {"c1": case}
+    assert world.said == []
+    assert case.ended == case.began
+
+
+def test_the_order_is_on_record_before_it_is_changed(world: World) -> None:
+    """Else nobody could undo what was begun by who was killed meanwhile."""
+
+    @dataclasses.dataclass
+    class Watched(World):
+        def reorder(self, orders: object) -> None:
+            known = self.cases["c1"]
+            assert known.outcome is Outcome.BEGUN
+            assert known.orders[Place("t", 1)].before == (2, 3, 1)
+            raise SystemExit
+
+    watched = Watched(sick=(degraded(2),))
+    with pytest.raises(SystemExit):
+        demoted(watched)
+    assert watched.cases["c1"].is_open
+
+
+def test_what_has_changed_between_two_steps_stops_the_second(world: World) -> None:
+    def observe(but: str) -> Situation:
+        if world.said:
+            world.sick = (degraded(2), degraded(3))
+        return world.observe(but)
+
+    case = demoted(world, hand(world, observe))
+    assert case.outcome is Outcome.FAILED
+    assert world.said == ["reorder 2"]
+    assert "broker 3 is DEGRADED" in case.words[0]
+
+
+def test_who_has_lost_its_seat_changes_nothing_more(world: World) -> None:
+    seats = iter([True, False])
+    case = demoted(world, hand(world, may_act=lambda: next(seats)))
+    assert case.outcome is Outcome.FAILED
+    assert world.said == ["reorder 2"]
+
+
+def test_what_did_not_come_of_it_is_a_failure(world: World) -> None:
+    world.deaf = True
+    case = demoted(world)
+    assert case.outcome is Outcome.FAILED
+    assert case.words == ("broker 2 leads 1 partitions after 5 s",)
+    against = refusals(INTENT, world.observe("another"), world.now)
+    assert [one.why for one in against] == [Why.ALREADY, Why.CIRCUIT_OPEN, Why.TOO_SOON]
+
+
+def test_undoing_restores_what_was(world: World) -> None:
+    before = world.layout
+    case = demoted(world)
+    world.sick = ()
+    case = hand(world).undo(case, None)
+    assert case.outcome is Outcome.UNDONE
+    assert case.ended == world.now
+    assert world.cases["c1"] == case
+    assert world.layout == before
+
+
+def test_undoing_keeps_what_a_person_changed_since(world: World) -> None:
+    case = demoted(world)
+    world.sick = ()
+    world.change(Place("t", 1), replicas=(1, 3, 2), leader=1)
+    case = hand(world).undo(case, None)
+    assert case.outcome is Outcome.UNDONE
+    assert case.words == ("t-1 was changed to 1, 3, 2 since",)
+    assert orders(world) == {0: (1, 2, 3), 1: (1, 3, 2), 2: (3, 1, 2)}
+
+
+def test_undoing_is_refused_while_the_broker_is_sick_unless_a_person_knows_better(world: World) -> None:
+    case = demoted(world)
+    with pytest.raises(UndoRefusedError) as refused:
+        hand(world).undo(case, None)
+    assert [one.why for one in refused.value.against] == [Why.STILL_SICK]
+    assert world.cases["c1"] == case
+    assert hand(world).undo(case, "a false alarm").outcome is Outcome.UNDONE
+
+
+def test_undoing_that_fails_can_be_tried_again(world: World) -> None:
+    before, case = world.layout, demoted(world)
+    world.sick, world.deaf = (), True
+    case = hand(world).undo(case, None)
+    assert case.outcome is Outcome.FAILED
+    assert case.words[0].startswith("broker 2 does not lead 1 of 1 partitions again")
+    world.deaf = False
+    assert hand(world).undo(case, None).outcome is Outcome.UNDONE
+    assert world.layout == before

@@ -1,0 +1,65 @@
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetgauge_operations.mitigation.case import Action, Case, Order, Outcome
+from fleetgauge_operations.mitigation.record import Record
+from fleetgauge_pipelines.lakes.kept import KeptTableError
+from fleetgauge_pipelines.tables import ACTIONS
+from fleetgauge_probes.kafka import Place
+from tests.browser.lake import put
+from tests.unit.operations.mitigation.world import NOON
+
+CASE = Case(
+    "c1",
+    Action.DEMOTE,
+    "orders",
+    2,
+    "zone-2",
+    "ann",
+    "DEGRADED",
+    NOON,
+    Outcome.BEGUN,
+    orders={Place("t", 1): Order((2, 3, 1), (3, 1, 2)), Place("with-dash", 0): Order((2, 1), (1, 2))},
+)
+
+
+def roll(**columns: Any) -> dict[str, Any]:
+    whole = {"action_id": "r1", "kind": "roll", "cluster_id": "orders", "starts": NOON, "author": "bob"}
+    return whole | {"broker_id": None, "ends": None, "reason": "4.4", "detail": None} | columns
+
+
+def test_a_case_comes_back_as_it_was_kept_and_amended(tmp_path: Path) -> None:
+    put(tmp_path, ACTIONS, [roll()])
+    record = Record(str(tmp_path))
+    record.add(CASE)
+    assert record.cases() == (CASE,)
+    later = replace(CASE, case_id="c2", began=NOON + timedelta(hours=1), outcome=Outcome.REFUSED, orders={})
+    record.add(later)
+    done = replace(CASE, outcome=Outcome.UNDONE, ended=NOON + timedelta(hours=1), words=("t-1 stays",))
+    record.amend(done)
+    assert record.cases() == (done, later)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (roll(), True),
+        (roll(ends=NOON + timedelta(minutes=2)), True),
+        (roll(ends=NOON + timedelta(minutes=1)), False),
+        (roll(starts=NOON + timedelta(minutes=2)), False),
+        (roll(cluster_id="payments"), False),
+        (roll(kind="throttle"), False),
+    ],
+)
+def test_a_roll_is_under_way_from_its_start_to_its_end(tmp_path: Path, row: Any, expected: bool) -> None:
+    put(tmp_path, ACTIONS, [row])
+    assert Record(str(tmp_path)).rolling("orders", NOON + timedelta(minutes=1)) is expected
+
+
+def test_a_lake_without_the_table_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(KeptTableError, match="ops/actions: no such table"):
+        Record(str(tmp_path)).cases()

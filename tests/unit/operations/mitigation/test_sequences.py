@@ -1,0 +1,178 @@
+"""Thousands of stories of faults, with somebody who wants to act all the time: no fail-safe is ever broken.
+
+What may be done is judged here by rules of its own, on the cluster as it is when it is changed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from random import Random
+
+import pytest
+
+from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
+from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
+from fleetgauge_operations.mitigation.situation import Sick, Situation
+from fleetgauge_pipelines.detection import Phase
+from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, PartitionView, Place
+from tests.unit.operations.mitigation.world import World, broker, layout
+
+STEPS = 12
+PHASES = (Phase.DEGRADED, Phase.DEGRADED, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN)
+
+
+@dataclass
+class Story(World):
+    """A world in which things happen, also between a look and a change, and which judges every demotion."""
+
+    chance: Random = field(default_factory=Random)
+    demoting: tuple[str, int] | None = None
+    acted_at: list[datetime] = field(default_factory=list)
+
+    def observe(self, but: str) -> Situation:
+        if self.chance.random() < 0.1:
+            self.something_happens()
+        if self.chance.random() < 0.02:
+            raise KafkaUnavailableError("no answer")
+        return super().observe(but)
+
+    def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
+        if self.demoting:
+            self.judge(*self.demoting)
+            self.acted_at.append(self.now)
+        super().reorder(orders)
+
+    def elect(self, places: Iterable[Place]) -> None:
+        if self.demoting:
+            self.judge(*self.demoting)
+        super().elect(places)
+
+    def judge(self, case_id: str, broker_id: int) -> None:
+        brokers, partitions = self.layout.brokers, self.layout.partitions
+        assert not any(one.fenced for one in brokers.values())
+        assert {one.broker_id for one in self.sick} == {broker_id}
+        assert any(one.phase in PHASES[1:3] for one in self.sick)
+        assert not self.layout.moving
+        for one in partitions.values():
+            if broker_id in one.replicas:
+                assert len(one.in_sync - {broker_id}) >= 2
+        assert not [one for one in self.cases.values() if one.is_open and one.case_id != case_id]
+        earlier = [at for at in self.acted_at if at < self.cases[case_id].began]
+        assert all(self.now - at >= timedelta(minutes=10) for at in earlier)
+        assert sum(self.now - at < timedelta(days=1) for at in earlier) < 3
+
+    def something_happens(self) -> None:
+        well = self.get_well
+        self.chance.choice(
+            [well, well, self.fall_ill, self.fence, self.fall_behind, self.move, self.reassign]
+        )()
+
+    def any_broker(self) -> int:
+        return self.chance.choice(sorted(self.layout.brokers))
+
+    def any_place(self) -> Place:
+        return self.chance.choice(sorted(self.layout.partitions))
+
+    def fall_ill(self) -> None:
+        since = self.now - timedelta(seconds=self.chance.choice([0, 40, 600]))
+        self.sick = (*self.sick, Sick(self.any_broker(), self.chance.choice(PHASES), since))
+
+    def get_well(self) -> None:
+        self.sick = ()
+        partitions = {
+            place: replace(one, in_sync=frozenset(one.replicas))
+            for place, one in self.layout.partitions.items()
+        }
+        brokers = {number: replace(one, fenced=False) for number, one in self.layout.brokers.items()}
+        self.layout = replace(self.layout, brokers=brokers, partitions=partitions, moving=frozenset())
+
+    def fence(self) -> None:
+        number = self.any_broker()
+        one = replace(self.layout.brokers[number], fenced=True)
+        self.layout = replace(self.layout, brokers={**self.layout.brokers, number: one})
+
+    def fall_behind(self) -> None:
+        place = self.any_place()
+        one = self.layout.partitions[place]
+        out = self.chance.choice([b for b in one.replicas if b != one.leader])
+        self.change(place, in_sync=one.in_sync - {out})
+
+    def move(self) -> None:
+        self.layout = replace(self.layout, moving=frozenset({self.any_place()}))
+
+    def reassign(self) -> None:
+        """A person changes an order."""
+        place = self.any_place()
+        replicas = list(self.layout.partitions[place].replicas)
+        self.chance.shuffle(replicas)
+        self.change(place, replicas=tuple(replicas))
+
+    def hand(self) -> Hand:
+        return Hand(self.observe, self, self, lambda: self.chance.random() > 0.02, self.clock, self.wait)
+
+
+def a_layout(chance: Random) -> Layout:
+    brokers = range(1, chance.randint(3, 5) + 1)
+    partitions: dict[Place, PartitionView] = {}
+    for number in range(chance.randint(1, 6)):
+        replicas = tuple(chance.sample(brokers, 3))
+        partitions[Place("t", number)] = PartitionView(replicas[0], replicas, frozenset(replicas))
+    return layout(map(broker, brokers), partitions)
+
+
+def told(seed: int) -> tuple[Case, ...]:
+    """The story of that seed: the cases as they ended."""
+    chance = Random(seed)
+    world = Story(a_layout(chance), marked=frozenset(range(1, 6)), chance=chance)
+    for step in range(STEPS):
+        world.now += timedelta(minutes=chance.choice([1, 5, 11, 11, 60, 60 * 9]))
+        if chance.random() < 0.6:
+            world.something_happens()
+        if chance.random() < 0.5 and world.sick:
+            _demote(world, str(step))
+        else:
+            _undo(world)
+    return tuple(world.cases.values())
+
+
+def _demote(world: Story, case_id: str) -> None:
+    broker_id = world.sick[0].broker_id
+    assert broker_id is not None
+    world.demoting = (case_id, broker_id)
+    try:
+        case = world.hand().demote(Intent(Action.DEMOTE, "orders", broker_id), case_id, "story", "sick")
+    except KafkaUnavailableError:
+        assert case_id not in world.cases
+        return
+    finally:
+        world.demoting = None
+    if case.outcome is Outcome.REFUSED:
+        assert case.words
+        assert world.now not in world.acted_at
+
+
+def _undo(world: Story) -> None:
+    case = next((one for one in world.cases.values() if one.is_open), None)
+    if case is None:
+        return
+    try:
+        after = world.hand().undo(case, None)
+    except (KafkaUnavailableError, UndoRefusedError):
+        assert world.cases[case.case_id] == case
+        return
+    if after.outcome is Outcome.UNDONE:
+        assert after.ended
+    else:
+        assert after.outcome is Outcome.FAILED
+
+
+def test_no_story_breaks_a_fail_safe() -> None:
+    outcomes = [case.outcome for seed in range(10_000) for case in told(seed)]
+    # All ways to end have been gone, else the stories would prove nothing.
+    for outcome in (Outcome.REFUSED, Outcome.DONE, Outcome.FAILED, Outcome.UNDONE):
+        assert outcomes.count(outcome) > 100, outcome
+
+
+@pytest.mark.parametrize("seed", range(0, 10_000, 97))
+def test_the_same_story_ends_alike(seed: int) -> None:
+    assert told(seed) == told(seed)

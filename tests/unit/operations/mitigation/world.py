@@ -1,0 +1,98 @@
+"""A cluster to act upon, as Kafka behaves: an order changes no leader, an election none that cannot lead."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from fleetgauge_operations.mitigation.case import Case
+from fleetgauge_operations.mitigation.situation import Sick, Situation
+from fleetgauge_pipelines.detection import Phase
+from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, PartitionView, Place, Registration
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+LONG_AGO = NOON - timedelta(hours=1)
+
+
+def broker(broker_id: int, zone: str | None = None, *, fenced: bool = False) -> Registration:
+    return Registration(broker_id, "localhost", 9092, zone or f"zone-{broker_id}", fenced)
+
+
+def partition(*replicas: int, leader: int | None = None, out: Iterable[int] = ()) -> PartitionView:
+    """Led by the first unless it is said otherwise."""
+    return PartitionView(leader or replicas[0], replicas, frozenset(replicas) - set(out))
+
+
+def layout(
+    brokers: Iterable[Registration] = (broker(1), broker(2), broker(3)),
+    partitions: Mapping[Place, PartitionView] | None = None,
+    moving: Iterable[Place] = (),
+) -> Layout:
+    """Three brokers with a topic of three, min.insync.replicas 2."""
+    if partitions is None:
+        partitions = {
+            Place("t", 0): partition(1, 2, 3),
+            Place("t", 1): partition(2, 3, 1),
+            Place("t", 2): partition(3, 1, 2),
+        }
+    topics = {place.topic for place in partitions}
+    return Layout(
+        {one.broker_id: one for one in brokers}, partitions, dict.fromkeys(topics, 2), frozenset(moving)
+    )
+
+
+def degraded(broker_id: int, since: datetime = LONG_AGO) -> Sick:
+    return Sick(broker_id, Phase.DEGRADED, since)
+
+
+@dataclass
+class World:
+    """One cluster; ``said`` keeps what was asked of it. Where it is ``deaf`` elections come to nothing."""
+
+    layout: Layout = field(default_factory=layout)
+    sick: tuple[Sick, ...] = ()
+    now: datetime = NOON
+    cases: dict[str, Case] = field(default_factory=dict)
+    marked: frozenset[int] = frozenset({1, 2, 3})
+    deaf: bool = False
+    said: list[str] = field(default_factory=list)
+
+    def observe(self, but: str) -> Situation:
+        others = tuple(case for case in self.cases.values() if case.case_id != but)
+        return Situation(self.layout, self.sick, others, self.marked)
+
+    def clock(self) -> datetime:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def add(self, case: Case) -> None:
+        assert case.case_id not in self.cases
+        self.cases[case.case_id] = case
+
+    def amend(self, case: Case) -> None:
+        assert case.case_id in self.cases
+        self.cases[case.case_id] = case
+
+    def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
+        if self.layout.moving:
+            raise KafkaUnavailableError("a reassignment is under way")
+        self.said.append(f"reorder {len(orders)}")
+        for place, replicas in orders.items():
+            assert set(replicas) == set(self.layout.partitions[place].replicas), "data would move"
+            self.change(place, replicas=tuple(replicas))
+
+    def elect(self, places: Iterable[Place]) -> None:
+        wanted = list(places)
+        self.said.append(f"elect {len(wanted)}")
+        for place in [] if self.deaf else wanted:
+            one = self.layout.partitions[place]
+            first = one.replicas[0]
+            if first in one.in_sync and not self.layout.brokers[first].fenced:
+                self.change(place, leader=first)
+
+    def change(self, place: Place, **changes: object) -> None:
+        """One partition's view."""
+        one = self.layout.partitions[place]
+        after = replace(one, **changes)  # type: ignore[arg-type]  # the fields of PartitionView, by name
+        self.layout = replace(self.layout, partitions={**self.layout.partitions, place: after})
