@@ -155,7 +155,7 @@ def growth_exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
 
 
 def peak_bytes(pid: int) -> int:
-    """The most that a process ever had, as the kernel keeps it (proc(5), VmHWM), which psutil does not tell."""
+    """The most that a process ever had, as the kernel keeps it (proc(5), VmHWM); psutil does not tell."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(kib) * 1024

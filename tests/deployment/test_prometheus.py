@@ -42,8 +42,7 @@ def test_an_alert_says_what_and_where_to_read_on(alert: dict[str, dict[str, str]
     assert alert["labels"]["severity"] in {"page", "ticket", "heartbeat"}
     assert len(alert["annotations"]["summary"]) > 40
     page, _, anchor = alert["annotations"]["runbook"].partition("#")
-    assert page == RUNBOOK
-    assert anchor in anchors(ROOT / RUNBOOK)
+    assert anchor in anchors(ROOT / page) if anchor else (ROOT / page).is_file()
 
 
 def test_every_alert_has_a_test_in_which_it_fires() -> None:

@@ -4,6 +4,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from threading import Thread
@@ -16,6 +17,7 @@ from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.run import Watch
 from fleetgauge_pipelines.detection import HistoryOf, Took
+from fleetgauge_pipelines.slo.burn import BurnMinute
 from fleetgauge_pipelines.tables import CORRECTIONS
 from fleetgauge_probes.contract import ProbePulse
 from fleetgauge_probes.fleet import Fleet, Telemetry
@@ -24,6 +26,7 @@ from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
 from tests.browser.lake import put
 from tests.exposition import samples_of
+from tests.probe_minutes import CLIENT, MINUTE, NOON
 from tests.receiver import Receiver
 from tests.unit.operations.watch.tellings import cleared, named, planned
 from tests.unit.pipelines.detection.pulses import at, broker, hung, pulse
@@ -184,6 +187,53 @@ def test_what_is_planned_is_told_when_it_should_be_over(
     ]
 
 
+def _burn(telemetry: Telemetry, first: int, end: int, failed: int) -> None:
+    """Minutes from so many after NOW on, in which one of three brokers fails so many of 100 probes."""
+    agent = RecordProducer(telemetry.access, "agent")
+    agent.start()
+    start = NOW.replace(second=0)
+    for minute in range(first, end):
+        for broker_id in (1, 2, 3):
+            successes = (5_000,) * (100 - (failed if broker_id == 2 else 0))
+            record = replace(
+                CLIENT,
+                broker_id=broker_id,
+                minute=start + minute * MINUTE,
+                run_id=str(broker_id),
+                sequence=100 + minute,
+                e2e_us=successes,
+            )
+            agent.send(telemetry.topics.probe_minutes.name, "orders", record.encode())
+    agent.stop()
+
+
+def test_a_budget_that_goes_with_nobody_named_is_told_once_and_its_end_by_whoever_watches_then(
+    telemetry: Telemetry, receiver: Receiver
+) -> None:
+    def told() -> list[tuple[str, str, str]]:
+        """But for what there is of pulses, of which there are none."""
+        bodies = [body for body in receiver.bodies if body["kind"] != "NO_DATA"]
+        return [(body["kind"], body["status"], body["severity"]) for body in bodies]
+
+    now = [NOW]
+    notifier = {"kind": "webhook", "url": receiver.url}
+    ensure_topics(telemetry)
+    _burn(telemetry, -60, -5, failed=0)
+    _burn(telemetry, -5, 0, failed=100)
+    with _watching(telemetry, notifier, clock=lambda: now[0]):
+        wait_until(lambda: len(told()) == 2, DEADLINE_S, "the pages")
+    with _watching(telemetry, notifier, clock=lambda: now[0]) as vitals:
+        _until(lambda: _is_active(vitals))
+        now[0] = NOW + 40 * MINUTE
+        _burn(telemetry, 0, 40, failed=0)
+        wait_until(lambda: len(told()) > 2, DEADLINE_S, "the end")
+    assert told() == [
+        ("AVAILABILITY_BURN", "firing", "page"),
+        ("AVAILABILITY_BURN_SLOW", "firing", "ticket"),
+        ("AVAILABILITY_BURN", "resolved", "page"),
+    ]
+
+
 def test_what_is_kept_comes_back(telemetry: Telemetry) -> None:
     ensure_topics(telemetry)
     ensure_watch_state(telemetry)
@@ -194,8 +244,12 @@ def test_what_is_kept_comes_back(telemetry: Telemetry) -> None:
     memory.found(event)
     memory.learnt(whose, (Took(1, 2), Took(3, 4)))
     memory.told("hook", event)
+    spent = [BurnMinute(NOON + minute * MINUTE, minute == 61, 300, 299, 3, 3) for minute in range(62)]
+    for end in (59, 60, 61, 62):
+        memory.spent("orders", spent[:end], spent[end - 1].minute)
     memory.stop()
     left = memory.recall()
     assert left.findings == (event,)
     assert left.histories == {whose: (Took(1, 2), Took(3, 4))}
     assert left.told["hook"].owed([event, cleared()]) == (cleared(),)
+    assert left.minutes == {"orders": spent}

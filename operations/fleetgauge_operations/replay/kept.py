@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from fleetgauge_operations.replay.incident import Incident
 from fleetgauge_operations.watch.reading import finding_in, pulse_in
+from fleetgauge_pipelines.detection import BURNS
 from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.kafka import values_now
 
@@ -29,6 +30,8 @@ def kept(
         and found.subject.cluster_id == cluster_id
         and since <= found.event.at <= until
         and (found.names or found.clears)
+        # What minutes tell is not to be found in pulses again.
+        and found.subject.chain not in BURNS
     ]
     pulses.sort(key=lambda one: one.emitted_at)
     return Incident(cluster_id, since, until, note, tuple(pulses), tuple(findings))

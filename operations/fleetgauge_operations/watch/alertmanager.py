@@ -54,7 +54,7 @@ class Alert:
         annotations = {
             "summary": manner.summary(subject, Phase.HEALTHY, self.phase),
             "kind": self.phase.value,
-            "runbook": manner.runbook(subject),
+            "runbook": manner.runbook(Phase.HEALTHY, self.phase),
             **({"event_id": self.news.event.event_id} if self.news else {}),
         }
         page = manner.page(subject)

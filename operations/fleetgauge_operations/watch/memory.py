@@ -5,19 +5,24 @@ and this one cannot read is passed over.
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from fleetgauge_operations.watch.reading import finding_in
-from fleetgauge_pipelines.detection import Finding, History, HistoryOf, Took
+from fleetgauge_pipelines.detection import REMEMBERED, Finding, History, HistoryOf, Took
+from fleetgauge_pipelines.slo.burn import BurnMinute
 from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.kafka import RecordProducer, values_now
 
 _log = logging.getLogger("fleetgauge.watch")
+
+_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 class Learnt(BaseModel):
@@ -59,7 +64,27 @@ class Told(BaseModel):
         return tuple(one for one in later if one.names or one.clears)
 
 
-class Note(RootModel[Annotated[Learnt | Told, Field(discriminator="kind")]]):
+class Spent(BaseModel):
+    """An hour of a cluster's minutes: minute of the hour, bad, attempted, succeeded, expected, measured."""
+
+    model_config = ConfigDict(frozen=True)
+    kind: Literal["spent"] = "spent"
+    cluster: str
+    hour: AwareDatetime
+    minutes: tuple[tuple[int, bool, int, int, int, int], ...]
+
+    @property
+    def key(self) -> str:
+        """Taken again by a later hour, when no window looks back on this one any more."""
+        slots = REMEMBERED // _HOUR + 2
+        return f"{self.kind}/{self.cluster}/{int(self.hour.timestamp()) // 3600 % slots}"
+
+    def burn_minutes(self) -> Iterator[BurnMinute]:
+        for minute, bad, *counts in self.minutes:
+            yield BurnMinute(self.hour + timedelta(minutes=minute), bool(bad), *counts)
+
+
+class Note(RootModel[Annotated[Learnt | Told | Spent, Field(discriminator="kind")]]):
     """A record of the compacted topic."""
 
 
@@ -70,6 +95,8 @@ class Left:
     findings: tuple[Finding, ...]
     histories: Mapping[HistoryOf, History]
     told: Mapping[str, Told]
+    minutes: Mapping[str, Sequence[BurnMinute]]
+    """By cluster, in no order."""
 
 
 class Memory:
@@ -108,7 +135,14 @@ class Memory:
         known = {"event_id": last.event.event_id, "at": last.event.at} if last else {}
         self._keep(Told(notifier=notifier, **known))
 
-    def _keep(self, note: Learnt | Told) -> None:
+    def spent(self, cluster_id: str, minutes: Sequence[BurnMinute], at: datetime) -> None:
+        """Keep those of the hour in which ``at`` is; they are ascending, and none is later."""
+        hour = at.replace(minute=0, second=0, microsecond=0)
+        own = takewhile(lambda one: one.minute >= hour, reversed(minutes))
+        told = tuple(((one.minute - hour) // _MINUTE, *one[1:]) for one in own)
+        self._keep(Spent(cluster=cluster_id, hour=hour, minutes=told[::-1]))
+
+    def _keep(self, note: Learnt | Told | Spent) -> None:
         name = self._telemetry.topics.watch_state.name
         self._producer.send(name, note.key, note.model_dump_json().encode())
 
@@ -120,15 +154,22 @@ def left(findings: tuple[Finding, ...], notes: Iterable[bytes]) -> Left:
     """With the latest note of each key."""
     histories: dict[HistoryOf, History] = {}
     told: dict[str, Told] = {}
+    spent: dict[str, Spent] = {}
     for value in notes:
         try:
             note = Note.model_validate_json(value).root
         except ValidationError as error:
             _log.warning("a note of an earlier watch was passed over: %d faults", error.error_count())
             continue
-        if isinstance(note, Told):
-            told[note.notifier] = note
-        else:
-            whose = HistoryOf(note.cluster, note.broker, note.vantage)
-            histories[whose] = tuple(Took(*one) for one in note.took)
-    return Left(findings, histories, told)
+        match note:
+            case Told():
+                told[note.notifier] = note
+            case Spent():
+                spent[note.key] = note
+            case Learnt():
+                whose = HistoryOf(note.cluster, note.broker, note.vantage)
+                histories[whose] = tuple(Took(*one) for one in note.took)
+    minutes: dict[str, list[BurnMinute]] = defaultdict(list)
+    for hour in spent.values():
+        minutes[hour.cluster] += hour.burn_minutes()
+    return Left(findings, histories, told, minutes)

@@ -1,12 +1,12 @@
 """What the watch's /metrics tells. Names and labels are a promise: docs/operations.md lists them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from fleetgauge_pipelines.detection import Chain, Finding, FleetState, Phase, Subject
+from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
 from fleetgauge_probes.contract import ProbePulse
 
 
@@ -74,10 +74,10 @@ class WatchMetrics:
             self._named[subject.chain].labels(subject.cluster_id, subject.broker_id).set(after.names)
 
     @contextmanager
-    def watching(self, state: FleetState) -> Iterator[None]:
-        """While this watch has the seat; ``state`` is what earlier ones left behind."""
+    def watching(self, named: Iterable[tuple[Subject, Phase]]) -> Iterator[None]:
+        """While this watch has the seat; ``named`` is what earlier ones left open."""
         self._active.set(1)
-        for subject, phase in state.open_findings():
+        for subject, phase in named:
             self._changed(subject, Phase.HEALTHY, phase)
         try:
             yield

@@ -34,7 +34,7 @@ def message(finding: Finding, manner: Manner, routing_key: str) -> dict[str, Any
             "timestamp": event.at.isoformat(),
             "custom_details": {
                 "id": event.event_id,
-                "runbook": manner.runbook(subject),
+                "runbook": manner.runbook(finding.from_phase, finding.to_phase),
                 "evidence": json.loads(event.evidence),
             },
         },

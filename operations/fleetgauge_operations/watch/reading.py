@@ -3,7 +3,7 @@
 import logging
 
 from fleetgauge_pipelines.detection import Finding, recalled
-from fleetgauge_probes.contract import ContractError, HealthEvent, ProbePulse
+from fleetgauge_probes.contract import ContractError, HealthEvent, ProbeMinute, ProbePulse
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -15,6 +15,16 @@ def pulse_in(value: bytes) -> ProbePulse | None:
     except ContractError as error:
         _log.warning("a pulse was passed over: %s", error)
         return None
+
+
+def minute_in(value: bytes) -> ProbeMinute | None:
+    """None for what is no minute, or claims more successes than it attempted."""
+    try:
+        record = ProbeMinute.decode(value)
+    except ContractError as error:
+        _log.warning("a minute was passed over: %s", error)
+        return None
+    return record if len(record.success_us) <= record.attempted else None
 
 
 def finding_in(value: bytes) -> Finding | None:

@@ -11,10 +11,11 @@ from fleetgauge_operations.watch.maintenance import Calendar, Waiting
 from fleetgauge_operations.watch.memory import Left, Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink, host, name, sink
+from fleetgauge_operations.watch.spending import Spending
 from fleetgauge_operations.watch.telling import Telling
 from fleetgauge_operations.watch.turn import Heard, Turn
 from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import Finding, FleetState, expect, remember
+from fleetgauge_pipelines.detection import Finding, FleetState, expect, remember, remember_budgets
 from fleetgauge_probes.fleet import Fleet, Notifier, Telemetry
 from fleetgauge_probes.kafka import (
     KafkaUnavailableError,
@@ -84,10 +85,14 @@ class Watch:
             left, now, heard = memory.recall(), self.clock(), Heard()
             clusters = [cluster.id for cluster in self.fleet.clusters]
             state = expect(remember(left.findings, left.histories), clusters, now)
-            opened = state.open_findings()
+            budgets = remember_budgets(left.findings, left.minutes)
+            spending = Spending(self.fleet, self.telemetry, memory, budgets)
+            spending.start(now)
+            stack.callback(spending.stop)
+            opened = (*state.open_findings(), *budgets.open_findings())
             planned = {one for one, _ in opened if calendar.plan.covers(one, now)}
             waiting = Waiting(one for one in left.findings if one.names and one.subject in planned)
-            stack.enter_context(self.metrics.watching(state))
+            stack.enter_context(self.metrics.watching(opened))
             sinks = []
             for notifier in self.fleet.notifiers:
                 one = stack.enter_context(_running(self._sink(notifier, term, memory, heard)))
@@ -102,6 +107,7 @@ class Watch:
             turn = Turn(
                 term=term,
                 pulses=pulses,
+                spending=spending,
                 memory=memory,
                 calendar=calendar,
                 waiting=waiting,

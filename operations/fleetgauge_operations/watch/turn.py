@@ -10,6 +10,7 @@ from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink
 from fleetgauge_operations.watch.reading import pulse_in
+from fleetgauge_operations.watch.spending import Spending
 from fleetgauge_pipelines.detection import Finding, FleetState, judge, learnt, pass_time
 from fleetgauge_probes.contract import ProbePulse
 from fleetgauge_probes.kafka import Standing, Term, TopicReader
@@ -36,6 +37,7 @@ class Turn:
 
     term: Term
     pulses: TopicReader
+    spending: Spending
     memory: Memory
     calendar: Calendar
     waiting: Waiting
@@ -61,6 +63,9 @@ class Turn:
             if record and (pulse := pulse_in(record.value)):
                 state, of_pulse = self._hear(state, pulse, now)
                 findings += of_pulse
+            for finding in findings:
+                self.spending.explain(finding)
+            findings += self.spending.read(now)
             if findings and self.term.confirm() is Standing.LOST:
                 # Whoever has the seat now finds them as well.
                 return before

@@ -21,7 +21,7 @@ def message(finding: Finding, manner: Manner) -> dict[str, Any]:
         "vantage": subject.vantage,
         "at": event.at.isoformat(),
         "summary": manner.summary(subject, finding.from_phase, finding.to_phase),
-        "runbook": manner.runbook(subject),
+        "runbook": manner.runbook(finding.from_phase, finding.to_phase),
         "page": manner.page(subject),
         "evidence": json.loads(event.evidence),
     }

@@ -29,15 +29,36 @@ _WORDS = {
     ),
     Phase.CLUSTER_DOWN: ("no broker answers or acknowledges", "its brokers answer again"),
     Phase.NO_DATA: ("no pulse comes: nobody measures it", "it is measured again"),
+    Phase.LATENCY_BURN: (
+        "its latency budget is going fast, and no broker is named for it",
+        "its latency budget lasts again",
+    ),
+    Phase.LATENCY_BURN_SLOW: (
+        "its latency budget will not last, and no broker is named for it",
+        "its latency budget will last again",
+    ),
+    Phase.AVAILABILITY_BURN: (
+        "its availability budget is going fast, and no broker is named for it",
+        "its availability budget lasts again",
+    ),
+    Phase.AVAILABILITY_BURN_SLOW: (
+        "its availability budget will not last, and no broker is named for it",
+        "its availability budget will last again",
+    ),
 }
-_TICKETS = (Chain.PATH, Chain.VANTAGE_ILL)
+_TICKETS = (Chain.PATH, Chain.VANTAGE_ILL, Chain.LATENCY_BURN_SLOW, Chain.AVAILABILITY_BURN_SLOW)
 _RUNBOOKS = {
-    Chain.BROKER_DOWN: "broker-named",
-    Chain.DEGRADED: "broker-degraded",
-    Chain.PATH: "vantage-ill",
-    Chain.VANTAGE_ILL: "vantage-ill",
-    Chain.CLUSTER_DOWN: "cluster-down",
-    Chain.NO_DATA: "agent-silent",
+    Phase.BROKER_DOWN: "broker-down",
+    Phase.NETWORK_UNAVAILABLE: "network-unavailable",
+    Phase.DEGRADED: "broker-degraded",
+    Phase.PATH: "path",
+    Phase.VANTAGE_ILL: "vantage-ill",
+    Phase.CLUSTER_DOWN: "cluster-down",
+    Phase.NO_DATA: "no-data",
+    Phase.LATENCY_BURN: "budget-burn",
+    Phase.LATENCY_BURN_SLOW: "budget-burn",
+    Phase.AVAILABILITY_BURN: "budget-burn",
+    Phase.AVAILABILITY_BURN_SLOW: "budget-burn",
 }
 
 
@@ -68,9 +89,9 @@ class Manner:
         """``page``: now; ``ticket``: today; ``burn-in``: nobody."""
         return "burn-in" if self.burn_in else _severity(subject)
 
-    def runbook(self, subject: Subject) -> str:
-        """What to do, in the documentation."""
-        return f"docs/operations.md#{_RUNBOOKS[subject.chain]}"
+    def runbook(self, before: Phase, after: Phase) -> str:
+        """What to do about what is named from then on, or was until then, in the documentation."""
+        return f"docs/runbooks/{_RUNBOOKS[after if after.names else before]}.md"
 
     def page(self, subject: Subject) -> str | None:
         """The cluster's findings, with what speaks for each."""

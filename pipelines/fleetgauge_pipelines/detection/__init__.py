@@ -1,5 +1,16 @@
-"""What is sick in a fleet: a pure fold over pulses. State and pulse in, state and findings out."""
+"""What is wrong in a fleet: pure folds over pulses and over minutes."""
 
+from fleetgauge_pipelines.detection.budgets import (
+    BURNS,
+    REMEMBERED,
+    Budget,
+    Budgets,
+    Goal,
+    count,
+    explain,
+    learn,
+    remember_budgets,
+)
 from fleetgauge_pipelines.detection.finding import Chain, Finding, Phase, Subject, recalled
 from fleetgauge_pipelines.detection.fold import (
     FleetState,
@@ -15,10 +26,15 @@ from fleetgauge_pipelines.detection.slowness import History, Took
 from fleetgauge_pipelines.detection.thresholds import DEFAULT_THRESHOLDS, Thresholds
 
 __all__ = [
+    "BURNS",
     "DEFAULT_THRESHOLDS",
+    "REMEMBERED",
+    "Budget",
+    "Budgets",
     "Chain",
     "Finding",
     "FleetState",
+    "Goal",
     "History",
     "HistoryOf",
     "Phase",
@@ -26,11 +42,15 @@ __all__ = [
     "Subject",
     "Thresholds",
     "Took",
+    "count",
     "expect",
+    "explain",
     "judge",
+    "learn",
     "learnt",
     "pass_time",
     "read_signs",
     "recalled",
     "remember",
+    "remember_budgets",
 ]

@@ -20,6 +20,10 @@ class Chain(StrEnum):
     VANTAGE_ILL = "VANTAGE_ILL"
     CLUSTER_DOWN = "CLUSTER_DOWN"
     NO_DATA = "NO_DATA"
+    LATENCY_BURN = "LATENCY_BURN"
+    LATENCY_BURN_SLOW = "LATENCY_BURN_SLOW"
+    AVAILABILITY_BURN = "AVAILABILITY_BURN"
+    AVAILABILITY_BURN_SLOW = "AVAILABILITY_BURN_SLOW"
 
 
 class Phase(StrEnum):
@@ -37,6 +41,12 @@ class Phase(StrEnum):
     """One vantage does not reach most brokers, which others reach."""
     CLUSTER_DOWN = "CLUSTER_DOWN"
     NO_DATA = "NO_DATA"
+    LATENCY_BURN = "LATENCY_BURN"
+    """Its latency budget goes so fast that somebody is to look now."""
+    LATENCY_BURN_SLOW = "LATENCY_BURN_SLOW"
+    """Not so fast, and yet it will not last."""
+    AVAILABILITY_BURN = "AVAILABILITY_BURN"
+    AVAILABILITY_BURN_SLOW = "AVAILABILITY_BURN_SLOW"
 
     @property
     def names(self) -> bool:

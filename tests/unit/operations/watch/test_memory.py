@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from fleetgauge_operations.watch.memory import Learnt, Told, left
+from fleetgauge_operations.watch.memory import Learnt, Spent, Told, left
 from fleetgauge_pipelines.detection import Finding, HistoryOf, Phase, Took
+from fleetgauge_pipelines.slo.burn import BurnMinute
 from tests.unit.operations.watch.tellings import BROKER, NOON, cleared, named
 
 
@@ -56,6 +57,21 @@ def test_the_latest_note_of_a_key_counts() -> None:
         HistoryOf("orders", 3, "b"): (),
     }
     assert found.told == {"n": _told(STORY[2])}
+
+
+def test_hours_of_minutes_are_put_together_and_a_slot_is_taken_again_after_three_days() -> None:
+    def hour(since_noon: int, *minutes: int) -> Spent:
+        told = tuple((minute, False, 300, 299, 3, 3) for minute in minutes)
+        return Spent(cluster="orders", hour=NOON + timedelta(hours=since_noon), minutes=told)
+
+    notes = [hour(0, 58), hour(0, 58, 59), hour(1, 0), hour(74, 5)]
+    assert notes[0].key == notes[1].key == notes[3].key != notes[2].key
+    assert len({hour(since).key for since in range(73)}) == 73
+    found = left((), [one.model_dump_json().encode() for one in notes[:3]])
+    at = [NOON + timedelta(minutes=minute) for minute in (58, 59, 60)]
+    assert found.minutes == {"orders": [BurnMinute(one, False, 300, 299, 3, 3) for one in at]}
+    found = left((), [one.model_dump_json().encode() for one in notes])
+    assert [one.minute for one in found.minutes["orders"]] == [NOON + timedelta(hours=74, minutes=5), at[2]]
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,14 @@ def test_a_page_is_linked_where_it_is_known() -> None:
     assert parse("/alerts", PAGE.partition("?")[2]) == AlertsView("orders", None)
 
 
-@pytest.mark.parametrize("chain", Chain)
-def test_every_chain_has_its_section_of_the_runbook(chain: Chain) -> None:
-    path, _, anchor = MANNER.runbook(Subject("orders", chain)).partition("#")
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    assert anchor in [line[4:].lower().replace(" ", "-") for line in lines if line.startswith("### ")]
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase.names])
+def test_every_kind_has_its_runbook(phase: Phase) -> None:
+    path = MANNER.runbook(Phase.HEALTHY, phase)
+    assert path == MANNER.runbook(phase, Phase.HEALTHY)
+    text = Path(path).read_text(encoding="utf-8")
+    assert f"`{phase}`" in "".join(text.splitlines()[2:4])
+    for part in ("What it means", "What it costs", "Look", "Do", "It ends"):
+        assert f"\n**{part}" in text, part
 
 
 def test_a_webhook_is_told_all_of_it() -> None:
@@ -39,7 +42,7 @@ def test_a_webhook_is_told_all_of_it() -> None:
     assert fired["at"] == "2026-03-02T12:00:00+00:00"
     assert fired["evidence"] == {"since": "then"}
     assert (fired["severity"], fired["page"]) == ("page", PAGE)
-    assert fired["runbook"] == "docs/operations.md#broker-named"
+    assert fired["runbook"] == "docs/runbooks/broker-down.md"
     assert json.loads(json.dumps(fired)) == fired
 
 
@@ -48,7 +51,7 @@ def test_a_channel_reads_what_is_new_and_where_to_go_on() -> None:
     assert news == ":red_circle: *orders: broker 3 is down: it neither answers nor acknowledges*"
     assert more == (
         f"2026-03-02 12:00:00 UTC · <{PAGE}|since when, and what speaks for it>"
-        " · what to do: docs/operations.md#broker-named"
+        " · what to do: docs/runbooks/broker-down.md"
     )
     assert slack.message(BACK, Manner(None))["text"] == (
         ":large_green_circle: *orders: broker 3 is back*\n2026-03-02 12:00:00 UTC"

@@ -69,7 +69,7 @@ def test_what_an_earlier_watch_named_is_named_from_the_start_and_nobody_by_one_t
     state, _ = judge(FleetState(), pulse(-5, broker(1), broker(2)))
     _, findings = judge(state, pulse(0, hung(9, 1), broker(2)))
     assert told.of("fleetgauge_watch_active") == {(): 0}
-    with told.metrics.watching(remember(findings)):
+    with told.metrics.watching(remember(findings).open_findings()):
         assert told.of("fleetgauge_watch_active") == {(): 1}
         assert told.of("fleetgauge_broker_named") == {("1", "orders"): 1}
         told.metrics.heard(pulse(5, hung(14, 1), broker(2)))

@@ -1,0 +1,88 @@
+"""What clusters spend of their budgets, followed from the topic of minutes beside the pulses."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from fleetgauge_operations.watch.memory import Memory
+from fleetgauge_operations.watch.reading import minute_in
+from fleetgauge_pipelines.detection import REMEMBERED, Budgets, Finding, Goal, count, explain, learn
+from fleetgauge_probes.contract import ProbeMinute
+from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
+from fleetgauge_probes.kafka import TopicReader
+
+#: Of a backlog so many at once: a pulse must not wait for them.
+_AT_ONCE = 500
+#: An agent's clock may be a little ahead of ours; one that is far ahead would close minutes that are to come.
+_AHEAD = timedelta(minutes=5)
+#: A watch that catches up must not page for what was.
+_STALE_AFTER = timedelta(minutes=10)
+
+
+class Spending:
+    """Reads from ``start`` to ``stop``, from where what is known of ``budgets`` ends."""
+
+    def __init__(self, fleet: Fleet, telemetry: Telemetry, memory: Memory, budgets: Budgets) -> None:
+        self._clusters: Mapping[str, tuple[Cluster, Goal]] = {
+            one.id: (one, _goal(fleet, one)) for one in fleet.clusters
+        }
+        self._memory = memory
+        self._reader = TopicReader(telemetry.access, telemetry.topics.probe_minutes.name, "fleetgauge-watch")
+        self._budgets = budgets
+
+    def start(self, now: datetime) -> None:
+        """Raises KafkaUnavailableError."""
+        self._reader.start()
+        partitions = self._reader.partitions()
+        starts = self._reader.offsets_at(partitions, self._known_until(now))
+        self._reader.add_from(starts)
+        self._reader.add(set(partitions) - set(starts))
+
+    def stop(self) -> None:
+        self._reader.stop()
+
+    def read(self, now: datetime) -> tuple[Finding, ...]:
+        """Fold in what has come; what that shows."""
+        found: list[Finding] = []
+        for _ in range(_AT_ONCE):
+            message = self._reader.poll(0)
+            if message is None:
+                break
+            record = minute_in(message.value)
+            if record and record.minute <= now + _AHEAD:
+                found += self._count(record, now)
+        return tuple(found)
+
+    def explain(self, finding: Finding) -> None:
+        """Somebody is told of this, so what it costs needs no page of its own."""
+        self._budgets = explain(self._budgets, finding)
+
+    def _count(self, record: ProbeMinute, now: datetime) -> tuple[Finding, ...]:
+        known = self._clusters.get(record.cluster_id)
+        if known is None or not known[0].expects(record.minute):
+            return ()
+        before = self._budgets.of(record.cluster_id).minutes
+        found: tuple[Finding, ...] = ()
+        if now - record.minute > _STALE_AFTER:
+            self._budgets = learn(self._budgets, record, known[1])
+        else:
+            self._budgets, found = count(self._budgets, record, known[1])
+        after = self._budgets.of(record.cluster_id).minutes
+        if after[-1:] != before[-1:]:
+            self._memory.spent(record.cluster_id, after, after[-1].minute)
+        return found
+
+    def _known_until(self, now: datetime) -> datetime:
+        """From when on records may tell something new; a cluster that was never heard of has no past."""
+        ends = [one.minutes[-1].minute for one in self._budgets.clusters.values() if one.minutes]
+        return max(min(ends, default=now - REMEMBERED), now - REMEMBERED)
+
+
+def _goal(fleet: Fleet, cluster: Cluster) -> Goal:
+    objective = fleet.objective(cluster)
+    return Goal(
+        latency_us=round(objective.latency_p99_ms * 1000),
+        availability=objective.availability,
+        windows=fleet.burn_alerts.windows,
+        agent_late_us=round(fleet.agent_late_ms * 1000),
+        retired=frozenset(cluster.retired),
+    )
