@@ -73,6 +73,7 @@ class Broker:
             pid=self._identity.pid if self._identity else None,
             rss_mib=self._rss_mib(),
             delay_ms=self.proxy.delay_s * 1000,
+            share=self.proxy.share,
             blackhole=self.proxy.blackholed,
         )
 

@@ -123,9 +123,16 @@ def kill(cluster: str, broker: int, directory: Path, as_json: bool) -> None:
 @click.option(
     "--ms", "delay_ms", type=click.FloatRange(min=0), required=True, help="Delay each way, in milliseconds."
 )
-def slow(cluster: str, broker: int, directory: Path, as_json: bool, delay_ms: float) -> None:
-    """Delay every byte between the broker and its clients."""
-    _do("slow", cluster, broker, directory, as_json, delay_ms=delay_ms)
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Of what clients send: less than 1 makes a slow tail.",
+)
+def slow(cluster: str, broker: int, directory: Path, as_json: bool, delay_ms: float, share: float) -> None:
+    """Delay every byte between the broker and its clients, or some requests."""
+    _do("slow", cluster, broker, directory, as_json, delay_ms=delay_ms, share=share)
 
 
 @fault.command(epilog="Example: fleetgauge fleet fault blackhole payments 1")
@@ -149,10 +156,11 @@ def _do(
     directory: Path,
     as_json: bool,
     delay_ms: float | None = None,
+    share: float = 1,
     for_s: float | None = None,
 ) -> None:
     with _one_line_errors():
-        done = LocalFleet(directory).fault(kind, cluster, broker, delay_ms=delay_ms, for_s=for_s)
+        done = LocalFleet(directory).fault(kind, cluster, broker, delay_ms=delay_ms, share=share, for_s=for_s)
     if as_json:
         print_json(asdict(done))
     else:
@@ -183,4 +191,6 @@ def _table(status: FleetStatus) -> Table:
 def _network_fault(broker: BrokerStatus) -> str:
     if broker.blackhole:
         return "black hole"
+    if broker.share < 1:
+        return f"+{broker.delay_ms:g} ms for {broker.share:.0%}"
     return f"+{broker.delay_ms:g} ms each way" if broker.delay_ms else ""

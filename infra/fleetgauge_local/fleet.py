@@ -139,10 +139,11 @@ class LocalFleet:
         broker: int,
         *,
         delay_ms: float | None = None,
+        share: float = 1,
         for_s: float | None = None,
     ) -> Fault:
-        """Do this to a broker. ``delay_ms`` belongs to slow, ``for_s`` to hang."""
-        request = Request("fault", kind, cluster, broker, delay_ms=delay_ms, for_s=for_s)
+        """Do this to a broker. ``delay_ms`` and ``share`` belong to slow, ``for_s`` to hang."""
+        request = Request("fault", kind, cluster, broker, delay_ms=delay_ms, share=share, for_s=for_s)
         fault = ask(self._folder, request).fault
         if fault is None:
             raise LocalFleetError(f"{self._folder.root}: the runner did not say what it did")

@@ -17,6 +17,7 @@ class Request:
     cluster: str = ""
     broker: int = 0
     delay_ms: float | None = None
+    share: float = 1
     for_s: float | None = None
 
 
@@ -41,6 +42,7 @@ class BrokerStatus:
     pid: int | None
     rss_mib: int | None
     delay_ms: float
+    share: float
     blackhole: bool
 
 

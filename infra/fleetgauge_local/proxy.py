@@ -1,9 +1,9 @@
 """A TCP proxy on one broker's client listener that can delay bytes or swallow them.
 
 Each connection is two streams, client to broker and back. A stream forwards what it reads at once,
-or ``delay`` later in the order in which it came. A black hole stops reading and holds what waits: to
-a client that is a network which drops every packet, and healing it delivers what was held, as
-retransmission would.
+or ``delay`` later in the order in which it came, all of it or some of what clients send. A black
+hole stops reading and holds what waits: to a client that is a network which drops every packet, and
+healing it delivers what was held, as retransmission would.
 """
 
 import asyncio
@@ -11,6 +11,8 @@ import contextlib
 import logging
 import socket
 from collections import deque
+from collections.abc import Callable
+from random import random
 
 _log = logging.getLogger(__name__)
 
@@ -18,22 +20,38 @@ _log = logging.getLogger(__name__)
 class Proxy:
     """One listener before one upstream address."""
 
-    def __init__(self, name: str, host: str, port: int, upstream_port: int) -> None:
+    def __init__(
+        self, name: str, host: str, port: int, upstream_port: int, chance: Callable[[], float] = random
+    ) -> None:
+        """``chance``: between 0 and 1, evenly."""
         self._name = name
         self._host = host
         self._port = port
         self._upstream_port = upstream_port
+        self._chance = chance
         self._server: asyncio.Server | None = None
         self._streams: set[_Stream] = set()
         self._connecting: set[asyncio.Task[None]] = set()
         self._passing = asyncio.Event()
         self._passing.set()
         self._delay_s = 0.0
+        self._share = 1.0
 
     @property
     def delay_s(self) -> float:
-        """How long each byte waits, one way."""
+        """How long bytes wait that do, one way."""
         return self._delay_s
+
+    @property
+    def share(self) -> float:
+        """Of all that wait; where that is not 1, of what clients send."""
+        return self._share
+
+    def delay_of_next_s(self, *, from_client: bool) -> float:
+        """How long the next piece waits."""
+        if self._share == 1:
+            return self._delay_s
+        return self._delay_s if from_client and self._chance() < self._share else 0.0
 
     @property
     def blackholed(self) -> bool:
@@ -61,10 +79,10 @@ class Proxy:
         await asyncio.sleep(0)
         _log.info("%s: proxy refuses connections", self._name)
 
-    def delay(self, seconds: float) -> None:
-        """Let every byte wait this long in each direction; 0 ends it."""
-        self._delay_s = seconds
-        _log.info("%s: proxy delays by %g ms each way", self._name, seconds * 1000)
+    def delay(self, seconds: float, share: float = 1) -> None:
+        """Let every byte wait this long in each direction, or that share of what clients send; 0 ends it."""
+        self._delay_s, self._share = seconds, share
+        _log.info("%s: proxy delays %g of all by %g ms", self._name, share, seconds * 1000)
 
     def blackhole(self) -> None:
         """Hold every connection, old and new, and forward nothing."""
@@ -75,25 +93,25 @@ class Proxy:
 
     def heal(self) -> None:
         """Pass bytes on at once, the held ones first."""
-        self._delay_s = 0.0
+        self._delay_s, self._share = 0.0, 1.0
         self._passing.set()
         for stream in tuple(self._streams):
             stream.release()
         _log.info("%s: proxy passes", self._name)
 
     def _accept(self) -> "_Stream":
-        client = self._new_stream()
+        client = self._new_stream(from_client=True)
         task = asyncio.get_running_loop().create_task(self._connect(client))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
         return client
 
-    def _new_stream(self) -> "_Stream":
-        return _Stream(self, self._streams)
+    def _new_stream(self, *, from_client: bool) -> "_Stream":
+        return _Stream(self, self._streams, from_client=from_client)
 
     async def _connect(self, client: "_Stream") -> None:
         await self._passing.wait()
-        broker = self._new_stream()
+        broker = self._new_stream(from_client=False)
         try:
             loop = asyncio.get_running_loop()
             await loop.create_connection(lambda: broker, self._host, self._upstream_port)
@@ -110,9 +128,10 @@ class _Stream(asyncio.Protocol):
     Reading is paused while there is no peer, in a black hole, and while the peer's buffer is full.
     """
 
-    def __init__(self, proxy: Proxy, streams: "set[_Stream]") -> None:
+    def __init__(self, proxy: Proxy, streams: "set[_Stream]", *, from_client: bool) -> None:
         self._proxy = proxy
         self._streams = streams
+        self._from_client = from_client
         self._transport: asyncio.Transport | None = None
         self._peer: _Stream | None = None
         # What waits for its time: (due, bytes), or (due, None) for the end of the stream.
@@ -182,7 +201,7 @@ class _Stream(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _forward(self, data: bytes | None) -> None:
-        delay_s = self._proxy.delay_s
+        delay_s = self._proxy.delay_of_next_s(from_client=self._from_client)
         if not (delay_s or self._waiting or self._proxy.blackholed):
             self._pass_on(data)
             return

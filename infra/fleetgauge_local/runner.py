@@ -163,7 +163,7 @@ class Runner:
             case "kill":
                 await broker.kill()
             case "slow":
-                broker.proxy.delay((request.delay_ms or 0) / 1000)
+                broker.proxy.delay((request.delay_ms or 0) / 1000, request.share)
             case "blackhole":
                 broker.proxy.blackhole()
             case "heal":

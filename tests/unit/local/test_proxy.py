@@ -19,6 +19,7 @@ class Bench:
 
     proxy: Proxy
     port: int
+    chances: list[float]
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
@@ -54,10 +55,12 @@ def on_a_bench(test: Callable[[Bench], Awaitable[None]]) -> None:
         opened: list[asyncio.Transport] = []
         server = await asyncio.get_running_loop().create_server(lambda: Echo(opened), HOST, 0)
         port = free_port()
-        proxy = Proxy("orders-1", HOST, port, server.sockets[0].getsockname()[1])
+        chances: list[float] = []
+        upstream = server.sockets[0].getsockname()[1]
+        proxy = Proxy("orders-1", HOST, port, upstream, lambda: chances.pop(0) if chances else 0.0)
         await proxy.open()
         try:
-            await test(Bench(proxy, port))
+            await test(Bench(proxy, port, chances))
         finally:
             await proxy.close()
             server.close()
@@ -88,6 +91,26 @@ def test_a_delay_is_paid_each_way() -> None:
         started = time.monotonic()
         await exchange(bench, b"x")
         assert 0.2 <= time.monotonic() - started < 1
+
+    on_a_bench(test)
+
+
+def test_a_share_of_what_clients_send_waits_and_what_comes_after_it_behind_it() -> None:
+    async def test(bench: Bench) -> None:
+        bench.proxy.delay(1, share=0.05)
+        async with bench.connection() as (reader, writer):
+            for chance, waits in ((0.06, False), (0.04, True)):
+                bench.chances[:] = [chance]
+                started = time.monotonic()
+                writer.write(b"x")
+                assert await asyncio.wait_for(reader.readexactly(1), WAIT_S) == b"x"
+                # Its answer does not wait as well, whatever chance says.
+                assert (1 <= time.monotonic() - started < 2) == waits
+            bench.chances[:] = [0.04, 0.06]
+            writer.write(b"first")
+            await asyncio.sleep(0.05)
+            writer.write(b"second")
+            assert await asyncio.wait_for(reader.readexactly(11), WAIT_S) == b"firstsecond"
 
     on_a_bench(test)
 
@@ -178,7 +201,7 @@ def test_a_client_of_a_dead_upstream_is_dropped() -> None:
         port, nobody = free_port(), free_port()
         proxy = Proxy("orders-1", HOST, port, nobody)
         await proxy.open()
-        async with Bench(proxy, port).connection() as (reader, _):
+        async with Bench(proxy, port, []).connection() as (reader, _):
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await asyncio.wait_for(reader.readexactly(1), WAIT_S)
         await proxy.close()
