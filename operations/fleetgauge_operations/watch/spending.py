@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.reading import minute_in
 from fleetgauge_pipelines.detection import REMEMBERED, Budgets, Finding, Goal, count, explain, learn
+from fleetgauge_pipelines.goals import goal_of
 from fleetgauge_probes.contract import ProbeMinute
 from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
 from fleetgauge_probes.kafka import TopicReader
@@ -23,7 +24,7 @@ class Spending:
 
     def __init__(self, fleet: Fleet, telemetry: Telemetry, memory: Memory, budgets: Budgets) -> None:
         self._clusters: Mapping[str, tuple[Cluster, Goal]] = {
-            one.id: (one, _goal(fleet, one)) for one in fleet.clusters
+            one.id: (one, goal_of(fleet, one)) for one in fleet.clusters
         }
         self._memory = memory
         self._reader = TopicReader(telemetry.access, telemetry.topics.probe_minutes.name, "fleetgauge-watch")
@@ -75,14 +76,3 @@ class Spending:
         """From when on records may tell something new; a cluster that was never heard of has no past."""
         ends = [one.minutes[-1].minute for one in self._budgets.clusters.values() if one.minutes]
         return max(min(ends, default=now - REMEMBERED), now - REMEMBERED)
-
-
-def _goal(fleet: Fleet, cluster: Cluster) -> Goal:
-    objective = fleet.objective(cluster)
-    return Goal(
-        latency_us=round(objective.latency_p99_ms * 1000),
-        availability=objective.availability,
-        windows=fleet.burn_alerts.windows,
-        agent_late_us=round(fleet.agent_late_ms * 1000),
-        retired=frozenset(cluster.retired),
-    )

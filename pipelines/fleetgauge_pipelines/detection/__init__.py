@@ -6,6 +6,7 @@ from fleetgauge_pipelines.detection.budgets import (
     Budget,
     Budgets,
     Goal,
+    close,
     count,
     explain,
     learn,
@@ -24,6 +25,7 @@ from fleetgauge_pipelines.detection.fold import (
 from fleetgauge_pipelines.detection.signs import Signs, read_signs
 from fleetgauge_pipelines.detection.slowness import History, Took
 from fleetgauge_pipelines.detection.thresholds import DEFAULT_THRESHOLDS, Thresholds
+from fleetgauge_pipelines.slo.burn import BurnMinute
 
 __all__ = [
     "BURNS",
@@ -31,6 +33,7 @@ __all__ = [
     "REMEMBERED",
     "Budget",
     "Budgets",
+    "BurnMinute",
     "Chain",
     "Finding",
     "FleetState",
@@ -42,6 +45,7 @@ __all__ = [
     "Subject",
     "Thresholds",
     "Took",
+    "close",
     "count",
     "expect",
     "explain",

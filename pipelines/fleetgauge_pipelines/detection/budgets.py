@@ -124,6 +124,16 @@ def count(budgets: Budgets, record: ProbeMinute, goal: Goal) -> tuple[Budgets, t
     return _with(after, record.cluster_id, judged), found
 
 
+def close(
+    budgets: Budgets, cluster_id: str, minute: BurnMinute, goal: Goal
+) -> tuple[Budgets, tuple[Finding, ...]]:
+    """Fold in a minute that is closed already, as the tables have it, and judge."""
+    budget = budgets.of(cluster_id)
+    kept = (one for one in budget.minutes if one.minute > minute.minute - REMEMBERED)
+    judged, found = _judged(cluster_id, replace(budget, minutes=(*kept, minute)), goal)
+    return _with(budgets, cluster_id, judged), found
+
+
 def explain(budgets: Budgets, found: Finding) -> Budgets:
     """A finding explains what is lost from a little before it is named until a little after it is cleared."""
     subject = found.subject

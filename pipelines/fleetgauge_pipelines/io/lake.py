@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fleetgauge_pipelines.io.rows import dataframe
-from fleetgauge_pipelines.tables import ALL, Table
+from fleetgauge_pipelines.tables import ALL, CLUSTER_MINUTES, Table
 from fleetgauge_pipelines.tables.changes import Change, Row, row_changes
 from fleetgauge_pipelines.transforms.changes import changes
 
@@ -49,6 +49,11 @@ class Lake:
     def checkpoint(self) -> str:
         """Where the stream remembers how far it has read."""
         return f"{self._location}/_checkpoints/stream"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has tables."""
+        return DeltaTable.isDeltaTable(self._spark, self.path(CLUSTER_MINUTES))
 
     def create_tables(self) -> bool:
         """Make what is missing, so that readers find every table and column from the start.

@@ -109,24 +109,40 @@ def _now() -> datetime:
 def writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
     """A session and the lake's lease."""
     try:
+        from fleetgauge_pipelines.io.lease import LeaseError, lease
+    except ModuleNotFoundError as error:
+        raise _missing(error) from error
+    try:
+        with lease(location), reading(location) as opened:
+            yield opened
+    except LeaseError as error:
+        raise InputError(str(error)) from error
+
+
+@contextmanager
+def reading(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
+    """A session; others may write the lake meanwhile."""
+    try:
         from fleetgauge_pipelines.io.errors import SetupError
         from fleetgauge_pipelines.io.lake import Lake
-        from fleetgauge_pipelines.io.lease import LeaseError, lease
         from fleetgauge_pipelines.io.session import open_session
     except ModuleNotFoundError as error:
-        raise InputError(f"needs {error.name}: pip install 'fleetgauge[pipelines]'") from error
+        raise _missing(error) from error
     try:
-        with lease(location):
-            interrupted = signal.getsignal(signal.SIGINT)
-            spark = open_session("fleetgauge", console.print)
-            # Spark's own handler would break off whatever is being asked of the JVM.
-            signal.signal(signal.SIGINT, interrupted)
-            try:
-                yield spark, Lake(spark, location)
-            finally:
-                spark.stop()
-    except (LeaseError, SetupError) as error:
+        interrupted = signal.getsignal(signal.SIGINT)
+        spark = open_session("fleetgauge", console.print)
+        # Spark's own handler would break off whatever is being asked of the JVM.
+        signal.signal(signal.SIGINT, interrupted)
+        try:
+            yield spark, Lake(spark, location)
+        finally:
+            spark.stop()
+    except SetupError as error:
         raise InputError(str(error)) from error
+
+
+def _missing(error: ModuleNotFoundError) -> InputError:
+    return InputError(f"needs {error.name}: pip install 'fleetgauge[pipelines]'")
 
 
 def fleet_of(config: Path) -> Fleet:

@@ -45,7 +45,13 @@ def record(minute: int, broker: int, failed: int = 0, took_us: int = 5_000, **fi
         run_id=f"{broker}",
         sequence=minute,
         expected_brokers=BROKERS,
+        acknowledged=100 - failed,
+        received=100 - failed,
+        ack_us=(1_000,) * (100 - failed),
         e2e_us=(took_us,) * (100 - failed),
+        produce_failures={"MSG_TIMED_OUT": failed} if failed else {},
+        consume_failures={},
+        lost=0,
     )
     return replace(whole, **fields)  # type: ignore[arg-type]  # the fields of ProbeMinute, by name
 
