@@ -1,6 +1,7 @@
 """`fleetgauge mitigate` on a cluster of its own: demoted under load, given back, refused by fail-safes."""
 
 import json
+import sys
 import threading
 import time
 import uuid
@@ -28,7 +29,16 @@ from fleetgauge_pipelines.detection.finding import finding
 from fleetgauge_pipelines.tables import ACTIONS
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from fleetgauge_probes.fleet import Access, load
-from fleetgauge_probes.kafka import Admin, Layout, Place, RecordProducer, TopicSpec, read_layout, reassign
+from fleetgauge_probes.kafka import (
+    THROTTLED_REPLICAS,
+    Admin,
+    Layout,
+    Place,
+    RecordProducer,
+    TopicSpec,
+    read_layout,
+    reassign,
+)
 from tests.browser.lake import put
 from tests.kafka.agents import Agent, fleet_of, probed, probed_by_way_of_others
 from tests.waiting import wait_until
@@ -37,6 +47,7 @@ BROKERS = (1, 2, 3)
 PARTITIONS = 12
 DEADLINE_S = 60
 APPLY = ("apply", "--cluster", "acted", "--broker", "2")
+QUARANTINE = (*APPLY, "--action", "quarantine_restart")
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +121,7 @@ def desk(acted: LocalFleet, local_fleet: LocalFleet, tmp_path: Path) -> Iterator
     """Broker 2 leads a topic of three, is degraded since five minutes, and marked."""
     fleet, telemetry = fleet_of(acted, ["acted"], carried_by=local_fleet)
     document = fleet.model_dump(mode="json", exclude_defaults=True)
-    document["clusters"][0]["demoted"] = [2]
+    document["clusters"][0] |= {"demoted": [2], "restart": _restart(acted)}
     document["telemetry"]["topics"]["watch_state"] = {"name": f"watch-state-{uuid.uuid4().hex[:8]}"}
     document["lake"] = str(tmp_path / "lake")
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(document))
@@ -130,12 +141,23 @@ def desk(acted: LocalFleet, local_fleet: LocalFleet, tmp_path: Path) -> Iterator
         deleted.result(DEADLINE_S)
 
 
+def _restart(acted: LocalFleet) -> list[str]:
+    """As a supervisor does it: SIGTERM, and start again."""
+    script = (
+        "import sys; from pathlib import Path; from fleetgauge_local.fleet import LocalFleet; "
+        "fleet = LocalFleet(Path(sys.argv[1])); broker = int(sys.argv[2]); "
+        "fleet.fault('kill', 'acted', broker); fleet.fault('heal', 'acted', broker)"
+    )
+    return [sys.executable, "-c", script, str(acted.status().directory), "{broker}"]
+
+
 @dataclass
 class Load:
-    """Somebody who writes with acks=all, and somebody who reads, all the time."""
+    """Somebody who writes with acks=all, each once, and somebody who reads, all the time."""
 
     bootstrap: str
     topic: str
+    size: int = 100
     acknowledged: int = 0
     received: int = 0
     errors: list[str] = field(default_factory=list)
@@ -148,7 +170,7 @@ class Load:
             yield self
 
     def _produce(self, stopping: threading.Event) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all", "linger.ms": 0})
+        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 0})
 
         def delivered(error: KafkaError | None, _: Message) -> None:
             if error:
@@ -158,7 +180,9 @@ class Load:
 
         number = 0
         while not stopping.wait(0.005):
-            producer.produce(self.topic, b"x" * 100, partition=number % PARTITIONS, on_delivery=delivered)
+            producer.produce(
+                self.topic, bytes(self.size), partition=number % PARTITIONS, on_delivery=delivered
+            )
             producer.poll(0)
             number += 1
         assert producer.flush(DEADLINE_S) == 0
@@ -234,9 +258,48 @@ def test_demoted_under_load_left_alone_and_given_back_but_for_what_a_person_chan
     assert [one["outcome"] for one in desk.says("history")] == ["undone"]
 
 
+def test_restarted_out_of_sync_while_it_copies_and_back_after_release(desk: Desk) -> None:
+    rotated = [BROKERS[n % 3 :] + BROKERS[: n % 3] for n in range(PARTITIONS)]
+    topic = desk.topic(*rotated, **{"min.insync.replicas": "2"})
+
+    def behind() -> list[int]:
+        known = desk.layout().partitions
+        return sorted(
+            place.partition for place, one in known.items() if place.topic == topic and 2 not in one.in_sync
+        )
+
+    with Load(desk.access.bootstrap, topic, size=20_000).running() as load:
+        case = desk.says(*QUARANTINE, "--execute")
+        assert case["outcome"] == "done"
+        assert behind()
+        # It goes on copying all the while, and is not let in.
+        had = load.acknowledged
+        wait_until(lambda: load.acknowledged > had + 200, DEADLINE_S, "more to come in")
+        assert behind()
+        desk.find(2, Phase.HEALTHY, minutes_ago=0)
+        undone = desk.says("undo", case["case"], "--execute")
+        assert undone["outcome"] == "undone"
+        assert behind() == []
+        assert desk.admin.setting(topic, THROTTLED_REPLICAS) == ""
+    assert load.errors == []
+    assert load.received == load.acknowledged > 0
+
+
+def test_without_a_command_nobody_is_restarted(desk: Desk) -> None:
+    config = desk.folder / "fleet.yaml"
+    document = yaml.safe_load(config.read_text())
+    del document["clusters"][0]["restart"]
+    config.write_text(yaml.safe_dump(document))
+    refused = desk.says(*QUARANTINE, code=1)["refusals"]
+    assert [one["why"] for one in refused] == ["no_restart"]
+
+
 def test_a_well_cluster_refuses_nothing(desk: Desk) -> None:
-    (planned,) = desk.says("plan")
-    assert (planned["broker"], planned["action"], planned["refusals"]) == (2, "demote", [])
+    planned = desk.says("plan")
+    assert [(one["broker"], one["action"], one["refusals"]) for one in planned] == [
+        (2, "demote", []),
+        (2, "quarantine_restart", []),
+    ]
 
 
 def test_who_alone_has_a_partition_is_not_demoted(desk: Desk) -> None:

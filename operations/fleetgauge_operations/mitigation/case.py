@@ -14,6 +14,8 @@ class Action(StrEnum):
 
     DEMOTE = "demote"
     """Let others lead its partitions; its replicas stay where they are."""
+    QUARANTINE_RESTART = "quarantine_restart"
+    """Restart it so that it copies on, too slowly to be in sync: no producer waits for it any more."""
 
 
 class Outcome(StrEnum):
@@ -61,6 +63,8 @@ class Case:
     outcome: Outcome
     ended: datetime | None = None
     orders: Mapping[Place, Order] = field(default_factory=dict)
+    throttles: Mapping[str, str] = field(default_factory=dict)
+    """By topic, which of its replicas were slowed, as Kafka writes it."""
     words: tuple[str, ...] = ()
 
     @property

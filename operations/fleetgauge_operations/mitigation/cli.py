@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
-from fleetgauge_operations.mitigation.demotion import demoted, restored
+from fleetgauge_operations.mitigation.demotion import Restoration, restored
 from fleetgauge_operations.mitigation.fail_safes import Refusal, refusals, undo_refusals
 from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
@@ -39,10 +39,16 @@ _author = click.option(
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Answer on stdout as JSON.")
 
+#: Of what a broker has; see _Planned.document.
+_WHAT = {
+    Action.DEMOTE: "the last replica of all its {partitions} partitions, no more the leader of {leads}",
+    Action.QUARANTINE_RESTART: "restarted, and slow to follow its {partitions} partitions",
+}
+
 
 @click.group(epilog="Example: fleetgauge mitigate plan")
 def mitigate() -> None:
-    """Take the lead from a sick broker, behind fail-safes, and give it back."""
+    """Do something about a sick broker, behind fail-safes, and undo it."""
 
 
 @mitigate.command(epilog="Example: fleetgauge mitigate plan --json")
@@ -112,7 +118,7 @@ def apply(
         else:
             why = reason or ", ".join(one.phase for one in situation.sick if one.broker_id == broker_id)
             with _hand(desk, cluster) as hand:
-                case = hand.demote(intent, uuid.uuid4().hex[:12], author, why or "not named")
+                case = hand.treat(intent, uuid.uuid4().hex[:12], author, why or "not named")
             _show(case)
             document, failed = _document(case) | {"executed": True}, case.outcome is not Outcome.DONE
     if as_json:
@@ -156,10 +162,7 @@ def undo(
             situation = desk.look.again(cluster, but=case_id)
             back = restored(situation.layout, case.orders)
             against = undo_refusals(case, back, situation, reason)
-            console.print(
-                f"{len(back.orders)} partitions get their order back, broker {case.broker_id} leads "
-                f"{len(back.led_by(case.broker_id))} of them; {len(back.kept)} were changed since and stay"
-            )
+            console.print(_undoing(case, back), markup=False, soft_wrap=True)
     _show(case)
     for one in against:
         console.print(f"  refused ({one.why}): {one.words}", style="yellow", markup=False, soft_wrap=True)
@@ -211,9 +214,9 @@ class _Planned:
 
     def show(self) -> None:
         document = self.document()
+        what = _WHAT[self.intent.action].format(**document)
         console.print(
-            f"{self.intent.cluster_id}: {self.intent.action} broker {self.intent.broker_id}: it becomes the "
-            f"last replica of {document['partitions']} partitions and leaves the lead of {document['leads']}",
+            f"{self.intent.cluster_id}: {self.intent.action} broker {self.intent.broker_id}: {what}",
             markup=False,
             soft_wrap=True,
         )
@@ -226,7 +229,7 @@ class _Planned:
             "cluster": intent.cluster_id,
             "broker": intent.broker_id,
             "action": intent.action,
-            "partitions": len(demoted(layout, intent.broker_id)),
+            "partitions": len(layout.replicated_on(intent.broker_id)),
             "leads": len(layout.led_by(intent.broker_id)),
             "refusals": [{"why": one.why, "words": one.words} for one in self.against],
         }
@@ -250,12 +253,21 @@ def _wanted(
             yield Intent(action, cluster.id, broker_id), situation
 
 
+def _undoing(case: Case, back: Restoration) -> str:
+    if case.action is Action.QUARANTINE_RESTART:
+        return f"broker {case.broker_id} may follow {len(case.throttles)} topics as fast as it can"
+    return (
+        f"{len(back.orders)} partitions get their order back, broker {case.broker_id} leads "
+        f"{len(back.led_by(case.broker_id))} of them; {len(back.kept)} were changed since and stay"
+    )
+
+
 @contextmanager
 def _hand(desk: _Desk, cluster: Cluster) -> Iterator[Hand]:
     with console.status("waiting for the seat of who acts"), only_hand(desk.look.telemetry) as term:
         yield Hand(
             observe=lambda but: desk.look.again(cluster, but),
-            cluster=LiveCluster(cluster.access),
+            cluster=LiveCluster(cluster.access, cluster.restart),
             journal=desk.look.record,
             may_act=lambda: term.confirm() is Standing.HELD,
             clock=_now,
@@ -310,6 +322,7 @@ def _document(case: Case) -> dict[str, Any]:
         "author": case.author,
         "reason": case.reason,
         "partitions": len(case.orders),
+        "topics": len(case.throttles),
         "words": list(case.words),
     }
 

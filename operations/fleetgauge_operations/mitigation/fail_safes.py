@@ -39,6 +39,8 @@ class Why(StrEnum):
     TOO_SOON = "too_soon"
     TOO_MANY = "too_many"
     NOT_MARKED = "not_marked"
+    NO_RESTART = "no_restart"
+    THROTTLED = "throttled"
     NOT_IN_SYNC = "not_in_sync"
     STILL_SICK = "still_sick"
 
@@ -119,6 +121,8 @@ def _fenced(asked: _Asked) -> Iterator[str]:
 
 def _nothing_to_take(asked: _Asked) -> Iterator[str]:
     broker_id, layout = asked.broker_id, asked.layout
+    if asked.intent.action is not Action.DEMOTE:
+        return
     if broker_id in layout.brokers and not (layout.led_by(broker_id) or demoted(layout, broker_id)):
         yield f"broker {broker_id} leads nothing and is the last replica wherever it is one"
 
@@ -201,7 +205,7 @@ def _rolling(asked: _Asked) -> Iterator[str]:
 
 def _already(asked: _Asked) -> Iterator[str]:
     for case in asked.situation.cases:
-        if case.is_open and case.broker_id == asked.broker_id:
+        if case.is_open and (case.broker_id, case.action) == (asked.broker_id, asked.intent.action):
             yield f"case {case.case_id}: {case.action} since {case.began:%FT%TZ} ({case.outcome})"
 
 
@@ -248,6 +252,19 @@ def _not_marked(asked: _Asked) -> Iterator[str]:
         )
 
 
+def _no_restart(asked: _Asked) -> Iterator[str]:
+    if asked.intent.action is Action.QUARANTINE_RESTART and not asked.situation.can_restart:
+        yield f"nobody has said how: give {asked.intent.cluster_id} a command as `restart`"
+
+
+def _throttled(asked: _Asked) -> Iterator[str]:
+    if asked.intent.action is Action.QUARANTINE_RESTART:
+        topics = {place.topic for place in asked.layout.replicated_on(asked.broker_id)}
+        theirs = sorted(topics & asked.layout.throttled)
+        if theirs:
+            yield f"somebody slows replicas of {', '.join(theirs[:_SHOWN])} already"
+
+
 _FAIL_SAFES: tuple[tuple[Why, Callable[[_Asked], Iterator[str]]], ...] = (
     (Why.NOT_REGISTERED, _not_registered),
     (Why.FENCED, _fenced),
@@ -268,6 +285,8 @@ _FAIL_SAFES: tuple[tuple[Why, Callable[[_Asked], Iterator[str]]], ...] = (
     (Why.TOO_SOON, _too_soon),
     (Why.TOO_MANY, _too_many),
     (Why.NOT_MARKED, _not_marked),
+    (Why.NO_RESTART, _no_restart),
+    (Why.THROTTLED, _throttled),
 )
 
 

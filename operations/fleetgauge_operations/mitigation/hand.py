@@ -5,23 +5,38 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from fleetgauge_operations.mitigation.case import Case, Intent, Outcome
-from fleetgauge_operations.mitigation.demotion import demoted, restored
-from fleetgauge_operations.mitigation.fail_safes import Refusal, refusals, undo_refusals
+from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
+from fleetgauge_operations.mitigation.demotion import Restoration, demoted, restored
+from fleetgauge_operations.mitigation.fail_safes import Refusal, Why, refusals, undo_refusals
+from fleetgauge_operations.mitigation.quarantine import not_quarantined, not_released, throttles
 from fleetgauge_operations.mitigation.situation import Situation
 from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, Place
 
 #: Metadata follows an election within milliseconds.
-_SETTLES = timedelta(seconds=5)
+_ELECTED_WITHIN = timedelta(seconds=5)
+#: A broker starts within a minute, and catches up at the speed of its disk and network.
+_BACK_WITHIN = timedelta(minutes=5)
 _LOOK_EVERY_S = 0.5
 
 
+class HookError(Exception):
+    """The command that restarts a broker did not do it; one line for a person."""
+
+
 class Cluster(Protocol):
-    """What is changed. Both raise KafkaUnavailableError."""
+    """What is changed. All raise KafkaUnavailableError; ``restart`` raises HookError."""
 
     def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None: ...
 
     def elect(self, places: Iterable[Place]) -> None: ...
+
+    def throttle(self, broker_id: int, replicas: Mapping[str, str]) -> None:
+        """Slow what these follow, until ``release``."""
+
+    def release(self, broker_id: int, replicas: Mapping[str, str]) -> None:
+        """Let these follow as fast as they can; what is not as it was left stays."""
+
+    def restart(self, broker_id: int) -> None: ...
 
 
 class Journal(Protocol):
@@ -30,6 +45,10 @@ class Journal(Protocol):
     def add(self, case: Case) -> None: ...
 
     def amend(self, case: Case) -> None: ...
+
+
+#: What forbids to begin an action once it has begun.
+_OWN_DOING = {Action.DEMOTE: Why.NOTHING_TO_TAKE, Action.QUARANTINE_RESTART: Why.THROTTLED}
 
 
 class UndoRefusedError(Exception):
@@ -55,8 +74,8 @@ class Hand:
     clock: Callable[[], datetime]
     wait: Callable[[float], object]
 
-    def demote(self, intent: Intent, case_id: str, author: str, reason: str) -> Case:
-        """The case as it ended. What the order was is on record before it is changed.
+    def treat(self, intent: Intent, case_id: str, author: str, reason: str) -> Case:
+        """The case as it ended. What it takes to undo it is on record before anything is changed.
 
         Raises KafkaUnavailableError where nothing could be read, so that nothing was done.
         """
@@ -78,14 +97,16 @@ class Hand:
             case = replace(case, outcome=Outcome.REFUSED, ended=case.began, words=words)
             self.journal.add(case)
             return case
-        case = replace(case, orders=demoted(situation.layout, intent.broker_id))
+        if intent.action is Action.DEMOTE:
+            case = replace(case, orders=demoted(situation.layout, intent.broker_id))
+            carry_out = self._demote
+        else:
+            case = replace(case, throttles=throttles(situation.layout, intent.broker_id))
+            carry_out = self._quarantine
         self.journal.add(case)
         try:
-            self._may_go_on()
-            self.cluster.reorder({place: order.after for place, order in case.orders.items()})
-            self._elect_others(intent, case_id)
-            self._verify(case_id, lambda layout: _not_demoted(layout, case))
-        except (KafkaUnavailableError, _StoppedError) as error:
+            carry_out(intent, case)
+        except (KafkaUnavailableError, HookError, _StoppedError) as error:
             return self._ended(replace(case, outcome=Outcome.FAILED, words=(str(error),)))
         return self._ended(replace(case, outcome=Outcome.DONE))
 
@@ -101,31 +122,63 @@ class Hand:
             raise UndoRefusedError(against)
         words = tuple(f"{place.topic}-{place.partition} {why}" for place, why in sorted(back.kept.items()))
         try:
-            self._may_go_on()
-            self.cluster.reorder(back.orders)
-            self.cluster.elect(back.led_by(case.broker_id))
-            self._verify(case.case_id, lambda now: _not_restored(now, case.broker_id, back.orders))
+            if case.action is Action.DEMOTE:
+                self._restore(case, back)
+            else:
+                self._release(case)
         except (KafkaUnavailableError, _StoppedError) as error:
             return self._ended(replace(case, outcome=Outcome.FAILED, words=(str(error), *words)))
         return self._ended(replace(case, outcome=Outcome.UNDONE, ended=self.clock(), words=words))
 
-    def _elect_others(self, intent: Intent, case_id: str) -> None:
-        situation = self.observe(case_id)
-        led = situation.layout.led_by(intent.broker_id)
-        if not led:
-            return
-        against = refusals(intent, situation, self.clock())
-        if against:
-            raise _StoppedError("; ".join(one.words for one in against))
+    def _demote(self, intent: Intent, case: Case) -> None:
+        self._may_go_on()
+        self.cluster.reorder({place: order.after for place, order in case.orders.items()})
+        led = self._looked_again(intent, case).led_by(case.broker_id)
         self._may_go_on()
         self.cluster.elect(sorted(led))
+        self._verify(case, lambda now: _not_demoted(now, case), _ELECTED_WITHIN)
 
-    def _verify(self, case_id: str, wrong: Callable[[Layout], str]) -> None:
-        until = self.clock() + _SETTLES
-        while found := wrong(self.observe(case_id).layout):
+    def _restore(self, case: Case, back: Restoration) -> None:
+        self._may_go_on()
+        self.cluster.reorder(back.orders)
+        self.cluster.elect(back.led_by(case.broker_id))
+        self._verify(case, lambda now: _not_restored(now, case.broker_id, back.orders), _ELECTED_WITHIN)
+
+    def _quarantine(self, intent: Intent, case: Case) -> None:
+        self._may_go_on()
+        self.cluster.throttle(case.broker_id, case.throttles)
+        self._looked_again(intent, case)
+        self._may_go_on()
+        self.cluster.restart(case.broker_id)
+        self._verify(case, lambda now: not_quarantined(now, case.broker_id), _BACK_WITHIN)
+
+    def _release(self, case: Case) -> None:
+        self._may_go_on()
+        self.cluster.release(case.broker_id, case.throttles)
+        self._verify(case, lambda now: not_released(now, case.broker_id), _BACK_WITHIN)
+
+    def _looked_again(self, intent: Intent, case: Case) -> Layout:
+        """In the middle of it, what it has changed itself set aside."""
+        situation = self.observe(case.case_id)
+        own = _OWN_DOING[intent.action]
+        against = [one for one in refusals(intent, situation, self.clock()) if one.why is not own]
+        if against:
+            raise _StoppedError("; ".join(one.words for one in against))
+        return situation.layout
+
+    def _verify(self, case: Case, wrong: Callable[[Layout], str], within: timedelta) -> None:
+        until = self.clock() + within
+        while found := self._still(case, wrong):
             if self.clock() >= until:
-                raise _StoppedError(f"{found} after {_SETTLES.total_seconds():.0f} s")
+                raise _StoppedError(f"{found} after {within.total_seconds():.0f} s")
             self.wait(_LOOK_EVERY_S)
+
+    def _still(self, case: Case, wrong: Callable[[Layout], str]) -> str:
+        """A broker that restarts may take a question with it."""
+        try:
+            return wrong(self.observe(case.case_id).layout)
+        except KafkaUnavailableError as error:
+            return str(error)
 
     def _may_go_on(self) -> None:
         if not self.may_act():
@@ -146,7 +199,7 @@ def _not_demoted(layout: Layout, case: Case) -> str:
 
 def _not_restored(layout: Layout, broker_id: int, orders: Mapping[Place, Sequence[int]]) -> str:
     wanted = [place for place, replicas in orders.items() if replicas[0] == broker_id]
-    missed = [place for place in wanted if layout.partitions[place].leader != broker_id]
+    missed = set(wanted) - layout.led_by(broker_id)
     if missed:
         return f"broker {broker_id} does not lead {len(missed)} of {len(wanted)} partitions again"
     return _not_ordered(layout, orders)

@@ -7,15 +7,18 @@ from datetime import timedelta
 from fleetgauge_operations.mitigation.case import Action
 from fleetgauge_pipelines.detection import Phase
 
+#: As Cruise Control waits before it demotes; its rounds take five minutes each.
+_FIVE_ROUNDS = timedelta(seconds=75)
+
 
 def _warrants() -> Mapping[Action, Mapping[Phase, timedelta]]:
     return {
         Action.DEMOTE: {
             # Shorter, and a switch that converges would cost every leader its place.
             Phase.NETWORK_UNAVAILABLE: timedelta(seconds=30),
-            # Five rounds, as Cruise Control waits before it demotes; theirs take five minutes each.
-            Phase.DEGRADED: timedelta(seconds=75),
-        }
+            Phase.DEGRADED: _FIVE_ROUNDS,
+        },
+        Action.QUARANTINE_RESTART: {Phase.DEGRADED: _FIVE_ROUNDS},
     }
 
 

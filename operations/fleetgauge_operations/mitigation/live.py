@@ -1,11 +1,15 @@
 """A real cluster, changed."""
 
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from fleetgauge_operations.mitigation.hand import HookError
 from fleetgauge_probes.fleet import Access, Telemetry
 from fleetgauge_probes.kafka import (
+    THROTTLED_RATE,
+    THROTTLED_REPLICAS,
     Admin,
     KafkaUnavailableError,
     Place,
@@ -18,6 +22,9 @@ from fleetgauge_probes.kafka import (
 #: A member that was killed is given up after its session, 6 s.
 _SEAT_WITHIN_S = 15
 _GROUP = "fleetgauge-mitigate"
+#: All replicas of a broker together; whatever is written to must be faster, or it is in sync at once.
+_SLOWED_TO_BYTES_S = 10_000
+_RESTARTED_WITHIN_S = 300
 
 
 class SeatTakenError(Exception):
@@ -41,9 +48,10 @@ def only_hand(telemetry: Telemetry) -> Iterator[Term]:
 
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
-    """By its own administration; see hand.Cluster."""
+    """By its own administration, and by a command of its operators; see hand.Cluster."""
 
     access: Access
+    restart_command: Sequence[str]
 
     def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
         if orders and not reassign_all(self.access, orders):
@@ -52,6 +60,39 @@ class LiveCluster:
     def elect(self, places: Iterable[Place]) -> None:
         wanted = list(places)
         if wanted:
-            admin = Admin(self.access)
-            admin.start()
-            admin.elect_all_preferred(wanted)
+            self._admin().elect_all_preferred(wanted)
+
+    def throttle(self, broker_id: int, replicas: Mapping[str, str]) -> None:
+        admin = self._admin()
+        # First the rate: a replica that is named without one is not slowed.
+        admin.set_of_broker(broker_id, THROTTLED_RATE, str(_SLOWED_TO_BYTES_S))
+        for topic, value in replicas.items():
+            admin.set(topic, THROTTLED_REPLICAS, value)
+
+    def release(self, broker_id: int, replicas: Mapping[str, str]) -> None:
+        admin = self._admin()
+        for topic, value in replicas.items():
+            if admin.topic(topic) and admin.setting(topic, THROTTLED_REPLICAS) == value:
+                admin.set(topic, THROTTLED_REPLICAS, None)
+        admin.set_of_broker(broker_id, THROTTLED_RATE, None)
+
+    def restart(self, broker_id: int) -> None:
+        command = [one.replace("{broker}", str(broker_id)) for one in self.restart_command]
+        try:
+            done = subprocess.run(
+                command,
+                timeout=_RESTARTED_WITHIN_S,
+                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise HookError(f"{command[0]}: {error}") from error
+        if done.returncode:
+            said = done.stdout.decode(errors="replace").strip().splitlines()
+            raise HookError(f"{command[0]} ended with {done.returncode}: {said[-1] if said else 'no word'}")
+
+    def _admin(self) -> Admin:
+        admin = Admin(self.access)
+        admin.start()
+        return admin

@@ -36,6 +36,7 @@ class Look:
                 case for case in self.record.cases() if case.cluster_id == cluster.id and case.case_id != but
             ),
             marked=frozenset(cluster.demoted),
+            can_restart=bool(cluster.restart),
             rolling=self.record.rolling(cluster.id, self.clock()),
         )
 

@@ -56,6 +56,7 @@ def _row(case: Case) -> Row:
                 "outcome": case.outcome,
                 "zone": case.zone,
                 "words": case.words,
+                "throttles": dict(case.throttles),
                 "orders": [[*place, order.before, order.after] for place, order in case.orders.items()],
             }
         ),
@@ -80,5 +81,6 @@ def _case(row: Row) -> Case:
             Place(topic, number): Order(tuple(before), tuple(after))
             for topic, number, before, after in orders
         },
+        throttles=detail["throttles"],
         words=tuple(detail["words"]),
     )

@@ -27,6 +27,8 @@ class Situation:
     cases: Sequence[Case] = ()
     marked: frozenset[int] = frozenset()
     rolling: bool = False
+    can_restart: bool = False
+    """Whether somebody has said how a broker is restarted."""
 
     def zone(self, broker_id: int) -> str | None:
         """None for a broker that has none, or is not registered."""

@@ -205,6 +205,12 @@ class Cluster(Frozen):
         description="Ids of brokers that are to lead nothing: the agent lets others lead their partitions.",
         examples=[[2]],
     )
+    restart: tuple[str, ...] = Field(
+        default=(),
+        description="Command that restarts a broker, for `fleetgauge mitigate`; {broker} is its id. It runs "
+        "where that is called, without a shell, and ends once the broker is on its way up.",
+        examples=[["systemctl", "--host", "kafka-{broker}", "restart", "kafka"]],
+    )
 
     @model_validator(mode="after")
     def _ends_after_it_starts(self) -> Self:

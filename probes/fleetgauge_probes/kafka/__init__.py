@@ -18,7 +18,13 @@ from fleetgauge_probes.kafka.errors import (
 )
 from fleetgauge_probes.kafka.inquiry import Clock, Refusal, Rights, TopicSight, Unknown
 from fleetgauge_probes.kafka.knock import Knock, Reply, Version
-from fleetgauge_probes.kafka.layout import Layout, Place, read_layout
+from fleetgauge_probes.kafka.layout import (
+    THROTTLED_RATE,
+    THROTTLED_REPLICAS,
+    Layout,
+    Place,
+    read_layout,
+)
 from fleetgauge_probes.kafka.look import Look, Sight, Target, look_at
 from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer, Route, SpoolProducer
 from fleetgauge_probes.kafka.reassignment import reassign, reassign_all
@@ -29,6 +35,8 @@ from fleetgauge_probes.kafka.telemetry import ensure_topics, ensure_watch_state,
 
 __all__ = [
     "AUTHENTICATION",
+    "THROTTLED_RATE",
+    "THROTTLED_REPLICAS",
     "Admin",
     "Answer",
     "Bootstrap",

@@ -117,10 +117,18 @@ class Admin:
         future = self._client.describe_configs([resource], request_timeout=self._timeout_s)[resource]
         return str(self._answer(future)[key].value)
 
-    def set(self, topic: str, key: str, value: str) -> None:
-        """Change one of a topic's settings."""
-        entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    def set(self, topic: str, key: str, value: str | None) -> None:
+        """Change one of a topic's settings; None gives it back to the cluster."""
+        self._set(ResourceType.TOPIC, topic, key, value)
+
+    def set_of_broker(self, broker_id: int, key: str, value: str | None) -> None:
+        """Change one of a broker's settings; None gives it back. The broker itself must answer."""
+        self._set(ResourceType.BROKER, str(broker_id), key, value)
+
+    def _set(self, kind: ResourceType, name: str, key: str, value: str | None) -> None:
+        operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+        entry = ConfigEntry(key, value or "", incremental_operation=operation)
+        resource = ConfigResource(kind, name, incremental_configs=[entry])
         self._done(
             self._client.incremental_alter_configs([resource], request_timeout=self._timeout_s)[resource]
         )

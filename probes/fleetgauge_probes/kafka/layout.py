@@ -11,9 +11,12 @@ from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka.admin import PartitionView
 from fleetgauge_probes.kafka.asking import asking, in_our_words
 from fleetgauge_probes.kafka.inquiry import partition_view
-from fleetgauge_probes.kafka.registry import Registration, registry
+from fleetgauge_probes.kafka.registry import Registration, open_doors, registry
 
 _MIN_IN_SYNC = "min.insync.replicas"
+#: Of a topic, which followers are slowed, and of a broker, to how many bytes a second together (KIP-73).
+THROTTLED_REPLICAS = "follower.replication.throttled.replicas"
+THROTTLED_RATE = "follower.replication.throttled.rate"
 _TIMEOUT_MS = 10_000
 
 
@@ -26,12 +29,16 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Brokers by id; ``min_in_sync`` by topic; ``moving``: what is being reassigned."""
+    """Brokers by id; ``min_in_sync`` by topic; ``moving``: what is being reassigned.
+
+    ``throttled``: topics of which followers are slowed on purpose (follower.replication.throttled.replicas).
+    """
 
     brokers: Mapping[int, Registration]
     partitions: Mapping[Place, PartitionView]
     min_in_sync: Mapping[str, int]
     moving: frozenset[Place]
+    throttled: frozenset[str] = frozenset()
 
     def replicated_on(self, broker_id: int) -> Mapping[Place, PartitionView]:
         """The partitions of which that broker has a replica."""
@@ -43,8 +50,10 @@ class Layout:
 
 def read_layout(access: Access) -> Layout:
     """Internal topics included. Raises KafkaUnavailableError, KafkaRefusedError."""
-    with in_our_words(access), asking(access, "fleetgauge-layout", _TIMEOUT_MS, _TIMEOUT_MS) as (admin, _):
+    doors = open_doors(access)
+    with in_our_words(access), asking(doors, "fleetgauge-layout", _TIMEOUT_MS, _TIMEOUT_MS) as (admin, _):
         topics = admin.describe_topics()
+        settings = _settings(admin, [topic["name"] for topic in topics])
         return Layout(
             brokers=registry(admin.describe_cluster()).brokers,
             partitions={
@@ -52,15 +61,17 @@ def read_layout(access: Access) -> Layout:
                 for topic in topics
                 for one in topic["partitions"]
             },
-            min_in_sync=_min_in_sync(admin, [topic["name"] for topic in topics]),
+            min_in_sync={name: int(one[_MIN_IN_SYNC]) for name, one in settings.items()},
             moving=frozenset(
                 Place(one.topic, one.partition)
                 for one in admin.list_partition_reassignments(timeout_ms=_TIMEOUT_MS)
             ),
+            throttled=frozenset(name for name, one in settings.items() if one[THROTTLED_REPLICAS]),
         )
 
 
-def _min_in_sync(admin: KafkaAdminClient, topics: list[str]) -> dict[str, int]:
-    wanted = [ConfigResource(ConfigResourceType.TOPIC, name, [_MIN_IN_SYNC]) for name in topics]
+def _settings(admin: KafkaAdminClient, topics: list[str]) -> dict[str, dict[str, str]]:
+    keys = [_MIN_IN_SYNC, THROTTLED_REPLICAS]
+    wanted = [ConfigResource(ConfigResourceType.TOPIC, name, keys) for name in topics]
     found = admin.describe_configs(wanted, config_filter="all").get("topic", {})
-    return {name: int(settings[_MIN_IN_SYNC]["value"]) for name, settings in found.items()}
+    return {name: {key: one[key]["value"] for key in keys} for name, one in found.items()}

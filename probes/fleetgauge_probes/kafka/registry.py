@@ -39,19 +39,22 @@ class Registry:
 
 def registered_brokers(access: Access, timeout_ms: int = 4000) -> Registry:
     """Ask once. Raises KafkaUnavailableError where nobody answers in time, KafkaTurnedAwayError."""
-    open_doors = replace(access, bootstrap=",".join(_open_doors(access)))
+    doors = open_doors(access)
     try:
-        with asking(open_doors, "fleetgauge-registry", timeout_ms, 2 * timeout_ms) as (admin, _):
+        with asking(doors, "fleetgauge-registry", timeout_ms, 2 * timeout_ms) as (admin, _):
             return registry(admin.describe_cluster())
     except (KafkaError, OSError) as error:
-        refusal = identity_refusal(open_doors)
+        refusal = identity_refusal(doors)
         if refusal:
             raise KafkaTurnedAwayError(refusal, AUTHENTICATION) from error
         raise KafkaUnavailableError(f"{access.bootstrap}: {error}") from error
 
 
-def _open_doors(access: Access) -> list[str]:
-    """The addresses that answer: a knock says why one does not, a client only that it took too long."""
+def open_doors(access: Access) -> Access:
+    """By the addresses that answer: a knock says why one does not, a client only that it took too long.
+
+    Raises KafkaUnavailableError, KafkaTurnedAwayError where none does.
+    """
     doors = knock_at(addresses(access.bootstrap), tls_context(access))
     silences = {address: knock for address, knock in doors.items() if isinstance(knock, Silence)}
     if len(silences) == len(doors):
@@ -60,7 +63,7 @@ def _open_doors(access: Access) -> list[str]:
         raise (KafkaTurnedAwayError if first.of_security else KafkaUnavailableError)(
             words, first.name.lower()
         )
-    return [address for address in doors if address not in silences]
+    return replace(access, bootstrap=",".join(address for address in doors if address not in silences))
 
 
 def registry(described: Mapping[str, Any]) -> Registry:

@@ -14,6 +14,7 @@ from fleetgauge_probes.kafka import Place
 from tests.unit.operations.mitigation.world import LONG_AGO, NOON, broker, degraded, layout, partition
 
 INTENT = Intent(Action.DEMOTE, "orders", 2)
+QUARANTINE = Intent(Action.QUARANTINE_RESTART, "orders", 2)
 FINE = Situation(layout(), (degraded(2),), marked=frozenset({2}))
 
 
@@ -66,6 +67,21 @@ UNDONE_TODAY = tuple(case(1, Outcome.UNDONE, ago) for ago in (20, 60, 23 * 60))
 )
 def test_each_refuses_by_itself(situation: Situation, expected: Why) -> None:
     assert why(situation) == [expected]
+
+
+def test_who_is_demoted_already_may_be_kept_out_of_sync_if_somebody_has_said_how_to_restart_it() -> None:
+    could = replace(FINE, can_restart=True, marked=frozenset(), cases=(case(2, Outcome.DONE),))
+    assert why(could, QUARANTINE) == []
+    assert why(replace(could, can_restart=False), QUARANTINE) == [Why.NO_RESTART]
+    assert why(replace(could, cases=(case(3, Outcome.DONE),)), QUARANTINE) == [Why.OTHER_ZONE]
+    cut_off = Sick(2, Phase.NETWORK_UNAVAILABLE, LONG_AGO)
+    assert why(replace(could, sick=(cut_off,)), QUARANTINE) == [Why.NO_FINDING]
+
+
+def test_what_somebody_else_slows_is_not_slowed_again() -> None:
+    theirs = replace(layout(), throttled=frozenset({"t"}))
+    assert why(replace(FINE, can_restart=True, layout=theirs), QUARANTINE) == [Why.THROTTLED]
+    assert why(replace(FINE, layout=theirs)) == []
 
 
 def test_who_alone_has_a_partition_or_is_alone_in_sync_keeps_it() -> None:

@@ -22,7 +22,7 @@ def hand(
 
 
 def demoted(world: World, the_hand: Hand | None = None) -> Case:
-    return (the_hand or hand(world)).demote(INTENT, "c1", "ann", "DEGRADED")
+    return (the_hand or hand(world)).treat(INTENT, "c1", "ann", "DEGRADED")
 
 
 @pytest.fixture
@@ -142,3 +142,44 @@ def test_undoing_that_fails_can_be_tried_again(world: World) -> None:
     world.deaf = False
     assert hand(world).undo(case, None).outcome is Outcome.UNDONE
     assert world.layout == before
+
+
+QUARANTINE = Intent(Action.QUARANTINE_RESTART, "orders", 2)
+
+
+def quarantined(world: World, the_hand: Hand | None = None) -> Case:
+    return (the_hand or hand(world)).treat(QUARANTINE, "c1", "ann", "DEGRADED")
+
+
+def in_sync(world: World) -> list[bool]:
+    return [2 in one.in_sync for one in world.layout.partitions.values()]
+
+
+def test_who_is_restarted_slowed_is_out_of_sync_until_it_is_released(world: World) -> None:
+    before = world.layout
+    case = quarantined(world)
+    assert case.outcome is Outcome.DONE
+    assert case.throttles == {"t": "0:2,1:2,2:2"}
+    assert world.said == ["throttle ['t']", "restart"]
+    assert in_sync(world) == [False] * 3
+    world.sick = ()
+    case = hand(world).undo(case, None)
+    assert case.outcome is Outcome.UNDONE
+    assert in_sync(world) == [True] * 3
+    assert world.layout.throttled == before.throttled
+
+
+def test_where_nothing_comes_in_nobody_can_be_kept_out(world: World) -> None:
+    world.idle = frozenset(world.layout.partitions)
+    case = quarantined(world)
+    assert case.outcome is Outcome.FAILED
+    assert "in sync with everything" in case.words[0]
+
+
+def test_a_restart_that_fails_is_said_and_the_throttle_can_be_taken_back(world: World) -> None:
+    world.stuck = True
+    case = quarantined(world)
+    assert (case.outcome, case.words) == (Outcome.FAILED, ("systemctl ended with 1",))
+    world.sick = ()
+    assert hand(world).undo(case, None).outcome is Outcome.UNDONE
+    assert not world.layout.throttled

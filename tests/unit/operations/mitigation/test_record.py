@@ -24,6 +24,7 @@ CASE = Case(
     NOON,
     Outcome.BEGUN,
     orders={Place("t", 1): Order((2, 3, 1), (3, 1, 2)), Place("with-dash", 0): Order((2, 1), (1, 2))},
+    throttles={"t": "0:2,1:2"},
 )
 
 

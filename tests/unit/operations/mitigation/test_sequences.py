@@ -26,7 +26,7 @@ class Story(World):
     """A world in which things happen, also between a look and a change, and which judges every demotion."""
 
     chance: Random = field(default_factory=Random)
-    demoting: tuple[str, int] | None = None
+    treating: tuple[str, int] | None = None
     acted_at: list[datetime] = field(default_factory=list)
 
     def observe(self, but: str) -> Situation:
@@ -37,26 +37,41 @@ class Story(World):
         return super().observe(but)
 
     def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
-        if self.demoting:
-            self.judge(*self.demoting)
+        if self.treating:
+            self.judge(*self.treating)
             self.acted_at.append(self.now)
         super().reorder(orders)
 
     def elect(self, places: Iterable[Place]) -> None:
-        if self.demoting:
-            self.judge(*self.demoting)
+        if self.treating:
+            self.judge(*self.treating)
         super().elect(places)
+
+    def throttle(self, broker_id: int, replicas: Mapping[str, str]) -> None:
+        if self.treating:
+            self.judge(*self.treating)
+            self.acted_at.append(self.now)
+        super().throttle(broker_id, replicas)
+
+    def restart(self, broker_id: int) -> None:
+        if self.treating:
+            self.judge(*self.treating)
+        super().restart(broker_id)
 
     def judge(self, case_id: str, broker_id: int) -> None:
         brokers, partitions = self.layout.brokers, self.layout.partitions
         assert not any(one.fenced for one in brokers.values())
         assert {one.broker_id for one in self.sick} == {broker_id}
-        assert any(one.phase in PHASES[1:3] for one in self.sick)
+        helps = PHASES[1:3] if self.cases[case_id].action is Action.DEMOTE else PHASES[:1]
+        assert any(one.phase in helps for one in self.sick)
         assert not self.layout.moving
         for one in partitions.values():
             if broker_id in one.replicas:
                 assert len(one.in_sync - {broker_id}) >= 2
-        assert not [one for one in self.cases.values() if one.is_open and one.case_id != case_id]
+        others = [one for one in self.cases.values() if one.is_open and one.case_id != case_id]
+        # The same broker may be kept out of sync once it leads nothing.
+        assert all(one.broker_id == broker_id and one.outcome is not Outcome.FAILED for one in others)
+        assert not {one.action for one in others} & {self.cases[case_id].action}
         earlier = [at for at in self.acted_at if at < self.cases[case_id].began]
         assert all(self.now - at >= timedelta(minutes=10) for at in earlier)
         assert sum(self.now - at < timedelta(days=1) for at in earlier) < 3
@@ -129,23 +144,23 @@ def told(seed: int) -> tuple[Case, ...]:
         if chance.random() < 0.6:
             world.something_happens()
         if chance.random() < 0.5 and world.sick:
-            _demote(world, str(step))
+            _treat(world, str(step))
         else:
             _undo(world)
     return tuple(world.cases.values())
 
 
-def _demote(world: Story, case_id: str) -> None:
-    broker_id = world.sick[0].broker_id
+def _treat(world: Story, case_id: str) -> None:
+    broker_id, action = world.sick[0].broker_id, world.chance.choice(list(Action))
     assert broker_id is not None
-    world.demoting = (case_id, broker_id)
+    world.treating = (case_id, broker_id)
     try:
-        case = world.hand().demote(Intent(Action.DEMOTE, "orders", broker_id), case_id, "story", "sick")
+        case = world.hand().treat(Intent(action, "orders", broker_id), case_id, "story", "sick")
     except KafkaUnavailableError:
         assert case_id not in world.cases
         return
     finally:
-        world.demoting = None
+        world.treating = None
     if case.outcome is Outcome.REFUSED:
         assert case.words
         assert world.now not in world.acted_at

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from fleetgauge_operations.mitigation.case import Case
+from fleetgauge_operations.mitigation.hand import HookError
 from fleetgauge_operations.mitigation.situation import Sick, Situation
 from fleetgauge_pipelines.detection import Phase
 from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, PartitionView, Place, Registration
@@ -54,11 +55,15 @@ class World:
     cases: dict[str, Case] = field(default_factory=dict)
     marked: frozenset[int] = frozenset({1, 2, 3})
     deaf: bool = False
+    stuck: bool = False
+    """Where a restart fails."""
+    idle: frozenset[Place] = frozenset()
+    """To which nobody writes."""
     said: list[str] = field(default_factory=list)
 
     def observe(self, but: str) -> Situation:
         others = tuple(case for case in self.cases.values() if case.case_id != but)
-        return Situation(self.layout, self.sick, others, self.marked)
+        return Situation(self.layout, self.sick, others, self.marked, can_restart=True)
 
     def clock(self) -> datetime:
         return self.now
@@ -90,6 +95,27 @@ class World:
             first = one.replicas[0]
             if first in one.in_sync and not self.layout.brokers[first].fenced:
                 self.change(place, leader=first)
+
+    def throttle(self, broker_id: int, replicas: Mapping[str, str]) -> None:
+        self.said.append(f"throttle {sorted(replicas)}")
+        self.layout = replace(self.layout, throttled=self.layout.throttled | set(replicas))
+
+    def release(self, broker_id: int, replicas: Mapping[str, str]) -> None:
+        self.said.append("release")
+        self.layout = replace(self.layout, throttled=self.layout.throttled - set(replicas))
+        for place, one in self.layout.replicated_on(broker_id).items():
+            self.change(place, in_sync=one.in_sync | {broker_id})
+
+    def restart(self, broker_id: int) -> None:
+        """It is back at once, and in sync where nothing comes in or nothing slows it."""
+        if self.stuck:
+            raise HookError("systemctl ended with 1")
+        self.said.append("restart")
+        for place, one in self.layout.replicated_on(broker_id).items():
+            others = [other for other in one.replicas if other in one.in_sync and other != broker_id]
+            behind = place.topic in self.layout.throttled and place not in self.idle
+            in_sync = one.in_sync - {broker_id} if behind else one.in_sync
+            self.change(place, in_sync=in_sync, leader=others[0] if one.leader == broker_id else one.leader)
 
     def change(self, place: Place, **changes: object) -> None:
         """One partition's view."""
