@@ -20,7 +20,8 @@ from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
 from fleetgauge_operations.mitigation.live import LiveCluster, SeatTakenError, only_hand
 from fleetgauge_operations.mitigation.look import Look, findings_of
 from fleetgauge_operations.mitigation.record import Record
-from fleetgauge_operations.mitigation.situation import Situation, sick_now
+from fleetgauge_operations.mitigation.situation import Sick, Situation, sick_now
+from fleetgauge_pipelines.detection import Finding
 from fleetgauge_pipelines.lakes.kept import KeptTableError
 from fleetgauge_probes.cli import InputError, console, print_json
 from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, load
@@ -171,7 +172,7 @@ def undo(
     if as_json:
         refused = [{"why": one.why, "words": one.words} for one in against]
         print_json(_document(case) | {"executed": execute, "refusals": refused})
-    context.exit(1 if against or case.outcome is Outcome.FAILED else 0)
+    context.exit(1 if against or (execute and case.outcome is Outcome.FAILED) else 0)
 
 
 @mitigate.command(epilog="Example: fleetgauge mitigate history --json")
@@ -236,7 +237,7 @@ class _Planned:
 
 
 def _wanted(
-    desk: _Desk, cluster: Cluster, sick: Sequence[Any], findings: Sequence[Any]
+    desk: _Desk, cluster: Cluster, sick: Sequence[Sick], findings: Sequence[Finding]
 ) -> Iterator[tuple[Intent, Situation]]:
     """What helps against what is named in a cluster; it is read only if there is any."""
     wanted = sorted(
@@ -264,7 +265,7 @@ def _undoing(case: Case, back: Restoration) -> str:
 
 @contextmanager
 def _hand(desk: _Desk, cluster: Cluster) -> Iterator[Hand]:
-    with console.status("waiting for the seat of who acts"), only_hand(desk.look.telemetry) as term:
+    with console.status("acting, once the seat is free"), only_hand(desk.look.telemetry) as term:
         yield Hand(
             observe=lambda but: desk.look.again(cluster, but),
             cluster=LiveCluster(cluster.access, cluster.restart),

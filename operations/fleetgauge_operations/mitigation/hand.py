@@ -120,7 +120,8 @@ class Hand:
         against = undo_refusals(case, back, situation, reason)
         if against:
             raise UndoRefusedError(against)
-        words = tuple(f"{place.topic}-{place.partition} {why}" for place, why in sorted(back.kept.items()))
+        kept = (f"{place.topic}-{place.partition} {why}" for place, why in sorted(back.kept.items()))
+        words = (*((f"undone: {reason}",) if reason else ()), *kept)
         try:
             if case.action is Action.DEMOTE:
                 self._restore(case, back)

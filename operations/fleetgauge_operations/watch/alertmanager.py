@@ -51,10 +51,12 @@ class Alert:
             "severity": manner.severity(subject),
             "fingerprint": subject.fingerprint,
         }
+        advice = manner.advice(subject, self.phase)
         annotations = {
             "summary": manner.summary(subject, Phase.HEALTHY, self.phase),
             "kind": self.phase.value,
             "runbook": manner.runbook(Phase.HEALTHY, self.phase),
+            **({"advice": advice} if advice else {}),
             **({"event_id": self.news.event.event_id} if self.news else {}),
         }
         page = manner.page(subject)

@@ -35,6 +35,7 @@ def message(finding: Finding, manner: Manner, routing_key: str) -> dict[str, Any
             "custom_details": {
                 "id": event.event_id,
                 "runbook": manner.runbook(finding.from_phase, finding.to_phase),
+                "advice": manner.advice(subject, finding.to_phase),
                 "evidence": json.loads(event.evidence),
             },
         },

@@ -15,6 +15,8 @@ def message(finding: Finding, manner: Manner) -> dict[str, Any]:
     more = [f"<{page}|since when, and what speaks for it>"] if page else []
     if finding.names:
         more.append(f"what to do: {_plain(manner.runbook(finding.from_phase, finding.to_phase))}")
+        if advice := manner.advice(subject, finding.to_phase):
+            more.append(f"`{_plain(advice)}`")
     sign = ":large_green_circle:" if finding.clears else _SIGNS[manner.severity(subject)]
     news = f"{sign} *{_plain(manner.summary(subject, finding.from_phase, finding.to_phase))}*"
     at = f"{finding.event.at:%Y-%m-%d %H:%M:%S} UTC"

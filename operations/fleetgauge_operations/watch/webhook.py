@@ -22,6 +22,7 @@ def message(finding: Finding, manner: Manner) -> dict[str, Any]:
         "at": event.at.isoformat(),
         "summary": manner.summary(subject, finding.from_phase, finding.to_phase),
         "runbook": manner.runbook(finding.from_phase, finding.to_phase),
+        "advice": manner.advice(subject, finding.to_phase),
         "page": manner.page(subject),
         "evidence": json.loads(event.evidence),
     }

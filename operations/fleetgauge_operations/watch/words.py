@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
 from fleetgauge_pipelines.detection import Chain, Phase, Subject
 
 #: What is said when something is named, and when it is cleared.
@@ -92,6 +93,16 @@ class Manner:
     def runbook(self, before: Phase, after: Phase) -> str:
         """What to do about what is named from then on, or was until then, in the documentation."""
         return f"docs/runbooks/{_RUNBOOKS[after if after.names else before]}.md"
+
+    def advice(self, subject: Subject, phase: Phase) -> str | None:
+        """What may be tried against it, which is a dry run first; None where nothing helps that we do."""
+        helps = [action for action, phases in DEFAULT_LIMITS.warrants.items() if phase in phases]
+        if not helps:
+            return None
+        return (
+            f"fleetgauge mitigate apply --cluster {subject.cluster_id} --broker {subject.broker_id} "
+            f"--action {helps[0]}"
+        )
 
     def page(self, subject: Subject) -> str | None:
         """The cluster's findings, with what speaks for each."""

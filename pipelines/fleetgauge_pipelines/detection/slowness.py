@@ -54,8 +54,9 @@ class Window(NamedTuple):
     own: Took | None
 
     def pace(self, limits: Thresholds) -> Pace:
-        if self.took.p50_us <= limits.slow_p50_us and self.took.p99_us <= limits.slow_p99_us:
-            # Below every limit; so are nearly all, and a fleet has thousands in each second.
+        least_p50_us = min(limits.slow_p50_us, limits.alone_p50_us)
+        if self.took.p50_us <= least_p50_us and self.took.p99_us <= limits.slow_p99_us:
+            # As nearly all are, and a fleet has thousands in each second.
             return Pace.WELL
         usual = [one for one in (self.peers, self.own) if one]
         p50_floor_us = limits.slow_p50_us if usual else limits.alone_p50_us

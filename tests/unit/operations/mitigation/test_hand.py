@@ -130,7 +130,8 @@ def test_undoing_is_refused_while_the_broker_is_sick_unless_a_person_knows_bette
         hand(world).undo(case, None)
     assert [one.why for one in refused.value.against] == [Why.STILL_SICK]
     assert world.cases["c1"] == case
-    assert hand(world).undo(case, "a false alarm").outcome is Outcome.UNDONE
+    undone = hand(world).undo(case, "a false alarm")
+    assert (undone.outcome, undone.words) == (Outcome.UNDONE, ("undone: a false alarm",))
 
 
 def test_undoing_that_fails_can_be_tried_again(world: World) -> None:

@@ -58,6 +58,21 @@ def test_a_channel_reads_what_is_new_and_where_to_go_on() -> None:
     )
 
 
+def test_where_something_helps_it_is_said_how_to_try_it() -> None:
+    slow = Subject("orders", Chain.DEGRADED, 3)
+    begins, ends = named(slow, Phase.DEGRADED, Phase.HEALTHY), named(slow, Phase.HEALTHY, Phase.DEGRADED)
+    advice = "fleetgauge mitigate apply --cluster orders --broker 3 --action demote"
+    assert webhook.message(begins, MANNER)["advice"] == advice
+    assert f" · `{advice}`" in slack.message(begins, MANNER)["text"]
+    assert pagerduty.message(begins, MANNER, "key")["payload"]["custom_details"]["advice"] == advice
+    assert Alert(slow, Phase.DEGRADED, NOON).as_posted(NOON, MANNER)["annotations"]["advice"] == advice
+    # Whoever is down leads nothing, and whoever is well needs nothing.
+    for one in (DOWN, ends):
+        assert webhook.message(one, MANNER)["advice"] is None
+    assert advice not in slack.message(ends, MANNER)["text"]
+    assert "advice" not in Alert(BROKER, Phase.BROKER_DOWN, NOON).as_posted(NOON, MANNER)["annotations"]
+
+
 def test_a_channel_is_told_no_markup() -> None:
     subject = Subject("orders", Chain.PATH, vantage="<!channel>&co", towards=2)
     text = slack.message(named(subject, Phase.PATH), Manner(None))["text"]
