@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 RESOLVE := $(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11
+APT := apt-get -qq -o Acquire::Retries=3
 ROLES := agent: watch:operations stream:pipelines dash:dashboards
 ARGS ?=
 
@@ -75,12 +76,12 @@ $(TOOLS): $(READY) locks/s3.txt
 		&& $(BIN)/uv pip install --quiet --python $(VENV)/s3/bin/python --require-hashes -r locks/s3.txt >&2 \
 		|| echo "no S3 server for tests: check the network; the tests that need it are skipped" >&2
 	@command -v chromium >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
-		|| { echo "installing chromium for the browser tests" >&2; apt-get -qq update >&2 && apt-get -qq install -y chromium >&2; }
+		|| { echo "installing chromium for the browser tests" >&2; $(APT) update >&2 && $(APT) install -y chromium >&2; }
 	@command -v prometheus-alertmanager >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
 		|| { echo "fetching Alertmanager for the tests of pages" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
-		&& apt-get -qq update >&2 && apt-get -qq download prometheus-alertmanager >&2 \
+		&& $(APT) update >&2 && $(APT) download prometheus-alertmanager >&2 \
 		&& dpkg -x prometheus-alertmanager_*.deb . && rm prometheus-alertmanager_*.deb; }
 	@command -v promtool >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
 		|| { echo "fetching promtool for the tests of alerts" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
-		&& apt-get -qq update >&2 && apt-get -qq download prometheus >&2 && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }
+		&& $(APT) update >&2 && $(APT) download prometheus >&2 && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }
 	@touch $@

@@ -30,6 +30,7 @@ from fleetgauge_pipelines.tables import ACTIONS
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from fleetgauge_probes.fleet import Access, load
 from fleetgauge_probes.kafka import (
+    THROTTLED_RATE,
     THROTTLED_REPLICAS,
     Admin,
     Layout,
@@ -281,8 +282,20 @@ def test_restarted_out_of_sync_while_it_copies_and_back_after_release(desk: Desk
         assert undone["outcome"] == "undone"
         assert behind() == []
         assert desk.admin.setting(topic, THROTTLED_REPLICAS) == ""
+        assert desk.admin.setting_of_broker(2, THROTTLED_RATE) is None
     assert load.errors == []
     assert load.received == load.acknowledged > 0
+
+
+def test_a_rate_that_somebody_has_set_is_neither_changed_nor_taken_away(desk: Desk) -> None:
+    desk.admin.set_of_broker(2, THROTTLED_RATE, "5000000")
+    try:
+        case = desk.says(*QUARANTINE, "--execute", code=1)
+        assert (case["outcome"], "5000000 B/s" in case["words"][0]) == ("failed", True)
+        assert desk.says("undo", case["case"], "--reason", "not begun", "--execute")["outcome"] == "undone"
+        assert desk.admin.setting_of_broker(2, THROTTLED_RATE) == "5000000"
+    finally:
+        desk.admin.set_of_broker(2, THROTTLED_RATE, None)
 
 
 def test_without_a_command_nobody_is_restarted(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from fleetgauge_pipelines.detection.finding import finding
 from fleetgauge_pipelines.goals import goal_of
 from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.jobs.backtest import findings_now, findings_then
-from fleetgauge_pipelines.jobs.backtest_cli import Verdict, compared, episodes
+from fleetgauge_pipelines.jobs.backtest_cli import Verdict, compared, of_budgets
 from fleetgauge_pipelines.tables import HEALTH_EVENTS
 from fleetgauge_probes.contract import ProbeMinute
 from fleetgauge_probes.fleet import Fleet
@@ -70,17 +70,17 @@ def test_budgets_judged_from_the_tables_are_what_the_watch_said(spark: SparkSess
         (one.event for one in told if one.event.at < END), key=lambda event: (event.at, event.event_id)
     )
     assert {one.subject.cluster_id for one in now} == {"orders"}
-    pairs = list(compared(episodes(now), episodes(findings_then(lake, NOON, END))))
+    pairs = list(compared(of_budgets(now), of_budgets(findings_then(lake, NOON, END))))
     assert pairs
     assert {verdict for verdict, _ in pairs} == {Verdict.SAME}
 
     strict = fleet.model_copy(
         update={"burn_alerts": fleet.burn_alerts.model_copy(update={"period_days": 30})}
     )
-    later = episodes(findings_now(lake, strict, NOON, END))
+    later = of_budgets(findings_now(lake, strict, NOON, END))
     paged = next(one for one in later if one.subject.chain is Chain.AVAILABILITY_BURN)
     # 14.4 x 0.0005 x 60 are 0.43 minutes: the second third of one.
-    assert paged.since == NOON + 62 * MINUTE
+    assert paged.named_at == NOON + 62 * MINUTE
 
 
 def test_an_episode_lasts_from_its_first_word_to_its_last() -> None:
@@ -92,7 +92,7 @@ def test_an_episode_lasts_from_its_first_word_to_its_last() -> None:
         finding(burns, Phase.LATENCY_BURN, Phase.HEALTHY, at(5), {}),
         finding(burns, Phase.HEALTHY, Phase.LATENCY_BURN, at(9), {}),
     ]
-    first, second = episodes(found)
-    assert (first.since, first.until) == (at(3), at(5))
-    assert (second.since, second.until) == (at(9), None)
+    first, second = of_budgets(found)
+    assert (first.named_at, first.cleared_at) == (at(3), at(5))
+    assert (second.named_at, second.cleared_at) == (at(9), None)
     assert list(compared([first], [second])) == [(Verdict.NEW, first), (Verdict.GONE, second)]

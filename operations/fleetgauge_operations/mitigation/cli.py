@@ -147,7 +147,7 @@ def undo(
     """Give a broker back what a case took from it, as it was, but for what somebody changed since."""
     desk = _desk(config, location)
     with _one_line():
-        case = next((one for one in desk.look.record.cases() if one.case_id == case_id), None)
+        case = next((one for one in desk.look.record.read(_now()).cases if one.case_id == case_id), None)
         if case is None or not case.is_open:
             raise InputError(f"no case {case_id} is open; see fleetgauge mitigate history")
         cluster = desk.cluster(case.cluster_id)
@@ -182,7 +182,7 @@ def undo(
 def history(config: Path, location: str | None, as_json: bool) -> None:
     """Every case on record, refused ones too."""
     with _one_line():
-        cases = Record(location or _fleet(config).lake).cases()
+        cases = Record(location or _fleet(config).lake).read(_now()).cases
     for case in cases:
         _show(case)
     if as_json:

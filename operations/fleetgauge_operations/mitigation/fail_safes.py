@@ -1,6 +1,6 @@
 """What forbids an action. Every fail-safe is asked: whoever decides sees all that speaks against it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -290,7 +290,7 @@ _FAIL_SAFES: tuple[tuple[Why, Callable[[_Asked], Iterator[str]]], ...] = (
 )
 
 
-def _named(places: "frozenset[Place] | list[Place]") -> str:
+def _named(places: Collection[Place]) -> str:
     shown = [f"{topic}-{partition}" for topic, partition in sorted(places)[:_SHOWN]]
     more = len(places) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

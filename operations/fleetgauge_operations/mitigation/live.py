@@ -23,7 +23,7 @@ from fleetgauge_probes.kafka import (
 _SEAT_WITHIN_S = 15
 _GROUP = "fleetgauge-mitigate"
 #: All replicas of a broker together; whatever is written to must be faster, or it is in sync at once.
-_SLOWED_TO_BYTES_S = 10_000
+_SLOWED_TO_BYTES_S = "10000"
 _RESTARTED_WITHIN_S = 300
 
 
@@ -64,8 +64,11 @@ class LiveCluster:
 
     def throttle(self, broker_id: int, replicas: Mapping[str, str]) -> None:
         admin = self._admin()
+        theirs = admin.setting_of_broker(broker_id, THROTTLED_RATE)
+        if theirs not in (None, _SLOWED_TO_BYTES_S):
+            raise KafkaUnavailableError(f"somebody lets broker {broker_id} follow at {theirs} B/s already")
         # First the rate: a replica that is named without one is not slowed.
-        admin.set_of_broker(broker_id, THROTTLED_RATE, str(_SLOWED_TO_BYTES_S))
+        admin.set_of_broker(broker_id, THROTTLED_RATE, _SLOWED_TO_BYTES_S)
         for topic, value in replicas.items():
             admin.set(topic, THROTTLED_REPLICAS, value)
 
@@ -74,7 +77,8 @@ class LiveCluster:
         for topic, value in replicas.items():
             if admin.topic(topic) and admin.setting(topic, THROTTLED_REPLICAS) == value:
                 admin.set(topic, THROTTLED_REPLICAS, None)
-        admin.set_of_broker(broker_id, THROTTLED_RATE, None)
+        if admin.setting_of_broker(broker_id, THROTTLED_RATE) == _SLOWED_TO_BYTES_S:
+            admin.set_of_broker(broker_id, THROTTLED_RATE, None)
 
     def restart(self, broker_id: int) -> None:
         command = [one.replace("{broker}", str(broker_id)) for one in self.restart_command]

@@ -29,15 +29,14 @@ class Look:
 
     def at(self, cluster: Cluster, findings: Sequence[Finding], but: str | None = None) -> Situation:
         """Without the case ``but``. Raises KafkaUnavailableError, KeptTableError."""
+        said = self.record.read(self.clock())
         return Situation(
             layout=read_layout(cluster.access),
             sick=sick_now(findings, cluster.id),
-            cases=tuple(
-                case for case in self.record.cases() if case.cluster_id == cluster.id and case.case_id != but
-            ),
+            cases=tuple(case for case in said.cases if case.cluster_id == cluster.id and case.case_id != but),
             marked=frozenset(cluster.demoted),
             can_restart=bool(cluster.restart),
-            rolling=self.record.rolling(cluster.id, self.clock()),
+            rolling=cluster.id in said.rolling,
         )
 
     def again(self, cluster: Cluster, but: str) -> Situation:

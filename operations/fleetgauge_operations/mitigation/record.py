@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,25 +14,26 @@ from fleetgauge_probes.kafka import Place
 _ROLL = "roll"
 
 
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What the table says at one moment: cases, the first to begin first, and clusters that are rolled."""
+
+    cases: tuple[Case, ...]
+    rolling: frozenset[str]
+
+
 class Record:
     """One lake's cases. Every call raises KeptTableError."""
 
     def __init__(self, lake: str) -> None:
         self._table = KeptTable(lake, ACTIONS)
 
-    def cases(self) -> tuple[Case, ...]:
-        """In the order in which they began."""
-        found = (_case(row) for row in self._table.rows() if row["kind"] in set(Action))
-        return tuple(sorted(found, key=lambda case: (case.began, case.case_id)))
-
-    def rolling(self, cluster_id: str, now: datetime) -> bool:
-        """Whether somebody rolls that cluster's brokers."""
-        return any(
-            row["kind"] == _ROLL
-            and row["cluster_id"] == cluster_id
-            and row["starts"] <= now
-            and (row["ends"] is None or row["ends"] > now)
-            for row in self._table.rows()
+    def read(self, now: datetime) -> Actions:
+        rows = self._table.rows()
+        cases = (_case(row) for row in rows if row["kind"] in set(Action))
+        return Actions(
+            cases=tuple(sorted(cases, key=lambda case: (case.began, case.case_id))),
+            rolling=frozenset(row["cluster_id"] for row in rows if _is_roll(row, now)),
         )
 
     def add(self, case: Case) -> None:
@@ -39,6 +41,11 @@ class Record:
 
     def amend(self, case: Case) -> None:
         self._table.amend(_row(case))
+
+
+def _is_roll(row: Row, now: datetime) -> bool:
+    under_way = row["starts"] <= now and (row["ends"] is None or row["ends"] > now)
+    return bool(under_way and row["kind"] == _ROLL)
 
 
 def _row(case: Case) -> Row:

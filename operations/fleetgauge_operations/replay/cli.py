@@ -10,8 +10,8 @@ import click
 
 from fleetgauge_operations.replay.incident import SUFFIX, Incident, IncidentError
 from fleetgauge_operations.replay.kept import kept
-from fleetgauge_operations.replay.rerun import Compared, Episode, Verdict, compared
-from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, Subject, Thresholds
+from fleetgauge_operations.replay.rerun import Compared, Verdict, compared
+from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, Episode, Subject, Thresholds
 from fleetgauge_probes.cli import InputError, Instant, console, print_json
 from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
 from fleetgauge_probes.kafka import KafkaUnavailableError

@@ -2,13 +2,23 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from itertools import zip_longest
 
 from fleetgauge_operations.replay.incident import Incident
-from fleetgauge_pipelines.detection import Finding, FleetState, Subject, Thresholds, expect, judge, pass_time
+from fleetgauge_pipelines.detection import (
+    Episode,
+    Finding,
+    FleetState,
+    Subject,
+    Thresholds,
+    episodes,
+    expect,
+    judge,
+    pass_time,
+)
 
 #: Pulses come every 5 s: what differs by less is the same.
 TOLERANCE = timedelta(seconds=5)
@@ -24,16 +34,6 @@ class Verdict(StrEnum):
     """To be named, and is not."""
     NEW = "new"
     """Named, and was not to be."""
-
-
-@dataclass(frozen=True, slots=True)
-class Episode:
-    """From the moment when a subject was named to its end; None where it has none."""
-
-    subject: Subject
-    kind: str
-    named_at: datetime
-    cleared_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +86,6 @@ def compared(incident: Incident, limits: Thresholds) -> list[Compared]:
         for one, other in zip_longest(wanted[subject], found[subject])
     ]
     return sorted(pairs, key=lambda one: (one.either.named_at, one.either.subject.fingerprint))
-
-
-def episodes(findings: Iterable[Finding]) -> list[Episode]:
-    """Each naming with its end. What was named before the first of them has none here."""
-    done, under_way = list[Episode](), dict[Subject, Episode]()
-    for one in findings:
-        if one.clears and one.subject in under_way:
-            done.append(replace(under_way.pop(one.subject), cleared_at=one.event.at))
-        elif one.names and one.subject not in under_way:
-            under_way[one.subject] = Episode(one.subject, one.to_phase.value, one.event.at)
-    return sorted([*done, *under_way.values()], key=lambda one: one.named_at)
 
 
 def _by_subject(found: Iterable[Episode]) -> defaultdict[Subject, list[Episode]]:

@@ -12,6 +12,7 @@ from fleetgauge_pipelines.detection.budgets import (
     learn,
     remember_budgets,
 )
+from fleetgauge_pipelines.detection.episodes import Episode, episodes
 from fleetgauge_pipelines.detection.finding import Chain, Finding, Phase, Subject, recalled
 from fleetgauge_pipelines.detection.fold import (
     FleetState,
@@ -35,6 +36,7 @@ __all__ = [
     "Budgets",
     "BurnMinute",
     "Chain",
+    "Episode",
     "Finding",
     "FleetState",
     "Goal",
@@ -47,6 +49,7 @@ __all__ = [
     "Took",
     "close",
     "count",
+    "episodes",
     "expect",
     "explain",
     "judge",

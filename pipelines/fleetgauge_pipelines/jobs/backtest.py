@@ -39,7 +39,6 @@ _MINUTE_COLUMNS = (
     "brokers_expected",
     "brokers_measured",
 )
-_EVENTS_DDL = HEALTH_EVENTS.ddl
 
 
 def findings_now(lake: Lake, fleet: Fleet, since: datetime, until: datetime) -> tuple[Finding, ...]:
@@ -52,9 +51,10 @@ def findings_now(lake: Lake, fleet: Fleet, since: datetime, until: datetime) -> 
         .where((F.col("minute") >= F.lit(since - REMEMBERED)) & (F.col("minute") < F.lit(until)))
         .where(F.col("cluster_id").isin(list(goals)))
     )
-    events = minutes.select("cluster_id", *_MINUTE_COLUMNS).groupBy("cluster_id")
-    rows = events.applyInPandas(_folded(goals, said), _EVENTS_DDL).where(F.col("at") >= F.lit(since))
-    return _findings(row.asDict() | {"at": utc(row["at"])} for row in rows.collect())
+    by_cluster = minutes.select("cluster_id", *_MINUTE_COLUMNS).groupBy("cluster_id")
+    events = by_cluster.applyInPandas(_folded(goals, said), HEALTH_EVENTS.ddl)
+    within = events.where(F.col("at") >= F.lit(since)).collect()
+    return _findings(row.asDict() | {"at": utc(row["at"])} for row in within)
 
 
 def findings_then(lake: Lake, since: datetime, until: datetime) -> tuple[Finding, ...]:

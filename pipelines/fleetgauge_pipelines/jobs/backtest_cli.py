@@ -1,7 +1,6 @@
 """`fleetgauge backtest`. Spark is imported when it runs, not before."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import click
 
-from fleetgauge_pipelines.detection import BURNS, Finding, Subject
+from fleetgauge_pipelines.detection import BURNS, Episode, Finding, episodes
 from fleetgauge_pipelines.jobs.cli import config_option, fleet_of, lake_option, reading
 from fleetgauge_probes.cli import InputError, Instant, console, print_json
 
@@ -22,15 +21,6 @@ class Verdict(StrEnum):
     """Nobody was told of it."""
     GONE = "gone"
     """Somebody was, and nobody would be now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Episode:
-    """From when a budget burnt until when; None where it burnt at the end."""
-
-    subject: Subject
-    since: datetime
-    until: datetime | None
 
 
 @click.command(epilog="Example: fleetgauge backtest --from 2026-03-02T00:00:00Z --to 2026-03-09T00:00:00Z")
@@ -53,13 +43,13 @@ def backtest(since: datetime, until: datetime, config: Path, location: str | Non
 
         if not lake.is_there:
             raise InputError(f"{location or fleet.lake}: no lake; `fleetgauge stream` or `backfill` makes it")
-        now = episodes(findings_now(lake, fleet, since, until))
-        then = episodes(findings_then(lake, since, until))
+        now = of_budgets(findings_now(lake, fleet, since, until))
+        then = of_budgets(findings_then(lake, since, until))
     told = list(compared(now, then))
     for verdict, one in told:
-        ends = f"{one.until:%FT%TZ}" if one.until else "not within it"
+        ends = f"{one.cleared_at:%FT%TZ}" if one.cleared_at else "not within it"
         console.print(
-            f"{verdict}: {one.subject.chain} of {one.subject.cluster_id}, {one.since:%FT%TZ} to {ends}",
+            f"{verdict}: {one.kind} of {one.subject.cluster_id}, {one.named_at:%FT%TZ} to {ends}",
             markup=False,
             soft_wrap=True,
         )
@@ -68,33 +58,23 @@ def backtest(since: datetime, until: datetime, config: Path, location: str | Non
         print_json([_document(*pair) for pair in told])
 
 
-def episodes(findings: Sequence[Finding]) -> tuple[Episode, ...]:
-    """Of budgets; one that began before the first finding is left out."""
-    opened: dict[Subject, datetime] = {}
-    found: list[Episode] = []
-    for one in findings:
-        if one.subject.chain not in BURNS:
-            continue
-        if one.names:
-            opened.setdefault(one.subject, one.event.at)
-        elif one.subject in opened:
-            found.append(Episode(one.subject, opened.pop(one.subject), one.event.at))
-    found += [Episode(subject, since, None) for subject, since in opened.items()]
-    return tuple(sorted(found, key=lambda one: (one.since, one.subject.cluster_id, one.subject.chain)))
+def of_budgets(findings: Iterable[Finding]) -> list[Episode]:
+    """What was found of brokers and clusters left out."""
+    return episodes(one for one in findings if one.subject.chain in BURNS)
 
 
 def compared(now: Sequence[Episode], then: Sequence[Episode]) -> Iterator[tuple[Verdict, Episode]]:
     """In the order in which they began."""
     pairs = [(Verdict.SAME if one in then else Verdict.NEW, one) for one in now]
     pairs += [(Verdict.GONE, one) for one in then if one not in now]
-    yield from sorted(pairs, key=lambda pair: (pair[1].since, pair[1].subject.cluster_id))
+    yield from sorted(pairs, key=lambda pair: (pair[1].named_at, pair[1].subject))
 
 
 def _document(verdict: Verdict, one: Episode) -> dict[str, Any]:
     return {
         "cluster": one.subject.cluster_id,
-        "kind": one.subject.chain,
+        "kind": one.kind,
         "verdict": verdict,
-        "from": one.since.isoformat(),
-        "to": one.until.isoformat() if one.until else None,
+        "from": one.named_at.isoformat(),
+        "to": one.cleared_at.isoformat() if one.cleared_at else None,
     }

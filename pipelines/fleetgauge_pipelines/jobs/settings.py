@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from fleetgauge_pipelines.goals import latency_objective_us
 from fleetgauge_pipelines.slo.weeks import WeekCalendar, WeekSpan
 from fleetgauge_probes.fleet import Cluster, Fleet
 
@@ -23,10 +24,6 @@ def week_row(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime) ->
         latency_objective_us(fleet, cluster),
         objective.availability,
     )
-
-
-def latency_objective_us(fleet: Fleet, cluster: Cluster) -> int:
-    return round(fleet.objective(cluster).latency_p99_ms * 1000)
 
 
 def segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:

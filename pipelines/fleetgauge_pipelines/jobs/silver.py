@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_pipelines.goals import latency_objective_us
 from fleetgauge_pipelines.io.lake import Lake, settle
 from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.jobs.horizons import Horizons, Seen, expected_at_end, last_expected, seen_in
 from fleetgauge_pipelines.jobs.said import Said
-from fleetgauge_pipelines.jobs.settings import latency_objective_us
 from fleetgauge_pipelines.quality.silver_facts import Facts, silver_facts, together
 from fleetgauge_pipelines.slo.days import days_of
 from fleetgauge_pipelines.slo.horizon import Stretch, pieces

@@ -7,12 +7,13 @@ from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
+from fleetgauge_pipelines.goals import latency_objective_us
 from fleetgauge_pipelines.io.columns import append_columns
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.rows import dataframe
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.jobs.progress import Advance
-from fleetgauge_pipelines.jobs.settings import calendar, latency_objective_us
+from fleetgauge_pipelines.jobs.settings import calendar
 from fleetgauge_pipelines.simulation import Incident, SimulatedFleet
 from fleetgauge_pipelines.simulation.causes import causes, reasons_of
 from fleetgauge_pipelines.simulation.events import health_events

@@ -113,9 +113,17 @@ class Admin:
 
     def setting(self, topic: str, key: str) -> str:
         """The present value of one of a topic's settings."""
-        resource = ConfigResource(ResourceType.TOPIC, topic)
+        return self._setting(ResourceType.TOPIC, topic, key) or ""
+
+    def setting_of_broker(self, broker_id: int, key: str) -> str | None:
+        """That of a broker's, None where nobody has set it. The broker itself must answer."""
+        return self._setting(ResourceType.BROKER, str(broker_id), key)
+
+    def _setting(self, kind: ResourceType, name: str, key: str) -> str | None:
+        resource = ConfigResource(kind, name)
         future = self._client.describe_configs([resource], request_timeout=self._timeout_s)[resource]
-        return str(self._answer(future)[key].value)
+        found = self._answer(future).get(key)
+        return str(found.value) if found else None
 
     def set(self, topic: str, key: str, value: str | None) -> None:
         """Change one of a topic's settings; None gives it back to the cluster."""

@@ -37,12 +37,12 @@ def test_a_case_comes_back_as_it_was_kept_and_amended(tmp_path: Path) -> None:
     put(tmp_path, ACTIONS, [roll()])
     record = Record(str(tmp_path))
     record.add(CASE)
-    assert record.cases() == (CASE,)
+    assert record.read(NOON).cases == (CASE,)
     later = replace(CASE, case_id="c2", began=NOON + timedelta(hours=1), outcome=Outcome.REFUSED, orders={})
     record.add(later)
     done = replace(CASE, outcome=Outcome.UNDONE, ended=NOON + timedelta(hours=1), words=("t-1 stays",))
     record.amend(done)
-    assert record.cases() == (done, later)
+    assert record.read(NOON).cases == (done, later)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_a_case_comes_back_as_it_was_kept_and_amended(tmp_path: Path) -> None:
 )
 def test_a_roll_is_under_way_from_its_start_to_its_end(tmp_path: Path, row: Any, expected: bool) -> None:
     put(tmp_path, ACTIONS, [row])
-    assert Record(str(tmp_path)).rolling("orders", NOON + timedelta(minutes=1)) is expected
+    assert ("orders" in Record(str(tmp_path)).read(NOON + timedelta(minutes=1)).rolling) is expected
 
 
 def test_a_lake_without_the_table_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(KeptTableError, match="ops/actions: no such table"):
-        Record(str(tmp_path)).cases()
+        Record(str(tmp_path)).read(NOON)

@@ -123,7 +123,7 @@ class Story(World):
         self.change(place, replicas=tuple(replicas))
 
     def hand(self) -> Hand:
-        return Hand(self.observe, self, self, lambda: self.chance.random() > 0.02, self.clock, self.wait)
+        return Hand(self.observe, self, self, lambda: self.chance.random() > 0.05, self.clock, self.wait)
 
 
 def a_layout(chance: Random) -> Layout:

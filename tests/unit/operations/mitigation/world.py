@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from fleetgauge_operations.mitigation.case import Case
 from fleetgauge_operations.mitigation.hand import HookError
@@ -117,8 +118,8 @@ class World:
             in_sync = one.in_sync - {broker_id} if behind else one.in_sync
             self.change(place, in_sync=in_sync, leader=others[0] if one.leader == broker_id else one.leader)
 
-    def change(self, place: Place, **changes: object) -> None:
-        """One partition's view."""
+    def change(self, place: Place, **changes: Any) -> None:
+        """Fields of one partition's view."""
         one = self.layout.partitions[place]
-        after = replace(one, **changes)  # type: ignore[arg-type]  # the fields of PartitionView, by name
+        after = replace(one, **changes)
         self.layout = replace(self.layout, partitions={**self.layout.partitions, place: after})

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_operations.replay.rerun import Verdict, compared, episodes, found_now
-from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, Thresholds
+from fleetgauge_operations.replay.rerun import Verdict, compared, found_now
+from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, Thresholds, episodes
 from tests.unit.operations.replay.stories import hang, incident, watched
 from tests.unit.pipelines.detection.pulses import at, broker, hung, pulse
 

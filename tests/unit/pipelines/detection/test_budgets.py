@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +37,7 @@ def at(minute: float) -> datetime:
     return NOON + minute * MINUTE
 
 
-def record(minute: int, broker: int, failed: int = 0, took_us: int = 5_000, **fields: object) -> ProbeMinute:
+def record(minute: int, broker: int, failed: int = 0, took_us: int = 5_000, **fields: Any) -> ProbeMinute:
     """100 probes of one broker from one vantage."""
     whole = replace(
         CLIENT,
@@ -53,7 +54,7 @@ def record(minute: int, broker: int, failed: int = 0, took_us: int = 5_000, **fi
         consume_failures={},
         lost=0,
     )
-    return replace(whole, **fields)  # type: ignore[arg-type]  # the fields of ProbeMinute, by name
+    return replace(whole, **fields)
 
 
 def minutes(first: int, end: int, failed: int = 0, took_us: int = 5_000) -> list[ProbeMinute]:
