@@ -158,7 +158,7 @@ def fidelity(probes: int) -> Iterator[Figure]:
     behind = dict(zip(outside, zip(inside, DELAYS.values(), strict=True), strict=True))
     with (
         _folder() as folder,
-        more_listeners("held", listeners),
+        more_listeners(lambda _, place: listeners if place.cluster == "held" else {}),
         LocalFleet(folder / "fleet", (ClusterSpec("held", brokers=1), CARRIER)) as local,
         doors(behind) as truths,
     ):

@@ -2,7 +2,8 @@
 
     python -m tests.chaos --faults 24 --seed 1
 
-Two clusters of three brokers, one agent, two watches that page a webhook; what counts is what that got.
+Two clusters of three brokers, one agent, two watches that page a webhook; what counts is what that got. Where
+a broker is cut off from one vantage alone, a second agent measures by a way of its own for that long.
 What has happened is kept in a file: the same command goes on after it. Prints one JSON value: {faults,
 named_right, named_wrong, missed, pages_doubled, pages_unresolved, detect_s: {kind: {median, max}}, table}.
 Exit 0 iff every fault was named and nothing else, each once, and every page was resolved. Pages for a budget
@@ -15,7 +16,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import Any
 import click
 import psutil
 import yaml
+from kafka import KafkaAdminClient
 
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TELEMETRY, ClusterSpec
@@ -36,6 +38,7 @@ from fleetgauge_pipelines.detection import BURNS
 from fleetgauge_probes.fleet import load
 from fleetgauge_probes.kafka import ensure_topics
 from tests.chaos._faults import slowed, stopped
+from tests.chaos._second_way import SecondWay, second_way
 from tests.chaos._streaming import Command, say
 from tests.receiver import Post, Receiver
 from tests.waiting import let_pass, wait_until
@@ -74,6 +77,17 @@ def unresolved(pages: Pages) -> set[str]:
     return {fingerprint for fingerprint, holds in last.items() if holds}
 
 
+def active_controller(bootstrap: str) -> int:
+    """The broker that leads the quorum."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+    try:
+        (topic,) = admin.describe_metadata_quorum()["topics"]
+    finally:
+        admin.close()
+    (partition,) = topic["partitions"]
+    return int(partition["leader_id"])
+
+
 def doubled(pages: Pages) -> int:
     """How often somebody was paged again for what still held and was called the same."""
     last: dict[str, str | None] = {}
@@ -88,8 +102,9 @@ def doubled(pages: Pages) -> int:
 class Scene:
     """What there is to be made ill: a local fleet, and the agent and two watches as processes."""
 
-    def __init__(self, folder: Path, local: LocalFleet, pager: Receiver) -> None:
+    def __init__(self, folder: Path, local: LocalFleet, pager: Receiver, second_way: SecondWay) -> None:
         self.local = local
+        self.second_way = second_way
         self._pager = pager
         self._folder = folder
         self._agent: Command | None = None
@@ -116,6 +131,19 @@ class Scene:
             self.kill_the_agent()
             for watch in self._watches:
                 watch.kill()
+
+    @contextmanager
+    def a_second_vantage(self) -> Iterator[None]:
+        """Measures, and is heard of, while the block runs."""
+        document = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        for cluster in document["clusters"]:
+            cluster["bootstrap"] = self.second_way.bootstrap(cluster["id"])
+        config = self._folder / "second" / "fleet.yaml"
+        config.parent.mkdir(exist_ok=True)
+        config.write_text(yaml.safe_dump(document | {"vantage": "second"}), encoding="utf-8")
+        with Command(config.parent / "probe.log", "probe", "--config", str(config)):
+            let_pass(time.monotonic() + WARM_UP_S)
+            yield
 
     def start_the_agent(self) -> None:
         self._agent = self._started("probe")
@@ -155,7 +183,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong with some brokers of a cluster, and as what it may be named."""
+    """One thing that goes wrong with brokers of a cluster, or the way to one, and as what it may be named."""
 
     kind: str
     cluster: str
@@ -167,12 +195,13 @@ class Fault:
 
     @property
     def broker(self) -> int | None:
-        """Who is to be named; None where it is the cluster."""
+        """The one that it befalls, or the way to it; None where it is the cluster."""
         return self.brokers[0] if len(self.brokers) == 1 else None
 
     def is_named_by(self, page: Post) -> bool:
-        whom = (page.body["cluster"], page.body["broker"])
-        return fires(page) and whom == (self.cluster, self.broker) and page.body["kind"] in self.as_kinds
+        kind, of = page.body["kind"], page.body["evidence"] if page.body["kind"] in OF_A_WAY else page.body
+        whom = (page.body["cluster"], of["broker"])
+        return fires(page) and whom == (self.cluster, self.broker) and kind in self.as_kinds
 
     def is_consequence(self, page: Post) -> bool:
         """True of all brokers of a cluster that is ill, and of all clusters while none is heard of."""
@@ -232,6 +261,12 @@ def until_healed(kind: Kind, seconds: float, share: float = 1) -> Callable[[Scen
     return happen
 
 
+def cut_off_from_the_second(scene: Scene, fault: Fault) -> None:
+    (broker,) = fault.brokers
+    with scene.second_way.cut_off(fault.cluster, broker):
+        let_pass(time.monotonic() + CUT_OFF_S)
+
+
 def kill_the_agent(scene: Scene, _: Fault) -> None:
     scene.kill_the_agent()
     let_pass(time.monotonic() + AWAY_S)
@@ -245,6 +280,8 @@ def hang_telemetry(scene: Scene, _: Fault) -> None:
 
 
 GONE, SLOW, SILENT = frozenset({"BROKER_DOWN"}), frozenset({"DEGRADED"}), frozenset({"NO_DATA"})
+#: Its evidence names the broker: the finding itself is of the way.
+OF_A_WAY = frozenset({"PATH"})
 KINDS: Mapping[str, tuple[frozenset[str], Callable[[Scene, Fault], None]]] = {
     "hang": (GONE, hang),
     "slow": (SLOW, until_healed("slow", SLOW_S)),
@@ -252,6 +289,7 @@ KINDS: Mapping[str, tuple[frozenset[str], Callable[[Scene, Fault], None]]] = {
     "tail": (SLOW, until_healed("slow", TAIL_S, TAIL)),
     "stop": (SLOW, stop_most_of_the_time),
     "cut_off": (GONE | {"NETWORK_UNAVAILABLE"}, until_healed("blackhole", CUT_OFF_S)),
+    "path": (OF_A_WAY, cut_off_from_the_second),
     "cluster": (frozenset({"CLUSTER_DOWN"}), hang),
     "watch_killed": (GONE, hang_and_kill_the_watch),
     "watch_stopped": (GONE, hang_and_stop_the_watch),
@@ -276,24 +314,27 @@ def planned(kinds: Sequence[str], faults: int, seed: int) -> list[Fault]:
 
 def told(scene: Scene, fault: Fault) -> dict[str, Any]:
     """Let it happen, wait for the end of what was paged for it, and say what came of it."""
-    at_s = time.monotonic()
-    say(f"{fault.kind}: {fault.cluster} {fault.broker or ''}")
-    fault.happen(scene, fault)
+    controller = active_controller(scene.local.bootstrap(fault.cluster))
+    with scene.a_second_vantage() if fault.as_kinds == OF_A_WAY else nullcontext():
+        at_s = time.monotonic()
+        say(f"{fault.kind}: {fault.cluster} {fault.broker or ''}")
+        fault.happen(scene, fault)
 
-    def pages() -> Pages:
-        return [page for page in scene.pages if page.at_s >= at_s]
+        def pages() -> Pages:
+            return [page for page in scene.pages if page.at_s >= at_s]
 
-    try:
-        wait_until(lambda: bool(pages()) and not unresolved(scene.pages), ENDS_WITHIN_S, "the end")
-    except TimeoutError as error:
-        say(str(error))
-    let_pass(time.monotonic() + QUIET_S)
+        try:
+            wait_until(lambda: bool(pages()) and not unresolved(scene.pages), ENDS_WITHIN_S, "the end")
+        except TimeoutError as error:
+            say(str(error))
+        let_pass(time.monotonic() + QUIET_S)
     right = [page for page in pages() if fault.is_named_by(page)]
     wrong = [page for page in pages() if fires(page) and page not in right and not fault.is_consequence(page)]
     row = {
         "kind": fault.kind,
         "cluster": fault.cluster,
         "broker": fault.broker,
+        "controller": controller in fault.brokers,
         "ms": round(fault.ms) if fault.kind in ("slow", "tail") else None,
         "named_after_s": round(right[0].at_s - at_s, 1) if right else None,
         "pages": len(right),
@@ -367,9 +408,10 @@ def watched(faults: Sequence[Fault], done: Path, incidents: Path | None) -> None
     clusters = (*(ClusterSpec(one) for one in CLUSTERS), ClusterSpec(TELEMETRY, brokers=1))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fleetgauge-name-")))
+        way = stack.enter_context(second_way())
         local = stack.enter_context(LocalFleet(folder / "fleet", clusters, progress=say))
         pager = stack.enter_context(Receiver().listening())
-        scene = Scene(folder, local, pager)
+        scene = Scene(folder, local, pager, way)
         notifiers = {"notifiers": [{"kind": "webhook", "url": pager.url}]}
         scene.config.write_text(yaml.safe_dump(yaml.safe_load(local.fleet_file.read_text()) | notifiers))
         fleet = load(scene.config)

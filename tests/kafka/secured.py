@@ -180,7 +180,9 @@ def secured(folder: Path) -> Iterator[Secured]:
     ports = dict(zip(LISTENERS, free_ports(len(LISTENERS), Random()), strict=True))
     listeners = {name: Listener(ports[name], protocol) for name, (protocol, _) in LISTENERS.items()}
     with (
-        more_listeners("secured", listeners, _identities(certificates)),
+        more_listeners(
+            lambda _, place: listeners if place.cluster == "secured" else {}, _identities(certificates)
+        ),
         tokens() as server,
         LocalFleet(folder / "fleet", (ClusterSpec("secured", brokers=1),)) as fleet,
     ):

@@ -90,8 +90,9 @@ def run_agent(
         with suppress(SpoolError):
             metrics.spool(spool.state())
         stopping.wait(_TICK_EVERY_S)
-    asking.join()
+    # Probes first: an agent with more to do than it can would else answer questions for minutes.
     outlets.take(measuring.stop())
+    asking.join()
     ended.set()
     left = outlets.stop()
     if broken.is_set():
@@ -115,6 +116,8 @@ async def _ask_all(measuring: FleetProbe, stopping: Stopping) -> None:
         brokers = [(probe, one) for probe in measuring.probes.values() for one in probe.registered()]
         turns = min(max(len(brokers), 1), _MOST_TURNS)
         for turn in range(turns):
+            if stopping.is_set():
+                return
             asked |= {asyncio.create_task(probe.ask(one)) for probe, one in brokers[turn::turns]}
             next_s = max(next_s + _ASK_EVERY_S / turns, clock())
             await asyncio.sleep(next_s - clock())
