@@ -3,7 +3,8 @@
     python -m tests.chaos --faults 24 --seed 1
 
 Two clusters of three brokers, one agent, two watches that page a webhook; what counts is what that got. Where
-a broker is cut off from one vantage alone, a second agent measures by a way of its own for that long.
+a broker is cut off from one vantage alone, a second agent measures by a way of its own for that long. Faults
+that do not mix happen in both clusters at once.
 What has happened is kept in a file: the same command goes on after it. Prints one JSON value: {faults,
 named_right, named_wrong, missed, pages_doubled, pages_unresolved, detect_s: {kind: {median, max}}, table}.
 Exit 0 iff every fault was named and nothing else, each once, and every page was resolved. Pages for a budget
@@ -16,9 +17,11 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -298,52 +301,80 @@ KINDS: Mapping[str, tuple[frozenset[str], Callable[[Scene, Fault], None]]] = {
     "telemetry": (SILENT, hang_telemetry),
 }
 OF_CLUSTERS = {"cluster": BROKERS, "agent": (), "telemetry": ()}
+#: What happens to one of these meets both clusters, or who measures and pages for both.
+ALONE = frozenset({"path", "watch_killed", "watch_stopped", "agent", "telemetry"})
+
+#: What happens at the same time: one fault, or one of each cluster.
+Round = tuple[Fault, ...]
 
 
-def planned(kinds: Sequence[str], faults: int, seed: int) -> list[Fault]:
+def planned(kinds: Sequence[str], faults: int, seed: int) -> list[Round]:
     """The kinds in turn, on brokers of both clusters by chance."""
-    random, found = Random(seed), []
+    random, rounds = Random(seed), list[Round]()
+    waiting: Fault | None = None
     for number in range(faults):
         kind = kinds[number % len(kinds)]
-        cluster, one, ms = random.choice(CLUSTERS), random.choice(BROKERS), random.uniform(50, 300)
+        beside = None if kind in ALONE else waiting
+        cluster = random.choice([one for one in CLUSTERS if beside is None or one != beside.cluster])
+        one, ms = random.choice(BROKERS), random.uniform(50, 300)
         ms = max(ms, TAIL_MS) if kind == "tail" else ms
         as_kinds, happen = KINDS[kind]
-        found.append(Fault(kind, cluster, OF_CLUSTERS.get(kind, (one,)), as_kinds, ms, happen))
-    return found
+        fault = Fault(kind, cluster, OF_CLUSTERS.get(kind, (one,)), as_kinds, ms, happen)
+        if kind in ALONE:
+            rounds.append((fault,))
+        elif waiting:
+            rounds.append((waiting, fault))
+            waiting = None
+        else:
+            waiting = fault
+    return [*rounds, (waiting,)] if waiting else rounds
 
 
-def told(scene: Scene, fault: Fault) -> dict[str, Any]:
-    """Let it happen, wait for the end of what was paged for it, and say what came of it."""
-    controller = active_controller(scene.local.bootstrap(fault.cluster))
-    with scene.a_second_vantage() if fault.as_kinds == OF_A_WAY else nullcontext():
+def told(scene: Scene, faults: Round) -> list[dict[str, Any]]:
+    """Let them happen, wait for the end of what was paged for them, and say what came of each."""
+    controllers = {one.cluster: active_controller(scene.local.bootstrap(one.cluster)) for one in faults}
+    second = any(one.as_kinds == OF_A_WAY for one in faults)
+    with scene.a_second_vantage() if second else nullcontext(), ThreadPoolExecutor() as lanes:
         at_s = time.monotonic()
-        say(f"{fault.kind}: {fault.cluster} {fault.broker or ''}")
-        fault.happen(scene, fault)
+        say(", ".join(f"{one.kind} of {one.cluster} {one.broker or ''}" for one in faults))
+        for happening in [lanes.submit(one.happen, scene, one) for one in faults]:
+            happening.result()
 
-        def pages() -> Pages:
-            return [page for page in scene.pages if page.at_s >= at_s]
+        def pages(fault: Fault) -> Pages:
+            return [
+                page
+                for page in scene.pages
+                if page.at_s >= at_s and (len(faults) == 1 or page.body["cluster"] == fault.cluster)
+            ]
 
         try:
-            wait_until(lambda: bool(pages()) and not unresolved(scene.pages), ENDS_WITHIN_S, "the end")
+            wait_until(
+                lambda: all(map(pages, faults)) and not unresolved(scene.pages), ENDS_WITHIN_S, "the end"
+            )
         except TimeoutError as error:
             say(str(error))
         let_pass(time.monotonic() + QUIET_S)
-    right = [page for page in pages() if fault.is_named_by(page)]
-    wrong = [page for page in pages() if fires(page) and page not in right and not fault.is_consequence(page)]
-    row = {
+    return [row(one, pages(one), at_s, controllers[one.cluster] in one.brokers) for one in faults]
+
+
+def row(fault: Fault, pages: Pages, at_s: float, controller: bool) -> dict[str, Any]:
+    """What came of it, by all that was said since."""
+    right = [page for page in pages if fault.is_named_by(page)]
+    wrong = [page for page in pages if fires(page) and page not in right and not fault.is_consequence(page)]
+    found = {
         "kind": fault.kind,
         "cluster": fault.cluster,
         "broker": fault.broker,
-        "controller": controller in fault.brokers,
+        "controller": controller,
         "ms": round(fault.ms) if fault.kind in ("slow", "tail") else None,
         "named_after_s": round(right[0].at_s - at_s, 1) if right else None,
         "pages": len(right),
         "wrong": [page.body["summary"] for page in wrong],
-        "doubled": doubled(pages()),
-        "unresolved": len(unresolved(scene.pages)),
+        "doubled": doubled(pages),
+        "unresolved": len(unresolved(pages)),
     }
-    say(json.dumps(row))
-    return row
+    say(json.dumps(found))
+    return found
 
 
 def keep_incident(scene: Scene, fault: Fault, since: datetime, folder: Path) -> None:
@@ -367,8 +398,8 @@ def verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "named_wrong": sum(len(row["wrong"]) for row in rows),
         "missed": sum(row["named_after_s"] is None for row in rows),
         "pages_doubled": sum(row["doubled"] for row in rows),
-        "pages_unresolved": max(row["unresolved"] for row in rows),
-        "detect_s": {kind: {"median": median(of), "max": max(of)} for kind, of in detected.items()},
+        "pages_unresolved": sum(row["unresolved"] for row in rows),
+        "detect_s": {kind: {"median": round(median(of), 1), "max": max(of)} for kind, of in detected.items()},
         "table": list(rows),
     }
 
@@ -393,7 +424,9 @@ def main(
     rows = done.read_text(encoding="utf-8").splitlines() if done.exists() else []
     if rows:
         say(f"{len(rows)} of {faults} have happened: {done}")
-    left = planned(kinds or list(KINDS), faults, seed)[len(rows) :]
+    rounds = planned(kinds or list(KINDS), faults, seed)
+    happened = list(accumulate(map(len, rounds)))
+    left = [one for one, by_then in zip(rounds, happened, strict=True) if by_then > len(rows)]
     if left:
         watched(left, done, incidents)
     found = verdict([json.loads(line) for line in done.read_text(encoding="utf-8").splitlines()])
@@ -403,8 +436,8 @@ def main(
     sys.exit(0 if good and not found["pages_unresolved"] else 1)
 
 
-def watched(faults: Sequence[Fault], done: Path, incidents: Path | None) -> None:
-    """Each of them, with a line in that file for what came of it."""
+def watched(rounds: Sequence[Round], done: Path, incidents: Path | None) -> None:
+    """Each of them, with a line in that file for what came of each fault."""
     clusters = (*(ClusterSpec(one) for one in CLUSTERS), ClusterSpec(TELEMETRY, brokers=1))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fleetgauge-name-")))
@@ -418,13 +451,14 @@ def watched(faults: Sequence[Fault], done: Path, incidents: Path | None) -> None
         assert fleet.telemetry is not None
         ensure_topics(fleet.telemetry)
         stack.enter_context(scene.working())
-        for fault in faults:
+        for faults in rounds:
             since = datetime.now(UTC)
-            row = json.dumps(told(scene, fault))
+            found = told(scene, faults)
             if incidents:
-                keep_incident(scene, fault, since, incidents)
+                for fault in faults:
+                    keep_incident(scene, fault, since, incidents)
             with done.open("a", encoding="utf-8") as rows:
-                rows.write(f"{row}\n")
+                rows.write("".join(f"{json.dumps(one)}\n" for one in found))
 
 
 if __name__ == "__main__":

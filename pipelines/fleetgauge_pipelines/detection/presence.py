@@ -50,7 +50,7 @@ class Presence:
             at,
             signs,
             _since(signs.well, before.well_since if before else None, at),
-            _since(signs.gone, before.gone_since if before else None, at),
+            _since(signs.gone, before.gone_since if before else None, _gone_at(signs, before, at)),
             _since(not signs.gone, before.there_since if before else None, at),
         )
         return Presence(self.phase, self.since, self.namings, {**self.sightings, vantage: now})
@@ -119,6 +119,13 @@ def most(held: Iterable[bool]) -> bool:
 def _since(holds: bool, before: datetime | None, now: datetime) -> datetime | None:
     """From when on it has held without a break."""
     return (before or now) if holds else None
+
+
+def _gone_at(signs: Signs, before: Sighting | None, at: datetime) -> datetime:
+    """When both signs began to hold; as its pulses tell it, they did not when the last one was sent."""
+    if before is None or not signs.gone_ms:
+        return at
+    return max(before.at, at - timedelta(milliseconds=signs.gone_ms))
 
 
 def _has_lasted(since: datetime | None, so_long: timedelta, now: datetime) -> bool:

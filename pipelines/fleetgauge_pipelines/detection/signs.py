@@ -25,6 +25,8 @@ class Signs(NamedTuple):
     in_sync: bool
     silence: str | None
     """What the latest cold question met instead of an answer."""
+    gone_ms: int
+    """For how long both signs have held; 0 where that is not known, or they do not."""
 
     @property
     def gone(self) -> bool:
@@ -53,9 +55,13 @@ def read_signs(broker: BrokerPulse, limits: Thresholds) -> Signs:
     fresh = success_age is not None and success_age < limits.leg_silent_ms
     waiting = leader.oldest_outstanding_ms if leader else None
     struggling = leader is not None and (leader.failed > 0 or (waiting or 0) >= limits.outstanding_ms)
+    leg_silent = struggling and not fresh
+    gone_ms = 0
+    if unanswered and leg_silent and age is not None and success_age is not None:
+        gone_ms = min(age - limits.unanswered_ms, success_age - limits.leg_silent_ms)
     return Signs(
         unanswered=unanswered,
-        leg_silent=struggling and not fresh,
+        leg_silent=leg_silent,
         succeeding=fresh,
         well=broker.in_sync and not unanswered,
         answer_age_ms=age,
@@ -65,4 +71,5 @@ def read_signs(broker: BrokerPulse, limits: Thresholds) -> Signs:
         fenced=broker.fenced,
         in_sync=broker.in_sync,
         silence=broker.silence,
+        gone_ms=gone_ms,
     )

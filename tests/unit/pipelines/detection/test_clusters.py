@@ -69,7 +69,7 @@ def is_named(one: Finding) -> bool:
 
 def test_a_broker_that_one_vantage_alone_does_not_reach_is_that_vantages_path() -> None:
     _, findings = fold(story(120, lambda s, zone: {2} if zone == "zone-b" and 30 <= s < 90 else ()))
-    assert told(findings) == [(35, "zone-b", "PATH"), (90, "zone-b", "HEALTHY")]
+    assert told(findings) == [(30, "zone-b", "PATH"), (90, "zone-b", "HEALTHY")]
     named = findings[0].event
     assert (named.broker_id, named.kind) == (None, "PATH")
     evidence = json.loads(named.evidence)
@@ -79,7 +79,7 @@ def test_a_broker_that_one_vantage_alone_does_not_reach_is_that_vantages_path() 
 
 def test_a_vantage_that_alone_does_not_reach_most_brokers_is_ill_itself() -> None:
     _, findings = fold(story(120, lambda s, zone: (1, 2) if zone == "zone-b" and 30 <= s < 90 else ()))
-    assert told(findings) == [(35, "zone-b", "VANTAGE_ILL"), (90, "zone-b", "HEALTHY")]
+    assert told(findings) == [(30, "zone-b", "VANTAGE_ILL"), (90, "zone-b", "HEALTHY")]
     assert json.loads(findings[0].event.evidence) == {"vantage": "zone-b", "brokers": [1, 2]}
 
 
@@ -91,6 +91,51 @@ def test_of_two_vantages_neither_names_a_broker_that_the_other_reaches() -> None
 def test_a_broker_that_is_down_is_nobodys_path_however_pulses_fall() -> None:
     _, findings = fold(story(120, lambda s, _: {2} if 31 <= s < 90 else ()))
     assert [(second, kind) for second, _, kind in told(findings)] == [(35, "BROKER_DOWN"), (90, "HEALTHY")]
+
+
+@given(
+    st.floats(20, 30),
+    st.lists(st.tuples(st.floats(0, 4.9), st.floats(0, 1), st.floats(0, 0.6)), min_size=2, max_size=3),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_broker_that_hangs_for_all_is_nobodys_path_whenever_they_ask_and_speak(
+    hung_s: float, vantages: list[tuple[float, float, float]]
+) -> None:
+    """Of each vantage: when in 5 s it speaks, how long before the hang it was answered and acknowledged."""
+
+    def seen(second: float, answered_s: float, acknowledged_s: float) -> BrokerPulse:
+        since = second - hung_s
+        if since < 0:
+            return broker(2)
+        leader = leg(failed=int(max(0, since - 5)), outstanding=min(since, 5), success=since + acknowledged_s)
+        return broker(2, answer=since + answered_s, in_sync=since < 9, leader=leader)
+
+    spoken = sorted(
+        (start_s + phase_s, number)
+        for start_s in range(0, 60, PULSE_S)
+        for number, (phase_s, *_) in enumerate(vantages)
+    )
+    _, findings = fold(
+        pulse(second, broker(1), seen(second, *vantages[number][1:]), broker(3), vantage=f"zone-{number}")
+        for second, number in spoken
+    )
+    assert [kind for _, _, kind in told(findings)] == ["BROKER_DOWN"]
+
+
+def test_a_vantage_speaks_of_the_moment_from_which_it_saw_nothing() -> None:
+    """Who looks as well and spoke in between need not speak again."""
+
+    def pulses(spoke_s: float) -> list[ProbePulse]:
+        first = [pulse(0, *map(broker, BROKERS), vantage=zone) for zone in ("zone-a", "zone-b")]
+        return [
+            *first,
+            pulse(spoke_s, *map(broker, BROKERS), vantage="zone-a"),
+            pulse(10, broker(1), hung(7, 2), broker(3), vantage="zone-b"),
+        ]
+
+    # Both signs hold since 5.7.
+    assert told(fold(pulses(9.0))[1]) == [(10, "zone-b", "PATH")]
+    assert told(fold(pulses(7.0))[1]) == []
 
 
 def test_a_path_that_turns_out_to_be_a_broker_ends_as_one() -> None:

@@ -22,6 +22,13 @@ def test_a_hung_broker_shows_both_signs() -> None:
     assert (signs.unanswered, signs.leg_silent, signs.succeeding, signs.well) == (True, True, False, False)
 
 
+def test_both_signs_have_held_for_as_long_as_the_later_one() -> None:
+    assert _signs(broker(answer=9, leader=leg(failed=1, success=5))).gone_ms == 2000
+    assert _signs(broker(answer=4, leader=leg(failed=1, success=9))).gone_ms == 1000
+    for one in (mute(), silent(), broker(answer=None, leader=leg(failed=1, success=9))):
+        assert _signs(one).gone_ms == 0
+
+
 def test_each_sign_stands_alone() -> None:
     assert (_signs(mute()).unanswered, _signs(mute()).leg_silent) == (True, False)
     assert (_signs(silent()).unanswered, _signs(silent()).leg_silent) == (False, True)
