@@ -52,11 +52,13 @@ class Alert:
             "fingerprint": subject.fingerprint,
         }
         advice = manner.advice(subject, self.phase)
+        around = manner.around(self.news) if self.news else []
         annotations = {
             "summary": manner.summary(subject, Phase.HEALTHY, self.phase),
             "kind": self.phase.value,
             "runbook": manner.runbook(Phase.HEALTHY, self.phase),
             **({"advice": advice} if advice else {}),
+            **({"around": "\n".join(around)} if around else {}),
             **({"event_id": self.news.event.event_id} if self.news else {}),
         }
         page = manner.page(subject)

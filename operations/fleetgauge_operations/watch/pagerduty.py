@@ -36,6 +36,7 @@ def message(finding: Finding, manner: Manner, routing_key: str) -> dict[str, Any
                 "id": event.event_id,
                 "runbook": manner.runbook(finding.from_phase, finding.to_phase),
                 "advice": manner.advice(subject, finding.to_phase),
+                "around": manner.around(finding),
                 "evidence": json.loads(event.evidence),
             },
         },

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from fleetgauge_operations.watch.maintenance import Calendar, Waiting
+from fleetgauge_operations.watch.background import Background
+from fleetgauge_operations.watch.maintenance import Waiting
 from fleetgauge_operations.watch.memory import Left, Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink, host, name, sink
@@ -81,7 +82,7 @@ class Watch:
                 _running(TopicReader(self.telemetry.access, topic, "fleetgauge-watch"))
             )
             pulses.add(pulses.partitions())
-            calendar = stack.enter_context(_running(Calendar(self.fleet)))
+            background = stack.enter_context(_running(Background(self.fleet, self.clock)))
             left, now, heard = memory.recall(), self.clock(), Heard()
             clusters = [cluster.id for cluster in self.fleet.clusters]
             state = expect(remember(left.findings, left.histories), clusters, now)
@@ -90,12 +91,12 @@ class Watch:
             spending.start(now)
             stack.callback(spending.stop)
             opened = (*state.open_findings(), *budgets.open_findings())
-            planned = {one for one, _ in opened if calendar.plan.covers(one, now)}
+            planned = {one for one, _ in opened if background.plan.covers(one, now)}
             waiting = Waiting(one for one in left.findings if one.names and one.subject in planned)
             stack.enter_context(self.metrics.watching(opened))
             sinks = []
             for notifier in self.fleet.notifiers:
-                one = stack.enter_context(_running(self._sink(notifier, term, memory, heard)))
+                one = stack.enter_context(_running(self._sink(notifier, term, memory, heard, background)))
                 for finding in self._owed(notifier, left, memory):
                     if finding.subject not in planned:
                         one.tell(finding)
@@ -109,7 +110,7 @@ class Watch:
                 pulses=pulses,
                 spending=spending,
                 memory=memory,
-                calendar=calendar,
+                background=background,
                 waiting=waiting,
                 sinks=sinks,
                 heard=heard,
@@ -120,7 +121,9 @@ class Watch:
             )
             return turn.listen(state, stopping)
 
-    def _sink(self, notifier: Notifier, term: Term, memory: Memory, heard: Heard) -> Sink:
+    def _sink(
+        self, notifier: Notifier, term: Term, memory: Memory, heard: Heard, background: Background
+    ) -> Sink:
         counts = self.metrics.notifier(host(notifier))
 
         def dealt_with(finding: Finding, taken: bool) -> None:
@@ -134,7 +137,8 @@ class Watch:
             heard=lambda: heard.at,
             dealt_with=dealt_with,
         )
-        return sink(notifier, Manner(self.fleet.page_url, notifier.burn_in), telling)
+        manner = Manner(self.fleet.page_url, notifier.burn_in, background.of)
+        return sink(notifier, manner, telling)
 
     def _owed(self, notifier: Notifier, left: Left, memory: Memory) -> Sequence[Finding]:
         told = left.told.get(name(notifier))

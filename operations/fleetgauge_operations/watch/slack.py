@@ -9,7 +9,7 @@ _SIGNS = {"page": ":red_circle:", "ticket": ":large_yellow_circle:", "burn-in": 
 
 
 def message(finding: Finding, manner: Manner) -> dict[str, Any]:
-    """One line of news and one that says where to go on reading; the page is a link where it is known."""
+    """A line of news, one that says where to go on reading, and one for each thing that is known besides."""
     subject = finding.subject
     page = manner.page(subject)
     more = [f"<{page}|since when, and what speaks for it>"] if page else []
@@ -20,7 +20,8 @@ def message(finding: Finding, manner: Manner) -> dict[str, Any]:
     sign = ":large_green_circle:" if finding.clears else _SIGNS[manner.severity(subject)]
     news = f"{sign} *{_plain(manner.summary(subject, finding.from_phase, finding.to_phase))}*"
     at = f"{finding.event.at:%Y-%m-%d %H:%M:%S} UTC"
-    return {"text": "\n".join([news, " · ".join([at, *more])])}
+    around = map(_plain, manner.around(finding))
+    return {"text": "\n".join([news, " · ".join([at, *more]), *around])}
 
 
 def _plain(text: str) -> str:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from fleetgauge_operations.watch.maintenance import Calendar, Waiting
+from fleetgauge_operations.watch.background import Background
+from fleetgauge_operations.watch.maintenance import Waiting
 from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink
@@ -39,7 +40,7 @@ class Turn:
     pulses: TopicReader
     spending: Spending
     memory: Memory
-    calendar: Calendar
+    background: Background
     waiting: Waiting
     sinks: Sequence[Sink]
     heard: Heard
@@ -58,7 +59,7 @@ class Turn:
             findings: tuple[Finding, ...] = ()
             if now >= look_at:
                 state, findings = pass_time(state, now)
-                self._tell(self.waiting.over(partial(self.calendar.plan.covers, at=now)))
+                self._tell(self.waiting.over(partial(self.background.plan.covers, at=now)))
                 look_at = now + LOOK_EVERY
             if record and (pulse := pulse_in(record.value)):
                 state, of_pulse = self._hear(state, pulse, now)
@@ -89,7 +90,7 @@ class Turn:
         self.metrics.found(finding)
         self.memory.found(finding)
         self.show(finding)
-        self._tell(self.waiting.told_of(finding, self.calendar.plan.covers(finding.subject, now)))
+        self._tell(self.waiting.told_of(finding, self.background.plan.covers(finding.subject, now)))
 
     def _tell(self, findings: Iterable[Finding]) -> None:
         for finding in findings:

@@ -24,5 +24,6 @@ def message(finding: Finding, manner: Manner) -> dict[str, Any]:
         "runbook": manner.runbook(finding.from_phase, finding.to_phase),
         "advice": manner.advice(subject, finding.to_phase),
         "page": manner.page(subject),
+        "around": manner.around(finding),
         "evidence": json.loads(event.evidence),
     }

@@ -1,10 +1,13 @@
 """What a person is told of a finding."""
 
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
-from fleetgauge_pipelines.detection import Chain, Phase, Subject
+from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
 
 #: What is said when something is named, and when it is cleared.
 _WORDS = {
@@ -79,6 +82,8 @@ class Manner:
     """The address of `fleetgauge dash`, None where nobody said it."""
     burn_in: bool = False
     """Whether it is tried, and nobody to be woken."""
+    known_of: Callable[[str], Sequence[str]] = lambda _: ()
+    """What is known of a cluster besides, a line for each."""
 
     def summary(self, subject: Subject, before: Phase, after: Phase) -> str:
         """In one line, which says what would have been if it is only tried."""
@@ -104,11 +109,28 @@ class Manner:
             f"--action {helps[0]}"
         )
 
+    def around(self, finding: Finding) -> list[str]:
+        """How its peers are, what is left of budgets and what was done, a line for each; none of an end."""
+        if not finding.names:
+            return []
+        return [*_peers(json.loads(finding.event.evidence)), *self.known_of(finding.subject.cluster_id)]
+
     def page(self, subject: Subject) -> str | None:
         """The cluster's findings, with what speaks for each."""
         if self.pages is None:
             return None
         return f"{self.pages.rstrip('/')}/alerts?cluster={quote(subject.cluster_id, safe='')}"
+
+
+def _peers(evidence: Mapping[str, Any]) -> Iterator[str]:
+    """Of a broker that has any."""
+    peers = evidence.get("peers", {"brokers": 0})
+    if not peers["brokers"]:
+        return
+    if named := ", ".join(map(str, peers["named"])):
+        yield f"of its {peers['brokers']} peers {named} are named as well"
+    else:
+        yield f"none of its {peers['brokers']} peers is named"
 
 
 def _severity(subject: Subject) -> str:

@@ -66,9 +66,11 @@ class ClusterState:
                 known = before.broker(subject.broker_id).presence
                 since = at if known.phase is Phase.HEALTHY else known.since or at
                 vantages = self.broker(subject.broker_id).presence.evidence()
-                return {"since": since.isoformat(), "vantages": vantages}
+                peers = self._peers(subject.broker_id)
+                return {"since": since.isoformat(), "vantages": vantages, "peers": peers}
             case Chain.DEGRADED if subject.broker_id is not None:
-                return self.broker(subject.broker_id).slowness.evidence()
+                slowness = self.broker(subject.broker_id).slowness.evidence()
+                return slowness | {"peers": self._peers(subject.broker_id)}
             case Chain.PATH if subject.towards is not None:
                 vantages = self.broker(subject.towards).presence.evidence()
                 return {"vantage": subject.vantage, "broker": subject.towards, "vantages": vantages}
@@ -78,6 +80,12 @@ class ClusterState:
                 return {"brokers": len(self.brokers)}
             case _:
                 return {"heard": before.heard.isoformat() if before.heard else None}
+
+    def _peers(self, broker_id: int) -> dict[str, object]:
+        """How many it has, and who of them is named."""
+        peers = {other: one for other, one in self.brokers.items() if other != broker_id}
+        named = [other for other, one in peers.items() if one.presence.phase.names or one.slowness.named]
+        return {"brokers": len(peers), "named": sorted(named)}
 
     def broker(self, broker_id: int) -> BrokerState:
         """As it stands; as one that nothing is known of, if it was never seen or has left."""

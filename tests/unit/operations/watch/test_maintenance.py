@@ -1,25 +1,17 @@
-import logging
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
-from fleetgauge_operations.watch import maintenance
-from fleetgauge_operations.watch.maintenance import Calendar, Plan, Waiting
+from fleetgauge_operations.watch.maintenance import Plan, Waiting
 from fleetgauge_pipelines.detection import Chain, Phase, Subject
 from fleetgauge_pipelines.slo.corrections import Correction
-from fleetgauge_pipelines.tables import CORRECTIONS
-from fleetgauge_probes.fleet import Fleet
-from tests.browser.lake import put
-from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named, planned
-from tests.waiting import wait_until
+from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named
 
 HOUR = timedelta(hours=1)
 CLUSTER = Subject("orders", Chain.CLUSTER_DOWN)
 OTHER = Subject("payments", Chain.CLUSTER_DOWN)
 SEGMENTS = {"orders": frozenset({("region", "eu")}), "payments": frozenset({("region", "us")})}
-PATIENCE_S = 30
 
 
 OUT = Correction("c1", "cluster", NOON, NOON + HOUR, "orders")
@@ -107,40 +99,3 @@ def test_what_was_told_of_once_may_wait_the_next_time_without_a_word() -> None:
     waiting.told_of(BACK, planned=True)
     waiting.told_of(DOWN, planned=True)
     assert waiting.told_of(BACK, planned=True) == ()
-
-
-# Where it stands --------------------------------------------------------------------
-
-
-def _calendar(lake: Path) -> Calendar:
-    clusters = [{"id": "orders", "bootstrap": "nobody:1"}]
-    return Calendar(Fleet.model_validate({"lake": str(lake), "clusters": clusters}))
-
-
-def test_it_is_read_from_the_lake_when_it_starts_and_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(maintenance, "_READ_EVERY_S", 0.05)
-    withdrawn = planned(NOON, NOON + HOUR, correction_id="c2", withdrawn_at=NOON)
-    put(tmp_path, CORRECTIONS, [withdrawn])
-    calendar = _calendar(tmp_path)
-    calendar.start()
-    assert not calendar.plan.covers(CLUSTER, NOON)
-    put(tmp_path, CORRECTIONS, [withdrawn, planned(NOON, NOON + HOUR)])
-    wait_until(lambda: calendar.plan.covers(CLUSTER, NOON), PATIENCE_S, "what was added")
-    calendar.stop()
-
-
-def test_a_lake_that_is_not_there_is_told_once_and_plans_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(maintenance, "_READ_EVERY_S", 0.01)
-    with caplog.at_level(logging.WARNING, "fleetgauge.watch"):
-        calendar = _calendar(tmp_path / "none")
-        calendar.start()
-        put(tmp_path / "none", CORRECTIONS, [planned(NOON, NOON + HOUR)])
-        wait_until(lambda: calendar.plan.covers(CLUSTER, NOON), PATIENCE_S, "the lake")
-        calendar.stop()
-    assert [one.getMessage().partition(":")[0] for one in caplog.records] == [
-        "maintenance is not known, so all is told"
-    ]

@@ -9,7 +9,8 @@ from fleetgauge_dashboards.links import AlertsView, parse
 from fleetgauge_operations.watch import pagerduty, slack, webhook
 from fleetgauge_operations.watch.alertmanager import Alert
 from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import Chain, Phase, Subject
+from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
+from fleetgauge_pipelines.detection.finding import finding
 from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named
 
 DOWN, BACK = named(), cleared()
@@ -71,6 +72,29 @@ def test_where_something_helps_it_is_said_how_to_try_it() -> None:
         assert webhook.message(one, MANNER)["advice"] is None
     assert advice not in slack.message(ends, MANNER)["text"]
     assert "advice" not in Alert(BROKER, Phase.BROKER_DOWN, NOON).as_posted(NOON, MANNER)["annotations"]
+
+
+def test_who_is_told_is_told_of_peers_budgets_and_what_was_done() -> None:
+    def among(others: list[int]) -> Finding:
+        return finding(
+            BROKER, Phase.SUSPECT, Phase.BROKER_DOWN, NOON, {"peers": {"brokers": 5, "named": others}}
+        )
+
+    manner = Manner(None, known_of=lambda cluster_id: (f"what was done to {cluster_id} <now>",))
+    lines = ["of its 5 peers 2, 4 are named as well", "what was done to orders <now>"]
+    assert manner.around(among([])) == ["none of its 5 peers is named", lines[1]]
+    one = among([2, 4])
+    assert webhook.message(one, manner)["around"] == lines
+    assert pagerduty.message(one, manner, "key")["payload"]["custom_details"]["around"] == lines
+    posted = Alert(BROKER, Phase.BROKER_DOWN, NOON, news=one).as_posted(NOON, manner)
+    assert posted["annotations"]["around"] == "\n".join(lines)
+    assert slack.message(one, manner)["text"].split("\n")[2:] == [
+        lines[0],
+        "what was done to orders &lt;now&gt;",
+    ]
+    # Whoever is back needs none of it, and a cluster has no peers.
+    assert webhook.message(BACK, manner)["around"] == []
+    assert manner.around(named(PATH, Phase.PATH)) == lines[1:]
 
 
 def test_a_channel_is_told_no_markup() -> None:

@@ -2,6 +2,7 @@ import json
 import random
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -299,8 +300,14 @@ def test_a_brokers_findings_do_not_depend_on_its_neighbours(
     ]
     together = fold(history)[1]
     assume(not any(one.to_phase is Phase.CLUSTER_DOWN for one in together))
-    assert [one for one in fold(alone)[1] if one.event.broker_id is not None] == [
-        one for one in together if one.event.broker_id == broker_id
+
+    def apart(one: Finding) -> tuple[object, ...]:
+        evidence = json.loads(one.event.evidence)
+        del evidence["peers"]
+        return one.subject, one.from_phase, one.to_phase, one.event.at, evidence
+
+    assert [apart(one) for one in fold(alone)[1] if one.event.broker_id is not None] == [
+        apart(one) for one in together if one.event.broker_id == broker_id
     ]
 
 
@@ -369,3 +376,15 @@ def test_a_pulse_order_within_one_instant_does_not_change_who_is_named() -> None
 def test_an_event_of_an_unknown_later_state_does_not_stop_a_watch_from_starting() -> None:
     event = HealthEvent("id", "print", "orders", 1, at(0), "HEALTHY", "BROKER_SLOW", "DEGRADED", "{}")
     assert recalled(event) is None
+
+
+def test_a_finding_of_a_broker_says_how_its_peers_are() -> None:
+    def peers(pulses: Iterable[ProbePulse]) -> list[dict[str, Any]]:
+        return [json.loads(one.event.evidence)["peers"] for one in fold(pulses)[1] if one.names]
+
+    alone = [pulse(s, hung(s, 1), broker(2), broker(3)) for s in range(0, 60, 5)]
+    assert peers(alone) == [{"brokers": 2, "named": []}]
+    with_another = [
+        pulse(s, hung(s, 1), broker(2), hung(s - 20, 3) if s > 20 else broker(3)) for s in range(0, 60, 5)
+    ]
+    assert peers(with_another) == [{"brokers": 2, "named": []}, {"brokers": 2, "named": [1]}]
