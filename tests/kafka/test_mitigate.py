@@ -1,6 +1,7 @@
 """`fleetgauge mitigate` on a cluster of its own: demoted under load, given back, refused by fail-safes."""
 
 import json
+import re
 import sys
 import threading
 import time
@@ -42,6 +43,7 @@ from fleetgauge_probes.kafka import (
 )
 from tests.browser.lake import put
 from tests.kafka.agents import Agent, fleet_of, probed, probed_by_way_of_others
+from tests.receiver import Receiver
 from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)
@@ -65,6 +67,7 @@ class Desk:
     folder: Path
     access: Access
     agent: Agent
+    human: Receiver
     topics: list[str] = field(default_factory=list)
 
     def says(self, *arguments: str, code: int = 0) -> Any:
@@ -76,10 +79,17 @@ class Desk:
         return json.loads(done.stdout)
 
     def refused(self, broker: int = 2, *more: str) -> list[str]:
-        """By which fail-safes, as a dry run says; the human is told of each."""
-        answer = self.says("apply", "--cluster", "acted", "--broker", str(broker), *more, code=1)
-        assert all(one["words"] for one in answer["refusals"])
-        return [one["why"] for one in answer["refusals"]]
+        """By which fail-safes, as a dry run says; who does it all the same is refused, and the human told."""
+        apply = ("apply", "--cluster", "acted", "--broker", str(broker), *more)
+        refusals = self.says(*apply, code=1)["refusals"]
+        case = self.says(*apply, "--execute", code=1)
+        words = [_without_ages(one["words"]) for one in refusals]
+        assert (case["outcome"], case["told"]) == ("refused", ["127.0.0.1"])
+        told = self.human.bodies[-1]
+        assert (told["kind"], told["broker"], told["words"]) == ("MITIGATION_REFUSED", broker, case["words"])
+        assert [_without_ages(one) for one in told["words"]] == words
+        assert all(words)
+        return [one["why"] for one in refusals]
 
     def find(self, broker: int, phase: Phase, minutes_ago: float = 5) -> None:
         """As a watch does."""
@@ -125,21 +135,29 @@ def desk(acted: LocalFleet, local_fleet: LocalFleet, tmp_path: Path) -> Iterator
     document["clusters"][0] |= {"demoted": [2], "restart": _restart(acted)}
     document["telemetry"]["topics"]["watch_state"] = {"name": f"watch-state-{uuid.uuid4().hex[:8]}"}
     document["lake"] = str(tmp_path / "lake")
+    human = Receiver()
+    document["notifiers"] = [{"kind": "webhook", "url": human.url}]
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(document))
     marked = load(tmp_path / "fleet.yaml")
     assert marked.telemetry is not None
     put(tmp_path / "lake", ACTIONS, [])
     agent = Agent(marked, marked.telemetry, tmp_path / "spool")
-    desk = Desk(tmp_path, Access(acted.bootstrap("acted")), agent)
+    desk = Desk(tmp_path, Access(acted.bootstrap("acted")), agent, human)
     health = Admin(telemetry.access)
     health.start()
     health.create(TopicSpec(telemetry.topics.health_events.name, partitions=1, replication_factor=1))
     desk.find(2, Phase.DEGRADED)
     desk.topic((2, 3, 1), **{"min.insync.replicas": "2"})
-    yield desk
+    with human.listening():
+        yield desk
     admin = AdminClient({"bootstrap.servers": desk.access.bootstrap})
     for deleted in admin.delete_topics(desk.topics).values() if desk.topics else ():
         deleted.result(DEADLINE_S)
+
+
+def _without_ages(words: str) -> str:
+    """As seconds pass between two looks."""
+    return re.sub(r"\d+ s\b", "some s", words)
 
 
 def _restart(acted: LocalFleet) -> list[str]:
@@ -256,7 +274,13 @@ def test_demoted_under_load_left_alone_and_given_back_but_for_what_a_person_chan
         assert restored.led_by(2) == before.led_by(2) - {Place(topic, 1)}
     assert load.errors == []
     assert load.received == load.acknowledged > 0
-    assert [one["outcome"] for one in desk.says("history")] == ["undone"]
+    assert [one["outcome"] for one in desk.says("history")] == ["undone", "refused"]
+    assert [one["kind"].removeprefix("MITIGATION_") for one in desk.human.bodies] == [
+        "DONE",
+        "REFUSED",
+        "REFUSED",
+        "UNDONE",
+    ]
 
 
 def test_restarted_out_of_sync_while_it_copies_and_back_after_release(desk: Desk) -> None:
@@ -292,6 +316,9 @@ def test_a_rate_that_somebody_has_set_is_neither_changed_nor_taken_away(desk: De
     try:
         case = desk.says(*QUARANTINE, "--execute", code=1)
         assert (case["outcome"], "5000000 B/s" in case["words"][0]) == ("failed", True)
+        assert [(one["kind"], one["severity"]) for one in desk.human.bodies] == [
+            ("MITIGATION_FAILED", "page")
+        ]
         assert desk.says("undo", case["case"], "--reason", "not begun", "--execute")["outcome"] == "undone"
         assert desk.admin.setting_of_broker(2, THROTTLED_RATE) == "5000000"
     finally:
@@ -303,8 +330,7 @@ def test_without_a_command_nobody_is_restarted(desk: Desk) -> None:
     document = yaml.safe_load(config.read_text())
     del document["clusters"][0]["restart"]
     config.write_text(yaml.safe_dump(document))
-    refused = desk.says(*QUARANTINE, code=1)["refusals"]
-    assert [one["why"] for one in refused] == ["no_restart"]
+    assert desk.refused(2, "--action", "quarantine_restart") == ["no_restart"]
 
 
 def test_a_well_cluster_refuses_nothing(desk: Desk) -> None:
@@ -318,10 +344,9 @@ def test_a_well_cluster_refuses_nothing(desk: Desk) -> None:
 def test_who_alone_has_a_partition_is_not_demoted(desk: Desk) -> None:
     single = desk.topic((2,))
     assert desk.refused() == ["only_replica", "min_in_sync"]
-    case = desk.says(*APPLY, "--execute", code=1)
+    (case,) = desk.says("history")
     assert case["outcome"] == "refused"
     assert single in case["words"][0]
-    assert [one["outcome"] for one in desk.says("history")] == ["refused"]
 
 
 def test_who_is_needed_for_min_insync_replicas_is_not_demoted(desk: Desk) -> None:

@@ -19,6 +19,7 @@ from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
 from fleetgauge_operations.mitigation.live import LiveCluster, SeatTakenError, only_hand
 from fleetgauge_operations.mitigation.look import Look, findings_of
+from fleetgauge_operations.mitigation.news import News, tell
 from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.mitigation.situation import Sick, Situation, sick_now
 from fleetgauge_pipelines.detection import Finding
@@ -121,7 +122,9 @@ def apply(
             with _hand(desk, cluster) as hand:
                 case = hand.treat(intent, uuid.uuid4().hex[:12], author, why or "not named")
             _show(case)
-            document, failed = _document(case) | {"executed": True}, case.outcome is not Outcome.DONE
+            told = _told(desk, News(case, case.outcome, case.words, _now()))
+            document = _document(case) | {"executed": True, "told": told}
+            failed = case.outcome is not Outcome.DONE
     if as_json:
         print_json(document)
     context.exit(1 if failed else 0)
@@ -152,13 +155,16 @@ def undo(
             raise InputError(f"no case {case_id} is open; see fleetgauge mitigate history")
         cluster = desk.cluster(case.cluster_id)
         against: Sequence[Refusal]
+        told: Sequence[str] = ()
         if execute:
             try:
                 with _hand(desk, cluster) as hand:
                     case = hand.undo(case, reason)
-                against = ()
+                against, news = (), News(case, case.outcome, case.words, _now(), undoing=True)
             except UndoRefusedError as error:
-                against = error.against
+                words = tuple(one.words for one in error.against)
+                against, news = error.against, News(case, Outcome.REFUSED, words, _now(), undoing=True)
+            told = _told(desk, news)
         else:
             situation = desk.look.again(cluster, but=case_id)
             back = restored(situation.layout, case.orders)
@@ -171,7 +177,7 @@ def undo(
         console.print("a dry run: --execute does it")
     if as_json:
         refused = [{"why": one.why, "words": one.words} for one in against]
-        print_json(_document(case) | {"executed": execute, "refusals": refused})
+        print_json(_document(case) | {"executed": execute, "refusals": refused, "told": list(told)})
     context.exit(1 if against or (execute and case.outcome is Outcome.FAILED) else 0)
 
 
@@ -274,6 +280,12 @@ def _hand(desk: _Desk, cluster: Cluster) -> Iterator[Hand]:
             clock=_now,
             wait=time.sleep,
         )
+
+
+def _told(desk: _Desk, news: News) -> list[str]:
+    """By host, who was told of it."""
+    with console.status("telling the notifiers"):
+        return tell(desk.fleet.notifiers, news, time.sleep)
 
 
 def _desk(config: Path, location: str | None) -> _Desk:

@@ -7,9 +7,9 @@ from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding
 
 PATH = "/v2/enqueue"
-_SEVERITIES = {"page": "critical", "ticket": "warning", "burn-in": "info"}
+SEVERITIES = {"page": "critical", "ticket": "warning", "burn-in": "info"}
 #: Longer summaries are refused.
-_LONGEST = 1024
+LONGEST = 1024
 
 
 def message(finding: Finding, manner: Manner, routing_key: str) -> dict[str, Any]:
@@ -25,8 +25,8 @@ def message(finding: Finding, manner: Manner, routing_key: str) -> dict[str, Any
         "client": "Fleetgauge",
         "links": [{"href": page, "text": "Since when, and what speaks for it"}] if page else [],
         "payload": {
-            "summary": manner.summary(subject, finding.from_phase, finding.to_phase)[:_LONGEST],
-            "severity": _SEVERITIES[manner.severity(subject)],
+            "summary": manner.summary(subject, finding.from_phase, finding.to_phase)[:LONGEST],
+            "severity": SEVERITIES[manner.severity(subject)],
             "source": event.cluster_id,
             "component": f"broker {event.broker_id}" if event.broker_id is not None else None,
             "group": event.cluster_id,

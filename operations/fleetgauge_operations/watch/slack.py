@@ -14,16 +14,16 @@ def message(finding: Finding, manner: Manner) -> dict[str, Any]:
     page = manner.page(subject)
     more = [f"<{page}|since when, and what speaks for it>"] if page else []
     if finding.names:
-        more.append(f"what to do: {_plain(manner.runbook(finding.from_phase, finding.to_phase))}")
+        more.append(f"what to do: {plain(manner.runbook(finding.from_phase, finding.to_phase))}")
         if advice := manner.advice(subject, finding.to_phase):
-            more.append(f"`{_plain(advice)}`")
+            more.append(f"`{plain(advice)}`")
     sign = ":large_green_circle:" if finding.clears else _SIGNS[manner.severity(subject)]
-    news = f"{sign} *{_plain(manner.summary(subject, finding.from_phase, finding.to_phase))}*"
+    news = f"{sign} *{plain(manner.summary(subject, finding.from_phase, finding.to_phase))}*"
     at = f"{finding.event.at:%Y-%m-%d %H:%M:%S} UTC"
-    around = map(_plain, manner.around(finding))
+    around = map(plain, manner.around(finding))
     return {"text": "\n".join([news, " · ".join([at, *more]), *around])}
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """What Slack would take for markup, as text."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

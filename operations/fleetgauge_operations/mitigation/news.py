@@ -1,0 +1,176 @@
+"""A person is told what came of a case, above all of what was refused or failed.
+
+Motivation: whoever acts may be a script at night, and what it was not allowed to do is left for somebody.
+
+Approach: the fleet's notifiers are told as of findings. One broker and action is one incident: a refusal or a
+failure opens it, what is done or undone later closes it.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import urllib3
+
+from fleetgauge_operations.mitigation.case import Case, Outcome
+from fleetgauge_operations.watch import alertmanager, pagerduty, slack
+from fleetgauge_operations.watch.http import Outcome as Posted
+from fleetgauge_operations.watch.http import posted, posting
+from fleetgauge_operations.watch.notifiers import host
+from fleetgauge_probes.fleet import Notifier, SecretError
+
+_log = logging.getLogger("fleetgauge.mitigate")
+
+#: A person waits for it at a terminal.
+_PAUSES_S = (1.0, 3.0)
+#: Alertmanager keeps it for so long, as nobody says it again.
+_HOLDS = timedelta(days=1)
+_SIGNS = {Outcome.REFUSED: ":large_yellow_circle:", Outcome.FAILED: ":red_circle:"}
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What came of doing or undoing something, at ``at``; ``words``: why it was refused, what failed."""
+
+    case: Case
+    outcome: Outcome
+    words: tuple[str, ...]
+    at: datetime
+    undoing: bool = False
+
+    @property
+    def opens(self) -> bool:
+        """Whether somebody is wanted."""
+        return self.outcome in (Outcome.REFUSED, Outcome.FAILED)
+
+    @property
+    def kind(self) -> str:
+        return f"MITIGATION_{self.outcome.upper()}"
+
+    @property
+    def incident(self) -> str:
+        """The same for all of one broker and action."""
+        return f"mitigate/{self.case.cluster_id}/{self.case.broker_id}/{self.case.action}"
+
+    @property
+    def summary(self) -> str:
+        """In one line."""
+        case, what = self.case, "undoing " if self.undoing and self.opens else ""
+        why = f": {self.words[0]}" if self.words else ""
+        return f"{case.cluster_id}: {what}{case.action} of broker {case.broker_id} {self.outcome}{why}"
+
+    def severity(self, notifier: Notifier) -> str:
+        """``page`` where something was changed and is not as it should be."""
+        if notifier.burn_in:
+            return "burn-in"
+        return "page" if self.outcome is Outcome.FAILED else "ticket"
+
+
+def tell(notifiers: Iterable[Notifier], news: News, wait: Callable[[float], object]) -> list[str]:
+    """The hosts of those that have taken it; of the others the log says why they have not."""
+    with posting() as pool:
+        return [
+            host(one) for one in notifiers if one.kind != "heartbeat" and _has_taken(pool, one, news, wait)
+        ]
+
+
+def _has_taken(
+    pool: urllib3.PoolManager, notifier: Notifier, news: News, wait: Callable[[float], object]
+) -> bool:
+    for pause_s in (*_PAUSES_S, None):
+        try:
+            url, body = message(notifier, news)
+        except SecretError as error:
+            _log.error("%s: case %s not told: %s", notifier.kind, news.case.case_id, error)
+            return False
+        outcome = posted(pool, notifier.kind, url, body, f"case {news.case.case_id}")
+        if outcome is not Posted.OUT or pause_s is None:
+            return outcome is Posted.TAKEN
+        wait(pause_s)
+    return False
+
+
+def message(notifier: Notifier, news: News) -> tuple[str, Any]:
+    """Where to, and what. Raises SecretError."""
+    address, severity = notifier.address(), news.severity(notifier)
+    match notifier.kind:
+        case "slack":
+            return address, {"text": _line(news)}
+        case "pagerduty":
+            key = notifier.routing_key.read() if notifier.routing_key else ""
+            return address.rstrip("/") + pagerduty.PATH, _event(news, severity, key)
+        case "alertmanager":
+            return address.rstrip("/") + alertmanager.PATH, _alerts(news, severity)
+        case _:
+            return address, _document(news, severity)
+
+
+def _document(news: News, severity: str) -> dict[str, Any]:
+    case = news.case
+    return {
+        "id": f"{case.case_id}/{news.outcome}",
+        "fingerprint": news.incident,
+        "status": "firing" if news.opens else "resolved",
+        "severity": severity,
+        "kind": news.kind,
+        "cluster": case.cluster_id,
+        "broker": case.broker_id,
+        "at": news.at.isoformat(),
+        "summary": news.summary,
+        "words": list(news.words),
+        "author": case.author,
+        "reason": case.reason,
+    }
+
+
+def _line(news: News) -> str:
+    sign = _SIGNS.get(news.outcome, ":large_green_circle:")
+    more = [slack.plain(one) for one in news.words[1:]]
+    by = f"{news.at:%Y-%m-%d %H:%M:%S} UTC, {news.case.author}: {news.case.reason}"
+    return "\n".join([f"{sign} *{slack.plain(news.summary)}*", slack.plain(by), *more])
+
+
+def _event(news: News, severity: str, routing_key: str) -> dict[str, Any]:
+    known = {"routing_key": routing_key, "dedup_key": news.incident}
+    if not news.opens:
+        return {**known, "event_action": "resolve"}
+    document = _document(news, severity)
+    return {
+        **known,
+        "event_action": "trigger",
+        "client": "Fleetgauge",
+        "payload": {
+            "summary": news.summary[: pagerduty.LONGEST],
+            "severity": pagerduty.SEVERITIES[severity],
+            "source": news.case.cluster_id,
+            "component": f"broker {news.case.broker_id}",
+            "group": news.case.cluster_id,
+            "class": news.kind,
+            "timestamp": document["at"],
+            "custom_details": {name: document[name] for name in ("id", "words", "author", "reason")},
+        },
+    }
+
+
+def _alerts(news: News, severity: str) -> list[dict[str, Any]]:
+    """What ends may have been opened as either."""
+    ends_as = [severity] if news.opens or severity == "burn-in" else ["page", "ticket"]
+    return [_alert(news, one) for one in ends_as]
+
+
+def _alert(news: News, severity: str) -> dict[str, Any]:
+    case = news.case
+    return {
+        "labels": {
+            "alertname": "MITIGATION",
+            "action": case.action.value,
+            "cluster": case.cluster_id,
+            "broker": str(case.broker_id),
+            "severity": severity,
+        },
+        "annotations": {"summary": news.summary, "kind": news.kind, "words": "\n".join(news.words)},
+        "startsAt": news.at.isoformat(),
+        "endsAt": (news.at + _HOLDS if news.opens else news.at).isoformat(),
+    }

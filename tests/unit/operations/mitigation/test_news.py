@@ -1,0 +1,101 @@
+"""Who is told of a case, as what, and when nobody takes it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fleetgauge_operations.mitigation.case import Action, Case, Outcome
+from fleetgauge_operations.mitigation.news import News, message, tell
+from fleetgauge_probes.fleet import Notifier
+from tests.receiver import Receiver
+from tests.unit.operations.mitigation.world import NOON
+
+CASE = Case("c1", Action.DEMOTE, "orders", 2, "zone-2", "ann", "DEGRADED", NOON, Outcome.REFUSED)
+WORDS = ("broker 3 is <fenced>", "a reassignment is under way: t-1")
+REFUSED = News(CASE, Outcome.REFUSED, WORDS, NOON)
+FAILED = News(CASE, Outcome.FAILED, ("broker 2 leads 1 partitions after 5 s",), NOON)
+UNDONE = News(CASE, Outcome.UNDONE, (), NOON, undoing=True)
+
+
+def notifier(kind: str, **more: Any) -> Notifier:
+    return Notifier.model_validate({"kind": kind, "url": "http://receiver.example:9093/", **more})
+
+
+def of(news: News, kind: str, **more: Any) -> Any:
+    return message(notifier(kind, **more), news)[1]
+
+
+def test_a_webhook_is_told_what_speaks_against_it() -> None:
+    told = of(REFUSED, "webhook")
+    assert (told["status"], told["severity"], told["kind"]) == ("firing", "ticket", "MITIGATION_REFUSED")
+    assert (told["cluster"], told["broker"], told["words"]) == ("orders", 2, list(WORDS))
+    assert told["summary"] == "orders: demote of broker 2 refused: broker 3 is <fenced>"
+
+
+def test_what_failed_wakes_somebody_and_what_is_undone_ends_it() -> None:
+    failed, undone = of(FAILED, "webhook"), of(UNDONE, "webhook")
+    assert (failed["status"], failed["severity"]) == ("firing", "page")
+    assert (undone["status"], undone["fingerprint"]) == ("resolved", failed["fingerprint"])
+    assert undone["summary"] == "orders: demote of broker 2 undone"
+    assert News(CASE, Outcome.REFUSED, WORDS, NOON, undoing=True).summary.startswith("orders: undoing demote")
+    of_another = News(replace(CASE, broker_id=3), Outcome.REFUSED, WORDS, NOON)
+    assert of(of_another, "webhook")["fingerprint"] != failed["fingerprint"]
+
+
+def test_a_channel_reads_every_reason_and_no_markup() -> None:
+    assert of(REFUSED, "slack")["text"].split("\n") == [
+        ":large_yellow_circle: *orders: demote of broker 2 refused: broker 3 is &lt;fenced&gt;*",
+        "2026-03-02 12:00:00 UTC, ann: DEGRADED",
+        "a reassignment is under way: t-1",
+    ]
+    assert of(UNDONE, "slack")["text"].startswith(":large_green_circle:")
+
+
+def test_an_incident_opens_and_is_resolved_under_one_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "secret")
+    key = {"routing_key": {"env": "KEY"}}
+    url, opened = message(notifier("pagerduty", **key), REFUSED)
+    closed = of(UNDONE, "pagerduty", **key)
+    assert url == "http://receiver.example:9093/v2/enqueue"
+    assert (opened["event_action"], opened["payload"]["severity"]) == ("trigger", "warning")
+    assert opened["payload"]["custom_details"]["words"] == list(WORDS)
+    assert (closed["event_action"], closed["dedup_key"]) == ("resolve", opened["dedup_key"])
+
+
+def test_an_alert_ends_whatever_it_was_opened_as() -> None:
+    (opened,) = of(FAILED, "alertmanager")
+    closed = of(UNDONE, "alertmanager")
+    assert opened["endsAt"] > opened["startsAt"]
+    assert opened["labels"] in [one["labels"] for one in closed]
+    assert {one["labels"]["severity"] for one in closed} == {"page", "ticket"}
+    assert all(one["endsAt"] == NOON.isoformat() for one in closed)
+
+
+def test_who_only_tries_wakes_nobody() -> None:
+    assert of(FAILED, "webhook", burn_in=True)["severity"] == "burn-in"
+
+
+def test_who_is_out_for_a_moment_is_told_again_and_who_refuses_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pauses: list[float] = []
+    with Receiver().listening() as out, Receiver().listening() as refuses:
+        out.answers += [503, 503]
+        refuses.answers += [400]
+        three = [
+            notifier("webhook", url=out.url),
+            notifier("webhook", url=refuses.url),
+            notifier("heartbeat"),
+        ]
+        assert tell(three, REFUSED, pauses.append) == ["127.0.0.1"]
+        assert (len(out.posts), len(refuses.posts)) == (3, 1)
+    assert pauses == [1.0, 3.0]
+    assert "case c1 refused with status 400" in caplog.text
+
+
+def test_a_secret_that_is_away_keeps_nobody_else_from_being_told(caplog: pytest.LogCaptureFixture) -> None:
+    away = Notifier.model_validate({"kind": "slack", "url_from": {"env": "NOT_SET_ANYWHERE"}})
+    with Receiver().listening() as there:
+        assert tell([away, notifier("webhook", url=there.url)], REFUSED, lambda _: None) == ["127.0.0.1"]
+    assert "slack: case c1 not told: " in caplog.text
