@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
@@ -378,13 +378,14 @@ def row(fault: Fault, pages: Pages, at_s: float, controller: bool) -> dict[str, 
 
 
 def keep_incident(scene: Scene, fault: Fault, since: datetime, folder: Path) -> None:
-    """As a file for `fleetgauge replay run`."""
+    """As a file for `fleetgauge replay run`, which names no machine."""
     telemetry = load(scene.config).telemetry
     assert telemetry is not None
     incident = kept(
         telemetry, fault.cluster, since, datetime.now(UTC), LEARNT_FROM, f"{fault.kind} {fault.broker or ''}"
     )
-    incident.write(folder / f"{fault.kind}-{since:%H%M%S}{SUFFIX}")
+    pulses = tuple(replace(one, agent_id=f"agent/{one.vantage}") for one in incident.pulses)
+    replace(incident, pulses=pulses).write(folder / f"{fault.kind}-{since:%H%M%S}{SUFFIX}")
 
 
 def verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
