@@ -6,7 +6,7 @@ from datetime import datetime
 
 from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.mitigation.situation import Situation, sick_now
-from fleetgauge_operations.watch.reading import finding_in
+from fleetgauge_operations.reading import finding_in
 from fleetgauge_pipelines.detection import Finding
 from fleetgauge_probes.fleet import Cluster, Telemetry
 from fleetgauge_probes.kafka import read_layout, values_now

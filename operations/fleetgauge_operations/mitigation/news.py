@@ -15,10 +15,17 @@ from typing import Any
 import urllib3
 
 from fleetgauge_operations.mitigation.case import Case, Outcome
-from fleetgauge_operations.watch import alertmanager, pagerduty, slack
-from fleetgauge_operations.watch.http import Outcome as Posted
-from fleetgauge_operations.watch.http import posted, posting
-from fleetgauge_operations.watch.notifiers import host
+from fleetgauge_operations.receivers import (
+    ALERTMANAGER_PATH,
+    PAGERDUTY_PATH,
+    PAGERDUTY_SEVERITIES,
+    PAGERDUTY_SUMMARY,
+    host,
+    plain,
+    posted,
+    posting,
+)
+from fleetgauge_operations.receivers import Outcome as Posted
 from fleetgauge_probes.fleet import Notifier, SecretError
 
 _log = logging.getLogger("fleetgauge.mitigate")
@@ -100,9 +107,9 @@ def message(notifier: Notifier, news: News) -> tuple[str, Any]:
             return address, {"text": _line(news)}
         case "pagerduty":
             key = notifier.routing_key.read() if notifier.routing_key else ""
-            return address.rstrip("/") + pagerduty.PATH, _event(news, severity, key)
+            return address.rstrip("/") + PAGERDUTY_PATH, _event(news, severity, key)
         case "alertmanager":
-            return address.rstrip("/") + alertmanager.PATH, _alerts(news, severity)
+            return address.rstrip("/") + ALERTMANAGER_PATH, _alerts(news, severity)
         case _:
             return address, _document(news, severity)
 
@@ -127,9 +134,9 @@ def _document(news: News, severity: str) -> dict[str, Any]:
 
 def _line(news: News) -> str:
     sign = _SIGNS.get(news.outcome, ":large_green_circle:")
-    more = [slack.plain(one) for one in news.words[1:]]
+    more = [plain(one) for one in news.words[1:]]
     by = f"{news.at:%Y-%m-%d %H:%M:%S} UTC, {news.case.author}: {news.case.reason}"
-    return "\n".join([f"{sign} *{slack.plain(news.summary)}*", slack.plain(by), *more])
+    return "\n".join([f"{sign} *{plain(news.summary)}*", plain(by), *more])
 
 
 def _event(news: News, severity: str, routing_key: str) -> dict[str, Any]:
@@ -142,8 +149,8 @@ def _event(news: News, severity: str, routing_key: str) -> dict[str, Any]:
         "event_action": "trigger",
         "client": "Fleetgauge",
         "payload": {
-            "summary": news.summary[: pagerduty.LONGEST],
-            "severity": pagerduty.SEVERITIES[severity],
+            "summary": news.summary[:PAGERDUTY_SUMMARY],
+            "severity": PAGERDUTY_SEVERITIES[severity],
             "source": news.case.cluster_id,
             "component": f"broker {news.case.broker_id}",
             "group": news.case.cluster_id,

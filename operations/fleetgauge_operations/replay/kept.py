@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from fleetgauge_operations.reading import finding_in, pulse_in
 from fleetgauge_operations.replay.incident import Incident
-from fleetgauge_operations.watch.reading import finding_in, pulse_in
 from fleetgauge_pipelines.detection import BURNS
 from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.kafka import values_now

@@ -17,12 +17,11 @@ from typing import Any
 
 import urllib3
 
-from fleetgauge_operations.watch.http import LAST_WORDS_S, Outcome, posted, posting
-from fleetgauge_operations.watch.telling import Telling
+from fleetgauge_operations.receivers import ALERTMANAGER_PATH, Outcome, posted, posting
+from fleetgauge_operations.watch.telling import LAST_WORDS_S, Telling
 from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding, Phase, Subject
 
-PATH = "/api/v2/alerts"
 _AGAIN_S = 60.0
 _RETRY_S = 5.0
 _GOOD_FOR = timedelta(minutes=5)
@@ -75,7 +74,7 @@ class Alertmanager:
     """From ``start`` to ``stop``."""
 
     def __init__(self, url: str, manner: Manner, telling: Telling) -> None:
-        self._url = url.rstrip("/") + PATH
+        self._url = url.rstrip("/") + ALERTMANAGER_PATH
         self._manner = manner
         self._telling = telling
         # None is the end.

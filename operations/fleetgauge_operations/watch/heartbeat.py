@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import urllib3
 
-from fleetgauge_operations.watch.http import posted, posting
+from fleetgauge_operations.receivers import posted, posting
 from fleetgauge_operations.watch.telling import Telling
 from fleetgauge_pipelines.detection import Finding, Phase, Subject
 from fleetgauge_probes.fleet import SecretError

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-from fleetgauge_operations.watch.reading import finding_in
+from fleetgauge_operations.reading import finding_in
 from fleetgauge_pipelines.detection import REMEMBERED, Finding, History, HistoryOf, Took
 from fleetgauge_pipelines.slo.burn import BurnMinute
 from fleetgauge_probes.fleet import Telemetry

@@ -16,8 +16,8 @@ from threading import Event, Thread
 
 import urllib3
 
-from fleetgauge_operations.watch.http import LAST_WORDS_S, Outcome, posted, posting
-from fleetgauge_operations.watch.telling import Telling
+from fleetgauge_operations.receivers import Outcome, posted, posting
+from fleetgauge_operations.watch.telling import LAST_WORDS_S, Telling
 from fleetgauge_pipelines.detection import Finding, Phase, Subject
 from fleetgauge_probes.fleet import SecretError
 

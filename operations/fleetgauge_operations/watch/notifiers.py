@@ -4,8 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-import urllib3
-
+from fleetgauge_operations.receivers import PAGERDUTY_PATH
 from fleetgauge_operations.watch import pagerduty, slack, webhook
 from fleetgauge_operations.watch.alertmanager import Alertmanager
 from fleetgauge_operations.watch.heartbeat import Heartbeat
@@ -50,18 +49,10 @@ def _paging(address: Callable[[], str], manner: Manner, key: Secret | None) -> C
         # Read each time, as the address is: it may be replaced while we run.
         routing_key = key.read() if key else ""
         return Message(
-            address().rstrip("/") + pagerduty.PATH, pagerduty.message(finding, manner, routing_key)
+            address().rstrip("/") + PAGERDUTY_PATH, pagerduty.message(finding, manner, routing_key)
         )
 
     return write
-
-
-def host(notifier: Notifier) -> str:
-    """Whom it is sent to, as it is sent; all else in a URL may be a secret. Raises SecretError."""
-    try:
-        return urllib3.util.parse_url(notifier.address()).host or "unknown"
-    except urllib3.exceptions.LocationParseError:
-        return "unknown"
 
 
 def name(notifier: Notifier) -> str:

@@ -3,13 +3,9 @@
 import json
 from typing import Any
 
+from fleetgauge_operations.receivers import PAGERDUTY_SEVERITIES, PAGERDUTY_SUMMARY
 from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding
-
-PATH = "/v2/enqueue"
-SEVERITIES = {"page": "critical", "ticket": "warning", "burn-in": "info"}
-#: Longer summaries are refused.
-LONGEST = 1024
 
 
 def message(finding: Finding, manner: Manner, routing_key: str) -> dict[str, Any]:
@@ -25,8 +21,8 @@ def message(finding: Finding, manner: Manner, routing_key: str) -> dict[str, Any
         "client": "Fleetgauge",
         "links": [{"href": page, "text": "Since when, and what speaks for it"}] if page else [],
         "payload": {
-            "summary": manner.summary(subject, finding.from_phase, finding.to_phase)[:LONGEST],
-            "severity": SEVERITIES[manner.severity(subject)],
+            "summary": manner.summary(subject, finding.from_phase, finding.to_phase)[:PAGERDUTY_SUMMARY],
+            "severity": PAGERDUTY_SEVERITIES[manner.severity(subject)],
             "source": event.cluster_id,
             "component": f"broker {event.broker_id}" if event.broker_id is not None else None,
             "group": event.cluster_id,

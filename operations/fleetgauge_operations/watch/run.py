@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from fleetgauge_operations.receivers import host
 from fleetgauge_operations.watch.background import Background
 from fleetgauge_operations.watch.maintenance import Waiting
 from fleetgauge_operations.watch.memory import Left, Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.notifiers import Sink, host, name, sink
+from fleetgauge_operations.watch.notifiers import Sink, name, sink
 from fleetgauge_operations.watch.spending import Spending
 from fleetgauge_operations.watch.telling import Telling
 from fleetgauge_operations.watch.turn import Heard, Turn

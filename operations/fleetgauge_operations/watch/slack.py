@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from fleetgauge_operations.receivers import plain
 from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding
 
@@ -22,8 +23,3 @@ def message(finding: Finding, manner: Manner) -> dict[str, Any]:
     at = f"{finding.event.at:%Y-%m-%d %H:%M:%S} UTC"
     around = map(plain, manner.around(finding))
     return {"text": "\n".join([news, " · ".join([at, *more]), *around])}
-
-
-def plain(text: str) -> str:
-    """What Slack would take for markup, as text."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from fleetgauge_operations.reading import minute_in
 from fleetgauge_operations.watch.memory import Memory
-from fleetgauge_operations.watch.reading import minute_in
 from fleetgauge_pipelines.detection import REMEMBERED, Budgets, Finding, Goal, count, explain, learn
 from fleetgauge_pipelines.goals import goal_of
 from fleetgauge_probes.contract import ProbeMinute

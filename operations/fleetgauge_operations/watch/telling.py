@@ -6,6 +6,9 @@ from datetime import datetime
 
 from fleetgauge_pipelines.detection import Finding
 
+#: How long a notifier may take to say what waits when the watch ends.
+LAST_WORDS_S = 30
+
 
 @dataclass(frozen=True, slots=True)
 class Telling:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
+from fleetgauge_operations.reading import pulse_in
 from fleetgauge_operations.watch.background import Background
 from fleetgauge_operations.watch.maintenance import Waiting
 from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink
-from fleetgauge_operations.watch.reading import pulse_in
 from fleetgauge_operations.watch.spending import Spending
 from fleetgauge_pipelines.detection import Finding, FleetState, judge, learnt, pass_time
 from fleetgauge_probes.contract import ProbePulse

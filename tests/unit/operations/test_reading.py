@@ -1,6 +1,6 @@
 import pytest
 
-from fleetgauge_operations.watch.reading import finding_in, pulse_in
+from fleetgauge_operations.reading import finding_in, pulse_in
 from fleetgauge_pipelines.detection import Finding, Phase
 from tests.unit.operations.watch.tellings import PATH, cleared, named
 from tests.unit.pipelines.detection.pulses import broker, pulse

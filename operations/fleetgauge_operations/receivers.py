@@ -1,14 +1,19 @@
-"""How notifiers reach their receivers."""
+"""Who is told things by POST: how they are reached, and what their APIs want."""
 
 import logging
 from enum import StrEnum
 
 import urllib3
 
-_log = logging.getLogger("fleetgauge.watch")
+from fleetgauge_probes.fleet import Notifier
 
-#: How long a notifier may take to say what waits when the watch ends.
-LAST_WORDS_S = 30
+_log = logging.getLogger("fleetgauge.notify")
+
+ALERTMANAGER_PATH = "/api/v2/alerts"
+PAGERDUTY_PATH = "/v2/enqueue"
+PAGERDUTY_SEVERITIES = {"page": "critical", "ticket": "warning", "burn-in": "info"}
+#: Longer summaries are refused.
+PAGERDUTY_SUMMARY = 1024
 _TIMEOUT_S = 5
 #: What a receiver answers that may take it later.
 _LATER = (408, 429)
@@ -42,3 +47,16 @@ def posted(pool: urllib3.PoolManager, who: str, url: str, body: object, what: st
         return Outcome.TAKEN
     _log.error("%s: %s refused with status %d", who, what, answer.status)
     return Outcome.OUT if answer.status in _LATER or answer.status >= 500 else Outcome.REFUSED
+
+
+def host(notifier: Notifier) -> str:
+    """Whom it is sent to, as it is sent; all else in a URL may be a secret. Raises SecretError."""
+    try:
+        return urllib3.util.parse_url(notifier.address()).host or "unknown"
+    except urllib3.exceptions.LocationParseError:
+        return "unknown"
+
+
+def plain(text: str) -> str:
+    """What Slack would take for markup, as text."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
