@@ -39,6 +39,10 @@ class Lone:
         self, sights: Mapping[int, Mapping[str, Sighting]], heard: Set[str], limits: Thresholds
     ) -> "Lone":
         """What is so now, by broker and vantage. Of a vantage that was not heard yet, what was so before."""
+        nobody_gone = all(one.gone_since is None for seen in sights.values() for one in seen.values())
+        if nobody_gone and not self.contradicted and not self.ill:
+            # As nearly always, and a fleet has thousands of pulses in each second.
+            return self
         found = {
             (vantage, broker_id)
             for broker_id, seen in sights.items()
