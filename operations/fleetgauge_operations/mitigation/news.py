@@ -86,17 +86,19 @@ def tell(notifiers: Iterable[Notifier], news: News, wait: Callable[[float], obje
 def _has_taken(
     pool: urllib3.PoolManager, notifier: Notifier, news: News, wait: Callable[[float], object]
 ) -> bool:
-    for pause_s in (*_PAUSES_S, None):
-        try:
-            url, body = message(notifier, news)
-        except SecretError as error:
-            _log.error("%s: case %s not told: %s", notifier.kind, news.case.case_id, error)
-            return False
-        outcome = posted(pool, notifier.kind, url, body, f"case {news.case.case_id}")
-        if outcome is not Posted.OUT or pause_s is None:
-            return outcome is Posted.TAKEN
-        wait(pause_s)
-    return False
+    def attempt() -> Posted:
+        url, body = message(notifier, news)
+        return posted(pool, notifier.kind, url, body, f"case {news.case.case_id}")
+
+    try:
+        for pause_s in _PAUSES_S:
+            if (outcome := attempt()) is not Posted.OUT:
+                return outcome is Posted.TAKEN
+            wait(pause_s)
+        return attempt() is Posted.TAKEN
+    except SecretError as error:
+        _log.error("%s: case %s not told: %s", notifier.kind, news.case.case_id, error)
+        return False
 
 
 def message(notifier: Notifier, news: News) -> tuple[str, Any]:
