@@ -1,0 +1,22 @@
+"""Every change of rules meets what has happened to real brokers: tests/incidents, kept by tests/chaos."""
+
+from pathlib import Path
+
+import pytest
+
+from fleetgauge_operations.replay.incident import SUFFIX, Incident
+from fleetgauge_operations.replay.rerun import Verdict, compared
+from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS
+
+INCIDENTS = sorted((Path(__file__).parents[3] / "incidents").glob(f"*{SUFFIX}"))
+
+
+def test_every_kind_of_finding_of_a_broker_or_a_way_has_happened() -> None:
+    named = {one.to_phase.value for path in INCIDENTS for one in Incident.read(path).wanted if one.names}
+    assert named >= {"BROKER_DOWN", "DEGRADED", "PATH", "CLUSTER_DOWN"}
+
+
+@pytest.mark.parametrize("path", INCIDENTS, ids=[path.name.removesuffix(SUFFIX) for path in INCIDENTS])
+def test_todays_rules_find_what_was_to_be_found(path: Path) -> None:
+    told = compared(Incident.read(path), DEFAULT_THRESHOLDS)
+    assert {one.verdict for one in told} == {Verdict.SAME}
