@@ -1,7 +1,10 @@
 """Who is told things by POST: how they are reached, and what their APIs want."""
 
 import logging
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import urllib3
 
@@ -9,11 +12,12 @@ from fleetgauge_probes.fleet import Notifier
 
 _log = logging.getLogger("fleetgauge.notify")
 
-ALERTMANAGER_PATH = "/api/v2/alerts"
-PAGERDUTY_PATH = "/v2/enqueue"
-PAGERDUTY_SEVERITIES = {"page": "critical", "ticket": "warning", "burn-in": "info"}
+_PATHS = {"alertmanager": "/api/v2/alerts", "pagerduty": "/v2/enqueue"}
+_SLACK_SIGNS = {"page": ":red_circle:", "ticket": ":large_yellow_circle:", "burn-in": ":white_circle:"}
+_SLACK_OVER = ":large_green_circle:"
+_PAGERDUTY_SEVERITIES = {"page": "critical", "ticket": "warning", "burn-in": "info"}
 #: Longer summaries are refused.
-PAGERDUTY_SUMMARY = 1024
+_PAGERDUTY_SUMMARY = 1024
 _TIMEOUT_S = 5
 #: What a receiver answers that may take it later.
 _LATER = (408, 429)
@@ -35,10 +39,10 @@ def posting() -> urllib3.PoolManager:
     return urllib3.PoolManager(retries=once, timeout=urllib3.Timeout(_TIMEOUT_S))
 
 
-def posted(pool: urllib3.PoolManager, who: str, url: str, body: object, what: str) -> Outcome:
+def posted(pool: urllib3.PoolManager, who: str, where: str, body: object, what: str) -> Outcome:
     """What became of it; unless it was taken the log says so. A URL may carry a secret, so it says none."""
     try:
-        answer = pool.request("POST", url, json=body)
+        answer = pool.request("POST", where, json=body)
     except urllib3.exceptions.HTTPError as error:
         reason = getattr(error, "reason", None) or error
         _log.error("%s: %s not delivered: %s", who, what, type(reason).__name__)
@@ -47,6 +51,17 @@ def posted(pool: urllib3.PoolManager, who: str, url: str, body: object, what: st
         return Outcome.TAKEN
     _log.error("%s: %s refused with status %d", who, what, answer.status)
     return Outcome.OUT if answer.status in _LATER or answer.status >= 500 else Outcome.REFUSED
+
+
+def url(notifier: Notifier) -> str:
+    """Where it takes POSTs, as it is now. Raises SecretError."""
+    path = _PATHS.get(notifier.kind)
+    return notifier.address().rstrip("/") + path if path else notifier.address()
+
+
+def routing_key(notifier: Notifier) -> str:
+    """As it is now, of one that has any. Raises SecretError."""
+    return notifier.routing_key.read() if notifier.routing_key else ""
 
 
 def host(notifier: Notifier) -> str:
@@ -60,3 +75,47 @@ def host(notifier: Notifier) -> str:
 def plain(text: str) -> str:
     """What Slack would take for markup, as text."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def slack_message(summary: str, severity: str | None, lines: Iterable[str]) -> dict[str, Any]:
+    """The summary as plain text, behind a sign; then the lines as they are. ``severity``: None of an end."""
+    sign = _SLACK_SIGNS[severity] if severity else _SLACK_OVER
+    return {"text": "\n".join([f"{sign} *{plain(summary)}*", *lines])}
+
+
+def pagerduty_trigger(
+    routing_key: str,
+    incident: str,
+    *,
+    summary: str,
+    severity: str,
+    cluster_id: str,
+    broker_id: int | None,
+    kind: str,
+    at: datetime,
+    details: Mapping[str, Any],
+    page: str | None = None,
+) -> dict[str, Any]:
+    """An event of the Events API v2 that opens an incident. ``routing_key``: of the service's integration."""
+    return {
+        "routing_key": routing_key,
+        "dedup_key": incident,
+        "event_action": "trigger",
+        "client": "Fleetgauge",
+        "links": [{"href": page, "text": "Since when, and what speaks for it"}] if page else [],
+        "payload": {
+            "summary": summary[:_PAGERDUTY_SUMMARY],
+            "severity": _PAGERDUTY_SEVERITIES[severity],
+            "source": cluster_id,
+            "component": f"broker {broker_id}" if broker_id is not None else None,
+            "group": cluster_id,
+            "class": kind,
+            "timestamp": at.isoformat(),
+            "custom_details": dict(details),
+        },
+    }
+
+
+def pagerduty_resolve(routing_key: str, incident: str) -> dict[str, Any]:
+    """One that closes it."""
+    return {"routing_key": routing_key, "dedup_key": incident, "event_action": "resolve"}

@@ -15,17 +15,18 @@ from typing import Any
 import urllib3
 
 from fleetgauge_operations.mitigation.case import Case, Outcome
+from fleetgauge_operations.receivers import Outcome as Posted
 from fleetgauge_operations.receivers import (
-    ALERTMANAGER_PATH,
-    PAGERDUTY_PATH,
-    PAGERDUTY_SEVERITIES,
-    PAGERDUTY_SUMMARY,
     host,
+    pagerduty_resolve,
+    pagerduty_trigger,
     plain,
     posted,
     posting,
+    routing_key,
+    slack_message,
+    url,
 )
-from fleetgauge_operations.receivers import Outcome as Posted
 from fleetgauge_probes.fleet import Notifier, SecretError
 
 _log = logging.getLogger("fleetgauge.mitigate")
@@ -34,7 +35,6 @@ _log = logging.getLogger("fleetgauge.mitigate")
 _PAUSES_S = (1.0, 3.0)
 #: Alertmanager keeps it for so long, as nobody says it again.
 _HOLDS = timedelta(days=1)
-_SIGNS = {Outcome.REFUSED: ":large_yellow_circle:", Outcome.FAILED: ":red_circle:"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ def _has_taken(
     pool: urllib3.PoolManager, notifier: Notifier, news: News, wait: Callable[[float], object]
 ) -> bool:
     def attempt() -> Posted:
-        url, body = message(notifier, news)
-        return posted(pool, notifier.kind, url, body, f"case {news.case.case_id}")
+        where, body = url(notifier), message(notifier, news)
+        return posted(pool, notifier.kind, where, body, f"case {news.case.case_id}")
 
     try:
         for pause_s in _PAUSES_S:
@@ -101,19 +101,18 @@ def _has_taken(
         return False
 
 
-def message(notifier: Notifier, news: News) -> tuple[str, Any]:
-    """Where to, and what. Raises SecretError."""
-    address, severity = notifier.address(), news.severity(notifier)
+def message(notifier: Notifier, news: News) -> Any:
+    """As that kind of receiver wants it. Raises SecretError."""
+    severity = news.severity(notifier)
     match notifier.kind:
         case "slack":
-            return address, {"text": _line(news)}
+            return _line(news, severity)
         case "pagerduty":
-            key = notifier.routing_key.read() if notifier.routing_key else ""
-            return address.rstrip("/") + PAGERDUTY_PATH, _event(news, severity, key)
+            return _event(news, severity, routing_key(notifier))
         case "alertmanager":
-            return address.rstrip("/") + ALERTMANAGER_PATH, _alerts(news, severity)
+            return _alerts(news, severity)
         case _:
-            return address, _document(news, severity)
+            return _document(news, severity)
 
 
 def _document(news: News, severity: str) -> dict[str, Any]:
@@ -134,33 +133,26 @@ def _document(news: News, severity: str) -> dict[str, Any]:
     }
 
 
-def _line(news: News) -> str:
-    sign = _SIGNS.get(news.outcome, ":large_green_circle:")
-    more = [plain(one) for one in news.words[1:]]
+def _line(news: News, severity: str) -> dict[str, Any]:
     by = f"{news.at:%Y-%m-%d %H:%M:%S} UTC, {news.case.author}: {news.case.reason}"
-    return "\n".join([f"{sign} *{plain(news.summary)}*", plain(by), *more])
+    return slack_message(news.summary, severity if news.opens else None, map(plain, [by, *news.words[1:]]))
 
 
-def _event(news: News, severity: str, routing_key: str) -> dict[str, Any]:
-    known = {"routing_key": routing_key, "dedup_key": news.incident}
+def _event(news: News, severity: str, key: str) -> dict[str, Any]:
     if not news.opens:
-        return {**known, "event_action": "resolve"}
+        return pagerduty_resolve(key, news.incident)
     document = _document(news, severity)
-    return {
-        **known,
-        "event_action": "trigger",
-        "client": "Fleetgauge",
-        "payload": {
-            "summary": news.summary[:PAGERDUTY_SUMMARY],
-            "severity": PAGERDUTY_SEVERITIES[severity],
-            "source": news.case.cluster_id,
-            "component": f"broker {news.case.broker_id}",
-            "group": news.case.cluster_id,
-            "class": news.kind,
-            "timestamp": document["at"],
-            "custom_details": {name: document[name] for name in ("id", "words", "author", "reason")},
-        },
-    }
+    return pagerduty_trigger(
+        key,
+        news.incident,
+        summary=news.summary,
+        severity=severity,
+        cluster_id=news.case.cluster_id,
+        broker_id=news.case.broker_id,
+        kind=news.kind,
+        at=news.at,
+        details={name: document[name] for name in ("id", "words", "author", "reason")},
+    )
 
 
 def _alerts(news: News, severity: str) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import urllib3
 
-from fleetgauge_operations.receivers import ALERTMANAGER_PATH, Outcome, posted, posting
+from fleetgauge_operations.receivers import Outcome, posted, posting
 from fleetgauge_operations.watch.telling import LAST_WORDS_S, Telling
 from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding, Phase, Subject
@@ -74,7 +74,7 @@ class Alertmanager:
     """From ``start`` to ``stop``."""
 
     def __init__(self, url: str, manner: Manner, telling: Telling) -> None:
-        self._url = url.rstrip("/") + ALERTMANAGER_PATH
+        self._url = url
         self._manner = manner
         self._telling = telling
         # None is the end.

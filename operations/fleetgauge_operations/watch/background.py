@@ -22,6 +22,11 @@ _FIRST_READ_S = 10.0
 #: What was done before that says little about what is found now.
 _RECENT = timedelta(days=1)
 _SHOWN = 3
+_UNKNOWN = {
+    "plan": "maintenance is not known, so all is told",
+    "budgets": "what is left of budgets is not known",
+    "cases": "what was done to brokers is not known",
+}
 
 
 class Background:
@@ -33,7 +38,6 @@ class Background:
         self._weeks = WeekCalendar(fleet.week.zone, fleet.week.start)
         self._budgets: Mapping[str, Mapping[str, Any]] = {}
         self._cases: Sequence[Case] = ()
-        self._trouble: dict[str, str] = {}
         self._read = Event()
         self._stopping = Event()
         self._thread = Thread(target=self._go_on, name="background", daemon=True)
@@ -55,49 +59,39 @@ class Background:
         return (*_left(self._budgets.get(cluster_id, {})), *map(_done, cases[-_SHOWN:]))
 
     def _go_on(self) -> None:
+        try:
+            # The watch's image has no reader of tables: it needs none for its pulses.
+            from fleetgauge_operations.watch import tables
+            from fleetgauge_pipelines.lakes.kept import KeptTableError
+        except ModuleNotFoundError as error:
+            _log.warning("%s is not installed: %s", error.name, "; ".join(_UNKNOWN.values()))
+            self._read.set()
+            return
+        lake, trouble = self._fleet.lake, dict[str, str]()
+
+        def read_plan() -> None:
+            self.plan = planned(tables.corrections(lake), self._fleet)
+
+        def read_budgets() -> None:
+            self._budgets = tables.budgets(lake, self._weeks.of(self._clock()).week)
+
+        def read_cases() -> None:
+            self._cases = tables.cases(lake, self._clock())
+
         while True:
-            self._attempt("maintenance is not known, so all is told", self._read_plan)
-            self._attempt("what is left of budgets is not known", self._read_budgets)
-            self._attempt("what was done to brokers is not known", self._read_cases)
+            for what, read in (("plan", read_plan), ("budgets", read_budgets), ("cases", read_cases)):
+                try:
+                    read()
+                    why = ""
+                except KeptTableError as error:
+                    why = str(error)
+                # Said once, until it is another.
+                if why and why != trouble.get(what):
+                    _log.warning("%s: %s", _UNKNOWN[what], why)
+                trouble[what] = why
             self._read.set()
             if self._stopping.wait(_READ_EVERY_S):
                 return
-
-    def _attempt(self, unknown: str, read: Callable[[], None]) -> None:
-        """What is wrong is said once, until it is another."""
-        why = _why_not(read)
-        if why and why != self._trouble.get(unknown):
-            _log.warning("%s: %s", unknown, why)
-        self._trouble[unknown] = why
-
-    def _read_plan(self) -> None:
-        from fleetgauge_operations.watch import tables
-
-        self.plan = planned(tables.corrections(self._fleet.lake), self._fleet)
-
-    def _read_budgets(self) -> None:
-        from fleetgauge_operations.watch import tables
-
-        self._budgets = tables.budgets(self._fleet.lake, self._weeks.of(self._clock()).week)
-
-    def _read_cases(self) -> None:
-        from fleetgauge_operations.watch import tables
-
-        self._cases = tables.cases(self._fleet.lake, self._clock())
-
-
-def _why_not(read: Callable[[], None]) -> str:
-    """Nothing where it was read."""
-    try:
-        # The watch's image has no reader of tables: it needs none for its pulses.
-        from fleetgauge_pipelines.lakes.kept import KeptTableError
-    except ModuleNotFoundError as error:
-        return f"{error.name} is not installed"
-    try:
-        read()
-    except KeptTableError as error:
-        return str(error)
-    return ""
 
 
 def _left(week: Mapping[str, Any]) -> Iterator[str]:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from fleetgauge_operations.receivers import PAGERDUTY_PATH
+from fleetgauge_operations.receivers import routing_key, url
 from fleetgauge_operations.watch import pagerduty, slack, webhook
 from fleetgauge_operations.watch.alertmanager import Alertmanager
 from fleetgauge_operations.watch.heartbeat import Heartbeat
@@ -12,7 +12,7 @@ from fleetgauge_operations.watch.messenger import Message, Messenger
 from fleetgauge_operations.watch.telling import Telling
 from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding, Phase, Subject
-from fleetgauge_probes.fleet import Notifier, Secret
+from fleetgauge_probes.fleet import Notifier
 
 
 class Sink(Protocol):
@@ -30,29 +30,24 @@ class Sink(Protocol):
 
 def sink(notifier: Notifier, manner: Manner, telling: Telling) -> Sink:
     """Raises SecretError where its address is a secret that cannot be read."""
-    address, key = notifier.address, notifier.routing_key
     match notifier.kind:
         case "heartbeat":
-            return Heartbeat(address, telling)
+            return Heartbeat(notifier.address, telling)
         case "alertmanager":
-            return Alertmanager(address(), manner, telling)
+            return Alertmanager(url(notifier), manner, telling)
         case "webhook":
-            return Messenger("webhook", lambda one: Message(address(), webhook.message(one, manner)), telling)
+            return _messenger(notifier, lambda one: webhook.message(one, manner), telling)
         case "slack":
-            return Messenger("slack", lambda one: Message(address(), slack.message(one, manner)), telling)
+            return _messenger(notifier, lambda one: slack.message(one, manner), telling)
         case "pagerduty":
-            return Messenger("pagerduty", _paging(address, manner, key), telling)
+            # Its key is read each time, as the address is: it may be replaced while we run.
+            return _messenger(
+                notifier, lambda one: pagerduty.message(one, manner, routing_key(notifier)), telling
+            )
 
 
-def _paging(address: Callable[[], str], manner: Manner, key: Secret | None) -> Callable[[Finding], Message]:
-    def write(finding: Finding) -> Message:
-        # Read each time, as the address is: it may be replaced while we run.
-        routing_key = key.read() if key else ""
-        return Message(
-            address().rstrip("/") + PAGERDUTY_PATH, pagerduty.message(finding, manner, routing_key)
-        )
-
-    return write
+def _messenger(notifier: Notifier, write: Callable[[Finding], object], telling: Telling) -> Messenger:
+    return Messenger(notifier.kind, lambda one: Message(url(notifier), write(one)), telling)
 
 
 def name(notifier: Notifier) -> str:

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from fleetgauge_operations.receivers import plain
+from fleetgauge_operations.receivers import plain, slack_message
 from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import Finding
-
-_SIGNS = {"page": ":red_circle:", "ticket": ":large_yellow_circle:", "burn-in": ":white_circle:"}
 
 
 def message(finding: Finding, manner: Manner) -> dict[str, Any]:
@@ -18,8 +16,7 @@ def message(finding: Finding, manner: Manner) -> dict[str, Any]:
         more.append(f"what to do: {plain(manner.runbook(finding.from_phase, finding.to_phase))}")
         if advice := manner.advice(subject, finding.to_phase):
             more.append(f"`{plain(advice)}`")
-    sign = ":large_green_circle:" if finding.clears else _SIGNS[manner.severity(subject)]
-    news = f"{sign} *{plain(manner.summary(subject, finding.from_phase, finding.to_phase))}*"
     at = f"{finding.event.at:%Y-%m-%d %H:%M:%S} UTC"
-    around = map(plain, manner.around(finding))
-    return {"text": "\n".join([news, " · ".join([at, *more]), *around])}
+    summary = manner.summary(subject, finding.from_phase, finding.to_phase)
+    severity = None if finding.clears else manner.severity(subject)
+    return slack_message(summary, severity, [" · ".join([at, *more]), *map(plain, manner.around(finding))])

@@ -176,7 +176,7 @@ def real(program: list[str], tmp_path: Path, receiver: Receiver) -> Real:
 
 @contextmanager
 def telling(url: str, ear: Ear) -> Iterator[Alertmanager]:
-    sink = Alertmanager(url, MANNER, ear.telling())
+    sink = Alertmanager(f"{url}/api/v2/alerts", MANNER, ear.telling())
     sink.start()
     yield sink
     sink.stop()
