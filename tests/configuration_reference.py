@@ -99,13 +99,19 @@ def _table(part: Schema, title: str) -> str:
 
 
 def _parts(part: Schema) -> list[tuple[str, str]]:
-    """Definition and the key under which it stands: ``*`` where it serves several."""
+    """Definition and the key under which it stands: ``{a,b}`` where it serves two, ``*`` where more."""
     keys: dict[str, list[str]] = {}
     for key, one in part["properties"].items():
         held, suffix = _held(one)
         if "$ref" in held:
             keys.setdefault(_definition(held), []).append(key + suffix)
-    return [(name, those[0] if len(those) == 1 else "*") for name, those in keys.items()]
+    return [(name, _together(those)) for name, those in keys.items()]
+
+
+def _together(keys: Sequence[str]) -> str:
+    if len(keys) == 1:
+        return keys[0]
+    return "{" + ",".join(keys) + "}" if len(keys) == 2 else "*"
 
 
 def _held(one: Schema) -> tuple[Schema, str]:
@@ -137,7 +143,9 @@ def _type(one: Schema) -> str:
 
 def _scalar(one: Schema) -> str:
     if "const" in one or "enum" in one:
-        return ", ".join(f"`{value}`" for value in one.get("enum", [one.get("const")]))
+        # What YAML 1.1 makes of a bare off is taken, and not worth a word.
+        allowed = [value for value in one.get("enum", [one.get("const")]) if value is not False]
+        return ", ".join(f"`{value}`" for value in allowed)
     if one.get("format") == "date-time":
         return "moment with its zone (RFC 3339)"
     limits = [f"{sign} {one[limit]:g}" for limit, sign in _SIGN_BY_LIMIT.items() if limit in one]

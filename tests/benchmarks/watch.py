@@ -24,7 +24,7 @@ from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, HistoryOf, Took
 from fleetgauge_probes.contract import PROBE_PULSE, BrokerPulse, Leg, LegPulse, ProbePulse
 from fleetgauge_probes.fleet import Telemetry, load
-from fleetgauge_probes.kafka import RecordProducer, ensure_topics, ensure_watch_state
+from fleetgauge_probes.kafka import RecordProducer, ensure_state_topic, ensure_topics
 from tests.benchmarks._measure import Figure, Options, peak_bytes
 from tests.exposition import samples
 from tests.ports import free_port
@@ -77,7 +77,7 @@ def _watched(brokers: int, seconds: float) -> Iterator[Figure]:
 def _remember(telemetry: Telemetry, names: list[str]) -> None:
     """As if every broker had been well for an hour."""
     ensure_topics(telemetry)
-    ensure_watch_state(telemetry)
+    ensure_state_topic(telemetry, telemetry.topics.watch_state)
     history = (Took(4_000, 12_000),) * DEFAULT_THRESHOLDS.history_blocks
     memory = Memory(telemetry)
     memory.start()

@@ -23,8 +23,11 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
 from fleetgauge_operations.mitigation.cli import mitigate
+from fleetgauge_operations.mitigation.desk import desk_of
+from fleetgauge_operations.mitigation.limits import Limits
 from fleetgauge_operations.mitigation.live import only_hand
 from fleetgauge_operations.mitigation.record import Record
+from fleetgauge_operations.mitigation.run import OnDuty
 from fleetgauge_pipelines.detection import Chain, Phase, Subject
 from fleetgauge_pipelines.detection.finding import finding
 from fleetgauge_pipelines.tables import ACTIONS
@@ -41,6 +44,8 @@ from fleetgauge_probes.kafka import (
     read_layout,
     reassign,
 )
+from fleetgauge_probes.stopping import Stopping
+from fleetgauge_probes.vitals import Vitals
 from tests.browser.lake import put
 from tests.kafka.agents import Agent, fleet_of, probed, probed_by_way_of_others
 from tests.receiver import Receiver
@@ -95,11 +100,40 @@ class Desk:
         """As a watch does."""
         before, after = (Phase.HEALTHY, phase) if phase.names else (Phase.DEGRADED, Phase.HEALTHY)
         at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
-        event = finding(Subject("acted", Chain.DEGRADED, broker), before, after, at, {}).event
+        chain = phase.chain if phase.names else Chain.DEGRADED
+        event = finding(Subject("acted", chain, broker), before, after, at, {}).event
         producer = RecordProducer(self.agent.telemetry.access, "watch")
         producer.start()
         producer.send(self.agent.telemetry.topics.health_events.name, "acted", event.encode())
         producer.stop()
+
+    def describe(self, **keys: Any) -> None:
+        """In the fleet file, of its cluster."""
+        config = self.folder / "fleet.yaml"
+        document = yaml.safe_load(config.read_text())
+        document["clusters"][0] |= keys
+        config.write_text(yaml.safe_dump(document))
+
+    @contextmanager
+    def on_duty(self, limits: Limits) -> Iterator[None]:
+        """`mitigate run`, while the block runs."""
+        duty = OnDuty(
+            desk_of(self.folder / "fleet.yaml", None), Vitals("mitigate", 900), lambda _: None, limits
+        )
+        stopping = Stopping()
+        thread = threading.Thread(target=duty.run, args=(stopping,))
+        thread.start()
+        try:
+            yield
+        finally:
+            stopping.set()
+            thread.join(2 * DEADLINE_S)
+
+    def await_told(self, kind: str) -> None:
+        def told() -> bool:
+            return kind in [one["kind"] for one in self.human.bodies]
+
+        wait_until(told, DEADLINE_S, f"somebody to be told {kind}")
 
     def topic(self, *replicas: Sequence[int], **settings: str) -> str:
         name = f"t-{uuid.uuid4().hex[:8]}"
@@ -129,19 +163,20 @@ class Desk:
 
 @pytest.fixture
 def desk(acted: LocalFleet, local_fleet: LocalFleet, tmp_path: Path) -> Iterator[Desk]:
-    """Broker 2 leads a topic of three, is degraded since five minutes, and marked."""
+    """Broker 2 leads a topic of three, and is degraded since five minutes."""
     fleet, telemetry = fleet_of(acted, ["acted"], carried_by=local_fleet)
     document = fleet.model_dump(mode="json", exclude_defaults=True)
-    document["clusters"][0] |= {"demoted": [2], "restart": _restart(acted)}
-    document["telemetry"]["topics"]["watch_state"] = {"name": f"watch-state-{uuid.uuid4().hex[:8]}"}
+    document["clusters"][0]["restart"] = _restart(acted)
+    for topic in ("watch_state", "demotions"):
+        document["telemetry"]["topics"][topic] = {"name": f"{topic}-{uuid.uuid4().hex[:8]}"}
     document["lake"] = str(tmp_path / "lake")
     human = Receiver()
     document["notifiers"] = [{"kind": "webhook", "url": human.url}]
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(document))
-    marked = load(tmp_path / "fleet.yaml")
-    assert marked.telemetry is not None
+    described = load(tmp_path / "fleet.yaml")
+    assert described.telemetry is not None
     put(tmp_path / "lake", ACTIONS, [])
-    agent = Agent(marked, marked.telemetry, tmp_path / "spool")
+    agent = Agent(described, described.telemetry, tmp_path / "spool")
     desk = Desk(tmp_path, Access(acted.bootstrap("acted")), agent, human)
     health = Admin(telemetry.access)
     health.start()
@@ -326,18 +361,18 @@ def test_a_rate_that_somebody_has_set_is_neither_changed_nor_taken_away(desk: De
 
 
 def test_without_a_command_nobody_is_restarted(desk: Desk) -> None:
-    config = desk.folder / "fleet.yaml"
-    document = yaml.safe_load(config.read_text())
-    del document["clusters"][0]["restart"]
-    config.write_text(yaml.safe_dump(document))
+    desk.describe(restart=[])
     assert desk.refused(2, "--action", "quarantine_restart") == ["no_restart"]
 
 
 def test_a_well_cluster_refuses_nothing(desk: Desk) -> None:
     planned = desk.says("plan")
-    assert [(one["broker"], one["action"], one["refusals"]) for one in planned] == [
+    assert [
+        (one["broker"], one["action"], [refusal["why"] for refusal in one["refusals"]]) for one in planned
+    ] == [
         (2, "demote", []),
         (2, "quarantine_restart", []),
+        (2, "evacuate", ["too_young", "proposed_only"]),
     ]
 
 
@@ -379,10 +414,55 @@ def test_while_the_circuit_is_open_nobody_is_demoted(desk: Desk) -> None:
     assert desk.refused() == ["already", "circuit_open"]
 
 
-def test_a_broker_that_its_agent_would_fight_for_is_not_demoted(desk: Desk) -> None:
-    desk.find(2, Phase.HEALTHY, minutes_ago=1)
-    desk.find(1, Phase.DEGRADED)
-    assert desk.refused(broker=1) == ["not_marked"]
+def test_what_is_off_is_done_by_nobody(desk: Desk) -> None:
+    desk.describe(mitigation={"demote": False})
+    assert desk.refused() == ["off"]
+    assert "demote" not in [one["action"] for one in desk.says("plan")]
+
+
+def test_moving_data_is_proposed_only(desk: Desk) -> None:
+    assert desk.refused(2, "--action", "evacuate") == ["too_young", "proposed_only"]
+
+
+def test_who_hangs_is_restarted_and_back(desk: Desk, acted: LocalFleet) -> None:
+    desk.find(2, Phase.BROKER_DOWN)
+    acted.fault("hang", "acted", 2)
+    wait_until(lambda: desk.layout().brokers[2].fenced, DEADLINE_S, "the cluster to notice")
+    case = desk.says(*APPLY, "--action", "restart", "--execute")
+    assert (case["outcome"], case["reason"]) == ("done", "DEGRADED, BROKER_DOWN")
+    assert not desk.layout().brokers[2].fenced
+    # It is over, and is in nobody's way; another would be too soon.
+    refused = desk.says(*APPLY, "--action", "restart", code=1)["refusals"]
+    assert [one["why"] for one in refused] == ["too_soon"]
+    wait_until(lambda: _in_sync_everywhere(desk, 2), DEADLINE_S, "broker 2 to catch up")
+
+
+def test_on_duty_it_demotes_by_itself_and_gives_back_once_the_broker_is_well(desk: Desk) -> None:
+    desk.describe(mitigation={"demote": "act", "quarantine_restart": "off"})
+    before = desk.layout().led_by(2)
+    with desk.on_duty(Limits(well_for=timedelta(0))):
+        desk.await_told("MITIGATION_DONE")
+        assert not desk.layout().led_by(2)
+        desk.find(2, Phase.HEALTHY, minutes_ago=0)
+        desk.await_told("MITIGATION_UNDONE")
+    assert desk.layout().led_by(2) >= before
+    (case,) = desk.says("history")
+    assert (case["outcome"], case["author"]) == ("undone", "fleetgauge mitigate run")
+
+
+def test_on_duty_where_it_may_only_advise_it_calls_a_person_and_says_when_it_is_over(desk: Desk) -> None:
+    before = desk.layout()
+    with desk.on_duty(Limits()):
+        desk.await_told("MITIGATION_ADVISED")
+        desk.find(2, Phase.HEALTHY, minutes_ago=0)
+        wait_until(lambda: len(desk.human.bodies) == 2, DEADLINE_S, "the end of it")
+    assert desk.layout() == before
+    advised, over = desk.human.bodies
+    assert (advised["status"], advised["severity"], over["status"]) == ("firing", "ticket", "resolved")
+    assert advised["fingerprint"] == over["fingerprint"]
+    assert "mitigate apply --cluster acted --broker 2 --action demote" in advised["words"][0]
+    (case,) = desk.says("history")
+    assert (case["outcome"], case["ended"] is not None) == ("advised", True)
 
 
 def test_two_hands_do_not_act_at_once(desk: Desk) -> None:
@@ -394,6 +474,10 @@ def test_two_hands_do_not_act_at_once(desk: Desk) -> None:
     assert done.exit_code == 2
     assert "somebody else holds the seat" in done.stderr
     assert desk.says("history") == []
+
+
+def _in_sync_everywhere(desk: Desk, broker: int) -> bool:
+    return all(broker in one.in_sync for one in desk.layout().replicated_on(broker).values())
 
 
 def _kept(desk: Desk, broker: int, zone: str, outcome: Outcome) -> None:

@@ -21,7 +21,7 @@ from fleetgauge_pipelines.slo.burn import BurnMinute
 from fleetgauge_pipelines.tables import CORRECTIONS
 from fleetgauge_probes.contract import ProbePulse
 from fleetgauge_probes.fleet import Fleet, Telemetry
-from fleetgauge_probes.kafka import RecordProducer, ensure_topics, ensure_watch_state
+from fleetgauge_probes.kafka import RecordProducer, ensure_state_topic, ensure_topics
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
 from tests.browser.lake import put
@@ -236,7 +236,7 @@ def test_a_budget_that_goes_with_nobody_named_is_told_once_and_its_end_by_whoeve
 
 def test_what_is_kept_comes_back(telemetry: Telemetry) -> None:
     ensure_topics(telemetry)
-    ensure_watch_state(telemetry)
+    ensure_state_topic(telemetry, telemetry.topics.watch_state)
     whose, event = HistoryOf("orders", 3, "zone-a"), named()
     memory = Memory(telemetry)
     memory.start()

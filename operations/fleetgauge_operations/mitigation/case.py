@@ -16,6 +16,19 @@ class Action(StrEnum):
     """Let others lead its partitions; its replicas stay where they are."""
     QUARANTINE_RESTART = "quarantine_restart"
     """Restart it so that it copies on, too slowly to be in sync: no producer waits for it any more."""
+    RESTART = "restart"
+    """Restart it, and no more."""
+    EVACUATE = "evacuate"
+    """Move its replicas to other brokers, with their data. It is proposed, never done."""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether something is otherwise until it is undone."""
+        return self in (Action.DEMOTE, Action.QUARANTINE_RESTART)
+
+
+#: What is tried one after the other as long as a broker stays sick.
+LADDER = (Action.DEMOTE, Action.RESTART, Action.QUARANTINE_RESTART, Action.EVACUATE)
 
 
 class Outcome(StrEnum):
@@ -23,9 +36,11 @@ class Outcome(StrEnum):
 
     BEGUN = "begun"
     """Under way, or broken off."""
+    ADVISED = "advised"
+    """A person was told that it could be done, and nothing was changed."""
     DONE = "done"
     REFUSED = "refused"
-    """Nothing was changed."""
+    """Nothing was changed, and a person was told."""
     FAILED = "failed"
     """Something was changed, and what was wanted did not come of it."""
     UNDONE = "undone"
@@ -65,14 +80,18 @@ class Case:
     orders: Mapping[Place, Order] = field(default_factory=dict)
     throttles: Mapping[str, str] = field(default_factory=dict)
     """By topic, which of its replicas were slowed, as Kafka writes it."""
+    against: tuple[str, ...] = ()
+    """The fail-safes that forbade it, by name."""
     words: tuple[str, ...] = ()
 
     @property
     def is_open(self) -> bool:
-        """Whether the broker is still treated otherwise than the rest."""
-        return self.outcome in (Outcome.BEGUN, Outcome.DONE, Outcome.FAILED)
+        """Whether the broker is still treated otherwise than the rest, or somebody must see to it."""
+        if self.outcome is Outcome.DONE:
+            return self.action.lasts
+        return self.outcome in (Outcome.BEGUN, Outcome.FAILED)
 
     @property
     def acted(self) -> bool:
         """Whether anything was changed."""
-        return self.outcome is not Outcome.REFUSED
+        return self.outcome not in (Outcome.REFUSED, Outcome.ADVISED)

@@ -1,32 +1,39 @@
 """`fleetgauge mitigate`."""
 
 import getpass
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.status import Status
 
-from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
+from fleetgauge_operations.mitigation.case import LADDER, Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, restored
+from fleetgauge_operations.mitigation.desk import Desk, desk_of, fleet_of, now
 from fleetgauge_operations.mitigation.fail_safes import Refusal, refusals, undo_refusals
-from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
+from fleetgauge_operations.mitigation.hand import UndoRefusedError
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
-from fleetgauge_operations.mitigation.live import LiveCluster, SeatTakenError, only_hand
-from fleetgauge_operations.mitigation.look import Look, findings_of
-from fleetgauge_operations.mitigation.news import News, tell
+from fleetgauge_operations.mitigation.live import SeatTakenError
+from fleetgauge_operations.mitigation.look import findings_of
+from fleetgauge_operations.mitigation.news import News
 from fleetgauge_operations.mitigation.record import Record
+from fleetgauge_operations.mitigation.run import OnDuty
 from fleetgauge_operations.mitigation.situation import Sick, Situation, sick_now
 from fleetgauge_pipelines.detection import Finding
 from fleetgauge_pipelines.lakes.kept import KeptTableError
-from fleetgauge_probes.cli import InputError, console, print_json
-from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, load
-from fleetgauge_probes.kafka import KafkaUnavailableError, Standing
+from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
+from fleetgauge_probes.fleet import Cluster
+from fleetgauge_probes.kafka import KafkaUnavailableError
+from fleetgauge_probes.logs import log_option, start_logging
+from fleetgauge_probes.stopping import stopping_on_signals
+from fleetgauge_probes.vitals import Vitals, serving
+
+#: A broker may take five minutes to restart, and five more to be back.
+_PATIENCE_S = 900
 
 _config = click.option(
     "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
@@ -44,7 +51,9 @@ _json = click.option("--json", "as_json", is_flag=True, help="Answer on stdout a
 #: Of what a broker has; see _Planned.document.
 _WHAT = {
     Action.DEMOTE: "the last replica of all its {partitions} partitions, no more the leader of {leads}",
+    Action.RESTART: "restarted, and no more",
     Action.QUARANTINE_RESTART: "restarted, and slow to follow its {partitions} partitions",
+    Action.EVACUATE: "its replicas of {partitions} partitions moved to other brokers, with their data",
 }
 
 
@@ -59,11 +68,11 @@ def mitigate() -> None:
 @_json
 def plan(config: Path, location: str | None, as_json: bool) -> None:
     """What could be done about what is named now, and what speaks against it. Changes nothing."""
-    desk = _desk(config, location)
+    desk = desk_of(config, location)
     with _one_line():
         findings = findings_of(desk.look.telemetry)
         planned = [
-            _Planned(intent, situation, refusals(intent, situation, _now()))
+            _Planned(intent, situation, refusals(intent, situation, now()))
             for cluster in desk.fleet.clusters
             for intent, situation in _wanted(desk, cluster, sick_now(findings, cluster.id), findings)
         ]
@@ -105,13 +114,13 @@ def apply(
     as_json: bool,
 ) -> None:
     """Do something about a broker, by default as a dry run; exit 1 where it is forbidden or failed."""
-    desk = _desk(config, location)
+    desk = desk_of(config, location)
     cluster = desk.cluster(cluster_id)
     intent = Intent(Action(action), cluster_id, broker_id, reason)
     with _one_line():
         findings = findings_of(desk.look.telemetry)
         situation = desk.look.at(cluster, findings)
-        planned = _Planned(intent, situation, refusals(intent, situation, _now()))
+        planned = _Planned(intent, situation, refusals(intent, situation, now()))
         if not execute:
             planned.show()
             console.print("a dry run: --execute does it")
@@ -119,10 +128,10 @@ def apply(
             failed = bool(planned.against)
         else:
             why = reason or ", ".join(one.phase for one in situation.sick if one.broker_id == broker_id)
-            with _hand(desk, cluster) as hand:
+            with _acting(), desk.hand(cluster) as hand:
                 case = hand.treat(intent, uuid.uuid4().hex[:12], author, why or "not named")
             _show(case)
-            told = _told(desk, News(case, case.outcome, case.words, _now()))
+            told = _told(desk, News(case, case.outcome, case.words, now()))
             document = _document(case) | {"executed": True, "told": told}
             failed = case.outcome is not Outcome.DONE
     if as_json:
@@ -148,9 +157,9 @@ def undo(
     as_json: bool,
 ) -> None:
     """Give a broker back what a case took from it, as it was, but for what somebody changed since."""
-    desk = _desk(config, location)
+    desk = desk_of(config, location)
     with _one_line():
-        case = next((one for one in desk.look.record.read(_now()).cases if one.case_id == case_id), None)
+        case = next((one for one in desk.look.record.read(now()).cases if one.case_id == case_id), None)
         if case is None or not case.is_open:
             raise InputError(f"no case {case_id} is open; see fleetgauge mitigate history")
         cluster = desk.cluster(case.cluster_id)
@@ -158,12 +167,12 @@ def undo(
         told: Sequence[str] = ()
         if execute:
             try:
-                with _hand(desk, cluster) as hand:
+                with _acting(), desk.hand(cluster) as hand:
                     case = hand.undo(case, reason)
-                against, news = (), News(case, case.outcome, case.words, _now(), undoing=True)
+                against, news = (), News(case, case.outcome, case.words, now(), undoing=True)
             except UndoRefusedError as error:
                 words = tuple(one.words for one in error.against)
-                against, news = error.against, News(case, Outcome.REFUSED, words, _now(), undoing=True)
+                against, news = error.against, News(case, Outcome.REFUSED, words, now(), undoing=True)
             told = _told(desk, news)
         else:
             situation = desk.look.again(cluster, but=case_id)
@@ -181,6 +190,25 @@ def undo(
     context.exit(1 if against or (execute and case.outcome is Outcome.FAILED) else 0)
 
 
+@mitigate.command(epilog="Example: fleetgauge mitigate run --config fleet.yaml")
+@_config
+@_lake
+@listen_option
+@log_option
+@_json
+def run(config: Path, location: str | None, listen: Address | None, log_format: str, as_json: bool) -> None:
+    """Do what `mitigation` of the fleet file lets it, tell what is for a person, until stopped."""
+    start_logging(log_format)
+    desk = desk_of(config, location)
+    vitals = Vitals("mitigate", _PATIENCE_S)
+    stopping = stopping_on_signals()
+    console.print(f"on duty for {len(desk.fleet.clusters)} clusters; ^C ends it")
+    with serving(vitals, listen):
+        came = OnDuty(desk, vitals, _show).run(stopping)
+    if as_json:
+        print_json([_document(case) for case in came])
+
+
 @mitigate.command(epilog="Example: fleetgauge mitigate history --json")
 @_config
 @_lake
@@ -188,27 +216,11 @@ def undo(
 def history(config: Path, location: str | None, as_json: bool) -> None:
     """Every case on record, refused ones too."""
     with _one_line():
-        cases = Record(location or _fleet(config).lake).read(_now()).cases
+        cases = Record(location or fleet_of(config).lake).read(now()).cases
     for case in cases:
         _show(case)
     if as_json:
         print_json([_document(case) for case in cases])
-
-
-@dataclass(frozen=True, slots=True)
-class _Desk:
-    """What a command works with."""
-
-    fleet: Fleet
-    look: Look
-    config: Path
-
-    def cluster(self, cluster_id: str) -> Cluster:
-        """Raises InputError."""
-        known = {one.id: one for one in self.fleet.clusters}
-        if cluster_id not in known:
-            raise InputError(f"{self.config}: no cluster {cluster_id} (known: {', '.join(list(known)[:10])})")
-        return known[cluster_id]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,63 +255,41 @@ class _Planned:
 
 
 def _wanted(
-    desk: _Desk, cluster: Cluster, sick: Sequence[Sick], findings: Sequence[Finding]
+    desk: Desk, cluster: Cluster, sick: Sequence[Sick], findings: Sequence[Finding]
 ) -> Iterator[tuple[Intent, Situation]]:
     """What helps against what is named in a cluster; it is read only if there is any."""
-    wanted = sorted(
-        {
-            (action, one.broker_id)
-            for one in sick
-            for action, phases in DEFAULT_LIMITS.warrants.items()
-            if one.phase in phases and one.broker_id is not None
-        }
-    )
+    wanted = {
+        (one.broker_id, action)
+        for one in sick
+        for action, phases in DEFAULT_LIMITS.warrants.items()
+        if one.phase in phases and one.broker_id is not None
+    }
     if wanted:
         situation = desk.look.at(cluster, findings)
-        for action, broker_id in wanted:
-            yield Intent(action, cluster.id, broker_id), situation
+        for broker_id, action in sorted(wanted, key=lambda one: (one[0], LADDER.index(one[1]))):
+            if action not in situation.off:
+                yield Intent(action, cluster.id, broker_id), situation
 
 
 def _undoing(case: Case, back: Restoration) -> str:
     if case.action is Action.QUARANTINE_RESTART:
         return f"broker {case.broker_id} may follow {len(case.throttles)} topics as fast as it can"
+    if case.action is not Action.DEMOTE:
+        return f"nothing is otherwise; the case is closed once broker {case.broker_id} is back"
     return (
         f"{len(back.orders)} partitions get their order back, broker {case.broker_id} leads "
         f"{len(back.led_by(case.broker_id))} of them; {len(back.kept)} were changed since and stay"
     )
 
 
-@contextmanager
-def _hand(desk: _Desk, cluster: Cluster) -> Iterator[Hand]:
-    with console.status("acting, once the seat is free"), only_hand(desk.look.telemetry) as term:
-        yield Hand(
-            observe=lambda but: desk.look.again(cluster, but),
-            cluster=LiveCluster(cluster.access, cluster.restart),
-            journal=desk.look.record,
-            may_act=lambda: term.confirm() is Standing.HELD,
-            clock=_now,
-            wait=time.sleep,
-        )
+def _acting() -> Status:
+    return console.status("acting, once the seat is free")
 
 
-def _told(desk: _Desk, news: News) -> list[str]:
+def _told(desk: Desk, news: News) -> list[str]:
     """By host, who was told of it."""
     with console.status("telling the notifiers"):
-        return tell(desk.fleet.notifiers, news, time.sleep)
-
-
-def _desk(config: Path, location: str | None) -> _Desk:
-    fleet = _fleet(config)
-    if fleet.telemetry is None:
-        raise InputError(f"{config}: telemetry.bootstrap is missing: say where the watch's findings are")
-    return _Desk(fleet, Look(fleet.telemetry, Record(location or fleet.lake), _now), config)
-
-
-def _fleet(config: Path) -> Fleet:
-    try:
-        return load(config)
-    except FleetFileError as error:
-        raise InputError(str(error)) from error
+        return desk.tell(news)
 
 
 @contextmanager
@@ -336,9 +326,6 @@ def _document(case: Case) -> dict[str, Any]:
         "reason": case.reason,
         "partitions": len(case.orders),
         "topics": len(case.throttles),
+        "against": list(case.against),
         "words": list(case.words),
     }
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

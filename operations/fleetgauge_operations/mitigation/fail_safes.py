@@ -13,6 +13,7 @@ from fleetgauge_pipelines.detection import Phase
 from fleetgauge_probes.kafka import Layout, Place
 
 _DAY = timedelta(days=1)
+_RESTARTS = (Action.RESTART, Action.QUARANTINE_RESTART)
 #: So many partitions are named, the others counted.
 _SHOWN = 3
 
@@ -38,7 +39,8 @@ class Why(StrEnum):
     CIRCUIT_OPEN = "circuit_open"
     TOO_SOON = "too_soon"
     TOO_MANY = "too_many"
-    NOT_MARKED = "not_marked"
+    OFF = "off"
+    PROPOSED_ONLY = "proposed_only"
     NO_RESTART = "no_restart"
     THROTTLED = "throttled"
     NOT_IN_SYNC = "not_in_sync"
@@ -67,6 +69,12 @@ class _Asked:
     @property
     def layout(self) -> Layout:
         return self.situation.layout
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether its cluster has taken everything from it already, so that nothing more can be."""
+        known = self.layout.brokers.get(self.broker_id)
+        return known is not None and known.fenced
 
 
 def refusals(
@@ -114,8 +122,7 @@ def _not_registered(asked: _Asked) -> Iterator[str]:
 
 
 def _fenced(asked: _Asked) -> Iterator[str]:
-    known = asked.layout.brokers.get(asked.broker_id)
-    if known and known.fenced:
+    if asked.is_fenced and asked.intent.action is not Action.RESTART:
         yield f"broker {asked.broker_id} is fenced: its cluster has taken everything from it already"
 
 
@@ -173,6 +180,8 @@ def _other_fenced(asked: _Asked) -> Iterator[str]:
 
 
 def _only_replica(asked: _Asked) -> Iterator[str]:
+    if asked.is_fenced:
+        return
     alone = [
         place
         for place, one in asked.layout.replicated_on(asked.broker_id).items()
@@ -183,6 +192,8 @@ def _only_replica(asked: _Asked) -> Iterator[str]:
 
 
 def _min_in_sync(asked: _Asked) -> Iterator[str]:
+    if asked.is_fenced:
+        return
     layout = asked.layout
     short = [
         place
@@ -242,18 +253,31 @@ def _too_many(asked: _Asked) -> Iterator[str]:
     of_today = [case for case in asked.situation.cases if case.acted and asked.now - case.began < _DAY]
     if len(of_today) >= asked.limits.a_day:
         yield f"{len(of_today)} actions in this cluster within a day: more needs a person to look into it"
+    if asked.intent.action not in _RESTARTS:
+        return
+    restarts = [
+        case
+        for case in asked.situation.cases
+        if case.acted and case.action in _RESTARTS and asked.now - case.began < asked.limits.restarts_in
+    ]
+    if len(restarts) >= asked.limits.restarts:
+        within = _seconds(asked.limits.restarts_in)
+        yield f"{len(restarts)} restarts in this cluster within {within}: another needs a person"
 
 
-def _not_marked(asked: _Asked) -> Iterator[str]:
-    if asked.intent.action is Action.DEMOTE and asked.broker_id not in asked.situation.marked:
-        yield (
-            f"name broker {asked.broker_id} in `demoted` of {asked.intent.cluster_id} first: its agent would "
-            "give it its probe partition back"
-        )
+def _off(asked: _Asked) -> Iterator[str]:
+    action = asked.intent.action
+    if action in asked.situation.off:
+        yield f"{action} is off in `mitigation` of {asked.intent.cluster_id}"
+
+
+def _proposed_only(asked: _Asked) -> Iterator[str]:
+    if asked.intent.action is Action.EVACUATE:
+        yield "moving replicas with their data is for a person: it is proposed, never done"
 
 
 def _no_restart(asked: _Asked) -> Iterator[str]:
-    if asked.intent.action is Action.QUARANTINE_RESTART and not asked.situation.can_restart:
+    if asked.intent.action in _RESTARTS and not asked.situation.can_restart:
         yield f"nobody has said how: give {asked.intent.cluster_id} a command as `restart`"
 
 
@@ -284,7 +308,8 @@ _FAIL_SAFES: tuple[tuple[Why, Callable[[_Asked], Iterator[str]]], ...] = (
     (Why.CIRCUIT_OPEN, _circuit_open),
     (Why.TOO_SOON, _too_soon),
     (Why.TOO_MANY, _too_many),
-    (Why.NOT_MARKED, _not_marked),
+    (Why.OFF, _off),
+    (Why.PROPOSED_ONLY, _proposed_only),
     (Why.NO_RESTART, _no_restart),
     (Why.THROTTLED, _throttled),
 )

@@ -8,7 +8,7 @@ from typing import Protocol
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, demoted, restored
 from fleetgauge_operations.mitigation.fail_safes import Refusal, Why, refusals, undo_refusals
-from fleetgauge_operations.mitigation.quarantine import not_quarantined, not_released, throttles
+from fleetgauge_operations.mitigation.quarantine import not_back, not_quarantined, not_released, throttles
 from fleetgauge_operations.mitigation.situation import Situation
 from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, Place
 
@@ -25,6 +25,9 @@ class HookError(Exception):
 
 class Cluster(Protocol):
     """What is changed. All raise KafkaUnavailableError; ``restart`` raises HookError."""
+
+    def mark(self, broker_id: int, *, demoted: bool) -> None:
+        """Tell its agents, which else give it its probe partition back."""
 
     def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None: ...
 
@@ -93,22 +96,27 @@ class Hand:
         )
         against = refusals(intent, situation, case.began)
         if against:
-            words = tuple(one.words for one in against)
-            case = replace(case, outcome=Outcome.REFUSED, ended=case.began, words=words)
+            case = replace(
+                case,
+                outcome=Outcome.REFUSED,
+                ended=case.began,
+                against=tuple(one.why for one in against),
+                words=tuple(one.words for one in against),
+            )
             self.journal.add(case)
             return case
-        if intent.action is Action.DEMOTE:
-            case = replace(case, orders=demoted(situation.layout, intent.broker_id))
-            carry_out = self._demote
-        else:
-            case = replace(case, throttles=throttles(situation.layout, intent.broker_id))
-            carry_out = self._quarantine
+        match intent.action:
+            case Action.DEMOTE:
+                case = replace(case, orders=demoted(situation.layout, intent.broker_id))
+            case Action.QUARANTINE_RESTART:
+                case = replace(case, throttles=throttles(situation.layout, intent.broker_id))
         self.journal.add(case)
         try:
-            carry_out(intent, case)
+            self._carry_out(intent, case)
         except (KafkaUnavailableError, HookError, _StoppedError) as error:
             return self._ended(replace(case, outcome=Outcome.FAILED, words=(str(error),)))
-        return self._ended(replace(case, outcome=Outcome.DONE))
+        ended = None if case.action.lasts else self.clock()
+        return self._ended(replace(case, outcome=Outcome.DONE, ended=ended))
 
     def undo(self, case: Case, reason: str | None) -> Case:
         """The case as it is then: undone, or failed and still to be undone. ``reason``: a person's own.
@@ -123,16 +131,35 @@ class Hand:
         kept = (f"{place.topic}-{place.partition} {why}" for place, why in sorted(back.kept.items()))
         words = (*((f"undone: {reason}",) if reason else ()), *kept)
         try:
-            if case.action is Action.DEMOTE:
-                self._restore(case, back)
-            else:
-                self._release(case)
+            self._take_back(case, back)
         except (KafkaUnavailableError, _StoppedError) as error:
             return self._ended(replace(case, outcome=Outcome.FAILED, words=(str(error), *words)))
         return self._ended(replace(case, outcome=Outcome.UNDONE, ended=self.clock(), words=words))
 
+    def _carry_out(self, intent: Intent, case: Case) -> None:
+        match intent.action:
+            case Action.DEMOTE:
+                self._demote(intent, case)
+            case Action.QUARANTINE_RESTART:
+                self._quarantine(intent, case)
+            case Action.RESTART:
+                self._restart(case)
+            case Action.EVACUATE:
+                raise AssertionError("it is always refused")
+
+    def _take_back(self, case: Case, back: Restoration) -> None:
+        match case.action:
+            case Action.DEMOTE:
+                self._restore(case, back)
+            case Action.QUARANTINE_RESTART:
+                self._release(case)
+            case _:
+                # Nothing is otherwise; whoever closes the case has seen to what had failed.
+                self._verify(case, lambda now: not_back(now, case.broker_id), _BACK_WITHIN)
+
     def _demote(self, intent: Intent, case: Case) -> None:
         self._may_go_on()
+        self.cluster.mark(case.broker_id, demoted=True)
         self.cluster.reorder({place: order.after for place, order in case.orders.items()})
         led = self._looked_again(intent, case).led_by(case.broker_id)
         self._may_go_on()
@@ -144,6 +171,7 @@ class Hand:
         self.cluster.reorder(back.orders)
         self.cluster.elect(back.led_by(case.broker_id))
         self._verify(case, lambda now: _not_restored(now, case.broker_id, back.orders), _ELECTED_WITHIN)
+        self.cluster.mark(case.broker_id, demoted=False)
 
     def _quarantine(self, intent: Intent, case: Case) -> None:
         self._may_go_on()
@@ -152,6 +180,11 @@ class Hand:
         self._may_go_on()
         self.cluster.restart(case.broker_id)
         self._verify(case, lambda now: not_quarantined(now, case.broker_id), _BACK_WITHIN)
+
+    def _restart(self, case: Case) -> None:
+        self._may_go_on()
+        self.cluster.restart(case.broker_id)
+        self._verify(case, lambda now: not_back(now, case.broker_id), _BACK_WITHIN)
 
     def _release(self, case: Case) -> None:
         self._may_go_on()

@@ -7,8 +7,9 @@ from datetime import timedelta
 from fleetgauge_operations.mitigation.case import Action
 from fleetgauge_pipelines.detection import Phase
 
-#: As Cruise Control waits before it demotes; its rounds take five minutes each.
+#: As Cruise Control waits before it demotes, and before it removes; its rounds take five minutes each.
 _FIVE_ROUNDS = timedelta(seconds=75)
+_FIFTY_ROUNDS = timedelta(seconds=750)
 
 
 def _warrants() -> Mapping[Action, Mapping[Phase, timedelta]]:
@@ -19,6 +20,9 @@ def _warrants() -> Mapping[Action, Mapping[Phase, timedelta]]:
             Phase.DEGRADED: _FIVE_ROUNDS,
         },
         Action.QUARANTINE_RESTART: {Phase.DEGRADED: _FIVE_ROUNDS},
+        # One that has died is up again by then, if somebody looks after it; one that hangs is not.
+        Action.RESTART: {Phase.BROKER_DOWN: timedelta(minutes=2)},
+        Action.EVACUATE: {Phase.DEGRADED: _FIFTY_ROUNDS},
     }
 
 
@@ -33,6 +37,11 @@ class Limits:
     """Between two actions: what one did must be seen before the next is decided."""
     a_day: int = 3
     """Who needs more has something to look into that no action mends."""
+    restarts: int = 2
+    """Within ``restarts_in``: what two have not mended a third does not."""
+    restarts_in: timedelta = timedelta(minutes=30)
+    well_for: timedelta = timedelta(minutes=10)
+    """What was done is undone by itself only after so long."""
 
 
 DEFAULT_LIMITS = Limits()

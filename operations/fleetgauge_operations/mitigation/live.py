@@ -1,12 +1,14 @@
 """A real cluster, changed."""
 
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 from fleetgauge_operations.mitigation.hand import HookError
-from fleetgauge_probes.fleet import Access, Telemetry
+from fleetgauge_probes.fleet import Cluster as Configured
+from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.kafka import (
     THROTTLED_RATE,
     THROTTLED_REPLICAS,
@@ -15,7 +17,8 @@ from fleetgauge_probes.kafka import (
     Place,
     Seat,
     Term,
-    ensure_watch_state,
+    ensure_state_topic,
+    mark_demoted,
     reassign_all,
 )
 
@@ -34,7 +37,7 @@ class SeatTakenError(Exception):
 @contextmanager
 def only_hand(telemetry: Telemetry) -> Iterator[Term]:
     """The proof that nobody else acts anywhere in the fleet. Raises KafkaUnavailableError, SeatTakenError."""
-    ensure_watch_state(telemetry)
+    ensure_state_topic(telemetry, telemetry.topics.watch_state)
     seat = Seat(telemetry.access, telemetry.topics.watch_state.name, _GROUP)
     seat.start()
     try:
@@ -50,11 +53,15 @@ def only_hand(telemetry: Telemetry) -> Iterator[Term]:
 class LiveCluster:
     """By its own administration, and by a command of its operators; see hand.Cluster."""
 
-    access: Access
-    restart_command: Sequence[str]
+    cluster: Configured
+    telemetry: Telemetry
+    clock: Callable[[], datetime]
+
+    def mark(self, broker_id: int, *, demoted: bool) -> None:
+        mark_demoted(self.telemetry, self.cluster.id, broker_id, demoted, self.clock())
 
     def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
-        if orders and not reassign_all(self.access, orders):
+        if orders and not reassign_all(self.cluster.access, orders):
             raise KafkaUnavailableError("a reassignment is under way")
 
     def elect(self, places: Iterable[Place]) -> None:
@@ -81,7 +88,7 @@ class LiveCluster:
             admin.set_of_broker(broker_id, THROTTLED_RATE, None)
 
     def restart(self, broker_id: int) -> None:
-        command = [one.replace("{broker}", str(broker_id)) for one in self.restart_command]
+        command = [one.replace("{broker}", str(broker_id)) for one in self.cluster.restart]
         try:
             done = subprocess.run(
                 command,
@@ -97,6 +104,6 @@ class LiveCluster:
             raise HookError(f"{command[0]} ended with {done.returncode}: {said[-1] if said else 'no word'}")
 
     def _admin(self) -> Admin:
-        admin = Admin(self.access)
+        admin = Admin(self.cluster.access)
         admin.start()
         return admin

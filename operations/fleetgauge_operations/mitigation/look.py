@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from fleetgauge_operations.mitigation.case import Action
 from fleetgauge_operations.mitigation.record import Record
-from fleetgauge_operations.mitigation.situation import Situation, sick_now
+from fleetgauge_operations.mitigation.situation import Situation, sick_now, well_since
 from fleetgauge_operations.reading import finding_in
 from fleetgauge_pipelines.detection import Finding
 from fleetgauge_probes.fleet import Cluster, Telemetry
@@ -17,6 +18,11 @@ def findings_of(telemetry: Telemetry) -> tuple[Finding, ...]:
     name = telemetry.topics.health_events.name
     values = values_now(telemetry.access, name, "fleetgauge-mitigate")
     return tuple(found for value in values if (found := finding_in(value)))
+
+
+def mode(cluster: Cluster, action: Action) -> str:
+    """Who does it there: ``off`` nobody, ``advise`` a person, ``act`` whoever is on duty."""
+    return str(getattr(cluster.mitigation, action.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,8 @@ class Look:
             layout=read_layout(cluster.access),
             sick=sick_now(findings, cluster.id),
             cases=tuple(case for case in said.cases if case.cluster_id == cluster.id and case.case_id != but),
-            marked=frozenset(cluster.demoted),
+            well_since=well_since(findings, cluster.id),
+            off=frozenset(one for one in Action if mode(cluster, one) == "off"),
             can_restart=bool(cluster.restart),
             rolling=cluster.id in said.rolling,
         )

@@ -39,18 +39,22 @@ _HOLDS = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What came of doing or undoing something, at ``at``; ``words``: why it was refused, what failed."""
+    """What came of doing or undoing something, at ``at``; ``words``: why it was refused, what failed.
+
+    ``over``: nobody is wanted any more, since the broker got well without.
+    """
 
     case: Case
     outcome: Outcome
     words: tuple[str, ...]
     at: datetime
     undoing: bool = False
+    over: bool = False
 
     @property
     def opens(self) -> bool:
         """Whether somebody is wanted."""
-        return self.outcome in (Outcome.REFUSED, Outcome.FAILED)
+        return not self.over and self.outcome in (Outcome.ADVISED, Outcome.REFUSED, Outcome.FAILED)
 
     @property
     def kind(self) -> str:
@@ -66,6 +70,8 @@ class News:
         """In one line."""
         case, what = self.case, "undoing " if self.undoing and self.opens else ""
         why = f": {self.words[0]}" if self.words else ""
+        if self.over:
+            why = ": over, the broker is well"
         return f"{case.cluster_id}: {what}{case.action} of broker {case.broker_id} {self.outcome}{why}"
 
     def severity(self, notifier: Notifier) -> str:

@@ -23,6 +23,17 @@ def throttles(layout: Layout, broker_id: int) -> dict[str, str]:
     }
 
 
+def not_back(layout: Layout, broker_id: int) -> str:
+    """What is still to come; nothing once it is back and in sync with something, so that its disk works."""
+    known = layout.brokers.get(broker_id)
+    if known is None or known.fenced:
+        return f"broker {broker_id} is not back"
+    replicas = layout.replicated_on(broker_id)
+    if replicas and not any(broker_id in one.in_sync for one in replicas.values()):
+        return f"broker {broker_id} is back and behind in all its {len(replicas)} partitions"
+    return ""
+
+
 def not_quarantined(layout: Layout, broker_id: int) -> str:
     """What is still to come; nothing once it is back and out of sync with something."""
     known = layout.brokers.get(broker_id)

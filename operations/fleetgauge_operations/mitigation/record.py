@@ -62,6 +62,7 @@ def _row(case: Case) -> Row:
             {
                 "outcome": case.outcome,
                 "zone": case.zone,
+                "against": case.against,
                 "words": case.words,
                 "throttles": dict(case.throttles),
                 "orders": [[*place, order.before, order.after] for place, order in case.orders.items()],
@@ -89,5 +90,6 @@ def _case(row: Row) -> Case:
             for topic, number, before, after in orders
         },
         throttles=detail["throttles"],
+        against=tuple(detail.get("against", ())),
         words=tuple(detail["words"]),
     )

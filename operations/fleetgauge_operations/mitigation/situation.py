@@ -1,10 +1,10 @@
 """All that a decision rests on, as it is read at one moment."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from fleetgauge_operations.mitigation.case import Case
+from fleetgauge_operations.mitigation.case import Action, Case
 from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
 from fleetgauge_probes.kafka import Layout
 
@@ -20,12 +20,15 @@ class Sick:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Of one cluster. ``cases``: on record, without the one that asks; ``marked``: demoted for its agent."""
+    """Of one cluster. ``cases``: on record, without the one that asks."""
 
     layout: Layout
     sick: tuple[Sick, ...] = ()
     cases: Sequence[Case] = ()
-    marked: frozenset[int] = frozenset()
+    well_since: Mapping[int, datetime] = field(default_factory=dict)
+    """Brokers that were named once and are not now."""
+    off: frozenset[Action] = frozenset()
+    """What nobody wants done here."""
     rolling: bool = False
     can_restart: bool = False
     """Whether somebody has said how a broker is restarted."""
@@ -39,13 +42,34 @@ class Situation:
 def sick_now(findings: Iterable[Finding], cluster_id: str) -> tuple[Sick, ...]:
     """What is named of the cluster and its brokers after those findings, in their order."""
     named: dict[Subject, Sick] = {}
-    for one in findings:
+    for one in _of(findings, cluster_id):
         subject = one.subject
-        if subject.cluster_id != cluster_id or subject.chain in (Chain.PATH, Chain.VANTAGE_ILL):
-            continue
         if one.names:
             since = named[subject].since if subject in named else one.event.at
             named[subject] = Sick(subject.broker_id, one.to_phase, since)
         else:
             named.pop(subject, None)
     return tuple(named.values())
+
+
+def well_since(findings: Iterable[Finding], cluster_id: str) -> dict[int, datetime]:
+    """When each broker that has ever been named was heard to be well, if it is."""
+    found: dict[int, datetime] = {}
+    sick: set[Subject] = set()
+    for one in _of(findings, cluster_id):
+        subject = one.subject
+        if subject.broker_id is None:
+            continue
+        if one.names:
+            sick.add(subject)
+        elif subject in sick:
+            sick.remove(subject)
+            found[subject.broker_id] = one.event.at
+    return {b: at for b, at in found.items() if b not in {one.broker_id for one in sick}}
+
+
+def _of(findings: Iterable[Finding], cluster_id: str) -> Iterable[Finding]:
+    others = (Chain.PATH, Chain.VANTAGE_ILL)
+    return (
+        one for one in findings if one.subject.cluster_id == cluster_id and one.subject.chain not in others
+    )

@@ -25,8 +25,8 @@ from fleetgauge_probes.kafka import (
     Standing,
     Term,
     TopicReader,
+    ensure_state_topic,
     ensure_topics,
-    ensure_watch_state,
 )
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
@@ -54,7 +54,7 @@ class Watch:
         SecretError where a notifier's address cannot be read.
         """
         ensure_topics(self.telemetry)
-        ensure_watch_state(self.telemetry)
+        ensure_state_topic(self.telemetry, self.telemetry.topics.watch_state)
         state = FleetState()
         with _running(Seat(self.telemetry.access, self.telemetry.topics.watch_state.name)) as seat:
             while not stopping.is_set():

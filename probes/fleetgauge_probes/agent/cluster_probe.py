@@ -11,7 +11,7 @@ of all brokers: a probe that is due waits for it.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -19,6 +19,7 @@ from uuid import UUID
 
 from fleetgauge_probes.agent.answers import Answers
 from fleetgauge_probes.agent.bootstraps import Bootstraps
+from fleetgauge_probes.agent.demotions import Demotions
 from fleetgauge_probes.agent.failure import failure_code
 from fleetgauge_probes.agent.ledger import WINDOW_NS, LegLedger, MinuteTally
 from fleetgauge_probes.agent.minute import Identity, Subject, probe_minute
@@ -97,6 +98,7 @@ class ClusterProbe:
         stalls: Stalls,
         sequences: Iterator[int],
         broken: Callable[[], None],
+        marked: Callable[[], frozenset[int]],
     ) -> None:
         self._cluster = cluster
         self._who = who
@@ -118,6 +120,7 @@ class ClusterProbe:
         self._reader = TopicReader(self.access, TOPIC, "fleetgauge-probe-consumer")
         self._admin = Admin(self.access, timeout_s=1.5)
         self._reconciler = Reconciler(self._admin)
+        self._demotions = Demotions(cluster.id, marked)
         self._bootstraps = Bootstraps(cluster.id, self.access, stalls)
         self._unreachable: str | None = None
         # Guarded by the lock:
@@ -240,14 +243,16 @@ class ClusterProbe:
 
     def _look_and_mend(self) -> None:
         view = self._admin.topic(TOPIC)
-        now_ns = uptime_ns()
         topic = (
             None
             if view is None
             else {n: Partition(p.leader, p.replicas, p.in_sync) for n, p in view.partitions.items()}
         )
+        if topic:
+            self._demotions.look(self._homeless(topic), uptime_ns())
+        now_ns = uptime_ns()
         with self._lock:
-            demoted = frozenset(self._cluster.demoted)
+            demoted = self._demoted()
             homes = [Home(b, one.rack, b in demoted) for b, one in self._registered.items()]
             live = frozenset(b for b in self._registered if self._answers.is_answering(b, now_ns))
             fresh = self._adopt(topic or {}, demoted, now_ns)
@@ -257,6 +262,13 @@ class ClusterProbe:
         for broker_id, partition in cold.items():
             self._warm_up(broker_id, partition)
         self._reconciler.mend(self._cluster, homes, live, topic, now_ns)
+
+    def _demoted(self) -> frozenset[int]:
+        return self._demotions.marked | frozenset(self._cluster.demoted)
+
+    def _homeless(self, topic: Mapping[int, Partition]) -> Set[int]:
+        with self._lock:
+            return self._registered.keys() - home_partitions(topic, self._demoted()).keys()
 
     def _adopt(self, topic: Mapping[int, Partition], demoted: frozenset[int], now_ns: int) -> list[int]:
         """Take the topic's state over; returns the partitions that nobody reads yet."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID, uuid4
 
 from fleetgauge_probes import __version__
@@ -21,6 +22,7 @@ from fleetgauge_probes.agent.schedule import MinuteClock
 from fleetgauge_probes.agent.spool import Spool, SpoolError
 from fleetgauge_probes.agent.stalls import EVERY_S, Stalls
 from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
+from fleetgauge_probes.kafka import demoted_now
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.uptime import uptime_ns
 from fleetgauge_probes.vitals import Vitals
@@ -65,7 +67,8 @@ def run_agent(
         stopping.set()
 
     def probe(cluster: Cluster) -> ClusterProbe:
-        return ClusterProbe(cluster, who, uuid4(), clock, stalls, sequences, give_up)
+        marked = partial(demoted_now, telemetry, cluster.id)
+        return ClusterProbe(cluster, who, uuid4(), clock, stalls, sequences, give_up, marked)
 
     outlets = Outlets(Pulses(telemetry), Courier(telemetry, spool, metrics.records, give_up), metrics)
     outlets.start()

@@ -7,6 +7,9 @@ from fleetgauge_probes.agent.topic_plan import TOPIC
 from fleetgauge_probes.connection.rights import PROBING, REPORTING, Uses, option_name
 from fleetgauge_probes.fleet import OPEN, Access, Fleet
 
+#: Where others say who leads nothing for a while.
+_LISTENING = ("DESCRIBE", "READ")
+
 
 @dataclass(frozen=True, slots=True)
 class Grant:
@@ -37,14 +40,18 @@ def grants(fleet: Fleet) -> Iterator[Grant]:
     for cluster in fleet.clusters:
         yield from _on(cluster.id, cluster.access, (TOPIC,), PROBING)
     if fleet.telemetry:
-        topics = fleet.telemetry.topics
+        topics, access = fleet.telemetry.topics, fleet.telemetry.access
         names = (topics.probe_minutes.name, topics.probe_pulse.name, topics.health_events.name)
-        yield from _on("telemetry", fleet.telemetry.access, names, REPORTING)
+        yield from _on("telemetry", access, names, REPORTING)
+        yield _grant("telemetry", access, topics.demotions.name, _LISTENING)
 
 
 def _on(cluster: str, access: Access, topics: tuple[str, ...], uses: Uses) -> Iterator[Grant]:
-    secured = access.security != OPEN
     for topic in topics:
-        yield Grant(cluster, access.bootstrap, secured, topic, ("CREATE", *uses.topic))
+        yield _grant(cluster, access, topic, ("CREATE", *uses.topic))
     if uses.cluster:
-        yield Grant(cluster, access.bootstrap, secured, None, uses.cluster)
+        yield _grant(cluster, access, None, uses.cluster)
+
+
+def _grant(cluster: str, access: Access, topic: str | None, operations: tuple[str, ...]) -> Grant:
+    return Grant(cluster, access.bootstrap, access.security != OPEN, topic, operations)

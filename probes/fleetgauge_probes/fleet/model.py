@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AwareDatetime, Field, field_validator, model_validator
+from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from fleetgauge_probes.fleet.burn_windows import BURN_WINDOWS, BurnWindow, PeriodDays, deaf_window
 from fleetgauge_probes.fleet.frozen import Frozen
@@ -113,6 +113,10 @@ class Topics(Frozen):
         default=StateTopic(name="fleetgauge.watch-state"),
         description="What a watch leaves for the next one besides.",
     )
+    demotions: StateTopic = Field(
+        default=StateTopic(name="fleetgauge.demotions"),
+        description="Who leads nothing for a while: `fleetgauge mitigate` writes it, agents read it.",
+    )
 
 
 class Telemetry(Frozen):
@@ -141,6 +145,35 @@ class Telemetry(Frozen):
     @property
     def access(self) -> Access:
         return Access(self.bootstrap, self.security)
+
+
+def _not_a_boolean(value: object) -> object:
+    """YAML 1.1 reads a bare off as false."""
+    return "off" if value is False else value
+
+
+def _modes(*modes: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """For an editor, which reads YAML as we do."""
+    return BeforeValidator(_not_a_boolean), WithJsonSchema({"enum": [*modes, False]})
+
+
+Advice = Annotated[Literal["off", "advise"], *_modes("off", "advise")]
+Mode = Annotated[Literal["off", "advise", "act"], *_modes("off", "advise", "act")]
+
+
+class Mitigation(Frozen):
+    """Of each action: `off`, nobody does it; `advise`, a person may; `act`, `mitigate run` does it itself."""
+
+    demote: Mode = Field(default="advise", description="Let others lead what it leads.", examples=["act"])
+    restart: Mode = Field(default="advise", description="Restart it, and no more.", examples=["act"])
+    quarantine_restart: Mode = Field(
+        default="advise",
+        description="Restart it so that it copies on, out of sync: no producer waits for it.",
+        examples=["off"],
+    )
+    evacuate: Advice = Field(
+        default="advise", description="Move its replicas away: proposed, never done.", examples=["off"]
+    )
 
 
 class Cluster(Frozen):
@@ -202,7 +235,8 @@ class Cluster(Frozen):
     )
     demoted: tuple[int, ...] = Field(
         default=(),
-        description="Ids of brokers that are to lead nothing: the agent lets others lead their partitions.",
+        description="Ids of brokers that are to lead nothing: the agent lets others lead their partitions. "
+        "What `fleetgauge mitigate` has demoted it knows without.",
         examples=[[2]],
     )
     restart: tuple[str, ...] = Field(
@@ -210,6 +244,9 @@ class Cluster(Frozen):
         description="Command that restarts a broker, for `fleetgauge mitigate`; {broker} is its id. It runs "
         "where that is called, without a shell, and ends once the broker is on its way up.",
         examples=[["systemctl", "--host", "kafka-{broker}", "restart", "kafka"]],
+    )
+    mitigation: Mitigation = Field(
+        default=Mitigation(), description="What `fleetgauge mitigate` may do about its brokers."
     )
 
     @model_validator(mode="after")

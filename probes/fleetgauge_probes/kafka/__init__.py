@@ -10,6 +10,7 @@ from fleetgauge_probes.kafka.answer import Answer, cold_answer
 from fleetgauge_probes.kafka.bootstrap import Bootstrap, cold_bootstrap
 from fleetgauge_probes.kafka.consumer import Record, TopicReader, values_now
 from fleetgauge_probes.kafka.credentials import ensure_usable, tls_context
+from fleetgauge_probes.kafka.demotions import demoted_now, mark_demoted
 from fleetgauge_probes.kafka.errors import (
     AUTHENTICATION,
     KafkaRefusedError,
@@ -31,7 +32,7 @@ from fleetgauge_probes.kafka.reassignment import reassign, reassign_all
 from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
 from fleetgauge_probes.kafka.seat import Seat, Standing, Term
 from fleetgauge_probes.kafka.silence import Silence
-from fleetgauge_probes.kafka.telemetry import ensure_topics, ensure_watch_state, telemetry_specs
+from fleetgauge_probes.kafka.telemetry import ensure_state_topic, ensure_topics, telemetry_specs
 
 __all__ = [
     "AUTHENTICATION",
@@ -73,10 +74,12 @@ __all__ = [
     "Version",
     "cold_answer",
     "cold_bootstrap",
+    "demoted_now",
+    "ensure_state_topic",
     "ensure_topics",
     "ensure_usable",
-    "ensure_watch_state",
     "look_at",
+    "mark_demoted",
     "read_layout",
     "reassign",
     "reassign_all",

@@ -1,8 +1,9 @@
 """kafka-python's admin client, for what librdkafka cannot ask."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
@@ -10,7 +11,15 @@ from kafka.net.compat import KafkaNetClient
 
 from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka.credentials import for_kafka_python
-from fleetgauge_probes.kafka.errors import KafkaUnavailableError, unavailable
+from fleetgauge_probes.kafka.errors import KafkaRefusedError, KafkaUnavailableError, unavailable
+
+#: Of hundreds of brokers a few suffice.
+_TRIED = 5
+_SETTLED_WITHIN_S = 4
+#: The last is for a cluster of which much is to be told.
+_TRIES_MS = (2_000, 3_000, 4_000, 10_000)
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -45,6 +54,36 @@ def asking(
     finally:
         for one in networks:
             one.close()
+
+
+def tried(ask: Callable[[int], T]) -> T:
+    """What ``ask``, given how long an answer may take in ms, returns at last. Raises what the last try does.
+
+    Each try is to make a client of its own: what is for the controller a client sends to the broker that it
+    was told of, which may be one that hangs, and KRaft tells everybody of another.
+    """
+    for request_timeout_ms in _TRIES_MS[:-1]:
+        try:
+            return ask(request_timeout_ms)
+        except KafkaRefusedError:
+            raise
+        except KafkaUnavailableError:
+            continue
+    return ask(_TRIES_MS[-1])
+
+
+def settle(network: KafkaNetClient) -> None:
+    """Connect to a broker that answers, before anything is asked.
+
+    A client asks whom it is connected to, and where it is to nobody, any: also one that hangs.
+    """
+    some = [one.node_id for one in network.cluster.brokers()][:_TRIED]
+    for one in some:
+        network.maybe_connect(one)
+    network.wakeup()
+    until_s = time.monotonic() + _SETTLED_WITHIN_S
+    while time.monotonic() < until_s and not any(network.connected(one) for one in some):
+        time.sleep(0.005)
 
 
 @contextmanager

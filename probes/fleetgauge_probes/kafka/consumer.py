@@ -119,10 +119,10 @@ def values_now(
     reader = TopicReader(access, topic, client_id)
     reader.start()
     try:
-        partitions = reader.partitions()
-        ends = reader.ends(partitions)
+        partitions = reader.partitions(timeout_s)
+        ends = reader.ends(partitions, timeout_s)
         if since:
-            starts = reader.offsets_at(partitions, since)
+            starts = reader.offsets_at(partitions, since, timeout_s)
             ends = {p: end for p, end in ends.items() if starts.get(p, end) < end}
             reader.add_from({p: starts[p] for p in ends})
         else:

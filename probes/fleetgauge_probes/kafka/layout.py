@@ -9,7 +9,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka.admin import PartitionView
-from fleetgauge_probes.kafka.asking import asking, in_our_words
+from fleetgauge_probes.kafka.asking import asking, in_our_words, settle, tried
 from fleetgauge_probes.kafka.inquiry import partition_view
 from fleetgauge_probes.kafka.registry import Registration, open_doors, registry
 
@@ -17,7 +17,6 @@ _MIN_IN_SYNC = "min.insync.replicas"
 #: Of a topic, which followers are slowed, and of a broker, to how many bytes a second together (KIP-73).
 THROTTLED_REPLICAS = "follower.replication.throttled.replicas"
 THROTTLED_RATE = "follower.replication.throttled.rate"
-_TIMEOUT_MS = 10_000
 
 
 class Place(NamedTuple):
@@ -51,7 +50,12 @@ class Layout:
 def read_layout(access: Access) -> Layout:
     """Internal topics included. Raises KafkaUnavailableError, KafkaRefusedError."""
     doors = open_doors(access)
-    with in_our_words(access), asking(doors, "fleetgauge-layout", _TIMEOUT_MS, _TIMEOUT_MS) as (admin, _):
+    return tried(lambda timeout_ms: _read(doors, timeout_ms))
+
+
+def _read(doors: Access, timeout_ms: int) -> Layout:
+    with in_our_words(doors), asking(doors, "fleetgauge-layout", timeout_ms, timeout_ms) as (admin, net):
+        settle(net)
         topics = admin.describe_topics()
         settings = _settings(admin, [topic["name"] for topic in topics])
         return Layout(
@@ -64,7 +68,7 @@ def read_layout(access: Access) -> Layout:
             min_in_sync={name: int(one[_MIN_IN_SYNC]) for name, one in settings.items()},
             moving=frozenset(
                 Place(one.topic, one.partition)
-                for one in admin.list_partition_reassignments(timeout_ms=_TIMEOUT_MS)
+                for one in admin.list_partition_reassignments(timeout_ms=timeout_ms)
             ),
             throttled=frozenset(name for name, one in settings.items() if one[THROTTLED_REPLICAS]),
         )

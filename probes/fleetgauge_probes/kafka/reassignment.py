@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from kafka import TopicPartition
 
 from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka.asking import asking, in_our_words
+from fleetgauge_probes.kafka.asking import asking, in_our_words, settle, tried
 from fleetgauge_probes.kafka.errors import unavailable
 from fleetgauge_probes.kafka.layout import Place
-
-_TIMEOUT_MS = 4000
+from fleetgauge_probes.kafka.registry import open_doors
 
 
 def reassign(access: Access, topic: str, replicas: Mapping[int, Sequence[int]]) -> bool:
@@ -22,16 +21,19 @@ def reassign_all(access: Access, replicas: Mapping[Place, Sequence[int]]) -> boo
 
     Raises KafkaUnavailableError, KafkaRefusedError.
     """
+    doors = open_doors(access)
+    return tried(lambda timeout_ms: _reassign(doors, replicas, timeout_ms))
+
+
+def _reassign(doors: Access, replicas: Mapping[Place, Sequence[int]], timeout_ms: int) -> bool:
     wanted = {TopicPartition(*place): list(brokers) for place, brokers in replicas.items()}
     topics = {place.topic for place in replicas}
-    with (
-        in_our_words(access),
-        asking(access, "fleetgauge-reassign", _TIMEOUT_MS, 2 * _TIMEOUT_MS) as (admin, _),
-    ):
-        moving = admin.list_partition_reassignments(timeout_ms=_TIMEOUT_MS)
+    with in_our_words(doors), asking(doors, "fleetgauge-reassign", timeout_ms, timeout_ms) as (admin, net):
+        settle(net)
+        moving = admin.list_partition_reassignments(timeout_ms=timeout_ms)
         if any(one.topic in topics for one in moving):
             return False
-        errors = admin.alter_partition_reassignments(wanted, timeout_ms=_TIMEOUT_MS)
+        errors = admin.alter_partition_reassignments(wanted, timeout_ms=timeout_ms)
     for partition, refusal in errors.items():
         if refusal is not None:
             raise unavailable(refusal.message, f"partition {partition.partition}: {refusal.description}")

@@ -1,7 +1,7 @@
 """The telemetry cluster's topics, made by whoever runs first."""
 
 from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.fleet.model import Topic
+from fleetgauge_probes.fleet.model import StateTopic, Topic
 from fleetgauge_probes.kafka.admin import Admin, TopicSpec
 
 
@@ -14,15 +14,14 @@ def ensure_topics(telemetry: Telemetry) -> None:
             admin.create(spec)
 
 
-def ensure_watch_state(telemetry: Telemetry) -> None:
-    """Make the topic in which a watch keeps what the next one needs. Raises KafkaUnavailableError."""
+def ensure_state_topic(telemetry: Telemetry, topic: StateTopic) -> None:
+    """Make it if it is missing. Raises KafkaUnavailableError."""
     admin = Admin(telemetry.access, timeout_s=10)
     admin.start()
-    name = telemetry.topics.watch_state.name
-    if admin.topic(name) is None:
-        replicas = min(3, len(admin.brokers()))
-        settings = {"cleanup.policy": "compact", "min.insync.replicas": str(max(1, replicas - 1))}
-        admin.create(TopicSpec(name, settings, 1, replicas))
+    if admin.topic(topic.name) is None:
+        copies = min(3, len(admin.brokers()))
+        settings = {"cleanup.policy": "compact", "min.insync.replicas": _min_in_sync(copies)}
+        admin.create(TopicSpec(topic.name, settings, 1, copies))
 
 
 def telemetry_specs(telemetry: Telemetry, brokers: int) -> tuple[TopicSpec, ...]:
@@ -34,7 +33,11 @@ def telemetry_specs(telemetry: Telemetry, brokers: int) -> tuple[TopicSpec, ...]
     )
 
 
-def _spec(topic: Topic, replication_factor: int) -> TopicSpec:
+def _spec(topic: Topic, copies: int) -> TopicSpec:
     retention_ms = int(topic.retention_hours * 3600 * 1000)
-    settings = {"retention.ms": str(retention_ms), "min.insync.replicas": str(max(1, replication_factor - 1))}
-    return TopicSpec(topic.name, settings, topic.partitions, replication_factor)
+    settings = {"retention.ms": str(retention_ms), "min.insync.replicas": _min_in_sync(copies)}
+    return TopicSpec(topic.name, settings, topic.partitions, copies)
+
+
+def _min_in_sync(copies: int) -> str:
+    return str(max(1, copies - 1))

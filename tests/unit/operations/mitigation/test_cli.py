@@ -59,6 +59,7 @@ def test_every_case_is_listed_with_what_was_said_of_it(folder: Path) -> None:
         (("plan",), "telemetry.bootstrap is missing"),
         (("apply", "--cluster", "orders", "--broker", "2"), "telemetry.bootstrap is missing"),
         (("undo", "c1"), "telemetry.bootstrap is missing"),
+        (("run",), "telemetry.bootstrap is missing"),
     ],
 )
 def test_what_is_missing_is_one_line(folder: Path, arguments: tuple[str, ...], said: str) -> None:

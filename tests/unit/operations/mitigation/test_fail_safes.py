@@ -15,7 +15,8 @@ from tests.unit.operations.mitigation.world import LONG_AGO, NOON, broker, degra
 
 INTENT = Intent(Action.DEMOTE, "orders", 2)
 QUARANTINE = Intent(Action.QUARANTINE_RESTART, "orders", 2)
-FINE = Situation(layout(), (degraded(2),), marked=frozenset({2}))
+RESTART = Intent(Action.RESTART, "orders", 2)
+FINE = Situation(layout(), (degraded(2),))
 
 
 def case(broker_id: int, outcome: Outcome, minutes_ago: float = 60 * 48, zone: str | None = None) -> Case:
@@ -62,7 +63,7 @@ UNDONE_TODAY = tuple(case(1, Outcome.UNDONE, ago) for ago in (20, 60, 23 * 60))
         (replace(FINE, cases=(case(3, Outcome.DONE),)), Why.OTHER_ZONE),
         (replace(FINE, cases=(case(1, Outcome.UNDONE, 9),)), Why.TOO_SOON),
         (replace(FINE, cases=UNDONE_TODAY), Why.TOO_MANY),
-        (replace(FINE, marked=frozenset({1})), Why.NOT_MARKED),
+        (replace(FINE, off=frozenset({Action.DEMOTE})), Why.OFF),
     ],
 )
 def test_each_refuses_by_itself(situation: Situation, expected: Why) -> None:
@@ -70,12 +71,37 @@ def test_each_refuses_by_itself(situation: Situation, expected: Why) -> None:
 
 
 def test_who_is_demoted_already_may_be_kept_out_of_sync_if_somebody_has_said_how_to_restart_it() -> None:
-    could = replace(FINE, can_restart=True, marked=frozenset(), cases=(case(2, Outcome.DONE),))
+    could = replace(FINE, can_restart=True, cases=(case(2, Outcome.DONE),))
     assert why(could, QUARANTINE) == []
     assert why(replace(could, can_restart=False), QUARANTINE) == [Why.NO_RESTART]
     assert why(replace(could, cases=(case(3, Outcome.DONE),)), QUARANTINE) == [Why.OTHER_ZONE]
     cut_off = Sick(2, Phase.NETWORK_UNAVAILABLE, LONG_AGO)
     assert why(replace(could, sick=(cut_off,)), QUARANTINE) == [Why.NO_FINDING]
+
+
+DOWN = Sick(2, Phase.BROKER_DOWN, LONG_AGO)
+
+
+def test_who_is_down_may_be_restarted_though_it_is_fenced_and_nobody_else_has_what_it_has() -> None:
+    down = replace(FINE, sick=(DOWN,), can_restart=True, layout=FENCED)
+    assert why(down, RESTART) == []
+    alone = layout(FENCED.brokers.values(), {Place("single", 0): partition(2)})
+    assert why(replace(down, layout=alone), RESTART) == []
+    young = replace(DOWN, since=NOON - timedelta(seconds=119))
+    assert why(replace(down, sick=(young,)), RESTART) == [Why.TOO_YOUNG]
+    assert why(replace(down, can_restart=False), RESTART) == [Why.NO_RESTART]
+    assert why(replace(FINE, can_restart=True), RESTART) == [Why.NO_FINDING]
+
+
+def test_two_restarts_within_half_an_hour_are_enough() -> None:
+    down = replace(FINE, sick=(DOWN,), can_restart=True, layout=FENCED)
+    restarts = tuple(replace(case(3, Outcome.DONE, ago), action=Action.RESTART) for ago in (29, 11))
+    assert why(replace(down, cases=restarts), RESTART) == [Why.TOO_MANY]
+    assert why(replace(down, cases=restarts[1:]), RESTART) == []
+
+
+def test_what_is_proposed_is_never_done() -> None:
+    assert why(FINE, Intent(Action.EVACUATE, "orders", 2)) == [Why.PROPOSED_ONLY]
 
 
 def test_what_somebody_else_slows_is_not_slowed_again() -> None:

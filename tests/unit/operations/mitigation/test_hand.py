@@ -1,14 +1,15 @@
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.fail_safes import Why, refusals
 from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
-from fleetgauge_operations.mitigation.situation import Situation
+from fleetgauge_operations.mitigation.situation import Sick, Situation
+from fleetgauge_pipelines.detection import Phase
 from fleetgauge_probes.kafka import Place
-from tests.unit.operations.mitigation.world import World, degraded
+from tests.unit.operations.mitigation.world import LONG_AGO, World, degraded
 
 INTENT = Intent(Action.DEMOTE, "orders", 2)
 
@@ -184,3 +185,37 @@ def test_a_restart_that_fails_is_said_and_the_throttle_can_be_taken_back(world: 
     world.sick = ()
     assert hand(world).undo(case, None).outcome is Outcome.UNDONE
     assert not world.layout.throttled
+
+
+RESTART = Intent(Action.RESTART, "orders", 2)
+DOWN = Sick(2, Phase.BROKER_DOWN, LONG_AGO)
+
+
+def test_a_restart_is_over_once_the_broker_is_back(world: World) -> None:
+    world.sick = (DOWN,)
+    case = hand(world).treat(RESTART, "c1", "ann", "BROKER_DOWN")
+    assert (case.outcome, case.is_open, case.ended) == (Outcome.DONE, False, world.now)
+    assert world.said == ["restart"]
+
+
+def test_a_restart_that_failed_is_closed_by_who_has_seen_to_it(world: World) -> None:
+    world.sick, world.stuck = (DOWN,), True
+    case = hand(world).treat(RESTART, "c1", "ann", "BROKER_DOWN")
+    assert (case.outcome, case.is_open) == (Outcome.FAILED, True)
+    world.sick = ()
+    assert hand(world).undo(case, "started by hand").outcome is Outcome.UNDONE
+
+
+def test_agents_are_told_of_a_demotion_before_it_and_of_its_end(world: World) -> None:
+    @dataclasses.dataclass
+    class Watched(World):
+        def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
+            assert self.marked == {2}
+            super().reorder(orders)
+
+    watched = Watched(sick=(degraded(2),))
+    case = demoted(watched)
+    assert watched.marked == {2}
+    watched.sick = ()
+    hand(watched).undo(case, None)
+    assert watched.marked == set()

@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
+from fleetgauge_operations.mitigation.duty import AUTHOR, Duty, HandOver, Restore, Treat, Withdraw
 from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.situation import Sick, Situation
 from fleetgauge_pipelines.detection import Phase
@@ -19,6 +20,12 @@ from tests.unit.operations.mitigation.world import World, broker, layout
 
 STEPS = 12
 PHASES = (Phase.DEGRADED, Phase.DEGRADED, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN)
+HELPS = {
+    Action.DEMOTE: {Phase.DEGRADED, Phase.NETWORK_UNAVAILABLE},
+    Action.QUARANTINE_RESTART: {Phase.DEGRADED},
+    Action.RESTART: {Phase.BROKER_DOWN},
+    Action.EVACUATE: set[Phase](),
+}
 
 
 @dataclass
@@ -28,6 +35,7 @@ class Story(World):
     chance: Random = field(default_factory=Random)
     treating: tuple[str, int] | None = None
     acted_at: list[datetime] = field(default_factory=list)
+    well_at: list[datetime] = field(default_factory=list)
 
     def observe(self, but: str) -> Situation:
         if self.chance.random() < 0.1:
@@ -56,22 +64,26 @@ class Story(World):
     def restart(self, broker_id: int) -> None:
         if self.treating:
             self.judge(*self.treating)
+            if self.cases[self.treating[0]].action is Action.RESTART:
+                self.acted_at.append(self.now)
         super().restart(broker_id)
 
     def judge(self, case_id: str, broker_id: int) -> None:
         brokers, partitions = self.layout.brokers, self.layout.partitions
-        assert not any(one.fenced for one in brokers.values())
+        action = self.cases[case_id].action
+        assert not any(one.fenced for one in brokers.values() if one.broker_id != broker_id)
+        fenced = brokers[broker_id].fenced
+        assert action is Action.RESTART or not fenced
         assert {one.broker_id for one in self.sick} == {broker_id}
-        helps = PHASES[1:3] if self.cases[case_id].action is Action.DEMOTE else PHASES[:1]
-        assert any(one.phase in helps for one in self.sick)
+        assert any(one.phase in HELPS[action] for one in self.sick)
         assert not self.layout.moving
         for one in partitions.values():
-            if broker_id in one.replicas:
+            if broker_id in one.replicas and not fenced:
                 assert len(one.in_sync - {broker_id}) >= 2
         others = [one for one in self.cases.values() if one.is_open and one.case_id != case_id]
         # The same broker may be kept out of sync once it leads nothing.
         assert all(one.broker_id == broker_id and one.outcome is not Outcome.FAILED for one in others)
-        assert not {one.action for one in others} & {self.cases[case_id].action}
+        assert action not in {one.action for one in others}
         earlier = [at for at in self.acted_at if at < self.cases[case_id].began]
         assert all(self.now - at >= timedelta(minutes=10) for at in earlier)
         assert sum(self.now - at < timedelta(days=1) for at in earlier) < 3
@@ -91,9 +103,14 @@ class Story(World):
     def fall_ill(self) -> None:
         since = self.now - timedelta(seconds=self.chance.choice([0, 40, 600]))
         self.sick = (*self.sick, Sick(self.any_broker(), self.chance.choice(PHASES), since))
+        self.well_since = {
+            b: at for b, at in self.well_since.items() if b not in {one.broker_id for one in self.sick}
+        }
 
     def get_well(self) -> None:
+        self.well_since |= {one.broker_id: self.now for one in self.sick if one.broker_id is not None}
         self.sick = ()
+        self.well_at.append(self.now)
         partitions = {
             place: replace(one, in_sync=frozenset(one.replicas))
             for place, one in self.layout.partitions.items()
@@ -138,7 +155,7 @@ def a_layout(chance: Random) -> Layout:
 def told(seed: int) -> tuple[Case, ...]:
     """The story of that seed: the cases as they ended."""
     chance = Random(seed)
-    world = Story(a_layout(chance), marked=frozenset(range(1, 6)), chance=chance)
+    world = Story(a_layout(chance), chance=chance)
     for step in range(STEPS):
         world.now += timedelta(minutes=chance.choice([1, 5, 11, 11, 60, 60 * 9]))
         if chance.random() < 0.6:
@@ -151,11 +168,17 @@ def told(seed: int) -> tuple[Case, ...]:
 
 
 def _treat(world: Story, case_id: str) -> None:
-    broker_id, action = world.sick[0].broker_id, world.chance.choice(list(Action))
-    assert broker_id is not None
-    world.treating = (case_id, broker_id)
+    sick = world.sick[0]
+    assert sick.broker_id is not None
+    helps = [one for one in Action if sick.phase in HELPS[one]]
+    action = world.chance.choice(helps if world.chance.random() < 0.8 else list(Action))
+    _carry_out(world, Intent(action, "orders", sick.broker_id), case_id, "story")
+
+
+def _carry_out(world: Story, intent: Intent, case_id: str, author: str) -> None:
+    world.treating = (case_id, intent.broker_id)
     try:
-        case = world.hand().treat(Intent(action, "orders", broker_id), case_id, "story", "sick")
+        case = world.hand().treat(intent, case_id, author, "sick")
     except KafkaUnavailableError:
         assert case_id not in world.cases
         return
@@ -168,8 +191,11 @@ def _treat(world: Story, case_id: str) -> None:
 
 def _undo(world: Story) -> None:
     case = next((one for one in world.cases.values() if one.is_open), None)
-    if case is None:
-        return
+    if case:
+        _take_back(world, case)
+
+
+def _take_back(world: Story, case: Case) -> None:
     try:
         after = world.hand().undo(case, None)
     except (KafkaUnavailableError, UndoRefusedError):
@@ -186,6 +212,56 @@ def test_no_story_breaks_a_fail_safe() -> None:
     # All ways to end have been gone, else the stories would prove nothing.
     for outcome in (Outcome.REFUSED, Outcome.DONE, Outcome.FAILED, Outcome.UNDONE):
         assert outcomes.count(outcome) > 100, outcome
+
+
+def on_duty(seed: int) -> Story:
+    """A day of that seed in which whoever is on duty looks every few minutes, and nobody else acts."""
+    chance = Random(seed)
+    world = Story(a_layout(chance), chance=chance)
+    modes = {one: chance.choice(["act", "act", "advise"]) for one in Action} | {Action.EVACUATE: "advise"}
+    for turn in range(40):
+        world.now += timedelta(minutes=chance.choice([1, 3, 11, 60]))
+        if chance.random() < 0.3:
+            world.something_happens()
+        try:
+            situation = world.observe("")
+        except KafkaUnavailableError:
+            continue
+        match Duty("orders", situation, modes, world.now).next_step():
+            case Treat(intent, _):
+                _carry_out(world, intent, str(turn), AUTHOR)
+            case HandOver(intent, reason, outcome, against):
+                whys = tuple(one.why for one in against)
+                began = world.now
+                world.add(
+                    Case(str(turn), *intent_of(intent), None, AUTHOR, reason, began, outcome, against=whys)
+                )
+            case Restore(case):
+                _take_back(world, case)
+            case Withdraw(case):
+                world.amend(replace(case, ended=world.now))
+    return world
+
+
+def intent_of(intent: Intent) -> tuple[Action, str, int]:
+    return intent.action, intent.cluster_id, intent.broker_id
+
+
+def test_who_is_on_duty_breaks_no_fail_safe_and_calls_nobody_twice_for_the_same() -> None:
+    outcomes: list[Outcome] = []
+    for seed in range(2_000):
+        world = on_duty(seed)
+        told: dict[tuple[int, Action], Case] = {}
+        for case in world.cases.values():
+            outcomes.append(case.outcome)
+            if case.acted:
+                continue
+            before = told.get((case.broker_id, case.action))
+            if before and before.against == case.against:
+                assert any(before.began <= at <= case.began for at in world.well_at)
+            told[case.broker_id, case.action] = case
+    for outcome in Outcome:
+        assert outcomes.count(outcome) > 20 or outcome is Outcome.BEGUN, outcome
 
 
 @pytest.mark.parametrize("seed", range(0, 10_000, 97))

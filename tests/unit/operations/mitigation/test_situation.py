@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
 
-from fleetgauge_operations.mitigation.situation import Sick, sick_now
+from fleetgauge_operations.mitigation.situation import Sick, sick_now, well_since
 from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
 from fleetgauge_pipelines.detection.finding import finding
 from tests.unit.operations.mitigation.world import NOON
@@ -46,3 +46,13 @@ def test_other_clusters_paths_and_vantages_are_left_out() -> None:
 def test_a_whole_cluster_is_nobody_by_name() -> None:
     down = of(Subject("orders", Chain.CLUSTER_DOWN), Phase.HEALTHY, Phase.CLUSTER_DOWN)
     assert sick_now(down, "orders") == (Sick(None, Phase.CLUSTER_DOWN, NOON),)
+
+
+def test_a_broker_is_well_since_the_last_of_its_findings_ended() -> None:
+    down = of(BROKER, Phase.HEALTHY, Phase.SUSPECT, Phase.BROKER_DOWN, Phase.HEALTHY)
+    assert well_since(down, "orders") == {2: NOON + timedelta(minutes=2)}
+    assert well_since(down, "payments") == {}
+    slow = of(SLOW, Phase.HEALTHY, Phase.DEGRADED)
+    assert well_since([*slow, *down], "orders") == {}
+    doubted = of(BROKER, Phase.HEALTHY, Phase.SUSPECT, Phase.HEALTHY)
+    assert well_since(doubted, "orders") == {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fleetgauge_operations.mitigation.case import Case
+from fleetgauge_operations.mitigation.case import Action, Case
 from fleetgauge_operations.mitigation.hand import HookError
 from fleetgauge_operations.mitigation.situation import Sick, Situation
 from fleetgauge_pipelines.detection import Phase
@@ -54,17 +54,20 @@ class World:
     sick: tuple[Sick, ...] = ()
     now: datetime = NOON
     cases: dict[str, Case] = field(default_factory=dict)
-    marked: frozenset[int] = frozenset({1, 2, 3})
+    well_since: dict[int, datetime] = field(default_factory=dict)
+    off: frozenset[Action] = frozenset()
     deaf: bool = False
     stuck: bool = False
     """Where a restart fails."""
     idle: frozenset[Place] = frozenset()
     """To which nobody writes."""
+    marked: set[int] = field(default_factory=set)
+    """Whose probe partitions agents leave alone."""
     said: list[str] = field(default_factory=list)
 
     def observe(self, but: str) -> Situation:
         others = tuple(case for case in self.cases.values() if case.case_id != but)
-        return Situation(self.layout, self.sick, others, self.marked, can_restart=True)
+        return Situation(self.layout, self.sick, others, self.well_since, self.off, can_restart=True)
 
     def clock(self) -> datetime:
         return self.now
@@ -79,6 +82,9 @@ class World:
     def amend(self, case: Case) -> None:
         assert case.case_id in self.cases
         self.cases[case.case_id] = case
+
+    def mark(self, broker_id: int, *, demoted: bool) -> None:
+        (self.marked.add if demoted else self.marked.discard)(broker_id)
 
     def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
         if self.layout.moving:
@@ -112,6 +118,8 @@ class World:
         if self.stuck:
             raise HookError("systemctl ended with 1")
         self.said.append("restart")
+        up = replace(self.layout.brokers[broker_id], fenced=False)
+        self.layout = replace(self.layout, brokers={**self.layout.brokers, broker_id: up})
         for place, one in self.layout.replicated_on(broker_id).items():
             others = [other for other in one.replicas if other in one.in_sync and other != broker_id]
             behind = place.topic in self.layout.throttled and place not in self.idle

@@ -53,6 +53,7 @@ def test_a_channel_reads_what_is_new_and_where_to_go_on() -> None:
     assert more == (
         f"2026-03-02 12:00:00 UTC · <{PAGE}|since when, and what speaks for it>"
         " · what to do: docs/runbooks/broker-down.md"
+        " · `fleetgauge mitigate apply --cluster orders --broker 3 --action restart`"
     )
     assert slack.message(BACK, Manner(None))["text"] == (
         ":large_green_circle: *orders: broker 3 is back*\n2026-03-02 12:00:00 UTC"
@@ -67,11 +68,12 @@ def test_where_something_helps_it_is_said_how_to_try_it() -> None:
     assert f" · `{advice}`" in slack.message(begins, MANNER)["text"]
     assert pagerduty.message(begins, MANNER, "key")["payload"]["custom_details"]["advice"] == advice
     assert Alert(slow, Phase.DEGRADED, NOON).as_posted(NOON, MANNER)["annotations"]["advice"] == advice
-    # Whoever is down leads nothing, and whoever is well needs nothing.
-    for one in (DOWN, ends):
+    # Against a whole cluster nothing helps that we do, and whoever is well needs nothing.
+    cluster = Subject("orders", Chain.CLUSTER_DOWN)
+    for one in (named(cluster, Phase.CLUSTER_DOWN, Phase.HEALTHY), ends):
         assert webhook.message(one, MANNER)["advice"] is None
     assert advice not in slack.message(ends, MANNER)["text"]
-    assert "advice" not in Alert(BROKER, Phase.BROKER_DOWN, NOON).as_posted(NOON, MANNER)["annotations"]
+    assert "advice" not in Alert(cluster, Phase.CLUSTER_DOWN, NOON).as_posted(NOON, MANNER)["annotations"]
 
 
 def test_who_is_told_is_told_of_peers_budgets_and_what_was_done() -> None:

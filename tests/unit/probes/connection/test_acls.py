@@ -28,7 +28,10 @@ def test_a_measured_cluster_gives_rights_on_the_probe_topic_and_on_itself() -> N
 def test_the_telemetry_cluster_gives_rights_on_its_topics_alone() -> None:
     given = [(one.topic, one.operations) for one in grants(FLEET) if one.cluster == "telemetry"]
     topics = ("fleetgauge.probe-minutes", "fleetgauge.probe-pulse", "fleetgauge.health-events")
-    assert given == [(topic, ("CREATE", "DESCRIBE", "WRITE")) for topic in topics]
+    assert given == [
+        *((topic, ("CREATE", "DESCRIBE", "WRITE")) for topic in topics),
+        ("fleetgauge.demotions", ("DESCRIBE", "READ")),
+    ]
 
 
 def test_every_cluster_is_named_and_a_fleet_without_telemetry_has_no_other() -> None:

@@ -116,3 +116,12 @@ def test_a_name_has_one_to_64_characters(name: str) -> None:
 def test_a_fleet_does_not_change() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         _fleet().lake = "elsewhere"
+
+
+def test_mitigation_advises_unless_it_is_said_and_takes_a_bare_off_of_yaml() -> None:
+    assert set(_cluster().mitigation.model_dump().values()) == {"advise"}
+    mitigation = _cluster(mitigation={"demote": "act", "restart": False}).mitigation
+    assert (mitigation.demote, mitigation.restart) == ("act", "off")
+    for wrong in ({"evacuate": "act"}, {"demote": True}, {"demote": "maybe"}):
+        with pytest.raises(ValidationError):
+            _cluster(mitigation=wrong)

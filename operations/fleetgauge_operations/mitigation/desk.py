@@ -1,0 +1,70 @@
+"""What every command of `fleetgauge mitigate` works with."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fleetgauge_operations.mitigation.hand import Hand
+from fleetgauge_operations.mitigation.live import LiveCluster, only_hand
+from fleetgauge_operations.mitigation.look import Look
+from fleetgauge_operations.mitigation.news import News, tell
+from fleetgauge_operations.mitigation.record import Record
+from fleetgauge_probes.cli import InputError
+from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, load
+from fleetgauge_probes.kafka import Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A fleet, where its situation is read, and what changes it."""
+
+    fleet: Fleet
+    look: Look
+    config: Path
+
+    def cluster(self, cluster_id: str) -> Cluster:
+        """Raises InputError."""
+        known = {one.id: one for one in self.fleet.clusters}
+        if cluster_id not in known:
+            raise InputError(f"{self.config}: no cluster {cluster_id} (known: {', '.join(list(known)[:10])})")
+        return known[cluster_id]
+
+    @contextmanager
+    def hand(self, cluster: Cluster) -> Iterator[Hand]:
+        """The only one in the fleet. Raises KafkaUnavailableError, SeatTakenError."""
+        with only_hand(self.look.telemetry) as term:
+            yield Hand(
+                observe=lambda but: self.look.again(cluster, but),
+                cluster=LiveCluster(cluster, self.look.telemetry, now),
+                journal=self.look.record,
+                may_act=lambda: term.confirm() is Standing.HELD,
+                clock=now,
+                wait=time.sleep,
+            )
+
+    def tell(self, news: News) -> list[str]:
+        """By host, who was told of it."""
+        return tell(self.fleet.notifiers, news, time.sleep)
+
+
+def desk_of(config: Path, location: str | None) -> Desk:
+    """The tables are at ``location``, or where the file says. Raises InputError."""
+    fleet = fleet_of(config)
+    if fleet.telemetry is None:
+        raise InputError(f"{config}: telemetry.bootstrap is missing: say where the watch's findings are")
+    return Desk(fleet, Look(fleet.telemetry, Record(location or fleet.lake), now), config)
+
+
+def fleet_of(config: Path) -> Fleet:
+    """Raises InputError."""
+    try:
+        return load(config)
+    except FleetFileError as error:
+        raise InputError(str(error)) from error
+
+
+def now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,142 @@
+"""`fleetgauge mitigate run`: look, decide by duty, do it, until it is stopped."""
+
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from fleetgauge_operations.mitigation.case import Action, Case
+from fleetgauge_operations.mitigation.desk import Desk, now
+from fleetgauge_operations.mitigation.duty import (
+    AUTHOR,
+    Duty,
+    HandOver,
+    Restore,
+    Step,
+    Treat,
+    Withdraw,
+)
+from fleetgauge_operations.mitigation.hand import UndoRefusedError
+from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
+from fleetgauge_operations.mitigation.live import SeatTakenError
+from fleetgauge_operations.mitigation.look import findings_of, mode
+from fleetgauge_operations.mitigation.news import News
+from fleetgauge_operations.mitigation.situation import Situation, sick_now
+from fleetgauge_pipelines.detection import Finding
+from fleetgauge_pipelines.lakes.kept import KeptTableError
+from fleetgauge_probes.fleet import Cluster
+from fleetgauge_probes.kafka import KafkaUnavailableError
+from fleetgauge_probes.stopping import Stopping
+from fleetgauge_probes.vitals import Vitals
+
+_log = logging.getLogger("fleetgauge.mitigate")
+
+_LISTEN_S = 0.5
+#: Nothing is acted upon before it is half a minute old.
+_LISTENS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class OnDuty:
+    """Every 15 s one look at all clusters. ``show`` is given every case that comes of it."""
+
+    desk: Desk
+    vitals: Vitals
+    show: Callable[[Case], None]
+    limits: Limits = DEFAULT_LIMITS
+
+    def run(self, stopping: Stopping) -> tuple[Case, ...]:
+        """Until ``stopping`` is set; the cases that came of it, as they were then."""
+        came: list[Case] = []
+        while not stopping.is_set():
+            self.vitals.beat()
+            try:
+                came += self._turn(stopping)
+                self.vitals.ready()
+            except (KafkaUnavailableError, KeptTableError) as error:
+                _log.warning("nothing can be seen: %s", error)
+            for _ in range(_LISTENS):
+                if stopping.wait(_LISTEN_S):
+                    break
+        return tuple(came)
+
+    def _turn(self, stopping: Stopping) -> list[Case]:
+        findings = findings_of(self.desk.look.telemetry)
+        cases = self.desk.look.record.read(now()).cases
+        own = {case.cluster_id for case in cases if case.author == AUTHOR and case.ended is None}
+        came: list[Case] = []
+        for cluster in self.desk.fleet.clusters:
+            if stopping.is_set():
+                break
+            if not (sick_now(findings, cluster.id) or cluster.id in own):
+                continue
+            try:
+                came += self._see_to(cluster, findings)
+            except (KafkaUnavailableError, SeatTakenError) as error:
+                _log.warning("%s: nothing done: %s", cluster.id, error)
+        for case in came:
+            self.show(case)
+        return came
+
+    def _see_to(self, cluster: Cluster, findings: Sequence[Finding]) -> list[Case]:
+        situation = self.desk.look.at(cluster, findings)
+        modes = {action: mode(cluster, action) for action in Action}
+        step = Duty(cluster.id, situation, modes, now(), self.limits).next_step()
+        return [self._take(step, cluster, situation)] if step else []
+
+    def _take(self, step: Step, cluster: Cluster, situation: Situation) -> Case:
+        match step:
+            case Treat(intent, reason):
+                with self.desk.hand(cluster) as hand:
+                    case = hand.treat(intent, _new_id(), AUTHOR, reason)
+                self.desk.tell(News(case, case.outcome, case.words, now()))
+            case HandOver():
+                case = _handed_over(step, situation)
+                self.desk.look.record.add(case)
+                self.desk.tell(News(case, case.outcome, case.words, now()))
+            case Restore(before):
+                case = self._restored(before, cluster)
+            case Withdraw(before):
+                case = replace(before, ended=now())
+                self.desk.look.record.amend(case)
+                self.desk.tell(News(case, case.outcome, case.words, now(), over=True))
+        return case
+
+    def _restored(self, case: Case, cluster: Cluster) -> Case:
+        try:
+            with self.desk.hand(cluster) as hand:
+                after = hand.undo(case, None)
+        except UndoRefusedError as error:
+            _log.info("case %s: %s", case.case_id, error)
+            return case
+        self.desk.tell(News(after, after.outcome, after.words, now(), undoing=True))
+        return after
+
+
+def _handed_over(step: HandOver, situation: Situation) -> Case:
+    """Open until its broker is well."""
+    intent = step.intent
+    command = (
+        f"fleetgauge mitigate apply --cluster {intent.cluster_id} --broker {intent.broker_id} "
+        f"--action {intent.action} --execute"
+    )
+    words = tuple(one.words for one in step.against)
+    if not words and intent.action is not Action.EVACUATE:
+        words = (f"nothing forbids it: {command}",)
+    return Case(
+        case_id=_new_id(),
+        action=intent.action,
+        cluster_id=intent.cluster_id,
+        broker_id=intent.broker_id,
+        zone=situation.zone(intent.broker_id),
+        author=AUTHOR,
+        reason=step.reason,
+        began=now(),
+        outcome=step.outcome,
+        against=tuple(one.why for one in step.against),
+        words=words,
+    )
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex[:12]

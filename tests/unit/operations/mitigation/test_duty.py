@@ -1,0 +1,124 @@
+"""What is done unasked: each kind of step, and stories in which it is the only one to act."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
+from fleetgauge_operations.mitigation.duty import AUTHOR, Duty, HandOver, Restore, Step, Treat, Withdraw
+from fleetgauge_operations.mitigation.fail_safes import Why
+from fleetgauge_operations.mitigation.situation import Sick, Situation
+from fleetgauge_pipelines.detection import Phase
+from fleetgauge_probes.kafka import Place
+from tests.unit.operations.mitigation.world import LONG_AGO, NOON, broker, degraded, layout, partition
+
+ACT = dict.fromkeys(Action, "act") | {Action.EVACUATE: "advise"}
+ADVISE = dict.fromkeys(Action, "advise")
+SICK = Situation(layout(), (degraded(2),), can_restart=True)
+DEMOTE = Intent(Action.DEMOTE, "orders", 2)
+DONE = Case(
+    "c1", Action.DEMOTE, "orders", 2, "zone-2", AUTHOR, "DEGRADED", NOON - timedelta(minutes=30), Outcome.DONE
+)
+WELL = Situation(layout(), cases=(DONE,), well_since={2: NOON - timedelta(minutes=10)})
+
+
+def step(situation: Situation, modes: dict[Action, str] | None = None) -> Step | None:
+    return Duty("orders", situation, modes or ACT, NOON).next_step()
+
+
+def handed(situation: Situation, modes: dict[Action, str] | None = None) -> tuple[str, str, list[str]]:
+    found = step(situation, modes)
+    assert isinstance(found, HandOver)
+    return found.intent.action, found.outcome, [one.why for one in found.against]
+
+
+def test_where_it_may_it_acts() -> None:
+    assert step(SICK) == Treat(DEMOTE, "DEGRADED")
+
+
+def test_where_it_may_not_a_person_is_told_once_while_it_lasts() -> None:
+    assert handed(SICK, ADVISE) == ("demote", "advised", [])
+    told = replace(DONE, outcome=Outcome.ADVISED)
+    assert step(replace(SICK, cases=(told,)), ADVISE) is None
+    before = replace(told, began=LONG_AGO - timedelta(hours=1))
+    assert handed(replace(SICK, cases=(before,)), ADVISE) == ("demote", "advised", [])
+
+
+def test_what_is_forbidden_is_for_a_person_who_is_told_again_when_the_reason_is_another() -> None:
+    two = replace(SICK, sick=(degraded(2), Sick(3, Phase.BROKER_DOWN, LONG_AGO)))
+    assert handed(two) == ("demote", "refused", [Why.SECOND_SICK])
+    told = replace(DONE, outcome=Outcome.REFUSED, against=(Why.SECOND_SICK,))
+    found = step(replace(two, cases=(told,)))
+    assert isinstance(found, HandOver)
+    assert (found.intent, [one.why for one in found.against]) == (
+        Intent(Action.RESTART, "orders", 3),
+        [Why.SECOND_SICK],
+    )
+    moving = replace(SICK, layout=layout(moving=[Place("t", 0)]), cases=(told,))
+    assert handed(moving) == ("demote", "refused", [Why.MOVING])
+
+
+def test_what_only_has_to_wait_is_waited_for() -> None:
+    young = replace(SICK, sick=(degraded(2, NOON - timedelta(seconds=70)),))
+    assert step(young) is None
+    soon = replace(DONE, outcome=Outcome.UNDONE, broker_id=1, began=NOON - timedelta(minutes=9))
+    assert step(replace(SICK, cases=(soon,))) is None
+
+
+def test_while_it_stays_sick_the_ladder_is_climbed() -> None:
+    demoted = replace(SICK, cases=(DONE,))
+    assert step(demoted) == Treat(replace(DEMOTE, action=Action.QUARANTINE_RESTART), "DEGRADED")
+    quarantined = replace(DONE, action=Action.QUARANTINE_RESTART, began=NOON - timedelta(minutes=11))
+    assert handed(replace(SICK, cases=(DONE, quarantined))) == ("evacuate", "advised", [Why.PROPOSED_ONLY])
+
+
+def test_what_is_off_is_left_out() -> None:
+    off = replace(SICK, off=frozenset({Action.DEMOTE}))
+    assert step(off) == Treat(replace(DEMOTE, action=Action.QUARANTINE_RESTART), "DEGRADED")
+
+
+def test_who_is_down_is_restarted_once_an_episode() -> None:
+    fenced = layout((broker(1), broker(2, fenced=True), broker(3)))
+    down = replace(SICK, sick=(Sick(2, Phase.BROKER_DOWN, LONG_AGO),), layout=fenced)
+    assert step(down) == Treat(replace(DEMOTE, action=Action.RESTART), "BROKER_DOWN")
+    restarted = replace(DONE, action=Action.RESTART)
+    assert step(replace(down, cases=(restarted,))) is None
+
+
+def test_what_a_person_undoes_while_it_is_sick_is_not_done_again() -> None:
+    assert step(replace(SICK, cases=(replace(DONE, outcome=Outcome.UNDONE),))) is None
+
+
+@pytest.mark.parametrize("phase", [Phase.NO_DATA, Phase.CLUSTER_DOWN])
+def test_nothing_is_done_about_a_whole_cluster(phase: Phase) -> None:
+    assert step(replace(SICK, sick=(Sick(None, phase, LONG_AGO),))) is None
+
+
+def test_once_well_for_ten_minutes_it_is_undone() -> None:
+    assert step(WELL) == Restore(DONE)
+    assert step(replace(WELL, well_since={2: NOON - timedelta(seconds=599)})) is None
+    assert step(replace(WELL, well_since={})) is None
+
+
+def test_what_was_done_last_is_undone_first() -> None:
+    quarantined = replace(DONE, action=Action.QUARANTINE_RESTART, case_id="c2")
+    assert step(replace(WELL, cases=(DONE, quarantined))) == Restore(quarantined)
+
+
+def test_what_a_person_did_or_wants_to_undo_is_theirs() -> None:
+    assert step(replace(WELL, cases=(replace(DONE, author="ann"),))) is None
+    assert step(WELL, ADVISE) is None
+
+
+def test_what_may_not_be_undone_yet_is_waited_for() -> None:
+    assert step(replace(WELL, layout=layout(moving=[Place("t", 0)]))) is None
+    assert step(replace(WELL, layout=layout(partitions={Place("t", 0): partition(1, 3)}))) == Restore(DONE)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.ADVISED, Outcome.REFUSED])
+def test_who_was_called_is_told_that_it_is_over(outcome: Outcome) -> None:
+    told = replace(DONE, outcome=outcome)
+    assert step(replace(WELL, cases=(told,))) == Withdraw(told)
+    assert step(replace(WELL, cases=(replace(told, ended=NOON),))) is None
+    assert step(replace(SICK, cases=(told,)), ADVISE) is None
