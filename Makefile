@@ -51,6 +51,8 @@ lock: $(READY) ## Resolve every dependency again and write the locks
 		pipelines/fleetgauge_pipelines/io/spark-jars.toml pipelines/fleetgauge_pipelines/io/spark-jars.lock.toml
 	@$(BIN)/python -m fleetgauge_pipelines.io.jars lock \
 		infra/fleetgauge_local/kafka-jars.toml infra/fleetgauge_local/kafka-jars.lock.toml
+	@$(BIN)/python -m fleetgauge_pipelines.io.jars lock \
+		infra/fleetgauge_local/exporter-jars.toml infra/fleetgauge_local/exporter-jars.lock.toml
 
 # An image gets what its process needs, at the very versions of the one lock.
 lock-images: $(READY) ## Write each image's lock from locks/python.txt

@@ -24,6 +24,8 @@ from fleetgauge_pipelines.io.jars import ensure
 from fleetgauge_pipelines.io.java import Java, find_java
 
 KAFKA_LOCK = Path(__file__).with_name("kafka-jars.lock.toml")
+_EXPORTER_LOCK = Path(__file__).with_name("exporter-jars.lock.toml")
+_EXPORTED = Path(__file__).with_name("jmx-exporter.yml")
 _LOGGING = Path(__file__).with_name("broker-log4j2.properties")
 
 CHECKPOINT = "bootstrap.checkpoint"
@@ -54,15 +56,19 @@ class Distribution:
     java: Path
     class_path: tuple[Path, ...]
     prepared: Path
+    exporter: Path | None = None
 
     @property
     def checkpoint(self) -> Path:
         """The first records of a metadata log."""
         return self.prepared / CHECKPOINT
 
-    def broker_command(self, properties: Path, log: Path) -> tuple[str, ...]:
-        """Start a broker from its server.properties."""
-        return self._broker(properties, log, f"-XX:SharedArchiveFile={self.prepared / _ARCHIVE}")
+    def broker_command(self, properties: Path, log: Path, exporter_port: int | None) -> tuple[str, ...]:
+        """Start a broker from its server.properties, which tells its counters there."""
+        options = [f"-XX:SharedArchiveFile={self.prepared / _ARCHIVE}"]
+        if exporter_port:
+            options.append(f"-javaagent:{self.exporter}={HOST}:{exporter_port}:{_EXPORTED}")
+        return self._broker(properties, log, *options)
 
     def archiving_command(self, properties: Path, log: Path, folder: Path) -> tuple[str, ...]:
         """Start a broker that writes the archive of its classes into the folder when it ends."""
@@ -73,20 +79,21 @@ class Distribution:
         arguments = ("format", "--config", str(properties), "--cluster-id", _SOME_UUID)
         return (*self._jvm(), "kafka.tools.StorageTool", *arguments)
 
-    def _broker(self, properties: Path, log: Path, option: str) -> tuple[str, ...]:
+    def _broker(self, properties: Path, log: Path, *options: str) -> tuple[str, ...]:
         logging = (f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dfleetgauge.log={log}")
-        return (*self._jvm(option, *logging), "kafka.Kafka", str(properties))
+        return (*self._jvm(*options, *logging), "kafka.Kafka", str(properties))
 
     def _jvm(self, *options: str) -> tuple[str, ...]:
         return (str(self.java), *_JVM, *options, "-cp", ":".join(map(str, self.class_path)))
 
 
-def prepare(cache: Path, progress: Callable[[str], None]) -> Distribution:
+def prepare(cache: Path, progress: Callable[[str], None], *, exporters: bool = False) -> Distribution:
     """Kafka's jars and what is computed once; both from the cache if they are there."""
     java = find_java(cache, progress)
     class_path = ensure(KAFKA_LOCK, cache, progress)
+    (exporter,) = ensure(_EXPORTER_LOCK, cache, progress) if exporters else (None,)
     root = cache / "kafka"
-    distribution = Distribution(java.executable, class_path, root / _key(java, class_path))
+    distribution = Distribution(java.executable, class_path, root / _key(java, class_path), exporter)
     if not distribution.prepared.exists():
         with one_at_a_time(root, progress):
             if not distribution.prepared.exists():

@@ -173,7 +173,8 @@ class LocalFleet:
         if fresh:
             self._forget()
         try:
-            distribution = prepare(self._cache or default_cache(), self._progress)
+            exporters = any(cluster.exporters for cluster in self._clusters)
+            distribution = prepare(self._cache or default_cache(), self._progress, exporters=exporters)
         except SetupError as error:
             raise LocalFleetError(str(error)) from error
         plan_fleet(self._folder, self._clusters, distribution)

@@ -6,14 +6,15 @@ from itertools import islice
 
 HOST = "127.0.0.1"
 TELEMETRY = "telemetry"
-PORTS_PER_BROKER = 4
+PORTS_PER_BROKER = 5
 
 
 @dataclass(frozen=True)
 class ClusterSpec:
     """A cluster to run: brokers 1 to ``brokers``, spread over the racks in turn.
 
-    ``spares`` more have their place and their ports, and join when they are healed.
+    ``spares`` more have their place and their ports, and join when they are healed. With ``exporters`` each
+    broker tells its own counters over HTTP.
     """
 
     id: str
@@ -21,6 +22,7 @@ class ClusterSpec:
     racks: tuple[str, ...] = ("z1", "z2", "z3")
     region: str = "local"
     spares: int = 0
+    exporters: bool = False
 
     @property
     def broker_ids(self) -> range:
@@ -70,6 +72,7 @@ class BrokerPlace:
     client_port: int
     internal_port: int
     controller_port: int
+    exporter_port: int
     spare: bool = False
 
     @property
@@ -105,7 +108,13 @@ class Layout:
         return tuple(
             port
             for place in self.places
-            for port in (place.proxy_port, place.client_port, place.internal_port, place.controller_port)
+            for port in (
+                place.proxy_port,
+                place.client_port,
+                place.internal_port,
+                place.controller_port,
+                place.exporter_port,
+            )
         )
 
 
@@ -122,8 +131,10 @@ def lay_out(clusters: tuple[ClusterSpec, ...], kafka_uuids: dict[str, str], port
 
 def _place(cluster: ClusterSpec, broker: int, ports: Iterator[int]) -> BrokerPlace:
     spare = broker not in cluster.broker_ids
-    proxy, client, internal, controller = islice(ports, PORTS_PER_BROKER)
-    return BrokerPlace(cluster.id, broker, cluster.rack(broker), proxy, client, internal, controller, spare)
+    proxy, client, internal, controller, exporter = islice(ports, PORTS_PER_BROKER)
+    return BrokerPlace(
+        cluster.id, broker, cluster.rack(broker), proxy, client, internal, controller, exporter, spare
+    )
 
 
 def name_clusters(clusters: tuple[ClusterSpec, ...], new_uuid: Callable[[], str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from fleetgauge_local.distribution import CHECKPOINT, Distribution
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.folder import BrokerPlan, Folder, Plan, read, write
 from fleetgauge_local.layout import (
+    HOST,
     TELEMETRY,
     BrokerPlace,
     ClusterSpec,
@@ -71,7 +72,8 @@ def _plan_broker(
         format_storage(data, layout.kafka_uuids[cluster.id], place.broker, distribution)
     properties = own / "server.properties"
     properties.write_text(render(server_properties(layout, cluster, place, data)))
-    return BrokerPlan(place, distribution.broker_command(properties, own / "broker.log"), own)
+    exporter_port = place.exporter_port if cluster.exporters else None
+    return BrokerPlan(place, distribution.broker_command(properties, own / "broker.log", exporter_port), own)
 
 
 def format_storage(data: Path, cluster_uuid: str, broker: int, distribution: Distribution) -> None:
@@ -102,9 +104,18 @@ def fleet_file(layout: Layout) -> str:
                 region=cluster.region,
                 tier=cluster.tier,
                 labels={"brokers": str(cluster.brokers)},
+                metrics=_exporters(layout, cluster),
             )
             for cluster in measured
         ),
     )
     document = fleet.model_dump(mode="json", include={"lake", "telemetry", "clusters"}, exclude_defaults=True)
     return yaml.safe_dump(document, sort_keys=False)
+
+
+def _exporters(layout: Layout, cluster: ClusterSpec) -> dict[str, str]:
+    if not cluster.exporters:
+        return {}
+    return {
+        str(place.broker): f"http://{HOST}:{place.exporter_port}/metrics" for place in layout.of(cluster.id)
+    }

@@ -145,8 +145,9 @@ spark = SparkSession.builder.getOrCreate()
 rows = settle(spark.range(0, 1000, 1, 4))
 executor = next(
     one
-    for one in psutil.Process().parent().children(recursive=True)
-    if any("CoarseGrainedExecutorBackend" in word for word in one.cmdline())
+    for one in psutil.process_iter(["cmdline"])
+    if any("CoarseGrainedExecutorBackend" in word for word in one.info["cmdline"] or ())
+    and psutil.Process().parent() in one.parents()
 )
 executor.kill()
 executor.wait(30)

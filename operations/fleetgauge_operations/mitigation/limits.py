@@ -20,8 +20,12 @@ def _warrants() -> Mapping[Action, Mapping[Phase, timedelta]]:
             Phase.DEGRADED: _FIVE_ROUNDS,
         },
         Action.QUARANTINE_RESTART: {Phase.DEGRADED: _FIVE_ROUNDS},
-        # One that has died is up again by then, if somebody looks after it; one that hangs is not.
-        Action.RESTART: {Phase.BROKER_DOWN: timedelta(minutes=2)},
+        # One that has died is up again by then, if somebody looks after it; one that hangs is not. A disk
+        # that hangs has done so for 20 s when it is named.
+        Action.RESTART: {
+            Phase.BROKER_DOWN: timedelta(minutes=2),
+            Phase.STORAGE_STALLED: timedelta(seconds=20),
+        },
         Action.EVACUATE: {Phase.DEGRADED: _FIFTY_ROUNDS},
     }
 

@@ -19,6 +19,10 @@ _WORDS = {
         "broker {broker} is cut off: its cluster hears it, its clients do not",
         "broker {broker} is back",
     ),
+    Phase.STORAGE_STALLED: (
+        "broker {broker}'s disk stands still: requests wait, and it answers none",
+        "broker {broker} is back",
+    ),
     Phase.DEGRADED: (
         "broker {broker} is slow: it acknowledges later than its peers and its own last hour",
         "broker {broker} is as fast again",
@@ -54,6 +58,7 @@ _TICKETS = (Chain.PATH, Chain.VANTAGE_ILL, Chain.LATENCY_BURN_SLOW, Chain.AVAILA
 _RUNBOOKS = {
     Phase.BROKER_DOWN: "broker-down",
     Phase.NETWORK_UNAVAILABLE: "network-unavailable",
+    Phase.STORAGE_STALLED: "storage-stalled",
     Phase.DEGRADED: "broker-degraded",
     Phase.PATH: "path",
     Phase.VANTAGE_ILL: "vantage-ill",

@@ -34,6 +34,8 @@ class Phase(StrEnum):
     BROKER_DOWN = "BROKER_DOWN"
     NETWORK_UNAVAILABLE = "NETWORK_UNAVAILABLE"
     """The cluster hears a broker that none of its clients can reach."""
+    STORAGE_STALLED = "STORAGE_STALLED"
+    """Requests wait at a broker and it answers none, or it has given up a log directory."""
     DEGRADED = "DEGRADED"
     PATH = "PATH"
     """One vantage does not reach a broker that others reach: no fault of the broker."""
@@ -56,7 +58,7 @@ class Phase(StrEnum):
     @property
     def chain(self) -> Chain:
         """The one that it belongs to. What is doubted is whether a broker is there."""
-        if self in (Phase.HEALTHY, Phase.SUSPECT, Phase.NETWORK_UNAVAILABLE):
+        if self in (Phase.HEALTHY, Phase.SUSPECT, Phase.NETWORK_UNAVAILABLE, Phase.STORAGE_STALLED):
             return Chain.BROKER_DOWN
         return Chain(self.value)
 

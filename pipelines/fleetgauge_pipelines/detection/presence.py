@@ -2,9 +2,9 @@
 
 A broker is SUSPECT on the first of two signs (unanswered ApiVersions, silent leader leg) and named
 BROKER_DOWN when most of the vantages that are heard from see both; while the whole cluster is down, that is
-what is named. If the cluster itself goes on hearing it, it is NETWORK_UNAVAILABLE. It is cleared by a success
-of its leader leg that was sent after it was named, or by being in sync and answering for a while where it
-may not lead; one that flaps, only after a time of calm.
+what is named. If its own counters stand still it is STORAGE_STALLED; if the cluster itself goes on hearing
+it, NETWORK_UNAVAILABLE. It is cleared by a success of its leader leg that was sent after it was named, or by
+being in sync and answering for a while where it may not lead; one that flaps, only after a time of calm.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,14 +80,15 @@ class Presence:
         return {vantage: one.signs.evidence() for vantage, one in sorted(self.sightings.items())}
 
     def _phase(self, fresh: Sequence[Sighting], now: datetime, limits: Thresholds, may_name: bool) -> Phase:
-        gone = most(s.signs.gone for s in fresh)
+        gone, stalled = most(s.signs.gone for s in fresh), most(s.signs.stalled for s in fresh)
         if self.phase.names:
             back = any(_is_back(s, self.since or now, now, limits) for s in fresh)
-            if back and not any(s.signs.gone for s in fresh) and self._is_calm(fresh, now, limits):
+            ill = any(s.signs.gone or s.signs.stalled for s in fresh)
+            if back and not ill and self._is_calm(fresh, now, limits):
                 return Phase.HEALTHY
-            return self._named(fresh, now, limits) if gone else self.phase
-        if gone and may_name:
-            return Phase.BROKER_DOWN
+            return self._named(fresh, now, limits) if gone or stalled else self.phase
+        if (gone or stalled) and may_name:
+            return Phase.STORAGE_STALLED if stalled else Phase.BROKER_DOWN
         return Phase.SUSPECT if most(s.signs.doubtful for s in fresh) else Phase.HEALTHY
 
     def _is_calm(self, fresh: Sequence[Sighting], now: datetime, limits: Thresholds) -> bool:
@@ -97,6 +98,11 @@ class Presence:
 
     def _named(self, fresh: Sequence[Sighting], now: datetime, limits: Thresholds) -> Phase:
         """A broker that only hangs is fenced by its cluster, and out of sync, after seconds."""
+        if most(s.signs.stalled for s in fresh):
+            return Phase.STORAGE_STALLED
+        if self.phase is Phase.STORAGE_STALLED:
+            # Its exporter may have fallen silent too.
+            return self.phase
         if not most(s.signs.in_cluster for s in fresh):
             return Phase.BROKER_DOWN
         cut_off = most(_has_lasted(s.gone_since, limits.cut_off, now) for s in fresh)

@@ -27,6 +27,11 @@ class Signs(NamedTuple):
     """What the latest cold question met instead of an answer."""
     gone_ms: int
     """For how long both signs have held; 0 where that is not known, or they do not."""
+    stalled: bool
+    """By its own counters it gets on with nothing, or has given up a log directory."""
+    requests_waiting: int | None
+    stalled_ms: int | None
+    offline_dirs: int | None
 
     @property
     def gone(self) -> bool:
@@ -72,4 +77,16 @@ def read_signs(broker: BrokerPulse, limits: Thresholds) -> Signs:
         in_sync=broker.in_sync,
         silence=broker.silence,
         gone_ms=gone_ms,
+        stalled=_is_stalled(broker, leg_silent, limits),
+        requests_waiting=broker.requests_waiting,
+        stalled_ms=broker.stalled_ms,
+        offline_dirs=broker.offline_dirs,
     )
+
+
+def _is_stalled(broker: BrokerPulse, leg_silent: bool, limits: Thresholds) -> bool:
+    """Whoever has no work stands still as well."""
+    if broker.offline_dirs:
+        return True
+    stands = broker.stalled_ms is not None and broker.stalled_ms >= limits.stalled_ms
+    return stands and (leg_silent or bool(broker.requests_waiting))

@@ -19,6 +19,8 @@ class Thresholds:
     vantage_stale: timedelta = timedelta(seconds=15)
     """Three pulses missed: what that vantage said last says nothing now."""
 
+    stalled_ms: int = 20_000
+    """A disk that takes so long for nothing at all hangs; a pause of the JVM stops its exporter too."""
     cut_off: timedelta = timedelta(seconds=30)
     """A broker that is silent to all and heard by its cluster for so long is cut off, not hung."""
     settled: timedelta = timedelta(seconds=5)

@@ -24,6 +24,7 @@ from fleetgauge_probes.agent.failure import failure_code
 from fleetgauge_probes.agent.ledger import WINDOW_NS, LegLedger, MinuteTally
 from fleetgauge_probes.agent.minute import Identity, Subject, probe_minute
 from fleetgauge_probes.agent.payload import ProbeName, pack, unpack
+from fleetgauge_probes.agent.progress import Counters, Progress
 from fleetgauge_probes.agent.reconciler import Reconciler
 from fleetgauge_probes.agent.report import Report
 from fleetgauge_probes.agent.schedule import TOO_LATE_NS, MinuteClock, Timetable, phase_ns
@@ -129,6 +130,7 @@ class ClusterProbe:
         self._partitions: Mapping[int, Partition] = {}
         self._homes: dict[int, int] = {}
         self._answers = Answers(cluster.id, stalls)
+        self._progress = Progress()
         self._throttles = Throttles()
         self._ledgers: dict[Key, LegLedger] = {}
         self._warming: dict[int, _Warmth] = {}
@@ -303,6 +305,17 @@ class ClusterProbe:
         answer = await cold_answer(broker.host, broker.port, _ANSWER_TIMEOUT_S, self._tls)
         with self._lock:
             self._answers.note(broker, answer)
+
+    def exporters(self) -> dict[int, str]:
+        """Where its brokers tell of themselves, of those of which somebody has said it."""
+        with self._lock:
+            urls = {b: self._cluster.exporter(b, one.host) for b, one in self._registered.items()}
+        return {broker_id: url for broker_id, url in urls.items() if url}
+
+    def tells(self, broker_id: int, counters: Counters) -> None:
+        """What its exporter says now."""
+        with self._lock:
+            self._progress.note(broker_id, uptime_ns(), counters)
 
     def registered(self) -> tuple[int, ...]:
         """The brokers' ids, fenced ones included."""
@@ -522,6 +535,7 @@ class ClusterProbe:
         broker_id = broker.broker_id
         answer, silence = self._answers.last(broker_id), self._answers.silence(broker_id)
         leader_leg = self._ledgers.get((broker_id, Leg.LEADER))
+        counters = self._progress.counters(broker_id, now_ns)
         return BrokerPulse(
             broker_id=broker_id,
             leads=leader_leg is not None and leader_leg.leads,
@@ -538,4 +552,7 @@ class ClusterProbe:
             connect_us=answer.connect_us if answer else None,
             tls_us=answer.tls_us if answer else None,
             silence=silence.name.lower() if silence else None,
+            requests_waiting=counters.waiting if counters else None,
+            stalled_ms=self._progress.stalled_ms(broker_id, now_ns),
+            offline_dirs=counters.offline_dirs if counters else None,
         )

@@ -11,7 +11,7 @@ from fleetgauge_probes.contract.records import (
     ProbeMinute,
     ProbePulse,
 )
-from fleetgauge_probes.contract.schemas import HEALTH_EVENT, PROBE_MINUTE, PROBE_PULSE, PROBE_PULSE_V1
+from fleetgauge_probes.contract.schemas import EARLIER_PULSES, HEALTH_EVENT, PROBE_MINUTE, PROBE_PULSE
 from fleetgauge_probes.contract.single_object import (
     HEADER_BYTES,
     MAX_RECORD_BYTES,
@@ -20,12 +20,12 @@ from fleetgauge_probes.contract.single_object import (
 )
 
 __all__ = [
+    "EARLIER_PULSES",
     "HEADER_BYTES",
     "HEALTH_EVENT",
     "MAX_RECORD_BYTES",
     "PROBE_MINUTE",
     "PROBE_PULSE",
-    "PROBE_PULSE_V1",
     "BrokerPulse",
     "ContractError",
     "HealthEvent",

@@ -29,6 +29,7 @@ WORDS_BY_PATTERN = {
 Identifier = Annotated[str, Field(pattern=_IDENTIFIER)]
 Bootstrap = Annotated[str, Field(pattern=_BOOTSTRAP)]
 Moment = Annotated[AwareDatetime, Field(json_schema_extra={"pattern": _MOMENT})]
+ExporterUrl = Annotated[str, Field(pattern=URL)]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
 
@@ -245,6 +246,12 @@ class Cluster(Frozen):
         "where that is called, without a shell, and ends once the broker is on its way up.",
         examples=[["systemctl", "--host", "kafka-{broker}", "restart", "kafka"]],
     )
+    metrics: dict[str, ExporterUrl] = Field(
+        default={},
+        description="Where the brokers' JMX exporters answer: by broker id, or under `*` for all others; "
+        "{host} is the broker's own. Without it a disk that hangs looks like a broker that does.",
+        examples=[{"*": "http://{host}:7071/metrics"}],
+    )
     mitigation: Mitigation = Field(
         default=Mitigation(), description="What `fleetgauge mitigate` may do about its brokers."
     )
@@ -258,6 +265,11 @@ class Cluster(Frozen):
     @property
     def access(self) -> Access:
         return Access(self.bootstrap, self.security)
+
+    def exporter(self, broker_id: int, host: str) -> str | None:
+        """Where that broker's metrics are; None where nobody has said."""
+        url = self.metrics.get(str(broker_id), self.metrics.get("*"))
+        return url.replace("{host}", host) if url else None
 
     @property
     def segments(self) -> frozenset[tuple[str, str]]:

@@ -23,12 +23,12 @@ def test_the_default_fleet_has_two_clusters_over_three_racks_and_one_for_telemet
 
 def test_every_listener_has_a_port_of_its_own() -> None:
     layout = layout_of(*DEFAULT)
-    assert len(set(layout.ports)) == len(layout.ports) == ports_needed(DEFAULT) == 28
+    assert len(set(layout.ports)) == len(layout.ports) == ports_needed(DEFAULT) == 35
 
 
 def test_clients_bootstrap_from_the_proxies() -> None:
     layout = layout_of(ClusterSpec("orders", brokers=2))
-    assert layout.bootstrap("orders") == "127.0.0.1:20000,127.0.0.1:20004"
+    assert layout.bootstrap("orders") == "127.0.0.1:20000,127.0.0.1:20005"
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_a_broker_advertises_its_proxy_and_reaches_its_peers_past_it(tmp_path) -
     cluster = ClusterSpec("orders")
     layout = layout_of(cluster)
     properties = server_properties(layout, cluster, layout.places[1], tmp_path)
-    assert properties["advertised.listeners"] == "CLIENT://127.0.0.1:20004,INTERNAL://127.0.0.1:20006"
+    assert properties["advertised.listeners"] == "CLIENT://127.0.0.1:20005,INTERNAL://127.0.0.1:20007"
     assert properties["listeners"].startswith(
-        "CLIENT://127.0.0.1:20005,INTERNAL://127.0.0.1:20006,CONTROLLER"
+        "CLIENT://127.0.0.1:20006,INTERNAL://127.0.0.1:20007,CONTROLLER"
     )
     assert properties["inter.broker.listener.name"] == "INTERNAL"
     assert properties["broker.rack"] == "z2"
@@ -86,6 +86,6 @@ def test_a_spare_has_a_place_of_its_own_and_is_no_bootstrap_address() -> None:
         (1, "z1", False),
         (2, "z2", True),
     ]
-    assert len(set(layout.ports)) == ports_needed((cluster,)) == 8
+    assert len(set(layout.ports)) == ports_needed((cluster,)) == 10
     assert layout.bootstrap("orders") == layout.places[0].address
     assert (cluster.replicas, list(cluster.controller_ids)) == (1, [1])

@@ -4,10 +4,10 @@ from dataclasses import fields
 import pytest
 
 from fleetgauge_probes.contract import (
+    EARLIER_PULSES,
     HEALTH_EVENT,
     PROBE_MINUTE,
     PROBE_PULSE,
-    PROBE_PULSE_V1,
     BrokerPulse,
     HealthEvent,
     LegPulse,
@@ -41,8 +41,9 @@ def test_a_schema_has_the_fields_of_its_record_in_their_order(
     ("schema", "fingerprint"),
     [
         (PROBE_MINUTE, "72efb2cf5248ecec"),
-        (PROBE_PULSE_V1, "95fbc8cbdfe633c3"),
-        (PROBE_PULSE, "1e58eb6ae52cd798"),
+        (EARLIER_PULSES[1], "95fbc8cbdfe633c3"),
+        (EARLIER_PULSES[0], "1e58eb6ae52cd798"),
+        (PROBE_PULSE, "3385f3f65ef22b7c"),
         (HEALTH_EVENT, "ade86eae3b83a3b9"),
     ],
 )

@@ -1,0 +1,116 @@
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from fleetgauge_probes.agent.progress import Counters, Progress, counters_in, exporters, scrape
+
+SECOND_NS = 1_000_000_000
+BUSY = Counters(waiting=0, completed=1000, copied=50_000, offline_dirs=0)
+
+TEXT = """\
+# TYPE kafka_log_logmanager_offlinelogdirectorycount gauge
+kafka_log_logmanager_offlinelogdirectorycount 1.0
+# TYPE kafka_network_requestchannel_requestqueuesize gauge
+kafka_network_requestchannel_requestqueuesize 7.0
+# TYPE kafka_network_requestmetrics_requests_total counter
+kafka_network_requestmetrics_requests_total{request="Produce",version="12"} 40.0
+kafka_network_requestmetrics_requests_total{request="Produce",version="11"} 2.0
+kafka_network_requestmetrics_requests_total{request="FetchConsumer",version="17"} 100.0
+kafka_network_requestmetrics_requests_total{request="BrokerHeartbeat",version="1"} 900.0
+# TYPE kafka_server_brokertopicmetrics_replicationbytesin_total counter
+kafka_server_brokertopicmetrics_replicationbytesin_total 1.5E7
+"""
+
+
+def stalled(*readings: Counters, every_s: float = 5) -> int | None:
+    """In ms, after these, one after the other."""
+    progress = Progress()
+    for number, one in enumerate(readings):
+        progress.note(2, round(number * every_s * SECOND_NS), one)
+    return progress.stalled_ms(2, round(len(readings) * every_s * SECOND_NS))
+
+
+def counters(waiting: int = 0, completed: int = 1000, copied: int = 50_000) -> Counters:
+    return Counters(waiting, completed, copied, 0)
+
+
+def test_while_anything_moves_it_does_not_stall() -> None:
+    assert stalled(*(counters(waiting=9, completed=one) for one in range(5))) == 0
+    assert stalled(*(counters(copied=one) for one in range(1, 6))) == 0
+
+
+def test_who_does_nothing_stalls_since_it_last_did_something() -> None:
+    assert stalled(counters(completed=1), *[BUSY] * 5) == 20_000
+    assert stalled(*[BUSY] * 5, counters(completed=1001)) == 0
+
+
+def test_who_has_nothing_to_copy_stalls_only_while_requests_wait() -> None:
+    alone = counters(copied=0)
+    assert stalled(*[alone] * 5) == 0
+    assert stalled(*[counters(waiting=3, copied=0)] * 5) == 20_000
+
+
+def test_of_who_was_silent_for_a_while_nothing_is_known() -> None:
+    progress = Progress()
+    assert (progress.counters(2, 0), progress.stalled_ms(2, 0)) == (None, None)
+    progress.note(2, 0, BUSY)
+    assert progress.counters(2, 15 * SECOND_NS - 1) == BUSY
+    assert (progress.counters(2, 15 * SECOND_NS), progress.stalled_ms(2, 15 * SECOND_NS)) == (None, None)
+
+
+def test_of_all_that_an_exporter_says_four_things_count() -> None:
+    assert counters_in(TEXT) == Counters(waiting=7, completed=142, copied=15_000_000, offline_dirs=1)
+
+
+def test_what_has_never_happened_is_none_and_what_is_missing_says_nothing() -> None:
+    lines = TEXT.splitlines(keepends=True)
+    quiet = "".join(one for one in lines if "total" not in one)
+    assert counters_in(quiet) == Counters(waiting=7, completed=0, copied=0, offline_dirs=1)
+    assert counters_in("".join(one for one in lines if "queue" not in one)) is None
+    assert counters_in("kafka_network_requestchannel_requestqueuesize seven\n") is None
+    assert counters_in("<html>") is None
+    assert counters_in("") is None
+
+
+@contextmanager
+def exporter(status: int) -> Iterator[tuple[str, list[str]]]:
+    """One that answers so, its address, and what it was asked for."""
+    asked: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.extend(parse_qs(urlsplit(self.path).query)["name[]"])
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(TEXT.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/metrics", asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_exporter_is_asked_for_no_more_than_that() -> None:
+    with exporter(200) as (url, asked), exporters() as pool:
+        assert scrape(pool, url) == counters_in(TEXT)
+    assert len(asked) == 4
+
+
+@pytest.mark.parametrize("status", [404, 503])
+def test_one_that_does_not_tell_is_one_that_is_silent(status: int) -> None:
+    with exporter(status) as (url, _), exporters() as pool:
+        assert scrape(pool, url) is None
+    with exporters() as pool:
+        assert scrape(pool, url) is None
+        assert scrape(pool, "http://nobody.invalid:1/metrics") is None
