@@ -219,7 +219,7 @@ def _rest_ends(life: Command) -> bool:
 def disturbed(config: Path, of: Sequence[Piece], lake: Path, times: int, rng: Random) -> list[Kill]:
     """Every piece is begun again until it is done; the kills fall evenly on pieces and kinds.
 
-    A life that is done before its moment comes leaves its kill to the next piece, and the last to nobody.
+    A life that is done before its moment leaves its kill to the next piece, and the last to another lake.
     """
     kills: list[Kill] = []
     cluster = on_a_cluster()
@@ -251,25 +251,30 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
     source = simulated(folder / "simulated", seed)
     config, of = source / "fleet.yaml", pieces(source, folder, max(2, times // KILLS_OF_A_PIECE), rng)
     say("the undisturbed run")
-    clean, lake = folder / "undisturbed", folder / "disturbed"
+    clean, lakes, kills = folder / "undisturbed", list[Path](), list[Kill]()
     assert all(taken(config, piece, clean) for piece in of)
-    kills = disturbed(config, of, lake, times, rng)
-    found = {table.path: table_differences(table, lake, clean) for table in COMPARED}
+    while len(kills) < times:
+        lakes.append(folder / f"disturbed-{len(lakes) + 1}")
+        kills += disturbed(config, of, lakes[-1], times - len(kills), rng)
+    found = {
+        table.path: [one for lake in lakes for one in table_differences(table, lake, clean)]
+        for table in COMPARED
+    }
     report: dict[str, Any] = {
-        "asked": times,
         "kills": len(kills),
+        "lakes": len(lakes),
         "kills_by_kind": dict(Counter(kill.kind for kill in kills)),
         "kills_by_last_written": dict(Counter(kill.last_written for kill in kills)),
         "not_as_it_should": sum(not kill.as_it_should for kill in kills),
         "rows_disturbed_and_undisturbed": {
-            table.path: [size(lake, table), size(clean, table)] for table in COMPARED
+            table.path: [*(size(lake, table) for lake in lakes), size(clean, table)] for table in COMPARED
         },
         "differences": {path: len(one) for path, one in found.items()},
         "examples": {path: one[:5] for path, one in found.items() if one},
         "each": [asdict(kill) for kill in kills],
         "seconds": round(time.monotonic() - started),
     }
-    report["passed"] = bool(kills) and not any(found.values()) and report["not_as_it_should"] == 0
+    report["passed"] = not any(found.values()) and report["not_as_it_should"] == 0
     return report
 
 

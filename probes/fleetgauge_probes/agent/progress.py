@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import urllib3
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 _WAITING = "kafka_network_requestchannel_requestqueuesize"
 _COMPLETED = "kafka_network_requestmetrics_requests_total"
@@ -92,24 +93,20 @@ def scrape(pool: urllib3.PoolManager, url: str) -> Counters | None:
 
 
 def counters_in(text: str) -> Counters | None:
-    """Of an exposition in Prometheus' text format. None where something is missing."""
+    """Of an exposition in Prometheus' text format. None where something is missing or no number."""
     try:
-        families = list(text_string_to_metric_families(text))
-    except ValueError:
+        samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
+        clients = [one for one in samples if one.labels.get("request") in _CLIENTS]
+        waiting, offline = _sum(samples, _WAITING), _sum(samples, _OFFLINE)
+        # Of what has never happened a broker says nothing.
+        completed, copied = _sum(clients, _COMPLETED) or 0, _sum(samples, _COPIED) or 0
+    except (ValueError, OverflowError):
         return None
-    samples = [one for family in families for one in family.samples]
-    waiting = _sum(one.value for one in samples if one.name == _WAITING)
-    offline = _sum(one.value for one in samples if one.name == _OFFLINE)
     if waiting is None or offline is None:
         return None
-    # Of what has never happened a broker says nothing.
-    completed = _sum(
-        one.value for one in samples if one.name == _COMPLETED and one.labels.get("request") in _CLIENTS
-    )
-    copied = _sum(one.value for one in samples if one.name == _COPIED)
-    return Counters(waiting, completed or 0, copied or 0, offline)
+    return Counters(waiting, completed, copied, offline)
 
 
-def _sum(values: Iterable[float]) -> int | None:
-    found = [int(one) for one in values]
+def _sum(samples: Iterable[Sample], name: str) -> int | None:
+    found = [int(one.value) for one in samples if one.name == name]
     return sum(found) if found else None

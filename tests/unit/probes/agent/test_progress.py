@@ -5,6 +5,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fleetgauge_probes.agent.progress import Counters, Progress, counters_in, exporters, scrape
 
@@ -72,8 +74,16 @@ def test_what_has_never_happened_is_none_and_what_is_missing_says_nothing() -> N
     assert counters_in(quiet) == Counters(waiting=7, completed=0, copied=0, offline_dirs=1)
     assert counters_in("".join(one for one in lines if "queue" not in one)) is None
     assert counters_in("kafka_network_requestchannel_requestqueuesize seven\n") is None
+    for strange in ("NaN", "+Inf", "1e400"):
+        assert counters_in(TEXT.replace("7.0", strange)) is None
     assert counters_in("<html>") is None
     assert counters_in("") is None
+
+
+@given(st.text() | st.text(alphabet=sorted(set(TEXT))) | st.builds("".join, st.permutations(list(TEXT))))
+def test_whatever_it_says_nothing_breaks(text: str) -> None:
+    found = counters_in(text)
+    assert found is None or isinstance(found, Counters)
 
 
 @contextmanager
