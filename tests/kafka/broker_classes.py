@@ -17,8 +17,8 @@ def add_class(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     if javac is None:
         pytest.skip("javac is missing: install a JDK")
 
-    def with_class(cache: Path, progress: Callable[[str], None]) -> Distribution:
-        plain = prepare(cache, progress)
+    def with_class(cache: Path, progress: Callable[[str], None], *, exporters: bool) -> Distribution:
+        plain = prepare(cache, progress, exporters=exporters)
         jars = ":".join(map(str, plain.class_path))
         source = Path(__file__).with_name(f"{name}.java")
         subprocess.run([javac, "-cp", jars, "-d", str(folder), str(source)], check=True)
