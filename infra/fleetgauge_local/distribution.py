@@ -64,7 +64,7 @@ class Distribution:
         return self.prepared / CHECKPOINT
 
     def broker_command(self, properties: Path, log: Path, exporter_port: int | None) -> tuple[str, ...]:
-        """Start a broker from its server.properties, which tells its counters there."""
+        """Start a broker from its server.properties; at that port, if any, it tells its counters."""
         options = [f"-XX:SharedArchiveFile={self.prepared / _ARCHIVE}"]
         if exporter_port:
             options.append(f"-javaagent:{self.exporter}={HOST}:{exporter_port}:{_EXPORTED}")

@@ -77,6 +77,7 @@ class Case:
     began: datetime
     outcome: Outcome
     ended: datetime | None = None
+    """When nothing more was to be done about it: undone, over, or refused by whoever asked."""
     orders: Mapping[Place, Order] = field(default_factory=dict)
     throttles: Mapping[str, str] = field(default_factory=dict)
     """By topic, which of its replicas were slowed, as Kafka writes it."""

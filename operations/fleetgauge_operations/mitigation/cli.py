@@ -1,7 +1,6 @@
 """`fleetgauge mitigate`."""
 
 import getpass
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from rich.status import Status
 
 from fleetgauge_operations.mitigation.case import LADDER, Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, restored
-from fleetgauge_operations.mitigation.desk import Desk, desk_of, fleet_of, now
+from fleetgauge_operations.mitigation.desk import Desk, desk_of, fleet_of, new_case_id, now
 from fleetgauge_operations.mitigation.fail_safes import Refusal, refusals, undo_refusals
 from fleetgauge_operations.mitigation.hand import UndoRefusedError
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
@@ -129,9 +128,9 @@ def apply(
         else:
             why = reason or ", ".join(one.phase for one in situation.sick if one.broker_id == broker_id)
             with _acting(), desk.hand(cluster) as hand:
-                case = hand.treat(intent, uuid.uuid4().hex[:12], author, why or "not named")
+                case = hand.treat(intent, new_case_id(), author, why or "not named")
             _show(case)
-            told = _told(desk, News(case, case.outcome, case.words, now()))
+            told = _told(desk, News.of(case, now()))
             document = _document(case) | {"executed": True, "told": told}
             failed = case.outcome is not Outcome.DONE
     if as_json:
@@ -169,7 +168,7 @@ def undo(
             try:
                 with _acting(), desk.hand(cluster) as hand:
                     case = hand.undo(case, reason)
-                against, news = (), News(case, case.outcome, case.words, now(), undoing=True)
+                against, news = (), News.of(case, now(), undoing=True)
             except UndoRefusedError as error:
                 words = tuple(one.words for one in error.against)
                 against, news = error.against, News(case, Outcome.REFUSED, words, now(), undoing=True)
@@ -267,7 +266,7 @@ def _wanted(
     if wanted:
         situation = desk.look.at(cluster, findings)
         for broker_id, action in sorted(wanted, key=lambda one: (one[0], LADDER.index(one[1]))):
-            if action not in situation.off:
+            if situation.mode(action) != "off":
                 yield Intent(action, cluster.id, broker_id), situation
 
 

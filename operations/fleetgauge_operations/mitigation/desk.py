@@ -1,6 +1,7 @@
 """What every command of `fleetgauge mitigate` works with."""
 
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,6 +65,10 @@ def fleet_of(config: Path) -> Fleet:
         return load(config)
     except FleetFileError as error:
         raise InputError(str(error)) from error
+
+
+def new_case_id() -> str:
+    return uuid.uuid4().hex[:12]
 
 
 def now() -> datetime:

@@ -6,7 +6,7 @@ rung, a person is told, once. What was done by this is undone once the broker ha
 what a person did is theirs to undo.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -59,11 +59,10 @@ Step = Treat | HandOver | Restore | Withdraw
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """One cluster at one moment; ``modes`` are fleet.yaml's words."""
+    """One cluster at one moment."""
 
     cluster_id: str
     situation: Situation
-    modes: Mapping[Action, str]
     now: datetime
     limits: Limits = DEFAULT_LIMITS
 
@@ -92,7 +91,7 @@ class Duty:
         against = refusals(intent, self.situation, self.now, self.limits)
         if _waits(against):
             return None
-        acts = self.modes[action] == "act"
+        acts = self.situation.mode(action) == "act"
         if acts and not against:
             return Treat(intent, sick.phase)
         if any(_says(case, action, against) for case in of_now):
@@ -102,7 +101,8 @@ class Duty:
     def _rung(self, sick: Sick, taken: Set[Action]) -> Action | None:
         """The first that helps against it and has not been taken yet."""
         for action in LADDER:
-            if sick.phase in self.limits.warrants[action] and action not in self.situation.off | taken:
+            helps = sick.phase in self.limits.warrants[action] and self.situation.mode(action) != "off"
+            if helps and action not in taken:
                 return action
         return None
 
@@ -124,7 +124,7 @@ class Duty:
         return (
             case.outcome is Outcome.DONE
             and case.action.lasts
-            and self.modes[case.action] == "act"
+            and self.situation.mode(case.action) == "act"
             and well is not None
             and self.now - max(well, case.began) >= self.limits.well_for
             and not undo_refusals(

@@ -267,7 +267,7 @@ def _too_many(asked: _Asked) -> Iterator[str]:
 
 def _off(asked: _Asked) -> Iterator[str]:
     action = asked.intent.action
-    if action in asked.situation.off:
+    if asked.situation.mode(action) == "off":
         yield f"{action} is off in `mitigation` of {asked.intent.cluster_id}"
 
 

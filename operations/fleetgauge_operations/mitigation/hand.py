@@ -8,7 +8,7 @@ from typing import Protocol
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, demoted, restored
 from fleetgauge_operations.mitigation.fail_safes import Refusal, Why, refusals, undo_refusals
-from fleetgauge_operations.mitigation.quarantine import not_back, not_quarantined, not_released, throttles
+from fleetgauge_operations.mitigation.restarts import not_back, not_quarantined, not_released, throttles
 from fleetgauge_operations.mitigation.situation import Situation
 from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, Place
 

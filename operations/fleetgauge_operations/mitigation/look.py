@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from fleetgauge_operations.mitigation.case import Action
 from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.mitigation.situation import Situation, sick_now, well_since
 from fleetgauge_operations.reading import finding_in
@@ -18,11 +17,6 @@ def findings_of(telemetry: Telemetry) -> tuple[Finding, ...]:
     name = telemetry.topics.health_events.name
     values = values_now(telemetry.access, name, "fleetgauge-mitigate")
     return tuple(found for value in values if (found := finding_in(value)))
-
-
-def mode(cluster: Cluster, action: Action) -> str:
-    """Who does it there: ``off`` nobody, ``advise`` a person, ``act`` whoever is on duty."""
-    return str(getattr(cluster.mitigation, action.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +35,7 @@ class Look:
             sick=sick_now(findings, cluster.id),
             cases=tuple(case for case in said.cases if case.cluster_id == cluster.id and case.case_id != but),
             well_since=well_since(findings, cluster.id),
-            off=frozenset(one for one in Action if mode(cluster, one) == "off"),
+            modes=cluster.mitigation.model_dump(),
             can_restart=bool(cluster.restart),
             rolling=cluster.id in said.rolling,
         )

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 import urllib3
 
@@ -50,6 +50,11 @@ class News:
     at: datetime
     undoing: bool = False
     over: bool = False
+
+    @classmethod
+    def of(cls, case: Case, at: datetime, *, undoing: bool = False, over: bool = False) -> Self:
+        """As the case ended."""
+        return cls(case, case.outcome, case.words, at, undoing, over)
 
     @property
     def opens(self) -> bool:

@@ -1,12 +1,11 @@
 """`fleetgauge mitigate run`: look, decide by duty, do it, until it is stopped."""
 
 import logging
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from fleetgauge_operations.mitigation.case import Action, Case
-from fleetgauge_operations.mitigation.desk import Desk, now
+from fleetgauge_operations.mitigation.desk import Desk, new_case_id, now
 from fleetgauge_operations.mitigation.duty import (
     AUTHOR,
     Duty,
@@ -19,7 +18,7 @@ from fleetgauge_operations.mitigation.duty import (
 from fleetgauge_operations.mitigation.hand import UndoRefusedError
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.live import SeatTakenError
-from fleetgauge_operations.mitigation.look import findings_of, mode
+from fleetgauge_operations.mitigation.look import findings_of
 from fleetgauge_operations.mitigation.news import News
 from fleetgauge_operations.mitigation.situation import Situation, sick_now
 from fleetgauge_pipelines.detection import Finding
@@ -32,7 +31,7 @@ from fleetgauge_probes.vitals import Vitals
 _log = logging.getLogger("fleetgauge.mitigate")
 
 _LISTEN_S = 0.5
-#: Nothing is acted upon before it is half a minute old.
+#: Nothing is acted upon before it has been named for 20 s.
 _LISTENS = 30
 
 
@@ -80,26 +79,25 @@ class OnDuty:
 
     def _see_to(self, cluster: Cluster, findings: Sequence[Finding]) -> list[Case]:
         situation = self.desk.look.at(cluster, findings)
-        modes = {action: mode(cluster, action) for action in Action}
-        step = Duty(cluster.id, situation, modes, now(), self.limits).next_step()
+        step = Duty(cluster.id, situation, now(), self.limits).next_step()
         return [self._take(step, cluster, situation)] if step else []
 
     def _take(self, step: Step, cluster: Cluster, situation: Situation) -> Case:
         match step:
             case Treat(intent, reason):
                 with self.desk.hand(cluster) as hand:
-                    case = hand.treat(intent, _new_id(), AUTHOR, reason)
-                self.desk.tell(News(case, case.outcome, case.words, now()))
+                    case = hand.treat(intent, new_case_id(), AUTHOR, reason)
+                self.desk.tell(News.of(case, now()))
             case HandOver():
                 case = _handed_over(step, situation)
                 self.desk.look.record.add(case)
-                self.desk.tell(News(case, case.outcome, case.words, now()))
+                self.desk.tell(News.of(case, now()))
             case Restore(before):
                 case = self._restored(before, cluster)
             case Withdraw(before):
                 case = replace(before, ended=now())
                 self.desk.look.record.amend(case)
-                self.desk.tell(News(case, case.outcome, case.words, now(), over=True))
+                self.desk.tell(News.of(case, now(), over=True))
         return case
 
     def _restored(self, case: Case, cluster: Cluster) -> Case:
@@ -109,7 +107,7 @@ class OnDuty:
         except UndoRefusedError as error:
             _log.info("case %s: %s", case.case_id, error)
             return case
-        self.desk.tell(News(after, after.outcome, after.words, now(), undoing=True))
+        self.desk.tell(News.of(after, now(), undoing=True))
         return after
 
 
@@ -124,7 +122,7 @@ def _handed_over(step: HandOver, situation: Situation) -> Case:
     if not words and intent.action is not Action.EVACUATE:
         words = (f"nothing forbids it: {command}",)
     return Case(
-        case_id=_new_id(),
+        case_id=new_case_id(),
         action=intent.action,
         cluster_id=intent.cluster_id,
         broker_id=intent.broker_id,
@@ -136,7 +134,3 @@ def _handed_over(step: HandOver, situation: Situation) -> Case:
         against=tuple(one.why for one in step.against),
         words=words,
     )
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex[:12]

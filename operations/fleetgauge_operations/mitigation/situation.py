@@ -27,11 +27,15 @@ class Situation:
     cases: Sequence[Case] = ()
     well_since: Mapping[int, datetime] = field(default_factory=dict)
     """Brokers that were named once and are not now."""
-    off: frozenset[Action] = frozenset()
-    """What nobody wants done here."""
+    modes: Mapping[str, str] = field(default_factory=dict)
+    """By action, as fleet.yaml says it: ``off``, ``advise`` or ``act``."""
     rolling: bool = False
     can_restart: bool = False
     """Whether somebody has said how a broker is restarted."""
+
+    def mode(self, action: Action) -> str:
+        """``off``: nobody does it; ``advise``, unless it is said: a person; ``act``: whoever is on duty."""
+        return self.modes.get(action, "advise")
 
     def zone(self, broker_id: int) -> str | None:
         """None for a broker that has none, or is not registered."""

@@ -20,7 +20,7 @@ _WORDS = {
         "broker {broker} is back",
     ),
     Phase.STORAGE_STALLED: (
-        "broker {broker}'s disk stands still: requests wait, and it answers none",
+        "broker {broker}'s disk stands still, or a directory of it is given up",
         "broker {broker} is back",
     ),
     Phase.DEGRADED: (

@@ -35,7 +35,7 @@ class Phase(StrEnum):
     NETWORK_UNAVAILABLE = "NETWORK_UNAVAILABLE"
     """The cluster hears a broker that none of its clients can reach."""
     STORAGE_STALLED = "STORAGE_STALLED"
-    """Requests wait at a broker and it answers none, or it has given up a log directory."""
+    """A broker gets on with none of its work, or has given up a log directory."""
     DEGRADED = "DEGRADED"
     PATH = "PATH"
     """One vantage does not reach a broker that others reach: no fault of the broker."""

@@ -3,25 +3,13 @@
 Motivation: a broker whose disk hangs answers nobody, as one does that hangs itself or is cut off, and goes on
 telling its cluster that it lives. Only its own counters tell that it gets on with nothing.
 
-Approach: of the JMX exporter's text the count of answered producers and consumers, the bytes that it has
-copied from other brokers, how many requests wait, and how many log directories are given up. Who is cut off
-from clients goes on copying; of who has nothing to copy only a queue of requests tells.
+Approach: it stands still while it neither answers a producer or consumer nor copies anything from another
+broker. Who is cut off from clients goes on copying; of who has nothing to copy only a queue of requests
+tells.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-import urllib3
-from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.samples import Sample
-
-_WAITING = "kafka_network_requestchannel_requestqueuesize"
-_COMPLETED = "kafka_network_requestmetrics_requests_total"
-_COPIED = "kafka_server_brokertopicmetrics_replicationbytesin_total"
-_OFFLINE = "kafka_log_logmanager_offlinelogdirectorycount"
-#: Who asks of the cluster goes on being answered where the disk does not.
-_CLIENTS = ("Produce", "FetchConsumer")
-_TIMEOUT_S = 2
 #: Three readings missed.
 _FRESH_NS = 15_000_000_000
 _MS = 1_000_000
@@ -75,38 +63,3 @@ class Progress:
     def _fresh(self, broker_id: int, now_ns: int) -> _Reading | None:
         reading = self._readings.get(broker_id)
         return reading if reading and now_ns - reading.at_ns < _FRESH_NS else None
-
-
-def exporters() -> urllib3.PoolManager:
-    """Tries nothing twice: the next reading is due in seconds."""
-    return urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(_TIMEOUT_S))
-
-
-def scrape(pool: urllib3.PoolManager, url: str) -> Counters | None:
-    """What the exporter there says; None where it is silent, or does not say all of it."""
-    wanted = [("name[]", name) for name in (_WAITING, _COMPLETED, _COPIED, _OFFLINE)]
-    try:
-        answer = pool.request("GET", url, fields=wanted)
-    except urllib3.exceptions.HTTPError:
-        return None
-    return counters_in(answer.data.decode(errors="replace")) if answer.status == 200 else None
-
-
-def counters_in(text: str) -> Counters | None:
-    """Of an exposition in Prometheus' text format. None where something is missing or no number."""
-    try:
-        samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
-        clients = [one for one in samples if one.labels.get("request") in _CLIENTS]
-        waiting, offline = _sum(samples, _WAITING), _sum(samples, _OFFLINE)
-        # Of what has never happened a broker says nothing.
-        completed, copied = _sum(clients, _COMPLETED) or 0, _sum(samples, _COPIED) or 0
-    except (ValueError, OverflowError):
-        return None
-    if waiting is None or offline is None:
-        return None
-    return Counters(waiting, completed, copied, offline)
-
-
-def _sum(samples: Iterable[Sample], name: str) -> int | None:
-    found = [int(one.value) for one in samples if one.name == name]
-    return sum(found) if found else None

@@ -1,4 +1,4 @@
-"""The agent process: every cluster of the fleet, one loop of cold questions, one of reports."""
+"""The agent process: every cluster of the fleet; loops of cold questions, of exporters and of reports."""
 
 import asyncio
 import itertools
@@ -6,7 +6,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -15,11 +14,11 @@ from uuid import UUID, uuid4
 from fleetgauge_probes import __version__
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
 from fleetgauge_probes.agent.courier import Courier
+from fleetgauge_probes.agent.exporters import Exporters
 from fleetgauge_probes.agent.fleet_probe import FleetProbe
 from fleetgauge_probes.agent.metrics import AgentMetrics
 from fleetgauge_probes.agent.minute import Identity
 from fleetgauge_probes.agent.outlets import Outlets, Pulses
-from fleetgauge_probes.agent.progress import exporters, scrape
 from fleetgauge_probes.agent.schedule import MinuteClock
 from fleetgauge_probes.agent.spool import Spool, SpoolError
 from fleetgauge_probes.agent.stalls import EVERY_S, Stalls
@@ -33,8 +32,6 @@ _ASK_EVERY_S = 1.0
 #: Over which the questions of a second are spread; fewer where there are fewer brokers.
 _MOST_TURNS = 50
 _TICK_EVERY_S = 0.25
-_SCRAPE_EVERY_S = 5
-_SCRAPED_AT_ONCE = 8
 #: A thread that sleeps for a moment may be late by some of this on any busy machine.
 _LEAST_STALL_MS = 100
 _MS = 1_000_000
@@ -83,10 +80,9 @@ def run_agent(
         target=lambda: asyncio.run(_ask_all(measuring, stopping)), name="answers", daemon=True
     )
     asking.start()
-    scraping = threading.Thread(
-        target=lambda: _scrape_all(measuring, stopping), name="exporters", daemon=True
-    )
-    scraping.start()
+    exporters = Exporters(measuring)
+    reading = threading.Thread(target=exporters.run, args=(stopping,), name="exporters", daemon=True)
+    reading.start()
     while not stopping.is_set():
         vitals.beat()
         measuring.measure(clusters())
@@ -104,7 +100,7 @@ def run_agent(
     # Probes first: an agent with more to do than it can would else answer questions for minutes.
     outlets.take(measuring.stop())
     asking.join()
-    scraping.join()
+    reading.join()
     ended.set()
     left = outlets.stop()
     if broken.is_set():
@@ -117,24 +113,6 @@ def _say_awake(stalls: Stalls, ended: threading.Event) -> None:
         # Waiting for the event instead would be the dearest thing that an agent of few brokers does.
         time.sleep(EVERY_S)
         stalls.awake(uptime_ns())
-
-
-def _scrape_all(measuring: FleetProbe, stopping: Stopping) -> None:
-    """Every 5 s what each broker's exporter says; later where many are silent."""
-    with ThreadPoolExecutor(_SCRAPED_AT_ONCE, "exporter") as pool, exporters() as http:
-
-        def scraped(due: tuple[ClusterProbe, int, str]) -> None:
-            probe, broker_id, url = due
-            counters = None if stopping.is_set() else scrape(http, url)
-            if counters:
-                probe.tells(broker_id, counters)
-
-        while not stopping.is_set():
-            next_s = time.monotonic() + _SCRAPE_EVERY_S
-            probes = measuring.probes.values()
-            list(pool.map(scraped, [(probe, *one) for probe in probes for one in probe.exporters().items()]))
-            while time.monotonic() < next_s and not stopping.wait(_TICK_EVERY_S):
-                pass
 
 
 async def _ask_all(measuring: FleetProbe, stopping: Stopping) -> None:

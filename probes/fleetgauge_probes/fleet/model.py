@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import AwareDatetime, Field, field_validator, model_validator
 
 from fleetgauge_probes.fleet.burn_windows import BURN_WINDOWS, BurnWindow, PeriodDays, deaf_window
 from fleetgauge_probes.fleet.frozen import Frozen
+from fleetgauge_probes.fleet.mitigation import Mitigation
 from fleetgauge_probes.fleet.security import OPEN, URL, Access, Secret, Security
 
 _IDENTIFIER = r"^[A-Za-z0-9._-]{1,128}$"
@@ -148,35 +149,6 @@ class Telemetry(Frozen):
         return Access(self.bootstrap, self.security)
 
 
-def _not_a_boolean(value: object) -> object:
-    """YAML 1.1 reads a bare off as false."""
-    return "off" if value is False else value
-
-
-def _modes(*modes: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    """For an editor, which reads YAML as we do."""
-    return BeforeValidator(_not_a_boolean), WithJsonSchema({"enum": [*modes, False]})
-
-
-Advice = Annotated[Literal["off", "advise"], *_modes("off", "advise")]
-Mode = Annotated[Literal["off", "advise", "act"], *_modes("off", "advise", "act")]
-
-
-class Mitigation(Frozen):
-    """Of each action: `off`, nobody does it; `advise`, a person may; `act`, `mitigate run` does it itself."""
-
-    demote: Mode = Field(default="advise", description="Let others lead what it leads.", examples=["act"])
-    restart: Mode = Field(default="advise", description="Restart it, and no more.", examples=["act"])
-    quarantine_restart: Mode = Field(
-        default="advise",
-        description="Restart it so that it copies on, out of sync: no producer waits for it.",
-        examples=["off"],
-    )
-    evacuate: Advice = Field(
-        default="advise", description="Move its replicas away: proposed, never done.", examples=["off"]
-    )
-
-
 class Cluster(Frozen):
     """One Kafka cluster to measure, and how to group it in reviews."""
 
@@ -269,7 +241,7 @@ class Cluster(Frozen):
     def exporter(self, broker_id: int, host: str) -> str | None:
         """Where that broker's metrics are; None where nobody has said."""
         url = self.metrics.get(str(broker_id), self.metrics.get("*"))
-        return url.replace("{host}", host) if url else None
+        return url.replace("{host}", f"[{host}]" if ":" in host else host) if url else None
 
     @property
     def segments(self) -> frozenset[tuple[str, str]]:

@@ -16,6 +16,7 @@ from fleetgauge_probes.kafka.errors import KafkaRefusedError, KafkaUnavailableEr
 #: Of hundreds of brokers a few suffice.
 _TRIED = 5
 _SETTLED_WITHIN_S = 4
+_POLL_S = 0.005
 #: The last is for a cluster of which much is to be told.
 _TRIES_MS = (2_000, 3_000, 4_000, 10_000)
 
@@ -83,7 +84,8 @@ def settle(network: KafkaNetClient) -> None:
     network.wakeup()
     until_s = time.monotonic() + _SETTLED_WITHIN_S
     while time.monotonic() < until_s and not any(network.connected(one) for one in some):
-        time.sleep(0.005)
+        # The client tells nobody when it is; it mostly takes one of these.
+        time.sleep(_POLL_S)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What is done unasked: each kind of step, and stories in which it is the only one to act."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,8 +14,8 @@ from fleetgauge_pipelines.detection import Phase
 from fleetgauge_probes.kafka import Place
 from tests.unit.operations.mitigation.world import LONG_AGO, NOON, broker, degraded, layout, partition
 
-ACT = dict.fromkeys(Action, "act") | {Action.EVACUATE: "advise"}
-ADVISE = dict.fromkeys(Action, "advise")
+ACT: Mapping[str, str] = dict.fromkeys(Action, "act") | {Action.EVACUATE: "advise"}
+ADVISE: Mapping[str, str] = {}
 SICK = Situation(layout(), (degraded(2),), can_restart=True)
 DEMOTE = Intent(Action.DEMOTE, "orders", 2)
 DONE = Case(
@@ -23,11 +24,11 @@ DONE = Case(
 WELL = Situation(layout(), cases=(DONE,), well_since={2: NOON - timedelta(minutes=10)})
 
 
-def step(situation: Situation, modes: dict[Action, str] | None = None) -> Step | None:
-    return Duty("orders", situation, modes or ACT, NOON).next_step()
+def step(situation: Situation, modes: Mapping[str, str] = ACT) -> Step | None:
+    return Duty("orders", replace(situation, modes={**modes, **situation.modes}), NOON).next_step()
 
 
-def handed(situation: Situation, modes: dict[Action, str] | None = None) -> tuple[str, str, list[str]]:
+def handed(situation: Situation, modes: Mapping[str, str] = ACT) -> tuple[str, str, list[str]]:
     found = step(situation, modes)
     assert isinstance(found, HandOver)
     return found.intent.action, found.outcome, [one.why for one in found.against]
@@ -74,7 +75,7 @@ def test_while_it_stays_sick_the_ladder_is_climbed() -> None:
 
 
 def test_what_is_off_is_left_out() -> None:
-    off = replace(SICK, off=frozenset({Action.DEMOTE}))
+    off = replace(SICK, modes={"demote": "off"})
     assert step(off) == Treat(replace(DEMOTE, action=Action.QUARANTINE_RESTART), "DEGRADED")
 
 

@@ -63,7 +63,7 @@ UNDONE_TODAY = tuple(case(1, Outcome.UNDONE, ago) for ago in (20, 60, 23 * 60))
         (replace(FINE, cases=(case(3, Outcome.DONE),)), Why.OTHER_ZONE),
         (replace(FINE, cases=(case(1, Outcome.UNDONE, 9),)), Why.TOO_SOON),
         (replace(FINE, cases=UNDONE_TODAY), Why.TOO_MANY),
-        (replace(FINE, off=frozenset({Action.DEMOTE})), Why.OFF),
+        (replace(FINE, modes={"demote": "off"}), Why.OFF),
     ],
 )
 def test_each_refuses_by_itself(situation: Situation, expected: Why) -> None:

@@ -218,7 +218,7 @@ def on_duty(seed: int) -> Story:
     """A day of that seed in which whoever is on duty looks every few minutes, and nobody else acts."""
     chance = Random(seed)
     world = Story(a_layout(chance), chance=chance)
-    modes = {one: chance.choice(["act", "act", "advise"]) for one in Action} | {Action.EVACUATE: "advise"}
+    world.modes = {one: chance.choice(["act", "act", "advise"]) for one in Action if one != "evacuate"}
     for turn in range(40):
         world.now += timedelta(minutes=chance.choice([1, 3, 11, 60]))
         if chance.random() < 0.3:
@@ -227,7 +227,7 @@ def on_duty(seed: int) -> Story:
             situation = world.observe("")
         except KafkaUnavailableError:
             continue
-        match Duty("orders", situation, modes, world.now).next_step():
+        match Duty("orders", situation, world.now).next_step():
             case Treat(intent, _):
                 _carry_out(world, intent, str(turn), AUTHOR)
             case HandOver(intent, reason, outcome, against):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fleetgauge_operations.mitigation.case import Action, Case
+from fleetgauge_operations.mitigation.case import Case
 from fleetgauge_operations.mitigation.hand import HookError
 from fleetgauge_operations.mitigation.situation import Sick, Situation
 from fleetgauge_pipelines.detection import Phase
@@ -55,7 +55,7 @@ class World:
     now: datetime = NOON
     cases: dict[str, Case] = field(default_factory=dict)
     well_since: dict[int, datetime] = field(default_factory=dict)
-    off: frozenset[Action] = frozenset()
+    modes: dict[str, str] = field(default_factory=dict)
     deaf: bool = False
     stuck: bool = False
     """Where a restart fails."""
@@ -67,7 +67,7 @@ class World:
 
     def observe(self, but: str) -> Situation:
         others = tuple(case for case in self.cases.values() if case.case_id != but)
-        return Situation(self.layout, self.sick, others, self.well_since, self.off, can_restart=True)
+        return Situation(self.layout, self.sick, others, self.well_since, self.modes, can_restart=True)
 
     def clock(self) -> datetime:
         return self.now

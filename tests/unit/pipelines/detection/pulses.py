@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from fleetgauge_pipelines.detection import Finding, recalled
+from fleetgauge_pipelines.detection import Finding, FleetState, judge, recalled
 from fleetgauge_probes.contract import BrokerPulse, HealthEvent, Leg, LegPulse, ProbePulse
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -97,6 +97,20 @@ def pulse(
         window_ms=15_000,
         brokers=brokers,
     )
+
+
+def fold(pulses: Iterable[ProbePulse], state: FleetState | None = None) -> tuple[FleetState, list[Finding]]:
+    """What is known after them, and all that was found."""
+    state, found = state or FleetState(), []
+    for one in pulses:
+        state, findings = judge(state, one)
+        found += findings
+    return state, found
+
+
+def changes(findings: Iterable[Finding]) -> list[tuple[int | None, str]]:
+    """Of which broker, to what."""
+    return [(one.event.broker_id, one.to_phase.value) for one in findings]
 
 
 def recall(findings: Iterable[Finding]) -> list[Finding]:

@@ -14,27 +14,26 @@ from fleetgauge_pipelines.detection import (
     FleetState,
     Phase,
     Subject,
-    judge,
     recalled,
     remember,
 )
 from fleetgauge_probes.contract import BrokerPulse, HealthEvent, ProbePulse
-from tests.unit.pipelines.detection.pulses import at, away, broker, hung, leg, mute, pulse, recall, silent
+from tests.unit.pipelines.detection.pulses import (
+    at,
+    away,
+    broker,
+    changes,
+    fold,
+    hung,
+    leg,
+    mute,
+    pulse,
+    recall,
+    silent,
+)
 
 #: Broker 1 is named, and nothing else.
 DOWN = ((Subject("orders", Chain.BROKER_DOWN, 1), Phase.BROKER_DOWN),)
-
-
-def fold(pulses: Iterable[ProbePulse], state: FleetState | None = None) -> tuple[FleetState, list[Finding]]:
-    state, found = state or FleetState(), []
-    for one in pulses:
-        state, findings = judge(state, one)
-        found += findings
-    return state, found
-
-
-def changes(findings: Iterable[Finding]) -> list[tuple[int | None, str]]:
-    return [(one.event.broker_id, one.to_phase.value) for one in findings]
 
 
 def named(broker_id: int = 1) -> FleetState:

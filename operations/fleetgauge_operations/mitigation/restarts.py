@@ -1,4 +1,4 @@
-"""Keeping a broker out of sync while it goes on copying: which replicas that slows.
+"""Restarting a broker: so that it works again, or so that it is kept out of sync while it goes on copying.
 
 Motivation: a broker that is in sync holds up every producer with acks=all, and Kafka has no call to take
 one out. A throttle alone cannot: whoever is in sync is exempt from it (KIP-73).
@@ -25,8 +25,7 @@ def throttles(layout: Layout, broker_id: int) -> dict[str, str]:
 
 def not_back(layout: Layout, broker_id: int) -> str:
     """What is still to come; nothing once it is back and in sync with something, so that its disk works."""
-    known = layout.brokers.get(broker_id)
-    if known is None or known.fenced:
+    if _is_away(layout, broker_id):
         return f"broker {broker_id} is not back"
     replicas = layout.replicated_on(broker_id)
     if replicas and not any(broker_id in one.in_sync for one in replicas.values()):
@@ -36,8 +35,7 @@ def not_back(layout: Layout, broker_id: int) -> str:
 
 def not_quarantined(layout: Layout, broker_id: int) -> str:
     """What is still to come; nothing once it is back and out of sync with something."""
-    known = layout.brokers.get(broker_id)
-    if known is None or known.fenced:
+    if _is_away(layout, broker_id):
         return f"broker {broker_id} is not back"
     if all(broker_id in one.in_sync for one in layout.replicated_on(broker_id).values()):
         return f"broker {broker_id} is in sync with everything: too little comes in to keep it out"
@@ -49,3 +47,8 @@ def not_released(layout: Layout, broker_id: int) -> str:
     replicas = layout.replicated_on(broker_id)
     behind = [place for place, one in replicas.items() if broker_id not in one.in_sync]
     return f"broker {broker_id} is behind in {len(behind)} of {len(replicas)} partitions" if behind else ""
+
+
+def _is_away(layout: Layout, broker_id: int) -> bool:
+    known = layout.brokers.get(broker_id)
+    return known is None or known.fenced
