@@ -52,6 +52,8 @@ class Window(NamedTuple):
     took: Took
     peers: Took | None
     own: Took | None
+    best_p50_us: int | None
+    """The least of the broker so far, until its own hour is known."""
 
     def pace(self, limits: Thresholds) -> Pace:
         least_p50_us = min(limits.slow_p50_us, limits.alone_p50_us)
@@ -59,12 +61,22 @@ class Window(NamedTuple):
             # As nearly all are, and a fleet has thousands in each second.
             return Pace.WELL
         usual = [one for one in (self.peers, self.own) if one]
-        p50_floor_us = limits.slow_p50_us if usual else limits.alone_p50_us
+        p50_floor_us = self._p50_floor_us(limits)
         if self.took.p50_us > max([p50_floor_us, *(limits.slow_times * one.p50_us for one in usual)]):
             return Pace.SLOW
         if self.took.p99_us > max([limits.slow_p99_us, *(limits.slow_times * one.p99_us for one in usual)]):
             return Pace.TAIL
         return Pace.WELL
+
+    def _p50_floor_us(self, limits: Thresholds) -> int:
+        """Who is not known yet may always have taken so long; the best that it has shown says otherwise."""
+        if self.own:
+            return limits.slow_p50_us
+        if self.peers is None:
+            return limits.alone_p50_us
+        if self.best_p50_us is None:
+            return limits.new_p50_us
+        return max(limits.slow_p50_us, limits.slow_times * self.best_p50_us)
 
     def evidence(self) -> dict[str, int | None]:
         return {
@@ -190,7 +202,8 @@ def _median_of_others(ascending: Sequence[int], own: int) -> int:
 
 def _see(before: Seen | None, history: History, at: datetime, one: Measured, limits: Thresholds) -> Seen:
     usual = before.usual if before else _usual(history, limits)
-    window = Window(one.took, one.peers, usual)
+    best_p50_us = None if usual else _best_p50_us(before.recent if before else (), history, limits)
+    window = Window(one.took, one.peers, usual, best_p50_us)
     pace = window.pace(limits)
     well_since = at if pace is Pace.WELL else None
     if before is None or not limits.are_fresh(before.at, at):
@@ -211,6 +224,13 @@ def _rounded(seen: Seen, pace: Pace, limits: Thresholds) -> Seen:
         recent, history = (), (*history, block)[-limits.history_blocks :]
         usual = _usual(history, limits)
     return Seen(at, window, at, (*rounds, pace)[-_ROUNDS_KEPT:], well_since, recent, history, usual)
+
+
+def _best_p50_us(recent: Sequence[Took], history: History, limits: Thresholds) -> int | None:
+    """The least that a broker took in a round or a block of them; None before it was well for a minute."""
+    if not history and len(recent) < limits.slow_rounds:
+        return None
+    return min(one.p50_us for one in (*history, *recent))
 
 
 def _usual(history: Sequence[Took], limits: Thresholds) -> Took | None:

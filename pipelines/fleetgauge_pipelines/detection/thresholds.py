@@ -39,6 +39,8 @@ class Thresholds:
     """So many times what peers take, and what the broker itself took: Cruise Control's SlowBrokerFinder."""
     slow_p50_us: int = 20_000
     """A leader acknowledges a small message in a few ms; below this nobody's client notices."""
+    new_p50_us: int = 50_000
+    """For one that was not yet seen well for a minute: some always take 20 ms beside peers of 3, unasked."""
     slow_p99_us: int = 100_000
     """Of 25 probes p99 is the largest: a collection of garbage in a broker takes less than this."""
     alone_p50_us: int = 100_000

@@ -90,8 +90,8 @@ def test_less_than_a_minute_is_not_named() -> None:
 
 
 def test_neither_three_times_the_peers_nor_the_floor_is_enough_alone() -> None:
-    assert fold(story(slowly(600, 19.9, 90)))[1] == []
-    assert fold(story(slowly(600, 50, 90), [pace(2, 17, 80), pace(3, 17, 80)]))[1] == []
+    assert fold(story(well(60) + slowly(600, 19.9, 90)))[1] == []
+    assert fold(story(well(60) + slowly(600, 50, 90), [pace(2, 17, 80), pace(3, 17, 80)]))[1] == []
 
 
 def test_a_slow_tail_is_named_when_most_windows_of_two_minutes_hold_it() -> None:
@@ -117,15 +117,33 @@ def test_a_broker_alone_is_named_from_a_higher_floor_on() -> None:
 
 
 def test_what_has_always_been_so_of_one_broker_is_not_named_once_there_is_an_hour_of_it() -> None:
-    """It stands further away, say: 15 ms for 4, under the floor, and sometimes over it."""
-    farther = [pace(1, 15, 40)] * round(1.1 * HOUR_S / EVERY_S)
+    """It stands further away, say: 19 ms for 4, under the floor, and sometimes over it."""
+    farther = slowly(1.1 * HOUR_S, 19, 40)
     state, findings = fold(story(farther))
     assert findings == []
-    more = story(slowly(300, 40, 90), start_s=1.1 * HOUR_S)
+    more = story(slowly(300, 55, 90), start_s=1.1 * HOUR_S)
     assert fold(more, state)[1] == []
     assert named(fold(more)[1]) == [(1, "DEGRADED")]
-    much_more = story(slowly(300, 50, 200), start_s=1.1 * HOUR_S)
+    much_more = story(slowly(300, 60, 200), start_s=1.1 * HOUR_S)
     assert named(fold(much_more, state)[1]) == [(1, "DEGRADED")]
+
+
+def test_what_was_so_from_the_start_is_held_against_a_broker_only_where_it_is_much() -> None:
+    random = Random(3)
+    around_the_floor = [pace(1, random.uniform(17, 26)) for _ in range(round(HOUR_S / EVERY_S))]
+    assert fold(story(around_the_floor))[1] == []
+    assert fold(story(slowly(HOUR_S, 49)))[1] == []
+    assert named(fold(story(slowly(120, 51)))[1]) == [(1, "DEGRADED")]
+
+
+def test_whoever_was_well_for_a_minute_has_shown_what_it_can() -> None:
+    assert named(fold(story(well(60) + slowly(120, 21)))[1]) == [(1, "DEGRADED")]
+    assert named(fold(story(well(60) + slowly(120, 20)))[1]) == []
+
+
+def test_a_start_that_was_slow_is_forgotten_when_better_was_seen() -> None:
+    warming_up = story(slowly(120, 15) + well(60) + slowly(120, 25))
+    assert named(fold(warming_up)[1]) == [(1, "DEGRADED")]
 
 
 def test_slowness_does_not_become_what_is_usual() -> None:
