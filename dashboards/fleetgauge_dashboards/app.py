@@ -9,11 +9,11 @@ from dash import Dash, html
 from waitress.server import create_server
 
 from fleetgauge_dashboards import health
-from fleetgauge_dashboards.pages import alerts, cluster, fleet, shell
+from fleetgauge_dashboards.pages import alerts, cluster, fleet, review, shell
 from fleetgauge_dashboards.pages.page import Context, Contexts, ShownFleet, register
 from fleetgauge_dashboards.reader import Lake
 
-PAGES = (fleet.PAGE, cluster.PAGE, alerts.PAGE)
+PAGES = (fleet.PAGE, cluster.PAGE, alerts.PAGE, review.PAGE)
 THREADS = 8
 
 
@@ -40,6 +40,7 @@ def create_app(
     for page in PAGES:
         register(app, page, contexts)
     cluster.register_zoom(app)
+    review.add_downloads(app.server, contexts)
     health.add(app.server, {one.fleet.name: one.lake for one in (first, *others)})
     return app
 

@@ -20,6 +20,10 @@ DEFINITIONS = {
         "within 5 s and consumed within 10 s of its scheduled send. Quantiles count from the bad side: "
         "99% of clusters are at or above the p99."
     ),
+    "fleet_availability_p99": (
+        "Each cluster has one number a week: the availability that 99% of its minutes reach, where a minute "
+        "is its worst broker's. Quantiles count from the bad side."
+    ),
     "fleet_budget": (
         "Minutes that may still be bad this week before a cluster misses its latency objective: 1% of the "
         "week's expected minutes, less the bad ones. Quantiles count from the bad side."

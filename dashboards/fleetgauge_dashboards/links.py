@@ -78,8 +78,17 @@ class AlertsView:
     fleet: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ReviewView:
+    """The review of one week; None is the newest that is over."""
+
+    week: date | None = None
+    _: KW_ONLY
+    fleet: str | None = None
+
+
 #: ``fleet`` is the name of one of several that are served; None is the first.
-View = FleetView | ClusterView | AlertsView
+View = FleetView | ClusterView | AlertsView | ReviewView
 
 
 def href(view: View) -> str:
@@ -92,6 +101,8 @@ def href(view: View) -> str:
             query = {"week": _day(week), **_shown_query(shown), "leg": leg if leg is Leg.LEADER else None}
         case AlertsView(cluster_id, alert_id):
             path, query = "/alerts", {"cluster": cluster_id, "alert": alert_id}
+        case ReviewView(week):
+            path, query = "/review", {"week": _day(week)}
     return _with_query(path, {"fleet": view.fleet, **query})
 
 
@@ -112,6 +123,8 @@ def parse(pathname: str, search: str) -> View | None:
             )
         case ["", "alerts"]:
             return AlertsView(query.get("cluster") or None, query.get("alert") or None, fleet=fleet)
+        case ["", "review"]:
+            return ReviewView(_parse_day(query.get("week")), fleet=fleet)
         case _:
             return None
 

@@ -154,6 +154,27 @@ def test_alerts_show_the_open_one_with_its_evidence_and_the_past_ones_on_demand(
     expect(page).to_have_url(re.compile(r"/cluster/payments-us\?from=.*&to=.*&leg=leader$"))
 
 
+def test_the_review_is_of_the_newest_week_that_is_over_and_leads_to_clusters(live: Live, look: Open) -> None:
+    site, known = live
+    page = look(site.url)
+    page.get_by_role("link", name="Review", exact=True).click()
+    over = known.week - timedelta(days=7)
+    expect(page.locator("h1")).to_have_text(f"Review, week of {over:%a %d %b %Y}")
+    row = page.get_by_role("row").filter(has_text="Latency p99").first
+    expect(row).to_contain_text("70.3 ms")
+    page.locator("#review-text").get_by_role("link", name="orders-eu").first.click()
+    expect(page.locator("h1")).to_have_text(f"orders-eu, week of {over:%a %d %b %Y}")
+    page.go_back()
+    page.get_by_role("button", name="Other week").click()
+    page.get_by_role("menuitem", name=f"{known.week:%a %d %b %Y}").click()
+    expect(page.locator(".fg-titlerow").first).to_contain_text("open, to date")
+    assert page.url == f"{site.url}/review?week={known.week}"
+    with page.expect_download() as asked:
+        page.get_by_role("link", name="html").click()
+    assert asked.value.suggested_filename == f"review-{known.week}.html"
+    assert "BROKER_DOWN" in asked.value.path().read_text(encoding="utf-8")
+
+
 def test_an_unknown_cluster_is_said_so_and_the_known_ones_are_listed(live: Live, look: Open) -> None:
     page = look(f"{live[0].url}/cluster/..%2F..%2Fetc%2Fpasswd")
     expect(page.locator(".fg-empty")).to_contain_text("No cluster named ../../etc/passwd")
@@ -177,7 +198,7 @@ def test_the_scheme_is_the_systems_until_it_is_switched(live: Live, look: Open) 
 
 
 @pytest.mark.parametrize(("width", "height"), [(1366, 768), (2560, 1440)])
-@pytest.mark.parametrize("path", ["/", "/cluster/orders-eu", "/alerts"])
+@pytest.mark.parametrize("path", ["/", "/cluster/orders-eu", "/alerts", "/review"])
 def test_nothing_is_wider_than_the_screen(live: Live, look: Open, path: str, width: int, height: int) -> None:
     page = look(f"{live[0].url}{path}", width=width, height=height)
     expect(page.locator("h1")).to_be_visible()
@@ -192,7 +213,7 @@ def test_why_a_number_is_what_it_is_can_be_read_by_keyboard(live: Live, look: Op
 
 def test_an_empty_lake_says_what_to_do(tmp_path: Path, sites: Serve, look: Open) -> None:
     site = sites(tmp_path / "none")
-    for path in ("/", "/cluster/orders-eu", "/alerts"):
+    for path in ("/", "/cluster/orders-eu", "/alerts", "/review"):
         page = look(f"{site.url}{path}")
         expect(page.locator(".fg-empty")).to_contain_text("No data yet")
         expect(page.locator(".fg-empty")).to_contain_text("fleetgauge probe --config fleet.yaml")

@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-import dash_mantine_components as dmc
 from dash import Dash, Input, Output, State, ctx, html, no_update
 
 from fleetgauge_dashboards.figures.brokers import heatmap, leader_lines
@@ -12,7 +11,7 @@ from fleetgauge_dashboards.figures.minutes import availability, latency
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import AlertsView, ClusterView, Leg, Span, Window, href, parse
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
-from fleetgauge_dashboards.pages.parts import Component, chart, link, panel, switch
+from fleetgauge_dashboards.pages.parts import Component, chart, link, panel, switch, week_menu
 from fleetgauge_dashboards.reader import ClusterWeek
 from fleetgauge_dashboards.units import duration, instant
 from fleetgauge_dashboards.views.alerts import alerts
@@ -116,19 +115,11 @@ def _title(
 ) -> list[Component]:
     own = sorted((row.week for row in weeks if row.cluster_id == view.cluster_id), reverse=True)
     reason = f" ({week.revision_reason})" if week.revision > 1 and week.revision_reason else ""
-    items = [
-        dmc.MenuItem(f"{day:%a %d %b %Y}", href=href(_at_week(view, day, day == own[0], zone)))
-        for day in own[:26]
-    ]
+    others = [(day, _at_week(view, day, day == own[0], zone)) for day in own]
     return [
         html.H1(f"{view.cluster_id}, week of {week.week:%a %d %b %Y}"),
         html.Span(f"{standing([week])}{reason} · all times UTC", className="fg-sub"),
-        dmc.Menu(
-            [
-                dmc.MenuTarget(dmc.Button("Other week ▾", variant="default", size="compact-sm")),
-                dmc.MenuDropdown(items),
-            ]
-        ),
+        week_menu(others),
         link("Alerts of this cluster", AlertsView(view.cluster_id, fleet=view.fleet)),
     ]
 

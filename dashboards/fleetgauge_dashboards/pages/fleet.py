@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 import dash_ag_grid as dag
-import dash_mantine_components as dmc
 from dash import html
 
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.figures.trend import trend
-from fleetgauge_dashboards.links import FleetView, href
+from fleetgauge_dashboards.links import FleetView
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
-from fleetgauge_dashboards.pages.parts import Component, chart, panel
+from fleetgauge_dashboards.pages.parts import Component, chart, panel, week_menu
 from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.fleet import (
     AVAILABILITY,
@@ -160,17 +159,7 @@ def _title(model: Fleet, view: FleetView) -> list[Component]:
     return [
         html.H1(f"Fleet, week of {model.week:%a %d %b %Y}"),
         html.Span(f"{model.standing} · {len(model.rows)} clusters · all times UTC", className="fg-sub"),
-        dmc.Menu(
-            [
-                dmc.MenuTarget(dmc.Button("Other week ▾", variant="default", size="compact-sm")),
-                dmc.MenuDropdown(
-                    [
-                        dmc.MenuItem(f"{week:%a %d %b %Y}", href=href(replace(view, week=week)))
-                        for week in model.weeks[:26]
-                    ]
-                ),
-            ]
-        ),
+        week_menu([(week, replace(view, week=week)) for week in model.weeks]),
     ]
 
 

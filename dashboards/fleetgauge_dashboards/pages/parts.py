@@ -1,6 +1,7 @@
 """The pieces that pages are made of. Every control is a link: the URL is the state."""
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -8,6 +9,9 @@ from dash import dcc, html
 
 from fleetgauge_dashboards.definitions import DEFINITIONS
 from fleetgauge_dashboards.links import View, href
+
+#: Half a year; an older one opens by its address.
+WEEKS_LISTED = 26
 
 #: What dash calls a component has no common type of its own.
 Component = Any
@@ -78,6 +82,13 @@ def switch(label: str, choices: Sequence[tuple[str, View, bool]]) -> Component:
         className="fg-switch",
         **aria(label=label),
     )
+
+
+def week_menu(weeks: Sequence[tuple[date, View]]) -> Component:
+    """The newest weeks, each a link."""
+    items = [dmc.MenuItem(f"{week:%a %d %b %Y}", href=href(view)) for week, view in weeks[:WEEKS_LISTED]]
+    opener = dmc.MenuTarget(dmc.Button("Other week ▾", variant="default", size="compact-sm"))
+    return dmc.Menu([opener, dmc.MenuDropdown(items)])
 
 
 def notice(title: str, sentences: Sequence[Component], bad: bool = False) -> Component:

@@ -5,7 +5,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
 
-from fleetgauge_dashboards.links import AlertsView, ClusterView, FleetView, View, href, parse
+from fleetgauge_dashboards.links import AlertsView, ClusterView, FleetView, ReviewView, View, href, parse
 from fleetgauge_dashboards.pages.page import Context, Contexts, Page
 from fleetgauge_dashboards.pages.parts import Component, anchor, aria, help_sign, notice
 from fleetgauge_dashboards.reader import LakeError
@@ -138,7 +138,7 @@ def _status(view: View | None, context: Context, contexts: Contexts) -> Status:
 
 def _title(view: View | None, opened: int) -> str:
     """What the browser's tab says: on call, it is one of many."""
-    page = {FleetView: "Fleet", AlertsView: "Alerts"}.get(type(view), "Fleetgauge")
+    page = {FleetView: "Fleet", AlertsView: "Alerts", ReviewView: "Review"}.get(type(view), "Fleetgauge")
     name = view.cluster_id if isinstance(view, ClusterView) else page
     return f"{f'▲ {opened} open · ' if opened else ''}{name} · Fleetgauge"
 
@@ -152,6 +152,7 @@ def _nav(view: View | None, opened: int) -> list[Component]:
     return [
         entry(["Fleet"], FleetView(fleet=fleet), isinstance(view, FleetView | ClusterView)),
         entry(["Alerts", *counted], AlertsView(fleet=fleet), isinstance(view, AlertsView)),
+        entry(["Review"], ReviewView(fleet=fleet), isinstance(view, ReviewView)),
     ]
 
 

@@ -123,12 +123,12 @@ class TableReader:
         self._answers.clear()
 
 
-def read_once(lake: str, table: Table, where: Filter = None) -> pa.Table:
-    """All columns of the rows that the filter keeps; none while there is no table."""
-    reader = TableReader(lake, table)
-    return reader.answer(
-        "once", lambda delta: reader.frame(delta, table.names, where), reader.empty(table.names)
-    )
+def read_once(
+    lake: str, table: Table, where: Filter = None, names: tuple[str, ...] | None = None
+) -> pa.Table:
+    """The rows that the filter keeps, with all columns or those named; none while there is no table."""
+    reader, wanted = TableReader(lake, table), names or table.names
+    return reader.answer("once", lambda delta: reader.frame(delta, wanted, where), reader.empty(wanted))
 
 
 def column(name: str) -> Filter:

@@ -13,6 +13,7 @@ from fleetgauge_dashboards.links import (
     ClusterView,
     FleetView,
     Leg,
+    ReviewView,
     Span,
     View,
     Window,
@@ -33,6 +34,7 @@ views: st.SearchStrategy[View] = st.one_of(
     st.builds(FleetView, weeks, fleet=fleets),
     st.builds(ClusterView, names, weeks, st.sampled_from(Window) | spans, st.sampled_from(Leg), fleet=fleets),
     st.builds(AlertsView, st.none() | names, st.none() | names, fleet=fleets),
+    st.builds(ReviewView, weeks, fleet=fleets),
 )
 
 
@@ -54,7 +56,7 @@ def test_an_address_stays_on_this_server(view: View) -> None:
 
 @given(st.text(max_size=60), st.text(max_size=120))
 def test_any_address_gives_a_view_or_none(path: str, query: str) -> None:
-    for pathname in (path, "/", f"/cluster/{path}", "/alerts"):
+    for pathname in (path, "/", f"/cluster/{path}", "/alerts", "/review"):
         view = parse(pathname, query)
         assert view is None or parse(*_split(href(view))) == view
 

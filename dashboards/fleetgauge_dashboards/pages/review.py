@@ -1,0 +1,105 @@
+"""The weekly review: what `fleetgauge report` writes, with links into the other pages."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from urllib.parse import urlencode
+
+from dash import html
+from flask import Flask, Response, request
+
+from fleetgauge_dashboards.figures.theme import Theme
+from fleetgauge_dashboards.links import ReviewView, parse
+from fleetgauge_dashboards.pages.marked import marked
+from fleetgauge_dashboards.pages.page import Context, Contexts, Notice, Page, Slots
+from fleetgauge_dashboards.pages.parts import Component, week_menu
+from fleetgauge_dashboards.reader import LakeError
+from fleetgauge_dashboards.reader.review_week import ReviewReader
+from fleetgauge_dashboards.report.markdown import Fleet, body, markdown, standing
+from fleetgauge_dashboards.report.page import page
+from fleetgauge_dashboards.views.review import Review, asked_week, review
+
+
+def page_body() -> list[Component]:
+    return [
+        html.Div(id="review-title", className="fg-titlerow"),
+        html.Article(id="review-text", className="fg-panel fg-review"),
+    ]
+
+
+def fill(view: ReviewView, context: Context, look: Theme) -> Slots | Notice:  # noqa: ARG001 (nothing drawn)
+    found = _review(context, view.week)
+    if found is None:
+        return Notice("No week yet", ("A review needs a week. One appears with the pipeline's next batch.",))
+    weeks, of_week = found
+    fleet = Fleet(context.fleet.name, context.fleet.simulated, "", view.fleet)
+    return {
+        "review-title.children": _title(view, of_week, weeks),
+        "review-text.children": marked(body(of_week, fleet)),
+    }
+
+
+def add_downloads(server: Flask, contexts: Contexts) -> None:
+    """/review/2026-03-02.html and .md: the file that `fleetgauge report` writes."""
+
+    def download(week: str, form: str) -> Response:
+        view = parse("/review", request.query_string.decode(errors="replace"))
+        context = contexts.get(view.fleet if view else None)
+        asked = _day(week)
+        try:
+            found = _review(context, asked) if context and asked else None
+        except LakeError as error:
+            return Response(f"{error}\n", 503, mimetype="text/plain")
+        if found is None or found[1].week.week != asked:
+            return Response("there is no such week\n", 404, mimetype="text/plain")
+        assert context is not None
+        words = markdown(found[1], Fleet(context.fleet.name, context.fleet.simulated))
+        if form == "md":
+            return _file(words, "text/markdown", f"review-{week}.md")
+        return _file(page(words, f"{context.fleet.name}: week of {week}"), "text/html", f"review-{week}.html")
+
+    server.add_url_rule("/review/<week>.<any(html, md):form>", "review", download)
+
+
+def _review(context: Context, asked: date | None) -> tuple[Sequence[date], Review] | None:
+    """All weeks, and the review of the asked one or the newest that is over."""
+    reader = ReviewReader(context.lake.root)
+    weeks = reader.weeks()
+    week = asked_week(weeks, asked, context.fleet.week_zone, context.clock())
+    return None if week is None else (weeks, review(week, reader.known(week)))
+
+
+def _day(week: str) -> date | None:
+    try:
+        return date.fromisoformat(week)
+    except ValueError:
+        return None
+
+
+def _file(words: str, mimetype: str, name: str) -> Response:
+    return Response(
+        words, mimetype=mimetype, headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
+
+
+def _title(view: ReviewView, of_week: Review, weeks: Sequence[date]) -> list[Component]:
+    week = of_week.week.week
+    query = urlencode({"fleet": view.fleet}) if view.fleet else ""
+    return [
+        html.H1(f"Review, week of {week:%a %d %b %Y}"),
+        html.Span(f"{standing(of_week)} · all times UTC", className="fg-sub"),
+        week_menu([(day, replace(view, week=day)) for day in reversed(weeks)]),
+        *(
+            html.A(form, href=f"/review/{week}.{form}?{query}".rstrip("?"), className="fg-link", download="")
+            for form in ("html", "md")
+        ),
+    ]
+
+
+PAGE = Page(
+    name="review",
+    view=ReviewView,
+    slots=("review-title.children", "review-text.children"),
+    body=page_body,
+    fill=fill,
+)

@@ -1,0 +1,109 @@
+"""What a lake holds of the fleet's week for its review. Each is asked once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from fleetgauge_dashboards.reader.lake import Lake
+from fleetgauge_dashboards.reader.rows import HealthEvent, columns_of
+from fleetgauge_dashboards.reader.table import Filter, column, read_once
+from fleetgauge_pipelines import tables
+from fleetgauge_pipelines.slo.weeks import WeekSpan
+
+Row = dict[str, Any]
+
+#: Of 10,000 clusters every column counts.
+_CLUSTER_WEEK = (
+    "cluster_id",
+    "week",
+    "revision",
+    "latency_p99_us",
+    "latency_p99_censored_us",
+    "availability_ratio",
+    "bad_minutes",
+    "latency_budget_minutes",
+    "latency_budget_left_minutes",
+    "availability_budget_minutes",
+    "availability_spent_minutes",
+    "coverage",
+    "causes",
+    "closed",
+    "revision_reason",
+    "computed_at",
+)
+#: Eight months.
+TREND_WEEKS = 35
+#: A finding may have begun before the week in which it was named.
+_BEGUN_BEFORE = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Rows as the tables have them: of the week and the one before at every revision, and what happened."""
+
+    cluster_weeks: Sequence[Row]
+    fleet_weeks: Sequence[Row]
+    causes: Sequence[Row]
+    events: Sequence[HealthEvent]
+    actions: Sequence[Row]
+    quarantined: Mapping[str, int]
+    broken: Sequence[str]
+    revised: Sequence[Row]
+
+
+class ReviewReader:
+    """Of one lake."""
+
+    def __init__(self, lake: str) -> None:
+        self._lake = lake
+
+    def weeks(self) -> tuple[date, ...]:
+        """The first day of every week of any cluster, oldest first."""
+        found = read_once(self._lake, tables.CLUSTER_WEEKS, None, ("week",))["week"]
+        return tuple(sorted(found.unique().to_pylist()))
+
+    def known(self, week: WeekSpan) -> Known:
+        """All that its review is made of."""
+        two = column("week").isin([week.week, week.week - timedelta(days=7)])
+        return Known(
+            cluster_weeks=self._rows(tables.CLUSTER_WEEKS, two, _CLUSTER_WEEK),
+            fleet_weeks=self._fleet_weeks(week.week),
+            causes=self._rows(tables.BURN_CAUSES, two & (column("segment") == "fleet")),
+            events=self._events(week),
+            actions=self._rows(tables.ACTIONS, _within("starts", week)),
+            quarantined=self._quarantined(week),
+            broken=[one.expectation for one in Lake(self._lake).broken_weeks() if one.week == week.week],
+            revised=self._revised(week),
+        )
+
+    def _fleet_weeks(self, until: date) -> list[Row]:
+        """Of the fleet and its tiers."""
+        since = until - timedelta(days=7 * (TREND_WEEKS - 1))
+        of = column("segment").isin(["fleet", "tier"])
+        return self._rows(tables.FLEET_WEEKS, of & (column("week") >= since) & (column("week") <= until))
+
+    def _events(self, week: WeekSpan) -> list[HealthEvent]:
+        """Until the week closed, with what led to them."""
+        within = (column("at") >= week.start - _BEGUN_BEFORE) & (column("at") < week.closes_at)
+        found = self._rows(tables.HEALTH_EVENTS, within, columns_of(HealthEvent))
+        return [HealthEvent(**row) for row in found]
+
+    def _quarantined(self, week: WeekSpan) -> dict[str, int]:
+        """How many records were refused, by reason."""
+        within = _within("ingested_at", week)
+        found = read_once(self._lake, tables.QUARANTINE, within, ("reason",))["reason"].value_counts()
+        return {one["values"]: one["counts"] for one in found.to_pylist()}
+
+    def _revised(self, week: WeekSpan) -> list[Row]:
+        """Weeks of any age that got a revision in this one."""
+        later = column("revision") > 1
+        return self._rows(tables.CLUSTER_WEEKS, later & _within("computed_at", week), _CLUSTER_WEEK)
+
+    def _rows(self, table: tables.Table, where: Filter, names: tuple[str, ...] | None = None) -> list[Row]:
+        rows: list[Row] = read_once(self._lake, table, where, names).to_pylist()
+        return rows
+
+
+def _within(name: str, week: WeekSpan) -> Filter:
+    return (column(name) >= week.start) & (column(name) < week.end)

@@ -1,0 +1,358 @@
+"""The weekly review of a lake: the tables' numbers, the same bytes again, and text that stays text."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fleetgauge_dashboards.terminal.report import report
+from fleetgauge_pipelines import tables
+from tests.browser.lake import put
+
+WEEK = date(2026, 3, 2)
+START = datetime(2026, 3, 2, tzinfo=UTC)
+END = START + timedelta(days=7)
+HOSTILE = "<script>alert(1)</script>|[a](javascript:alert(2))\n# b"
+FLEET = """
+name: shop
+lake: {lake}
+page_url: https://pages.example/
+clusters: [{{id: orders-eu, bootstrap: "o:1"}}]
+"""
+
+#: Whose p99 in the week before and in this one, bad minutes, and their cause.
+CLUSTERS = {
+    "orders-eu": ((40_000, 90_000), (3, 130), "broker_down"),
+    "payments-us": ((60_000, 30_000), (140, 2), "roll"),
+    "search-ap": ((50_000, 51_000), (0, 0), None),
+}
+
+
+def cluster_week(
+    cluster: str, week: date, p99_us: int, bad: int, cause: str | None, **changed: Any
+) -> dict[str, Any]:
+    values = {
+        "cluster_id": cluster,
+        "week": week,
+        "revision": 1,
+        "closed": True,
+        "latency_p99_us": p99_us,
+        "latency_p99_censored_us": p99_us,
+        "availability_ratio": 0.9999,
+        "bad_minutes": bad,
+        "latency_budget_minutes": 100.8,
+        "latency_budget_left_minutes": 100.8 - bad,
+        "availability_budget_minutes": 5.04,
+        "availability_spent_minutes": 1.0,
+        "coverage": 0.993,
+        "causes": {cause: bad} if cause else {},
+        "computed_at": END + timedelta(hours=49),
+    }
+    return values | changed
+
+
+def fleet_week(
+    week: date, metric: str, p99: float, segment: tuple[str, str] = ("fleet", "")
+) -> dict[str, Any]:
+    return {
+        "week": week,
+        "metric": metric,
+        "segment": segment[0],
+        "segment_value": segment[1],
+        "revision": 1,
+        "median": p99 / 2,
+        "p90": p99 * 0.9,
+        "p99": p99,
+        "clusters": 3,
+        "clusters_excluded": 1,
+        "closed": True,
+    }
+
+
+def write(root: Path, more: Iterable[dict[str, Any]] = ()) -> None:
+    """A closed week with one of everything that a review tells."""
+    last = WEEK - timedelta(days=7)
+    weeks = [
+        cluster_week(name, week, p99s[place], bads[place], cause)
+        for name, (p99s, bads, cause) in CLUSTERS.items()
+        for place, week in enumerate((last, WEEK))
+    ]
+    weeks.append(cluster_week("quiet-1", WEEK, 20_000, 0, None, coverage=0.415))
+    revised = {"revision": 2, "revision_reason": "late_records", "computed_at": START + timedelta(days=2)}
+    weeks.append(cluster_week("search-ap", last, 50_000, 0, None, **revised))
+    put(root, tables.CLUSTER_WEEKS, [*weeks, *more])
+    fleet = [
+        fleet_week(WEEK - timedelta(days=7 * back), "latency_p99_us", 90_000 - 1_000 * back)
+        for back in range(9)
+    ]
+    tier = ("tier", "multi-zone")
+    fleet.append(fleet_week(WEEK, "latency_budget_left_minutes", -29.2, tier))
+    put(root, tables.FLEET_WEEKS, fleet)
+    causes = ((WEEK, "broker_down", 130), (WEEK, "roll", 2), (last, "roll", 140))
+    put(
+        root,
+        tables.BURN_CAUSES,
+        [
+            {
+                "week": week,
+                "segment": "fleet",
+                "segment_value": "",
+                "cause": cause,
+                "bad_minutes": bad,
+                "clusters": 1,
+            }
+            for week, cause, bad in causes
+        ],
+    )
+    put(root, tables.HEALTH_EVENTS, events("hang", START + timedelta(hours=9), 400))
+    put(root, tables.ACTIONS, [action(START + timedelta(hours=9, seconds=36))])
+    refused = [
+        {"source": str(n), "value": b"", "reason": "future", "ingested_at": START + timedelta(hours=n)}
+        for n in range(3)
+    ]
+    put(root, tables.QUARANTINE, [*refused, {"source": "later", "reason": "future", "ingested_at": END}])
+
+
+def events(name: str, at: datetime, lasted_s: int) -> list[dict[str, Any]]:
+    steps = (
+        (0, "HEALTHY", "SUSPECT"),
+        (6, "SUSPECT", "BROKER_DOWN"),
+        (6 + lasted_s, "BROKER_DOWN", "HEALTHY"),
+    )
+    return [
+        {
+            "event_id": f"{name}-{n}",
+            "fingerprint": name,
+            "cluster_id": "orders-eu",
+            "broker_id": 2,
+            "at": at + timedelta(seconds=s),
+            "from_state": was,
+            "to_state": is_,
+            "kind": "BROKER_DOWN",
+            "evidence": "{}",
+        }
+        for n, (s, was, is_) in enumerate(steps)
+    ]
+
+
+def action(at: datetime, **changed: Any) -> dict[str, Any]:
+    detail = {"outcome": "refused", "words": ["second_sick: broker 3 is slow as well"]}
+    values = {
+        "action_id": f"{at}",
+        "kind": "demote",
+        "cluster_id": "orders-eu",
+        "broker_id": 2,
+        "starts": at,
+        "reason": "DEGRADED",
+        "author": "on duty",
+        "detail": json.dumps(detail),
+    }
+    return values | changed
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("review")
+    write(root)
+    return root
+
+
+def ran(*arguments: object) -> Result:
+    return CliRunner().invoke(report, [str(one) for one in arguments])
+
+
+def written(*arguments: object) -> str:
+    result = ran(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_person_reads_what_changed_what_burned_and_what_was_done(lake: Path) -> None:
+    words = written(WEEK, "--lake", lake)
+    for line in (
+        "Week of Mon 02 Mar 2026, 2026-03-02 00:00:00 UTC to 2026-03-09 00:00:00 UTC, 10,080 minutes; "
+        "closed.",
+        "Of 4 clusters 3 kept the latency budget and 4 the availability budget; 132 minutes of all clusters "
+        "together were over their latency objectives.",
+        "| Latency p99 | 45.0 ms | 81.0 ms | 90.0 ms | 89.0 ms | ▁▂▃▄▅▅▆▇█ | 3 clusters: p99 is the worst of "
+        "them |",
+        "### Over budget, and was not the week before",
+        "| orders-eu | 130 | 3 | −29.2 min | 4.04 min | broker_down |",
+        "### Recovered",
+        "| payments-us | 2 | 140 | 98.8 min | 4.04 min | roll |",
+        "| orders-eu | 40.0 ms | 90.0 ms | 2.25 | broker_down |",
+        "| payments-us | 60.0 ms | 30.0 ms | 0.50 | roll |",
+        "New: quiet-1.",
+        "| broker_down | 130 | 98.4% | ██████████ | 1 | 0 |",
+        "| roll | 2 | 1.5% | █ | 1 | 140 |",
+        "1 finding named. Named 6 s after the first sign in the median of 1. Nothing done about one is on "
+        "record.",
+        "| 2026-03-02 09:00:06 UTC | BROKER_DOWN | orders-eu broker 2 | 6 s | – | 6 min 40 s |",
+        "| 2026-03-02 09:00:36 UTC | demote | orders-eu broker 2 | on duty | refused | – | "
+        "DEGRADED; second_sick: broker 3 is slow as well |",
+        "| multi-zone | 3 | −14.6 min | −26.3 min | −29.2 min | – |",
+        "Not counted, for a coverage under 90%: 1 cluster: quiet-1 (41.5%).",
+        "| future | 3 |",
+        "| 2026-02-23 | search-ap | 2 | late_records | 50.0 ms |",
+    ):
+        assert line in words.splitlines(), line
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_its_numbers_are_the_tables(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    rows = [
+        cluster_week(f"c{n:02}", WEEK, random.randrange(1_000, 10_000_000), random.randrange(300), "unknown")
+        for n in range(40)
+    ]
+    quantiles = [
+        fleet_week(WEEK, metric, random.random() * 1e6)
+        for metric in (
+            "latency_p99_us",
+            "availability_ratio",
+            "availability_p99",
+            "latency_budget_left_minutes",
+        )
+    ]
+    put(tmp_path, tables.CLUSTER_WEEKS, rows)
+    put(tmp_path, tables.FLEET_WEEKS, quantiles)
+    found = json.loads(written(WEEK, "--lake", tmp_path, "--json"))
+    for headline, row in zip(found["headlines"], quantiles, strict=True):
+        assert headline["now"] == {
+            name: row[name] for name in ("median", "p90", "p99", "clusters", "clusters_excluded")
+        }
+    over = [row for row in rows if row["bad_minutes"] > 100.8]
+    assert found["budgets"] == {
+        "clusters": 40,
+        "bad_minutes": sum(row["bad_minutes"] for row in rows),
+        "latency_kept": 40 - len(over),
+        "availability_kept": 40,
+    }
+    bad = {row["cluster_id"]: row["bad_minutes"] for row in rows}
+    assert {one["cluster_id"]: one["bad_minutes"] for one in found["changes"]["newly_over"]} == {
+        row["cluster_id"]: bad[row["cluster_id"]] for row in over
+    }
+    assert len(found["worst"]) == 10
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_a_closed_weeks_review_is_the_same_whatever_happens_later(tmp_path: Path, form: str) -> None:
+    write(tmp_path)
+    before = written(WEEK, "--lake", tmp_path, "--format", form)
+    put(tmp_path, tables.HEALTH_EVENTS, events("later", END + timedelta(hours=1), 60))
+    put(tmp_path, tables.ACTIONS, [action(END + timedelta(days=3))])
+    put(tmp_path, tables.CLUSTER_WEEKS, [cluster_week("orders-eu", WEEK + timedelta(days=7), 1, 1, None)])
+    assert written(WEEK, "--lake", tmp_path, "--format", form) == before
+
+
+def test_a_revision_of_the_week_itself_is_seen(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        [cluster_week("orders-eu", WEEK, 88_000, 131, "roll", revision=2, revision_reason="late_records")],
+    )
+    words = written(WEEK, "--lake", tmp_path)
+    assert "10,080 minutes; closed, revision 2." in words
+    assert "| orders-eu | 40.0 ms | 88.0 ms | 2.20 | roll |" in words
+
+
+def test_the_newest_week_that_is_over_is_the_default(lake: Path, tmp_path: Path) -> None:
+    assert written("--lake", lake) == written(WEEK, "--lake", lake)
+    today = datetime.now(UTC).date()
+    put(
+        tmp_path,
+        tables.CLUSTER_WEEKS,
+        [cluster_week("a", today - timedelta(days=today.weekday()), 1, 1, None, closed=False)],
+    )
+    assert "open, to date." in written("--lake", tmp_path)
+
+
+class _Seen(HTMLParser):
+    """Tags, addresses and text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.addresses: list[str] = []
+        self.words = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("href", "src")]
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def test_a_hostile_name_stays_text_and_every_link_leads_to_the_pages(tmp_path: Path) -> None:
+    root = tmp_path / "lake"
+    write(root, [cluster_week(HOSTILE, WEEK, 900_000, 500, HOSTILE, coverage=0.2)])
+    config = tmp_path / "fleet.yaml"
+    config.write_text(FLEET.format(lake=root))
+    seen = _Seen()
+    seen.feed(written(WEEK, "--config", config, "--format", "html"))
+    assert "script" not in seen.tags
+    assert HOSTILE.replace("\n", " ") in seen.words
+    assert seen.addresses
+    assert all(one.startswith("https://pages.example/") for one in seen.addresses)
+    assert "https://pages.example/cluster/orders-eu?week=2026-03-02" in seen.addresses
+    assert "https://pages.example/alerts?cluster=orders-eu&alert=hang-0" in seen.addresses
+
+
+def test_one_html_file_needs_no_other(lake: Path) -> None:
+    seen = _Seen()
+    seen.feed(written(WEEK, "--lake", lake, "--format", "html"))
+    assert seen.addresses == []
+    assert not {"script", "link", "img", "iframe"} & seen.tags
+    assert {"table", "h1", "main"} < seen.tags
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium on PATH to print with")
+def test_a_pdf_is_printed_the_same_twice(lake: Path, tmp_path: Path) -> None:
+    for name in ("a.pdf", "b.pdf"):
+        written(WEEK, "--lake", lake, "--format", "pdf", "--output", tmp_path / name)
+    first = (tmp_path / "a.pdf").read_bytes()
+    assert first.startswith(b"%PDF-")
+    assert b"D:20260311000000+00'00'" in first
+    assert first == (tmp_path / "b.pdf").read_bytes()
+
+
+def test_without_chromium_there_is_no_pdf_and_a_line_says_so(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = ran(WEEK, "--lake", lake, "--format", "pdf", "--output", tmp_path / "a.pdf")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no Chromium or Chrome is on this machine's PATH; take --format html" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--lake", "{lake}/none"], "no week is there yet"),
+        (["2020-01-01", "--lake", "{lake}"], "no week 2020-01-01; there are 2026-02-23 to 2026-03-02"),
+        (
+            ["--lake", "{lake}", "--output", "{lake}/none/a.md"],
+            "No such file or directory; name another file",
+        ),
+        (["--lake", "{lake}", "--format", "docx"], "'docx' is not one of 'md', 'html', 'pdf'"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(lake: Path, arguments: list[str], says: str) -> None:
+    result = ran(*(one.format(lake=lake) for one in arguments))
+    assert result.exit_code == 2
+    assert says in result.output.replace("\n", " ")
+    assert "Traceback" not in result.output
+
+
+def test_it_needs_neither_spark_nor_dash() -> None:
+    code = "import sys, fleetgauge_dashboards.terminal.report; print({'pyspark', 'dash'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
