@@ -3,7 +3,6 @@
 import os
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from fleetgauge_local.fleet import LocalFleet
 from tests import s3 as s3_server
+from tests.chromium import CHROMIUM, launched
 
 # kafka-python reads its schemas in a deprecated way as it is imported; only there it is no error.
 with warnings.catch_warnings():
@@ -23,17 +23,6 @@ with warnings.catch_warnings():
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 _OF_BROKERS = ("tests/kafka/", "tests/spark/test_backfill_topic.py")
 _DEMO = "tests/end_to_end/test_demo.py"
 _NICE = 15
@@ -87,7 +76,7 @@ def browser() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is missing: apt-get install chromium")
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        chromium = launched(playwright)
         yield chromium
         chromium.close()
 

@@ -170,7 +170,7 @@ def test_the_review_is_of_the_newest_week_that_is_over_and_leads_to_clusters(liv
     expect(page.locator(".fg-titlerow").first).to_contain_text("open, to date")
     assert page.url == f"{site.url}/review?week={known.week}"
     with page.expect_download() as asked:
-        page.get_by_role("link", name="html").click()
+        page.get_by_role("link", name="as HTML").click()
     assert asked.value.suggested_filename == f"review-{known.week}.html"
     assert "BROKER_DOWN" in asked.value.path().read_text(encoding="utf-8")
 

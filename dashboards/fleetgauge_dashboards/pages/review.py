@@ -90,8 +90,8 @@ def _title(view: ReviewView, of_week: Review, weeks: Sequence[date]) -> list[Com
         html.Span(f"{standing(of_week)} · all times UTC", className="fg-sub"),
         week_menu([(day, replace(view, week=day)) for day in reversed(weeks)]),
         *(
-            html.A(form, href=f"/review/{week}.{form}?{query}".rstrip("?"), className="fg-link", download="")
-            for form in ("html", "md")
+            html.A(words, href=f"/review/{week}.{form}?{query}".rstrip("?"), className="fg-link", download="")
+            for words, form in (("as HTML", "html"), ("as Markdown", "md"))
         ),
     ]
 

@@ -117,7 +117,7 @@ class _Writer:
         found += self._movers("Faster", changes.faster)
         for title, clusters in (("New", changes.joined), ("Gone", changes.left)):
             if clusters:
-                found.append(f"{title}: {_listed(map(text, clusters), len(clusters))}.")
+                found.append(f"{title}: {_listed(map(self._cluster, clusters), len(clusters))}.")
         if len(found) == 1:
             found.append("No budget was lost or won back, and no cluster's latency p99 moved by a tenth.")
         if not (changes.newly_over or changes.still_over):

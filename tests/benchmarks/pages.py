@@ -1,0 +1,147 @@
+"""What pages and the weekly review cost over a great fleet's lake; a bare Dash page is the peer.
+
+The browser starts each page cold. Pages are served by `fleetgauge dash`, the bare one, with a chart alone, by
+the same server.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from urllib.request import Request, urlopen
+
+import click
+import plotly.graph_objects as go
+from dash import Dash, dcc
+from playwright.sync_api import Browser, Page, sync_playwright
+from waitress.server import create_server
+
+from fleetgauge_dashboards.app import THREADS
+from tests.benchmarks._great_lake import CLUSTERS, DRAWN, write
+from tests.benchmarks._measure import Figure, Options, peak_bytes, seconds
+from tests.chromium import launched
+
+_FLEETGAUGE = str(Path(sys.executable).with_name("fleetgauge"))
+_MB = 1_000_000
+_ROUNDS = 5
+_READERS, _QUESTIONS = 20, 10
+_PATIENCE_MS = 120_000
+_DRAWN = ".js-plotly-plot .main-svg"
+
+
+def measure(options: Options) -> Iterator[Figure]:
+    """The report, first useful paints, answers to many readers, memory."""
+    clusters = options.rows(CLUSTERS)
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-bench-") as folder:
+        lake = Path(folder, "lake")
+        click.echo(f"writing a lake of {clusters:,} clusters", err=True)
+        week = write(lake, clusters, datetime.now(UTC))
+        yield from _report(lake, str(week))
+        yield from _paints(lake)
+
+
+def _report(lake: Path, week: str) -> Iterator[Figure]:
+    written = lake.parent / "review.html"
+    command = [_FLEETGAUGE, "report", week]
+    whole = [*command, "--lake", str(lake), "--format", "html", "--output", str(written)]
+    took = median(seconds(lambda: subprocess.run(whole, check=True, capture_output=True)) for _ in range(3))
+    yield Figure("report", round(took, 1), "s", 20)
+    yield Figure("report file", round(written.stat().st_size / _MB, 3), "MB", 5)
+
+
+def _paints(lake: Path) -> Iterator[Figure]:
+    with _ours(lake) as (url, pid), _bare() as peer, sync_playwright() as playwright:
+        browser = launched(playwright)
+        pages = {
+            "bare": (peer, _DRAWN),
+            "fleet": (url, ".ag-center-cols-container [row-index='0']"),
+            "cluster": (f"{url}cluster/{DRAWN}?window=7d", f"#cluster-heatmap {_DRAWN}"),
+        }
+        took: dict[str, list[float]] = {name: [] for name in pages}
+        for _ in range(_ROUNDS):
+            for name, (address, drawn) in pages.items():
+                took[name].append(_painted(browser, address, drawn))
+        of = {name: median(some) for name, some in took.items()}
+        yield Figure("bare page, first useful paint", round(of["bare"], 2), "s")
+        for name, goal in (("fleet", 1.3), ("cluster", 1.6)):
+            yield Figure(f"{name} page, first useful paint", round(of[name], 2), "s")
+            yield Figure(f"{name} page to the bare one", round(of[name] / of["bare"], 2), "times", goal)
+        question = _asked(browser, url)
+        browser.close()
+        yield Figure("answer to one of 20 readers, p95", round(_p95_ms(question)), "ms", 200)
+        yield Figure("server", round(peak_bytes(pid) / _MB), "MB", 500)
+
+
+def _painted(browser: Browser, address: str, drawn: str) -> float:
+    """Seconds from the address to what a reader came for, in a profile without a cache."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    began = time.perf_counter()
+    page.goto(address, wait_until="commit")
+    page.locator(drawn).first.wait_for(timeout=_PATIENCE_MS)
+    took = time.perf_counter() - began
+    context.close()
+    return took
+
+
+def _asked(browser: Browser, url: str) -> Request:
+    """What the browser asks for the fleet page, to be asked again."""
+    found: list[Request] = []
+    page: Page = browser.new_page()
+
+    def keep(said: object) -> None:
+        body = getattr(said, "post_data", None)
+        if body and "fleet-grid" in body:
+            headers = {"Content-Type": "application/json"}
+            found.append(Request(f"{url}_dash-update-component", body.encode(), headers))
+
+    page.on("request", keep)
+    page.goto(url)
+    page.locator(".ag-center-cols-container [row-index='0']").wait_for(timeout=_PATIENCE_MS)
+    page.close()
+    return found[-1]
+
+
+def _p95_ms(question: Request) -> float:
+    """Of all answers to readers who ask at once, again and again."""
+
+    def read(_: int) -> Sequence[float]:
+        return [seconds(lambda: urlopen(question).read()) for _ in range(_QUESTIONS)]
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        took = sorted(one for some in readers.map(read, range(_READERS)) for one in some)
+    return 1000 * took[len(took) * 95 // 100]
+
+
+@contextmanager
+def _ours(lake: Path) -> Iterator[tuple[str, int]]:
+    """The pages' URL, and the server's process."""
+    command = [_FLEETGAUGE, "dash", "--lake", str(lake), "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdout is not None
+        try:
+            yield json.loads(server.stdout.readline())["url"], server.pid
+        finally:
+            server.terminate()
+
+
+@contextmanager
+def _bare() -> Iterator[str]:
+    app = Dash("bare", serve_locally=True, enable_mcp=False)
+    app.layout = dcc.Graph(figure=go.Figure(go.Scatter(y=[1, 3, 2])))
+    server = create_server(app.server, host="127.0.0.1", port=0, threads=THREADS)
+    serving = threading.Thread(target=server.run, daemon=True)
+    serving.start()
+    try:
+        yield f"http://127.0.0.1:{server.effective_port}/"
+    finally:
+        server.close()
+        server.task_dispatcher.shutdown()
