@@ -39,6 +39,7 @@ def create_app(
     shell.register(app, PAGES, contexts)
     for page in PAGES:
         register(app, page, contexts)
+    fleet.register_search(app)
     cluster.register_zoom(app)
     review.add_downloads(app.server, contexts)
     health.add(app.server, {one.fleet.name: one.lake for one in (first, *others)})

@@ -49,9 +49,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """The fleet in one week; None is the newest."""
+    """The fleet in one week, None is the newest; of its clusters those with ``search`` in their names."""
 
     week: date | None = None
+    search: str | None = None
     _: KW_ONLY
     fleet: str | None = None
 
@@ -94,8 +95,8 @@ View = FleetView | ClusterView | AlertsView | ReviewView
 def href(view: View) -> str:
     """The address of a view; what is default stays out of it."""
     match view:
-        case FleetView(week):
-            path, query = "/", {"week": _day(week)}
+        case FleetView(week, search):
+            path, query = "/", {"week": _day(week), "q": search}
         case ClusterView(cluster_id, week, shown, leg):
             path = f"/cluster/{_segment(cluster_id)}"
             query = {"week": _day(week), **_shown_query(shown), "leg": leg if leg is Leg.LEADER else None}
@@ -112,7 +113,7 @@ def parse(pathname: str, search: str) -> View | None:
     fleet = query.get("fleet") or None
     match pathname.split("/"):
         case ["", ""]:
-            return FleetView(_parse_day(query.get("week")), fleet=fleet)
+            return FleetView(_parse_day(query.get("week")), query.get("q") or None, fleet=fleet)
         case ["", "cluster", segment] if segment:
             return ClusterView(
                 unquote(segment),

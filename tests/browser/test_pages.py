@@ -56,6 +56,24 @@ def test_a_past_week_of_the_fleet_is_reached_by_its_menu_and_its_address(live: L
     expect(again.locator(".fg-titlerow").first).to_contain_text("closed, revision 2")
 
 
+def test_a_search_is_in_the_address_and_finds_clusters(live: Live, look: Open) -> None:
+    site, _ = live
+    page = look(site.url)
+    rows = page.locator(".ag-center-cols-container [row-index]")
+    expect(rows).to_have_count(3)
+    box = page.get_by_role("textbox", name="Search for clusters")
+    box.fill("ORD")
+    expect(rows).to_have_count(1)
+    expect(page.locator("#fleet-found")).to_have_text("1 of 3 clusters")
+    assert page.url == f"{site.url}/?q=ORD"
+    again = look(page.url)
+    expect(again.locator(".ag-center-cols-container [row-index]")).to_have_count(1)
+    expect(again.get_by_role("textbox", name="Search for clusters")).to_have_value("ORD")
+    box.fill("")
+    expect(rows).to_have_count(3)
+    expect(page).to_have_url(re.compile(r"/\??$"))
+
+
 def test_the_keyboard_reaches_the_table_and_opens_a_cluster(live: Live, look: Open) -> None:
     site, _ = live
     page = look(site.url)

@@ -1,7 +1,9 @@
 """One cluster: is the week good, what happened when, which broker."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from difflib import get_close_matches
 from typing import Any
 
 from dash import Dash, Input, Output, State, ctx, html, no_update
@@ -13,7 +15,7 @@ from fleetgauge_dashboards.links import AlertsView, ClusterView, Leg, Span, Wind
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
 from fleetgauge_dashboards.pages.parts import Component, chart, link, panel, switch, week_menu
 from fleetgauge_dashboards.reader import ClusterWeek
-from fleetgauge_dashboards.units import duration, instant
+from fleetgauge_dashboards.units import count, duration, instant
 from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.cluster import (
     Number,
@@ -30,6 +32,8 @@ from fleetgauge_dashboards.views.fleet import standing
 from fleetgauge_dashboards.views.minutes import Timeline, brokers, timeline
 
 CHARTS = ("cluster-latency", "cluster-heatmap", "cluster-leader", "cluster-availability")
+#: Clusters named where the asked one is not known.
+KNOWN_LISTED = 20
 _SIGNS = {Verdict.MET: "✓ met", Verdict.MISSED: "✕ missed", Verdict.UNKNOWN: "not known"}
 
 
@@ -69,10 +73,10 @@ def body() -> list[Component]:
 
 def fill(view: ClusterView, context: Context, look: Theme) -> Slots | Notice:
     lake, fresh = context.lake, context.fresh()
-    weeks = lake.cluster_weeks()
-    week = find_week(weeks, view.cluster_id, view.week)
+    weeks = lake.weeks_of(view.cluster_id)
+    week = find_week(weeks, view.week)
     if week is None:
-        return _not_found(view, sorted({row.cluster_id for row in weeks}))
+        return _not_found(view, lake.clusters())
     span = span_shown(view, fresh, context.clock())
     rows = lake.cluster_minutes(view.cluster_id, span)
     span = from_begin(view, span, min(rows["minute"].to_pylist(), default=None))
@@ -97,15 +101,16 @@ def fill(view: ClusterView, context: Context, look: Theme) -> Slots | Notice:
     }
 
 
-def _not_found(view: ClusterView, known: list[str]) -> Notice:
+def _not_found(view: ClusterView, known: Sequence[str]) -> Notice:
+    """With those that are written most alike, for a fleet may have thousands."""
+    alike = get_close_matches(view.cluster_id, known, KNOWN_LISTED, cutoff=0) or known[:KNOWN_LISTED]
     return Notice(
         f"No cluster named {view.cluster_id}",
         (
             "It has no week in this lake: a typing error, or its first minute is not computed yet. "
-            "Known clusters:",
-            html.Ul([html.Li(link(cluster, ClusterView(cluster, fleet=view.fleet))) for cluster in known])
-            if known
-            else "none yet.",
+            f"There {'is' if len(known) == 1 else 'are'} {count(len(known), 'cluster')}"
+            f"{', written most alike:' if known else '.'}",
+            html.Ul([html.Li(link(cluster, ClusterView(cluster, fleet=view.fleet))) for cluster in alike]),
         ),
     )
 
@@ -113,7 +118,7 @@ def _not_found(view: ClusterView, known: list[str]) -> Notice:
 def _title(
     view: ClusterView, week: ClusterWeek, weeks: tuple[ClusterWeek, ...], zone: str
 ) -> list[Component]:
-    own = sorted((row.week for row in weeks if row.cluster_id == view.cluster_id), reverse=True)
+    own = sorted((row.week for row in weeks), reverse=True)
     reason = f" ({week.revision_reason})" if week.revision > 1 and week.revision_reason else ""
     others = [(day, _at_week(view, day, day == own[0], zone)) for day in own]
     return [

@@ -1,15 +1,18 @@
 """The fleet: are we getting better, who is worst, what is open."""
 
 from dataclasses import replace
+from typing import Any
 
 import dash_ag_grid as dag
-from dash import html
+import dash_mantine_components as dmc
+from dash import Dash, Input, Output, State, html, no_update
 
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.figures.trend import trend
-from fleetgauge_dashboards.links import FleetView
+from fleetgauge_dashboards.links import FleetView, href, parse
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
-from fleetgauge_dashboards.pages.parts import Component, chart, panel, week_menu
+from fleetgauge_dashboards.pages.parts import Component, aria, chart, panel, week_menu
+from fleetgauge_dashboards.units import count
 from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.fleet import (
     AVAILABILITY,
@@ -19,7 +22,11 @@ from fleetgauge_dashboards.views.fleet import (
     Fleet,
     Headline,
     fleet,
+    shown_week,
 )
+
+#: As one types on, nothing is asked.
+SEARCH_AFTER_MS = 300
 
 _TITLES = {
     LATENCY: ("Latency p99 over clusters", "fleet_latency"),
@@ -57,6 +64,20 @@ def body() -> list[Component]:
                 ),
             ],
             className="fg-panels fg-panels--pair",
+        ),
+        html.Div(
+            [
+                dmc.TextInput(
+                    id="fleet-search",
+                    placeholder="Cluster",
+                    debounce=SEARCH_AFTER_MS,
+                    size="xs",
+                    w=260,
+                    **aria(label="Search for clusters"),
+                ),
+                html.Span(id="fleet-found", className="fg-sub", role="status"),
+            ],
+            className="fg-titlerow",
         ),
         _table(),
     ]
@@ -136,14 +157,15 @@ def _columns() -> list[dict[str, object]]:
 
 def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
     lake = context.lake
-    model = fleet(
-        lake.cluster_weeks(), lake.fleet_weeks(), view, alerts(lake.health_events()), context.fresh()
-    )
-    if model is None:
+    weeks = lake.weeks()
+    week = shown_week(weeks, view.week)
+    if week is None:
         return Notice(
             "No week yet",
             ("Minutes may be there, but no week is computed. It appears with the pipeline's next batch.",),
         )
+    found, fresh = alerts(lake.health_events()), context.fresh()
+    model = fleet(week, weeks, lake.cluster_weeks(week), lake.fleet_weeks(), found, fresh, view)
     latency, availability = model.trends
     return {
         "fleet-title.children": _title(model, view),
@@ -151,6 +173,7 @@ def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
         "fleet-excluded.children": model.excluded,
         "fleet-latency.figure": trend(latency, look),
         "fleet-availability.figure": trend(availability, look),
+        "fleet-found.children": _found(model, view),
         "fleet-grid.rowData": [_row(row) for row in model.rows],
     }
 
@@ -158,9 +181,18 @@ def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
 def _title(model: Fleet, view: FleetView) -> list[Component]:
     return [
         html.H1(f"Fleet, week of {model.week:%a %d %b %Y}"),
-        html.Span(f"{model.standing} · {len(model.rows)} clusters · all times UTC", className="fg-sub"),
+        html.Span(
+            f"{model.standing} · {count(model.clusters, 'cluster')} · all times UTC", className="fg-sub"
+        ),
         week_menu([(week, replace(view, week=week)) for week in model.weeks]),
     ]
+
+
+def _found(model: Fleet, view: FleetView) -> str:
+    """What the table holds, where that is not every cluster."""
+    if len(model.rows) < model.matching:
+        return f"the worst {len(model.rows):,} of {count(model.matching, 'cluster')}: search for others"
+    return f"{model.matching:,} of {count(model.clusters, 'cluster')}" if view.search else ""
 
 
 def _card(headline: Headline) -> Component:
@@ -188,6 +220,36 @@ def _row(row: ClusterRow) -> dict[str, object]:
     return {name: getattr(row, name) for name in ClusterRow.__slots__}
 
 
+def register_search(app: Dash) -> None:
+    """What is searched for is in the address, and what the address says is in the box."""
+
+    def written(search: str | None, pathname: str, query: str | None) -> Any:
+        view = parse(pathname, query or "")
+        if not isinstance(view, FleetView) or (search or None) == view.search:
+            return no_update
+        return f"?{href(replace(view, search=search or None)).partition('?')[2]}"
+
+    def read(pathname: str, query: str | None, shown: str | None) -> Any:
+        view = parse(pathname, query or "")
+        if not isinstance(view, FleetView) or (shown or None) == view.search:
+            return no_update
+        return view.search or ""
+
+    address = (State("url", "pathname"), State("url", "search"))
+    app.callback(
+        Output("url", "search", allow_duplicate=True),
+        Input("fleet-search", "value"),
+        *address,
+        prevent_initial_call=True,
+    )(written)
+    app.callback(
+        Output("fleet-search", "value"),
+        Input("url", "pathname"),
+        Input("url", "search"),
+        State("fleet-search", "value"),
+    )(read)
+
+
 PAGE = Page(
     name="fleet",
     view=FleetView,
@@ -197,6 +259,7 @@ PAGE = Page(
         "fleet-excluded.children",
         "fleet-latency.figure",
         "fleet-availability.figure",
+        "fleet-found.children",
         "fleet-grid.rowData",
     ),
     body=body,

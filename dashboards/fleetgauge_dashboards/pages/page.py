@@ -10,6 +10,7 @@ from dash import Dash, Input, Output, State, dcc, html, no_update
 from fleetgauge_dashboards.figures.theme import Theme, theme
 from fleetgauge_dashboards.links import FleetView, View, href, parse
 from fleetgauge_dashboards.pages.parts import Component, anchor, notice
+from fleetgauge_dashboards.pages.shared import Shared
 from fleetgauge_dashboards.reader import Lake, LakeError
 from fleetgauge_dashboards.reader.lake import newest_measured
 from fleetgauge_dashboards.views.freshness import Freshness, freshness
@@ -77,6 +78,7 @@ class Page:
 
 def register(app: Dash, page: Page, contexts: Contexts) -> None:
     """One callback a page: by address, tick or colour scheme, all slots at once."""
+    shared = Shared[Slots | Notice]()
     outputs = {slot: Output(*_component_and_property(slot)) for slot in page.slots}
     frame = {
         "notice": Output(f"{page.name}-notice", "children"),
@@ -101,7 +103,7 @@ def register(app: Dash, page: Page, contexts: Contexts) -> None:
         nothing: dict[str, Any] = dict.fromkeys([*outputs, *frame], no_update)
         if view is None or not isinstance(view, page.view) or scheme is None:
             return nothing
-        return nothing | dict(_answer(page, view, contexts, scheme, drawn))
+        return nothing | dict(_answer(page, view, contexts, shared, scheme, drawn))
 
     app.callback(output=outputs | frame, inputs=inputs, state={"drawn": State(f"{page.name}-drawn", "data")})(
         answer
@@ -113,7 +115,14 @@ def _component_and_property(slot: str) -> tuple[str, str]:
     return component, name
 
 
-def _answer(page: Page, view: View, contexts: Contexts, scheme: str, drawn: str | None) -> Slots:
+def _answer(
+    page: Page,
+    view: View,
+    contexts: Contexts,
+    shared: Shared[Slots | Notice],
+    scheme: str,
+    drawn: str | None,
+) -> Slots:
     """New slots where something moved, a notice where there is nothing to draw."""
     context = contexts.get(view.fleet)
     if context is None:
@@ -126,7 +135,7 @@ def _answer(page: Page, view: View, contexts: Contexts, scheme: str, drawn: str 
         filled = (
             nothing_yet(context.lake.root)
             if all(version is None for version in versions)
-            else page.fill(view, context, theme(scheme))
+            else shared.answer(key, lambda: page.fill(view, context, theme(scheme)))
         )
     except LakeError as error:
         # What was drawn stays, under the error: it was true when it was read.

@@ -219,8 +219,7 @@ def _age_banner(fresh: Freshness) -> list[Component]:
 
 def _held_back_banners(context: Context) -> list[Component]:
     try:
-        written = {row.week for row in context.lake.cluster_weeks()}
-        held = held_back(context.lake.broken_weeks(), written)
+        held = held_back(context.lake.broken_weeks(), context.lake.weeks())
     except LakeError as error:
         unknown = html.Strong("Whether a week is held back is not known.")
         return [_banner("bad", [unknown, html.Span(str(error))])]

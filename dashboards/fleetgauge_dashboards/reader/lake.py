@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,16 +68,32 @@ class Lake:
         """One version a table: as long as it is the same, every answer is."""
         return tuple(reader.version() for reader in self.readers)
 
-    def cluster_weeks(self) -> tuple[ClusterWeek, ...]:
-        """Every cluster's weeks, each at its highest revision."""
+    def weeks(self) -> tuple[date, ...]:
+        """The first days of all weeks that any cluster or the fleet has, newest first."""
+        found = {day for reader in (self._cluster_weeks, self._fleet_weeks) for day in _held(reader, "week")}
+        return tuple(sorted(found, reverse=True))
+
+    def clusters(self) -> tuple[str, ...]:
+        """The ids of all that have a week."""
+        return tuple(sorted(_held(self._cluster_weeks, "cluster_id")))
+
+    def cluster_weeks(self, week: date) -> tuple[ClusterWeek, ...]:
+        """Every cluster's week, at its highest revision."""
+        return self._cluster_weeks_where(("week", week), column("week") == week)
+
+    def weeks_of(self, cluster_id: str) -> tuple[ClusterWeek, ...]:
+        """One cluster's weeks, each at its highest revision."""
+        return self._cluster_weeks_where(("cluster", cluster_id), column("cluster_id") == cluster_id)
+
+    def _cluster_weeks_where(self, query: tuple[str, object], where: Filter) -> tuple[ClusterWeek, ...]:
         reader = self._cluster_weeks
 
         def ask(delta: DeltaTable) -> tuple[ClusterWeek, ...]:
-            found = reader.frame(delta, columns_of(ClusterWeek)).sort_by("revision").to_pylist()
+            found = reader.frame(delta, columns_of(ClusterWeek), where).sort_by("revision").to_pylist()
             newest = {(row["cluster_id"], row["week"]): ClusterWeek(**row) for row in found}
             return tuple(newest.values())
 
-        return reader.answer("weeks", ask, ())
+        return reader.answer(query, ask, ())
 
     def fleet_weeks(self) -> tuple[FleetWeek, ...]:
         """The whole fleet's weeks, each metric at its highest revision."""
@@ -162,6 +179,15 @@ def newest_measured(recent: pa.Table) -> dict[str, datetime]:
     measured = recent.filter(pc.greater(pc.fill_null(recent["brokers_measured"], 0), 0))
     newest = measured.group_by("cluster_id").aggregate([("minute", "max")]).to_pylist()
     return {row["cluster_id"]: row["minute_max"].astimezone(UTC) for row in newest}
+
+
+def _held(reader: TableReader, name: str) -> frozenset[Any]:
+    """Every value of a column."""
+    return reader.answer(
+        ("held", name),
+        lambda delta: frozenset(reader.frame(delta, (name,))[name].unique().to_pylist()),
+        frozenset(),
+    )
 
 
 def _readable(reader: TableReader) -> Readable:

@@ -44,10 +44,10 @@ class Band:
     suspected: bool
 
 
-def find_week(cluster_weeks: Sequence[ClusterWeek], cluster_id: str, week: date | None) -> ClusterWeek | None:
-    """The cluster's asked week, or else its newest."""
-    own = sorted((row for row in cluster_weeks if row.cluster_id == cluster_id), key=lambda row: row.week)
-    return next((row for row in own if row.week == week), own[-1] if own else None)
+def find_week(own: Sequence[ClusterWeek], week: date | None) -> ClusterWeek | None:
+    """Of a cluster's weeks the asked one, or else the newest."""
+    newest = max(own, key=lambda row: row.week, default=None)
+    return next((row for row in own if row.week == week), newest)
 
 
 def numbers(week: ClusterWeek) -> tuple[Number, ...]:

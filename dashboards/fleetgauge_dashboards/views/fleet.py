@@ -17,6 +17,8 @@ BUDGET = "latency_budget_left_minutes"
 
 #: Under so many clusters the nearest-rank p99 is the worst of them.
 CLUSTERS_FOR_A_P99 = 100
+#: Clusters in the table: more, nobody reads, and a page of thousands is slow for everybody.
+ROWS = 500
 #: Weeks in the trend.
 TREND_WEEKS = 52
 
@@ -65,7 +67,7 @@ class ClusterRow:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The fleet page."""
+    """The fleet page; ``rows`` are the worst of the ``matching`` ones among all ``clusters``."""
 
     week: date
     weeks: tuple[date, ...]
@@ -73,33 +75,38 @@ class Fleet:
     headlines: tuple[Headline, ...]
     trends: tuple[Trend, ...]
     excluded: str
+    clusters: int
+    matching: int
     rows: tuple[ClusterRow, ...]
 
 
+def shown_week(weeks: Sequence[date], asked: date | None) -> date | None:
+    """The asked week, or else the newest; None while there is no week at all."""
+    return asked if asked in weeks else max(weeks, default=None)
+
+
 def fleet(
-    cluster_weeks: Sequence[ClusterWeek],
+    week: date,
+    weeks: Sequence[date],
+    clusters: Sequence[ClusterWeek],
     fleet_weeks: Sequence[FleetWeek],
-    view: FleetView,
     found: Sequence[Alert],
     fresh: Freshness,
-) -> Fleet | None:
-    """The asked week, or the newest; None while there is no week at all."""
-    weeks = tuple(
-        sorted({row.week for row in cluster_weeks} | {row.week for row in fleet_weeks}, reverse=True)
-    )
-    if not weeks:
-        return None
-    shown = view.week if view.week in weeks else weeks[0]
-    clusters = [row for row in cluster_weeks if row.week == shown]
+    view: FleetView,
+) -> Fleet:
+    """One of ``weeks``, which are newest first; ``clusters`` are that week's."""
     metrics = (LATENCY, AVAILABILITY, BUDGET)
+    rows, matching = _rows(clusters, found, fresh, week == weeks[0], view)
     return Fleet(
-        week=shown,
-        weeks=weeks,
+        week=week,
+        weeks=tuple(weeks),
         standing=standing(clusters),
-        headlines=tuple(_headline(metric, shown, fleet_weeks) for metric in metrics),
-        trends=tuple(_trend(metric, shown, fleet_weeks) for metric in metrics[:2]),
+        headlines=tuple(_headline(metric, week, fleet_weeks) for metric in metrics),
+        trends=tuple(_trend(metric, week, fleet_weeks) for metric in metrics[:2]),
         excluded=_excluded(clusters),
-        rows=_rows(clusters, found, fresh, is_newest=shown == weeks[0], of=view.fleet),
+        clusters=len(clusters),
+        matching=matching,
+        rows=rows,
     )
 
 
@@ -180,26 +187,33 @@ def _rows(
     found: Sequence[Alert],
     fresh: Freshness,
     is_newest: bool,
-    of: str | None,
-) -> tuple[ClusterRow, ...]:
-    rows = []
-    for week in clusters:
-        opened = [a for a in found if a.is_open and a.cluster_id == week.cluster_id]
-        suspected = [a for a in found if a.is_suspicion and a.cluster_id == week.cluster_id]
-        rank, state = _state(opened, suspected, fresh.silence(week.cluster_id))
-        rows.append(_row(week, rank, state, is_newest, of))
-    return tuple(sorted(rows, key=_worst_first))
+    view: FleetView,
+) -> tuple[tuple[ClusterRow, ...], int]:
+    """The worst of those that are asked for, and how many they are. Only what is shown is made."""
+    wanted = (view.search or "").casefold()
+    unfinished: dict[str, list[Alert]] = {}
+    for alert in found:
+        if alert.cleared is None:
+            unfinished.setdefault(alert.cluster_id, []).append(alert)
+    matching = [
+        (week, _state(unfinished.get(week.cluster_id, ()), fresh.silence(week.cluster_id)))
+        for week in clusters
+        if wanted in week.cluster_id.casefold()
+    ]
+    matching.sort(key=lambda one: _worst_first(one[0], one[1][0]))
+    shown = matching[:ROWS]
+    return tuple(_row(week, *state, is_newest, view.fleet) for week, state in shown), len(matching)
 
 
-def _state(opened: list[Alert], suspected: list[Alert], silence: str | None) -> tuple[int, str]:
+def _state(unfinished: Sequence[Alert], silence: str | None) -> tuple[int, str]:
     """The symbol says it without colour."""
+    opened = [alert for alert in unfinished if alert.is_open]
     if opened:
-        whom = ", ".join(_named(alert) for alert in opened)
-        return 0, f"▲ {whom}"
+        return 0, f"▲ {', '.join(map(_named, opened))}"
     if silence is not None:
         return 1, f"◌ NO DATA for {silence}"
-    if suspected:
-        return 2, f"△ suspected {', '.join(_named(alert) for alert in suspected)}"
+    if unfinished:
+        return 2, f"△ suspected {', '.join(map(_named, unfinished))}"
     return 3, "● no alert"
 
 
@@ -223,9 +237,9 @@ def _row(week: ClusterWeek, rank: int, state: str, is_newest: bool, of: str | No
     )
 
 
-def _worst_first(row: ClusterRow) -> tuple[int, float, float, str]:
-    left = row.budget_left_min if row.budget_left_min is not None else float("inf")
-    return row.rank, left, -(row.latency_p99_censored_ms or 0), row.cluster_id
+def _worst_first(week: ClusterWeek, rank: int) -> tuple[int, float, int, str]:
+    left = week.latency_budget_left_minutes
+    return rank, float("inf") if left is None else left, -(week.latency_p99_censored_us or 0), week.cluster_id
 
 
 def _ms(us: int | None) -> float | None:

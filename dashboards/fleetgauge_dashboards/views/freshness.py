@@ -1,5 +1,6 @@
 """How old the data is and how much of what was expected is there: read before any other number."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -39,7 +40,7 @@ class Freshness:
     state: Age
     measured: int
     expected: int
-    silent: tuple[tuple[str, timedelta], ...]
+    silent: Mapping[str, timedelta]
     heard: frozenset[str]
 
     @property
@@ -52,11 +53,11 @@ class Freshness:
             return None
         if cluster_id not in self.heard:
             return "more than a day"
-        behind = dict(self.silent).get(cluster_id)
+        behind = self.silent.get(cluster_id)
         return None if behind is None else duration(behind)
 
 
-NO_DATA = Freshness(None, None, Age.NONE, 0, 0, (), frozenset())
+NO_DATA = Freshness(None, None, Age.NONE, 0, 0, {}, frozenset())
 
 
 def freshness(recent: pa.Table, newest: dict[str, datetime], now: datetime) -> Freshness:
@@ -69,8 +70,7 @@ def freshness(recent: pa.Table, newest: dict[str, datetime], now: datetime) -> F
     measured, expected = _coverage(recent, until)
     ages = {cluster: now - (minute + MINUTE) for cluster, minute in newest.items()}
     late = {} if state is Age.ENDED else {cluster: own for cluster, own in ages.items() if own > STALE_AFTER}
-    silent = tuple(sorted(late.items()))
-    return Freshness(until, age, state, measured, expected, silent, frozenset(newest))
+    return Freshness(until, age, state, measured, expected, late, frozenset(newest))
 
 
 def _state(age: timedelta) -> Age:

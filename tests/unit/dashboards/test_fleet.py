@@ -1,25 +1,34 @@
 """The fleet page's numbers."""
 
-from datetime import timedelta
-from typing import Any
+from collections.abc import Sequence
+from datetime import date, timedelta
 
 from fleetgauge_dashboards.links import FleetView
 from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek, HealthEvent
-from fleetgauge_dashboards.views.alerts import alerts
-from fleetgauge_dashboards.views.fleet import AVAILABILITY, LATENCY, Fleet, fleet
+from fleetgauge_dashboards.views.alerts import Alert, alerts
+from fleetgauge_dashboards.views.fleet import AVAILABILITY, LATENCY, Fleet, fleet, shown_week
 from fleetgauge_dashboards.views.freshness import NO_DATA, Age, Freshness
 from tests.unit.dashboards.frames import START, WEEK, cluster_week, fleet_week
 
 
-def _fleet(clusters: list[ClusterWeek], weeks: list[FleetWeek] | None = None, **more: Any) -> Fleet:
-    given = {"view": FleetView(), "found": (), "fresh": NO_DATA} | more
-    model = fleet(clusters, weeks or [], **given)
-    assert model is not None
-    return model
+def _fleet(
+    clusters: list[ClusterWeek],
+    of_fleet: list[FleetWeek] | None = None,
+    asked: date | None = None,
+    found: Sequence[Alert] = (),
+    fresh: Freshness = NO_DATA,
+    search: str | None = None,
+) -> Fleet:
+    """As the page asks: the weeks that there are, and the clusters of the shown one."""
+    weeks = sorted({row.week for row in (*clusters, *(of_fleet or ()))}, reverse=True)
+    shown = shown_week(weeks, asked)
+    assert shown is not None
+    own = [row for row in clusters if row.week == shown]
+    return fleet(shown, weeks, own, of_fleet or [], found, fresh, FleetView(asked, search))
 
 
 def test_no_week_is_no_page() -> None:
-    assert fleet([], [], FleetView(), (), NO_DATA) is None
+    assert shown_week([], WEEK) is None
 
 
 def test_a_p99_of_few_clusters_says_that_it_is_their_extreme() -> None:
@@ -46,7 +55,7 @@ def test_clusters_that_do_not_count_are_named_with_the_reason() -> None:
 
 def test_the_worst_cluster_comes_first() -> None:
     down = HealthEvent("e", "f", "d", 2, START, "HEALTHY", "BROKER_DOWN", "BROKER_DOWN", "{}")
-    silent = (("c", timedelta(minutes=12)),)
+    silent = {"c": timedelta(minutes=12)}
     fresh = Freshness(START, timedelta(0), Age.FRESH, 9, 9, silent, frozenset("abcd"))
     weeks = [
         cluster_week("a", latency_budget_left_minutes=90.0),
@@ -69,6 +78,22 @@ def test_the_worst_cluster_comes_first() -> None:
 def test_an_asked_week_is_shown_and_an_unknown_one_is_the_newest() -> None:
     before = WEEK - timedelta(days=7)
     weeks = [cluster_week(), cluster_week(week=before, closed=True, revision=2)]
-    assert _fleet(weeks, view=FleetView(before)).standing == "closed, revision 2"
-    assert _fleet(weeks, view=FleetView(before)).rows[0].link == f"/cluster/orders-eu?week={before}"
-    assert _fleet(weeks, view=FleetView(WEEK + timedelta(days=70))).week == WEEK
+    assert _fleet(weeks, asked=before).standing == "closed, revision 2"
+    assert _fleet(weeks, asked=before).rows[0].link == f"/cluster/orders-eu?week={before}"
+    assert _fleet(weeks, asked=WEEK + timedelta(days=70)).week == WEEK
+
+
+def test_a_search_finds_a_part_of_a_name_whatever_its_case() -> None:
+    model = _fleet(
+        [cluster_week("Orders-EU"), cluster_week("orders-us"), cluster_week("search")], search="ORDERS"
+    )
+    assert [row.cluster_id for row in model.rows] == ["Orders-EU", "orders-us"]
+    assert (model.clusters, model.matching) == (3, 2)
+
+
+def test_of_thousands_the_worst_are_shown_and_any_other_is_found() -> None:
+    weeks = [cluster_week(f"c{n:04}", latency_budget_left_minutes=float(n)) for n in range(3_000)]
+    model = _fleet(weeks)
+    assert [row.cluster_id for row in model.rows] == [f"c{n:04}" for n in range(500)]
+    assert (model.clusters, model.matching) == (3_000, 3_000)
+    assert [row.cluster_id for row in _fleet(weeks, search="c2999").rows] == ["c2999"]

@@ -45,7 +45,7 @@ def test_a_cluster_that_fell_silent_is_named_and_still_expected() -> None:
     rows = [_row("a", m) for m in range(60)] + [_row("b", m) for m in range(50)]
     fresh = _fresh(rows, 60)
     assert (fresh.measured, fresh.expected) == (330, 360)
-    assert fresh.silent == (("b", timedelta(minutes=10)),)
+    assert fresh.silent == {"b": timedelta(minutes=10)}
 
 
 def test_a_hole_in_the_rows_is_expected_too() -> None:

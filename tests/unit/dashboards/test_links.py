@@ -31,7 +31,7 @@ spans = st.builds(
     st.integers(1, int(LONGEST.total_seconds())),
 )
 views: st.SearchStrategy[View] = st.one_of(
-    st.builds(FleetView, weeks, fleet=fleets),
+    st.builds(FleetView, weeks, st.none() | names, fleet=fleets),
     st.builds(ClusterView, names, weeks, st.sampled_from(Window) | spans, st.sampled_from(Leg), fleet=fleets),
     st.builds(AlertsView, st.none() | names, st.none() | names, fleet=fleets),
     st.builds(ReviewView, weeks, fleet=fleets),

@@ -20,7 +20,7 @@ from fleetgauge_dashboards.reader import (
 )
 from fleetgauge_pipelines import tables
 from fleetgauge_pipelines.tables import Table
-from tests.browser.lake import ORDERS, put, write
+from tests.browser.lake import ORDERS, PAYMENTS, SEARCH, put, write
 from tests.unit.dashboards.frames import START, WEEK, minute
 
 
@@ -40,7 +40,8 @@ def test_a_rows_fields_are_columns_of_its_table(row: type, table: Table) -> None
 def test_a_lake_that_is_not_there_is_empty_and_is_not_made(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "none"))
     assert lake.versions() == (None,) * 6
-    assert (lake.cluster_weeks(), lake.fleet_weeks(), lake.health_events()) == ((), (), ())
+    assert (lake.weeks(), lake.clusters(), lake.cluster_weeks(WEEK), lake.weeks_of("a")) == ((), (), (), ())
+    assert (lake.fleet_weeks(), lake.health_events()) == ((), ())
     assert len(lake.recent_minutes()) == 0
     assert len(lake.broker_minutes("a", Leg.CLIENT, Span(START, minute(1)))) == 0
     assert not (tmp_path / "none").exists()
@@ -48,10 +49,15 @@ def test_a_lake_that_is_not_there_is_empty_and_is_not_made(tmp_path: Path) -> No
 
 def test_the_highest_revision_is_read(tmp_path: Path) -> None:
     known = write(tmp_path, START + timedelta(days=3))
-    weeks = {(row.cluster_id, row.week): row for row in Lake(str(tmp_path)).cluster_weeks()}
-    revised = weeks[(ORDERS, known.week - timedelta(days=14))]
+    lake, before = Lake(str(tmp_path)), known.week - timedelta(days=14)
+    assert lake.weeks() == tuple(known.week - timedelta(days=7 * back) for back in range(6))
+    assert lake.clusters() == (ORDERS, PAYMENTS, SEARCH)
+    (revised,) = (row for row in lake.cluster_weeks(before) if row.cluster_id == ORDERS)
     assert (revised.revision, revised.latency_p99_us, revised.revision_reason) == (2, 50_500, "late records")
-    assert len(weeks) == 18
+    assert len(lake.cluster_weeks(before)) == 3
+    own = lake.weeks_of(ORDERS)
+    assert revised in own
+    assert sorted(row.week for row in own) == sorted(lake.weeks())
 
 
 def test_minutes_are_those_of_the_span_even_over_midnight(tmp_path: Path) -> None:

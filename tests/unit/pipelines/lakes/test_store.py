@@ -42,7 +42,7 @@ def test_a_lake_in_a_bucket_reads_as_it_does_in_a_folder(
     there, here = Lake(f"{scheme}://lakes/fleet"), Lake(str(folder))
     span = Span(NOW - timedelta(hours=1), NOW)
     assert there.versions() == here.versions()
-    assert there.cluster_weeks() == here.cluster_weeks() != ()
+    assert there.weeks_of(ORDERS) == here.weeks_of(ORDERS) != ()
     assert there.health_events() == here.health_events()
     assert there.recent_minutes() == here.recent_minutes()
     assert there.broker_minutes(ORDERS, Leg.LEADER, span) == here.broker_minutes(ORDERS, Leg.LEADER, span)
@@ -67,12 +67,12 @@ def test_a_bucket_without_a_lake_is_an_empty_lake(
     s3: S3, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _told(monkeypatch, s3.environment)
-    assert Lake("s3://lakes/none").cluster_weeks() == ()
+    assert Lake("s3://lakes/none").weeks() == ()
 
 
 def _said(where: str) -> str:
     with pytest.raises(UnreadableError) as raised:
-        Lake(where).cluster_weeks()
+        Lake(where).weeks()
     said = str(raised.value)
     assert "\n" not in said
     assert "kept-to-ourselves" not in said
