@@ -16,7 +16,8 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.run import Watch
-from fleetgauge_pipelines.detection import HistoryOf, Took
+from fleetgauge_pipelines.detection import Chain, HistoryOf, Phase, Subject, Took
+from fleetgauge_pipelines.detection.finding import finding
 from fleetgauge_pipelines.slo.burn import BurnMinute
 from fleetgauge_pipelines.tables import CORRECTIONS
 from fleetgauge_probes.contract import ProbePulse
@@ -87,6 +88,16 @@ def _watching(
     assert not thread.is_alive()
 
 
+@contextmanager
+def _remembering(telemetry: Telemetry) -> Iterator[Memory]:
+    memory = Memory(telemetry)
+    memory.start()
+    try:
+        yield memory
+    finally:
+        memory.stop()
+
+
 def _until(seen: Callable[[], bool], act: Callable[[], None] = lambda: None) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while not seen():
@@ -143,6 +154,24 @@ def test_of_two_one_tells_and_when_it_ends_the_other_goes_on(
         assert samples_of(first.registry, NAMED) == {}
         _until(lambda: len(receiver.posts) > 1, lambda: send(pulse(30, broker(1), broker(2))))
     assert [(body["status"], body["broker"]) for body in receiver.bodies] == [("firing", 1), ("resolved", 1)]
+
+
+def test_what_another_watch_told_and_left_late_is_told_to_be_over(
+    telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver
+) -> None:
+    """Telemetry hung: a watch paged, and lost its seat before what it had found was written."""
+    with _watching(telemetry, {"kind": "webhook", "url": receiver.url}) as vitals:
+        _hear(vitals, send)
+        silent = Subject("orders", Chain.NO_DATA)
+        with _remembering(telemetry) as memory:
+            memory.found(finding(silent, Phase.HEALTHY, Phase.NO_DATA, at(10), {}))
+        _until(lambda: bool(receiver.posts), lambda: send(pulse(20, broker(1), broker(2))))
+        (post,) = receiver.bodies
+        assert (post["status"], post["kind"], post["fingerprint"]) == (
+            "resolved",
+            "NO_DATA",
+            silent.fingerprint,
+        )
 
 
 def test_what_a_receiver_did_not_take_the_next_watch_tells_it_with_the_same_id(
@@ -238,17 +267,18 @@ def test_what_is_kept_comes_back(telemetry: Telemetry) -> None:
     ensure_topics(telemetry)
     ensure_state_topic(telemetry, telemetry.topics.watch_state)
     whose, event = HistoryOf("orders", 3, "zone-a"), named()
-    memory = Memory(telemetry)
-    memory.start()
-    memory.learnt(whose, (Took(1, 2),))
-    memory.found(event)
-    memory.learnt(whose, (Took(1, 2), Took(3, 4)))
-    memory.told("hook", event)
     spent = [BurnMinute(NOON + minute * MINUTE, minute == 61, 300, 299, 3, 3) for minute in range(62)]
-    for end in (59, 60, 61, 62):
-        memory.spent("orders", spent[:end], spent[end - 1].minute)
-    memory.stop()
-    left = memory.recall()
+    with _remembering(telemetry) as memory:
+        memory.learnt(whose, (Took(1, 2),))
+        memory.found(event)
+        memory.learnt(whose, (Took(1, 2), Took(3, 4)))
+        memory.told("hook", event)
+        for end in (59, 60, 61, 62):
+            memory.spent("orders", spent[:end], spent[end - 1].minute)
+    with _remembering(telemetry) as later:
+        left = later.recall()
+        # What was there is nothing new.
+        assert list(later.late()) == []
     assert left.findings == (event,)
     assert left.histories == {whose: (Took(1, 2), Took(3, 4))}
     assert left.told["hook"].owed([event, cleared()]) == (cleared(),)

@@ -18,7 +18,7 @@ from fleetgauge_operations.reading import finding_in
 from fleetgauge_pipelines.detection import REMEMBERED, Finding, History, HistoryOf, Took
 from fleetgauge_pipelines.slo.burn import BurnMinute
 from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.kafka import RecordProducer, values_now
+from fleetgauge_probes.kafka import RecordProducer, TopicReader, values_now
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -105,24 +105,42 @@ class Memory:
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
         self._producer = RecordProducer(telemetry.access, "fleetgauge-watch")
+        self._events = TopicReader(telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch")
+        self._known: set[str] = set()
 
     def start(self) -> None:
         """Raises KafkaUnavailableError where secrets cannot be read."""
         self._producer.start()
+        self._events.start()
 
     def stop(self) -> None:
         """Deliver what is on its way, within a bound."""
         self._producer.stop()
+        self._events.stop()
 
     def recall(self) -> Left:
         """All that earlier watches left. Raises KafkaUnavailableError."""
         topics = self._telemetry.topics
+        # What comes while this is read counts as late, and is known by its id if it was read after all.
+        bounds = self._events.bounds(self._events.partitions())
+        self._events.add_from({partition: end for partition, (_, end) in bounds.items()})
         events, notes = (self._values(name) for name in (topics.health_events.name, topics.watch_state.name))
-        return left(tuple(one for value in events if (one := finding_in(value))), notes)
+        findings = tuple(one for value in events if (one := finding_in(value)))
+        self._known.update(one.event.event_id for one in findings)
+        return left(findings, notes)
+
+    def late(self) -> Iterator[Finding]:
+        """What another watch found and could not leave in time: telemetry hung, and came back with us."""
+        while record := self._events.poll(0):
+            one = finding_in(record.value)
+            if one and one.event.event_id not in self._known:
+                self._known.add(one.event.event_id)
+                yield one
 
     def found(self, finding: Finding) -> None:
         """Keep what was found, for the tables too."""
         event = finding.event
+        self._known.add(event.event_id)
         self._producer.send(self._telemetry.topics.health_events.name, event.cluster_id, event.encode())
 
     def learnt(self, of: HistoryOf, history: History) -> None:

@@ -65,6 +65,10 @@ class WatchMetrics:
         """Something changed."""
         self._changed(finding.subject, finding.from_phase, finding.to_phase)
 
+    def adopted(self, subject: Subject, phase: Phase) -> None:
+        """An earlier watch left it open."""
+        self._changed(subject, Phase.HEALTHY, phase)
+
     def _changed(self, subject: Subject, before: Phase, after: Phase) -> None:
         if before.names:
             self._open.labels(subject.cluster_id, before).dec()
@@ -78,7 +82,7 @@ class WatchMetrics:
         """While this watch has the seat; ``named`` is what earlier ones left open."""
         self._active.set(1)
         for subject, phase in named:
-            self._changed(subject, Phase.HEALTHY, phase)
+            self.adopted(subject, phase)
         try:
             yield
         finally:

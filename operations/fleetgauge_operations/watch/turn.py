@@ -1,5 +1,6 @@
 """A watch's turn: one pulse at a time through the fold; what is found is kept, and told whoever must know."""
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,11 +13,13 @@ from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink
 from fleetgauge_operations.watch.spending import Spending
-from fleetgauge_pipelines.detection import Finding, FleetState, judge, learnt, pass_time
+from fleetgauge_pipelines.detection import Finding, FleetState, adopt, judge, learnt, pass_time
 from fleetgauge_probes.contract import ProbePulse
 from fleetgauge_probes.kafka import Standing, Term, TopicReader
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
+
+_log = logging.getLogger("fleetgauge.watch")
 
 #: A pulse this old tells of the past; a watch that starts must not page for it.
 STALE_AFTER = timedelta(seconds=30)
@@ -55,6 +58,7 @@ class Turn:
         while not (stopping.is_set() or self.term.is_lost):
             self.vitals.beat()
             record = self.pulses.poll(_LISTEN_S)
+            state = self._caught_up(state)
             now, before = self.clock(), state
             findings: tuple[Finding, ...] = ()
             if now >= look_at:
@@ -72,6 +76,18 @@ class Turn:
                 return before
             for finding in findings:
                 self._found(finding, now)
+        return state
+
+    def _caught_up(self, state: FleetState) -> FleetState:
+        """With what the last watch told and could not leave in time: its end is ours to tell."""
+        for finding in self.memory.late():
+            after = adopt(state, finding)
+            if after is not state:
+                _log.info("an earlier watch told of %s late", finding.subject.chain)
+                self.metrics.adopted(finding.subject, finding.to_phase)
+                for sink in self.sinks:
+                    sink.remind([(finding.subject, finding.to_phase)])
+            state = after
         return state
 
     def _hear(

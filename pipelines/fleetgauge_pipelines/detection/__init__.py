@@ -17,6 +17,7 @@ from fleetgauge_pipelines.detection.finding import Chain, Finding, Phase, Subjec
 from fleetgauge_pipelines.detection.fold import (
     FleetState,
     HistoryOf,
+    adopt,
     expect,
     judge,
     learnt,
@@ -47,6 +48,7 @@ __all__ = [
     "Subject",
     "Thresholds",
     "Took",
+    "adopt",
     "close",
     "count",
     "episodes",

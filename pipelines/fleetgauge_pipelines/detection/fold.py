@@ -129,6 +129,18 @@ def remember(
     return FleetState(clusters)
 
 
+def adopt(state: FleetState, found: Finding) -> FleetState:
+    """With what another watch named and this one learnt of too late to remember it.
+
+    It holds until what is heard says otherwise, so that whoever was told is told of its end.
+    """
+    if not found.names or found.subject in dict(state.open_findings()):
+        return state
+    cluster_id = found.subject.cluster_id
+    known = state.clusters.get(cluster_id, ClusterState())
+    return FleetState({**state.clusters, cluster_id: _restored(known, found)})
+
+
 def learnt(before: FleetState, after: FleetState, pulse: ProbePulse) -> Iterator[tuple[HistoryOf, History]]:
     """What brokers usually take, where the pulse has changed it: ``remember`` wants it back."""
     known, now = (state.clusters.get(pulse.cluster_id, ClusterState()) for state in (before, after))

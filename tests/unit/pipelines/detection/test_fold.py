@@ -14,6 +14,7 @@ from fleetgauge_pipelines.detection import (
     FleetState,
     Phase,
     Subject,
+    adopt,
     recalled,
     remember,
 )
@@ -387,3 +388,23 @@ def test_a_finding_of_a_broker_says_how_its_peers_are() -> None:
         pulse(s, hung(s, 1), broker(2), hung(s - 20, 3) if s > 20 else broker(3)) for s in range(0, 60, 5)
     ]
     assert peers(with_another) == [{"brokers": 2, "named": []}, {"brokers": 2, "named": [1]}]
+
+
+# What another watch left too late --------------------------------------------------
+
+
+def test_what_is_learnt_late_holds_until_what_is_heard_says_otherwise() -> None:
+    _, (found,) = fold([pulse(0, broker()), pulse(5, hung(5))])
+    well, _ = fold([pulse(5, broker())])
+    told = adopt(well, found)
+    assert told.open_findings() == DOWN
+    _, findings = fold([pulse(10, broker()), pulse(15, broker())], told)
+    assert [(one.clears, one.event.fingerprint) for one in findings] == [(True, found.event.fingerprint)]
+
+
+def test_what_is_known_already_and_what_is_over_changes_nothing() -> None:
+    state, findings = fold([pulse(0, broker()), pulse(5, hung(5)), pulse(10, hung(10))])
+    (down,) = findings
+    assert adopt(state, down) is state
+    _, (over,) = fold([pulse(15, broker())], state)
+    assert adopt(state, over) is state
