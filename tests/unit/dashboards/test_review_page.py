@@ -72,18 +72,21 @@ def test_the_file_is_what_the_command_writes(client: FlaskClient) -> None:
     "address",
     [
         "/review/2020-01-06.html",
-        f"/review/{WEEK}.pdf",
-        "/review/..%2F..%2Fetc%2Fpasswd.html",
         "/review/%3Cscript%3E.md",
         f"/review/{WEEK}.html?fleet=c",
         f"/review/{'9' * 5000}.html",
     ],
 )
-def test_any_other_address_is_not_found(client: FlaskClient, address: str) -> None:
+def test_a_week_that_is_not_there_is_not_found(client: FlaskClient, address: str) -> None:
     found = client.get(address)
-    # An address that Flask does not route gets the application's empty page.
-    assert found.status_code == 404 or "Content-Disposition" not in found.headers
-    assert "script>" not in found.text or found.mimetype == "text/html"
+    assert (found.status_code, found.mimetype, found.text) == (404, "text/plain", "there is no such week\n")
+
+
+@pytest.mark.parametrize("address", [f"/review/{WEEK}.pdf", "/review/..%2F..%2Fetc%2Fpasswd.html"])
+def test_any_other_address_is_a_page_of_the_application(client: FlaskClient, address: str) -> None:
+    found = client.get(address)
+    assert 'id="react-entry-point"' in found.text
+    assert "Content-Disposition" not in found.headers
 
 
 def test_a_broken_table_is_one_line(tmp_path: Path) -> None:
