@@ -74,6 +74,26 @@ def test_a_search_is_in_the_address_and_finds_clusters(live: Live, look: Open) -
     expect(page).to_have_url(re.compile(r"/\??$"))
 
 
+def test_of_many_clusters_a_page_is_drawn_and_the_next_is_reached(
+    tmp_path: Path, sites: Serve, look: Open
+) -> None:
+    known = write(tmp_path, datetime.now(UTC))
+    more = [
+        {"cluster_id": f"c{n:04}", "week": known.week, "revision": 0, "closed": False, "coverage": 1.0}
+        for n in range(700)
+    ]
+    put(tmp_path, tables.CLUSTER_WEEKS, more)
+    page = look(sites(tmp_path).url)
+    expect(page.locator("#fleet-found")).to_have_text("the worst 500 of 703 clusters: search for others")
+    rows = page.locator(".ag-center-cols-container [row-index]")
+    expect(rows).to_have_count(50)
+    page.get_by_role("button", name="Next Page").click()
+    expect(page.locator(".ag-center-cols-container [row-index='50']")).to_be_visible()
+    page.get_by_role("textbox", name="Search for clusters").fill("c0699")
+    expect(rows).to_have_count(1)
+    expect(page.locator(".ag-paging-panel")).to_be_hidden()
+
+
 def test_the_keyboard_reaches_the_table_and_opens_a_cluster(live: Live, look: Open) -> None:
     site, _ = live
     page = look(site.url)

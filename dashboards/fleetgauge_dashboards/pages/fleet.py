@@ -25,6 +25,8 @@ from fleetgauge_dashboards.views.fleet import (
     shown_week,
 )
 
+#: Rows of the table that a browser draws at once.
+ROWS_DRAWN = 50
 #: As one types on, nothing is asked.
 SEARCH_AFTER_MS = 300
 
@@ -79,7 +81,7 @@ def body() -> list[Component]:
             ],
             className="fg-titlerow",
         ),
-        _table(),
+        html.Div(_table(), id="fleet-table"),
     ]
 
 
@@ -95,6 +97,9 @@ def _table() -> Component:
         dashGridOptions={
             "theme": {"function": _THEME},
             "domLayout": "autoHeight",
+            "pagination": True,
+            "paginationPageSize": ROWS_DRAWN,
+            "paginationPageSizeSelector": False,
             "animateRows": False,
             "rowHeight": 34,
             "headerHeight": 36,
@@ -174,6 +179,7 @@ def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
         "fleet-latency.figure": trend(latency, look),
         "fleet-availability.figure": trend(availability, look),
         "fleet-found.children": _found(model, view),
+        "fleet-table.className": "" if len(model.rows) > ROWS_DRAWN else "fg-one-page",
         "fleet-grid.rowData": [_row(row) for row in model.rows],
     }
 
@@ -260,6 +266,7 @@ PAGE = Page(
         "fleet-latency.figure",
         "fleet-availability.figure",
         "fleet-found.children",
+        "fleet-table.className",
         "fleet-grid.rowData",
     ),
     body=body,
