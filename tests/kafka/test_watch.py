@@ -16,7 +16,7 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.run import Watch
-from fleetgauge_pipelines.detection import Chain, HistoryOf, Phase, Subject, Took
+from fleetgauge_pipelines.detection import Chain, Finding, HistoryOf, Phase, Subject, Took
 from fleetgauge_pipelines.detection.finding import finding
 from fleetgauge_pipelines.slo.burn import BurnMinute
 from fleetgauge_pipelines.tables import CORRECTIONS
@@ -277,8 +277,14 @@ def test_what_is_kept_comes_back(telemetry: Telemetry) -> None:
             memory.spent("orders", spent[:end], spent[end - 1].minute)
     with _remembering(telemetry) as later:
         left = later.recall()
-        # What was there is nothing new.
-        assert list(later.late()) == []
+        # What was there is nothing new, nor is what is older than what is known.
+        over = cleared(at=NOON + MINUTE)
+        with _remembering(telemetry) as another:
+            for one in (event, named(at=NOON - MINUTE), over):
+                another.found(one)
+        came: list[Finding] = []
+        _until(lambda: over in came, lambda: came.extend(later.late()))
+        assert came == [over]
     assert left.findings == (event,)
     assert left.histories == {whose: (Took(1, 2), Took(3, 4))}
     assert left.told["hook"].owed([event, cleared()]) == (cleared(),)

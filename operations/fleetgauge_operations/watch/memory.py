@@ -23,6 +23,7 @@ from fleetgauge_probes.kafka import RecordProducer, TopicReader, values_now
 _log = logging.getLogger("fleetgauge.watch")
 
 _HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Learnt(BaseModel):
@@ -47,7 +48,7 @@ class Told(BaseModel):
     kind: Literal["told"] = "told"
     notifier: str
     event_id: str | None = None
-    at: AwareDatetime = datetime.min.replace(tzinfo=UTC)
+    at: AwareDatetime = _NEVER
 
     @property
     def key(self) -> str:
@@ -106,7 +107,8 @@ class Memory:
         self._telemetry = telemetry
         self._producer = RecordProducer(telemetry.access, "fleetgauge-watch")
         self._events = TopicReader(telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch")
-        self._known: set[str] = set()
+        #: Of each finding, when it was last known to have changed.
+        self._changed: dict[str, datetime] = {}
 
     def start(self) -> None:
         """Raises KafkaUnavailableError where secrets cannot be read."""
@@ -121,26 +123,34 @@ class Memory:
     def recall(self) -> Left:
         """All that earlier watches left. Raises KafkaUnavailableError."""
         topics = self._telemetry.topics
-        # What comes while this is read counts as late, and is known by its id if it was read after all.
+        # What comes while this is read counts as late, and is known if it was read after all.
         bounds = self._events.bounds(self._events.partitions())
         self._events.add_from({partition: end for partition, (_, end) in bounds.items()})
         events, notes = (self._values(name) for name in (topics.health_events.name, topics.watch_state.name))
         findings = tuple(one for value in events if (one := finding_in(value)))
-        self._known.update(one.event.event_id for one in findings)
+        for one in findings:
+            self._is_news(one)
         return left(findings, notes)
 
     def late(self) -> Iterator[Finding]:
         """What another watch found and could not leave in time: telemetry hung, and came back with us."""
         while record := self._events.poll(0):
             one = finding_in(record.value)
-            if one and one.event.event_id not in self._known:
-                self._known.add(one.event.event_id)
+            if one and self._is_news(one):
                 yield one
+
+    def _is_news(self, finding: Finding) -> bool:
+        """Neither known nor older than what is known of the same: a watch that stood still writes such."""
+        event = finding.event
+        if event.at <= self._changed.get(event.fingerprint, _NEVER):
+            return False
+        self._changed[event.fingerprint] = event.at
+        return True
 
     def found(self, finding: Finding) -> None:
         """Keep what was found, for the tables too."""
         event = finding.event
-        self._known.add(event.event_id)
+        self._changed[event.fingerprint] = event.at
         self._producer.send(self._telemetry.topics.health_events.name, event.cluster_id, event.encode())
 
     def learnt(self, of: HistoryOf, history: History) -> None:
