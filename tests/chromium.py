@@ -4,18 +4,10 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Playwright
 
+from fleetgauge_dashboards.report.pdf import QUIETLY
+
 CHROMIUM = Path("/usr/bin/chromium")
-_ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 def launched(playwright: Playwright) -> Browser:
-    return playwright.chromium.launch(executable_path=str(CHROMIUM), args=_ARGUMENTS)
+    return playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*QUIETLY, "--no-sandbox"])

@@ -205,7 +205,7 @@ def test_the_review_is_of_the_newest_week_that_is_over_and_leads_to_clusters(liv
     page.go_back()
     page.get_by_role("button", name="Other week").click()
     page.get_by_role("menuitem", name=f"{known.week:%a %d %b %Y}").click()
-    expect(page.locator(".fg-titlerow").first).to_contain_text("open, to date")
+    expect(page.locator(".fg-titlerow").first).to_contain_text("open week, to date")
     assert page.url == f"{site.url}/review?week={known.week}"
     with page.expect_download() as asked:
         page.get_by_role("link", name="as HTML").click()

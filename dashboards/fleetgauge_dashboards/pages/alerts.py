@@ -26,7 +26,7 @@ def body() -> list[Component]:
     ]
 
 
-def fill(view: AlertsView, context: Context, look: Theme) -> Slots | Notice:  # noqa: ARG001 (nothing drawn)
+def fill(view: AlertsView, context: Context, _look: Theme) -> Slots | Notice:
     now = context.clock()
     found = alerts(context.lake.health_events())
     mine = [alert for alert in found if view.cluster_id in (None, alert.cluster_id)]

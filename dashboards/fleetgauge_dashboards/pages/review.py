@@ -15,8 +15,9 @@ from fleetgauge_dashboards.pages.page import Context, Contexts, Notice, Page, Sl
 from fleetgauge_dashboards.pages.parts import Component, week_menu
 from fleetgauge_dashboards.reader import LakeError
 from fleetgauge_dashboards.reader.review_week import ReviewReader
-from fleetgauge_dashboards.report.markdown import Fleet, body, markdown, standing
-from fleetgauge_dashboards.report.page import page
+from fleetgauge_dashboards.report.html import html_file
+from fleetgauge_dashboards.report.markdown import Letterhead, body, markdown
+from fleetgauge_dashboards.views.fleet import standing_in_words
 from fleetgauge_dashboards.views.review import Review, asked_week, review
 
 
@@ -27,15 +28,15 @@ def page_body() -> list[Component]:
     ]
 
 
-def fill(view: ReviewView, context: Context, look: Theme) -> Slots | Notice:  # noqa: ARG001 (nothing drawn)
+def fill(view: ReviewView, context: Context, _look: Theme) -> Slots | Notice:
     found = _review(context, view.week)
     if found is None:
         return Notice("No week yet", ("A review needs a week. One appears with the pipeline's next batch.",))
     weeks, of_week = found
-    fleet = Fleet(context.fleet.name, context.fleet.simulated, "", view.fleet)
+    own_pages = Letterhead(context.fleet.name, context.fleet.simulated, "", view.fleet)
     return {
         "review-title.children": _title(view, of_week, weeks),
-        "review-text.children": marked(body(of_week, fleet)),
+        "review-text.children": marked(body(of_week, own_pages)),
     }
 
 
@@ -53,20 +54,21 @@ def add_downloads(server: Flask, contexts: Contexts) -> None:
         if found is None or found[1].week.week != asked:
             return Response("there is no such week\n", 404, mimetype="text/plain")
         assert context is not None
-        words = markdown(found[1], Fleet(context.fleet.name, context.fleet.simulated))
+        words = markdown(found[1], Letterhead(context.fleet.name, context.fleet.simulated))
         if form == "md":
             return _file(words, "text/markdown", f"review-{week}.md")
-        return _file(page(words, f"{context.fleet.name}: week of {week}"), "text/html", f"review-{week}.html")
+        return _file(
+            html_file(words, f"{context.fleet.name}: week of {week}"), "text/html", f"review-{week}.html"
+        )
 
     server.add_url_rule("/review/<week>.<any(html, md):form>", "review", download)
 
 
 def _review(context: Context, asked: date | None) -> tuple[Sequence[date], Review] | None:
-    """All weeks, and the review of the asked one or the newest that is over."""
-    reader = ReviewReader(context.lake.root)
-    weeks = reader.weeks()
+    """All weeks, newest first, and the review of the asked one or the newest that is over."""
+    weeks = context.lake.weeks()
     week = asked_week(weeks, asked, context.fleet.week_zone, context.clock())
-    return None if week is None else (weeks, review(week, reader.known(week)))
+    return None if week is None else (weeks, review(week, ReviewReader(context.lake).known(week)))
 
 
 def _day(week: str) -> date | None:
@@ -87,8 +89,10 @@ def _title(view: ReviewView, of_week: Review, weeks: Sequence[date]) -> list[Com
     query = urlencode({"fleet": view.fleet}) if view.fleet else ""
     return [
         html.H1(f"Review, week of {week:%a %d %b %Y}"),
-        html.Span(f"{standing(of_week)} · all times UTC", className="fg-sub"),
-        week_menu([(day, replace(view, week=day)) for day in reversed(weeks)]),
+        html.Span(
+            f"{standing_in_words(of_week.closed, of_week.revision)} · all times UTC", className="fg-sub"
+        ),
+        week_menu([(day, replace(view, week=day)) for day in weeks]),
         *(
             html.A(words, href=f"/review/{week}.{form}?{query}".rstrip("?"), className="fg-link", download="")
             for words, form in (("as HTML", "html"), ("as Markdown", "md"))

@@ -30,7 +30,7 @@ class Shared(Generic[Answer]):
         if kept is None:
             try:
                 answer.set_result(make())
-            except BaseException as error:
+            except BaseException as error:  # Whoever waits for it gets it as well.
                 with self._lock:
                     self._answers.pop(key, None)
                 answer.set_exception(error)

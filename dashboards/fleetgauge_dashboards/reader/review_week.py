@@ -55,13 +55,8 @@ class Known:
 class ReviewReader:
     """Of one lake."""
 
-    def __init__(self, lake: str) -> None:
+    def __init__(self, lake: Lake) -> None:
         self._lake = lake
-
-    def weeks(self) -> tuple[date, ...]:
-        """The first day of every week of any cluster, oldest first."""
-        found = read_once(self._lake, tables.CLUSTER_WEEKS, None, ("week",))["week"]
-        return tuple(sorted(found.unique().to_pylist()))
 
     def known(self, week: WeekSpan) -> Known:
         """All that its review is made of."""
@@ -73,7 +68,7 @@ class ReviewReader:
             events=self._events(week),
             actions=self._rows(tables.ACTIONS, _within("starts", week)),
             quarantined=self._quarantined(week),
-            broken=[one.expectation for one in Lake(self._lake).broken_weeks() if one.week == week.week],
+            broken=[one.expectation for one in self._lake.broken_weeks() if one.week == week.week],
             revised=self._revised(week),
         )
 
@@ -92,7 +87,7 @@ class ReviewReader:
     def _quarantined(self, week: WeekSpan) -> dict[str, int]:
         """How many records were refused, by reason."""
         within = _within("ingested_at", week)
-        found = read_once(self._lake, tables.QUARANTINE, within, ("reason",))["reason"].value_counts()
+        found = read_once(self._lake.root, tables.QUARANTINE, within, ("reason",))["reason"].value_counts()
         return {one["values"]: one["counts"] for one in found.to_pylist()}
 
     def _revised(self, week: WeekSpan) -> list[Row]:
@@ -101,7 +96,7 @@ class ReviewReader:
         return self._rows(tables.CLUSTER_WEEKS, later & _within("computed_at", week), _CLUSTER_WEEK)
 
     def _rows(self, table: tables.Table, where: Filter, names: tuple[str, ...] | None = None) -> list[Row]:
-        rows: list[Row] = read_once(self._lake, table, where, names).to_pylist()
+        rows: list[Row] = read_once(self._lake.root, table, where, names).to_pylist()
         return rows
 
 

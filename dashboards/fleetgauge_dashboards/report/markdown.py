@@ -9,7 +9,7 @@ from itertools import dropwhile, islice
 from fleetgauge_dashboards.definitions import DEFINITIONS
 from fleetgauge_dashboards.links import AlertsView, ClusterView, FleetView, View, href
 from fleetgauge_dashboards.units import NOTHING, count, duration, instant, milliseconds, minutes, percent
-from fleetgauge_dashboards.views.fleet import CLUSTERS_FOR_A_P99, shown
+from fleetgauge_dashboards.views.fleet import CLUSTERS_FOR_A_P99, shown, standing_in_words
 from fleetgauge_dashboards.views.incidents import Act, Incident, Times
 from fleetgauge_dashboards.views.movers import Mover, Standing
 from fleetgauge_dashboards.views.review import Cause, Headline, Quantiles, Review
@@ -29,7 +29,7 @@ _FULL = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class Letterhead:
     """Whose review it is; without ``page_url`` nothing in it is a link, ``key`` is its name in links."""
 
     name: str
@@ -38,14 +38,14 @@ class Fleet:
     key: str | None = None
 
 
-def markdown(review: Review, fleet: Fleet) -> str:
+def markdown(review: Review, of: Letterhead) -> str:
     """The whole review, ending in a newline."""
-    return "\n\n".join(_Writer(review, fleet).title()) + "\n\n" + body(review, fleet)
+    return "\n\n".join(_Writer(review, of).title()) + "\n\n" + body(review, of)
 
 
-def body(review: Review, fleet: Fleet) -> str:
+def body(review: Review, of: Letterhead) -> str:
     """The review without its title and what stands below it."""
-    write = _Writer(review, fleet)
+    write = _Writer(review, of)
     sections = (
         write.headline(),
         write.changed(),
@@ -60,29 +60,22 @@ def body(review: Review, fleet: Fleet) -> str:
     return "\n\n".join(block for section in sections for block in section) + "\n"
 
 
-def standing(review: Review) -> str:
-    """Whether its numbers may still move, and how often they did."""
-    if not review.closed:
-        return "open, to date"
-    return "closed" if review.revision <= 1 else f"closed, revision {review.revision}"
-
-
 class _Writer:
     """Each section as its blocks: headings, paragraphs, tables."""
 
-    def __init__(self, review: Review, fleet: Fleet) -> None:
+    def __init__(self, review: Review, of: Letterhead) -> None:
         self._review = review
-        self._fleet = fleet
+        self._of = of
 
     def title(self) -> list[str]:
-        week = self._review.week
-        named = self._link(f"{week.week:%a %d %b %Y}", FleetView(week.week, fleet=self._fleet.key))
+        week, standing = self._review.week, standing_in_words(self._review.closed, self._review.revision)
+        named = self._link(f"{week.week:%a %d %b %Y}", FleetView(week.week, fleet=self._of.key))
         found = [
-            f"# Weekly reliability review: {text(self._fleet.name)}",
+            f"# Weekly reliability review: {text(self._of.name)}",
             f"Week of {named}, {instant(week.start)} to {instant(week.end)}, "
-            f"{count(week.minutes, 'minute')}; {standing(self._review)}.",
+            f"{count(week.minutes, 'minute')}; {standing}.",
         ]
-        if self._fleet.simulated:
+        if self._of.simulated:
             found.append("**SIMULATED.** Nothing of this was measured: `fleetgauge simulate` made it up.")
         if self._review.broken:
             found.append(
@@ -255,7 +248,7 @@ class _Writer:
         return [f"### {title}", table(heads, rows), *_more(len(movers) - MOVERS)]
 
     def _incident(self, one: Incident) -> tuple[str, ...]:
-        where = AlertsView(one.cluster_id, one.alert_id, fleet=self._fleet.key)
+        where = AlertsView(one.cluster_id, one.alert_id, fleet=self._of.key)
         return (
             instant(one.at),
             self._link(one.kind, where),
@@ -281,13 +274,13 @@ class _Writer:
         return cluster if broker_id is None else f"{cluster} broker {broker_id}"
 
     def _cluster(self, cluster_id: str) -> str:
-        view = ClusterView(cluster_id, self._review.week.week, fleet=self._fleet.key)
+        view = ClusterView(cluster_id, self._review.week.week, fleet=self._of.key)
         return self._link(cluster_id, view)
 
     def _link(self, words: str, view: View) -> str:
-        if self._fleet.page_url is None:
+        if self._of.page_url is None:
             return text(words)
-        return f"[{text(words)}](<{self._fleet.page_url.rstrip('/')}{href(view)}>)"
+        return f"[{text(words)}](<{self._of.page_url.rstrip('/')}{href(view)}>)"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 #: As distributions and vendors call it.
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_QUIETLY = (
+#: Asks nobody anything, and keeps nothing.
+QUIETLY = (
     "--headless",
     "--disable-gpu",
     "--disable-quic",
@@ -21,7 +22,6 @@ _QUIETLY = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--no-pdf-header-footer",
 )
 _WITHIN_S = 120
 
@@ -40,10 +40,15 @@ def pdf(html: str, dated: datetime) -> bytes:
         page.write_text(html, encoding="utf-8")
         # Chromium's sandbox does not work for root; the page holds no script to fear.
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-        own = [f"--user-data-dir={folder}/profile", f"--print-to-pdf={printed}", page.as_uri()]
+        own = [
+            f"--user-data-dir={folder}/profile",
+            "--no-pdf-header-footer",
+            f"--print-to-pdf={printed}",
+            page.as_uri(),
+        ]
         try:
             done = subprocess.run(
-                [browser, *_QUIETLY, *sandbox, *own], capture_output=True, timeout=_WITHIN_S, check=False
+                [browser, *QUIETLY, *sandbox, *own], capture_output=True, timeout=_WITHIN_S, check=False
             )
         except subprocess.TimeoutExpired as error:
             raise PrintError(f"{browser} did not print within {_WITHIN_S} s; take --format html") from error

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from fleetgauge_dashboards.reader import Lake
 from fleetgauge_dashboards.reader.review_week import ReviewReader
-from fleetgauge_dashboards.report.markdown import Fleet, markdown
-from fleetgauge_dashboards.report.page import page
+from fleetgauge_dashboards.report.html import html_file
+from fleetgauge_dashboards.report.markdown import Letterhead, markdown
 from fleetgauge_dashboards.report.pdf import PrintError, pdf
 from fleetgauge_dashboards.terminal.answering import answer_json
 from fleetgauge_dashboards.terminal.asking import (
@@ -70,30 +71,30 @@ def report(
     if as_json:
         answer_json(asdict(found))
     else:
-        _write(_rendered(found, _fleet(source), form), output)
+        _write(_rendered(found, _letterhead(source), form), output)
 
 
 def _review(source: Asked, day: datetime | None, now: datetime) -> Review:
-    reader = ReviewReader(source.lake)
-    weeks = reader.weeks()
+    lake = Lake(source.lake)
+    weeks = lake.weeks()
     asked_for = None if day is None else held_week(weeks, day, source.lake)
     week = asked_week(weeks, asked_for, source.week.zone, now)
     if week is None:
         raise no_week(source.lake)
-    return review(week, reader.known(week))
+    return review(week, ReviewReader(lake).known(week))
 
 
-def _fleet(source: Asked) -> Fleet:
+def _letterhead(source: Asked) -> Letterhead:
     if source.fleet is None:
-        return Fleet(source.lake)
-    return Fleet(source.fleet.name, source.fleet.simulated, source.fleet.page_url)
+        return Letterhead(source.lake)
+    return Letterhead(source.fleet.name, source.fleet.simulated, source.fleet.page_url)
 
 
-def _rendered(found: Review, fleet: Fleet, form: str) -> bytes:
-    words = markdown(found, fleet)
+def _rendered(found: Review, of: Letterhead, form: str) -> bytes:
+    words = markdown(found, of)
     if form == "md":
         return words.encode()
-    html = page(words, f"{fleet.name}: week of {found.week.week}")
+    html = html_file(words, f"{of.name}: week of {found.week.week}")
     if form == "html":
         return html.encode()
     try:

@@ -112,10 +112,15 @@ def fleet(
 
 def standing(weeks: Sequence[ClusterWeek]) -> str:
     """Whether the numbers of the week may still move."""
-    if not weeks or not all(row.closed for row in weeks):
+    closed = bool(weeks) and all(row.closed for row in weeks)
+    return standing_in_words(closed, max((row.revision for row in weeks), default=0))
+
+
+def standing_in_words(closed: bool, revision: int) -> str:
+    """``revision`` is the highest of any cluster."""
+    if not closed:
         return "open week, to date"
-    revised = max(row.revision for row in weeks)
-    return "closed" if revised <= 1 else f"closed, revision {revised}"
+    return "closed" if revision <= 1 else f"closed, revision {revision}"
 
 
 def _headline(metric: str, week: date, fleet_weeks: Sequence[FleetWeek]) -> Headline:

@@ -11,7 +11,7 @@ from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.standings import Row
 from fleetgauge_pipelines.slo.weeks import WeekSpan
 
-#: Nothing was changed by these.
+#: Of `mitigation.case.Outcome`, which brings a Kafka client along: these changed nothing.
 _NO_ACT = frozenset({"refused", "advised"})
 _UNDONE, _DONE = "undone", "done"
 

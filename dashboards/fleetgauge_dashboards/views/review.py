@@ -136,7 +136,7 @@ def review(week: WeekSpan, known: Known) -> Review:
     then = {row["cluster_id"]: row for row in before}
     return Review(
         week=week,
-        closed=all(row["closed"] for row in now),
+        closed=bool(now) and all(row["closed"] for row in now),
         revision=max((row["revision"] for row in now), default=0),
         headlines=tuple(_headline(metric, week.week, known.fleet_weeks) for metric in METRICS),
         budgets=_budgets(now),

@@ -6,6 +6,7 @@ from typing import Any
 
 from fleetgauge_dashboards.reader import HealthEvent
 from fleetgauge_dashboards.views.incidents import Act, Times, acts, incidents, times
+from fleetgauge_operations.mitigation.case import Outcome
 from fleetgauge_pipelines.slo.weeks import WeekCalendar
 
 WEEK = WeekCalendar("UTC", "monday").of_day(date(2026, 3, 2))
@@ -102,3 +103,7 @@ def test_an_act_has_its_outcome_and_words_whoever_wrote_its_detail() -> None:
 def test_the_median_and_the_longest_of_what_is_known() -> None:
     assert times([None, 6.0, 2.0, 30.0]) == Times(6.0, 30.0, 3)
     assert times([None]) is None
+
+
+def test_outcomes_are_called_as_mitigation_calls_them() -> None:
+    assert {"refused", "advised", "undone", "done"} <= set(Outcome)

@@ -1,7 +1,6 @@
 """The weekly review of a lake: the tables' numbers, the same bytes again, and text that stays text."""
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from click.testing import CliRunner, Result
 from fleetgauge_dashboards.terminal.report import report
 from fleetgauge_pipelines import tables
 from tests.browser.lake import put
+from tests.chromium import CHROMIUM
 
 WEEK = date(2026, 3, 2)
 START = datetime(2026, 3, 2, tzinfo=UTC)
@@ -272,7 +272,7 @@ def test_the_newest_week_that_is_over_is_the_default(lake: Path, tmp_path: Path)
         tables.CLUSTER_WEEKS,
         [cluster_week("a", today - timedelta(days=today.weekday()), 1, 1, None, closed=False)],
     )
-    assert "open, to date." in written("--lake", tmp_path)
+    assert "open week, to date." in written("--lake", tmp_path)
 
 
 class _Seen(HTMLParser):
@@ -315,7 +315,7 @@ def test_one_html_file_needs_no_other(lake: Path) -> None:
     assert {"table", "h1", "main"} < seen.tags
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium on PATH to print with")
+@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is missing: apt-get install chromium")
 def test_a_pdf_is_printed_the_same_twice(lake: Path, tmp_path: Path) -> None:
     for name in ("a.pdf", "b.pdf"):
         written(WEEK, "--lake", lake, "--format", "pdf", "--output", tmp_path / name)
@@ -338,7 +338,7 @@ def test_without_chromium_there_is_no_pdf_and_a_line_says_so(
     ("arguments", "says"),
     [
         (["--lake", "{lake}/none"], "no week is there yet"),
-        (["2020-01-01", "--lake", "{lake}"], "no week 2020-01-01; there are 2026-02-23 to 2026-03-02"),
+        (["2020-01-01", "--lake", "{lake}"], "no week 2020-01-01; there are 2026-01-05 to 2026-03-02"),
         (
             ["--lake", "{lake}", "--output", "{lake}/none/a.md"],
             "No such file or directory; name another file",

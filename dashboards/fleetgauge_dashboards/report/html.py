@@ -51,7 +51,7 @@ $body</main>
 """)
 
 
-def page(markdown: str, title: str) -> str:
+def html_file(markdown: str, title: str) -> str:
     """What looks like HTML in it is shown, not obeyed."""
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
     return _PAGE.substitute(title=escape(title), body=body)
