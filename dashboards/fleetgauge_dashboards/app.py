@@ -1,5 +1,6 @@
 """The application, and the server that it runs on."""
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,12 +9,35 @@ from typing import Any
 from dash import Dash, html
 from waitress.server import create_server
 
-from fleetgauge_dashboards import health
-from fleetgauge_dashboards.pages import alerts, cluster, fleet, review, shell
+from fleetgauge_dashboards import defence, health
+from fleetgauge_dashboards.metrics import DashMetrics
+from fleetgauge_dashboards.pages import (
+    alerts,
+    broker,
+    cluster,
+    drill,
+    files,
+    fleet,
+    minute,
+    quality,
+    review,
+    shell,
+    why,
+)
 from fleetgauge_dashboards.pages.page import Context, Contexts, ShownFleet, register
 from fleetgauge_dashboards.reader import Lake
+from fleetgauge_probes.vitals import Vitals
 
-PAGES = (fleet.PAGE, cluster.PAGE, alerts.PAGE, review.PAGE)
+PAGES = (
+    fleet.PAGE,
+    cluster.PAGE,
+    broker.PAGE,
+    minute.PAGE,
+    why.PAGE,
+    alerts.PAGE,
+    review.PAGE,
+    quality.PAGE,
+)
 THREADS = 8
 
 
@@ -29,8 +53,11 @@ def create_app(
         serve_locally=True,
         enable_mcp=False,
     )
+    app.index_string = app.index_string.replace("<html>", '<html lang="en">')
     first, *others = (Context(fleet, Lake(fleet.lake), clock) for fleet in fleets)
     contexts: Contexts = {None: first} | {one.fleet.name: one for one in (first, *others)}
+    vitals = Vitals("dash", math.inf)
+    metrics = DashMetrics(vitals.registry)
     layout = shell.layout()
     app.layout = layout
     # Callbacks may name any page's components, whichever page is there. (Dash types it as None.)
@@ -38,11 +65,16 @@ def create_app(
     app.validation_layout = every
     shell.register(app, PAGES, contexts)
     for page in PAGES:
-        register(app, page, contexts)
+        register(app, page, contexts, metrics.answered)
     fleet.register_search(app)
-    cluster.register_zoom(app)
+    drill.register(app, cluster.CHARTS)
+    drill.register(app, broker.CHARTS)
+    files.register(app, PAGES, contexts)
     review.add_downloads(app.server, contexts)
-    health.add(app.server, {one.fleet.name: one.lake for one in (first, *others)})
+    defence.add(app)
+    lakes = {one.fleet.name: one.lake for one in (first, *others)}
+    metrics.watch(lakes)
+    health.add(app.server, lakes, vitals.registry)
     return app
 
 

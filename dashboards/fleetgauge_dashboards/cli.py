@@ -8,7 +8,7 @@ import click
 from fleetgauge_dashboards.app import create_app, serve
 from fleetgauge_dashboards.pages.page import ShownFleet
 from fleetgauge_probes.cli import InputError, console, print_json
-from fleetgauge_probes.fleet import FleetFileError, load
+from fleetgauge_probes.fleet import Fleet, FleetFileError, load
 
 
 @click.command(
@@ -75,4 +75,14 @@ def _fleets(lake: str | None, configs: tuple[Path, ...]) -> list[ShownFleet]:
     for name, config in zip(names, configs, strict=True):
         if names.count(name) > 1:
             raise InputError(f"{config}: name {name!r} is another fleet's as well: give each its own")
-    return [ShownFleet(fleet.name, lake or fleet.lake, fleet.week.zone, fleet.simulated) for fleet in fleets]
+    return [_shown(fleet, lake) for fleet in fleets]
+
+
+def _shown(fleet: Fleet, lake: str | None) -> ShownFleet:
+    return ShownFleet(
+        fleet.name,
+        lake or fleet.lake,
+        fleet.week.zone,
+        fleet.simulated,
+        round(1000 * fleet.agent_late_ms),
+    )

@@ -60,4 +60,57 @@ DEFINITIONS = {
         "Acknowledgement p99 of probes that only the broker itself has to confirm (acks=1), of those that "
         "succeeded. The line of a sick broker leaves the others; a cross stands where its probes fail."
     ),
+    "minute_latency": (
+        "The p99 of the minute's worst broker, of the probes that succeeded, from the scheduled send to "
+        "the consumed message. The minute is bad when it is over the objective with failures counted as "
+        "10,000 ms."
+    ),
+    "minute_availability": (
+        "Successes over attempts of the minute's worst broker, client leg. Pooled: of all brokers' probes."
+    ),
+    "minute_measured": (
+        "Brokers of which at least 50 probes of the client leg were attempted in the minute, of those that "
+        "the cluster has."
+    ),
+    "samples": (
+        "A broker's probes side by side, the fastest at its left and the slowest at its right. A cross at "
+        "the deadline is a probe that failed. The bar is the p99 of those that succeeded: by nearest rank, "
+        "so it is a sample itself."
+    ),
+    "client_leg": (
+        "What a client feels of the partitions that the broker leads: acknowledged by all in-sync replicas "
+        "(acks=all) and consumed. One sick broker shows on the others' client legs too."
+    ),
+    "failures": (
+        "Probes that were not acknowledged within 5 s or not consumed within 10 s of their scheduled send, "
+        "by the reason that the client library or the probe gave."
+    ),
+    "lost": (
+        "Messages that the broker acknowledged and that were not consumed within their deadline. One that "
+        "comes twice is a retry of the producer, not a loss."
+    ),
+    "led_by": (
+        "Minutes in which the broker's own probe partition was led by another broker for a part of the "
+        "minute, as after a restart, a failure or a demotion."
+    ),
+    "gates": (
+        "Expectations that each batch of the pipeline has to meet before its tables move, and each week "
+        "before it is written. One that does not hold keeps the last good state in place."
+    ),
+    "quarantine": (
+        "Records that were not taken into the tables, by the reason. None is thrown away: each lies in "
+        "ops/quarantine as it came."
+    ),
+    "lateness": (
+        "From the end of a minute until its record stood in bronze, over the newest hour of data. A late "
+        "record changes its minute and an open week; a closed week gets a revision."
+    ),
+    "revisions": (
+        "A week closes once late records have had their time. What comes after that, a correction or a "
+        "recomputation, is a revision of its own with its reason; earlier ones are kept."
+    ),
+    "causes": (
+        "Bad minutes of all clusters by what was found of them at the time: a broker's finding, maintenance, "
+        "a vantage of the probes, or unknown. Each bad minute counts once."
+    ),
 }

@@ -4,13 +4,20 @@ Times are absolute and UTC. Whatever a query string holds, parsing gives a
 valid view: a key that is malformed counts as not given.
 """
 
+import re
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
+MINUTE = timedelta(minutes=1)
 #: The longest stretch of minutes that a page draws.
 LONGEST = timedelta(days=7, hours=1)  # a week whose clock goes back
+_DIGITS = re.compile(r"\d{1,10}", re.ASCII)
+#: As Kafka numbers brokers.
+_BROKER_IDS = range(2**31)
+#: Times outside are a typing error; beyond them calendars end.
+_YEARS = range(1970, 9999)
 
 
 class Leg(StrEnum):
@@ -70,6 +77,41 @@ class ClusterView:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerView:
+    """One broker of a cluster over a stretch of minutes."""
+
+    cluster_id: str
+    broker_id: int
+    shown: Window | Span = Window.HOUR
+    _: KW_ONLY
+    fleet: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MinuteView:
+    """One minute of a cluster, down to its samples; ``minute`` is its begin, UTC."""
+
+    cluster_id: str
+    minute: datetime
+    _: KW_ONLY
+    fleet: str | None = None
+
+    @property
+    def span(self) -> Span:
+        return Span(self.minute, self.minute + MINUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class WhyView:
+    """Why one week of a cluster is what it is; None is the newest."""
+
+    cluster_id: str
+    week: date | None = None
+    _: KW_ONLY
+    fleet: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AlertsView:
     """All alerts or one cluster's, with at most one opened."""
 
@@ -88,8 +130,16 @@ class ReviewView:
     fleet: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class QualityView:
+    """What was refused, what came late, what changed afterwards: how far the numbers can be trusted."""
+
+    _: KW_ONLY
+    fleet: str | None = None
+
+
 #: ``fleet`` is the name of one of several that are served; None is the first.
-View = FleetView | ClusterView | AlertsView | ReviewView
+View = FleetView | ClusterView | BrokerView | MinuteView | WhyView | AlertsView | ReviewView | QualityView
 
 
 def href(view: View) -> str:
@@ -100,11 +150,24 @@ def href(view: View) -> str:
         case ClusterView(cluster_id, week, shown, leg):
             path = f"/cluster/{_segment(cluster_id)}"
             query = {"week": _day(week), **_shown_query(shown), "leg": leg if leg is Leg.LEADER else None}
+        case BrokerView(cluster_id, broker_id, shown):
+            path, query = f"/cluster/{_segment(cluster_id)}/broker/{broker_id}", _shown_query(shown)
+        case MinuteView(cluster_id, minute):
+            path, query = f"/cluster/{_segment(cluster_id)}/minute/{_instant(minute)}", {}
+        case WhyView(cluster_id, week):
+            path, query = f"/cluster/{_segment(cluster_id)}/why", {"week": _day(week)}
         case AlertsView(cluster_id, alert_id):
             path, query = "/alerts", {"cluster": cluster_id, "alert": alert_id}
         case ReviewView(week):
             path, query = "/review", {"week": _day(week)}
+        case QualityView():
+            path, query = "/quality", {}
     return _with_query(path, {"fleet": view.fleet, **query})
+
+
+def csv_href(view: View) -> str:
+    """The address of the numbers behind a view, as a file."""
+    return f"/csv?{urlencode({'of': href(view)})}"
 
 
 def parse(pathname: str, search: str) -> View | None:
@@ -114,18 +177,31 @@ def parse(pathname: str, search: str) -> View | None:
     match pathname.split("/"):
         case ["", ""]:
             return FleetView(_parse_day(query.get("week")), query.get("q") or None, fleet=fleet)
-        case ["", "cluster", segment] if segment:
-            return ClusterView(
-                unquote(segment),
-                _parse_day(query.get("week")),
-                _parse_shown(query),
-                Leg.LEADER if query.get("leg") == Leg.LEADER else Leg.CLIENT,
-                fleet=fleet,
-            )
+        case ["", "cluster", segment, *of] if segment:
+            return _parse_cluster(unquote(segment), of, query, fleet)
         case ["", "alerts"]:
             return AlertsView(query.get("cluster") or None, query.get("alert") or None, fleet=fleet)
         case ["", "review"]:
             return ReviewView(_parse_day(query.get("week")), fleet=fleet)
+        case ["", "quality"]:
+            return QualityView(fleet=fleet)
+        case _:
+            return None
+
+
+def _parse_cluster(cluster_id: str, of: list[str], query: dict[str, str], fleet: str | None) -> View | None:
+    """A cluster's own page, or one below it."""
+    match of:
+        case []:
+            week, shown = _parse_day(query.get("week")), _parse_shown(query)
+            leg = Leg.LEADER if query.get("leg") == Leg.LEADER else Leg.CLIENT
+            return ClusterView(cluster_id, week, shown, leg, fleet=fleet)
+        case ["broker", broker] if _DIGITS.fullmatch(broker) and int(broker) in _BROKER_IDS:
+            return BrokerView(cluster_id, int(broker), _parse_shown(query), fleet=fleet)
+        case ["minute", text] if (at := _parse_instant(unquote(text))) is not None:
+            return MinuteView(cluster_id, at.replace(second=0), fleet=fleet)
+        case ["why"]:
+            return WhyView(cluster_id, _parse_day(query.get("week")), fleet=fleet)
         case _:
             return None
 
@@ -181,6 +257,7 @@ def _parse_instant(text: str | None) -> datetime | None:
         at = datetime.fromisoformat(text) if text else None
         if at is None:
             return None
-        return (at.replace(tzinfo=at.tzinfo or UTC)).astimezone(UTC).replace(microsecond=0)
+        at = at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC).replace(microsecond=0)
+        return at if at.year in _YEARS else None
     except (ValueError, OverflowError):
         return None

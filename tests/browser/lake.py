@@ -18,6 +18,7 @@ from deltalake import write_deltalake
 
 from fleetgauge_pipelines import tables
 from fleetgauge_pipelines.lakes.store import schema
+from fleetgauge_pipelines.slo.quantile import quantile, rank
 from fleetgauge_pipelines.tables import Table
 
 MINUTE = timedelta(minutes=1)
@@ -48,11 +49,15 @@ def write(root: Path, now: datetime) -> Known:
     known = Known(now, week, now - HUNG_FOR * MINUTE)
     broker_rows = [row for cluster in (ORDERS, PAYMENTS, SEARCH) for row in _broker_minutes(cluster, now)]
     put(root, tables.BROKER_MINUTES, broker_rows)
+    put(root, tables.PROBE_MINUTES, _records([row for row in broker_rows if row["cluster_id"] == ORDERS]))
     put(root, tables.CLUSTER_MINUTES, _cluster_minutes(broker_rows))
     weeks = [row for back in range(6) for row in _cluster_weeks(week, back, now)]
     put(root, tables.CLUSTER_WEEKS, weeks)
     put(root, tables.FLEET_WEEKS, [row for back in range(6) for row in _fleet_weeks(week, back, weeks)])
     put(root, tables.HEALTH_EVENTS, _health_events(known))
+    put(root, tables.BURN_CAUSES, [row for back in range(6) for row in _causes(week, back)])
+    put(root, tables.QUALITY, _checks(now))
+    put(root, tables.QUARANTINE, _refused(now))
     return known
 
 
@@ -104,13 +109,39 @@ def _broker_minute(
         "attempted": ATTEMPTS,
         "succeeded": ATTEMPTS - failed,
         "availability": 1 - failed / ATTEMPTS,
-        "latency_p50_us": p99_us // 2,
+        "latency_p50_us": quantile(50, samples(p99_us, ATTEMPTS - failed)),
         "latency_p99_us": None if failed == ATTEMPTS else p99_us,
         "latency_p99_censored_us": DEADLINE_US[leg] if failed > 1 else p99_us,
         "vantages": 1,
+        "failures": {"timed_out": failed} if failed else {},
+        "lost": 0,
+        "duplicated": 0,
         "agent_late": False,
         "led_by": [broker],
     }
+
+
+def samples(p99_us: int, succeeded: int) -> list[int]:
+    """Ascending, with that p99 by nearest rank."""
+    return [p99_us * (k + 1) // rank(99, succeeded) for k in range(succeeded)]
+
+
+def _records(rows: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """What the agent sent of measured broker-minutes."""
+    for number, row in enumerate(row for row in rows if row["measured"]):
+        latencies = samples(row["latency_p99_us"], row["succeeded"]) if row["succeeded"] else []
+        own = ("cluster_id", "broker_id", "leg", "minute", "day", "attempted", "led_by")
+        yield {name: row[name] for name in own} | {
+            "run_id": "run",
+            "sequence": number,
+            "vantage": "default",
+            "ack_us": latencies,
+            "e2e_us": latencies if row["leg"] == "client" else [],
+            "produce_failures": row["failures"],
+            "consume_failures": {},
+            "schedule_lag_p95_us": 900,
+            "ingested_at": row["minute"] + timedelta(seconds=80 + number % 40),
+        }
 
 
 def _cluster_minutes(rows: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
@@ -128,12 +159,14 @@ def _worst(brokers: list[dict[str, Any]]) -> dict[str, Any]:
     if not measured:
         return counted
     slowest = max(measured, key=lambda row: row["latency_p99_us"] or 0)
+    least = min(measured, key=lambda row: float(row["availability"]))
     attempted, succeeded = (sum(row[name] for row in measured) for name in ("attempted", "succeeded"))
     return counted | {
         "latency_p99_us": slowest["latency_p99_us"],
         "latency_worst_home": slowest["broker_id"],
         "latency_p99_censored_us": max(row["latency_p99_censored_us"] for row in measured),
-        "availability": min(row["availability"] for row in measured),
+        "availability": least["availability"],
+        "availability_worst_home": least["broker_id"],
         "availability_pooled": succeeded / attempted,
         "attempted": attempted,
         "succeeded": succeeded,
@@ -209,6 +242,45 @@ def _fleet_weeks(newest: date, back: int, weeks: list[dict[str, Any]]) -> Iterab
             "clusters": len(counted),
             "clusters_excluded": len(latest) - len(counted),
             "closed": back > 0,
+        }
+
+
+def _causes(newest: date, back: int) -> Iterable[dict[str, Any]]:
+    """As many minutes as the clusters have bad ones in the newest week."""
+    for cause, minutes, clusters in (("BROKER_DOWN", 36, 1), ("unknown", 9, 2), ("maintenance", 4, 1)):
+        yield {
+            "week": newest - timedelta(days=7 * back),
+            "segment": "fleet",
+            "segment_value": "",
+            "cause": cause,
+            "bad_minutes": minutes if back == 0 else minutes // 3,
+            "clusters": clusters,
+        }
+
+
+def _checks(now: datetime) -> Iterable[dict[str, Any]]:
+    """Two expectations in ten batches; the second one failed in the last."""
+    for batch in range(10):
+        for name, holds in (("counts add up", True), ("latency is positive", batch < 9)):
+            yield {
+                "check_id": f"{batch}-{name}",
+                "at": now - timedelta(minutes=30 * (10 - batch)),
+                "batch": f"batch {batch}",
+                "suite": "silver",
+                "expectation": name,
+                "success": holds,
+                "observed": "" if holds else "3 of 1,080 rows",
+            }
+
+
+def _refused(now: datetime) -> Iterable[dict[str, Any]]:
+    """Five records in two days."""
+    for number in range(5):
+        yield {
+            "source": f"topic-0-{number}",
+            "value": b"?",
+            "reason": "not_decodable" if number < 3 else "too_old",
+            "ingested_at": now - timedelta(days=number % 2),
         }
 
 

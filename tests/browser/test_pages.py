@@ -14,6 +14,7 @@ from fleetgauge_dashboards.pages.page import ShownFleet
 from fleetgauge_pipelines import tables
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import Known, put, write
+from tests.exposition import samples
 
 Live = tuple[Site, Known]
 
@@ -46,8 +47,8 @@ def test_a_past_week_of_the_fleet_is_reached_by_its_menu_and_its_address(live: L
     site, known = live
     page = look(site.url)
     before = known.week - timedelta(days=14)
-    page.get_by_role("button", name="Other week").click()
-    page.get_by_role("menuitem", name=f"{before:%a %d %b %Y}").click()
+    page.get_by_text("Other week").click()
+    page.get_by_role("navigation", name="Weeks").get_by_role("link", name=f"{before:%a %d %b %Y}").click()
     heading = f"Fleet, week of {before:%a %d %b %Y}"
     expect(page.locator("h1")).to_have_text(heading)
     assert page.url == f"{site.url}/?week={before}"
@@ -203,8 +204,8 @@ def test_the_review_is_of_the_newest_week_that_is_over_and_leads_to_clusters(liv
     page.locator("#review-text").get_by_role("link", name="orders-eu").first.click()
     expect(page.locator("h1")).to_have_text(f"orders-eu, week of {over:%a %d %b %Y}")
     page.go_back()
-    page.get_by_role("button", name="Other week").click()
-    page.get_by_role("menuitem", name=f"{known.week:%a %d %b %Y}").click()
+    page.get_by_text("Other week").click()
+    page.get_by_role("navigation", name="Weeks").get_by_role("link", name=f"{known.week:%a %d %b %Y}").click()
     expect(page.locator(".fg-titlerow").first).to_contain_text("open week, to date")
     assert page.url == f"{site.url}/review?week={known.week}"
     with page.expect_download() as asked:
@@ -330,6 +331,14 @@ def test_health_says_what_can_be_read(live: Live, tmp_path: Path, sites: Serve) 
     status, answer = _get(f"{sites(tmp_path).url}/readyz")
     assert (status, answer["status"]) == (200, "ok")
     assert answer["tables"]["gold/cluster_weeks"]["state"] == "absent"
+
+
+def test_answers_are_timed_by_page(live: Live, look: Open) -> None:
+    site, _ = live
+    expect(look(site.url).locator("h1")).to_be_visible()
+    with urlopen(f"{site.url}/metrics") as answer:
+        counted = samples(answer.read().decode(), "fleetgauge_dash_answer_duration_seconds_count")
+    assert counted[("fleet",)] > 0
 
 
 def test_a_switch_leads_to_another_fleet_and_every_link_stays_there(

@@ -53,6 +53,12 @@ PROMISED: dict[str, set[str]] = {
     "fleetgauge_rows_changed_total": {"level"},
     "fleetgauge_quality_failures_total": {"expectation"},
     "fleetgauge_weeks_held_back": set(),
+    # dash
+    "fleetgauge_dash_answer_duration_seconds_bucket": {"page", "le"},
+    "fleetgauge_dash_answer_duration_seconds_sum": {"page"},
+    "fleetgauge_dash_answer_duration_seconds_count": {"page"},
+    "fleetgauge_dash_table_readable": {"fleet", "table"},
+    "fleetgauge_dash_data_timestamp_seconds": {"fleet"},
 }
 #: What Prometheus adds to every series that it scrapes.
 OF_THE_TARGET = {"instance", "job"}

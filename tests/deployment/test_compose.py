@@ -97,6 +97,7 @@ def test_prometheus_scrapes_who_listens_and_grafana_asks_it() -> None:
         for name, one in SERVICES.items()
         if "--listen" in one.get("command", ())
     }
-    assert {target for group in job["static_configs"] for target in group["targets"]} == listening
+    pages = f"dash:{SERVICES['dash']['command'][-1]}"
+    assert {target for group in job["static_configs"] for target in group["targets"]} == {*listening, pages}
     (source,) = document(INFRA / "grafana/provisioning/datasources/prometheus.yaml")["datasources"]
     assert source["url"] == "http://prometheus:9090"

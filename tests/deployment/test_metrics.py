@@ -3,6 +3,7 @@
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
+from fleetgauge_dashboards.metrics import DashMetrics
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
 from fleetgauge_probes.agent.metrics import AgentMetrics
@@ -32,4 +33,5 @@ def test_the_promised_metrics_are_those_of_the_processes() -> None:
     AgentMetrics(vitals.registry, spool_max_bytes=1_000)
     WatchMetrics(vitals.registry)
     StreamMetrics(vitals.registry)
+    DashMetrics(vitals.registry)
     assert series_of(vitals.registry) == PROMISED

@@ -65,8 +65,8 @@ def latency(model: Timeline, bands: tuple[Band, ...], span: Span, look: Theme, r
             align="left",
             font={"size": 11, "color": look.text},
         )
-    _gaps(figure, model.gaps, look)
-    _bands(figure, bands, look)
+    draw_gaps(figure, model.gaps, look)
+    draw_bands(figure, bands, look)
     _labels(figure, bands, span, look)
     return figure
 
@@ -90,8 +90,8 @@ def availability(
     )
     time_axis(figure, look, span)
     figure.update_yaxes(range=[100 * (1 - 1.12 * room), 100 * (1 + 0.1 * room)], ticksuffix="%", nticks=5)
-    _gaps(figure, model.gaps, look)
-    _bands(figure, bands, look)
+    draw_gaps(figure, model.gaps, look)
+    draw_bands(figure, bands, look)
     return figure
 
 
@@ -102,7 +102,7 @@ def _worst_home(minute: Minute | None) -> str:
     return f"{milliseconds(1000 * minute.latency_p99_ms)}{home}"
 
 
-def _gaps(figure: go.Figure, gaps: tuple[Span, ...], look: Theme) -> None:
+def draw_gaps(figure: go.Figure, gaps: tuple[Span, ...], look: Theme) -> None:
     """Over the whole height, on an axis of its own that nobody sees."""
     if not gaps:
         return
@@ -113,7 +113,8 @@ def _gaps(figure: go.Figure, gaps: tuple[Span, ...], look: Theme) -> None:
     )
 
 
-def _bands(figure: go.Figure, bands: tuple[Band, ...], look: Theme) -> None:
+def draw_bands(figure: go.Figure, bands: tuple[Band, ...], look: Theme) -> None:
+    """Findings behind the lines, suspected ones in another colour and with a dotted edge."""
     for band in bands:
         colour = look.warn if band.suspected else look.bad
         figure.add_vrect(

@@ -71,6 +71,7 @@ DARK = Theme(
 )
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
+PATTERNS = ("", "/", "x", "-", "\\", ".", "|", "+")
 SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star", "hexagon")
 
 

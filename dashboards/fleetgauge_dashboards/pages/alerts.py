@@ -126,7 +126,7 @@ def pretty(evidence: str) -> str:
 
 
 def _history(view: AlertsView, finished: list[Alert]) -> list[Component]:
-    heading = html.H2("History, newest first", style={"fontSize": 15, "margin": "4px 0 8px"})
+    heading = html.H2("History, newest first", className="fg-heading")
     if not finished:
         return [heading, html.P("No alert has ended yet.", className="fg-note")]
     head = html.Tr([html.Th(title) for title in ("Kind", "Who", "Opened", "Cleared", "Lasted", "")])

@@ -2,39 +2,57 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date
 from difflib import get_close_matches
-from typing import Any
 
-from dash import Dash, Input, Output, State, ctx, html, no_update
+from dash import html
 
 from fleetgauge_dashboards.figures.brokers import heatmap, leader_lines
 from fleetgauge_dashboards.figures.minutes import availability, latency
 from fleetgauge_dashboards.figures.theme import Theme
-from fleetgauge_dashboards.links import AlertsView, ClusterView, Leg, Span, Window, href, parse
+from fleetgauge_dashboards.links import (
+    AlertsView,
+    BrokerView,
+    ClusterView,
+    Leg,
+    MinuteView,
+    Span,
+    WhyView,
+    Window,
+    href,
+)
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
-from fleetgauge_dashboards.pages.parts import Component, chart, link, panel, switch, week_menu
+from fleetgauge_dashboards.pages.parts import (
+    Component,
+    aria,
+    chart,
+    link,
+    number_card,
+    panel,
+    switch,
+    table,
+    week_menu,
+    window_switch,
+)
 from fleetgauge_dashboards.reader import ClusterWeek
-from fleetgauge_dashboards.units import count, duration, instant
+from fleetgauge_dashboards.units import NOTHING, count, duration, instant, milliseconds, percent
 from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.cluster import (
-    Number,
-    Verdict,
     bands,
     find_week,
     from_begin,
     numbers,
     span_shown,
     week_span,
-    zoomed,
+    worst_minutes,
 )
+from fleetgauge_dashboards.views.deciding import Row, worst_home
 from fleetgauge_dashboards.views.fleet import standing
 from fleetgauge_dashboards.views.minutes import Timeline, brokers, timeline
 
 CHARTS = ("cluster-latency", "cluster-heatmap", "cluster-leader", "cluster-availability")
 #: Clusters named where the asked one is not known.
 KNOWN_LISTED = 20
-_SIGNS = {Verdict.MET: "✓ met", Verdict.MISSED: "✕ missed", Verdict.UNKNOWN: "not known"}
 
 
 def body() -> list[Component]:
@@ -52,7 +70,12 @@ def body() -> list[Component]:
                 panel(
                     "Brokers by minute, p99 with failures counted",
                     "heatmap",
-                    chart("cluster-heatmap", 144, "Latency of each broker and minute"),
+                    html.Div(
+                        [
+                            chart("cluster-heatmap", 144, "Latency of each broker and minute"),
+                            html.Nav(id="cluster-brokers", className="fg-brokers", **aria(label="Brokers")),
+                        ]
+                    ),
                     end=html.Div(id="cluster-leg"),
                 ),
                 panel(
@@ -65,6 +88,7 @@ def body() -> list[Component]:
                     "availability_chart",
                     chart("cluster-availability", 170, "Availability of each minute"),
                 ),
+                panel("Worst minutes of those shown", "minute_latency", html.Div(id="cluster-worst")),
             ],
             className="fg-panels fg-panels--wide",
         ),
@@ -91,9 +115,11 @@ def fill(view: ClusterView, context: Context, look: Theme) -> Slots | Notice:
     revision = href(view)
     return {
         "cluster-title.children": _title(view, week, weeks, context.fleet.week_zone),
-        "cluster-cards.children": [_card(number) for number in numbers(week)],
+        "cluster-cards.children": [number_card(number) for number in numbers(week)],
         "cluster-span.children": _span_row(view, span, minutes),
         "cluster-leg.children": _leg_switch(view),
+        "cluster-brokers.children": _brokers(view, [row.broker_id for row in leader.brokers]),
+        "cluster-worst.children": _worst(view, worst_minutes(rows.to_pylist(), week.latency_objective_us)),
         "cluster-latency.figure": latency(minutes, found, span, look, revision),
         "cluster-heatmap.figure": heatmap(shown, view.leg, minutes.objective_ms, found, span, look, revision),
         "cluster-leader.figure": leader_lines(leader, found, span, look, revision),
@@ -124,7 +150,8 @@ def _title(
     return [
         html.H1(f"{view.cluster_id}, week of {week.week:%a %d %b %Y}"),
         html.Span(f"{standing([week])}{reason} · all times UTC", className="fg-sub"),
-        week_menu(others),
+        week_menu(others, week.week),
+        link("Why these numbers?", WhyView(view.cluster_id, week.week, fleet=view.fleet)),
         link("Alerts of this cluster", AlertsView(view.cluster_id, fleet=view.fleet)),
     ]
 
@@ -136,62 +163,47 @@ def _at_week(view: ClusterView, week: date, newest: bool, zone: str) -> ClusterV
     return replace(view, week=week, shown=week_span(week, zone))
 
 
-def _card(number: Number) -> Component:
-    verdict = html.Span(_SIGNS[number.verdict], className=f"fg-{number.verdict.value} fg-sub")
-    return panel(
-        number.title,
-        number.definition,
-        html.Div(
-            [
-                html.Div(number.value, className="fg-big"),
-                *(html.Div(note, className="fg-note") for note in number.notes),
-            ]
-        ),
-        end=verdict,
+def _span_row(view: ClusterView, span: Span, minutes: Timeline) -> list[Component]:
+    step = minutes.grid.step_min
+    unmeasured = sum((gap.end - gap.start for gap in minutes.gaps), start=span.end - span.end)
+    return window_switch(
+        view,
+        span,
+        f"bad minutes: {minutes.bad}",
+        f"not measured: {duration(unmeasured)}" if unmeasured else "",
+        "" if step == 1 else f"each point is the worst of {step} minutes",
     )
 
 
-def _span_row(view: ClusterView, span: Span, minutes: Timeline) -> list[Component]:
-    live = isinstance(view.shown, Window)
-    choices = [(f"last {w.value}", replace(view, shown=w), w is view.shown) for w in Window]
-    step = minutes.grid.step_min
-    thinned = "" if step == 1 else f" · each point is the worst of {step} minutes"
-    unmeasured = sum((gap.end - gap.start for gap in minutes.gaps), start=span.end - span.end)
-    gap = f" · not measured: {duration(unmeasured)}" if unmeasured else ""
+def _brokers(view: ClusterView, known: Sequence[int]) -> list[Component]:
+    """What the rows of the map lead to; a figure's labels cannot be links."""
     return [
-        switch("Minutes shown", choices),
-        html.Span(
-            f"{instant(span.start)[:16]} to {instant(span.end)[:16]} UTC{'' if live else ', fixed'}"
-            f" · bad minutes: {minutes.bad}{gap}{thinned}",
-            className="fg-sub",
-        ),
-        link("Link to exactly these minutes", replace(view, shown=span)) if live else "",
+        link(f"broker {broker}", BrokerView(view.cluster_id, broker, view.shown, fleet=view.fleet))
+        for broker in known
     ]
+
+
+def _worst(view: ClusterView, found: Sequence[Row]) -> Component:
+    if not found:
+        return html.P("No minute shown was over the objective.", className="fg-note")
+    rows = [
+        (
+            link(instant(at)[:16], MinuteView(view.cluster_id, at, fleet=view.fleet)),
+            milliseconds(row["latency_p99_censored_us"]),
+            milliseconds(row["latency_p99_us"]),
+            NOTHING if (home := worst_home(row)) is None else f"broker {home}",
+            percent(row["availability_pooled"]),
+        )
+        for row in found
+        for at in (row["minute"].astimezone(UTC),)
+    ]
+    head = ("Minute, UTC", "p99, failures counted", "p99 of successes", "Worst broker", "Availability")
+    return table("Worst minutes", head, rows)
 
 
 def _leg_switch(view: ClusterView) -> Component:
     names = {Leg.CLIENT: "client leg: what clients feel", Leg.LEADER: "leader leg: who is sick"}
     return switch("Leg", [(names[leg], replace(view, leg=leg), leg is view.leg) for leg in Leg])
-
-
-def register_zoom(app: Dash) -> None:
-    """A drag along any time axis becomes the minutes in the address: a zoom is a link, too."""
-
-    def zoom(*moves_then_address: Any) -> Any:
-        *_, pathname, search = moves_then_address
-        view = parse(pathname, search or "")
-        if not isinstance(view, ClusterView) or not isinstance(ctx.triggered_id, str):
-            return no_update
-        closer = zoomed(view, ctx.triggered[0]["value"] or {})
-        return no_update if closer is None else f"?{href(closer).partition('?')[2]}"
-
-    app.callback(
-        Output("url", "search"),
-        *(Input(name, "relayoutData") for name in CHARTS),
-        State("url", "pathname"),
-        State("url", "search"),
-        prevent_initial_call=True,
-    )(zoom)
 
 
 PAGE = Page(
@@ -202,6 +214,8 @@ PAGE = Page(
         "cluster-cards.children",
         "cluster-span.children",
         "cluster-leg.children",
+        "cluster-brokers.children",
+        "cluster-worst.children",
         *(f"{name}.figure" for name in CHARTS),
     ),
     body=body,

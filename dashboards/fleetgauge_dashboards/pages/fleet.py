@@ -7,13 +7,15 @@ import dash_ag_grid as dag
 import dash_mantine_components as dmc
 from dash import Dash, Input, Output, State, html, no_update
 
+from fleetgauge_dashboards.figures.causes import HEIGHT, pareto
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.figures.trend import trend
-from fleetgauge_dashboards.links import FleetView, href, parse
+from fleetgauge_dashboards.links import FleetView, WhyView, href, parse
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
-from fleetgauge_dashboards.pages.parts import Component, aria, chart, panel, week_menu
+from fleetgauge_dashboards.pages.parts import Component, anchor, aria, chart, panel, week_menu
 from fleetgauge_dashboards.units import count
 from fleetgauge_dashboards.views.alerts import alerts
+from fleetgauge_dashboards.views.causes import causes
 from fleetgauge_dashboards.views.fleet import (
     AVAILABILITY,
     BUDGET,
@@ -64,8 +66,13 @@ def body() -> list[Component]:
                         "fleet-availability", 220, "Availability by week: median, p90 and p99 over clusters"
                     ),
                 ),
+                panel(
+                    "What burns the latency budget",
+                    "causes",
+                    chart("fleet-causes", HEIGHT, "Bad minutes of the week by cause"),
+                ),
             ],
-            className="fg-panels fg-panels--pair",
+            className="fg-panels fg-panels--three",
         ),
         html.Div(
             [
@@ -174,10 +181,11 @@ def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
     latency, availability = model.trends
     return {
         "fleet-title.children": _title(model, view),
-        "fleet-cards.children": [_card(headline) for headline in model.headlines],
+        "fleet-cards.children": [_card(headline, view) for headline in model.headlines],
         "fleet-excluded.children": model.excluded,
         "fleet-latency.figure": trend(latency, look),
         "fleet-availability.figure": trend(availability, look),
+        "fleet-causes.figure": pareto(causes(lake.burn_causes(week), week), look),
         "fleet-found.children": _found(model, view),
         "fleet-table.className": "" if len(model.rows) > ROWS_DRAWN else "fg-one-page",
         "fleet-grid.rowData": [_row(row) for row in model.rows],
@@ -190,7 +198,7 @@ def _title(model: Fleet, view: FleetView) -> list[Component]:
         html.Span(
             f"{model.standing} · {count(model.clusters, 'cluster')} · all times UTC", className="fg-sub"
         ),
-        week_menu([(week, replace(view, week=week)) for week in model.weeks]),
+        week_menu([(week, replace(view, week=week)) for week in model.weeks], model.week),
     ]
 
 
@@ -201,25 +209,22 @@ def _found(model: Fleet, view: FleetView) -> str:
     return f"{model.matching:,} of {count(model.clusters, 'cluster')}" if view.search else ""
 
 
-def _card(headline: Headline) -> Component:
+def _card(headline: Headline, view: FleetView) -> Component:
     title, definition = _TITLES[headline.metric]
     three = (("median", headline.median), ("p90", headline.p90), ("p99", headline.p99))
-    return panel(
-        title,
-        definition,
-        html.Div(
-            [
-                html.Div(
-                    [
-                        html.Div([html.Div(text, className="fg-big"), html.Div(name, className="fg-label")])
-                        for name, text in three
-                    ],
-                    className="fg-three",
-                ),
-                html.Div(f"{headline.sample} · {headline.before}", className="fg-note"),
-            ]
-        ),
-    )
+    quantiles = [_quantile(name, value, headline, view) for name, value in three]
+    note = html.Div(f"{headline.sample} · {headline.before}", className="fg-note")
+    return panel(title, definition, html.Div([html.Div(quantiles, className="fg-three"), note]))
+
+
+def _quantile(name: str, value: str, headline: Headline, view: FleetView) -> Component:
+    """Why this number: it is one cluster's, and leads there."""
+    whose = headline.whose.get(name)
+    shown: Component = value
+    if whose is not None:
+        why = href(WhyView(whose, view.week, fleet=view.fleet))
+        shown = anchor(value, why, "fg-quiet", label=f"{name} {value}: why {whose} has it")
+    return html.Div([html.Div(shown, className="fg-big"), html.Div(name, className="fg-label")])
 
 
 def _row(row: ClusterRow) -> dict[str, object]:
@@ -265,6 +270,7 @@ PAGE = Page(
         "fleet-excluded.children",
         "fleet-latency.figure",
         "fleet-availability.figure",
+        "fleet-causes.figure",
         "fleet-found.children",
         "fleet-table.className",
         "fleet-grid.rowData",

@@ -1,6 +1,7 @@
 """What a page is, and the one way in which every page is kept fresh."""
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,9 @@ from fleetgauge_dashboards.pages.shared import Shared
 from fleetgauge_dashboards.reader import Lake, LakeError
 from fleetgauge_dashboards.reader.lake import newest_measured
 from fleetgauge_dashboards.views.freshness import Freshness, freshness
+from fleetgauge_probes.fleet import Fleet
+
+AGENT_LATE_US = round(1000 * Fleet.model_fields["agent_late_ms"].default)
 
 #: What a page's slots are filled with: "component.property" -> value.
 Slots = Mapping[str, Any]
@@ -21,12 +25,16 @@ Slots = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ShownFleet:
-    """A fleet that is served: its name, its lake (a folder or an object store's URI), its weeks' zone."""
+    """A fleet that is served: its name, its lake (a folder or an object store's URI), its weeks' zone.
+
+    A vantage that sent later than ``agent_late_us`` is left out of pooled samples, as in silver.
+    """
 
     name: str
     lake: str
     week_zone: str = "UTC"
     simulated: bool = False
+    agent_late_us: int = AGENT_LATE_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +64,23 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """Numbers behind a page: columns, and values by them."""
+
+    columns: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
-    """A page's name, the view that it shows, its empty layout and what fills it."""
+    """A page's name, the view that it shows, its empty layout, what fills it and the numbers behind it."""
 
     name: str
     view: type
     slots: tuple[str, ...]
     body: Callable[[], Component]
     fill: Callable[[Any, Context, Theme], Slots | Notice]
+    rows: Callable[[Any, Context], Rows] | None = None
 
     def layout(self) -> Component:
         """The page before its first answer."""
@@ -76,8 +93,17 @@ class Page:
         )
 
 
-def register(app: Dash, page: Page, contexts: Contexts) -> None:
-    """One callback a page: by address, tick or colour scheme, all slots at once."""
+def register(
+    app: Dash,
+    page: Page,
+    contexts: Contexts,
+    answered: Callable[[str, float], None],
+    monotonic: Callable[[], float] = time.monotonic,
+) -> None:
+    """One callback a page: by address, tick or colour scheme, all slots at once.
+
+    ``answered`` is told the page's name and how many seconds an answer took.
+    """
     shared = Shared[Slots | Notice]()
     outputs = {slot: Output(*_component_and_property(slot)) for slot in page.slots}
     frame = {
@@ -103,7 +129,10 @@ def register(app: Dash, page: Page, contexts: Contexts) -> None:
         nothing: dict[str, Any] = dict.fromkeys([*outputs, *frame], no_update)
         if view is None or not isinstance(view, page.view) or scheme is None:
             return nothing
-        return nothing | dict(_answer(page, view, contexts, shared, scheme, drawn))
+        began = monotonic()
+        slots = _answer(page, view, contexts, shared, scheme, drawn)
+        answered(page.name, monotonic() - began)
+        return nothing | dict(slots)
 
     app.callback(output=outputs | frame, inputs=inputs, state={"drawn": State(f"{page.name}-drawn", "data")})(
         answer

@@ -1,6 +1,7 @@
 """The pieces that pages are made of. Every control is a link: the URL is the state."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -8,10 +9,14 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from fleetgauge_dashboards.definitions import DEFINITIONS
-from fleetgauge_dashboards.links import View, href
+from fleetgauge_dashboards.links import BrokerView, ClusterView, Span, View, Window, csv_href, href
+from fleetgauge_dashboards.units import instant
+from fleetgauge_dashboards.views.cluster import Number, Verdict
 
 #: Half a year; an older one opens by its address.
 WEEKS_LISTED = 26
+
+_SIGNS = {Verdict.MET: "✓ met", Verdict.MISSED: "✕ missed", Verdict.UNKNOWN: "not known"}
 
 #: What dash calls a component has no common type of its own.
 Component = Any
@@ -65,10 +70,15 @@ def chart(identifier: str, height: int, label: str) -> Component:
 
 
 def anchor(
-    text: Component, address: str, class_name: str | None = None, current: str | None = None
+    text: Component,
+    address: str,
+    class_name: str | None = None,
+    current: str | None = None,
+    label: str | None = None,
 ) -> Component:
     """A link inside the application: the page changes without being loaded anew."""
-    return dmc.Anchor(text, href=address, className=class_name, inherit=True, **aria(current=current))
+    said = aria(current=current, label=label)
+    return dmc.Anchor(text, href=address, className=class_name, inherit=True, **said)
 
 
 def link(text: str, view: View, class_name: str = "fg-link") -> Component:
@@ -84,11 +94,66 @@ def switch(label: str, choices: Sequence[tuple[str, View, bool]]) -> Component:
     )
 
 
-def week_menu(weeks: Sequence[tuple[date, View]]) -> Component:
-    """The newest weeks, each a link."""
-    items = [dmc.MenuItem(f"{week:%a %d %b %Y}", href=href(view)) for week, view in weeks[:WEEKS_LISTED]]
-    opener = dmc.MenuTarget(dmc.Button("Other week ▾", variant="default", size="compact-sm"))
-    return dmc.Menu([opener, dmc.MenuDropdown(items)])
+def file_link(text: str, view: View) -> Component:
+    """The numbers behind a view, to take away."""
+    return html.A(text, href=csv_href(view), className="fg-link", download="")
+
+
+def number_card(number: Number) -> Component:
+    """A number beside its objective."""
+    sign = number.verdict and html.Span(_SIGNS[number.verdict], className=f"fg-{number.verdict.value} fg-sub")
+    return panel(
+        number.title,
+        number.definition,
+        html.Div(
+            [
+                html.Div(number.value, className="fg-big"),
+                *(html.Div(note, className="fg-note") for note in number.notes),
+            ]
+        ),
+        end=sign,
+    )
+
+
+def table(label: str, head: Sequence[str], rows: Sequence[Sequence[Component]]) -> Component:
+    """A short table; a wide one scrolls by itself, by keyboard too."""
+    return html.Div(
+        html.Table(
+            [
+                html.Thead(html.Tr([html.Th(title, scope="col") for title in head])),
+                html.Tbody([html.Tr([html.Td(cell) for cell in row]) for row in rows]),
+            ],
+            className="fg-table",
+            **aria(label=label),
+        ),
+        className="fg-scroll",
+        role="region",
+        tabIndex=0,
+        **aria(label=label),
+    )
+
+
+def window_switch(view: ClusterView | BrokerView, span: Span, *facts: str) -> list[Component]:
+    """The newest minutes to choose from, the span that is shown, and what is known of it."""
+    live = isinstance(view.shown, Window)
+    choices = [(f"last {w.value}", replace(view, shown=w), w is view.shown) for w in Window]
+    shown = f"{instant(span.start)[:16]} to {instant(span.end)[:16]} UTC{'' if live else ', fixed'}"
+    return [
+        switch("Minutes shown", choices),
+        html.Span(" · ".join([shown, *(fact for fact in facts if fact)]), className="fg-sub"),
+        link("Link to exactly these minutes", replace(view, shown=span)) if live else "",
+    ]
+
+
+def week_menu(weeks: Sequence[tuple[date, View]], shown: date) -> Component:
+    """The newest weeks, each a link, folded away."""
+    listed = [
+        anchor(f"{week:%a %d %b %Y}", href(view), "fg-link", current="true" if week == shown else None)
+        for week, view in weeks[:WEEKS_LISTED]
+    ]
+    menu = [html.Summary("Other week"), html.Nav(listed, className="fg-weeks", **aria(label="Weeks"))]
+    # A browser leaves unfolded what stays the same: another week's menu is another one, and folded.
+    return html.Details(menu, key=f"{shown}", className="fg-menu")
 
 
 def notice(title: str, sentences: Sequence[Component], bad: bool = False) -> Component:

@@ -10,6 +10,7 @@ from flask import Flask, Response, request
 
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import ReviewView, parse
+from fleetgauge_dashboards.pages.files import attachment, words
 from fleetgauge_dashboards.pages.marked import marked
 from fleetgauge_dashboards.pages.page import Context, Contexts, Notice, Page, Slots
 from fleetgauge_dashboards.pages.parts import Component, week_menu
@@ -50,16 +51,15 @@ def add_downloads(server: Flask, contexts: Contexts) -> None:
         try:
             found = _review(context, asked) if context and asked else None
         except LakeError as error:
-            return Response(f"{error}\n", 503, mimetype="text/plain")
+            return words(str(error), 503)
         if found is None or found[1].week.week != asked:
-            return Response("there is no such week\n", 404, mimetype="text/plain")
+            return words("there is no such week", 404)
         assert context is not None
-        words = markdown(found[1], Letterhead(context.fleet.name, context.fleet.simulated))
+        text = markdown(found[1], Letterhead(context.fleet.name, context.fleet.simulated))
         if form == "md":
-            return _file(words, "text/markdown", f"review-{week}.md")
-        return _file(
-            html_file(words, f"{context.fleet.name}: week of {week}"), "text/html", f"review-{week}.html"
-        )
+            return attachment(text, "text/markdown", f"review-{week}.md")
+        titled = html_file(text, f"{context.fleet.name}: week of {week}")
+        return attachment(titled, "text/html", f"review-{week}.html")
 
     server.add_url_rule("/review/<week>.<any(html, md):form>", "review", download)
 
@@ -78,12 +78,6 @@ def _day(week: str) -> date | None:
         return None
 
 
-def _file(words: str, mimetype: str, name: str) -> Response:
-    return Response(
-        words, mimetype=mimetype, headers={"Content-Disposition": f'attachment; filename="{name}"'}
-    )
-
-
 def _title(view: ReviewView, of_week: Review, weeks: Sequence[date]) -> list[Component]:
     week = of_week.week.week
     query = urlencode({"fleet": view.fleet}) if view.fleet else ""
@@ -92,10 +86,15 @@ def _title(view: ReviewView, of_week: Review, weeks: Sequence[date]) -> list[Com
         html.Span(
             f"{standing_in_words(of_week.closed, of_week.revision)} · all times UTC", className="fg-sub"
         ),
-        week_menu([(day, replace(view, week=day)) for day in weeks]),
+        week_menu([(day, replace(view, week=day)) for day in weeks], week),
         *(
-            html.A(words, href=f"/review/{week}.{form}?{query}".rstrip("?"), className="fg-link", download="")
-            for words, form in (("as HTML", "html"), ("as Markdown", "md"))
+            html.A(
+                form_named,
+                href=f"/review/{week}.{form}?{query}".rstrip("?"),
+                className="fg-link",
+                download="",
+            )
+            for form_named, form in (("as HTML", "html"), ("as Markdown", "md"))
         ),
     ]
 

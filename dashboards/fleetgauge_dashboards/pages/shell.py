@@ -5,7 +5,19 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
 
-from fleetgauge_dashboards.links import AlertsView, ClusterView, FleetView, ReviewView, View, href, parse
+from fleetgauge_dashboards.links import (
+    AlertsView,
+    BrokerView,
+    ClusterView,
+    FleetView,
+    MinuteView,
+    QualityView,
+    ReviewView,
+    View,
+    WhyView,
+    href,
+    parse,
+)
 from fleetgauge_dashboards.pages.page import Context, Contexts, Page
 from fleetgauge_dashboards.pages.parts import Component, anchor, aria, help_sign, notice
 from fleetgauge_dashboards.reader import LakeError
@@ -18,6 +30,9 @@ from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 REFRESH_MS = 10_000
 #: Banners for so many alerts, and for so many weeks; the rest is a number.
 BANNERS = 3
+_NAMES = {FleetView: "Fleet", AlertsView: "Alerts", ReviewView: "Review", QualityView: "Data quality"}
+#: What one drills down to from the fleet.
+_OF_THE_FLEET = (FleetView, ClusterView, BrokerView, MinuteView, WhyView)
 
 
 def layout() -> Component:
@@ -138,9 +153,17 @@ def _status(view: View | None, context: Context, contexts: Contexts) -> Status:
 
 def _title(view: View | None, opened: int) -> str:
     """What the browser's tab says: on call, it is one of many."""
-    page = {FleetView: "Fleet", AlertsView: "Alerts", ReviewView: "Review"}.get(type(view), "Fleetgauge")
-    name = view.cluster_id if isinstance(view, ClusterView) else page
-    return f"{f'▲ {opened} open · ' if opened else ''}{name} · Fleetgauge"
+    page = {FleetView: "Fleet", AlertsView: "Alerts", ReviewView: "Review", QualityView: "Data quality"}.get(
+        type(view), "Fleetgauge"
+    )
+    match view:
+        case ClusterView(name) | WhyView(name):
+            page = name
+        case BrokerView(name, broker_id):
+            page = f"{name} broker {broker_id}"
+        case MinuteView(name, minute):
+            page = f"{name} {minute:%d %b %H:%M}"
+    return f"{f'▲ {opened} open · ' if opened else ''}{page} · Fleetgauge"
 
 
 def _nav(view: View | None, opened: int) -> list[Component]:
@@ -150,9 +173,14 @@ def _nav(view: View | None, opened: int) -> list[Component]:
     fleet = view.fleet if view else None
     counted = [html.Span(f"{opened} open", className="fg-count")] if opened else []
     return [
-        entry(["Fleet"], FleetView(fleet=fleet), isinstance(view, FleetView | ClusterView)),
+        entry(
+            ["Fleet"],
+            FleetView(fleet=fleet),
+            isinstance(view, FleetView | ClusterView | BrokerView | MinuteView | WhyView),
+        ),
         entry(["Alerts", *counted], AlertsView(fleet=fleet), isinstance(view, AlertsView)),
         entry(["Review"], ReviewView(fleet=fleet), isinstance(view, ReviewView)),
+        entry(["Data quality"], QualityView(fleet=fleet), isinstance(view, QualityView)),
     ]
 
 

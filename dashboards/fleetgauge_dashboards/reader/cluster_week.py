@@ -1,6 +1,7 @@
 """What a lake holds of one cluster's week, from the number down to the probes. Each is asked once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -10,6 +11,25 @@ from fleetgauge_dashboards.reader.table import Filter, column, read_once
 from fleetgauge_pipelines import tables
 
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWeek:
+    """Rows as the tables have them: the week at each revision, its minutes, what was kept and corrected.
+
+    ``revisions`` ascend and are never none; ``corrections`` are of every scope, withdrawn ones too.
+    """
+
+    cluster_id: str
+    span: Span
+    revisions: Sequence[Row]
+    minutes: Sequence[Row]
+    evidence: Sequence[Row]
+    corrections: Sequence[Row]
+
+    @property
+    def newest(self) -> Row:
+        return self.revisions[-1]
 
 
 class ClusterWeekReader:
@@ -23,6 +43,18 @@ class ClusterWeekReader:
     def weeks(self) -> list[Row]:
         """gold/cluster_weeks: every week at every revision."""
         return self._rows(tables.CLUSTER_WEEKS, self._own)
+
+    def known(self, week: date, span: Span) -> KnownWeek:
+        """All that is held of one of its weeks."""
+        revisions = [row for row in self.weeks() if row["week"] == week]
+        return KnownWeek(
+            self._cluster_id,
+            span,
+            sorted(revisions, key=lambda row: int(row["revision"])),
+            self.minutes(span),
+            self.evidence(week),
+            self._rows(tables.CORRECTIONS, None),
+        )
 
     def minutes(self, span: Span) -> list[Row]:
         """silver/cluster_minutes, in order; fewer than expected once they expire."""
@@ -40,10 +72,6 @@ class ClusterWeekReader:
             return []
         days = column("day").isin(sorted({minute.date() for minute in asked}))
         return self._rows(tables.PROBE_MINUTES, days & column("minute").isin(asked) & self._own)
-
-    def corrections(self) -> list[Row]:
-        """ops/corrections: of every scope, withdrawn ones too."""
-        return self._rows(tables.CORRECTIONS, None)
 
     def _rows(self, table: tables.Table, where: Filter) -> list[Row]:
         rows: list[Row] = read_once(self._lake, table, where).to_pylist()

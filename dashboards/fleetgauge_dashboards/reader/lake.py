@@ -29,6 +29,21 @@ CLUSTER_MINUTE = (
     "brokers_expected",
     "brokers_measured",
 )
+BROKER_DETAIL = (
+    "minute",
+    "leg",
+    "measured",
+    "attempted",
+    "succeeded",
+    "latency_p50_us",
+    "latency_p99_us",
+    "latency_p99_censored_us",
+    "latency_max_us",
+    "failures",
+    "lost",
+    "duplicated",
+    "led_by",
+)
 BROKER_MINUTE = ("broker_id", "minute", "measured", "latency_p99_us", "latency_p99_censored_us")
 
 
@@ -52,6 +67,7 @@ class Lake:
         self._broker_minutes = TableReader(root, tables.BROKER_MINUTES)
         self._health_events = TableReader(root, tables.HEALTH_EVENTS)
         self._quality = TableReader(root, tables.QUALITY)
+        self._burn_causes = TableReader(root, tables.BURN_CAUSES)
 
     @property
     def readers(self) -> tuple[TableReader, ...]:
@@ -62,6 +78,7 @@ class Lake:
             self._broker_minutes,
             self._health_events,
             self._quality,
+            self._burn_causes,
         )
 
     def versions(self) -> tuple[int | None, ...]:
@@ -107,6 +124,18 @@ class Lake:
 
         return reader.answer("fleet", ask, ())
 
+    def burn_causes(self, week: date) -> list[dict[str, Any]]:
+        """What burned the whole fleet's budgets in the week and in the one before."""
+        reader = self._burn_causes
+        weeks = column("week").isin([week, week - timedelta(days=7)])
+
+        def ask(delta: DeltaTable) -> list[dict[str, Any]]:
+            where = weeks & (column("segment") == "fleet")
+            found: list[dict[str, Any]] = reader.frame(delta, tables.BURN_CAUSES.names, where).to_pylist()
+            return found
+
+        return reader.answer(week, ask, [])
+
     def recent_minutes(self) -> pa.Table:
         """All clusters' minutes of the newest two days: who is measured, and until when."""
         return self._newest_minutes(RECENT, days=1)
@@ -143,6 +172,16 @@ class Lake:
             (cluster_id, leg, span),
             lambda delta: reader.frame(delta, BROKER_MINUTE, where),
             reader.empty(BROKER_MINUTE),
+        )
+
+    def broker_detail(self, cluster_id: str, broker_id: int, span: Span) -> pa.Table:
+        """Both legs of one broker, in no order."""
+        reader = self._broker_minutes
+        where = within(cluster_id, span) & (column("broker_id") == broker_id)
+        return reader.answer(
+            (cluster_id, broker_id, span),
+            lambda delta: reader.frame(delta, BROKER_DETAIL, where),
+            reader.empty(BROKER_DETAIL),
         )
 
     def health_events(self) -> tuple[HealthEvent, ...]:

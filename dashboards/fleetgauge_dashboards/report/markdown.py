@@ -9,10 +9,11 @@ from itertools import dropwhile, islice
 from fleetgauge_dashboards.definitions import DEFINITIONS
 from fleetgauge_dashboards.links import AlertsView, ClusterView, FleetView, View, href
 from fleetgauge_dashboards.units import NOTHING, count, duration, instant, milliseconds, minutes, percent
+from fleetgauge_dashboards.views.causes import Cause
 from fleetgauge_dashboards.views.fleet import CLUSTERS_FOR_A_P99, shown, standing_in_words
 from fleetgauge_dashboards.views.incidents import Act, Incident, Times
 from fleetgauge_dashboards.views.movers import Mover, Standing
-from fleetgauge_dashboards.views.review import Cause, Headline, Quantiles, Review
+from fleetgauge_dashboards.views.review import Headline, Quantiles, Review
 
 #: A table of more rows is no longer read; the rest is a number.
 ROWS = 25

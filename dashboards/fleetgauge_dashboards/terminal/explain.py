@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -23,8 +22,9 @@ from fleetgauge_dashboards.terminal.asking import (
 )
 from fleetgauge_dashboards.terminal.explain_page import print_explanation
 from fleetgauge_dashboards.views.cluster import week_span
-from fleetgauge_dashboards.views.episodes import is_bad
-from fleetgauge_dashboards.views.explanation import Explanation, explanation, may_touch
+from fleetgauge_dashboards.views.deciding import Row
+from fleetgauge_dashboards.views.episodes import MINUTE_COLUMNS, with_bad
+from fleetgauge_dashboards.views.explanation import Explanation, explanation
 from fleetgauge_dashboards.views.samples import MinuteSamples, minute_samples, minutes_from_evidence
 from fleetgauge_pipelines import tables
 from fleetgauge_probes.cli import InputError, console
@@ -57,14 +57,15 @@ def explain(cluster: str, week: datetime, config: Path | None, lake: str | None,
     elif form == "csv":
         for note in answer.notes:
             console.print(f"Note: {note}", markup=False, soft_wrap=True)
-        answer_csv((*tables.CLUSTER_MINUTES.names, "bad"), _with_bad(answer, minutes))
+        objective_us = answer.week_row["latency_objective_us"]
+        answer_csv(MINUTE_COLUMNS, with_bad(answer.cluster_id, minutes, objective_us))
     else:
         print_explanation(source.name, answer, samples)
 
 
 def _answer(
     source: Asked, cluster_id: str, day: datetime
-) -> tuple[Explanation, list[dict[str, Any]], tuple[MinuteSamples, ...]]:
+) -> tuple[Explanation, Sequence[Row], tuple[MinuteSamples, ...]]:
     """The explanation, the minutes it rests on, and the samples of those that decide."""
     reader = ClusterWeekReader(source.lake, cluster_id)
     stored = reader.weeks()
@@ -72,14 +73,11 @@ def _answer(
         raise _unknown_cluster(source.lake, cluster_id)
     week = held_week(sorted({row["week"] for row in stored}), day, f"{source.lake}: {cluster_id}")
     span = week_span(week, source.week.zone)
-    minutes, evidence = reader.minutes(span), reader.evidence(week)
-    segments = _segments(source, cluster_id)
-    corrections = [row for row in reader.corrections() if may_touch(row, cluster_id, segments, span)]
-    own = [row for row in stored if row["week"] == week]
-    answer = explanation(own, minutes, evidence, corrections)
+    known = reader.known(week, span)
+    answer = explanation(known, _segments(source, cluster_id))
     deciding = answer.deciding_minutes
-    samples = minute_samples(deciding, reader.records(deciding), evidence, source.agent_late_us)
-    return answer, minutes or minutes_from_evidence(evidence), samples
+    samples = minute_samples(deciding, reader.records(deciding), known.evidence, source.agent_late_us)
+    return answer, known.minutes or minutes_from_evidence(known.evidence), samples
 
 
 def _segments(source: Asked, cluster_id: str) -> frozenset[tuple[str, str]] | None:
@@ -95,9 +93,3 @@ def _unknown_cluster(lake: str, cluster_id: str) -> InputError:
     return InputError(
         f"{lake}: no cluster {cluster_id!r}; there are {', '.join(known[:_NAMED_CLUSTERS])}{more}"
     )
-
-
-def _with_bad(answer: Explanation, minutes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    objective_us = answer.week_row["latency_objective_us"]
-    own = {"cluster_id": answer.cluster_id}
-    return [{**own, **row, "bad": is_bad(row, objective_us)} for row in minutes]

@@ -6,13 +6,23 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from fleetgauge_dashboards.links import ClusterView, Span, Window
+from fleetgauge_dashboards.links import BrokerView, ClusterView, MinuteView, Span, Window
 from fleetgauge_dashboards.reader import ClusterWeek
 from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
 from fleetgauge_dashboards.views.alerts import Alert
+from fleetgauge_dashboards.views.deciding import Row
+from fleetgauge_dashboards.views.episodes import is_bad
 from fleetgauge_dashboards.views.freshness import MINUTE, Age, Freshness
+from fleetgauge_dashboards.views.minutes import COLUMNS
 from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
+#: A view of a stretch of minutes.
+Drawn = ClusterView | BrokerView
+
+#: Bad minutes named one by one.
+WORST = 10
+#: What a click on a point of many minutes shows.
+CLOSER = timedelta(hours=1)
 _LEGIBLE = timedelta(minutes=15)
 
 
@@ -26,11 +36,11 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One number of the week: its text, its verdict, and what stands beside it."""
+    """One number: its text, its verdict where it has an objective, and what stands beside it."""
 
     title: str
     value: str
-    verdict: Verdict
+    verdict: Verdict | None
     notes: tuple[str, ...]
     definition: str
 
@@ -58,7 +68,7 @@ def numbers(week: ClusterWeek) -> tuple[Number, ...]:
         Number(
             "Latency p99",
             milliseconds(week.latency_p99_us),
-            _verdict(left is None, (left or 0) >= 0),
+            verdict(left is None, (left or 0) >= 0),
             (
                 f"objective: 99% of minutes ≤ {milliseconds(week.latency_objective_us)}",
                 f"failures counted: {milliseconds(week.latency_p99_censored_us)}",
@@ -68,7 +78,7 @@ def numbers(week: ClusterWeek) -> tuple[Number, ...]:
         Number(
             "Latency budget left",
             minutes(left),
-            _verdict(left is None, (left or 0) >= 0),
+            verdict(left is None, (left or 0) >= 0),
             (
                 f"of {minutes(budget)} {'in the week' if week.closed else 'so far'}",
                 count(week.bad_minutes or 0, "bad minute"),
@@ -78,7 +88,7 @@ def numbers(week: ClusterWeek) -> tuple[Number, ...]:
         Number(
             "Availability",
             percent(week.availability_ratio),
-            _verdict(
+            verdict(
                 week.availability_ratio is None or week.availability_objective is None,
                 (week.availability_ratio or 0) >= (week.availability_objective or 0),
             ),
@@ -91,7 +101,7 @@ def numbers(week: ClusterWeek) -> tuple[Number, ...]:
         Number(
             "Coverage",
             percent(week.coverage, 2),
-            _verdict(week.coverage is None, (week.coverage or 0) >= FLEET_COVERAGE),
+            verdict(week.coverage is None, (week.coverage or 0) >= FLEET_COVERAGE),
             (
                 "counts in the fleet from 90% on",
                 f"{week.minutes_measured or 0:,} of {week.minutes_expected or 0:,} minutes measured",
@@ -101,13 +111,13 @@ def numbers(week: ClusterWeek) -> tuple[Number, ...]:
     )
 
 
-def _verdict(unknown: bool, met: bool) -> Verdict:
+def verdict(unknown: bool, met: bool) -> Verdict:
     if unknown:
         return Verdict.UNKNOWN
     return Verdict.MET if met else Verdict.MISSED
 
 
-def span_shown(view: ClusterView, fresh: Freshness, now: datetime) -> Span:
+def span_shown(view: Drawn, fresh: Freshness, now: datetime) -> Span:
     """The minutes to draw: those asked for, or the newest.
 
     A moving window ends with the data, unless the data is late: then it ends
@@ -119,7 +129,7 @@ def span_shown(view: ClusterView, fresh: Freshness, now: datetime) -> Span:
     return Span(end - view.shown.length, end)
 
 
-def from_begin(view: ClusterView, span: Span, first: datetime | None) -> Span:
+def from_begin(view: Drawn, span: Span, first: datetime | None) -> Span:
     """A moving window over a young cluster starts with its first minute.
 
     Every expected minute has a row, so what lies before the ``first`` row was never
@@ -130,7 +140,7 @@ def from_begin(view: ClusterView, span: Span, first: datetime | None) -> Span:
     return Span(max(span.start, min(first, span.end - _LEGIBLE)), span.end)
 
 
-def zoomed(view: ClusterView, moved: Mapping[str, object]) -> ClusterView | None:
+def zoomed(view: Drawn, moved: Mapping[str, object]) -> Drawn | None:
     """The view at the minutes to which a chart was dragged; None if its time axis did not move."""
     try:
         start, end = (
@@ -143,6 +153,18 @@ def zoomed(view: ClusterView, moved: Mapping[str, object]) -> ClusterView | None
     except (KeyError, ValueError):
         return None
     return replace(view, shown=span)
+
+
+def clicked(view: Drawn, x: str) -> MinuteView | Drawn | None:
+    """To where a click on a chart's point leads: its minute, or closer to it where a point is many."""
+    try:
+        at = datetime.fromisoformat(x).replace(tzinfo=UTC, second=0, microsecond=0)
+        length = view.shown.length if isinstance(view.shown, Window) else view.shown.end - view.shown.start
+        if length <= COLUMNS * MINUTE:
+            return MinuteView(view.cluster_id, at, fleet=view.fleet)
+        return replace(view, shown=Span(at - CLOSER / 2, at + CLOSER / 2))
+    except (ValueError, OverflowError):
+        return None
 
 
 def week_span(week: date, zone: str) -> Span:
@@ -171,6 +193,13 @@ def bands(found: Sequence[Alert], cluster_id: str, span: Span) -> tuple[Band, ..
 def _cut(start: datetime, end: datetime, span: Span, label: str, suspected: bool) -> Band | None:
     start, end = max(start, span.start), min(end, span.end)
     return Band(Span(start, end), label, suspected) if start < end else None
+
+
+def worst_minutes(rows: Sequence[Row], objective_us: int | None) -> tuple[Row, ...]:
+    """The bad ones of silver's cluster-minutes, the slowest first and then the newest."""
+    bad = (row for row in rows if is_bad(row, objective_us))
+    newest = sorted(bad, key=lambda row: row["minute"], reverse=True)
+    return tuple(sorted(newest, key=lambda row: -int(row["latency_p99_censored_us"]))[:WORST])
 
 
 def _minute_after(now: datetime) -> datetime:

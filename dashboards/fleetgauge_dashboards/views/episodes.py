@@ -7,6 +7,10 @@ from datetime import UTC, datetime
 
 from fleetgauge_dashboards.views.deciding import Row, worst_home
 from fleetgauge_dashboards.views.freshness import MINUTE
+from fleetgauge_pipelines import tables
+
+#: What a file of minutes holds: silver's columns, and whether the minute is over the objective.
+MINUTE_COLUMNS = (*tables.CLUSTER_MINUTES.names, "bad")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,11 @@ class WorstHome:
 def is_bad(minute: Row, objective_us: int | None) -> bool:
     censored = minute["latency_p99_censored_us"]
     return censored is not None and objective_us is not None and censored > objective_us
+
+
+def with_bad(cluster_id: str, minutes: Iterable[Row], objective_us: int | None) -> list[Row]:
+    """A cluster's minutes in ``MINUTE_COLUMNS``."""
+    return [{"cluster_id": cluster_id, **row, "bad": is_bad(row, objective_us)} for row in minutes]
 
 
 def bad_stretches(minutes: Iterable[Row], objective_us: int | None) -> tuple[BadStretch, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from fleetgauge_dashboards.definitions import DEFINITIONS
 from fleetgauge_dashboards.links import Span
+from fleetgauge_dashboards.reader.cluster_week import KnownWeek
 from fleetgauge_dashboards.views.deciding import Decided, Row, decided, raw_of
 from fleetgauge_dashboards.views.episodes import (
     BadStretch,
@@ -71,15 +72,13 @@ class Explanation:
         return tuple(sorted({one.deciding[0].minute for one in self.decided if one.deciding}))
 
 
-def explanation(
-    stored: Sequence[Row], minutes: Sequence[Row], evidence: Sequence[Row], corrections: Sequence[Row]
-) -> Explanation:
-    """``stored``: the week's row at each revision; ``minutes``: what silver holds of it; the rest as kept."""
-    ascending = sorted(stored, key=lambda row: int(row["revision"]))
-    week = ascending[-1]
+def explanation(known: KnownWeek, segments: Set[tuple[str, str]] | None) -> Explanation:
+    """Of what is held; without the cluster's ``segments`` corrections of every segment are taken along."""
+    week, minutes, evidence = known.newest, known.minutes, known.evidence
     objective_us = week["latency_objective_us"]
-    known = minutes or minutes_from_evidence(evidence)
-    numbers = decided(week, known, complete=bool(minutes))
+    held = minutes or minutes_from_evidence(evidence)
+    numbers = decided(week, held, complete=bool(minutes))
+    corrections = [row for row in known.corrections if may_touch(row, known.cluster_id, segments, known.span)]
     return Explanation(
         cluster_id=week["cluster_id"],
         week=week["week"],
@@ -91,13 +90,13 @@ def explanation(
         decided=numbers,
         attempted=sum(row["attempted"] or 0 for row in minutes) if minutes else None,
         succeeded=sum(row["succeeded"] or 0 for row in minutes) if minutes else None,
-        bad_minutes_found=sum(is_bad(row, objective_us) for row in known),
-        bad_stretches=bad_stretches(known, objective_us),
+        bad_minutes_found=sum(is_bad(row, objective_us) for row in held),
+        bad_stretches=bad_stretches(held, objective_us),
         brokers=worst_homes(minutes, objective_us),
         unmeasured=unmeasured_stretches(minutes),
         corrections=tuple(corrections),
         corrected=_corrected(week),
-        revisions=_revisions(ascending),
+        revisions=_revisions(known.revisions),
         definition=week["definition"],
         definition_words={name: DEFINITIONS[name] for name in DEFINED},
     )

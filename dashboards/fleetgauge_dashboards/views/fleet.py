@@ -1,6 +1,6 @@
 """The fleet in one week: its headline quantiles, their trend, and every cluster, worst first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -25,12 +25,16 @@ TREND_WEEKS = 52
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """One metric's three quantiles over clusters, as text, and what they were a week before."""
+    """One metric's three quantiles over clusters, as text, whose they are, and the p99 a week before.
+
+    ``whose`` maps a quantile's name to a cluster that has just that number, for nearest rank picks one.
+    """
 
     metric: str
     median: str
     p90: str
     p99: str
+    whose: Mapping[str, str]
     before: str
     sample: str
 
@@ -101,7 +105,7 @@ def fleet(
         week=week,
         weeks=tuple(weeks),
         standing=standing(clusters),
-        headlines=tuple(_headline(metric, week, fleet_weeks) for metric in metrics),
+        headlines=tuple(_headline(metric, week, fleet_weeks, clusters) for metric in metrics),
         trends=tuple(_trend(metric, week, fleet_weeks) for metric in metrics[:2]),
         excluded=_excluded(clusters),
         clusters=len(clusters),
@@ -123,7 +127,9 @@ def standing_in_words(closed: bool, revision: int) -> str:
     return "closed" if revision <= 1 else f"closed, revision {revision}"
 
 
-def _headline(metric: str, week: date, fleet_weeks: Sequence[FleetWeek]) -> Headline:
+def _headline(
+    metric: str, week: date, fleet_weeks: Sequence[FleetWeek], clusters: Sequence[ClusterWeek]
+) -> Headline:
     now = _of(metric, week, fleet_weeks)
     before = _of(metric, week - timedelta(days=7), fleet_weeks)
     return Headline(
@@ -131,9 +137,23 @@ def _headline(metric: str, week: date, fleet_weeks: Sequence[FleetWeek]) -> Head
         median=shown(metric, now.median if now else None),
         p90=shown(metric, now.p90 if now else None),
         p99=shown(metric, now.p99 if now else None),
+        whose=_whose(metric, now, clusters) if now else {},
         before=f"p99 a week before: {shown(metric, before.p99)}" if before else "no week before",
         sample=_sample(metric, now),
     )
+
+
+def _whose(metric: str, row: FleetWeek, clusters: Sequence[ClusterWeek]) -> dict[str, str]:
+    """The first by name of those that count and have the value."""
+    counted = sorted(
+        (one for one in clusters if (one.coverage or 0) >= FLEET_COVERAGE), key=lambda one: one.cluster_id
+    )
+    found = {
+        name: next((one.cluster_id for one in counted if getattr(one, metric) == value), None)
+        for name, value in (("median", row.median), ("p90", row.p90), ("p99", row.p99))
+        if value is not None
+    }
+    return {name: cluster for name, cluster in found.items() if cluster is not None}
 
 
 def _sample(metric: str, row: FleetWeek | None) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from fleetgauge_dashboards.reader.review_week import TREND_WEEKS, Known
+from fleetgauge_dashboards.views.causes import Cause, causes
 from fleetgauge_dashboards.views.cluster import week_span
 from fleetgauge_dashboards.views.incidents import Act, Incident, Times, acts, incidents, times
 from fleetgauge_dashboards.views.movers import Changes, Standing, changes, standing
@@ -49,17 +50,6 @@ class Tier:
     tier: str
     budget_left: Quantiles
     availability: Quantiles | None
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """What burned latency budgets: bad minutes of all clusters, and how many clusters had any."""
-
-    cause: str
-    bad_minutes: int
-    share: float
-    clusters: int
-    bad_minutes_before: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +132,7 @@ def review(week: WeekSpan, known: Known) -> Review:
         budgets=_budgets(now),
         worst=tuple(standing(row, then) for row in worst_first(now)[:WORST]),
         changes=changes(now, before),
-        causes=_causes(known.causes, week.week, last),
+        causes=causes(known.causes, week.week),
         incidents=happened,
         detected=times(one.detected_s for one in happened),
         acted=times(one.acted_s for one in happened),
@@ -181,26 +171,6 @@ def _budgets(now: Sequence[Row]) -> Budgets:
         sum(latency is None or latency >= 0 for latency, _ in lefts),
         sum(availability is None or availability >= 0 for _, availability in lefts),
     )
-
-
-def _causes(rows: Iterable[Row], week: date, last: date) -> tuple[Cause, ...]:
-    burned: dict[date, dict[str, Row]] = {week: {}, last: {}}
-    for row in rows:
-        if row["week"] in burned and row["segment"] == "fleet":
-            burned[row["week"]][row["cause"]] = row
-    every = sum(row["bad_minutes"] for row in burned[week].values())
-    found = (
-        Cause(
-            cause,
-            row["bad_minutes"],
-            row["bad_minutes"] / every,
-            row["clusters"],
-            burned[last][cause]["bad_minutes"] if cause in burned[last] else 0,
-        )
-        for cause, row in burned[week].items()
-        if row["bad_minutes"]
-    )
-    return tuple(sorted(found, key=lambda one: (-one.bad_minutes, one.cause)))
 
 
 def _tiers(rows: Iterable[Row]) -> tuple[Tier, ...]:

@@ -48,6 +48,16 @@ def test_a_fleet_in_which_no_cluster_counts_has_no_number() -> None:
     assert (latency.p99, latency.sample) == ("–", "no cluster counts yet")
 
 
+def test_a_quantile_is_the_number_of_a_cluster_that_counts() -> None:
+    clusters = [
+        cluster_week("a", latency_p99_us=9_000, coverage=0.5),
+        cluster_week("b", latency_p99_us=9_000),
+        cluster_week("c", latency_p99_us=5_000),
+    ]
+    of_fleet = fleet_week(LATENCY, 2, median=5_000.0, p90=9_000.0, p99=7_000.0)
+    assert _fleet(clusters, [of_fleet]).headlines[0].whose == {"median": "c", "p90": "b"}
+
+
 def test_clusters_that_do_not_count_are_named_with_the_reason() -> None:
     model = _fleet([cluster_week("a"), cluster_week("b", coverage=0.7149), cluster_week("c", coverage=None)])
     assert model.excluded == "Not counted, coverage under 90%: c (–), b (71.4%)"

@@ -1,7 +1,7 @@
 """A view goes to an address and comes back the same; no address can break a page."""
 
 from datetime import UTC, date, datetime, timedelta
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from hypothesis import given
@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 from fleetgauge_dashboards.links import (
     LONGEST,
     AlertsView,
+    BrokerView,
     ClusterView,
     FleetView,
     Leg,
+    MinuteView,
+    QualityView,
     ReviewView,
     Span,
     View,
+    WhyView,
     Window,
+    csv_href,
     href,
     parse,
 )
@@ -25,6 +30,7 @@ names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
 fleets = st.none() | names
 weeks = st.none() | st.dates()
 instants = st.integers(0, 30_000_000_000).map(lambda second: datetime.fromtimestamp(second, UTC))
+minutes = instants.map(lambda at: at.replace(second=0))
 spans = st.builds(
     lambda start, seconds: Span(start, start + timedelta(seconds=seconds)),
     instants,
@@ -33,6 +39,10 @@ spans = st.builds(
 views: st.SearchStrategy[View] = st.one_of(
     st.builds(FleetView, weeks, st.none() | names, fleet=fleets),
     st.builds(ClusterView, names, weeks, st.sampled_from(Window) | spans, st.sampled_from(Leg), fleet=fleets),
+    st.builds(BrokerView, names, st.integers(0, 2**31 - 1), st.sampled_from(Window) | spans, fleet=fleets),
+    st.builds(MinuteView, names, minutes, fleet=fleets),
+    st.builds(WhyView, names, weeks, fleet=fleets),
+    st.builds(QualityView, fleet=fleets),
     st.builds(AlertsView, st.none() | names, st.none() | names, fleet=fleets),
     st.builds(ReviewView, weeks, fleet=fleets),
 )
@@ -56,7 +66,8 @@ def test_an_address_stays_on_this_server(view: View) -> None:
 
 @given(st.text(max_size=60), st.text(max_size=120))
 def test_any_address_gives_a_view_or_none(path: str, query: str) -> None:
-    for pathname in (path, "/", f"/cluster/{path}", "/alerts", "/review"):
+    below = (f"/cluster/{path}", f"/cluster/c/broker/{path}", f"/cluster/c/minute/{path}", "/cluster/c/why")
+    for pathname in (path, "/", *below, "/alerts", "/review", "/quality"):
         view = parse(pathname, query)
         assert view is None or parse(*_split(href(view))) == view
 
@@ -64,6 +75,30 @@ def test_any_address_gives_a_view_or_none(path: str, query: str) -> None:
 def _split(address: str) -> tuple[str, str]:
     path, _, query = address.partition("?")
     return path, query
+
+
+@given(views)
+def test_a_file_is_asked_for_by_the_address_of_its_page(view: View) -> None:
+    address = urlsplit(csv_href(view))
+    assert address.path == "/csv"
+    assert parse_qs(address.query) == {"of": [href(view)]}
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/cluster/c/broker/-1",
+        "/cluster/c/broker/2147483648",
+        "/cluster/c/broker/1/2",
+        "/cluster/c/broker/٣",
+        "/cluster/c/minute/",
+        "/cluster/c/minute/9999-12-31T23:59:00Z",
+        "/cluster/c/minute/0001-01-01T00:00:00Z",
+        "/cluster/c/elsewhere",
+    ],
+)
+def test_below_a_cluster_only_pages_are_found(address: str) -> None:
+    assert parse(address, "") is None
 
 
 def test_defaults_stay_out_of_the_address() -> None:

@@ -1,0 +1,62 @@
+"""What the server sends and takes so that a page runs no script but its own (OWASP, secure headers)."""
+
+from urllib.parse import urlsplit
+
+from dash import Dash
+from flask import Response, request
+
+#: A callback's question is a few kB.
+LONGEST_BODY = 1_000_000
+#: Dash answers callbacks here; nothing else is asked by POST.
+_JSON = "application/json"
+
+
+def add(app: Dash) -> None:
+    """Headers on every answer; questions of other sites and overlong ones are refused in one line.
+
+    After all callbacks, for the scripts that start Dash are known by then.
+    """
+    policy = "; ".join((*_POLICY, " ".join(("script-src 'self'", *app.csp_hashes()))))
+    app.server.config["MAX_CONTENT_LENGTH"] = LONGEST_BODY
+
+    def refuse() -> Response | None:
+        if request.method != "POST":
+            return None
+        if not _same_site(request.headers.get("Origin"), request.host):
+            return Response("this server answers its own pages only\n", 403, mimetype="text/plain")
+        if request.mimetype != _JSON:
+            return Response(f"a question is sent as {_JSON}\n", 415, mimetype="text/plain")
+        return None
+
+    def guard(answer: Response) -> Response:
+        answer.headers.update(_HEADERS)
+        answer.headers["Content-Security-Policy"] = policy
+        return answer
+
+    app.server.before_request(refuse)
+    app.server.after_request(guard)
+
+
+#: Styles are written into elements by the charts and the table; nothing comes from elsewhere.
+_POLICY = (
+    "default-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data: blob:",
+    "font-src 'self' data:",
+    "object-src 'none'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+)
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def _same_site(origin: str | None, host: str) -> bool:
+    """A browser tells where a POST comes from; what is no browser sends no cookie either."""
+    return origin is None or urlsplit(origin).netloc == host

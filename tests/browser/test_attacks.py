@@ -1,0 +1,147 @@
+"""What somebody writes into a lake or an address stays text; a broken table is said and the rest is kept."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from shutil import rmtree
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from playwright.sync_api import expect
+
+from fleetgauge_dashboards.links import (
+    AlertsView,
+    BrokerView,
+    ClusterView,
+    FleetView,
+    MinuteView,
+    QualityView,
+    ReviewView,
+    View,
+    WhyView,
+    href,
+)
+from fleetgauge_pipelines import tables
+from tests.browser.conftest import Open, Serve, Site
+from tests.browser.lake import ORDERS, put, write
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\">'; DROP TABLE clusters;--"
+EVERY_PAGE: tuple[View, ...] = (
+    FleetView(),
+    ClusterView(HOSTILE),
+    BrokerView(HOSTILE, 1),
+    MinuteView(HOSTILE, datetime(2026, 3, 5, 12, 0, tzinfo=UTC)),
+    WhyView(HOSTILE),
+    AlertsView(HOSTILE),
+    ReviewView(),
+    QualityView(),
+)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory, sites: Serve) -> Site:
+    """A lake in which names, reasons and evidence are scripts."""
+    root = tmp_path_factory.mktemp("hostile")
+    known = write(root, datetime.now(UTC))
+    week = {
+        "cluster_id": HOSTILE,
+        "week": known.week,
+        "revision": 2,
+        "revision_reason": HOSTILE,
+        "closed": False,
+    }
+    put(root, tables.CLUSTER_WEEKS, [{**week, "coverage": 1.0, "computed_at": known.now}])
+    at = known.now - timedelta(minutes=3)
+    row = {"cluster_id": HOSTILE, "broker_id": 1, "leg": "client", "minute": at, "day": at.date()}
+    failures = {HOSTILE: 3}
+    counts = {"attempted": 100, "succeeded": 97, "latency_p99_us": 9, "latency_p99_censored_us": 9}
+    put(root, tables.BROKER_MINUTES, [{**row, **counts, "measured": True, "failures": failures}])
+    event = {"event_id": "hostile", "fingerprint": HOSTILE, "cluster_id": HOSTILE, "broker_id": 1, "at": at}
+    states = {"from_state": "HEALTHY", "to_state": "BROKER_DOWN", "kind": HOSTILE, "evidence": HOSTILE}
+    put(root, tables.HEALTH_EVENTS, [event | states])
+    check = {"check_id": "hostile", "at": at, "batch": HOSTILE, "suite": HOSTILE, "expectation": HOSTILE}
+    put(root, tables.QUALITY, [{**check, "success": False, "observed": HOSTILE}])
+    put(root, tables.QUARANTINE, [{"source": "s", "value": b"", "reason": HOSTILE, "ingested_at": at}])
+    return sites(root, known.now + timedelta(seconds=30))
+
+
+@pytest.mark.parametrize("view", EVERY_PAGE, ids=lambda view: type(view).__name__)
+def test_a_script_stays_text(hostile: Site, look: Open, view: View) -> None:
+    page = look(f"{hostile.url}{href(view)}")
+    expect(page.locator("h1, .fg-empty h2").first).to_be_visible()
+    expect(page.locator("main")).to_contain_text("<img src=x")
+    assert page.locator("img[src='x']").count() == 0
+    assert page.title() != "owned"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/cluster/" + quote("../../../../etc/passwd", safe=""),
+        "/cluster/c?week=' OR 1=1--&from=%00&to=%FF",
+        "/cluster/c/minute/%2e%2e%2f",
+        "/?week=2026-13-45&q=" + quote("<script>alert(1)</script>"),
+        "/alerts?cluster=" + quote("' UNION SELECT 1") + "&alert=%2e%2e",
+        "/?fleet=" + quote("file:///etc/passwd"),
+        "/review?week=" + 3000 * "9",
+    ],
+)
+def test_tricks_in_an_address_get_one_clear_answer(hostile: Site, look: Open, address: str) -> None:
+    page = look(hostile.url + address)
+    expect(page.locator("h1, .fg-empty h2").first).to_be_visible()
+    text = page.locator("main").inner_text()
+    assert "root:" not in text
+    assert "Traceback" not in text
+
+
+#: Each page, and a table without which it has nothing to say.
+NEEDED = {
+    FleetView(): tables.CLUSTER_WEEKS,
+    ClusterView(ORDERS): tables.BROKER_MINUTES,
+    BrokerView(ORDERS, 2): tables.BROKER_MINUTES,
+    AlertsView(): tables.HEALTH_EVENTS,
+    ReviewView(): tables.CLUSTER_WEEKS,
+    QualityView(): tables.QUALITY,
+    WhyView(ORDERS): tables.CLUSTER_MINUTES,
+}
+
+
+@pytest.mark.parametrize("view", NEEDED, ids=lambda view: type(view).__name__)
+def test_a_corrupt_log_is_said_and_the_drawn_page_stays(
+    tmp_path: Path, sites: Serve, look: Open, view: View
+) -> None:
+    known = write(tmp_path, datetime.now(UTC))
+    page = look(f"{sites(tmp_path, known.now + timedelta(seconds=30)).url}{href(view)}")
+    expect(page.locator("h1")).to_be_visible()
+    heading = page.locator("h1").inner_text()
+    log = tmp_path / NEEDED[view].path / "_delta_log"
+    (log / "00000000000000000001.json").write_text("{ this is no commit\n")
+    expect(page.locator(".fg-empty--bad")).to_contain_text(NEEDED[view].path)
+    expect(page.locator("h1")).to_have_text(heading)
+    expect(page.locator("h1")).to_be_visible()
+
+
+@pytest.mark.parametrize("view", NEEDED, ids=lambda view: type(view).__name__)
+def test_without_a_table_there_is_a_page_all_the_same(
+    tmp_path: Path, sites: Serve, look: Open, view: View
+) -> None:
+    known = write(tmp_path, datetime.now(UTC))
+    rmtree(tmp_path / NEEDED[view].path)
+    page = look(f"{sites(tmp_path, known.now + timedelta(seconds=30)).url}{href(view)}")
+    expect(page.locator("h1, .fg-empty h2").first).to_be_visible()
+    assert "Traceback" not in page.locator("main").inner_text()
+
+
+def test_a_column_that_is_missing_is_a_gap(tmp_path: Path, sites: Serve, look: Open) -> None:
+    known = write(tmp_path, datetime.now(UTC))
+    path = tmp_path / tables.CLUSTER_WEEKS.path
+    rmtree(path)
+    row = {"cluster_id": ORDERS, "week": known.week, "revision": 0, "latency_p99_us": 43_100}
+    write_deltalake(str(path), pa.Table.from_pylist([row]))
+    site = sites(tmp_path, known.now + timedelta(seconds=30))
+    page = look(f"{site.url}{href(ClusterView(ORDERS))}")
+    expect(page.locator("#cluster-cards")).to_contain_text("43.1 ms")
+    expect(page.locator("#cluster-cards")).to_contain_text("not known")
+    again = look(site.url)
+    expect(again.locator(".ag-center-cols-container [row-index='0']")).to_contain_text("43.1 ms")

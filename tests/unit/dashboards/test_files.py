@@ -1,0 +1,172 @@
+"""Files of numbers, and what the server refuses: each answer is one clear line."""
+
+import csv
+import io
+import json
+from datetime import timedelta
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+from flask.testing import FlaskClient
+
+from fleetgauge_dashboards.app import create_app
+from fleetgauge_dashboards.defence import LONGEST_BODY
+from fleetgauge_dashboards.links import (
+    BrokerView,
+    FleetView,
+    MinuteView,
+    QualityView,
+    View,
+    WhyView,
+    csv_href,
+)
+from fleetgauge_dashboards.pages.page import ShownFleet
+from fleetgauge_dashboards.reader import read_once
+from fleetgauge_dashboards.written import csv_text
+from fleetgauge_pipelines import tables
+from fleetgauge_probes import __version__
+from tests.browser.lake import ORDERS, write
+from tests.exposition import samples
+from tests.unit.dashboards.served import NOW
+
+CALLBACK = "/_dash-update-component"
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> FlaskClient:
+    write(tmp_path, NOW)
+    fleet = ShownFleet("fleet", str(tmp_path))
+    return create_app([fleet], clock=lambda: NOW + timedelta(seconds=30)).server.test_client()
+
+
+@pytest.mark.parametrize(
+    ("view", "rows"),
+    [
+        (MinuteView(ORDERS, NOW - timedelta(minutes=20)), 600),
+        (BrokerView(ORDERS, 1), 120),
+        (WhyView(ORDERS), 180),
+        (QualityView(), 2),
+    ],
+)
+def test_a_pages_numbers_come_as_a_file(client: FlaskClient, view: View, rows: int) -> None:
+    answer = client.get(csv_href(view))
+    assert (answer.status_code, answer.mimetype) == (200, "text/csv")
+    assert answer.headers["Content-Disposition"].startswith("attachment; filename=")
+    assert len(list(csv.DictReader(io.StringIO(answer.text)))) == rows
+
+
+def test_the_file_of_a_week_is_silvers_minutes(client: FlaskClient, tmp_path: Path) -> None:
+    held = read_once(str(tmp_path), tables.CLUSTER_MINUTES).to_pylist()
+    own = sorted((row for row in held if row["cluster_id"] == ORDERS), key=lambda row: row["minute"])
+    found = list(csv.DictReader(io.StringIO(client.get(csv_href(WhyView(ORDERS))).text)))
+    assert [row["latency_p99_us"] for row in found] == [str(row["latency_p99_us"]) for row in own]
+    assert [row["bad"] for row in found] == [
+        str(row["latency_p99_censored_us"] > 100_000).lower() for row in own
+    ]
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        "",
+        "/",
+        "/alerts",
+        "file:///etc/passwd",
+        "http://example.org/",
+        "/cluster/../../../etc/passwd",
+        "/cluster/c/minute/2026-03-05",
+        "/quality?fleet=another",
+        "\x00",
+    ],
+)
+def test_what_has_no_numbers_is_not_found(client: FlaskClient, of: str) -> None:
+    answer = client.get("/csv", query_string={"of": of})
+    if of == "/cluster/c/minute/2026-03-05":
+        assert (answer.status_code, answer.text.count("\n")) == (200, 1)
+    else:
+        assert (answer.status_code, answer.text) == (404, "there are no such numbers\n")
+
+
+def test_a_table_that_cannot_be_read_is_said(client: FlaskClient, tmp_path: Path) -> None:
+    log = tmp_path / tables.QUALITY.path / "_delta_log"
+    rmtree(log)
+    log.mkdir()
+    (log / "00000000000000000000.json").write_text("no log\n")
+    answer = client.get(csv_href(QualityView()))
+    assert answer.status_code == 503
+    assert answer.text.startswith("ops/quality: ")
+    assert answer.text.count("\n") == 1
+
+
+def test_a_cell_is_no_formula() -> None:
+    written = csv_text(("a", "b"), [{"a": "=cmd|' /C calc'!A0", "b": -1}, {"a": "@x", "b": None}])
+    assert written == "a,b\n'=cmd|' /C calc'!A0,-1\n'@x,\n"
+
+
+def _question(pathname: str = "/") -> dict[str, object]:
+    return {
+        "output": "page.children",
+        "outputs": {"id": "page", "property": "children"},
+        "inputs": [{"id": "url", "property": "pathname", "value": pathname}],
+        "changedPropIds": ["url.pathname"],
+    }
+
+
+def test_its_own_pages_are_answered(client: FlaskClient) -> None:
+    own = {"Origin": "http://localhost"}
+    assert client.post(CALLBACK, json=_question(), headers=own).status_code == 200
+    assert client.post(CALLBACK, json=_question()).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://localhost.evil.example", "https://"]
+)
+def test_another_sites_question_is_refused(client: FlaskClient, origin: str) -> None:
+    answer = client.post(CALLBACK, json=_question(), headers={"Origin": origin})
+    assert (answer.status_code, answer.text) == (403, "this server answers its own pages only\n")
+
+
+def test_a_form_is_no_question(client: FlaskClient) -> None:
+    """What a browser sends to other sites without asking them first."""
+    answer = client.post(CALLBACK, data=json.dumps(_question()), content_type="text/plain")
+    assert (answer.status_code, answer.text) == (415, "a question is sent as application/json\n")
+
+
+def test_an_overlong_question_is_refused(client: FlaskClient) -> None:
+    answer = client.post(CALLBACK, json=_question("/" + LONGEST_BODY * "a"))
+    assert answer.status_code == 413
+    assert "Traceback" not in answer.text
+
+
+def test_every_answer_forbids_foreign_scripts(client: FlaskClient) -> None:
+    for path in ("/", "/livez", "/assets/fleetgauge.js", "/csv", "/review/2026-03-02.html"):
+        with client.get(path) as answer:
+            headers = answer.headers
+        policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
+        assert policy["default-src"] == "'self'"
+        assert "unsafe" not in policy["script-src"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["X-Frame-Options"] == "DENY"
+
+
+@pytest.mark.parametrize("name", ["X-Forwarded-User", "X-Forwarded-Host", "X-Original-URL", "Host"])
+def test_a_forged_header_changes_nothing(client: FlaskClient, name: str) -> None:
+    plain = client.get(csv_href(QualityView()))
+    forged = client.get(csv_href(QualityView()), headers={name: "evil.example"})
+    assert (forged.status_code, forged.text) == (plain.status_code, plain.text)
+
+
+def test_the_fleets_numbers_are_its_tables(client: FlaskClient) -> None:
+    assert client.get(csv_href(FleetView())).status_code == 404
+
+
+def test_metrics_say_what_is_readable_and_how_old(tmp_path: Path) -> None:
+    write(tmp_path, NOW)
+    (tmp_path / tables.QUALITY.path / "_delta_log" / "00000000000000000001.json").write_text("no commit\n")
+    client = create_app([ShownFleet("eu", str(tmp_path))], clock=lambda: NOW).server.test_client()
+    text = client.get("/metrics").text
+    assert samples(text, "fleetgauge_build_info") == {("dash", __version__): 1}
+    assert samples(text, "fleetgauge_dash_data_timestamp_seconds") == {("eu",): NOW.timestamp()}
+    readable = samples(text, "fleetgauge_dash_table_readable")
+    assert {table: value for (_, table), value in readable.items() if value != 1} == {"ops/quality": 0}

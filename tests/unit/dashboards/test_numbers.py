@@ -1,0 +1,78 @@
+"""The numbers on each page are the tables': read from both, for three weeks drawn at random."""
+
+from datetime import date, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from fleetgauge_dashboards.links import ClusterView, FleetView, WhyView
+from fleetgauge_dashboards.pages import cluster, fleet, why
+from fleetgauge_dashboards.reader import read_once
+from fleetgauge_dashboards.units import milliseconds, minutes, percent
+from fleetgauge_pipelines import tables
+from tests.browser.lake import ORDERS, PAYMENTS, SEARCH
+from tests.unit.dashboards.served import Served, said, served
+
+SHOWN = {
+    "latency_p99_us": milliseconds,
+    "availability_ratio": percent,
+    "latency_budget_left_minutes": minutes,
+}
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    return served(tmp_path_factory.mktemp("numbers"))
+
+
+@pytest.fixture(params=Random(8).sample(range(6), 3), ids=lambda back: f"{back} weeks back")
+def week(lake: Served, request: pytest.FixtureRequest) -> date:
+    return lake.known.week - timedelta(days=7 * int(request.param))
+
+
+def _latest(lake: Served, table: tables.Table, key: tuple[str, ...], week: date) -> list[dict[str, Any]]:
+    """At its highest revision."""
+    rows = sorted(read_once(str(lake.root), table).to_pylist(), key=lambda row: row["revision"])
+    own = {tuple(row[name] for name in key): row for row in rows if row["week"] == week}
+    return list(own.values())
+
+
+def test_the_fleets_quantiles(lake: Served, week: date) -> None:
+    cards = lake.fill(fleet.PAGE, FleetView(week))["fleet-cards.children"]
+    rows = {row["metric"]: row for row in _latest(lake, tables.FLEET_WEEKS, ("metric",), week)}
+    for card, (metric, shown) in zip(cards, SHOWN.items(), strict=True):
+        for name in ("median", "p90", "p99"):
+            assert f"{shown(rows[metric][name])} {name}" in said(card)
+
+
+def test_the_fleets_table(lake: Served, week: date) -> None:
+    shown = {row["cluster_id"]: row for row in lake.fill(fleet.PAGE, FleetView(week))["fleet-grid.rowData"]}
+    stored = _latest(lake, tables.CLUSTER_WEEKS, ("cluster_id",), week)
+    assert sorted(shown) == sorted(row["cluster_id"] for row in stored)
+    for row in stored:
+        line = shown[row["cluster_id"]]
+        assert line["latency_p99_ms"] == row["latency_p99_us"] / 1000
+        assert line["availability_percent"] == 100 * row["availability_ratio"]
+        assert line["budget_left_min"] == row["latency_budget_left_minutes"]
+        assert line["bad_minutes"] == row["bad_minutes"]
+
+
+def test_what_burned_the_budget(lake: Served, week: date) -> None:
+    (bars,) = lake.fill(fleet.PAGE, FleetView(week))["fleet-causes.figure"].data
+    stored = read_once(str(lake.root), tables.BURN_CAUSES).to_pylist()
+    own = sorted((row for row in stored if row["week"] == week), key=lambda row: -int(row["bad_minutes"]))
+    assert list(zip(bars.y, bars.x, strict=True)) == [(row["cause"], row["bad_minutes"]) for row in own]
+
+
+@pytest.mark.parametrize("cluster_id", [ORDERS, PAYMENTS, SEARCH])
+def test_a_clusters_week(lake: Served, week: date, cluster_id: str) -> None:
+    stored = _latest(lake, tables.CLUSTER_WEEKS, ("cluster_id",), week)
+    row = next(row for row in stored if row["cluster_id"] == cluster_id)
+    cards = said(lake.fill(cluster.PAGE, ClusterView(cluster_id, week))["cluster-cards.children"])
+    for metric, shown in SHOWN.items():
+        assert shown(row[metric]) in cards
+    assert f"failures counted: {milliseconds(row['latency_p99_censored_us'])}" in cards
+    text = said(lake.fill(why.PAGE, WhyView(cluster_id, week))["why-text.children"])
+    assert f"{row['bad_minutes']:,} over {milliseconds(row['latency_objective_us'])}" in text
+    assert percent(row["availability_ratio"], 4) in text
