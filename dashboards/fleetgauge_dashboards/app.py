@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from dash import Dash, html
+from flask import request
 from waitress.server import create_server
 
 from fleetgauge_dashboards import defence, health
 from fleetgauge_dashboards.metrics import DashMetrics
 from fleetgauge_dashboards.pages import (
+    acknowledging,
     alerts,
     broker,
     cluster,
@@ -25,6 +27,7 @@ from fleetgauge_dashboards.pages import (
     why,
 )
 from fleetgauge_dashboards.pages.page import Context, Contexts, ShownFleet, register
+from fleetgauge_dashboards.people import Asked, Login, Person
 from fleetgauge_dashboards.reader import Lake
 from fleetgauge_probes.vitals import Vitals
 
@@ -42,9 +45,16 @@ THREADS = 8
 
 
 def create_app(
-    fleets: Sequence[ShownFleet], *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    fleets: Sequence[ShownFleet],
+    login: Login,
+    *,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Dash:
     """The pages over one fleet or several of different names. Reads nothing until it is asked."""
+
+    def who() -> Person | None:
+        return login.person(Asked(request.headers, request.remote_addr))
+
     app = Dash(
         "fleetgauge_dashboards",
         title="Fleetgauge",
@@ -71,7 +81,8 @@ def create_app(
     drill.register(app, broker.CHARTS)
     files.register(app, PAGES, contexts)
     review.add_downloads(app.server, contexts)
-    defence.add(app)
+    acknowledging.register(app, contexts, who)
+    defence.add(app, who)
     lakes = {one.fleet.name: one.lake for one in (first, *others)}
     metrics.watch(lakes)
     health.add(app.server, lakes, vitals.registry)

@@ -1,12 +1,14 @@
 """The command `fleetgauge dash`."""
 
 import signal
+from getpass import getuser
 from pathlib import Path
 
 import click
 
 from fleetgauge_dashboards.app import create_app, serve
 from fleetgauge_dashboards.pages.page import ShownFleet
+from fleetgauge_dashboards.people import Login, NoLogin, ProxyLogin
 from fleetgauge_probes.cli import InputError, console, print_json
 from fleetgauge_probes.fleet import Fleet, FleetFileError, load
 
@@ -33,11 +35,36 @@ Example:
     type=click.IntRange(0, 65535),
     help="The port; 0 takes a free one.",
 )
+@click.option(
+    "--user-header",
+    help="The header in which a proxy in front names who asks, as X-Forwarded-User. Without it nobody logs "
+    "in: all look, and who sits at this machine may acknowledge.",
+)
+@click.option(
+    "--proxy",
+    "proxies",
+    multiple=True,
+    default=("127.0.0.1", "::1"),
+    show_default=True,
+    help="An address that is believed about --user-header.",
+)
+@click.option(
+    "--operator", "operators", multiple=True, help="Who may acknowledge, as --user-header names them."
+)
 @click.option("--json", "as_json", is_flag=True, help='Print {"url": ...} on stdout once it serves.')
-def dash(lake: str | None, configs: tuple[Path, ...], host: str, port: int, as_json: bool) -> None:
+def dash(
+    lake: str | None,
+    configs: tuple[Path, ...],
+    host: str,
+    port: int,
+    user_header: str | None,
+    proxies: tuple[str, ...],
+    operators: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Show a lake's service levels in a browser, until interrupted."""
     fleets = _fleets(lake, configs)
-    app = create_app(fleets)
+    app = create_app(fleets, _login(user_header, proxies, operators))
     lakes = ", ".join(fleet.lake for fleet in fleets)
 
     def serving(url: str) -> None:
@@ -57,6 +84,21 @@ def dash(lake: str | None, configs: tuple[Path, ...], host: str, port: int, as_j
         ) from error
     except KeyboardInterrupt:
         console.print("stopped")
+
+
+def _login(user_header: str | None, proxies: tuple[str, ...], operators: tuple[str, ...]) -> Login:
+    if user_header is None:
+        if operators:
+            raise InputError("--operator needs --user-header: without it nobody says who they are")
+        return NoLogin(_user())
+    return ProxyLogin(user_header, frozenset(proxies), frozenset(operators))
+
+
+def _user() -> str:
+    try:
+        return getuser()
+    except (KeyError, OSError):  # In a container whose user has no name.
+        return "operator"
 
 
 def _fleets(lake: str | None, configs: tuple[Path, ...]) -> list[ShownFleet]:

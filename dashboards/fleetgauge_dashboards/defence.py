@@ -1,18 +1,23 @@
 """What the server sends and takes so that a page runs no script but its own (OWASP, secure headers)."""
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from dash import Dash
 from flask import Response, request
 
+from fleetgauge_dashboards.people import Person
+
 #: A callback's question is a few kB.
 LONGEST_BODY = 1_000_000
+#: What asks here is no person.
+_OF_MACHINES = ("/livez", "/readyz", "/metrics")
 #: Dash answers callbacks here; nothing else is asked by POST.
 _JSON = "application/json"
 
 
-def add(app: Dash) -> None:
-    """Headers on every answer; questions of other sites and overlong ones are refused in one line.
+def add(app: Dash, who: Callable[[], Person | None]) -> None:
+    """Headers on every answer; strangers, questions of other sites and overlong ones are refused in one line.
 
     After all callbacks, for the scripts that start Dash are known by then.
     """
@@ -20,6 +25,8 @@ def add(app: Dash) -> None:
     app.server.config["MAX_CONTENT_LENGTH"] = LONGEST_BODY
 
     def refuse() -> Response | None:
+        if request.path not in _OF_MACHINES and who() is None:
+            return Response("who are you? The proxy in front has not said\n", 401, mimetype="text/plain")
         if request.method != "POST":
             return None
         if not _same_site(request.headers.get("Origin"), request.host):

@@ -12,6 +12,7 @@ from waitress.server import create_server
 
 from fleetgauge_dashboards.app import THREADS, create_app
 from fleetgauge_dashboards.pages.page import ShownFleet
+from fleetgauge_dashboards.people import Login, NoLogin
 from tests.browser.lake import Known, write
 from tests.ports import free_port
 
@@ -19,8 +20,8 @@ from tests.ports import free_port
 class Site:
     """The application over fleets, served by threads of this process."""
 
-    def __init__(self, fleets: Sequence[ShownFleet], clock: Callable[[], datetime]) -> None:
-        app = create_app(fleets, clock=clock)
+    def __init__(self, fleets: Sequence[ShownFleet], clock: Callable[[], datetime], login: Login) -> None:
+        app = create_app(fleets, login, clock=clock)
         self._server = create_server(app.server, host="127.0.0.1", port=free_port(), threads=THREADS)
         self.url = f"http://127.0.0.1:{self._server.effective_port}"
         self._thread = threading.Thread(target=self._server.run, daemon=True)
@@ -44,9 +45,14 @@ def sites() -> Iterator[Serve]:
     """Serves a lake and fleets beside it, at a fixed time if one is given; everything ends with the run."""
     opened: list[Site] = []
 
-    def serve(root: Path, at: datetime | None = None, beside: Sequence[ShownFleet] = ()) -> Site:
+    def serve(
+        root: Path,
+        at: datetime | None = None,
+        beside: Sequence[ShownFleet] = (),
+        login: Login = NoLogin("tester"),  # noqa: B008 (frozen)
+    ) -> Site:
         fleets = [ShownFleet("fleet", str(root)), *beside]
-        opened.append(Site(fleets, lambda: at or datetime.now(UTC)))
+        opened.append(Site(fleets, lambda: at or datetime.now(UTC), login))
         return opened[-1]
 
     yield serve
@@ -69,9 +75,17 @@ def look(browser: Browser) -> Iterator[Open]:
     contexts: list[Any] = []
 
     def look_at(
-        address: str, scheme: Literal["light", "dark"] = "light", width: int = 1366, height: int = 768
+        address: str,
+        scheme: Literal["light", "dark"] = "light",
+        width: int = 1366,
+        height: int = 768,
+        headers: dict[str, str] | None = None,
     ) -> Page:
-        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
+        context = browser.new_context(
+            color_scheme=scheme,
+            viewport={"width": width, "height": height},
+            extra_http_headers=headers or {},
+        )
         contexts.append(context)
         page = context.new_page()
         own = address.split("/", 3)[2]

@@ -8,10 +8,12 @@ from dash import html
 
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import AlertsView, ClusterView
+from fleetgauge_dashboards.pages.acknowledging import button
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
 from fleetgauge_dashboards.pages.parts import Component, link
 from fleetgauge_dashboards.reader import HealthEvent
 from fleetgauge_dashboards.units import count, duration, instant
+from fleetgauge_dashboards.views.acknowledged import Acknowledged, acknowledged
 from fleetgauge_dashboards.views.alerts import Alert, alerts
 
 #: Finished alerts listed, newest first.
@@ -21,6 +23,7 @@ HISTORY = 200
 def body() -> list[Component]:
     return [
         html.Div(id="alerts-title", className="fg-titlerow"),
+        html.Div(id="alerts-said", className="fg-said", role="status"),
         html.Div(id="alerts-open"),
         html.Section(id="alerts-history", className="fg-panel"),
     ]
@@ -33,9 +36,13 @@ def fill(view: AlertsView, context: Context, _look: Theme) -> Slots | Notice:
     unfinished = [alert for alert in mine if alert.cleared is None]
     finished = [alert for alert in mine if alert.cleared is not None]
     opened = sum(1 for alert in unfinished if alert.is_open)
+    taken = acknowledged(context.lake.actions())
     return {
         "alerts-title.children": _title(view, opened, len(unfinished) - opened),
-        "alerts-open.children": [_unfinished(alert, now, view.fleet) for alert in unfinished] or _all_quiet(),
+        "alerts-open.children": [
+            _unfinished(alert, taken.get(alert.alert_id), now, view.fleet) for alert in unfinished
+        ]
+        or _all_quiet(),
         "alerts-history.children": _history(view, finished),
     }
 
@@ -65,7 +72,7 @@ def _all_quiet() -> Component:
     )
 
 
-def _unfinished(alert: Alert, now: datetime, fleet: str | None) -> Component:
+def _unfinished(alert: Alert, taken: Acknowledged | None, now: datetime, fleet: str | None) -> Component:
     named = alert.is_open
     return html.Section(
         [
@@ -75,10 +82,12 @@ def _unfinished(alert: Alert, now: datetime, fleet: str | None) -> Component:
                     f"{'open since' if named else 'first sign'} {instant(alert.opened)}",
                     f"for {duration(alert.lasted(now))}",
                     _took(alert),
+                    taken.words if taken else "",
                 ],
                 alert,
                 fleet,
             ),
+            button(alert) if named and taken is None else None,
             _changes(alert),
         ],
         className=f"fg-panel fg-alert{'' if named else ' fg-alert--suspect'}",

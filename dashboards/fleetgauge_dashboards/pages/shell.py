@@ -22,6 +22,7 @@ from fleetgauge_dashboards.pages.page import Context, Contexts, Page
 from fleetgauge_dashboards.pages.parts import Component, anchor, aria, help_sign, notice
 from fleetgauge_dashboards.reader import LakeError
 from fleetgauge_dashboards.units import duration, instant, percent
+from fleetgauge_dashboards.views.acknowledged import acknowledged
 from fleetgauge_dashboards.views.alerts import Alert, alerts, still_open
 from fleetgauge_dashboards.views.freshness import NO_DATA, Age, Freshness
 from fleetgauge_dashboards.views.held_back import HeldBack, held_back
@@ -270,12 +271,17 @@ def _held_back_banner(held: HeldBack) -> Component:
 
 def _alert_banners(view: View | None, opened: tuple[Alert, ...], context: Context) -> list[Component]:
     now, fleet = context.clock(), view.fleet if view else None
+    try:
+        taken = acknowledged(context.lake.actions())
+    except LakeError:
+        taken = {}  # an alert is told all the same
     shown = [
         _banner(
             "bad",
             [
                 html.Strong(f"▲ {alert.kind}: {alert.whom}"),
                 html.Span(f"since {instant(alert.opened)}, {duration(alert.lasted(now))}"),
+                html.Span(taken[alert.alert_id].words if alert.alert_id in taken else ""),
                 anchor("Show the cluster", href(alert.view(fleet))),
                 anchor("Evidence", href(AlertsView(alert_id=alert.alert_id, fleet=fleet))),
             ],

@@ -68,6 +68,7 @@ class Lake:
         self._health_events = TableReader(root, tables.HEALTH_EVENTS)
         self._quality = TableReader(root, tables.QUALITY)
         self._burn_causes = TableReader(root, tables.BURN_CAUSES)
+        self._actions = TableReader(root, tables.ACTIONS)
 
     @property
     def readers(self) -> tuple[TableReader, ...]:
@@ -79,6 +80,7 @@ class Lake:
             self._health_events,
             self._quality,
             self._burn_causes,
+            self._actions,
         )
 
     def versions(self) -> tuple[int | None, ...]:
@@ -135,6 +137,16 @@ class Lake:
             return found
 
         return reader.answer(week, ask, [])
+
+    def actions(self) -> list[dict[str, Any]]:
+        """What was done on purpose, of all clusters, in no order."""
+        reader = self._actions
+
+        def ask(delta: DeltaTable) -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = reader.frame(delta, tables.ACTIONS.names).to_pylist()
+            return found
+
+        return reader.answer("all", ask, [])
 
     def recent_minutes(self) -> pa.Table:
         """All clusters' minutes of the newest two days: who is measured, and until when."""

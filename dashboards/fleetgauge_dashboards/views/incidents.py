@@ -7,6 +7,7 @@ from datetime import datetime
 from statistics import median
 
 from fleetgauge_dashboards.reader import HealthEvent
+from fleetgauge_dashboards.views.acknowledged import ACKNOWLEDGE
 from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.standings import Row
 from fleetgauge_pipelines.slo.weeks import WeekSpan
@@ -69,7 +70,8 @@ def incidents(events: Sequence[HealthEvent], acts: Sequence[Act], week: WeekSpan
         own = [
             act.at
             for act in acts
-            if act.outcome not in _NO_ACT
+            if act.kind != ACKNOWLEDGE
+            and act.outcome not in _NO_ACT
             and (act.cluster_id, act.broker_id) == (alert.cluster_id, alert.broker_id)
             and alert.opened <= act.at < (alert.cleared or until)
         ]

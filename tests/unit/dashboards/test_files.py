@@ -22,6 +22,7 @@ from fleetgauge_dashboards.links import (
     csv_href,
 )
 from fleetgauge_dashboards.pages.page import ShownFleet
+from fleetgauge_dashboards.people import NoLogin
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.written import csv_text
 from fleetgauge_pipelines import tables
@@ -37,7 +38,9 @@ CALLBACK = "/_dash-update-component"
 def client(tmp_path: Path) -> FlaskClient:
     write(tmp_path, NOW)
     fleet = ShownFleet("fleet", str(tmp_path))
-    return create_app([fleet], clock=lambda: NOW + timedelta(seconds=30)).server.test_client()
+    return create_app(
+        [fleet], NoLogin("tester"), clock=lambda: NOW + timedelta(seconds=30)
+    ).server.test_client()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +167,9 @@ def test_the_fleets_numbers_are_its_tables(client: FlaskClient) -> None:
 def test_metrics_say_what_is_readable_and_how_old(tmp_path: Path) -> None:
     write(tmp_path, NOW)
     (tmp_path / tables.QUALITY.path / "_delta_log" / "00000000000000000001.json").write_text("no commit\n")
-    client = create_app([ShownFleet("eu", str(tmp_path))], clock=lambda: NOW).server.test_client()
+    client = create_app(
+        [ShownFleet("eu", str(tmp_path))], NoLogin("tester"), clock=lambda: NOW
+    ).server.test_client()
     text = client.get("/metrics").text
     assert samples(text, "fleetgauge_build_info") == {("dash", __version__): 1}
     assert samples(text, "fleetgauge_dash_data_timestamp_seconds") == {("eu",): NOW.timestamp()}

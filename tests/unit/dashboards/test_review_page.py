@@ -10,6 +10,7 @@ from flask.testing import FlaskClient
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.pages.marked import marked
 from fleetgauge_dashboards.pages.page import ShownFleet
+from fleetgauge_dashboards.people import NoLogin
 from fleetgauge_dashboards.report.markdown import text
 from tests.unit.dashboards.terminal.test_report import END, WEEK, write
 
@@ -55,7 +56,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
     write(root / "a")
     write(root / "b")
     fleets = [ShownFleet("a", str(root / "a")), ShownFleet("b <i>", str(root / "b"))]
-    return create_app(fleets, clock=lambda: datetime(2026, 3, 20, tzinfo=UTC)).server.test_client()
+    return create_app(
+        fleets, NoLogin("tester"), clock=lambda: datetime(2026, 3, 20, tzinfo=UTC)
+    ).server.test_client()
 
 
 def test_the_file_is_what_the_command_writes(client: FlaskClient) -> None:
@@ -93,7 +96,9 @@ def test_a_broken_table_is_one_line(tmp_path: Path) -> None:
     write(tmp_path)
     for commit in (tmp_path / "gold/cluster_weeks/_delta_log").glob("*.json"):
         commit.write_text("{broken")
-    client = create_app([ShownFleet("a", str(tmp_path))], clock=lambda: END).server.test_client()
+    client = create_app(
+        [ShownFleet("a", str(tmp_path))], NoLogin("tester"), clock=lambda: END
+    ).server.test_client()
     found = client.get(f"/review/{WEEK}.html")
     assert (found.status_code, found.mimetype) == (503, "text/plain")
     assert found.text.startswith("gold/cluster_weeks: ")
