@@ -66,4 +66,9 @@ _HEADERS = {
 
 def _same_site(origin: str | None, host: str) -> bool:
     """A browser tells where a POST comes from; what is no browser sends no cookie either."""
-    return origin is None or urlsplit(origin).netloc == host
+    if origin is None:
+        return True
+    try:
+        return urlsplit(origin).netloc == host
+    except ValueError:
+        return False

@@ -36,6 +36,8 @@ class Site:
 # A busy machine draws late; a page that never draws is found all the same.
 expect.set_options(timeout=20_000)
 
+_AT_THE_MACHINE = NoLogin("tester")
+
 Serve = Callable[..., Site]
 Open = Callable[..., Page]
 
@@ -49,7 +51,7 @@ def sites() -> Iterator[Serve]:
         root: Path,
         at: datetime | None = None,
         beside: Sequence[ShownFleet] = (),
-        login: Login = NoLogin("tester"),  # noqa: B008 (frozen)
+        login: Login = _AT_THE_MACHINE,
     ) -> Site:
         fleets = [ShownFleet("fleet", str(root)), *beside]
         opened.append(Site(fleets, lambda: at or datetime.now(UTC), login))

@@ -18,7 +18,7 @@ Live = tuple[Site, Known]
 def test_from_the_fleet_to_a_sample_in_three_clicks(live: Live, look: Open) -> None:
     site, known = live
     page = look(site.url)
-    page.get_by_role("link", name=ORDERS).first.click()
+    page.get_by_role("link", name=ORDERS, exact=True).click()
     expect(page.locator("h1")).to_contain_text(f"{ORDERS}, week of")
     at = known.now - timedelta(minutes=1)
     page.get_by_role("link", name=f"{at:%Y-%m-%d %H:%M}", exact=True).click()

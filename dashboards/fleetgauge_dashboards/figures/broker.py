@@ -69,9 +69,6 @@ def failures(
     figure.update_yaxes(rangemode="tozero", nticks=4, tickformat=",d")
     if not codes:
         figure.update_yaxes(range=[0, 10])
-        figure.add_annotation(
-            x=0.5, y=0.5, xref="paper", yref="paper", text="No probe failed.", showarrow=False,
-            font={"color": look.faint, "size": 13},
-        )  # fmt: skip
+        figure.add_annotation(text="No probe failed.", showarrow=False, font={"color": look.faint})
     draw_bands(figure, bands, look)
     return figure

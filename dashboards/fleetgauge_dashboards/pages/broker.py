@@ -117,7 +117,9 @@ def rows(view: BrokerView, context: Context) -> Rows:
     """Both legs' minutes as silver has them."""
     span = span_shown(view, context.fresh(), context.clock())
     found = context.lake.broker_detail(view.cluster_id, view.broker_id, span)
-    return Rows(BROKER_DETAIL, found.sort_by([("minute", "ascending"), ("leg", "ascending")]).to_pylist())
+    minutes = found.sort_by([("minute", "ascending"), ("leg", "ascending")]).to_pylist()
+    # Arrow gives a map as pairs.
+    return Rows(BROKER_DETAIL, [{**row, "failures": dict(row["failures"] or ())} for row in minutes])
 
 
 PAGE = Page(

@@ -53,7 +53,7 @@ def fill(view: MinuteView, context: Context, look: Theme) -> Slots | Notice:
         for leg, objective in objectives_ms.items()
     }
     return {
-        "minute-title.children": _title(view),
+        "minute-title.children": _title(view, week),
         "minute-cards.children": [number_card(number) for number in numbers(held, objective_us)],
         "minute-source.children": SOURCES[found.source],
         "minute-charts.style": {} if found.brokers else {"display": "none"},
@@ -85,13 +85,14 @@ def _nothing(view: MinuteView) -> Notice:
     )
 
 
-def _title(view: MinuteView) -> list[Component]:
+def _title(view: MinuteView, week: ClusterWeek | None) -> list[Component]:
+    why = week and link("Why is its week as it is?", WhyView(view.cluster_id, week.week, fleet=view.fleet))
     return [
         html.H1(f"{view.cluster_id}, minute {view.minute:%a %d %b %Y %H:%M} UTC"),
         link("‹ minute before", replace(view, minute=view.minute - MINUTE)),
         link("minute after ›", replace(view, minute=view.minute + MINUTE)),
         link("Show the cluster then", around(view)),
-        link("Why is its week as it is?", WhyView(view.cluster_id, view.minute.date(), fleet=view.fleet)),
+        why,
         file_link("Samples as CSV", view),
     ]
 

@@ -124,7 +124,6 @@ def table(label: str, head: Sequence[str], rows: Sequence[Sequence[Component]]) 
                 html.Tbody([html.Tr([html.Td(cell) for cell in row]) for row in rows]),
             ],
             className="fg-table",
-            **aria(label=label),
         ),
         className="fg-scroll",
         role="region",

@@ -59,6 +59,11 @@ def test_a_pages_numbers_come_as_a_file(client: FlaskClient, view: View, rows: i
     assert len(list(csv.DictReader(io.StringIO(answer.text)))) == rows
 
 
+def test_a_brokers_failures_are_written_by_reason(client: FlaskClient) -> None:
+    found = list(csv.DictReader(io.StringIO(client.get(csv_href(BrokerView(ORDERS, 2))).text)))
+    assert {row["failures"] for row in found} == {"", "timed_out=4", "timed_out=20", "timed_out=100"}
+
+
 def test_the_file_of_a_week_is_silvers_minutes(client: FlaskClient, tmp_path: Path) -> None:
     held = read_once(str(tmp_path), tables.CLUSTER_MINUTES).to_pylist()
     own = sorted((row for row in held if row["cluster_id"] == ORDERS), key=lambda row: row["minute"])
@@ -123,7 +128,7 @@ def test_its_own_pages_are_answered(client: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "http://localhost.evil.example", "https://"]
+    "origin", ["http://evil.example", "null", "http://localhost.evil.example", "https://", "http://["]
 )
 def test_another_sites_question_is_refused(client: FlaskClient, origin: str) -> None:
     answer = client.post(CALLBACK, json=_question(), headers={"Origin": origin})
