@@ -46,7 +46,7 @@ def test_status_says_what_each_table_takes_and_what_expire_would_remove(folder: 
     )
     # Its weeks never closed, so their days stay, whatever their age.
     assert minutes["expires"] == {"days": 0, "files": 0, "mb": 0.0}
-    assert found["bronze/probe_minutes"]["version"] is None
+    assert found["gold/evidence"]["version"] is None
     assert found["gold/cluster_weeks"]["expires"] is None
 
 
@@ -62,7 +62,8 @@ def test_a_dry_run_removes_nothing(folder: Path) -> None:
     write(folder / "lake", NOW)
     before = sorted((folder / "lake").rglob("*"))
     lines = _json(folder, "expire", "--dry-run", "--samples-days", "1", "--minutes-days", "1")
-    assert [line["table"] for line in lines] == ["silver/broker_minutes", "silver/cluster_minutes"]
+    expiring = ["bronze/probe_minutes", "silver/broker_minutes", "silver/cluster_minutes"]
+    assert [line["table"] for line in lines] == expiring
     assert sorted((folder / "lake").rglob("*")) == before
 
 
