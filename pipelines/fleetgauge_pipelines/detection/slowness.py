@@ -4,8 +4,8 @@ Motivation: a slow broker fails no probe, and slows the homes that it follows as
 tells it apart.
 
 Approach: per vantage, one window after the other is judged against the median of the other brokers and
-against the broker's own last hour. It is named when slow for a minute, or slow in its tail in most windows
-of two, as most vantages see it; it is well again once no window has held slow probes for a while.
+against the broker's own last hour. It is named when slow for a minute as most vantages see it, or slow in
+its tail in most windows of two minutes; it is well again once no window has held slow probes for a while.
 """
 
 from bisect import bisect_left
@@ -105,8 +105,9 @@ class Seen(NamedTuple):
     def is_slow(self, limits: Thresholds) -> bool:
         return self.rounds[-limits.slow_rounds :] == (Pace.SLOW,) * limits.slow_rounds
 
-    def has_a_tail(self, limits: Thresholds) -> bool:
-        return len(self.rounds) - self.rounds.count(Pace.WELL) >= limits.tail_rounds
+    @property
+    def rounds_with_slow_probes(self) -> int:
+        return len(self.rounds) - self.rounds.count(Pace.WELL)
 
     def is_well(self, for_so_long: timedelta) -> bool:
         return self.well_since is not None and self.at - self.well_since >= for_so_long
@@ -157,13 +158,21 @@ class Slowness:
             rested = {one: what._replace(rounds=()) for one, what in seen.items()}
             return replace(self, named=False, tail=False, seen=rested)
         slow = most(one.is_slow(limits) for one in fresh)
-        tail = most(one.has_a_tail(limits) for one in fresh)
+        tail = _has_a_tail([one.rounds_with_slow_probes for one in fresh], limits)
         return Slowness(slow or tail, tail and not slow, seen, self.remembered)
 
     def evidence(self) -> dict[str, object]:
         """Whether most probes are slow or some, and by vantage what they took."""
         by_vantage = {vantage: one.evidence() for vantage, one in sorted(self.seen.items())}
         return {"slow": "some" if self.tail else "most", "vantages": by_vantage}
+
+
+def _has_a_tail(rounds_with_slow_probes: Sequence[int], limits: Thresholds) -> bool:
+    """By the rounds of all vantages together, for each sees a sample; one path alone is not the broker."""
+    enough = limits.tail_rounds * len(rounds_with_slow_probes)
+    return sum(rounds_with_slow_probes) >= enough and most(
+        rounds >= limits.tail_rounds_each for rounds in rounds_with_slow_probes
+    )
 
 
 class Measured(NamedTuple):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 from statistics import median_low
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,6 +101,32 @@ def test_a_slow_tail_is_named_when_most_windows_of_two_minutes_hold_it() -> None
     _, findings = fold(story(mostly))
     assert named(findings) == [(1, "DEGRADED")]
     assert json.loads(findings[0].event.evidence)["slow"] == "some"
+
+
+@pytest.mark.parametrize(
+    ("windows", "is_named"),
+    [
+        ({"zone-a": 5}, True),
+        ({"zone-a": 4}, False),
+        ({"zone-a": 6, "zone-b": 4}, True),
+        ({"zone-a": 5, "zone-b": 4}, False),
+        ({"zone-a": 8, "zone-b": 3}, False),
+        ({"zone-a": 8, "zone-b": 4, "zone-c": 3}, True),
+        ({"zone-a": 8, "zone-b": 3, "zone-c": 4}, True),
+        ({"zone-a": 8, "zone-b": 8, "zone-c": 0}, True),
+        ({"zone-a": 8, "zone-b": 3, "zone-c": 3}, False),
+    ],
+)
+def test_vantages_together_see_a_tail_and_none_of_them_alone(windows: dict[str, int], is_named: bool) -> None:
+    def seen(vantage: str, turn: int) -> BrokerPulse:
+        return pace(1, 4, 200) if turn < windows[vantage] else usual(1)
+
+    rounds = [
+        pulse(EVERY_S * n, seen(vantage, n // 3), usual(2), usual(3), vantage=vantage)
+        for n in range(24)
+        for vantage in windows
+    ]
+    assert named(fold(rounds)[1]) == [(1, "DEGRADED")] * is_named
 
 
 def test_now_and_then_a_collection_of_garbage_is_no_finding() -> None:
