@@ -52,7 +52,7 @@ BROKERS = (1, 2, 3)
 WARM_UP_S = 60
 HANG_S = 30
 SLOW_S = 120
-#: 5% of requests, by at least what counts as slow; in five windows of eight that is seen after 75 s and more.
+#: 5% of requests, by at least what counts as slow; six windows show that after 90 s and more.
 TAIL, TAIL_S, TAIL_MS = 0.05, 240, 150
 CUT_OFF_S = 50
 AWAY_S = 50

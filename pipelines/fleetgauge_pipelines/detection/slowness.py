@@ -5,7 +5,7 @@ tells it apart.
 
 Approach: per vantage, one window after the other is judged against the median of the other brokers and
 against the broker's own last hour. It is named when slow for a minute as most vantages see it, or slow in
-its tail in most windows of two minutes; it is well again once no window has held slow probes for a while.
+its tail in half the windows of three minutes; it is well again after a while without a slow probe.
 """
 
 from bisect import bisect_left
@@ -21,7 +21,6 @@ from fleetgauge_pipelines.detection.thresholds import Thresholds
 from fleetgauge_probes.contract import Leg, LegPulse, ProbePulse
 from fleetgauge_probes.quantile import quantile
 
-_ROUNDS_KEPT = 8
 _OWN_PERCENTILE = 90
 
 
@@ -232,7 +231,7 @@ def _rounded(seen: Seen, pace: Pace, limits: Thresholds) -> Seen:
         block = Took(median_low(one.p50_us for one in recent), median_low(one.p99_us for one in recent))
         recent, history = (), (*history, block)[-limits.history_blocks :]
         usual = _usual(history, limits)
-    return Seen(at, window, at, (*rounds, pace)[-_ROUNDS_KEPT:], well_since, recent, history, usual)
+    return Seen(at, window, at, (*rounds, pace)[-limits.tail_rounds_of :], well_since, recent, history, usual)
 
 
 def _best_p50_us(recent: Sequence[Took], history: History, limits: Thresholds) -> int | None:
