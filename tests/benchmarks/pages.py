@@ -8,11 +8,10 @@ import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -22,12 +21,11 @@ import click
 import plotly.graph_objects as go
 from dash import Dash, dcc
 from playwright.sync_api import Browser, Page, sync_playwright
-from waitress.server import create_server
 
-from fleetgauge_dashboards.app import THREADS
 from tests.benchmarks._great_lake import CLUSTERS, DRAWN, write
 from tests.benchmarks._measure import Figure, Options, peak_bytes, seconds
 from tests.chromium import launched
+from tests.serving import Serving
 
 _FLEETGAUGE = str(Path(sys.executable).with_name("fleetgauge"))
 _MB = 1_000_000
@@ -137,11 +135,5 @@ def _ours(lake: Path) -> Iterator[tuple[str, int]]:
 def _bare() -> Iterator[str]:
     app = Dash("bare", serve_locally=True, enable_mcp=False)
     app.layout = dcc.Graph(figure=go.Figure(go.Scatter(y=[1, 3, 2])))
-    server = create_server(app.server, host="127.0.0.1", port=0, threads=THREADS)
-    serving = threading.Thread(target=server.run, daemon=True)
-    serving.start()
-    try:
-        yield f"http://127.0.0.1:{server.effective_port}/"
-    finally:
-        server.close()
-        server.task_dispatcher.shutdown()
+    with closing(Serving(app.server)) as serving:
+        yield serving.url + "/"

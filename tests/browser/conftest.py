@@ -1,6 +1,5 @@
 """The application over small lakes, and the distribution's Chromium looking at it."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,29 +7,19 @@ from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from waitress.server import create_server
 
-from fleetgauge_dashboards.app import THREADS, create_app
+from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.pages.page import ShownFleet
 from fleetgauge_dashboards.people import Login, NoLogin
 from tests.browser.lake import Known, write
-from tests.ports import free_port
+from tests.serving import Serving
 
 
-class Site:
-    """The application over fleets, served by threads of this process."""
+class Site(Serving):
+    """The application over fleets, at a fixed time."""
 
     def __init__(self, fleets: Sequence[ShownFleet], clock: Callable[[], datetime], login: Login) -> None:
-        app = create_app(fleets, login, clock=clock)
-        self._server = create_server(app.server, host="127.0.0.1", port=free_port(), threads=THREADS)
-        self.url = f"http://127.0.0.1:{self._server.effective_port}"
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.close()
-        self._server.task_dispatcher.shutdown()
-        self._thread.join(5)
+        super().__init__(create_app(fleets, login, clock=clock).server)
 
 
 # A busy machine draws late; a page that never draws is found all the same.

@@ -106,15 +106,15 @@ def test_a_slow_tail_is_named_when_most_windows_of_two_minutes_hold_it() -> None
 @pytest.mark.parametrize(
     ("windows", "is_named"),
     [
-        ({"zone-a": 5}, True),
-        ({"zone-a": 4}, False),
-        ({"zone-a": 6, "zone-b": 4}, True),
-        ({"zone-a": 5, "zone-b": 4}, False),
-        ({"zone-a": 8, "zone-b": 3}, False),
-        ({"zone-a": 8, "zone-b": 4, "zone-c": 3}, True),
-        ({"zone-a": 8, "zone-b": 3, "zone-c": 4}, True),
-        ({"zone-a": 8, "zone-b": 8, "zone-c": 0}, True),
-        ({"zone-a": 8, "zone-b": 3, "zone-c": 3}, False),
+        ({"zone-a": 6}, True),
+        ({"zone-a": 5}, False),
+        ({"zone-a": 7, "zone-b": 5}, True),
+        ({"zone-a": 6, "zone-b": 5}, False),
+        ({"zone-a": 12, "zone-b": 4}, False),
+        ({"zone-a": 12, "zone-b": 5, "zone-c": 4}, True),
+        ({"zone-a": 12, "zone-b": 4, "zone-c": 5}, True),
+        ({"zone-a": 12, "zone-b": 12, "zone-c": 0}, True),
+        ({"zone-a": 12, "zone-b": 4, "zone-c": 4}, False),
     ],
 )
 def test_vantages_together_see_a_tail_and_none_of_them_alone(windows: dict[str, int], is_named: bool) -> None:
@@ -123,7 +123,7 @@ def test_vantages_together_see_a_tail_and_none_of_them_alone(windows: dict[str, 
 
     rounds = [
         pulse(EVERY_S * n, seen(vantage, n // 3), usual(2), usual(3), vantage=vantage)
-        for n in range(24)
+        for n in range(36)
         for vantage in windows
     ]
     assert named(fold(rounds)[1]) == [(1, "DEGRADED")] * is_named
