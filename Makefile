@@ -79,6 +79,8 @@ $(TOOLS): $(READY) locks/s3.txt
 		|| echo "no S3 server for tests: check the network; the tests that need it are skipped" >&2
 	@command -v chromium >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
 		|| { echo "installing chromium for the browser tests" >&2; $(APT) update >&2 && $(APT) install -y chromium >&2; }
+	@command -v bindfs >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
+		|| { echo "installing bindfs for the test of slow disks" >&2; $(APT) update >&2 && $(APT) install -y bindfs >&2; }
 	@command -v prometheus-alertmanager >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
 		|| { echo "fetching Alertmanager for the tests of pages" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
 		&& $(APT) update >&2 && $(APT) download prometheus-alertmanager >&2 \

@@ -1,14 +1,14 @@
 """The command `fleetgauge dash`."""
 
-import signal
 from getpass import getuser
 from pathlib import Path
+from typing import Any
 
 import click
 
-from fleetgauge_dashboards.app import create_app, serve
-from fleetgauge_dashboards.pages.page import ShownFleet
 from fleetgauge_dashboards.people import Login, NoLogin, ProxyLogin
+from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_dashboards.server import address, listening, serve
 from fleetgauge_probes.cli import InputError, console, print_json
 from fleetgauge_probes.fleet import Fleet, FleetFileError, load
 
@@ -36,6 +36,13 @@ Example:
     help="The port; 0 takes a free one.",
 )
 @click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Processes that answer; each keeps what it has read for itself. Two serve 20 readers at once.",
+)
+@click.option(
     "--user-header",
     help="The header in which a proxy in front names who asks, as X-Forwarded-User. Without it nobody logs "
     "in: all look, and who sits at this machine may acknowledge.",
@@ -57,33 +64,36 @@ def dash(
     configs: tuple[Path, ...],
     host: str,
     port: int,
+    workers: int,
     user_header: str | None,
     proxies: tuple[str, ...],
     operators: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Show a lake's service levels in a browser, until interrupted."""
-    fleets = _fleets(lake, configs)
-    app = create_app(fleets, _login(user_header, proxies, operators))
+    fleets, login = _fleets(lake, configs), _login(user_header, proxies, operators)
     lakes = ", ".join(fleet.lake for fleet in fleets)
-
-    def serving(url: str) -> None:
-        console.print(f"Fleetgauge shows {lakes} at {url} (Ctrl-C ends it)", markup=False, soft_wrap=True)
-        if as_json:
-            print_json({"url": url})
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Explicitly, for a shell's background job inherits an ignored SIGINT.
-        signal.signal(number, signal.default_int_handler)
     try:
-        serve(app, host, port, serving)
+        listener = listening(host, port)
     except OSError as error:
         raise InputError(
             f"cannot listen on {host} port {port}: {error.strerror or error}; "
             "choose another with --host and --port"
         ) from error
-    except KeyboardInterrupt:
-        console.print("stopped")
+
+    url = address(listener)
+
+    def load() -> Any:
+        from fleetgauge_dashboards.app import create_app  # In the worker: see server.py.
+
+        return create_app(fleets, login).server
+
+    def serving() -> None:
+        console.print(f"Fleetgauge shows {lakes} at {url} (Ctrl-C ends it)", markup=False, soft_wrap=True)
+        if as_json:
+            print_json({"url": url})
+
+    serve(load, listener, workers, serving)
 
 
 def _login(user_header: str | None, proxies: tuple[str, ...], operators: tuple[str, ...]) -> Login:
@@ -122,9 +132,11 @@ def _fleets(lake: str | None, configs: tuple[Path, ...]) -> list[ShownFleet]:
 
 def _shown(fleet: Fleet, lake: str | None) -> ShownFleet:
     return ShownFleet(
-        fleet.name,
-        lake or fleet.lake,
-        fleet.week.zone,
-        fleet.simulated,
-        round(1000 * fleet.agent_late_ms),
+        name=fleet.name,
+        lake=lake or fleet.lake,
+        week_zone=fleet.week.zone,
+        week_start=fleet.week.start,
+        simulated=fleet.simulated,
+        agent_late_us=round(1000 * fleet.agent_late_ms),
+        segments={cluster.id: cluster.segments for cluster in fleet.clusters},
     )

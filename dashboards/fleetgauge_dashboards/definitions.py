@@ -109,6 +109,34 @@ DEFINITIONS = {
         "A week closes once late records have had their time. What comes after that, a correction or a "
         "recomputation, is a revision of its own with its reason; earlier ones are kept."
     ),
+    "worst_homes": (
+        "A tick stands in the row of the broker whose p99 was the minute's, or the step's, worst; orange "
+        "where that minute was over the objective. A row that fills is a broker to look at."
+    ),
+    "skew": (
+        "The slowest broker's p99 over the median broker's, leader leg, of each minute. At 1 all are alike;"
+        " after a rebalance the line shows how soon they are so again (Kora, figure 5)."
+    ),
+    "burn_down": (
+        "Minutes that may still be bad this week: the budget, less the bad minutes so far. Above the dashed"
+        " line it lasts beyond the week, below it does not. Minutes that a correction leaves out of the "
+        "whole cluster do not count."
+    ),
+    "segments": (
+        "Quantiles over the clusters of each value, as above over those of the fleet. Under 100 clusters a "
+        "p99 is the worst of them."
+    ),
+    "alert_history": (
+        "Findings that ended, from when they were named until they cleared. Their evidence is what was "
+        "seen at each change of state."
+    ),
+    "alerts_named": "Findings that got a name since the week began. A suspicion that passed is none.",
+    "precision": (
+        "Of the alerts that people judged, those that were right. Judge one below its evidence. An alert "
+        "that nobody judged counts neither way."
+    ),
+    "time_to_detect": "From the first sign of a finding until it was named, over the alerts of the week.",
+    "time_to_acknowledge": "From its name until somebody took it on, over the alerts of the week.",
     "causes": (
         "Bad minutes of all clusters by what was found of them at the time: a broker's finding, maintenance, "
         "a vantage of the probes, or unknown. Each bad minute counts once."

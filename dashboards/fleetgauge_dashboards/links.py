@@ -1,14 +1,17 @@
 """The URL is the state of a page: frozen views to paths and queries, and back.
 
-Times are absolute and UTC. Whatever a query string holds, parsing gives a
-valid view: a key that is malformed counts as not given.
+Times are absolute and UTC, whichever zone they are shown in. Whatever a query
+string holds, parsing gives a valid view: a key that is malformed counts as not given.
 """
 
 import re
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from fleetgauge_dashboards.times import is_zone
 
 MINUTE = timedelta(minutes=1)
 #: The longest stretch of minutes that a page draws.
@@ -55,13 +58,35 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Lens:
+    """Through what any page is looked at; it goes along with every link.
+
+    ``fleet`` is the name of one of several that are served, None is the first. ``zone`` is whose local times
+    are shown, None is the fleet's. ``wall`` is for a screen that nobody touches.
+    """
+
+    fleet: str | None = None
+    zone: str | None = None
+    wall: bool = False
+
+
+#: The first fleet, in its own zone.
+PLAIN = Lens()
+
+
+@dataclass(frozen=True, slots=True)
 class FleetView:
-    """The fleet in one week, None is the newest; of its clusters those with ``search`` in their names."""
+    """The fleet in one week, None is the newest; of its clusters those with ``search`` in their names.
+
+    ``by`` is a segment, as region: the fleet divided by it, or of it the one ``value``.
+    """
 
     week: date | None = None
     search: str | None = None
+    by: str | None = None
+    value: str | None = None
     _: KW_ONLY
-    fleet: str | None = None
+    lens: Lens = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +98,7 @@ class ClusterView:
     shown: Window | Span = Window.HOUR
     leg: Leg = Leg.CLIENT
     _: KW_ONLY
-    fleet: str | None = None
+    lens: Lens = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +109,7 @@ class BrokerView:
     broker_id: int
     shown: Window | Span = Window.HOUR
     _: KW_ONLY
-    fleet: str | None = None
+    lens: Lens = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +119,7 @@ class MinuteView:
     cluster_id: str
     minute: datetime
     _: KW_ONLY
-    fleet: str | None = None
+    lens: Lens = PLAIN
 
     @property
     def span(self) -> Span:
@@ -108,7 +133,7 @@ class WhyView:
     cluster_id: str
     week: date | None = None
     _: KW_ONLY
-    fleet: str | None = None
+    lens: Lens = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +143,7 @@ class AlertsView:
     cluster_id: str | None = None
     alert_id: str | None = None
     _: KW_ONLY
-    fleet: str | None = None
+    lens: Lens = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +152,7 @@ class ReviewView:
 
     week: date | None = None
     _: KW_ONLY
-    fleet: str | None = None
+    lens: Lens = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +160,42 @@ class QualityView:
     """What was refused, what came late, what changed afterwards: how far the numbers can be trusted."""
 
     _: KW_ONLY
-    fleet: str | None = None
+    lens: Lens = PLAIN
 
 
-#: ``fleet`` is the name of one of several that are served; None is the first.
-View = FleetView | ClusterView | BrokerView | MinuteView | WhyView | AlertsView | ReviewView | QualityView
+#: What is drawn, or told.
+Drawn = FleetView | ClusterView | BrokerView | MinuteView | WhyView | AlertsView | ReviewView | QualityView
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """The numbers behind a part of a page, as a table: what a chart is to the eye."""
+
+    of: Drawn
+    part: str
+
+    @property
+    def lens(self) -> Lens:
+        return self.of.lens
+
+
+View = Drawn | TableView
+
+
+def through(view: View, lens: Lens) -> View:
+    """The same view, looked at otherwise."""
+    return (
+        TableView(replace(view.of, lens=lens), view.part)
+        if isinstance(view, TableView)
+        else replace(view, lens=lens)
+    )
 
 
 def href(view: View) -> str:
     """The address of a view; what is default stays out of it."""
     match view:
-        case FleetView(week, search):
-            path, query = "/", {"week": _day(week), "q": search}
+        case FleetView(week, search, by, value):
+            path, query = "/", {"week": _day(week), "by": by, "value": value, "q": search}
         case ClusterView(cluster_id, week, shown, leg):
             path = f"/cluster/{_segment(cluster_id)}"
             query = {"week": _day(week), **_shown_query(shown), "leg": leg if leg is Leg.LEADER else None}
@@ -162,53 +211,84 @@ def href(view: View) -> str:
             path, query = "/review", {"week": _day(week)}
         case QualityView():
             path, query = "/quality", {}
-    return _with_query(path, {"fleet": view.fleet, **query})
+        case TableView(of, part):
+            # The lens is in the address of what it is of.
+            return _with_query("/table", {"of": href(of), "part": part})
+    return _with_query(path, _lens_query(view.lens) | query)
 
 
-def csv_href(view: View) -> str:
-    """The address of the numbers behind a view, as a file."""
-    return f"/csv?{urlencode({'of': href(view)})}"
+def csv_href(view: Drawn, part: str) -> str:
+    """The address of the numbers behind a part of a page, as a file."""
+    return f"/csv?{urlencode({'of': href(view), 'part': part})}"
 
 
 def parse(pathname: str, search: str) -> View | None:
     """The view at an address; None where no page is."""
     query = dict(parse_qsl(search.removeprefix("?"), keep_blank_values=True))
-    fleet = query.get("fleet") or None
+    lens = _parse_lens(query)
     match pathname.split("/"):
         case ["", ""]:
-            return FleetView(_parse_day(query.get("week")), query.get("q") or None, fleet=fleet)
+            return _parse_fleet(query, lens)
         case ["", "cluster", segment, *of] if segment:
-            return _parse_cluster(unquote(segment), of, query, fleet)
+            return _parse_cluster(unquote(segment), of, query, lens)
         case ["", "alerts"]:
-            return AlertsView(query.get("cluster") or None, query.get("alert") or None, fleet=fleet)
+            return AlertsView(query.get("cluster") or None, query.get("alert") or None, lens=lens)
         case ["", "review"]:
-            return ReviewView(_parse_day(query.get("week")), fleet=fleet)
+            return ReviewView(_parse_day(query.get("week")), lens=lens)
         case ["", "quality"]:
-            return QualityView(fleet=fleet)
+            return QualityView(lens=lens)
+        case ["", "table"]:
+            return parse_table(query)
         case _:
             return None
 
 
-def _parse_cluster(cluster_id: str, of: list[str], query: dict[str, str], fleet: str | None) -> View | None:
+def _parse_fleet(query: Mapping[str, str], lens: Lens) -> FleetView:
+    by = query.get("by") or None
+    value = query.get("value") if by else None
+    return FleetView(_parse_day(query.get("week")), query.get("q") or None, by, value, lens=lens)
+
+
+def parse_table(query: Mapping[str, str]) -> TableView | None:
+    """Of ``of``, a page's address, and ``part``; None where no page is."""
+    pathname, _, search = query.get("of", "").partition("?")
+    of = None if pathname == "/table" else parse(pathname, search)
+    return None if of is None or isinstance(of, TableView) else TableView(of, query.get("part", ""))
+
+
+def _parse_cluster(cluster_id: str, of: list[str], query: dict[str, str], lens: Lens) -> View | None:
     """A cluster's own page, or one below it."""
     match of:
         case []:
             week, shown = _parse_day(query.get("week")), _parse_shown(query)
             leg = Leg.LEADER if query.get("leg") == Leg.LEADER else Leg.CLIENT
-            return ClusterView(cluster_id, week, shown, leg, fleet=fleet)
+            return ClusterView(cluster_id, week, shown, leg, lens=lens)
         case ["broker", broker] if _DIGITS.fullmatch(broker) and int(broker) in _BROKER_IDS:
-            return BrokerView(cluster_id, int(broker), _parse_shown(query), fleet=fleet)
+            return BrokerView(cluster_id, int(broker), _parse_shown(query), lens=lens)
         case ["minute", text] if (at := _parse_instant(unquote(text))) is not None:
-            return MinuteView(cluster_id, at.replace(second=0), fleet=fleet)
+            return MinuteView(cluster_id, at.replace(second=0), lens=lens)
         case ["why"]:
-            return WhyView(cluster_id, _parse_day(query.get("week")), fleet=fleet)
+            return WhyView(cluster_id, _parse_day(query.get("week")), lens=lens)
         case _:
             return None
 
 
+def _lens_query(lens: Lens) -> dict[str, str | None]:
+    return {"fleet": lens.fleet, "zone": lens.zone, "wall": "1" if lens.wall else None}
+
+
+def _parse_lens(query: dict[str, str]) -> Lens:
+    zone = query.get("zone")
+    return Lens(
+        fleet=query.get("fleet") or None,
+        zone=zone if zone and is_zone(zone) else None,
+        wall=query.get("wall") == "1",
+    )
+
+
 def _with_query(path: str, query: dict[str, str | None]) -> str:
     given = {key: value for key, value in query.items() if value is not None}
-    return f"{path}?{urlencode(given, quote_via=quote, safe=':')}" if given else path
+    return f"{path}?{urlencode(given, quote_via=quote, safe=':/')}" if given else path
 
 
 def _segment(text: str) -> str:

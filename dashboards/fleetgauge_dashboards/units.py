@@ -1,9 +1,12 @@
 """Numbers as a person reads them: a unit on each, and no digit that flatters."""
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import dropwhile
 
 NOTHING = "–"
+_BARS = "▁▂▃▄▅▆▇█"
 
 
 def milliseconds(us: float | None) -> str:
@@ -50,3 +53,18 @@ def duration(length: timedelta) -> str:
 
 def instant(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """From the least of the values to the most; a dot where there is none, nothing before the first."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    least, width = min(known), max(known) - min(known)
+
+    def bar(value: float | None) -> str:
+        if value is None:
+            return "·"
+        return _BARS[round((len(_BARS) - 1) * (value - least) / width) if width else 0]
+
+    return "".join(map(bar, dropwhile(lambda value: value is None, values)))

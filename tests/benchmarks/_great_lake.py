@@ -22,15 +22,17 @@ DRAWN = "cluster-00000"
 Columns = Mapping[str, Any]
 
 
-def write(root: Path, clusters: int, now: datetime) -> date:
+def write(
+    root: Path, clusters: int, now: datetime, weeks: int = WEEKS, with_minutes: int = WITH_MINUTES
+) -> date:
     """Numbers by chance from a seed; the last of the weeks, which is open."""
     random = np.random.default_rng(1)
     newest = (now - timedelta(days=now.weekday())).date()
-    for back in range(WEEKS):
+    for back in range(weeks):
         _put(root, tables.CLUSTER_WEEKS, _weeks(random, clusters, newest - timedelta(days=7 * back), back))
-    _put(root, tables.FLEET_WEEKS, _fleet(random, clusters, newest))
+    _put(root, tables.FLEET_WEEKS, _fleet(random, clusters, newest, weeks))
     minutes = _last_week(now)
-    for cluster in range(min(clusters, WITH_MINUTES)):
+    for cluster in range(min(clusters, with_minutes)):
         _put(root, tables.CLUSTER_MINUTES, _cluster_minutes(random, cluster, minutes))
     for broker in range(1, BROKERS + 1):
         for leg in ("client", "leader"):
@@ -80,9 +82,9 @@ def _weeks(random: np.random.Generator, clusters: int, week: date, back: int) ->
     }
 
 
-def _fleet(random: np.random.Generator, clusters: int, newest: date) -> Columns:
+def _fleet(random: np.random.Generator, clusters: int, newest: date, weeks: int) -> Columns:
     metrics = ("latency_p99_us", "availability_ratio", "availability_p99", "latency_budget_left_minutes")
-    keys = [(newest - timedelta(days=7 * back), metric) for back in range(WEEKS) for metric in metrics]
+    keys = [(newest - timedelta(days=7 * back), metric) for back in range(weeks) for metric in metrics]
     rows = len(keys)
     return {
         "week": [week for week, _ in keys],

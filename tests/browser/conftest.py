@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from fleetgauge_dashboards.app import create_app
-from fleetgauge_dashboards.pages.page import ShownFleet
 from fleetgauge_dashboards.people import Login, NoLogin
+from fleetgauge_dashboards.served import ShownFleet
 from tests.browser.lake import Known, write
 from tests.serving import Serving
 
@@ -71,11 +71,13 @@ def look(browser: Browser) -> Iterator[Open]:
         width: int = 1366,
         height: int = 768,
         headers: dict[str, str] | None = None,
+        zone: str = "UTC",
     ) -> Page:
         context = browser.new_context(
             color_scheme=scheme,
             viewport={"width": width, "height": height},
             extra_http_headers=headers or {},
+            timezone_id=zone,
         )
         contexts.append(context)
         page = context.new_page()

@@ -11,9 +11,11 @@ from fleetgauge_dashboards.links import (
     BrokerView,
     ClusterView,
     FleetView,
+    Lens,
     MinuteView,
     QualityView,
     ReviewView,
+    TableView,
     View,
     WhyView,
     href,
@@ -30,6 +32,8 @@ PAGES = {
     "alerts": lambda known: AlertsView(),
     "review": lambda known: ReviewView(),
     "quality": lambda known: QualityView(),
+    "table": lambda known: TableView(ClusterView(ORDERS), "latency"),
+    "wall": lambda known: FleetView(lens=Lens(wall=True)),
     "nothing": lambda known: ClusterView("nobody"),
 }
 

@@ -1,6 +1,6 @@
-"""An operator acknowledges, a viewer is refused; all who look see who has taken it on."""
+"""An operator acknowledges, judges and corrects; a viewer is refused; all who look see who did."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,26 +16,58 @@ HEADER = "X-Forwarded-User"
 
 @pytest.fixture
 def site(tmp_path: Path, sites: Serve) -> Site:
-    known = write(tmp_path, datetime.now(UTC))
+    write(tmp_path, datetime.now(UTC))
     put(tmp_path, tables.ACTIONS, [])
+    put(tmp_path, tables.CORRECTIONS, [])
     login = ProxyLogin(HEADER, frozenset({"127.0.0.1"}), frozenset({"ada"}))
-    return sites(tmp_path, known.now + timedelta(seconds=30), login=login)
+    return sites(tmp_path, login=login)
 
 
 def test_an_operator_acknowledges_and_all_see_it(site: Site, look: Open) -> None:
     page = look(f"{site.url}/alerts", headers={HEADER: "ada"})
-    page.get_by_role("button", name="Acknowledge").click()
+    page.get_by_role("button", name="Acknowledge", exact=True).click()
     expect(page.locator("#alerts-said")).to_have_text(
-        "● Acknowledged BROKER_DOWN: orders-eu broker 2, as ada."
+        "● Acknowledged: BROKER_DOWN, orders-eu broker 2, as ada."
     )
     expect(page.locator("#alerts-open")).to_contain_text("acknowledged by ada")
-    expect(page.get_by_role("button", name="Acknowledge")).to_have_count(0)
+    expect(page.get_by_role("button", name="Acknowledge", exact=True)).to_have_count(0)
     other = look(site.url, headers={HEADER: "bob"})
     expect(other.locator("#banners")).to_contain_text("acknowledged by ada")
 
 
 def test_a_viewer_is_refused(site: Site, look: Open) -> None:
     page = look(f"{site.url}/alerts", headers={HEADER: "bob"})
-    page.get_by_role("button", name="Acknowledge").click()
+    page.get_by_role("button", name="Acknowledge", exact=True).click()
     expect(page.locator("#alerts-said")).to_contain_text("Not acknowledged: bob is a viewer")
-    expect(page.get_by_role("button", name="Acknowledge")).to_have_count(1)
+    expect(page.get_by_role("button", name="Acknowledge", exact=True)).to_have_count(1)
+
+
+def test_an_operator_judges_and_the_weeks_precision_is_known(site: Site, look: Open) -> None:
+    page = look(f"{site.url}/alerts?alert=past-0", headers={HEADER: "ada"})
+    expect(page.locator("#alerts-cards")).to_contain_text("2 alerts not judged")
+    page.get_by_role("button", name="It was a false alarm").click()
+    expect(page.locator("#alerts-said")).to_contain_text("● Judged false alarm: BROKER_DOWN")
+    expect(page.locator("#alerts-history")).to_contain_text("judged false alarm by ada")
+    expect(page.locator("#alerts-cards")).to_contain_text("0.0%")
+    page.get_by_role("button", name="It was right").click()
+    expect(page.locator("#alerts-cards")).to_contain_text("100%")
+
+
+def test_an_operator_takes_the_minutes_shown_out(site: Site, look: Open) -> None:
+    page = look(f"{site.url}/cluster/orders-eu", headers={HEADER: "ada"})
+    page.get_by_text("Take the minutes shown out of the levels").click()
+    page.get_by_label("Reason").fill("disk swapped")
+    page.get_by_role("button", name="Take out").click()
+    expect(page.locator("#correct-said")).to_contain_text("Not taken out: the minutes move on")
+    page.get_by_role("link", name="Link to exactly these minutes").click()
+    expect(page.locator("#cluster-span")).to_contain_text("fixed")
+    page.get_by_role("button", name="Take out").click()
+    expect(page.locator("#correct-said")).to_contain_text("counts with the stream's next batch, as ada's.")
+    expect(page.locator("#cluster-latency .annotation-text").last).to_contain_text(
+        "not counted, disk swapped"
+    )
+    other = look(page.url, headers={HEADER: "bob"})
+    other.get_by_text("Take the minutes shown out of the levels").click()
+    other.get_by_label("Reason").fill("me too")
+    other.get_by_role("button", name="Take out").click()
+    expect(other.locator("#correct-said")).to_contain_text("Not taken out: bob is a viewer")

@@ -18,6 +18,7 @@ from fleetgauge_dashboards.links import (
     MinuteView,
     QualityView,
     ReviewView,
+    TableView,
     View,
     WhyView,
     href,
@@ -36,6 +37,7 @@ EVERY_PAGE: tuple[View, ...] = (
     AlertsView(HOSTILE),
     ReviewView(),
     QualityView(),
+    TableView(FleetView(), "clusters"),
 )
 
 
@@ -85,6 +87,10 @@ def test_a_script_stays_text(hostile: Site, look: Open, view: View) -> None:
         "/alerts?cluster=" + quote("' UNION SELECT 1") + "&alert=%2e%2e",
         "/?fleet=" + quote("file:///etc/passwd"),
         "/review?week=" + 3000 * "9",
+        "/alerts?zone=" + quote("../../../etc/passwd"),
+        "/?by=" + quote("' OR 1=1") + "&value=x",
+        "/table?of=" + quote("file:///etc/passwd") + "&part=latency",
+        "/table?of=" + quote("/table?of=/&part=latency") + "&part=latency",
     ],
 )
 def test_tricks_in_an_address_get_one_clear_answer(hostile: Site, look: Open, address: str) -> None:

@@ -5,12 +5,13 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from fleetgauge_dashboards.pages.page import ShownFleet
+from fleetgauge_dashboards.served import ShownFleet
 from fleetgauge_pipelines import tables
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import Known, put, write
@@ -328,9 +329,14 @@ def test_health_says_what_can_be_read(live: Live, tmp_path: Path, sites: Serve) 
     status, answer = _get(f"{live[0].url}/readyz")
     assert status == 200
     assert answer["tables"]["gold/cluster_weeks"] == {"version": 0, "state": "readable", "error": None}
-    status, answer = _get(f"{sites(tmp_path).url}/readyz")
-    assert (status, answer["status"]) == (200, "ok")
+    assert (answer["status"], answer["data"]["fleet"]["state"]) == ("ok", "fresh")
+    assert _get(f"{live[0].url}/readyz?strict")[0] == 200
+    empty = sites(tmp_path).url
+    status, answer = _get(f"{empty}/readyz")
+    assert (status, answer["status"]) == (200, "none")
     assert answer["tables"]["gold/cluster_weeks"]["state"] == "absent"
+    with pytest.raises(HTTPError, match="503"):
+        _get(f"{empty}/readyz?strict")
 
 
 def test_answers_are_timed_by_page(live: Live, look: Open) -> None:

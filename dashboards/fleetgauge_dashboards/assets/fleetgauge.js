@@ -16,23 +16,30 @@
     return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
   }
 
+  function clock(zone) {
+    const now = new Date();
+    const parts = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+    return now.toLocaleTimeString("en-GB", { ...parts, timeZone: zone || "UTC" });
+  }
+
   function age(_second, fresh) {
     if (fresh && fresh.answered !== answer) {
       answer = fresh.answered;
       answeredAt = performance.now();
     }
-    const clock = new Date().toISOString().slice(11, 19) + " UTC";
+    const now = clock(fresh && fresh.zone);
     const waited = (performance.now() - answeredAt) / 1000;
     if (waited > LOST_AFTER_S) {
-      return [`✕ server not answering for ${duration(waited)}`, "fg-chip fg-chip--bad", clock];
+      return [`✕ server not answering for ${duration(waited)}`, "fg-chip fg-chip--bad", now];
     }
-    if (!fresh) return ["loading", "fg-chip", clock];
+    if (!fresh) return ["loading", "fg-chip", now];
     document.title = fresh.title;
-    if (fresh.age_s === null) return ["no data yet", "fg-chip", clock];
+    if (fresh.slow) return ["▲ the lake answers slowly", "fg-chip fg-chip--bad", now];
+    if (fresh.age_s === null) return ["no data yet", "fg-chip", now];
     const seconds = fresh.age_s + waited;
-    if (fresh.ended) return [`data age ${duration(seconds)}`, "fg-chip", clock];
-    if (seconds <= STALE_AFTER_S) return [`● data age ${duration(seconds)}`, "fg-chip fg-chip--good", clock];
-    return [`▲ data age ${duration(seconds)}`, "fg-chip fg-chip--bad", clock];
+    if (fresh.ended) return [`data age ${duration(seconds)}`, "fg-chip", now];
+    if (seconds <= STALE_AFTER_S) return [`● data age ${duration(seconds)}`, "fg-chip fg-chip--good", now];
+    return [`▲ data age ${duration(seconds)}`, "fg-chip fg-chip--bad", now];
   }
 
   /* What the page shows, whether chosen or the system's; the switch's own property lags at the start. */
@@ -41,13 +48,58 @@
     return shown === known ? window.dash_clientside.no_update : shown;
   }
 
-  window.dash_clientside = Object.assign({}, window.dash_clientside, { fleetgauge: { age, scheme } });
+  const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+  window.dash_clientside = Object.assign({}, window.dash_clientside, { fleetgauge: { age, scheme, zone } });
+
+  /* A chart as a picture, with its title and what the page says of it, on the panel's own colour. */
+  async function picture(button) {
+    const chart = document.querySelector(`#${CSS.escape(button.dataset.picture)} .js-plotly-plot`);
+    const panel = button.closest(".fg-panel");
+    if (!chart || !panel || !window.Plotly) return;
+    const title = panel.querySelector("h2").textContent;
+    const heading = document.querySelector("h1");
+    const layout = {
+      ...chart.layout,
+      paper_bgcolor: getComputedStyle(panel).backgroundColor,
+      title: { text: `${heading ? heading.textContent + ": " : ""}${title}`, font: { size: 14 }, x: 0.01, xanchor: "left" },
+      margin: { ...chart.layout.margin, t: (chart.layout.margin.t || 0) + 34 },
+    };
+    const size = { width: chart.clientWidth, height: chart.clientHeight + 34 };
+    const url = await window.Plotly.toImage({ data: chart.data, layout }, { format: "png", scale: 2, ...size });
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = `${button.dataset.picture}.png`;
+    link.click();
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-picture]");
+    if (button) picture(button);
+  });
+
+  /* "/" leads to the search for clusters, Escape from a wall screen back to the hand. */
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input, textarea, select, [contenteditable]");
+    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
+      const search = document.getElementById("fleet-search");
+      event.preventDefault();
+      if (search) search.focus();
+      else document.querySelector("#nav a").click();
+    }
+    if (event.key === "Escape" && document.querySelector(".fg-wall")) {
+      const address = new URL(window.location.href);
+      address.searchParams.delete("wall");
+      window.location.assign(address);
+    }
+  });
 
   const grid = (window.dashAgGridFunctions = window.dashAgGridFunctions || {});
   const fixed = (value, digits) =>
     value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   grid.ms = (value) => (value == null ? "–" : `${fixed(value, value < 10 ? 2 : value < 100 ? 1 : 0)} ms`);
   grid.min = (value) => (value == null ? "–" : `${fixed(value, Math.abs(value) < 10 ? 2 : 1)} min`.replace("-", "−"));
+  grid.times = (value) => (value == null ? "–" : `×${fixed(value, value < 10 ? 2 : 0)}`);
   /* Cut, not rounded: only what is whole reads 100%. */
   grid.percent = (value, digits) => {
     if (value == null) return "–";

@@ -4,23 +4,19 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from fleetgauge_dashboards.figures.minutes import draw_bands, draw_gaps
-from fleetgauge_dashboards.figures.theme import PATTERNS, Theme, blank, log_ms_axis, stamp, time_axis
-from fleetgauge_dashboards.links import Span
+from fleetgauge_dashboards.figures.over_time import OverTime, draw_bands, draw_gaps, stamp, time_axis
+from fleetgauge_dashboards.figures.theme import PATTERNS, Theme, blank, log_ms_axis
 from fleetgauge_dashboards.units import milliseconds
 from fleetgauge_dashboards.views.broker import BrokerMinutes, LegTimeline
-from fleetgauge_dashboards.views.cluster import Band
 from fleetgauge_dashboards.views.minutes import Grid
 
 LATENCY_HEIGHT = 220
 FAILURES_HEIGHT = 170
 
 
-def leg_latency(
-    model: LegTimeline, steps: Grid, bands: tuple[Band, ...], span: Span, look: Theme, revision: str
-) -> go.Figure:
+def leg_latency(model: LegTimeline, steps: Grid, over: OverTime, look: Theme) -> go.Figure:
     """Median and p99 of the successes, and the p99 with failures counted."""
-    figure = blank(look, LATENCY_HEIGHT, revision)
+    figure = blank(look, LATENCY_HEIGHT, over.revision)
     at = [stamp(time) for time in steps.at]
     lines: Sequence[tuple[str, tuple[float | None, ...], str, str]] = (
         ("failures counted", model.p99_censored_ms, look.bad, "dot"),
@@ -37,18 +33,16 @@ def leg_latency(
             customdata=[milliseconds(None if ms is None else 1000 * ms) for ms in values],
             hovertemplate=f"{name} %{{customdata}}<extra></extra>",
         )
-    time_axis(figure, look, span)
+    time_axis(figure, look, over, steps.at)
     log_ms_axis(figure, [ms for _, values, *_ in lines for ms in values if ms is not None])
     draw_gaps(figure, model.gaps, look)
-    draw_bands(figure, bands, look)
+    draw_bands(figure, over, look)
     return figure
 
 
-def failures(
-    model: BrokerMinutes, bands: tuple[Band, ...], span: Span, look: Theme, revision: str
-) -> go.Figure:
+def failures(model: BrokerMinutes, over: OverTime, look: Theme) -> go.Figure:
     """Failed probes of each step by leg and reason, stacked."""
-    figure = blank(look, FAILURES_HEIGHT, revision)
+    figure = blank(look, FAILURES_HEIGHT, over.revision)
     middles = [stamp(at + model.grid.step / 2) for at in model.grid.at]
     codes = [(leg.leg, code, counts) for leg in model.legs for code, counts in leg.failures.items()]
     for place, (leg, code, counts) in enumerate(codes):
@@ -64,11 +58,11 @@ def failures(
             },
             hovertemplate=f"{leg}, {code}: %{{y:,}}<extra></extra>",
         )
-    time_axis(figure, look, span)
+    time_axis(figure, look, over, model.grid.at)
     figure.update_layout(barmode="stack")
     figure.update_yaxes(rangemode="tozero", nticks=4, tickformat=",d")
     if not codes:
         figure.update_yaxes(range=[0, 10])
         figure.add_annotation(text="No probe failed.", showarrow=False, font={"color": look.faint})
-    draw_bands(figure, bands, look)
+    draw_bands(figure, over, look)
     return figure

@@ -4,19 +4,11 @@ import math
 
 import plotly.graph_objects as go
 
-from fleetgauge_dashboards.figures.theme import (
-    DASHES,
-    Theme,
-    blank,
-    hatch,
-    log_ms_axis,
-    log_ticks,
-    stamp,
-    time_axis,
-)
-from fleetgauge_dashboards.links import Leg, Span
+from fleetgauge_dashboards.figures.over_time import OverTime, draw_bands, hatch, stamp, time_axis
+from fleetgauge_dashboards.figures.theme import DASHES, Theme, blank, log_ms_axis, log_ticks
+from fleetgauge_dashboards.links import Leg
 from fleetgauge_dashboards.units import milliseconds
-from fleetgauge_dashboards.views.cluster import Band
+from fleetgauge_dashboards.views.bands import What
 from fleetgauge_dashboards.views.minutes import Brokers, BrokerTimeline
 
 #: The scale is the same in every cluster and hour, so that a colour keeps its meaning.
@@ -25,17 +17,9 @@ LOWEST_MS, HIGHEST_MS = 1.0, 10_000.0
 NAMED = 8
 
 
-def heatmap(
-    model: Brokers,
-    leg: Leg,
-    objective_ms: float | None,
-    bands: tuple[Band, ...],
-    span: Span,
-    look: Theme,
-    revision: str,
-) -> go.Figure:
+def heatmap(model: Brokers, leg: Leg, objective_ms: float | None, over: OverTime, look: Theme) -> go.Figure:
     """One row a broker: quiet up to the objective, loud beyond it, hatched where not measured."""
-    figure = blank(look, 54 + 30 * max(len(model.brokers), 1), revision)
+    figure = blank(look, 54 + 30 * max(len(model.brokers), 1), over.revision)
     names = [f"broker {row.broker_id}" for row in model.brokers]
     cells = [row.latency_p99_censored_ms for row in model.brokers]
     # A cell's x is its middle: plotly centres cells on their coordinate.
@@ -47,6 +31,7 @@ def heatmap(
             [None if ms is None else math.log10(min(max(ms, LOWEST_MS), HIGHEST_MS)) for ms in row]
             for row in cells
         ],
+        text=[[over.times.named_minute(at) for at in model.grid.at]] * len(cells),
         customdata=[[milliseconds(None if ms is None else 1000 * ms) for ms in row] for row in cells],
         zmin=math.log10(LOWEST_MS),
         zmax=math.log10(HIGHEST_MS),
@@ -54,17 +39,17 @@ def heatmap(
         colorbar=_colorbar(look),
         xgap=1 if model.grid.size <= 60 else 0,
         ygap=2,
-        hovertemplate=f"%{{y}}, {leg} leg<br>%{{x|%a %d %b %H:%M UTC}}<br>p99 %{{customdata}}<extra></extra>",
+        hovertemplate=f"%{{y}}, {leg} leg<br>%{{text}}<br>p99 %{{customdata}}<extra></extra>",
         hoverongaps=False,
         showlegend=False,
     )
     _mark_over(figure, model, names, objective_ms, look)
     gaps = [(gap, name) for row, name in zip(model.brokers, names, strict=True) for gap in row.gaps]
     hatch(figure, tuple(gap for gap, _ in gaps), tuple(name for _, name in gaps), 0.92, look)
-    for band in bands:
-        if not band.suspected:
+    for band in over.bands:
+        if band.what is What.FINDING:
             figure.add_vline(x=stamp(band.span.start), line={"color": look.bad, "width": 2})
-    time_axis(figure, look, span)
+    time_axis(figure, look, over)
     figure.update_layout(hovermode="closest", barmode="overlay")
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False, fixedrange=True)
     return figure
@@ -118,11 +103,9 @@ def _colorbar(look: Theme) -> dict[str, object]:
     }
 
 
-def leader_lines(
-    model: Brokers, bands: tuple[Band, ...], span: Span, look: Theme, revision: str
-) -> go.Figure:
+def leader_lines(model: Brokers, over: OverTime, look: Theme) -> go.Figure:
     """Each broker's own p99; the slowest ones are named, each with its colour and dash."""
-    figure = blank(look, 230, revision)
+    figure = blank(look, 230, over.revision)
     at = [stamp(time) for time in model.grid.at]
     peak = {
         row.broker_id: max((ms for ms in row.latency_p99_ms if ms is not None), default=0.0)
@@ -146,18 +129,9 @@ def leader_lines(
             hovertemplate=f"broker {row.broker_id} %{{customdata}}<extra></extra>",
         )
         _mark_failures(figure, model, row, look.faint if place is None else look.series[place])
-    time_axis(figure, look, span)
+    time_axis(figure, look, over, model.grid.at)
     log_ms_axis(figure, [ms for row in model.brokers for ms in _drawn(row)])
-    for band in bands:
-        if not band.suspected:
-            figure.add_vrect(
-                x0=stamp(band.span.start),
-                x1=stamp(band.span.end),
-                fillcolor=look.bad,
-                opacity=0.12,
-                line={"width": 0},
-                layer="below",
-            )
+    draw_bands(figure, over, look)
     return figure
 
 
@@ -182,3 +156,27 @@ def _mark_failures(figure: go.Figure, model: Brokers, row: BrokerTimeline, colou
 
 def _drawn(row: BrokerTimeline) -> list[float]:
     return [ms for ms in (*row.latency_p99_ms, *row.latency_p99_censored_ms) if ms is not None]
+
+
+SKEW_HEIGHT = 130
+
+
+def skew(model: Brokers, over: OverTime, look: Theme) -> go.Figure:
+    """How far the slowest broker is from the median one; 1 is even."""
+    figure = blank(look, SKEW_HEIGHT, over.revision)
+    values = model.skew
+    figure.add_scatter(
+        x=[stamp(at) for at in model.grid.at],
+        y=list(values),
+        mode="lines",
+        line={"color": look.good, "width": 2},
+        showlegend=False,
+        customdata=["" if one is None else f"{one:.2f}" for one in values],
+        hovertemplate="slowest over median %{customdata}<extra></extra>",
+    )
+    time_axis(figure, look, over, model.grid.at)
+    known = [one for one in values if one is not None]
+    figure.update_layout(margin={"t": 8})
+    figure.update_yaxes(range=[1, max([1.5, *known]) * 1.05], nticks=4, tickformat=".1f")
+    draw_bands(figure, over, look)
+    return figure

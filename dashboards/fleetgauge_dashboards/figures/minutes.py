@@ -1,19 +1,26 @@
 """A cluster's minutes: latency against its objective, and availability."""
 
 import math
+from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from fleetgauge_dashboards.figures.theme import Theme, blank, hatch, log_ms_axis, stamp, time_axis
-from fleetgauge_dashboards.links import Span
+from fleetgauge_dashboards.figures.over_time import (
+    OverTime,
+    draw_bands,
+    draw_gaps,
+    label_bands,
+    stamp,
+    time_axis,
+)
+from fleetgauge_dashboards.figures.theme import Theme, blank, log_ms_axis
 from fleetgauge_dashboards.units import milliseconds, percent
-from fleetgauge_dashboards.views.cluster import Band
 from fleetgauge_dashboards.views.minutes import Minute, Timeline
 
 
-def latency(model: Timeline, bands: tuple[Band, ...], span: Span, look: Theme, revision: str) -> go.Figure:
+def latency(model: Timeline, over: OverTime, look: Theme) -> go.Figure:
     """p99 of the successes and with failures counted, bad minutes marked, findings as bands."""
-    figure = blank(look, 250, revision)
+    figure = blank(look, 250, over.revision)
     at = [stamp(time) for time in model.grid.at]
     censored = [minute.latency_p99_censored_ms if minute else None for minute in model.minutes]
     p99 = [minute.latency_p99_ms if minute else None for minute in model.minutes]
@@ -46,7 +53,7 @@ def latency(model: Timeline, bands: tuple[Band, ...], span: Span, look: Theme, r
             marker={"symbol": "triangle-up", "size": 9, "color": look.bad},
             hoverinfo="skip",
         )
-    time_axis(figure, look, span)
+    time_axis(figure, look, over, model.grid.at)
     objective = [model.objective_ms] if model.objective_ms else []
     log_ms_axis(figure, [ms for ms in [*p99, *censored, *objective] if ms is not None])
     if model.objective_ms:
@@ -66,16 +73,14 @@ def latency(model: Timeline, bands: tuple[Band, ...], span: Span, look: Theme, r
             font={"size": 11, "color": look.text},
         )
     draw_gaps(figure, model.gaps, look)
-    draw_bands(figure, bands, look)
-    _labels(figure, bands, span, look)
+    draw_bands(figure, over, look)
+    label_bands(figure, over, look)
     return figure
 
 
-def availability(
-    model: Timeline, bands: tuple[Band, ...], span: Span, look: Theme, revision: str
-) -> go.Figure:
+def availability(model: Timeline, over: OverTime, look: Theme) -> go.Figure:
     """The pooled ratio of each minute, from the worst one up to 100%."""
-    figure = blank(look, 170, revision)
+    figure = blank(look, 170, over.revision)
     ratios = [minute.availability_pooled if minute else None for minute in model.minutes]
     worst = min((ratio for ratio in ratios if ratio is not None), default=1.0)
     room = max(1 - worst, 0.001)
@@ -88,10 +93,10 @@ def availability(
         customdata=[percent(ratio) for ratio in ratios],
         hovertemplate="availability %{customdata}<extra></extra>",
     )
-    time_axis(figure, look, span)
+    time_axis(figure, look, over, model.grid.at)
     figure.update_yaxes(range=[100 * (1 - 1.12 * room), 100 * (1 + 0.1 * room)], ticksuffix="%", nticks=5)
     draw_gaps(figure, model.gaps, look)
-    draw_bands(figure, bands, look)
+    draw_bands(figure, over, look)
     return figure
 
 
@@ -102,46 +107,42 @@ def _worst_home(minute: Minute | None) -> str:
     return f"{milliseconds(1000 * minute.latency_p99_ms)}{home}"
 
 
-def draw_gaps(figure: go.Figure, gaps: tuple[Span, ...], look: Theme) -> None:
-    """Over the whole height, on an axis of its own that nobody sees."""
-    if not gaps:
-        return
-    hatch(figure, gaps, (0.5,) * len(gaps), 1, look)
-    figure.data[-1].update(yaxis="y2")
-    figure.update_layout(
-        barmode="overlay", yaxis2={"range": [0, 1], "visible": False, "overlaying": "y", "fixedrange": True}
-    )
+#: Brokers with a row of their own in the strip.
+ROWS = 8
 
 
-def draw_bands(figure: go.Figure, bands: tuple[Band, ...], look: Theme) -> None:
-    """Findings behind the lines, suspected ones in another colour and with a dotted edge."""
-    for band in bands:
-        colour = look.warn if band.suspected else look.bad
-        figure.add_vrect(
-            x0=stamp(band.span.start),
-            x1=stamp(band.span.end),
-            fillcolor=colour,
-            opacity=0.12,
-            line={"width": 0},
-            layer="below",
+def worst_homes_height(brokers: int) -> int:
+    return 50 + 16 * max(1, min(brokers, ROWS))
+
+
+def worst_homes(model: Timeline, over: OverTime, look: Theme) -> go.Figure:
+    """A tick in its broker's row where that was the worst one; a row that fills is a broker to look at."""
+    often = model.worst_homes
+    rows = list(often)[:ROWS]
+    figure = blank(look, worst_homes_height(len(often)), over.revision)
+    at, times = model.grid.at, len(model.minutes) or 1
+    for broker in sorted(rows):
+        steps = often[broker]
+        figure.add_scatter(
+            x=[stamp(at[step] + model.grid.step / 2) for step in steps],
+            y=[f"broker {broker}"] * len(steps),
+            mode="markers",
+            marker={
+                "symbol": "line-ns",
+                "size": 11,
+                "line": {"width": max(2, round(720 / times)), "color": _by_badness(model, steps, look)},
+            },
+            showlegend=False,
+            customdata=[over.times.named_minute(at[step]) for step in steps],
+            hovertemplate=f"broker {broker}, worst of %{{customdata}}<extra></extra>",
         )
-        dash = "dot" if band.suspected else "solid"
-        figure.add_vline(x=stamp(band.span.start), line={"color": colour, "dash": dash})
+    time_axis(figure, look, over)
+    figure.update_layout(hovermode="closest", margin={"t": 8})
+    figure.update_yaxes(type="category", autorange="reversed", fixedrange=True)
+    draw_bands(figure, over, look)
+    return figure
 
 
-def _labels(figure: go.Figure, bands: tuple[Band, ...], span: Span, look: Theme) -> None:
-    """At half height, where an outage has no points, stepping down so that neighbours stay readable."""
-    for place, band in enumerate(band for band in bands if not band.suspected):
-        late = band.span.start - span.start > 0.6 * (span.end - span.start)
-        figure.add_annotation(
-            x=stamp(band.span.start),
-            y=0.6 - 0.13 * (place % 4),
-            yref="y domain",
-            text=f"▲ {band.label}",
-            showarrow=False,
-            xanchor="right" if late else "left",
-            yanchor="top",
-            bgcolor=look.panel,
-            bordercolor=look.bad,
-            font={"size": 11, "color": look.bad},
-        )
+def _by_badness(model: Timeline, steps: Sequence[int], look: Theme) -> list[str]:
+    bad = [minute is not None and minute.bad > 0 for minute in (model.minutes[step] for step in steps)]
+    return [look.bad if one else look.good for one in bad]

@@ -6,11 +6,9 @@ symbol or a hatch says the same thing again without colour.
 
 import math
 from dataclasses import dataclass
-from datetime import datetime
 
 import plotly.graph_objects as go
 
-from fleetgauge_dashboards.links import Span
 from fleetgauge_dashboards.units import milliseconds
 
 #: Room left and right of every time axis, so that minutes stand under minutes.
@@ -102,29 +100,6 @@ def blank(look: Theme, height: int, revision: str) -> go.Figure:
     return figure
 
 
-def time_axis(figure: go.Figure, look: Theme, span: Span) -> None:
-    """Exactly the span, in UTC (plotly draws the digits it is given)."""
-    figure.update_xaxes(
-        type="date",
-        range=[stamp(span.start), stamp(span.end)],
-        hoverformat="%a %d %b %H:%M UTC",
-        tickformatstops=[
-            {"dtickrange": [None, 86_400_000 - 1], "value": "%H:%M"},
-            {"dtickrange": [86_400_000, None], "value": "%a %d %b"},
-        ],
-        showspikes=True,
-        spikemode="across",
-        spikethickness=1,
-        spikedash="dot",
-        spikecolor=look.faint,
-    )
-
-
-def stamp(at: datetime) -> str:
-    """A time as plotly reads it: without an offset, or it would be moved to the browser's zone."""
-    return at.strftime("%Y-%m-%d %H:%M:%S")
-
-
 def log_ms_axis(figure: go.Figure, values: list[float]) -> None:
     """A log axis in ms around the values."""
     positive = [value for value in values if value > 0] or [1.0, 100.0]
@@ -145,25 +120,3 @@ def log_ticks(low: float, high: float) -> list[float]:
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if high / low <= 300 else (1,)
     return [float(s * 10.0**d) for d in decades for s in steps if low <= s * 10.0**d <= high]
-
-
-def hatch(
-    figure: go.Figure, gaps: tuple[Span, ...], y: tuple[str | float, ...], width: float, look: Theme
-) -> None:
-    """Hatched bars over stretches without measurement: neither good nor bad, and not white."""
-    if not gaps:
-        return
-    figure.add_bar(
-        base=[stamp(gap.start) for gap in gaps],
-        x=[1000 * (gap.end - gap.start).total_seconds() for gap in gaps],
-        y=list(y),
-        width=width,
-        orientation="h",
-        name="not measured",
-        marker={
-            "color": "rgba(0,0,0,0)",
-            "line": {"width": 0},
-            "pattern": {"shape": "/", "size": 6, "fgcolor": look.faint, "solidity": 0.18},
-        },
-        hoverinfo="skip",
-    )

@@ -1,25 +1,30 @@
 """The fleet's quantiles by week: the headline chart."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
 import plotly.graph_objects as go
 
-from fleetgauge_dashboards.figures.theme import SYMBOLS, Theme, blank, log_ms_axis
+from fleetgauge_dashboards.figures.theme import DASHES, SYMBOLS, Theme, blank, log_ms_axis
 from fleetgauge_dashboards.units import count
 from fleetgauge_dashboards.views.fleet import LATENCY, Trend, shown
 
 #: More names of weeks than these do not fit side by side.
 _NAMED_WEEKS = 6
+#: Values of a segment with a colour and a name of their own.
+VALUES_NAMED = 8
 _LINES = (("p99", "solid"), ("p90", "dash"), ("median", "dot"))
 
 
-def trend(model: Trend, look: Theme, height: int = 220) -> go.Figure:
+HEIGHT = 220
+
+
+def trend(model: Trend, look: Theme) -> go.Figure:
     """Three lines over the weeks; a week that is still open has hollow marks."""
-    figure = blank(look, height, model.metric)
-    weeks = [f"{week:%d %b %Y}" for week in model.weeks]
+    figure = blank(look, HEIGHT, model.metric)
+    weeks = [_named(week) for week in model.weeks]
     for position, (quantile, dash) in enumerate(_LINES):
         values: tuple[float | None, ...] = getattr(model, quantile)
         colour = (look.bad, look.good, look.second)[position]
@@ -42,21 +47,59 @@ def trend(model: Trend, look: Theme, height: int = 220) -> go.Figure:
             hovertext=[f"of {count(number, 'cluster')}" for number in model.clusters],
             hovertemplate=f"{quantile} %{{customdata}} %{{hovertext}}<extra></extra>",
         )
-    figure.update_layout(margin={"r": 24})
-    figure.update_xaxes(type="category", **_ticks(model.weeks))
-    drawn = [_drawn(model.metric, v) for q, _ in _LINES for v in getattr(model, q) if v is not None]
-    if model.metric == LATENCY:
-        log_ms_axis(figure, [value for value in drawn if value is not None])
-    else:
-        _percent_axis(figure, [value for value in drawn if value is not None])
+    _axes(figure, model.metric, model.weeks, [v for q, _ in _LINES for v in getattr(model, q)])
     return figure
+
+
+def divided(metric: str, of: Mapping[str, Trend], look: Theme) -> go.Figure:
+    """The p99 of each value of a segment; the worst ones are named, the rest is grey behind them."""
+    figure = blank(look, HEIGHT, f"{metric} divided")
+    named = list(of)[:VALUES_NAMED]
+    weeks = sorted({week for model in of.values() for week in model.weeks})
+    for value in reversed(list(of)):
+        model, place = of[value], named.index(value) if value in named else None
+        figure.add_scatter(
+            x=[_named(week) for week in model.weeks],
+            y=[_drawn(metric, p99) for p99 in model.p99],
+            name=value,
+            mode="lines" if place is None else "lines+markers",
+            connectgaps=False,
+            showlegend=place is not None,
+            legendrank=1000 if place is None else place,
+            line={
+                "color": look.grid if place is None else look.series[place],
+                "dash": "solid" if place is None else DASHES[place],
+                "width": 1 if place is None else 2,
+            },
+            marker={"size": 6, "symbol": SYMBOLS[place or 0]},
+            customdata=[shown(metric, p99) for p99 in model.p99],
+            hovertext=[f"of {count(number, 'cluster')}" for number in model.clusters],
+            hovertemplate="%{fullData.name} %{customdata} %{hovertext}<extra></extra>",
+        )
+    _axes(figure, metric, weeks, [p99 for model in of.values() for p99 in model.p99])
+    return figure
+
+
+def _axes(figure: go.Figure, metric: str, weeks: Sequence[date], values: Sequence[float | None]) -> None:
+    figure.update_layout(margin={"r": 24})
+    order = [_named(week) for week in weeks]
+    figure.update_xaxes(type="category", categoryorder="array", categoryarray=order, **_ticks(weeks))
+    drawn = [one for value in values if (one := _drawn(metric, value)) is not None]
+    if metric == LATENCY:
+        log_ms_axis(figure, drawn)
+    else:
+        _percent_axis(figure, drawn)
+
+
+def _named(week: date) -> str:
+    return f"{week:%d %b %Y}"
 
 
 def _ticks(weeks: Sequence[date]) -> dict[str, Any]:
     """The newest week is named, and from it back as many as fit."""
     named = weeks[:: -math.ceil(len(weeks) / _NAMED_WEEKS)] if weeks else ()
     return {
-        "tickvals": [f"{week:%d %b %Y}" for week in named],
+        "tickvals": [_named(week) for week in named],
         "ticktext": [f"{week:%d %b}" for week in named],
         "tickangle": 0,
     }

@@ -1,63 +1,93 @@
 """Alerts: what is open, what was, and on what evidence."""
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dash import html
 
 from fleetgauge_dashboards.figures.theme import Theme
-from fleetgauge_dashboards.links import AlertsView, ClusterView
-from fleetgauge_dashboards.pages.acknowledging import button
-from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
-from fleetgauge_dashboards.pages.parts import Component, link
+from fleetgauge_dashboards.links import AlertsView, ClusterView, Lens
+from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
+from fleetgauge_dashboards.pages.parts import Component, link, number_card, panel, tools
+from fleetgauge_dashboards.pages.remarking import acknowledge_button, judge_buttons
 from fleetgauge_dashboards.reader import HealthEvent
-from fleetgauge_dashboards.units import count, duration, instant
-from fleetgauge_dashboards.views.acknowledged import Acknowledged, acknowledged
+from fleetgauge_dashboards.times import Times
+from fleetgauge_dashboards.units import NOTHING, count, duration
+from fleetgauge_dashboards.views.alert_week import alert_week, numbers
 from fleetgauge_dashboards.views.alerts import Alert, alerts
+from fleetgauge_dashboards.views.remarks import Remark, acknowledged, judged
 
 #: Finished alerts listed, newest first.
 HISTORY = 200
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is said of alerts: by people, and whose clock and links say it."""
+
+    now: datetime
+    times: Times
+    lens: Lens
+    acknowledged: Mapping[str, Remark]
+    judged: Mapping[str, Remark]
+
+    def remarks(self, alert: Alert) -> list[str]:
+        both = (self.acknowledged.get(alert.alert_id), self.judged.get(alert.alert_id))
+        return [one.words(self.times) for one in both if one]
+
+
 def body() -> list[Component]:
     return [
         html.Div(id="alerts-title", className="fg-titlerow"),
+        html.Div(id="alerts-cards", className="fg-cards"),
         html.Div(id="alerts-said", className="fg-said", role="status"),
         html.Div(id="alerts-open"),
-        html.Section(id="alerts-history", className="fg-panel"),
+        panel(
+            "History, newest first",
+            "alert_history",
+            html.Div(id="alerts-history"),
+            class_name="fg-apart",
+            tools=tools("alerts", "alerts"),
+        ),
     ]
 
 
 def fill(view: AlertsView, context: Context, _look: Theme) -> Slots | Notice:
     now = context.clock()
-    found = alerts(context.lake.health_events())
-    mine = [alert for alert in found if view.cluster_id in (None, alert.cluster_id)]
+    mine = _mine(view, context)
+    actions = context.lake.actions()
+    told = _Told(now, context.times(view), view.lens, acknowledged(actions), judged(actions))
     unfinished = [alert for alert in mine if alert.cleared is None]
     finished = [alert for alert in mine if alert.cleared is not None]
     opened = sum(1 for alert in unfinished if alert.is_open)
-    taken = acknowledged(context.lake.actions())
+    week = alert_week(mine, told.judged, told.acknowledged, context.fleet.calendar.of(now))
     return {
         "alerts-title.children": _title(view, opened, len(unfinished) - opened),
-        "alerts-open.children": [
-            _unfinished(alert, taken.get(alert.alert_id), now, view.fleet) for alert in unfinished
-        ]
-        or _all_quiet(),
-        "alerts-history.children": _history(view, finished),
+        "alerts-cards.children": [number_card(one) for one in numbers(week)],
+        "alerts-open.children": [_unfinished(alert, told) for alert in unfinished] or _all_quiet(),
+        "alerts-history.children": _history(view, finished, told),
     }
+
+
+def _mine(view: AlertsView, context: Context) -> list[Alert]:
+    """Newest first."""
+    found = alerts(context.lake.health_events())
+    return [alert for alert in found if view.cluster_id in (None, alert.cluster_id)]
 
 
 def _title(view: AlertsView, opened: int, suspected: int) -> list[Component]:
     whose = f" of {view.cluster_id}" if view.cluster_id else ""
-    suspicions = f" · {count(suspected, 'suspicion')} not named yet" if suspected else ""
+    suspicions = f"{count(suspected, 'suspicion')} not named yet" if suspected else ""
     parts: list[Component] = [
         html.H1(f"Alerts{whose}: {opened} open"),
-        html.Span(f"all times UTC{suspicions}", className="fg-sub"),
+        html.Span(suspicions, className="fg-sub"),
     ]
     if view.cluster_id:
         parts += [
-            link("Alerts of all clusters", AlertsView(fleet=view.fleet)),
-            link(f"Cluster {view.cluster_id}", ClusterView(view.cluster_id, fleet=view.fleet)),
+            link("Alerts of all clusters", AlertsView(lens=view.lens)),
+            link(f"Cluster {view.cluster_id}", ClusterView(view.cluster_id, lens=view.lens)),
         ]
     return parts
 
@@ -72,23 +102,20 @@ def _all_quiet() -> Component:
     )
 
 
-def _unfinished(alert: Alert, taken: Acknowledged | None, now: datetime, fleet: str | None) -> Component:
+def _unfinished(alert: Alert, told: _Told) -> Component:
     named = alert.is_open
+    facts = [
+        f"{'open since' if named else 'first sign'} {told.times.instant(alert.opened)}",
+        f"for {duration(alert.lasted(told.now))}",
+        _took(alert),
+        *told.remarks(alert),
+    ]
     return html.Section(
         [
             html.H2(f"{'▲' if named else '△ suspected:'} {alert.kind}: {alert.whom}"),
-            _facts(
-                [
-                    f"{'open since' if named else 'first sign'} {instant(alert.opened)}",
-                    f"for {duration(alert.lasted(now))}",
-                    _took(alert),
-                    taken.words if taken else "",
-                ],
-                alert,
-                fleet,
-            ),
-            button(alert) if named and taken is None else None,
-            _changes(alert),
+            _facts(facts, alert, told),
+            acknowledge_button(alert) if named and alert.alert_id not in told.acknowledged else None,
+            _changes(alert, told.times),
         ],
         className=f"fg-panel fg-alert{'' if named else ' fg-alert--suspect'}",
         role="alert" if named else "status",
@@ -101,26 +128,28 @@ def _took(alert: Alert) -> str:
     return f"named {duration(alert.opened - alert.began)} after the first sign"
 
 
-def _facts(facts: list[str], alert: Alert, fleet: str | None) -> Component:
+def _facts(facts: list[str], alert: Alert, told: _Told) -> Component:
     return html.Div(
         [
             *(html.Span(fact) for fact in facts if fact),
             html.Span(["fingerprint ", html.Code(alert.changes[0].fingerprint)]),
-            link("Show the cluster then", alert.view(fleet)),
-            link(f"Alerts of {alert.cluster_id}", AlertsView(alert.cluster_id, fleet=fleet)),
+            link("Show the cluster then", alert.view(told.lens)),
+            link(f"Alerts of {alert.cluster_id}", AlertsView(alert.cluster_id, lens=told.lens)),
         ],
         className="fg-facts",
     )
 
 
-def _changes(alert: Alert) -> Component:
-    return html.Div([_change(change) for change in alert.changes], className="fg-changes")
+def _changes(alert: Alert, times: Times) -> Component:
+    return html.Div([_change(change, times) for change in alert.changes], className="fg-changes")
 
 
-def _change(change: HealthEvent) -> Component:
+def _change(change: HealthEvent, times: Times) -> Component:
     return html.Div(
         [
-            html.Div(f"{instant(change.at)}: {change.from_state} → {change.to_state}", className="fg-note"),
+            html.Div(
+                f"{times.instant(change.at)}: {change.from_state} → {change.to_state}", className="fg-note"
+            ),
             html.Pre(pretty(change.evidence), className="fg-json", tabIndex=0),
         ]
     )
@@ -134,44 +163,88 @@ def pretty(evidence: str) -> str:
         return evidence
 
 
-def _history(view: AlertsView, finished: list[Alert]) -> list[Component]:
-    heading = html.H2("History, newest first", className="fg-heading")
+def _history(view: AlertsView, finished: list[Alert], told: _Told) -> list[Component]:
     if not finished:
-        return [heading, html.P("No alert has ended yet.", className="fg-note")]
-    head = html.Tr([html.Th(title) for title in ("Kind", "Who", "Opened", "Cleared", "Lasted", "")])
-    rows = [row for alert in finished[:HISTORY] for row in _finished(view, alert)]
-    return [heading, html.Table([html.Thead(head), html.Tbody(rows)], className="fg-table")]
+        return [html.P("No alert has ended yet.", className="fg-note")]
+    titles = ("Kind", "Who", "Opened", "Cleared", "Lasted", "Judged", "")
+    head = html.Tr([html.Th(title, scope="col") for title in titles])
+    rows = [row for alert in finished[:HISTORY] for row in _finished(view, alert, told)]
+    listed = html.Table([html.Thead(head), html.Tbody(rows)], className="fg-table")
+    more = len(finished) - HISTORY
+    return [
+        listed,
+        html.P(f"and {more:,} older ones: the file has them", className="fg-note") if more > 0 else None,
+    ]
 
 
-def _finished(view: AlertsView, alert: Alert) -> list[Component]:
+def _finished(view: AlertsView, alert: Alert, told: _Told) -> list[Component]:
     opened = alert.alert_id == view.alert_id
     other = replace(view, alert_id=None if opened else alert.alert_id)
     cleared = alert.cleared or alert.opened
-    row = html.Tr(
+    judgement = told.judged.get(alert.alert_id)
+    cells: list[Component] = [
+        alert.kind,
+        alert.whom,
+        told.times.instant(alert.opened),
+        told.times.instant(cleared),
+        duration(cleared - alert.opened),
+        judgement.judgement.words if judgement and judgement.judgement else NOTHING,
         [
-            html.Td(alert.kind),
-            html.Td(alert.whom),
-            html.Td(instant(alert.opened)),
-            html.Td(instant(cleared)),
-            html.Td(duration(cleared - alert.opened)),
-            html.Td(
-                [
-                    link("Hide evidence ▴" if opened else "Evidence ▾", other),
-                    " · ",
-                    link("Show the cluster then", alert.view(view.fleet)),
-                ]
-            ),
-        ]
-    )
+            link("Hide evidence ▴" if opened else "Evidence ▾", other),
+            " · ",
+            link("Show the cluster then", alert.view(view.lens)),
+        ],
+    ]
+    row = html.Tr([html.Td(cell) for cell in cells])
     if not opened:
         return [row]
-    return [row, html.Tr(html.Td([_facts([_took(alert)], alert, view.fleet), _changes(alert)], colSpan=6))]
+    facts = _facts([_took(alert), *told.remarks(alert)], alert, told)
+    more = [facts, html.Div(judge_buttons(alert), className="fg-buttons"), _changes(alert, told.times)]
+    return [row, html.Tr(html.Td(more, colSpan=len(cells)))]
+
+
+def _rows(view: AlertsView, context: Context) -> Rows:
+    """One line an alert, newest first."""
+    actions = context.lake.actions()
+    taken, right = acknowledged(actions), judged(actions)
+    columns = (
+        "alert_id",
+        "kind",
+        "cluster_id",
+        "broker_id",
+        "first_sign",
+        "named",
+        "cleared",
+        "acknowledged_by",
+        "judged",
+    )
+    lines = [
+        (
+            alert.alert_id,
+            alert.kind,
+            alert.cluster_id,
+            alert.broker_id,
+            alert.began,
+            alert.named.at if alert.named else None,
+            alert.cleared,
+            taken[alert.alert_id].author if alert.alert_id in taken else None,
+            right[alert.alert_id].judgement if alert.alert_id in right else None,
+        )
+        for alert in _mine(view, context)
+    ]
+    return Rows(columns, [dict(zip(columns, one, strict=True)) for one in lines])
 
 
 PAGE = Page(
     name="alerts",
     view=AlertsView,
-    slots=("alerts-title.children", "alerts-open.children", "alerts-history.children"),
+    slots=(
+        "alerts-title.children",
+        "alerts-cards.children",
+        "alerts-open.children",
+        "alerts-history.children",
+    ),
     body=body,
     fill=fill,
+    parts=(Part("alerts", "Alerts", _rows),),
 )

@@ -1,14 +1,18 @@
 """One cluster: is the week good, what happened when, which broker."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, date
+from datetime import UTC, date, timedelta
 from difflib import get_close_matches
 
+import pyarrow as pa
 from dash import html
 
-from fleetgauge_dashboards.figures.brokers import heatmap, leader_lines
-from fleetgauge_dashboards.figures.minutes import availability, latency
+from fleetgauge_dashboards.figures.brokers import SKEW_HEIGHT, heatmap, leader_lines, skew
+from fleetgauge_dashboards.figures.burn_down import HEIGHT as BURN_DOWN_HEIGHT
+from fleetgauge_dashboards.figures.burn_down import burn_down as budget
+from fleetgauge_dashboards.figures.minutes import availability, latency, worst_homes, worst_homes_height
+from fleetgauge_dashboards.figures.over_time import OverTime
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import (
     AlertsView,
@@ -19,9 +23,10 @@ from fleetgauge_dashboards.links import (
     Span,
     WhyView,
     Window,
-    href,
 )
-from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
+from fleetgauge_dashboards.pages import correcting
+from fleetgauge_dashboards.pages.over_time import over_time, uncounted
+from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
 from fleetgauge_dashboards.pages.parts import (
     Component,
     aria,
@@ -31,14 +36,16 @@ from fleetgauge_dashboards.pages.parts import (
     panel,
     switch,
     table,
+    tools,
     week_menu,
     window_switch,
 )
-from fleetgauge_dashboards.reader import ClusterWeek
-from fleetgauge_dashboards.units import NOTHING, count, duration, instant, milliseconds, percent
-from fleetgauge_dashboards.views.alerts import alerts
+from fleetgauge_dashboards.reader import ClusterWeek, Lake
+from fleetgauge_dashboards.reader.lake import BROKER_MINUTE, CLUSTER_MINUTE
+from fleetgauge_dashboards.times import Times
+from fleetgauge_dashboards.units import NOTHING, count, duration, milliseconds, percent
+from fleetgauge_dashboards.views.burn_down import BurnDown, burn_down
 from fleetgauge_dashboards.views.cluster import (
-    bands,
     find_week,
     from_begin,
     numbers,
@@ -47,84 +54,142 @@ from fleetgauge_dashboards.views.cluster import (
     worst_minutes,
 )
 from fleetgauge_dashboards.views.deciding import Row, worst_home
+from fleetgauge_dashboards.views.episodes import is_bad
 from fleetgauge_dashboards.views.fleet import standing
-from fleetgauge_dashboards.views.minutes import Timeline, brokers, timeline
+from fleetgauge_dashboards.views.minutes import Brokers, Timeline, brokers, timeline
 
-CHARTS = ("cluster-latency", "cluster-heatmap", "cluster-leader", "cluster-availability")
+_CHARTS = ("latency", "worst", "heatmap", "leader", "skew", "availability", "budget")
+CHARTS = tuple(f"cluster-{name}" for name in _CHARTS)
 #: Clusters named where the asked one is not known.
 KNOWN_LISTED = 20
 
 
 def body() -> list[Component]:
+    def drawn(
+        name: str,
+        title: str,
+        definition: str,
+        height: int,
+        label: str,
+        end: Component = None,
+        below: Component = None,
+    ) -> Component:
+        figure = chart(f"cluster-{name}", height, label)
+        own_tools = tools("cluster", name, f"cluster-{name}")
+        return panel(title, definition, html.Div([figure, below]), end=end, tools=own_tools)
+
     return [
         html.Div(id="cluster-title", className="fg-titlerow"),
         html.Div(id="cluster-cards", className="fg-cards"),
         html.Div(id="cluster-span", className="fg-titlerow"),
         html.Div(
             [
-                panel(
+                drawn(
+                    "latency",
                     "Latency p99 of the worst broker, log scale",
                     "latency_chart",
-                    chart("cluster-latency", 250, "Latency of each minute against the objective"),
+                    250,
+                    "Latency of each minute against the objective",
                 ),
-                panel(
+                drawn(
+                    "worst",
+                    "Who was the worst broker",
+                    "worst_homes",
+                    worst_homes_height(3),
+                    "The worst broker of each minute",
+                ),
+                drawn(
+                    "heatmap",
                     "Brokers by minute, p99 with failures counted",
                     "heatmap",
-                    html.Div(
-                        [
-                            chart("cluster-heatmap", 144, "Latency of each broker and minute"),
-                            html.Nav(id="cluster-brokers", className="fg-brokers", **aria(label="Brokers")),
-                        ]
-                    ),
+                    144,
+                    "Latency of each broker and minute",
                     end=html.Div(id="cluster-leg"),
+                    below=html.Nav(id="cluster-brokers", className="fg-brokers", **aria(label="Brokers")),
                 ),
-                panel(
+                drawn(
+                    "leader",
                     "Leader leg p99 of each broker, log scale",
                     "leader_lines",
-                    chart("cluster-leader", 230, "Acknowledgement latency of each broker alone"),
+                    230,
+                    "Acknowledgement latency of each broker alone",
                 ),
-                panel(
+                drawn(
+                    "skew",
+                    "Skew of the leader leg: slowest broker over the median one",
+                    "skew",
+                    SKEW_HEIGHT,
+                    "Slowest over median broker of each minute",
+                ),
+                drawn(
+                    "availability",
                     "Availability, all brokers pooled",
                     "availability_chart",
-                    chart("cluster-availability", 170, "Availability of each minute"),
+                    170,
+                    "Availability of each minute",
                 ),
-                panel("Worst minutes of those shown", "minute_latency", html.Div(id="cluster-worst")),
+                drawn(
+                    "budget",
+                    "Latency budget of the week",
+                    "burn_down",
+                    BURN_DOWN_HEIGHT,
+                    "Budget minutes left over the week",
+                ),
+                panel("Worst minutes of those shown", "minute_latency", html.Div(id="cluster-minutes")),
             ],
             className="fg-panels fg-panels--wide",
         ),
+        correcting.form(),
     ]
 
 
 def fill(view: ClusterView, context: Context, look: Theme) -> Slots | Notice:
-    lake, fresh = context.lake, context.fresh()
+    lake = context.lake
     weeks = lake.weeks_of(view.cluster_id)
     week = find_week(weeks, view.week)
     if week is None:
         return _not_found(view, lake.clusters())
-    span = span_shown(view, fresh, context.clock())
-    rows = lake.cluster_minutes(view.cluster_id, span)
-    span = from_begin(view, span, min(rows["minute"].to_pylist(), default=None))
-    found = bands(alerts(lake.health_events()), view.cluster_id, span)
-    minutes = timeline(rows, span, week.latency_objective_us)
-    leader = brokers(lake.broker_minutes(view.cluster_id, Leg.LEADER, span), span)
-    shown = (
-        leader
-        if view.leg is Leg.LEADER
-        else brokers(lake.broker_minutes(view.cluster_id, Leg.CLIENT, span), span)
-    )
-    revision = href(view)
+    rows, over = _minutes(view, context)
+    minutes = timeline(rows, over.span, week.latency_objective_us)
+    leader, shown = (_brokers_of(view, leg, over.span, lake) for leg in (Leg.LEADER, view.leg))
+    of_week = over_time(view, week_span(week.week, context.fleet.week_zone), context)
+    figures = {
+        "latency": latency(minutes, over, look),
+        "worst": worst_homes(minutes, over, look),
+        "heatmap": heatmap(shown, view.leg, minutes.objective_ms, over, look),
+        "leader": leader_lines(leader, over, look),
+        "skew": skew(leader, over, look),
+        "availability": availability(minutes, over, look),
+        "budget": budget(_burn_down(view, week, of_week.span, context), of_week, look),
+    }
+    worst = worst_minutes(rows.to_pylist(), week.latency_objective_us)
     return {
         "cluster-title.children": _title(view, week, weeks, context.fleet.week_zone),
         "cluster-cards.children": [number_card(number) for number in numbers(week)],
-        "cluster-span.children": _span_row(view, span, minutes),
+        "cluster-span.children": _span_row(view, over, minutes),
         "cluster-leg.children": _leg_switch(view),
-        "cluster-brokers.children": _brokers(view, [row.broker_id for row in leader.brokers]),
-        "cluster-worst.children": _worst(view, worst_minutes(rows.to_pylist(), week.latency_objective_us)),
-        "cluster-latency.figure": latency(minutes, found, span, look, revision),
-        "cluster-heatmap.figure": heatmap(shown, view.leg, minutes.objective_ms, found, span, look, revision),
-        "cluster-leader.figure": leader_lines(leader, found, span, look, revision),
-        "cluster-availability.figure": availability(minutes, found, span, look, revision),
+        "cluster-brokers.children": _links_to(view, [row.broker_id for row in leader.brokers]),
+        "cluster-minutes.children": _worst(view, worst, over.times),
+        **{f"cluster-{name}.figure": figure for name, figure in figures.items()},
     }
+
+
+def _minutes(view: ClusterView, context: Context) -> tuple[pa.Table, OverTime]:
+    """Silver's minutes to draw, and what is drawn with them."""
+    span = span_shown(view, context.fresh(), context.clock())
+    rows = context.lake.cluster_minutes(view.cluster_id, span)
+    span = from_begin(view, span, min(rows["minute"].to_pylist(), default=None))
+    return rows, over_time(view, span, context)
+
+
+def _brokers_of(view: ClusterView, leg: Leg, span: Span, lake: Lake) -> Brokers:
+    return brokers(lake.broker_minutes(view.cluster_id, leg, span), span)
+
+
+def _burn_down(view: ClusterView, week: ClusterWeek, span: Span, context: Context) -> BurnDown | None:
+    """Of the whole week, whichever minutes are shown."""
+    rows = context.lake.cluster_minutes(view.cluster_id, span)
+    return burn_down(rows, week, span, uncounted(view.cluster_id, span, context))
 
 
 def _not_found(view: ClusterView, known: Sequence[str]) -> Notice:
@@ -136,7 +201,7 @@ def _not_found(view: ClusterView, known: Sequence[str]) -> Notice:
             "It has no week in this lake: a typing error, or its first minute is not computed yet. "
             f"There {'is' if len(known) == 1 else 'are'} {count(len(known), 'cluster')}"
             f"{', written most alike:' if known else '.'}",
-            html.Ul([html.Li(link(cluster, ClusterView(cluster, fleet=view.fleet))) for cluster in alike]),
+            html.Ul([html.Li(link(cluster, ClusterView(cluster, lens=view.lens))) for cluster in alike]),
         ),
     )
 
@@ -149,10 +214,10 @@ def _title(
     others = [(day, _at_week(view, day, day == own[0], zone)) for day in own]
     return [
         html.H1(f"{view.cluster_id}, week of {week.week:%a %d %b %Y}"),
-        html.Span(f"{standing([week])}{reason} · all times UTC", className="fg-sub"),
+        html.Span(f"{standing([week])}{reason}", className="fg-sub"),
         week_menu(others, week.week),
-        link("Why these numbers?", WhyView(view.cluster_id, week.week, fleet=view.fleet)),
-        link("Alerts of this cluster", AlertsView(view.cluster_id, fleet=view.fleet)),
+        link("Why these numbers?", WhyView(view.cluster_id, week.week, lens=view.lens)),
+        link("Alerts of this cluster", AlertsView(view.cluster_id, lens=view.lens)),
     ]
 
 
@@ -163,32 +228,33 @@ def _at_week(view: ClusterView, week: date, newest: bool, zone: str) -> ClusterV
     return replace(view, week=week, shown=week_span(week, zone))
 
 
-def _span_row(view: ClusterView, span: Span, minutes: Timeline) -> list[Component]:
+def _span_row(view: ClusterView, over: OverTime, minutes: Timeline) -> list[Component]:
     step = minutes.grid.step_min
-    unmeasured = sum((gap.end - gap.start for gap in minutes.gaps), start=span.end - span.end)
+    unmeasured = sum((gap.end - gap.start for gap in minutes.gaps), start=timedelta(0))
     return window_switch(
         view,
-        span,
+        over.span,
+        over.times,
         f"bad minutes: {minutes.bad}",
         f"not measured: {duration(unmeasured)}" if unmeasured else "",
         "" if step == 1 else f"each point is the worst of {step} minutes",
     )
 
 
-def _brokers(view: ClusterView, known: Sequence[int]) -> list[Component]:
+def _links_to(view: ClusterView, known: Sequence[int]) -> list[Component]:
     """What the rows of the map lead to; a figure's labels cannot be links."""
     return [
-        link(f"broker {broker}", BrokerView(view.cluster_id, broker, view.shown, fleet=view.fleet))
+        link(f"broker {broker}", BrokerView(view.cluster_id, broker, view.shown, lens=view.lens))
         for broker in known
     ]
 
 
-def _worst(view: ClusterView, found: Sequence[Row]) -> Component:
+def _worst(view: ClusterView, found: Sequence[Row], times: Times) -> Component:
     if not found:
         return html.P("No minute shown was over the objective.", className="fg-note")
     rows = [
         (
-            link(instant(at)[:16], MinuteView(view.cluster_id, at, fleet=view.fleet)),
+            link(times.minute(at), MinuteView(view.cluster_id, at, lens=view.lens)),
             milliseconds(row["latency_p99_censored_us"]),
             milliseconds(row["latency_p99_us"]),
             NOTHING if (home := worst_home(row)) is None else f"broker {home}",
@@ -197,13 +263,51 @@ def _worst(view: ClusterView, found: Sequence[Row]) -> Component:
         for row in found
         for at in (row["minute"].astimezone(UTC),)
     ]
-    head = ("Minute, UTC", "p99, failures counted", "p99 of successes", "Worst broker", "Availability")
+    head = ("Minute", "p99, failures counted", "p99 of successes", "Worst broker", "Availability")
     return table("Worst minutes", head, rows)
 
 
 def _leg_switch(view: ClusterView) -> Component:
     names = {Leg.CLIENT: "client leg: what clients feel", Leg.LEADER: "leader leg: who is sick"}
     return switch("Leg", [(names[leg], replace(view, leg=leg), leg is view.leg) for leg in Leg])
+
+
+def _latency_rows(view: ClusterView, context: Context) -> Rows:
+    """The minutes shown as silver has them, whether they are bad, and why."""
+    week = find_week(context.lake.weeks_of(view.cluster_id), view.week)
+    rows, _ = _minutes(view, context)
+    minutes = rows.sort_by("minute").to_pylist()
+    objective_us = week.latency_objective_us if week else None
+    return Rows((*CLUSTER_MINUTE, "bad"), [row | {"bad": is_bad(row, objective_us)} for row in minutes])
+
+
+def _broker_rows(leg: Leg | None) -> Callable[[ClusterView, Context], Rows]:
+    def rows(view: ClusterView, context: Context) -> Rows:
+        """Every broker's minutes of a leg, or of the one that is shown."""
+        _, over = _minutes(view, context)
+        found = context.lake.broker_minutes(view.cluster_id, leg or view.leg, over.span)
+        return Rows(
+            BROKER_MINUTE, found.sort_by([("minute", "ascending"), ("broker_id", "ascending")]).to_pylist()
+        )
+
+    return rows
+
+
+def _skew_rows(view: ClusterView, context: Context) -> Rows:
+    _, over = _minutes(view, context)
+    model = _brokers_of(view, Leg.LEADER, over.span, context.lake)
+    steps = zip(model.grid.at, model.skew, strict=True)
+    return Rows(
+        ("from", "slowest_over_median"), [{"from": at, "slowest_over_median": one} for at, one in steps]
+    )
+
+
+def _budget_rows(view: ClusterView, context: Context) -> Rows:
+    week = find_week(context.lake.weeks_of(view.cluster_id), view.week)
+    span = week_span(week.week, context.fleet.week_zone) if week else None
+    model = _burn_down(view, week, span, context) if week and span else None
+    hours = zip(model.at, model.left, strict=True) if model else ()
+    return Rows(("at", "left_minutes"), [{"at": at, "left_minutes": left} for at, left in hours])
 
 
 PAGE = Page(
@@ -215,9 +319,18 @@ PAGE = Page(
         "cluster-span.children",
         "cluster-leg.children",
         "cluster-brokers.children",
-        "cluster-worst.children",
+        "cluster-minutes.children",
         *(f"{name}.figure" for name in CHARTS),
     ),
     body=body,
     fill=fill,
+    parts=(
+        Part("latency", "Cluster-minutes", _latency_rows),
+        Part("worst", "Worst broker by minute", _latency_rows),
+        Part("heatmap", "Broker-minutes of the leg shown", _broker_rows(None)),
+        Part("leader", "Broker-minutes of the leader leg", _broker_rows(Leg.LEADER)),
+        Part("skew", "Skew of the leader leg", _skew_rows),
+        Part("availability", "Cluster-minutes", _latency_rows),
+        Part("budget", "Latency budget by hour", _budget_rows),
+    ),
 )

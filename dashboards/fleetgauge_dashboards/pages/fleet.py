@@ -1,50 +1,56 @@
 """The fleet: are we getting better, who is worst, what is open."""
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from datetime import date, timedelta
 
-import dash_ag_grid as dag
-import dash_mantine_components as dmc
-from dash import Dash, Input, Output, State, html, no_update
+from dash import html
 
 from fleetgauge_dashboards.figures.causes import HEIGHT, pareto
 from fleetgauge_dashboards.figures.theme import Theme
-from fleetgauge_dashboards.figures.trend import trend
-from fleetgauge_dashboards.links import FleetView, WhyView, href, parse
-from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
-from fleetgauge_dashboards.pages.parts import Component, anchor, aria, chart, panel, week_menu
+from fleetgauge_dashboards.figures.trend import HEIGHT as TREND_HEIGHT
+from fleetgauge_dashboards.figures.trend import divided, trend
+from fleetgauge_dashboards.links import FleetView, WhyView, href
+from fleetgauge_dashboards.pages.fleet_table import ROWS_DRAWN, clusters_table, line
+from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
+from fleetgauge_dashboards.pages.parts import (
+    Component,
+    anchor,
+    chart,
+    file_link,
+    link,
+    panel,
+    switch,
+    table,
+    tools,
+    week_menu,
+)
+from fleetgauge_dashboards.reader import WHOLE, ClusterWeek, FleetWeek, Lake
 from fleetgauge_dashboards.units import count
 from fleetgauge_dashboards.views.alerts import alerts
-from fleetgauge_dashboards.views.causes import causes
+from fleetgauge_dashboards.views.burning import latency_burns
+from fleetgauge_dashboards.views.causes import Cause, causes
 from fleetgauge_dashboards.views.fleet import (
     AVAILABILITY,
     BUDGET,
     LATENCY,
-    ClusterRow,
+    TREND_WEEKS,
     Fleet,
     Headline,
     fleet,
+    members,
+    segment_of,
     shown_week,
 )
+from fleetgauge_dashboards.views.fleet_rows import TREND_WEEKS as ROW_WEEKS
+from fleetgauge_dashboards.views.fleet_rows import Beside
 
-#: Rows of the table that a browser draws at once.
-ROWS_DRAWN = 50
-#: As one types on, nothing is asked.
-SEARCH_AFTER_MS = 300
-
+_QUANTILES = ("median", "p90", "p99")
 _TITLES = {
     LATENCY: ("Latency p99 over clusters", "fleet_latency"),
     AVAILABILITY: ("Availability over clusters", "fleet_availability"),
     BUDGET: ("Latency budget left over clusters", "fleet_budget"),
 }
-
-#: Colours of the page, so that the table follows the scheme by itself.
-_THEME = (
-    "themeQuartz.withParams({backgroundColor: 'var(--mantine-color-body)', "
-    "foregroundColor: 'var(--mantine-color-text)', borderColor: 'var(--mantine-color-default-border)', "
-    "headerBackgroundColor: 'var(--mantine-color-body)', fontFamily: 'inherit', fontSize: 14, "
-    "accentColor: 'var(--fg-good)', spacing: 5, wrapperBorderRadius: 8})"
-)
 
 
 def body() -> list[Component]:
@@ -57,149 +63,125 @@ def body() -> list[Component]:
                 panel(
                     "Latency p99 by week, log scale",
                     "fleet_latency",
-                    chart("fleet-latency", 220, "Latency by week: median, p90 and p99 over clusters"),
+                    chart("fleet-latency", TREND_HEIGHT, "Latency by week: quantiles over clusters"),
+                    tools=tools("fleet", "latency", "fleet-latency"),
                 ),
                 panel(
                     "Availability by week",
                     "fleet_availability",
                     chart(
-                        "fleet-availability", 220, "Availability by week: median, p90 and p99 over clusters"
+                        "fleet-availability", TREND_HEIGHT, "Availability by week: quantiles over clusters"
                     ),
+                    tools=tools("fleet", "availability", "fleet-availability"),
                 ),
                 panel(
                     "What burns the latency budget",
                     "causes",
                     chart("fleet-causes", HEIGHT, "Bad minutes of the week by cause"),
+                    tools=tools("fleet", "causes", "fleet-causes"),
                 ),
             ],
             className="fg-panels fg-panels--three",
         ),
-        html.Div(
-            [
-                dmc.TextInput(
-                    id="fleet-search",
-                    placeholder="Cluster",
-                    debounce=SEARCH_AFTER_MS,
-                    size="xs",
-                    w=260,
-                    **aria(label="Search for clusters"),
-                ),
-                html.Span(id="fleet-found", className="fg-sub", role="status"),
-            ],
-            className="fg-titlerow",
-        ),
-        html.Div(_table(), id="fleet-table"),
-    ]
-
-
-def _table() -> Component:
-    return dag.AgGrid(
-        id="fleet-grid",
-        columnDefs=_columns(),
-        rowData=[],
-        getRowId="params.data.cluster_id",
-        defaultColDef={"sortable": True, "resizable": True, "suppressMovable": True},
-        rowClassRules={"fg-row-alert": "params.data.rank == 0"},
-        eventListeners={"cellKeyDown": ["openLink(params)"]},
-        dashGridOptions={
-            "theme": {"function": _THEME},
-            "domLayout": "autoHeight",
-            "pagination": True,
-            "paginationPageSize": ROWS_DRAWN,
-            "paginationPageSizeSelector": False,
-            "animateRows": False,
-            "rowHeight": 34,
-            "headerHeight": 36,
-            "enableCellTextSelection": True,
-            "ensureDomOrder": True,
-        },
-        style={"height": None},
-    )
-
-
-def _columns() -> list[dict[str, object]]:
-    def number(field: str, title: str, unit: str, why: str, width: int = 112) -> dict[str, object]:
-        return {
-            "field": field,
-            "headerName": title,
-            "headerTooltip": why,
-            "type": "rightAligned",
-            "minWidth": width,
-            "flex": 2,
-            "valueFormatter": {"function": unit},
-        }
-
-    return [
-        {
-            "field": "cluster_id",
-            "headerName": "Cluster",
-            "cellRenderer": "ClusterLink",
-            "minWidth": 140,
-            "flex": 2,
-            "tooltipField": "cluster_id",
-        },
-        {"field": "state", "headerName": "State now", "minWidth": 270, "flex": 4, "tooltipField": "state"},
-        number("latency_p99_ms", "Latency p99", "ms(params.value)", "p99 of the week's minutes"),
-        number(
-            "latency_p99_censored_ms",
-            "With failures",
-            "ms(params.value)",
-            "The same, a failed probe counted as 10,000 ms",
-        ),
-        number("objective_ms", "Objective", "ms(params.value)", "99% of minutes at or under it", 105),
-        number(
-            "budget_left_min", "Budget left", "min(params.value)", "Minutes that may still be bad this week"
-        ),
-        number("bad_minutes", "Bad minutes", "params.value", "Minutes over the latency objective", 115),
-        number(
-            "availability_percent",
-            "Availability",
-            "percent(params.value, 3)",
-            "Successes over attempts in the week",
-        ),
-        number(
-            "coverage_percent",
-            "Coverage",
-            "percent(params.value, 1)",
-            "Measured over expected broker-minutes",
-            105,
-        ),
+        html.Div(id="fleet-segments"),
+        *clusters_table(),
     ]
 
 
 def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
     lake = context.lake
-    weeks = lake.weeks()
-    week = shown_week(weeks, view.week)
+    week = shown_week(lake.weeks(), view.week)
     if week is None:
         return Notice(
             "No week yet",
             ("Minutes may be there, but no week is computed. It appears with the pipeline's next batch.",),
         )
-    found, fresh = alerts(lake.health_events()), context.fresh()
-    model = fleet(week, weeks, lake.cluster_weeks(week), lake.fleet_weeks(), found, fresh, view)
-    latency, availability = model.trends
+    known = lake.segments()
+    if view.by is not None and view.by not in known:
+        whole = link("Show the whole fleet", replace(view, by=None, value=None))
+        return Notice(
+            f"The fleet is not divided by {view.by}", (f"Known: {', '.join(known) or 'none'}.", whole)
+        )
+    model = _model(view, context, week)
+    burned = causes(lake.burn_causes(week, *segment_of(view)), week)
+    latency, availability = (
+        [
+            divided(trend_.metric, parts, look)
+            for trend_, parts in zip(model.trends, model.divided, strict=True)
+        ]
+        if model.divided
+        else [trend(one, look) for one in model.trends]
+    )
     return {
-        "fleet-title.children": _title(model, view),
+        "fleet-title.children": _title(model, view, known),
         "fleet-cards.children": [_card(headline, view) for headline in model.headlines],
         "fleet-excluded.children": model.excluded,
-        "fleet-latency.figure": trend(latency, look),
-        "fleet-availability.figure": trend(availability, look),
-        "fleet-causes.figure": pareto(causes(lake.burn_causes(week), week), look),
+        "fleet-latency.figure": latency,
+        "fleet-availability.figure": availability,
+        "fleet-causes.figure": pareto(burned, look),
+        "fleet-segments.children": _segments(model, view),
         "fleet-found.children": _found(model, view),
         "fleet-table.className": "" if len(model.rows) > ROWS_DRAWN else "fg-one-page",
-        "fleet-grid.rowData": [_row(row) for row in model.rows],
+        "fleet-grid.rowData": [line(row) for row in model.rows],
     }
 
 
-def _title(model: Fleet, view: FleetView) -> list[Component]:
+def _model(view: FleetView, context: Context, week: date) -> Fleet:
+    lake, fresh, segments = context.lake, context.fresh(), context.fleet.segments
+    clusters = members(lake.cluster_weeks(week), segments, view)
+    beside = Beside(
+        alerts(lake.health_events()),
+        fresh,
+        lake.latency_history(week, ROW_WEEKS),
+        latency_burns(lake.recent_minutes(), clusters, context.clock()),
+        segments,
+    )
+    parts = lake.fleet_weeks(view.by) if view.by and view.value is None else ()
+    return fleet(week, lake.weeks(), clusters, _own(lake, view), parts, beside, view)
+
+
+def _own(lake: Lake, view: FleetView) -> list[FleetWeek]:
+    """The weeks of what is shown."""
+    segment, value = segment_of(view)
+    return [row for row in lake.fleet_weeks(segment) if row.segment_value == value]
+
+
+def _title(model: Fleet, view: FleetView, segments: Sequence[str]) -> list[Component]:
+    what = f"Fleet, {view.by} {view.value}" if view.by and view.value is not None else "Fleet"
+    choices = [("whole fleet", replace(view, by=None, value=None), view.by is None)]
+    choices += [(f"by {one}", replace(view, by=one, value=None), view.by == one) for one in segments]
     return [
-        html.H1(f"Fleet, week of {model.week:%a %d %b %Y}"),
-        html.Span(
-            f"{model.standing} · {count(model.clusters, 'cluster')} · all times UTC", className="fg-sub"
-        ),
+        html.H1(f"{what}, week of {model.week:%a %d %b %Y}"),
+        html.Span(f"{model.standing} · {count(model.clusters, 'cluster')}", className="fg-sub"),
         week_menu([(week, replace(view, week=week)) for week in model.weeks], model.week),
+        switch("Divided", choices) if segments else None,
     ]
+
+
+def _segments(model: Fleet, view: FleetView) -> Component:
+    """Of a fleet that is divided: the quantiles of each value, and the way to it."""
+    if not model.segments:
+        return None
+    three = [
+        f"{name} {quantile}" for name in ("Latency", "Availability") for quantile in ("median", "p90", "p99")
+    ]
+    rows = [
+        (
+            link(one.value, one.view),
+            f"{one.clusters:,}",
+            *(getattr(headline, q) for headline in (one.latency, one.availability) for q in _QUANTILES),
+            one.budget.p99,
+        )
+        for one in model.segments
+    ]
+    head = (str(view.by).capitalize(), "Clusters", *three, "Budget left, p99")
+    return panel(
+        f"This week by {view.by}",
+        "segments",
+        table(f"By {view.by}", head, rows),
+        tools=[file_link("CSV", view, "segments")],
+        class_name="fg-apart",
+    )
 
 
 def _found(model: Fleet, view: FleetView) -> str:
@@ -211,8 +193,7 @@ def _found(model: Fleet, view: FleetView) -> str:
 
 def _card(headline: Headline, view: FleetView) -> Component:
     title, definition = _TITLES[headline.metric]
-    three = (("median", headline.median), ("p90", headline.p90), ("p99", headline.p99))
-    quantiles = [_quantile(name, value, headline, view) for name, value in three]
+    quantiles = [_quantile(name, getattr(headline, name), headline, view) for name in _QUANTILES]
     note = html.Div(f"{headline.sample} · {headline.before}", className="fg-note")
     return panel(title, definition, html.Div([html.Div(quantiles, className="fg-three"), note]))
 
@@ -222,43 +203,45 @@ def _quantile(name: str, value: str, headline: Headline, view: FleetView) -> Com
     whose = headline.whose.get(name)
     shown: Component = value
     if whose is not None:
-        why = href(WhyView(whose, view.week, fleet=view.fleet))
+        why = href(WhyView(whose, view.week, lens=view.lens))
         shown = anchor(value, why, "fg-quiet", label=f"{name} {value}: why {whose} has it")
     return html.Div([html.Div(shown, className="fg-big"), html.Div(name, className="fg-label")])
 
 
-def _row(row: ClusterRow) -> dict[str, object]:
-    return {name: getattr(row, name) for name in ClusterRow.__slots__}
+def _weeks_of(metric: str) -> Callable[[FleetView, Context], Rows]:
+    def rows(view: FleetView, context: Context) -> Rows:
+        """The weeks that the chart draws: of the fleet, or of each value by which it is divided."""
+        lake = context.lake
+        week = shown_week(lake.weeks(), view.week)
+        divided = view.by and view.value is None
+        own = lake.fleet_weeks(view.by) if view.by and divided else _own(lake, view)
+        since = week - timedelta(days=7 * (TREND_WEEKS - 1)) if week else None
+        kept = [one for one in own if one.metric == metric and since and week and since <= one.week <= week]
+        kept.sort(key=lambda one: (one.week, one.segment_value))
+        return Rows(FleetWeek.__slots__, [asdict(one) for one in kept])
+
+    return rows
 
 
-def register_search(app: Dash) -> None:
-    """What is searched for is in the address, and what the address says is in the box."""
+def _causes_of(view: FleetView, context: Context) -> Rows:
+    week = shown_week(context.lake.weeks(), view.week)
+    found = causes(context.lake.burn_causes(week, *segment_of(view)), week) if week else ()
+    return Rows(Cause.__slots__, [asdict(one) for one in found])
 
-    def written(search: str | None, pathname: str, query: str | None) -> Any:
-        view = parse(pathname, query or "")
-        if not isinstance(view, FleetView) or (search or None) == view.search:
-            return no_update
-        return f"?{href(replace(view, search=search or None)).partition('?')[2]}"
 
-    def read(pathname: str, query: str | None, shown: str | None) -> Any:
-        view = parse(pathname, query or "")
-        if not isinstance(view, FleetView) or (shown or None) == view.search:
-            return no_update
-        return view.search or ""
+def _clusters_of(view: FleetView, context: Context) -> Rows:
+    """Every cluster of what is shown, also those that the table has no room for."""
+    week = shown_week(context.lake.weeks(), view.week)
+    found = members(context.lake.cluster_weeks(week), context.fleet.segments, view) if week else ()
+    wanted = (view.search or "").casefold()
+    return Rows(ClusterWeek.__slots__, [asdict(one) for one in found if wanted in one.cluster_id.casefold()])
 
-    address = (State("url", "pathname"), State("url", "search"))
-    app.callback(
-        Output("url", "search", allow_duplicate=True),
-        Input("fleet-search", "value"),
-        *address,
-        prevent_initial_call=True,
-    )(written)
-    app.callback(
-        Output("fleet-search", "value"),
-        Input("url", "pathname"),
-        Input("url", "search"),
-        State("fleet-search", "value"),
-    )(read)
+
+def _segments_of(view: FleetView, context: Context) -> Rows:
+    """Every metric of every value in the week."""
+    week = shown_week(context.lake.weeks(), view.week)
+    found = [one for one in context.lake.fleet_weeks(view.by or WHOLE) if one.week == week]
+    return Rows(FleetWeek.__slots__, [asdict(one) for one in found])
 
 
 PAGE = Page(
@@ -271,10 +254,18 @@ PAGE = Page(
         "fleet-latency.figure",
         "fleet-availability.figure",
         "fleet-causes.figure",
+        "fleet-segments.children",
         "fleet-found.children",
         "fleet-table.className",
         "fleet-grid.rowData",
     ),
     body=body,
     fill=fill,
+    parts=(
+        Part("latency", "Latency p99 by week", _weeks_of(LATENCY)),
+        Part("availability", "Availability by week", _weeks_of(AVAILABILITY)),
+        Part("causes", "What burns the latency budget", _causes_of),
+        Part("clusters", "Clusters of the week", _clusters_of),
+        Part("segments", "Segments of the week", _segments_of, has_tools=False),
+    ),
 )

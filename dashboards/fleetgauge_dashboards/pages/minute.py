@@ -1,6 +1,6 @@
 """One minute of a cluster: the end of every drill, with the samples themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dash import html
@@ -8,11 +8,11 @@ from dash import html
 from fleetgauge_dashboards.figures.samples import HEIGHT, samples
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import Leg, MinuteView, WhyView
-from fleetgauge_dashboards.pages.page import Context, Notice, Page, Rows, Slots
-from fleetgauge_dashboards.pages.parts import Component, chart, file_link, link, number_card, panel, table
+from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
+from fleetgauge_dashboards.pages.parts import Component, chart, link, number_card, panel, table, tools
 from fleetgauge_dashboards.reader import ClusterWeek
 from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader
-from fleetgauge_dashboards.units import instant
+from fleetgauge_dashboards.times import Times
 from fleetgauge_dashboards.views.freshness import MINUTE
 from fleetgauge_dashboards.views.minute import SOURCES, BrokerLine, around, lines, numbers, of_leg, week_of
 from fleetgauge_dashboards.views.samples import BrokerSamples, MinuteSamples, minute_samples
@@ -30,8 +30,18 @@ def body() -> list[Component]:
         html.P(id="minute-source", className="fg-sub"),
         html.Div(
             [
-                panel("Client leg, every sample, log scale", "samples", client),
-                panel("Leader leg, every sample, log scale", "samples", leader),
+                panel(
+                    "Client leg, every sample, log scale",
+                    "samples",
+                    client,
+                    tools=tools("minute", "client", "minute-client"),
+                ),
+                panel(
+                    "Leader leg, every sample, log scale",
+                    "samples",
+                    leader,
+                    tools=tools("minute", "leader", "minute-leader"),
+                ),
             ],
             id="minute-charts",
             className="fg-panels fg-panels--halves",
@@ -44,7 +54,7 @@ def fill(view: MinuteView, context: Context, look: Theme) -> Slots | Notice:
     held = next(iter(ClusterWeekReader(context.lake.root, view.cluster_id).minutes(view.span)), None)
     found, week = _samples(view, context), _week(view, context)
     if held is None and not found.brokers:
-        return _nothing(view)
+        return _nothing(view, context.times(view))
     objective_us = week.latency_objective_us if week else None
     objective_ms = None if objective_us is None else objective_us / 1000
     objectives_ms = {Leg.CLIENT: objective_ms, Leg.LEADER: None}
@@ -53,7 +63,7 @@ def fill(view: MinuteView, context: Context, look: Theme) -> Slots | Notice:
         for leg, objective in objectives_ms.items()
     }
     return {
-        "minute-title.children": _title(view, week),
+        "minute-title.children": _title(view, week, context.times(view)),
         "minute-cards.children": [number_card(number) for number in numbers(held, objective_us)],
         "minute-source.children": SOURCES[found.source],
         "minute-charts.style": {} if found.brokers else {"display": "none"},
@@ -74,9 +84,9 @@ def _samples(view: MinuteView, context: Context) -> MinuteSamples:
     return minute_samples([view.minute], reader.records([view.minute]), kept, late_us)[0]
 
 
-def _nothing(view: MinuteView) -> Notice:
+def _nothing(view: MinuteView, times: Times) -> Notice:
     return Notice(
-        f"Nothing is known of {instant(view.minute)[:16]} UTC",
+        f"Nothing is known of {times.named_minute(view.minute)}",
         (
             f"The lake has no minute of {view.cluster_id} at that time: it is older than what is kept, "
             "or it was not measured, or no such cluster is.",
@@ -85,15 +95,14 @@ def _nothing(view: MinuteView) -> Notice:
     )
 
 
-def _title(view: MinuteView, week: ClusterWeek | None) -> list[Component]:
-    why = week and link("Why is its week as it is?", WhyView(view.cluster_id, week.week, fleet=view.fleet))
+def _title(view: MinuteView, week: ClusterWeek | None, times: Times) -> list[Component]:
+    why = week and link("Why is its week as it is?", WhyView(view.cluster_id, week.week, lens=view.lens))
     return [
-        html.H1(f"{view.cluster_id}, minute {view.minute:%a %d %b %Y %H:%M} UTC"),
+        html.H1(f"{view.cluster_id}, minute {times.named_minute(view.minute)}"),
         link("‹ minute before", replace(view, minute=view.minute - MINUTE)),
         link("minute after ›", replace(view, minute=view.minute + MINUTE)),
         link("Show the cluster then", around(view)),
         why,
-        file_link("Samples as CSV", view),
     ]
 
 
@@ -114,14 +123,17 @@ def _table(found: Sequence[BrokerLine]) -> Component:
     return table("Brokers of the minute", _HEAD, rows)
 
 
-def rows(view: MinuteView, context: Context) -> Rows:
-    """One line a probe; what failed has its reason and no latency."""
-    probes = [
-        {"minute": view.minute, "broker_id": one.broker_id, "leg": one.leg, "outcome": said, "latency_us": us}
-        for one in _samples(view, context).brokers
-        for said, us in (*_successes(one), *_failures(one))
-    ]
-    return Rows(("minute", "broker_id", "leg", "outcome", "latency_us"), probes)
+def _probes(leg: Leg) -> Callable[[MinuteView, Context], Rows]:
+    def rows(view: MinuteView, context: Context) -> Rows:
+        """One line a probe; what failed has its reason and no latency."""
+        probes = [
+            {"minute": view.minute, "broker_id": one.broker_id, "leg": leg, "outcome": said, "latency_us": us}
+            for one in of_leg(_samples(view, context), leg)
+            for said, us in (*_successes(one), *_failures(one))
+        ]
+        return Rows(("minute", "broker_id", "leg", "outcome", "latency_us"), probes)
+
+    return rows
 
 
 def _successes(one: BrokerSamples) -> list[tuple[str, int | None]]:
@@ -146,5 +158,5 @@ PAGE = Page(
     ),
     body=body,
     fill=fill,
-    rows=rows,
+    parts=tuple(Part(leg, f"Samples of the {leg} leg", _probes(leg)) for leg in Leg),
 )

@@ -10,31 +10,17 @@ from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from fleetgauge_dashboards.figures.theme import Theme, theme
 from fleetgauge_dashboards.links import FleetView, View, href, parse
-from fleetgauge_dashboards.pages.parts import Component, anchor, notice
+from fleetgauge_dashboards.pages.parts import Component, anchor, notice, numbers_of, tools_slot
 from fleetgauge_dashboards.pages.shared import Shared
+from fleetgauge_dashboards.patience import Patience, SlowError
 from fleetgauge_dashboards.reader import Lake, LakeError
 from fleetgauge_dashboards.reader.lake import newest_measured
+from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_dashboards.times import Times
 from fleetgauge_dashboards.views.freshness import Freshness, freshness
-from fleetgauge_probes.fleet import Fleet
-
-AGENT_LATE_US = round(1000 * Fleet.model_fields["agent_late_ms"].default)
 
 #: What a page's slots are filled with: "component.property" -> value.
 Slots = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ShownFleet:
-    """A fleet that is served: its name, its lake (a folder or an object store's URI), its weeks' zone.
-
-    A vantage that sent later than ``agent_late_us`` is left out of pooled samples, as in silver.
-    """
-
-    name: str
-    lake: str
-    week_zone: str = "UTC"
-    simulated: bool = False
-    agent_late_us: int = AGENT_LATE_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +30,10 @@ class Context:
     fleet: ShownFleet
     lake: Lake
     clock: Callable[[], datetime]
+
+    def times(self, view: View) -> Times:
+        """The reader's, or else the fleet's."""
+        return Times(view.lens.zone or self.fleet.week_zone)
 
     def fresh(self) -> Freshness:
         recent = self.lake.recent_minutes()
@@ -72,6 +62,19 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a page whose numbers can be seen as a table and taken away as a file.
+
+    Where the page's body has a place for it (`parts.tools`), ``has_tools``, links to both are put there.
+    """
+
+    name: str
+    title: str
+    rows: Callable[[Any, Context], Rows]
+    has_tools: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A page's name, the view that it shows, its empty layout, what fills it and the numbers behind it."""
 
@@ -80,7 +83,18 @@ class Page:
     slots: tuple[str, ...]
     body: Callable[[], Component]
     fill: Callable[[Any, Context, Theme], Slots | Notice]
-    rows: Callable[[Any, Context], Rows] | None = None
+    parts: tuple[Part, ...] = ()
+
+    def tools(self, view: View) -> Slots:
+        """Links to the numbers of its parts."""
+        return {
+            tools_slot(self.name, part.name): numbers_of(view, part.name)
+            for part in self.parts
+            if part.has_tools
+        }
+
+    def part(self, name: str) -> Part | None:
+        return next((part for part in self.parts if part.name == name), None)
 
     def layout(self) -> Component:
         """The page before its first answer."""
@@ -97,6 +111,7 @@ def register(
     app: Dash,
     page: Page,
     contexts: Contexts,
+    patience: Patience,
     answered: Callable[[str, float], None],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> None:
@@ -105,7 +120,8 @@ def register(
     ``answered`` is told the page's name and how many seconds an answer took.
     """
     shared = Shared[Slots | Notice]()
-    outputs = {slot: Output(*_component_and_property(slot)) for slot in page.slots}
+    slots = [*page.slots, *(tools_slot(page.name, part.name) for part in page.parts if part.has_tools)]
+    outputs = {slot: output(slot) for slot in slots}
     frame = {
         "notice": Output(f"{page.name}-notice", "children"),
         "style": Output(f"{page.name}-body", "style"),
@@ -130,7 +146,7 @@ def register(
         if view is None or not isinstance(view, page.view) or scheme is None:
             return nothing
         began = monotonic()
-        slots = _answer(page, view, contexts, shared, scheme, drawn)
+        slots = _answer(page, view, contexts.get(view.lens.fleet), patience, shared, scheme, drawn)
         answered(page.name, monotonic() - began)
         return nothing | dict(slots)
 
@@ -139,41 +155,45 @@ def register(
     )
 
 
-def _component_and_property(slot: str) -> tuple[str, str]:
+def output(slot: str) -> Output:
+    """Of "component.property"."""
     component, _, name = slot.partition(".")
-    return component, name
+    return Output(component, name)
 
 
 def _answer(
     page: Page,
     view: View,
-    contexts: Contexts,
+    context: Context | None,
+    patience: Patience,
     shared: Shared[Slots | Notice],
     scheme: str,
     drawn: str | None,
 ) -> Slots:
     """New slots where something moved, a notice where there is nothing to draw."""
-    context = contexts.get(view.fleet)
     if context is None:
         return {"notice": _shown(no_such_fleet(view)), "style": {"display": "none"}, "drawn": None}
+    lake = context.lake
     try:
-        versions = context.lake.versions()
+        versions = patience.ask(("versions", lake.root), lake.versions)
         key = f"{href(view)} {scheme} {versions} {context.clock():%Y-%m-%dT%H:%M}"
         if key == drawn:
             return {}
         filled = (
-            nothing_yet(context.lake.root)
+            nothing_yet(lake.root)
             if all(version is None for version in versions)
-            else shared.answer(key, lambda: page.fill(view, context, theme(scheme)))
+            else patience.ask(
+                (page.name, key), lambda: shared.answer(key, lambda: page.fill(view, context, theme(scheme)))
+            )
         )
-    except LakeError as error:
+    except (LakeError, SlowError) as error:
         # What was drawn stays, under the error: it was true when it was read.
-        filled, key = unreadable(error), ""
+        filled, key = slow(error) if isinstance(error, SlowError) else unreadable(error), ""
         if drawn is not None:
             return {"notice": _shown(filled), "drawn": key}
     if isinstance(filled, Notice):
         return {"notice": _shown(filled), "style": {"display": "none"}, "drawn": key}
-    return {**filled, "notice": None, "style": {}, "drawn": key}
+    return {**filled, **page.tools(view), "notice": None, "style": {}, "drawn": key}
 
 
 def _shown(what: Notice) -> Component:
@@ -181,7 +201,7 @@ def _shown(what: Notice) -> Component:
 
 
 def no_such_fleet(view: View) -> Notice:
-    return Notice(f"No fleet named {view.fleet}", (anchor("Go to the first fleet", href(FleetView())),))
+    return Notice(f"No fleet named {view.lens.fleet}", (anchor("Go to the first fleet", href(FleetView())),))
 
 
 def nothing_yet(root: str) -> Notice:
@@ -213,4 +233,14 @@ def unreadable(error: LakeError) -> Notice:
             "this process; the page tries again every 10 seconds.",
         ),
         bad=True,
+    )
+
+
+def slow(error: SlowError) -> Notice:
+    return Notice(
+        "The lake answers slowly",
+        (
+            f"It has been read for {error.for_s:.0f} s, and is read on: the page fills itself once the "
+            "answer is there. What is drawn was true when it was read. Check the lake's disk or store.",
+        ),
     )

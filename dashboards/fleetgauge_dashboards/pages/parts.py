@@ -9,8 +9,18 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from fleetgauge_dashboards.definitions import DEFINITIONS
-from fleetgauge_dashboards.links import BrokerView, ClusterView, Span, View, Window, csv_href, href
-from fleetgauge_dashboards.units import instant
+from fleetgauge_dashboards.links import (
+    BrokerView,
+    ClusterView,
+    Drawn,
+    Span,
+    TableView,
+    View,
+    Window,
+    csv_href,
+    href,
+)
+from fleetgauge_dashboards.times import Times
 from fleetgauge_dashboards.views.cluster import Number, Verdict
 
 #: Half a year; an older one opens by its address.
@@ -47,12 +57,19 @@ def help_sign(name: str, about: str) -> Component:
 
 
 def panel(
-    title: str, definition: str, body: Component, end: Component = None, class_name: str = ""
+    title: str,
+    definition: str,
+    body: Component,
+    end: Component = None,
+    class_name: str = "",
+    tools: Sequence[Component] = (),
 ) -> Component:
     """A titled box with its definition, the frame of every chart."""
     head = [html.H2(title), help_sign(definition, title)]
     if end is not None:
         head.append(html.Div(end, className="fg-end"))
+    if tools:
+        head.append(html.Div(tools, className="fg-tools"))
     return html.Section(
         [html.Div(head, className="fg-panel__head"), body], className=f"fg-panel {class_name}".strip()
     )
@@ -67,6 +84,27 @@ def chart(identifier: str, height: int, label: str) -> Component:
         style={"minHeight": height},
     )
     return html.Div(graph, role="img", **aria(label=label))
+
+
+def tools_slot(page: str, part: str) -> str:
+    """Where links to a part's numbers go."""
+    return f"{page}-{part}-tools.children"
+
+
+def tools(page: str, part: str, picture_of: str | None = None) -> list[Component]:
+    """A place for the links to a part's numbers, and a button that takes its chart away as a picture."""
+    places: list[Component] = [html.Span(id=tools_slot(page, part).partition(".")[0])]
+    if picture_of is not None:
+        # fleetgauge.js does it: the picture is made in the browser.
+        png = {"data-picture": picture_of, **aria(label="This chart as a PNG")}
+        places.append(html.Button("PNG", className="fg-tool", **png))
+    return places
+
+
+def numbers_of(view: Any, part: str) -> list[Component]:
+    """The links themselves."""
+    table_of = anchor("Table", href(TableView(view, part)), "fg-tool", label=f"{part} as a table")
+    return [table_of, html.A("CSV", href=csv_href(view, part), className="fg-tool", download="")]
 
 
 def anchor(
@@ -94,9 +132,9 @@ def switch(label: str, choices: Sequence[tuple[str, View, bool]]) -> Component:
     )
 
 
-def file_link(text: str, view: View) -> Component:
-    """The numbers behind a view, to take away."""
-    return html.A(text, href=csv_href(view), className="fg-link", download="")
+def file_link(text: str, view: Drawn, part: str) -> Component:
+    """The numbers behind a part of a page, to take away."""
+    return html.A(text, href=csv_href(view, part), className="fg-link", download="")
 
 
 def number_card(number: Number) -> Component:
@@ -132,11 +170,11 @@ def table(label: str, head: Sequence[str], rows: Sequence[Sequence[Component]]) 
     )
 
 
-def window_switch(view: ClusterView | BrokerView, span: Span, *facts: str) -> list[Component]:
+def window_switch(view: ClusterView | BrokerView, span: Span, times: Times, *facts: str) -> list[Component]:
     """The newest minutes to choose from, the span that is shown, and what is known of it."""
     live = isinstance(view.shown, Window)
     choices = [(f"last {w.value}", replace(view, shown=w), w is view.shown) for w in Window]
-    shown = f"{instant(span.start)[:16]} to {instant(span.end)[:16]} UTC{'' if live else ', fixed'}"
+    shown = f"{times.minute(span.start)} to {times.minute(span.end)} {times.zone}{'' if live else ', fixed'}"
     return [
         switch("Minutes shown", choices),
         html.Span(" · ".join([shown, *(fact for fact in facts if fact)]), className="fg-sub"),

@@ -34,7 +34,8 @@ def fill(view: ReviewView, context: Context, _look: Theme) -> Slots | Notice:
     if found is None:
         return Notice("No week yet", ("A review needs a week. One appears with the pipeline's next batch.",))
     weeks, of_week = found
-    own_pages = Letterhead(context.fleet.name, context.fleet.simulated, "", view.fleet)
+    fleet, zone = context.fleet, context.times(view).zone
+    own_pages = Letterhead(fleet.name, fleet.simulated, "", view.lens, zone)
     return {
         "review-title.children": _title(view, of_week, weeks),
         "review-text.children": marked(body(of_week, own_pages)),
@@ -46,7 +47,7 @@ def add_downloads(server: Flask, contexts: Contexts) -> None:
 
     def download(week: str, form: str) -> Response:
         view = parse("/review", request.query_string.decode(errors="replace"))
-        context = contexts.get(view.fleet if view else None)
+        context = contexts.get(view.lens.fleet if view else None)
         asked = _day(week)
         try:
             found = _review(context, asked) if context and asked else None
@@ -55,7 +56,8 @@ def add_downloads(server: Flask, contexts: Contexts) -> None:
         if found is None or found[1].week.week != asked:
             return words("there is no such week", 404)
         assert context is not None
-        text = markdown(found[1], Letterhead(context.fleet.name, context.fleet.simulated))
+        fleet = context.fleet
+        text = markdown(found[1], Letterhead(fleet.name, fleet.simulated, zone=fleet.week_zone))
         if form == "md":
             return attachment(text, "text/markdown", f"review-{week}.md")
         titled = html_file(text, f"{context.fleet.name}: week of {week}")
@@ -80,12 +82,10 @@ def _day(week: str) -> date | None:
 
 def _title(view: ReviewView, of_week: Review, weeks: Sequence[date]) -> list[Component]:
     week = of_week.week.week
-    query = urlencode({"fleet": view.fleet}) if view.fleet else ""
+    query = urlencode({"fleet": view.lens.fleet}) if view.lens.fleet else ""
     return [
         html.H1(f"Review, week of {week:%a %d %b %Y}"),
-        html.Span(
-            f"{standing_in_words(of_week.closed, of_week.revision)} · all times UTC", className="fg-sub"
-        ),
+        html.Span(standing_in_words(of_week.closed, of_week.revision), className="fg-sub"),
         week_menu([(day, replace(view, week=day)) for day in weeks], week),
         *(
             html.A(

@@ -3,11 +3,12 @@
 from dash import html
 
 from fleetgauge_dashboards.figures.theme import Theme
-from fleetgauge_dashboards.links import BrokerView, ClusterView, MinuteView, Span, WhyView
-from fleetgauge_dashboards.pages.page import Context, Notice, Page, Rows, Slots
+from fleetgauge_dashboards.links import BrokerView, ClusterView, MinuteView, Span, TableView, WhyView
+from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
 from fleetgauge_dashboards.pages.parts import Component, file_link, link, table
 from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader, KnownWeek
-from fleetgauge_dashboards.units import NOTHING, instant, milliseconds, minutes, percent
+from fleetgauge_dashboards.times import Times
+from fleetgauge_dashboards.units import NOTHING, milliseconds, minutes, percent
 from fleetgauge_dashboards.views.cluster import find_week, week_span
 from fleetgauge_dashboards.views.deciding import Decided
 from fleetgauge_dashboards.views.episodes import MINUTE_COLUMNS, with_bad
@@ -31,17 +32,17 @@ def fill(view: WhyView, context: Context, _look: Theme) -> Slots | Notice:
     if known is None:
         return Notice(
             f"No week of {view.cluster_id}",
-            (link("Show the cluster", ClusterView(view.cluster_id, fleet=view.fleet)),),
+            (link("Show the cluster", ClusterView(view.cluster_id, lens=view.lens)),),
         )
-    answer = explanation(known, None)
+    answer, times = explanation(known, None), context.times(view)
     return {
         "why-title.children": _title(view, answer),
         "why-text.children": [
             *(html.P(f"Note: {note}", className="fg-excluded") for note in answer.notes),
-            *_numbers(view, answer),
-            *_bad(view, answer),
-            *_unmeasured(view, answer),
-            *_changes(answer),
+            *_numbers(view, answer, times),
+            *_bad(view, answer, times),
+            *_unmeasured(view, answer, times),
+            *_changes(answer, times),
         ],
     }
 
@@ -59,19 +60,20 @@ def _known(view: WhyView, context: Context) -> KnownWeek | None:
 
 
 def _title(view: WhyView, answer: Explanation) -> list[Component]:
-    asked = WhyView(view.cluster_id, answer.week, fleet=view.fleet)
+    asked = WhyView(view.cluster_id, answer.week, lens=view.lens)
     return [
         html.H1(f"Why {view.cluster_id}, week of {answer.week:%a %d %b %Y}, is as it is"),
-        html.Span(f"{standing_in_words(answer.closed, answer.revision)} · all times UTC", className="fg-sub"),
-        link("Show the cluster's week", ClusterView(view.cluster_id, answer.week, fleet=view.fleet)),
-        file_link("Minutes as CSV", asked),
+        html.Span(f"{standing_in_words(answer.closed, answer.revision)}", className="fg-sub"),
+        link("Show the cluster's week", ClusterView(view.cluster_id, answer.week, lens=view.lens)),
+        file_link("Minutes as CSV", asked, "minutes"),
+        link("as a table", TableView(asked, "minutes")),
     ]
 
 
-def _numbers(view: WhyView, answer: Explanation) -> list[Component]:
+def _numbers(view: WhyView, answer: Explanation, times: Times) -> list[Component]:
     parts: list[Component] = [html.H2("The numbers, and the minutes that decide them")]
     for one in answer.decided:
-        parts += [html.H3(one.metric), html.P(one.words), html.P(_deciding(view, one))]
+        parts += [html.H3(one.metric), html.P(one.words), html.P(_deciding(view, one, times))]
     week = answer.week_row
     parts += [html.H3("availability_ratio"), html.P(_availability(answer))]
     parts += [
@@ -92,14 +94,14 @@ def _numbers(view: WhyView, answer: Explanation) -> list[Component]:
     return parts
 
 
-def _deciding(view: WhyView, one: Decided) -> list[Component]:
+def _deciding(view: WhyView, one: Decided, times: Times) -> list[Component]:
     if not one.deciding:
         return ["No minute that is held has this value."]
     parts: list[Component] = ["Decided by "]
     for at in one.deciding:
-        minute = MinuteView(view.cluster_id, at.minute, fleet=view.fleet)
+        minute = MinuteView(view.cluster_id, at.minute, lens=view.lens)
         broker = "" if at.broker_id is None else f" (broker {at.broker_id})"
-        parts += [link(f"{instant(at.minute)[:16]}{broker}", minute), ", "]
+        parts += [link(f"{times.minute(at.minute)}{broker}", minute), ", "]
     more = one.sharing - len(one.deciding)
     return [*parts[:-1], f" and {more:,} more with the same value." if more else "."]
 
@@ -111,14 +113,14 @@ def _availability(answer: Explanation) -> str:
     return f"{ratio}; the minutes held have {answer.succeeded:,} successes of {answer.attempted:,} probes."
 
 
-def _bad(view: WhyView, answer: Explanation) -> list[Component]:
+def _bad(view: WhyView, answer: Explanation, times: Times) -> list[Component]:
     heading = html.H2("Bad minutes, longest stretch first")
     if not answer.bad_stretches:
         return [heading, html.P("None of the minutes that are held.")]
     longest = sorted(answer.bad_stretches, key=lambda one: -one.minutes)
     rows = [
         (
-            _stretch(view, Span(one.start, one.end)),
+            _stretch(view, Span(one.start, one.end), times),
             f"{one.minutes:,}",
             _broker(view, one.broker_id, Span(one.start, one.end)),
             milliseconds(one.worst_us),
@@ -140,13 +142,13 @@ def _bad(view: WhyView, answer: Explanation) -> list[Component]:
     ]
 
 
-def _unmeasured(view: WhyView, answer: Explanation) -> list[Component]:
+def _unmeasured(view: WhyView, answer: Explanation, times: Times) -> list[Component]:
     heading = html.H2("Minutes in which not every broker was measured")
     if not answer.unmeasured:
         return [heading, html.P("None of the minutes that are held.")]
     rows = [
         (
-            _stretch(view, Span(one.start, one.end)),
+            _stretch(view, Span(one.start, one.end), times),
             f"{one.minutes:,}",
             f"{one.fewest_measured} of {one.brokers_expected}",
         )
@@ -156,12 +158,12 @@ def _unmeasured(view: WhyView, answer: Explanation) -> list[Component]:
     return [heading, table("Minutes not measured", head, rows), *_cut(len(answer.unmeasured))]
 
 
-def _changes(answer: Explanation) -> list[Component]:
+def _changes(answer: Explanation, times: Times) -> list[Component]:
     revisions = [
         (
             f"{one.revision}",
             one.reason or ("closed" if one.closed else "open"),
-            instant(one.computed_at) if one.computed_at else NOTHING,
+            times.instant(one.computed_at) if one.computed_at else NOTHING,
             "; ".join(f"{name}: {old} → {new}" for name, (old, new) in one.changed.items()) or NOTHING,
         )
         for one in answer.revisions
@@ -171,7 +173,7 @@ def _changes(answer: Explanation) -> list[Component]:
             str(one["correction_id"]),
             str(one["reason"]),
             str(one["author"]),
-            instant(one["starts"]),
+            times.instant(one["starts"]),
             f"withdrawn by {one['withdrawn_by']}" if one["withdrawn_at"] else "in force",
         )
         for one in answer.corrections
@@ -189,20 +191,20 @@ def _changes(answer: Explanation) -> list[Component]:
     return parts
 
 
-def _stretch(view: WhyView, span: Span) -> Component:
+def _stretch(view: WhyView, span: Span, times: Times) -> Component:
     """One minute leads to its samples, more of them to their cluster."""
-    text = f"{instant(span.start)[:16]} to {instant(span.end)[11:16]}"
+    text = f"{times.minute(span.start)} to {times.clock(span.end)}"
     if (span.end - span.start).total_seconds() <= 60:
-        return link(text, MinuteView(view.cluster_id, span.start, fleet=view.fleet))
-    return link(text, ClusterView(view.cluster_id, shown=span, fleet=view.fleet))
+        return link(text, MinuteView(view.cluster_id, span.start, lens=view.lens))
+    return link(text, ClusterView(view.cluster_id, shown=span, lens=view.lens))
 
 
 def _broker(view: WhyView, broker_id: int | None, span: Span | None) -> Component:
     if broker_id is None:
         return NOTHING
-    to = BrokerView(view.cluster_id, broker_id, fleet=view.fleet)
+    to = BrokerView(view.cluster_id, broker_id, lens=view.lens)
     if span is not None:
-        to = BrokerView(view.cluster_id, broker_id, span, fleet=view.fleet)
+        to = BrokerView(view.cluster_id, broker_id, span, lens=view.lens)
     return link(f"broker {broker_id}", to)
 
 
@@ -210,7 +212,7 @@ def _cut(length: int) -> list[Component]:
     return [html.P(f"and {length - SHOWN:,} more: the file has them all")] if length > SHOWN else []
 
 
-def rows(view: WhyView, context: Context) -> Rows:
+def _rows(view: WhyView, context: Context) -> Rows:
     """The week's minutes, or those that evidence kept."""
     known = _known(view, context)
     if known is None:
@@ -225,5 +227,5 @@ PAGE = Page(
     slots=("why-title.children", "why-text.children"),
     body=body,
     fill=fill,
-    rows=rows,
+    parts=(Part("minutes", "Minutes of the week", _rows, has_tools=False),),
 )

@@ -1,5 +1,6 @@
 """The questions that the pages ask of a lake."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -13,9 +14,9 @@ from fleetgauge_dashboards.reader.rows import BrokenWeek, ClusterWeek, FleetWeek
 from fleetgauge_dashboards.reader.table import Filter, TableReader, UnreadableError, column
 from fleetgauge_pipelines import tables
 
-RECENT = ("cluster_id", "minute", "brokers_expected", "brokers_measured")
+RECENT = ("cluster_id", "minute", "brokers_expected", "brokers_measured", "latency_p99_censored_us")
 #: What burn rates are made of, and how far back the longest of their windows looks.
-BURN = (*RECENT, "latency_p99_censored_us", "attempted", "succeeded")
+BURN = (*RECENT, "attempted", "succeeded")
 BURN_DAYS = 4
 CLUSTER_MINUTE = (
     "minute",
@@ -47,6 +48,12 @@ BROKER_DETAIL = (
 BROKER_MINUTE = ("broker_id", "minute", "measured", "latency_p99_us", "latency_p99_censored_us")
 
 
+Row = dict[str, Any]
+
+#: The segment that is the fleet itself.
+WHOLE = "fleet"
+
+
 @dataclass(frozen=True, slots=True)
 class Readable:
     """Whether a table can be read: its version, or why not; neither while it is not there."""
@@ -69,6 +76,7 @@ class Lake:
         self._quality = TableReader(root, tables.QUALITY)
         self._burn_causes = TableReader(root, tables.BURN_CAUSES)
         self._actions = TableReader(root, tables.ACTIONS)
+        self._corrections = TableReader(root, tables.CORRECTIONS)
 
     @property
     def readers(self) -> tuple[TableReader, ...]:
@@ -81,6 +89,7 @@ class Lake:
             self._quality,
             self._burn_causes,
             self._actions,
+            self._corrections,
         )
 
     def versions(self) -> tuple[int | None, ...]:
@@ -114,39 +123,44 @@ class Lake:
 
         return reader.answer(query, ask, ())
 
-    def fleet_weeks(self) -> tuple[FleetWeek, ...]:
-        """The whole fleet's weeks, each metric at its highest revision."""
+    def latency_history(self, until: date, weeks: int) -> pa.Table:
+        """Every cluster's latency_p99_us of so many weeks, at every revision, in no order."""
+        reader, names = self._cluster_weeks, ("cluster_id", "week", "revision", "latency_p99_us")
+        since = until - timedelta(days=7 * (weeks - 1))
+        within = (column("week") >= since) & (column("week") <= until)
+        return reader.answer(
+            ("history", until, weeks), lambda delta: reader.frame(delta, names, within), reader.empty(names)
+        )
+
+    def fleet_weeks(self, segment: str = WHOLE) -> tuple[FleetWeek, ...]:
+        """The weeks of every value of a segment, each metric at its highest revision."""
         reader = self._fleet_weeks
 
         def ask(delta: DeltaTable) -> tuple[FleetWeek, ...]:
-            whole = column("segment") == "fleet"
-            found = reader.frame(delta, columns_of(FleetWeek), whole).sort_by("revision").to_pylist()
-            newest = {(row["week"], row["metric"]): FleetWeek(**row) for row in found}
+            own = column("segment") == segment
+            found = reader.frame(delta, columns_of(FleetWeek), own).sort_by("revision").to_pylist()
+            newest = {(row["week"], row["metric"], row["segment_value"]): FleetWeek(**row) for row in found}
             return tuple(newest.values())
 
-        return reader.answer("fleet", ask, ())
+        return reader.answer(("segment", segment), ask, ())
 
-    def burn_causes(self, week: date) -> list[dict[str, Any]]:
-        """What burned the whole fleet's budgets in the week and in the one before."""
-        reader = self._burn_causes
+    def segments(self) -> tuple[str, ...]:
+        """By what the fleet is divided: region, tier, a label."""
+        return tuple(sorted(_held(self._fleet_weeks, "segment") - {WHOLE}))
+
+    def burn_causes(self, week: date, segment: str = WHOLE, value: str = "") -> list[Row]:
+        """What burned a segment's budgets in the week and in the one before."""
         weeks = column("week").isin([week, week - timedelta(days=7)])
+        of = (column("segment") == segment) & (column("segment_value") == value)
+        return _rows(self._burn_causes, (week, segment, value), weeks & of)
 
-        def ask(delta: DeltaTable) -> list[dict[str, Any]]:
-            where = weeks & (column("segment") == "fleet")
-            found: list[dict[str, Any]] = reader.frame(delta, tables.BURN_CAUSES.names, where).to_pylist()
-            return found
-
-        return reader.answer(week, ask, [])
-
-    def actions(self) -> list[dict[str, Any]]:
+    def actions(self) -> list[Row]:
         """What was done on purpose, of all clusters, in no order."""
-        reader = self._actions
+        return _rows(self._actions, "all")
 
-        def ask(delta: DeltaTable) -> list[dict[str, Any]]:
-            found: list[dict[str, Any]] = reader.frame(delta, tables.ACTIONS.names).to_pylist()
-            return found
-
-        return reader.answer("all", ask, [])
+    def corrections(self) -> list[Row]:
+        """What was taken out of the levels, of all clusters, withdrawn ones too, in no order."""
+        return _rows(self._corrections, "all")
 
     def recent_minutes(self) -> pa.Table:
         """All clusters' minutes of the newest two days: who is measured, and until when."""
@@ -230,6 +244,16 @@ def newest_measured(recent: pa.Table) -> dict[str, datetime]:
     measured = recent.filter(pc.greater(pc.fill_null(recent["brokers_measured"], 0), 0))
     newest = measured.group_by("cluster_id").aggregate([("minute", "max")]).to_pylist()
     return {row["cluster_id"]: row["minute_max"].astimezone(UTC) for row in newest}
+
+
+def _rows(reader: TableReader, query: Hashable, where: Filter = None) -> list[Row]:
+    """Whole rows of a small table."""
+
+    def ask(delta: DeltaTable) -> list[Row]:
+        found: list[Row] = reader.frame(delta, reader.table.names, where).to_pylist()
+        return found
+
+    return reader.answer(query, ask, [])
 
 
 def _held(reader: TableReader, name: str) -> frozenset[Any]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from fleetgauge_dashboards.links import Span
+from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader
 from fleetgauge_dashboards.reader.lake import Lake
 from fleetgauge_dashboards.reader.rows import HealthEvent, columns_of
 from fleetgauge_dashboards.reader.table import Filter, column, read_once
@@ -22,6 +24,7 @@ _CLUSTER_WEEK = (
     "latency_p99_censored_us",
     "availability_ratio",
     "bad_minutes",
+    "latency_objective_us",
     "latency_budget_minutes",
     "latency_budget_left_minutes",
     "availability_budget_minutes",
@@ -39,14 +42,26 @@ _BEGUN_BEFORE = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """A cluster's minutes of the week from silver, or where they have expired what evidence kept."""
+
+    minutes: Sequence[Row]
+    evidence: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
-    """Rows as the tables have them: of the week and the one before at every revision, and what happened."""
+    """Rows as the tables have them: of the week and the one before at every revision, and what happened.
+
+    ``actions`` are those until the week closed, ``held`` minutes of clusters of which a broker was treated.
+    """
 
     cluster_weeks: Sequence[Row]
     fleet_weeks: Sequence[Row]
     causes: Sequence[Row]
     events: Sequence[HealthEvent]
     actions: Sequence[Row]
+    held: Mapping[str, Held]
     quarantined: Mapping[str, int]
     broken: Sequence[str]
     revised: Sequence[Row]
@@ -61,16 +76,28 @@ class ReviewReader:
     def known(self, week: WeekSpan) -> Known:
         """All that its review is made of."""
         two = column("week").isin([week.week, week.week - timedelta(days=7)])
+        until_closed = (column("starts") >= week.start) & (column("starts") < week.closes_at)
+        actions = self._rows(tables.ACTIONS, until_closed)
         return Known(
             cluster_weeks=self._rows(tables.CLUSTER_WEEKS, two, _CLUSTER_WEEK),
             fleet_weeks=self._fleet_weeks(week.week),
             causes=self._rows(tables.BURN_CAUSES, two & (column("segment") == "fleet")),
             events=self._events(week),
-            actions=self._rows(tables.ACTIONS, _within("starts", week)),
+            actions=actions,
+            held=self._held(week, actions),
             quarantined=self._quarantined(week),
             broken=[one.expectation for one in self._lake.broken_weeks() if one.week == week.week],
             revised=self._revised(week),
         )
+
+    def _held(self, week: WeekSpan, actions: Sequence[Row]) -> dict[str, Held]:
+        """Of the clusters of whose brokers one was treated: few, and a week of each."""
+        found = {}
+        for cluster_id in sorted({row["cluster_id"] for row in actions if row["broker_id"] is not None}):
+            reader = ClusterWeekReader(self._lake.root, cluster_id)
+            minutes = reader.minutes(Span(week.start, week.end))
+            found[cluster_id] = Held(minutes, () if minutes else reader.evidence(week.week))
+        return found
 
     def _fleet_weeks(self, until: date) -> list[Row]:
         """Of the fleet and its tiers."""

@@ -30,10 +30,11 @@ class ClusterWeek:
 
 @dataclass(frozen=True, slots=True)
 class FleetWeek:
-    """gold/fleet_weeks of the whole fleet, at its highest revision."""
+    """gold/fleet_weeks of one segment, at its highest revision; the whole fleet's value is empty."""
 
     week: date
     metric: str
+    segment_value: str
     revision: int
     median: float | None
     p90: float | None

@@ -4,14 +4,25 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import dropwhile, islice
+from itertools import islice
 
 from fleetgauge_dashboards.definitions import DEFINITIONS
-from fleetgauge_dashboards.links import AlertsView, ClusterView, FleetView, View, href
-from fleetgauge_dashboards.units import NOTHING, count, duration, instant, milliseconds, minutes, percent
+from fleetgauge_dashboards.links import PLAIN, AlertsView, ClusterView, FleetView, Lens, View, href
+from fleetgauge_dashboards.times import Times
+from fleetgauge_dashboards.units import (
+    NOTHING,
+    count,
+    duration,
+    milliseconds,
+    minutes,
+    percent,
+    sparkline,
+)
+from fleetgauge_dashboards.views.acts import Act
+from fleetgauge_dashboards.views.alert_week import AlertWeek
 from fleetgauge_dashboards.views.causes import Cause
 from fleetgauge_dashboards.views.fleet import CLUSTERS_FOR_A_P99, shown, standing_in_words
-from fleetgauge_dashboards.views.incidents import Act, Incident, Times
+from fleetgauge_dashboards.views.incidents import Durations, Incident
 from fleetgauge_dashboards.views.movers import Mover, Standing
 from fleetgauge_dashboards.views.review import Headline, Quantiles, Review
 
@@ -25,18 +36,25 @@ _METRICS = {
     "availability_p99": ("Availability of minutes, p99", "fleet_availability_p99"),
     "latency_budget_left_minutes": ("Latency budget left", "fleet_budget"),
 }
-_BARS = "▁▂▃▄▅▆▇█"
 _FULL = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Letterhead:
-    """Whose review it is; without ``page_url`` nothing in it is a link, ``key`` is its name in links."""
+    """Whose review it is, and in which zone's times.
+
+    Without ``page_url`` nothing in it is a link; ``lens`` goes along with each.
+    """
 
     name: str
     simulated: bool = False
     page_url: str | None = None
-    key: str | None = None
+    lens: Lens = PLAIN
+    zone: str = "UTC"
+
+    @property
+    def times(self) -> Times:
+        return Times(self.zone)
 
 
 def markdown(review: Review, of: Letterhead) -> str:
@@ -70,10 +88,10 @@ class _Writer:
 
     def title(self) -> list[str]:
         week, standing = self._review.week, standing_in_words(self._review.closed, self._review.revision)
-        named = self._link(f"{week.week:%a %d %b %Y}", FleetView(week.week, fleet=self._of.key))
+        named = self._link(f"{week.week:%a %d %b %Y}", FleetView(week.week, lens=self._of.lens))
         found = [
             f"# Weekly reliability review: {text(self._of.name)}",
-            f"Week of {named}, {instant(week.start)} to {instant(week.end)}, "
+            f"Week of {named}, {self._of.times.instant(week.start)} to {self._of.times.instant(week.end)}, "
             f"{count(week.minutes, 'minute')}; {standing}.",
         ]
         if self._of.simulated:
@@ -139,6 +157,7 @@ class _Writer:
         return [
             "## Incidents",
             f"{count(len(happened), 'finding')} named. {detected} {acted}",
+            _judged(self._review.judged),
             table(heads, map(self._incident, kept)),
             *_more(len(happened) - len(kept)),
         ]
@@ -150,6 +169,7 @@ class _Writer:
         heads = ("Began", "What", "Where", "By", "Outcome", "Until", "Why")
         return [
             "## What was done",
+            _cases(acts, self._review.saved_min),
             table(heads, map(self._act, acts[:ROWS])),
             *_more(len(acts) - ROWS),
         ]
@@ -249,9 +269,9 @@ class _Writer:
         return [f"### {title}", table(heads, rows), *_more(len(movers) - MOVERS)]
 
     def _incident(self, one: Incident) -> tuple[str, ...]:
-        where = AlertsView(one.cluster_id, one.alert_id, fleet=self._of.key)
+        where = AlertsView(one.cluster_id, one.alert_id, lens=self._of.lens)
         return (
-            instant(one.at),
+            self._of.times.instant(one.at),
             self._link(one.kind, where),
             self._whom(one.cluster_id, one.broker_id),
             "at once" if one.detected_s is None else _seconds(one.detected_s),
@@ -261,12 +281,12 @@ class _Writer:
 
     def _act(self, act: Act) -> tuple[str, ...]:
         return (
-            instant(act.at),
+            self._of.times.instant(act.at),
             text(act.kind),
             self._whom(act.cluster_id, act.broker_id),
             text(act.author),
             text(act.outcome or NOTHING),
-            instant(act.ended) if act.ended else NOTHING,
+            self._of.times.instant(act.ended) if act.ended else NOTHING,
             text("; ".join((act.reason, *act.words))),
         )
 
@@ -275,7 +295,7 @@ class _Writer:
         return cluster if broker_id is None else f"{cluster} broker {broker_id}"
 
     def _cluster(self, cluster_id: str) -> str:
-        view = ClusterView(cluster_id, self._review.week.week, fleet=self._of.key)
+        view = ClusterView(cluster_id, self._review.week.week, lens=self._of.lens)
         return self._link(cluster_id, view)
 
     def _link(self, words: str, view: View) -> str:
@@ -330,7 +350,25 @@ def _cause(one: Cause) -> tuple[str, ...]:
     )
 
 
-def _times(what: str, known: Times | None, since: str) -> str | None:
+def _judged(week: AlertWeek) -> str:
+    judged = f"{week.right:,} right and {count(week.false_alarms, 'false alarm')}"
+    unjudged = f"{week.unjudged:,} of {count(week.named, 'alert')} nobody has judged"
+    if week.precision is None:
+        return f"Precision is not known: {unjudged}."
+    return f"Precision {percent(week.precision, 1)} by people's judgement: {judged}; {unjudged}."
+
+
+def _cases(acts: Sequence[Act], saved_min: int) -> str:
+    cases = [act for act in acts if act.is_case]
+    done = sum(act.was_done and not act.was_handed_over for act in cases)
+    handed = sum(act.was_handed_over for act in cases)
+    return (
+        f"{count(len(cases), 'case')} of sick brokers: {done:,} done, {handed:,} handed over to a person. "
+        f"{count(saved_min, 'minute')} saved: the broker was still ill, and its cluster within its objective."
+    )
+
+
+def _times(what: str, known: Durations | None, since: str) -> str | None:
     if known is None:
         return None
     longest = f", {_seconds(known.longest_s)} at most" if known.of > 1 else ""
@@ -339,21 +377,6 @@ def _times(what: str, known: Times | None, since: str) -> str | None:
 
 def _seconds(length_s: float) -> str:
     return duration(timedelta(seconds=length_s))
-
-
-def sparkline(values: Sequence[float | None]) -> str:
-    """From the least of the values to the most; a dot where there is none, nothing before the first."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return ""
-    least, width = min(known), max(known) - min(known)
-
-    def bar(value: float | None) -> str:
-        if value is None:
-            return "·"
-        return _BARS[round((len(_BARS) - 1) * (value - least) / width) if width else 0]
-
-    return "".join(map(bar, dropwhile(lambda value: value is None, values)))
 
 
 def _listed(named: Iterable[str], of: int) -> str:

@@ -87,7 +87,8 @@ def _review(source: Asked, day: datetime | None, now: datetime) -> Review:
 def _letterhead(source: Asked) -> Letterhead:
     if source.fleet is None:
         return Letterhead(source.lake)
-    return Letterhead(source.fleet.name, source.fleet.simulated, source.fleet.page_url)
+    fleet = source.fleet
+    return Letterhead(fleet.name, fleet.simulated, fleet.page_url, zone=fleet.week.zone)
 
 
 def _rendered(found: Review, of: Letterhead, form: str) -> bytes:

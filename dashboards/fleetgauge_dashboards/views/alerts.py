@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from fleetgauge_dashboards.links import LONGEST, ClusterView, Leg, Span
+from fleetgauge_dashboards.links import LONGEST, PLAIN, ClusterView, Leg, Lens, Span
 from fleetgauge_dashboards.reader import HealthEvent
 
 HEALTHY = "HEALTHY"
@@ -79,12 +79,12 @@ class Alert:
         """From when it was named until it cleared, or until now."""
         return (self.cleared or now) - self.opened
 
-    def view(self, fleet: str | None = None) -> ClusterView:
+    def view(self, lens: Lens = PLAIN) -> ClusterView:
         """The cluster at that time, on the leg that tells which broker."""
         start = self.began - BEFORE
         end = self.opened + AHEAD if self.cleared is None else self.cleared + AFTER
         span = Span(start, min(end, start + LONGEST))
-        return ClusterView(self.cluster_id, shown=span, leg=Leg.LEADER, fleet=fleet)
+        return ClusterView(self.cluster_id, shown=span, leg=Leg.LEADER, lens=lens)
 
 
 def alerts(events: Sequence[HealthEvent]) -> tuple[Alert, ...]:

@@ -18,11 +18,11 @@ class Cause:
 
 
 def causes(rows: Iterable[Mapping[str, Any]], week: date) -> tuple[Cause, ...]:
-    """``rows``: gold/burn_causes of the week and the one before, of any segment."""
+    """``rows``: gold/burn_causes of the week and the one before, of one segment's value."""
     last = week - timedelta(days=7)
     burned: dict[date, dict[str, Mapping[str, Any]]] = {week: {}, last: {}}
     for row in rows:
-        if row["week"] in burned and row["segment"] == "fleet":
+        if row["week"] in burned:
             burned[row["week"]][row["cause"]] = row
     every = sum(row["bad_minutes"] for row in burned[week].values())
     found = (

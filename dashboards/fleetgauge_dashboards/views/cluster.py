@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 from fleetgauge_dashboards.links import BrokerView, ClusterView, MinuteView, Span, Window
 from fleetgauge_dashboards.reader import ClusterWeek
 from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
-from fleetgauge_dashboards.views.alerts import Alert
 from fleetgauge_dashboards.views.deciding import Row
 from fleetgauge_dashboards.views.episodes import is_bad
 from fleetgauge_dashboards.views.freshness import MINUTE, Age, Freshness
@@ -17,7 +16,7 @@ from fleetgauge_dashboards.views.minutes import COLUMNS
 from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 #: A view of a stretch of minutes.
-Drawn = ClusterView | BrokerView
+OfMinutes = ClusterView | BrokerView
 
 #: Bad minutes named one by one.
 WORST = 10
@@ -43,15 +42,6 @@ class Number:
     verdict: Verdict | None
     notes: tuple[str, ...]
     definition: str
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """A finding's time, cut to the span shown; ``suspected`` is before it was named."""
-
-    span: Span
-    label: str
-    suspected: bool
 
 
 def find_week(own: Sequence[ClusterWeek], week: date | None) -> ClusterWeek | None:
@@ -117,7 +107,7 @@ def verdict(unknown: bool, met: bool) -> Verdict:
     return Verdict.MET if met else Verdict.MISSED
 
 
-def span_shown(view: Drawn, fresh: Freshness, now: datetime) -> Span:
+def span_shown(view: OfMinutes, fresh: Freshness, now: datetime) -> Span:
     """The minutes to draw: those asked for, or the newest.
 
     A moving window ends with the data, unless the data is late: then it ends
@@ -129,7 +119,7 @@ def span_shown(view: Drawn, fresh: Freshness, now: datetime) -> Span:
     return Span(end - view.shown.length, end)
 
 
-def from_begin(view: Drawn, span: Span, first: datetime | None) -> Span:
+def from_begin(view: OfMinutes, span: Span, first: datetime | None) -> Span:
     """A moving window over a young cluster starts with its first minute.
 
     Every expected minute has a row, so what lies before the ``first`` row was never
@@ -140,7 +130,7 @@ def from_begin(view: Drawn, span: Span, first: datetime | None) -> Span:
     return Span(max(span.start, min(first, span.end - _LEGIBLE)), span.end)
 
 
-def zoomed(view: Drawn, moved: Mapping[str, object]) -> Drawn | None:
+def zoomed(view: OfMinutes, moved: Mapping[str, object]) -> OfMinutes | None:
     """The view at the minutes to which a chart was dragged; None if its time axis did not move."""
     try:
         start, end = (
@@ -155,13 +145,13 @@ def zoomed(view: Drawn, moved: Mapping[str, object]) -> Drawn | None:
     return replace(view, shown=span)
 
 
-def clicked(view: Drawn, x: str) -> MinuteView | Drawn | None:
+def clicked(view: OfMinutes, x: str) -> MinuteView | OfMinutes | None:
     """To where a click on a chart's point leads: its minute, or closer to it where a point is many."""
     try:
         at = datetime.fromisoformat(x).replace(tzinfo=UTC, second=0, microsecond=0)
         length = view.shown.length if isinstance(view.shown, Window) else view.shown.end - view.shown.start
         if length <= COLUMNS * MINUTE:
-            return MinuteView(view.cluster_id, at, fleet=view.fleet)
+            return MinuteView(view.cluster_id, at, lens=view.lens)
         return replace(view, shown=Span(at - CLOSER / 2, at + CLOSER / 2))
     except (ValueError, OverflowError):
         return None
@@ -172,27 +162,6 @@ def week_span(week: date, zone: str) -> Span:
     here = ZoneInfo(zone)
     first, last = (datetime.combine(day, time(), here) for day in (week, week + timedelta(days=7)))
     return Span(first.astimezone(UTC), last.astimezone(UTC))
-
-
-def bands(found: Sequence[Alert], cluster_id: str, span: Span) -> tuple[Band, ...]:
-    """The cluster's findings that touch the span, first sign and named part apart."""
-    cut = []
-    for alert in found:
-        if alert.cluster_id != cluster_id:
-            continue
-        whom = alert.kind if alert.broker_id is None else f"{alert.kind} broker {alert.broker_id}"
-        end = alert.cleared or span.end
-        opened = alert.named.at if alert.named else end
-        cut += [
-            _cut(alert.began, opened, span, f"suspected {whom}", True),
-            _cut(opened, end, span, whom, False),
-        ]
-    return tuple(band for band in cut if band)
-
-
-def _cut(start: datetime, end: datetime, span: Span, label: str, suspected: bool) -> Band | None:
-    start, end = max(start, span.start), min(end, span.end)
-    return Band(Span(start, end), label, suspected) if start < end else None
 
 
 def worst_minutes(rows: Sequence[Row], objective_us: int | None) -> tuple[Row, ...]:

@@ -1,14 +1,13 @@
 """The fleet in one week: its headline quantiles, their trend, and every cluster, worst first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from fleetgauge_dashboards.links import ClusterView, FleetView, href
-from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek
+from fleetgauge_dashboards.links import FleetView
+from fleetgauge_dashboards.reader import WHOLE, ClusterWeek, FleetWeek
 from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
-from fleetgauge_dashboards.views.alerts import Alert
-from fleetgauge_dashboards.views.freshness import Freshness
+from fleetgauge_dashboards.views.fleet_rows import Beside, ClusterRow, Segments, cluster_rows
 from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 LATENCY = "latency_p99_us"
@@ -17,8 +16,6 @@ BUDGET = "latency_budget_left_minutes"
 
 #: Under so many clusters the nearest-rank p99 is the worst of them.
 CLUSTERS_FOR_A_P99 = 100
-#: Clusters in the table: more, nobody reads, and a page of thousands is slow for everybody.
-ROWS = 500
 #: Weeks in the trend.
 TREND_WEEKS = 52
 
@@ -53,31 +50,31 @@ class Trend:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterRow:
-    """One line of the table. Numbers in the unit that is shown, for sorting."""
+class SegmentRow:
+    """One value of a segment in the week: its quantiles as text, its clusters, where it leads."""
 
-    cluster_id: str
-    link: str
-    state: str
-    rank: int
-    latency_p99_ms: float | None
-    latency_p99_censored_ms: float | None
-    objective_ms: float | None
-    availability_percent: float | None
-    budget_left_min: float | None
-    bad_minutes: int | None
-    coverage_percent: float | None
+    value: str
+    view: FleetView
+    clusters: int
+    latency: Headline
+    availability: Headline
+    budget: Headline
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The fleet page; ``rows`` are the worst of the ``matching`` ones among all ``clusters``."""
+    """The fleet page; ``rows`` are the worst of the ``matching`` ones among all ``clusters``.
+
+    ``divided`` are the trends of a segment's values, the one with the highest or lowest p99 first.
+    """
 
     week: date
     weeks: tuple[date, ...]
     standing: str
     headlines: tuple[Headline, ...]
     trends: tuple[Trend, ...]
+    divided: tuple[Mapping[str, Trend], ...]
+    segments: tuple[SegmentRow, ...]
     excluded: str
     clusters: int
     matching: int
@@ -89,29 +86,79 @@ def shown_week(weeks: Sequence[date], asked: date | None) -> date | None:
     return asked if asked in weeks else max(weeks, default=None)
 
 
+def segment_of(view: FleetView) -> tuple[str, str]:
+    """Whose numbers are the page's: a segment's value, or the whole fleet's."""
+    return (view.by, view.value) if view.by and view.value is not None else (WHOLE, "")
+
+
+def members(clusters: Sequence[ClusterWeek], segments: Segments, view: FleetView) -> tuple[ClusterWeek, ...]:
+    """The clusters that are in what is shown; all, where no fleet file says who is in what."""
+    of = segment_of(view)
+    if of[0] == WHOLE or not segments:
+        return tuple(clusters)
+    return tuple(one for one in clusters if of in segments.get(one.cluster_id, ()))
+
+
 def fleet(
     week: date,
     weeks: Sequence[date],
     clusters: Sequence[ClusterWeek],
-    fleet_weeks: Sequence[FleetWeek],
-    found: Sequence[Alert],
-    fresh: Freshness,
+    own: Sequence[FleetWeek],
+    parts: Sequence[FleetWeek],
+    beside: Beside,
     view: FleetView,
 ) -> Fleet:
-    """One of ``weeks``, which are newest first; ``clusters`` are that week's."""
+    """One of ``weeks``, which are newest first; ``clusters`` are that week's and in what is shown.
+
+    ``own`` are the weeks of what is shown, ``parts`` those of the values by which it is divided, if it is.
+    """
     metrics = (LATENCY, AVAILABILITY, BUDGET)
-    rows, matching = _rows(clusters, found, fresh, week == weeks[0], view)
+    rows, matching = cluster_rows(week, clusters, beside, view, week == weeks[0])
     return Fleet(
         week=week,
         weeks=tuple(weeks),
         standing=standing(clusters),
-        headlines=tuple(_headline(metric, week, fleet_weeks, clusters) for metric in metrics),
-        trends=tuple(_trend(metric, week, fleet_weeks) for metric in metrics[:2]),
+        headlines=tuple(_headline(metric, week, own, clusters) for metric in metrics),
+        trends=tuple(_trend(metric, week, own) for metric in metrics[:2]),
+        divided=tuple(_divided(metric, week, parts) for metric in metrics[:2]) if parts else (),
+        segments=_segments(week, parts, view),
         excluded=_excluded(clusters),
         clusters=len(clusters),
         matching=matching,
         rows=rows,
     )
+
+
+def _by_value(rows: Sequence[FleetWeek]) -> dict[str, list[FleetWeek]]:
+    found: dict[str, list[FleetWeek]] = {}
+    for row in rows:
+        if row.segment_value:
+            found.setdefault(row.segment_value, []).append(row)
+    return found
+
+
+def _divided(metric: str, week: date, rows: Sequence[FleetWeek]) -> Mapping[str, Trend]:
+    """Each value's trend, the worst in its newest week first."""
+    trends = {value: _trend(metric, week, own) for value, own in _by_value(rows).items()}
+    sign = -1 if metric == LATENCY else 1
+
+    def worst_first(value: str) -> tuple[float, str]:
+        newest = trends[value].p99[-1] if trends[value].p99 else None
+        return (float("inf") if newest is None else sign * newest), value
+
+    return {value: trends[value] for value in sorted(trends, key=worst_first)}
+
+
+def _segments(week: date, rows: Sequence[FleetWeek], view: FleetView) -> tuple[SegmentRow, ...]:
+    found = []
+    for value, own in sorted(_by_value(rows).items()):
+        latency, availability, budget = (
+            _headline(metric, week, own, ()) for metric in (LATENCY, AVAILABILITY, BUDGET)
+        )
+        now = _of(LATENCY, week, own)
+        clusters = now.clusters if now else 0
+        found.append(SegmentRow(value, replace(view, value=value), clusters, latency, availability, budget))
+    return tuple(found)
 
 
 def standing(weeks: Sequence[ClusterWeek]) -> str:
@@ -205,67 +252,3 @@ def _excluded(clusters: Sequence[ClusterWeek]) -> str:
     )
     more = f" and {len(out) - 5} more" if len(out) > 5 else ""
     return f"Not counted, coverage under 90%: {named}{more}"
-
-
-def _rows(
-    clusters: Sequence[ClusterWeek],
-    found: Sequence[Alert],
-    fresh: Freshness,
-    is_newest: bool,
-    view: FleetView,
-) -> tuple[tuple[ClusterRow, ...], int]:
-    """The worst of those that are asked for, and how many they are. Only what is shown is made."""
-    wanted = (view.search or "").casefold()
-    unfinished: dict[str, list[Alert]] = {}
-    for alert in found:
-        if alert.cleared is None:
-            unfinished.setdefault(alert.cluster_id, []).append(alert)
-    matching = [
-        (week, _state(unfinished.get(week.cluster_id, ()), fresh.silence(week.cluster_id)))
-        for week in clusters
-        if wanted in week.cluster_id.casefold()
-    ]
-    matching.sort(key=lambda one: _worst_first(one[0], one[1][0]))
-    shown = matching[:ROWS]
-    return tuple(_row(week, *state, is_newest, view.fleet) for week, state in shown), len(matching)
-
-
-def _state(unfinished: Sequence[Alert], silence: str | None) -> tuple[int, str]:
-    """The symbol says it without colour."""
-    opened = [alert for alert in unfinished if alert.is_open]
-    if opened:
-        return 0, f"▲ {', '.join(map(_named, opened))}"
-    if silence is not None:
-        return 1, f"◌ NO DATA for {silence}"
-    if unfinished:
-        return 2, f"△ suspected {', '.join(map(_named, unfinished))}"
-    return 3, "● no alert"
-
-
-def _named(alert: Alert) -> str:
-    return alert.kind if alert.broker_id is None else f"{alert.kind} broker {alert.broker_id}"
-
-
-def _row(week: ClusterWeek, rank: int, state: str, is_newest: bool, of: str | None) -> ClusterRow:
-    return ClusterRow(
-        cluster_id=week.cluster_id,
-        link=href(ClusterView(week.cluster_id, None if is_newest else week.week, fleet=of)),
-        state=state,
-        rank=rank,
-        latency_p99_ms=_ms(week.latency_p99_us),
-        latency_p99_censored_ms=_ms(week.latency_p99_censored_us),
-        objective_ms=_ms(week.latency_objective_us),
-        availability_percent=None if week.availability_ratio is None else 100 * week.availability_ratio,
-        budget_left_min=week.latency_budget_left_minutes,
-        bad_minutes=week.bad_minutes,
-        coverage_percent=None if week.coverage is None else 100 * week.coverage,
-    )
-
-
-def _worst_first(week: ClusterWeek, rank: int) -> tuple[int, float, int, str]:
-    left = week.latency_budget_left_minutes
-    return rank, float("inf") if left is None else left, -(week.latency_p99_censored_us or 0), week.cluster_id
-
-
-def _ms(us: int | None) -> float | None:
-    return None if us is None else us / 1000

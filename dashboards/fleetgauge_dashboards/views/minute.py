@@ -50,7 +50,7 @@ def week_of(own: Sequence[ClusterWeek], minute: datetime, zone: str) -> ClusterW
 def around(view: MinuteView) -> ClusterView:
     """The cluster in the minutes before and after."""
     span = Span(view.minute - _AROUND * MINUTE, view.minute + (_AROUND + 1) * MINUTE)
-    return ClusterView(view.cluster_id, shown=span, fleet=view.fleet)
+    return ClusterView(view.cluster_id, shown=span, lens=view.lens)
 
 
 def numbers(minute: Row | None, objective_us: int | None) -> tuple[Number, ...]:
@@ -107,7 +107,7 @@ def _worst_first(one: BrokerSamples) -> tuple[str, int, int]:
 def _line(view: MinuteView, one: BrokerSamples) -> BrokerLine:
     levels: BrokerMinuteLevels | None = one.levels
     return BrokerLine(
-        broker=BrokerView(view.cluster_id, one.broker_id, around(view).shown, fleet=view.fleet),
+        broker=BrokerView(view.cluster_id, one.broker_id, around(view).shown, lens=view.lens),
         leg=Leg(one.leg),
         succeeded=f"{len(one.latencies_us):,} of {one.attempted:,}",
         failures=", ".join(f"{code} {times:,}" for code, times in sorted(one.failures.items())) or NOTHING,

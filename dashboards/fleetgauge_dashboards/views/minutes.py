@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
@@ -67,6 +68,16 @@ class Timeline:
     def gaps(self) -> tuple[Span, ...]:
         return runs(self.grid, [minute is None for minute in self.minutes])
 
+    @property
+    def worst_homes(self) -> dict[int, tuple[int, ...]]:
+        """Of each broker that was ever the worst, the steps in which it was; who was so most often first."""
+        found: dict[int, list[int]] = {}
+        for step, minute in enumerate(self.minutes):
+            if minute is not None and minute.worst_home is not None:
+                found.setdefault(minute.worst_home, []).append(step)
+        often = sorted(found, key=lambda broker: (-len(found[broker]), broker))
+        return {broker: tuple(found[broker]) for broker in often}
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerTimeline:
@@ -84,6 +95,15 @@ class Brokers:
 
     grid: Grid
     brokers: tuple[BrokerTimeline, ...]
+
+    @property
+    def skew(self) -> tuple[float | None, ...]:
+        """Of each step the slowest broker's p99 over the median one's (Kora, figure 5); 1 is even.
+
+        None where fewer than two brokers had a success.
+        """
+        steps = zip(*(row.latency_p99_ms for row in self.brokers), strict=True)
+        return tuple(_skew([ms for ms in step if ms is not None]) for step in steps)
 
 
 def grid(span: Span) -> Grid:
@@ -137,6 +157,10 @@ def brokers(rows: pa.Table, span: Span) -> Brokers:
     known = sorted(set(rows["broker_id"].to_pylist()))
     found = {(row["broker_id"], row["step"]): row for row in worst}
     return Brokers(steps, tuple(_broker(broker_id, steps, found) for broker_id in known))
+
+
+def _skew(step: Sequence[float]) -> float | None:
+    return max(step) / median(step) if len(step) > 1 and median(step) > 0 else None
 
 
 def _broker(broker_id: int, steps: Grid, found: dict[tuple[int, int], dict[str, Any]]) -> BrokerTimeline:

@@ -1,14 +1,20 @@
 """The weekly reliability review: the week against the one before, what burned, what was done about it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
-from fleetgauge_dashboards.reader.review_week import TREND_WEEKS, Known
+from fleetgauge_dashboards.reader.review_week import TREND_WEEKS, Held, Known
+from fleetgauge_dashboards.views.acts import Act, acts
+from fleetgauge_dashboards.views.alert_week import AlertWeek, alert_week
+from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.causes import Cause, causes
 from fleetgauge_dashboards.views.cluster import week_span
-from fleetgauge_dashboards.views.incidents import Act, Incident, Times, acts, incidents, times
+from fleetgauge_dashboards.views.episodes import is_bad
+from fleetgauge_dashboards.views.incidents import Durations, Incident, incidents, times
 from fleetgauge_dashboards.views.movers import Changes, Standing, changes, standing
+from fleetgauge_dashboards.views.remarks import acknowledged, judged
+from fleetgauge_dashboards.views.samples import minutes_from_evidence
 from fleetgauge_dashboards.views.standings import (
     Row,
     availability_left_minutes,
@@ -94,9 +100,11 @@ class Review:
     changes: Changes
     causes: tuple[Cause, ...]
     incidents: tuple[Incident, ...]
-    detected: Times | None
-    acted: Times | None
+    detected: Durations | None
+    acted: Durations | None
+    judged: AlertWeek
     acts: tuple[Act, ...]
+    saved_min: int
     tiers: tuple[Tier, ...]
     excluded: tuple[Excluded, ...]
     quarantined: tuple[tuple[str, int], ...]
@@ -122,7 +130,7 @@ def review(week: WeekSpan, known: Known) -> Review:
     last = week.week - timedelta(days=7)
     now, before = (week_rows(known.cluster_weeks, day, ["cluster_id"]) for day in (week.week, last))
     done = acts(known.actions, week)
-    happened = incidents(known.events, done, week)
+    happened = incidents(known.events, done, _bad_minutes(known.held, now), week)
     then = {row["cluster_id"]: row for row in before}
     return Review(
         week=week,
@@ -136,13 +144,33 @@ def review(week: WeekSpan, known: Known) -> Review:
         incidents=happened,
         detected=times(one.detected_s for one in happened),
         acted=times(one.acted_s for one in happened),
+        judged=_judged(known, week),
         acts=done,
+        saved_min=sum(one.saved_min or 0 for one in happened),
         tiers=_tiers(week_rows(known.fleet_weeks, week.week, ["segment", "segment_value", "metric"])),
         excluded=_excluded(now),
         quarantined=tuple(sorted(known.quarantined.items(), key=lambda one: (-one[1], one[0]))),
         broken=tuple(known.broken),
         revised=_revised(known.revised),
     )
+
+
+def _judged(known: Known, week: WeekSpan) -> AlertWeek:
+    """As it was known when the week closed."""
+    events = [one for one in known.events if one.at < week.closes_at]
+    return alert_week(alerts(events), judged(known.actions), acknowledged(known.actions), week)
+
+
+def _bad_minutes(held: Mapping[str, Held], now: Sequence[Row]) -> dict[str, frozenset[datetime]]:
+    objectives = {row["cluster_id"]: row["latency_objective_us"] for row in now}
+    return {
+        cluster_id: frozenset(
+            row["minute"].astimezone(UTC)
+            for row in one.minutes or minutes_from_evidence(one.evidence)
+            if is_bad(row, objectives.get(cluster_id))
+        )
+        for cluster_id, one in held.items()
+    }
 
 
 def _headline(metric: str, week: date, fleet_weeks: Iterable[Row]) -> Headline:

@@ -66,6 +66,7 @@ def fleet_week(metric: str, clusters: int = 2, **changed: Any) -> FleetWeek:
     values: dict[str, Any] = {
         "week": WEEK,
         "metric": metric,
+        "segment_value": "",
         "revision": 0,
         "median": 1.0,
         "p90": 1.0,

@@ -61,10 +61,10 @@ def test_it_prints_one_url_serves_it_and_ends_when_told(tmp_path: Path) -> None:
     with _serving("--config", str(tmp_path / "fleet.yaml"), "--port", "0", "--json") as process:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"]
-        with urlopen(f"{url}livez", timeout=5) as answer:
+        with urlopen(f"{url}livez", timeout=60) as answer:
             assert answer.status == 200
         process.send_signal(signal.SIGTERM)
-        out, said = process.communicate(timeout=10)
+        out, said = process.communicate(timeout=60)
         assert (process.returncode, out) == (0, "")
         assert f"{tmp_path / 'lake'} at {url}" in said.replace("\n", "")
 

@@ -5,11 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from fleetgauge_dashboards.links import ClusterView, Span, Window
-from fleetgauge_dashboards.reader import HealthEvent
-from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.cluster import (
     Verdict,
-    bands,
     find_week,
     numbers,
     span_shown,
@@ -20,10 +17,6 @@ from fleetgauge_dashboards.views.freshness import Age, Freshness
 from tests.unit.dashboards.frames import START, WEEK, cluster_week, minute
 
 HOUR = Span(START, minute(60))
-
-
-def _event(at: int, left: str, entered: str) -> HealthEvent:
-    return HealthEvent(f"e{at}", "f", "orders-eu", 2, minute(at), left, entered, "BROKER_DOWN", "{}")
 
 
 def test_each_number_has_its_unit_its_objective_and_its_verdict() -> None:
@@ -59,15 +52,6 @@ def test_a_moving_window_shows_lateness_as_a_gap(state: Age, end: datetime) -> N
     now = minute(30) + timedelta(seconds=20)
     assert span_shown(ClusterView("a"), fresh, now) == Span(end - timedelta(hours=1), end)
     assert span_shown(ClusterView("a", shown=HOUR), fresh, now) == HOUR
-
-
-def test_bands_are_cut_to_the_span_and_the_first_sign_stands_apart() -> None:
-    found = alerts([_event(-5, "HEALTHY", "SUSPECT"), _event(2, "SUSPECT", "BROKER_DOWN")])
-    suspected, named = bands(found, "orders-eu", HOUR)
-    assert (suspected.span, suspected.suspected) == (Span(START, minute(2)), True)
-    assert (named.span, named.label) == (Span(minute(2), minute(60)), "BROKER_DOWN broker 2")
-    assert bands(found, "payments-us", HOUR) == ()
-    assert bands(found, "orders-eu", Span(START - timedelta(hours=2), START - timedelta(hours=1))) == ()
 
 
 def test_a_week_with_a_clock_change_is_shorter_or_longer() -> None:

@@ -1,16 +1,19 @@
 """Figures say what their models say, without colour too."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
 import pytest
 
-from fleetgauge_dashboards.figures.brokers import heatmap, leader_lines
-from fleetgauge_dashboards.figures.minutes import availability, latency
+from fleetgauge_dashboards.figures.brokers import heatmap, leader_lines, skew
+from fleetgauge_dashboards.figures.minutes import availability, latency, worst_homes
+from fleetgauge_dashboards.figures.over_time import OverTime
 from fleetgauge_dashboards.figures.theme import DARK, LIGHT, Theme, log_ticks, theme
-from fleetgauge_dashboards.figures.trend import trend
+from fleetgauge_dashboards.figures.trend import divided, trend
 from fleetgauge_dashboards.links import Leg, Span
-from fleetgauge_dashboards.views.cluster import Band
+from fleetgauge_dashboards.times import Times
+from fleetgauge_dashboards.views.bands import Band, What
 from fleetgauge_dashboards.views.fleet import LATENCY, Trend
 from fleetgauge_dashboards.views.minutes import Brokers, BrokerTimeline, Grid, Minute, Timeline
 from tests.unit.dashboards.frames import START, WEEK, minute
@@ -27,7 +30,8 @@ MAP = Brokers(
         BrokerTimeline(2, (3.0, 4.0, None, 4.0), (3.0, 4.0, 5_000.0, 4.0), ()),
     ),
 )
-DOWN = (Band(Span(minute(2), minute(4)), "BROKER_DOWN broker 2", False),)
+QUIET = OverTime(SPAN, Times("UTC"), (), "r")
+DOWN = replace(QUIET, bands=(Band(Span(minute(2), minute(4)), "BROKER_DOWN broker 2", What.FINDING),))
 
 both_schemes = pytest.mark.parametrize("look", [LIGHT, DARK])
 
@@ -42,7 +46,7 @@ def test_the_scheme_chooses_the_theme() -> None:
 
 @both_schemes
 def test_a_gap_is_a_break_and_a_hatch_but_never_a_line(look: Theme) -> None:
-    traces = _traces(latency(LINE, (), SPAN, look, "r"))
+    traces = _traces(latency(LINE, QUIET, look))
     assert list(traces["p99 of successes"].y) == [40.0, None, None, 40.0]
     assert not traces["p99 of successes"].connectgaps
     hatched = traces["not measured"]
@@ -53,43 +57,43 @@ def test_a_gap_is_a_break_and_a_hatch_but_never_a_line(look: Theme) -> None:
 
 @both_schemes
 def test_a_bad_minute_has_a_symbol_and_the_outage_a_height(look: Theme) -> None:
-    traces = _traces(latency(LINE, DOWN, SPAN, look, "r"))
+    traces = _traces(latency(LINE, DOWN, look))
     assert list(traces["failures counted"].y) == [40.0, None, 10_000.0, 40.0]
     assert list(traces["bad minute"].x) == ["2026-03-02 10:02:00"]
     assert traces["bad minute"].marker.symbol == "triangle-up"
 
 
 def test_the_objective_and_the_finding_are_named() -> None:
-    texts = [note.text for note in latency(LINE, DOWN, SPAN, LIGHT, "r").layout.annotations]
+    texts = [note.text for note in latency(LINE, DOWN, LIGHT).layout.annotations]
     assert texts == ["objective<br>100 ms", "▲ BROKER_DOWN broker 2"]
 
 
 def test_the_time_axis_is_exactly_the_span_and_free_of_offsets() -> None:
     for figure in (
-        latency(LINE, (), SPAN, LIGHT, "r"),
-        heatmap(MAP, Leg.CLIENT, 100.0, (), SPAN, LIGHT, "r"),
+        latency(LINE, QUIET, LIGHT),
+        heatmap(MAP, Leg.CLIENT, 100.0, QUIET, LIGHT),
     ):
         assert list(figure.layout.xaxis.range) == ["2026-03-02 10:00:00", "2026-03-02 10:04:00"]
 
 
 def test_all_time_charts_share_their_margins() -> None:
     charts = (
-        latency(LINE, (), SPAN, LIGHT, "r"),
-        availability(LINE, (), SPAN, LIGHT, "r"),
-        heatmap(MAP, Leg.LEADER, 100.0, (), SPAN, LIGHT, "r"),
-        leader_lines(MAP, (), SPAN, LIGHT, "r"),
+        latency(LINE, QUIET, LIGHT),
+        availability(LINE, QUIET, LIGHT),
+        heatmap(MAP, Leg.LEADER, 100.0, QUIET, LIGHT),
+        leader_lines(MAP, QUIET, LIGHT),
     )
     assert len({(chart.layout.margin.l, chart.layout.margin.r) for chart in charts}) == 1
 
 
 def test_the_axis_of_a_perfect_hour_ends_at_all() -> None:
-    figure = availability(Timeline(STEPS, (GOOD,) * 4, 100.0), (), SPAN, LIGHT, "r")
+    figure = availability(Timeline(STEPS, (GOOD,) * 4, 100.0), QUIET, LIGHT)
     low, high = figure.layout.yaxis.range
     assert low < 100 < high
 
 
 def test_the_map_keeps_gaps_empty_and_hatches_them() -> None:
-    traces = _traces(heatmap(MAP, Leg.LEADER, 100.0, DOWN, SPAN, LIGHT, "r"))
+    traces = _traces(heatmap(MAP, Leg.LEADER, 100.0, DOWN, LIGHT))
     cells = traces["heatmap"]
     assert cells.z[0][1] is None
     assert cells.customdata[1][2] == "5,000 ms"
@@ -98,13 +102,13 @@ def test_the_map_keeps_gaps_empty_and_hatches_them() -> None:
 
 
 def test_the_maps_colours_mean_the_same_everywhere_and_break_at_the_objective() -> None:
-    cells = heatmap(MAP, Leg.CLIENT, 100.0, (), SPAN, LIGHT, "r").data[0]
+    cells = _traces(heatmap(MAP, Leg.CLIENT, 100.0, QUIET, LIGHT))["heatmap"]
     assert (cells.zmin, cells.zmax) == (0.0, 4.0)
     assert [stop for stop, _ in cells.colorscale] == [0.0, 0.5, 0.5, 1.0]
 
 
 def test_a_broker_that_only_fails_does_not_vanish_from_the_lines() -> None:
-    traces = _traces(leader_lines(MAP, DOWN, SPAN, LIGHT, "r"))
+    traces = _traces(leader_lines(MAP, DOWN, LIGHT))
     assert list(traces["broker 2"].y) == [3.0, 4.0, None, 4.0]
     assert list(traces["broker 2 failing"].y) == [5_000.0]
     assert traces["broker 1"].line.dash != traces["broker 2"].line.dash
@@ -112,8 +116,62 @@ def test_a_broker_that_only_fails_does_not_vanish_from_the_lines() -> None:
 
 def test_of_many_brokers_the_slowest_are_named() -> None:
     rows = tuple(BrokerTimeline(i, (float(i),) * 4, (float(i),) * 4, ()) for i in range(1, 31))
-    figure = leader_lines(Brokers(STEPS, rows), (), SPAN, LIGHT, "r")
+    figure = leader_lines(Brokers(STEPS, rows), QUIET, LIGHT)
     assert [trace.name for trace in figure.data if trace.showlegend] == [f"broker {i}" for i in range(23, 31)]
+
+
+def test_the_worst_broker_is_told_by_its_row_and_bad_minutes_by_their_colour() -> None:
+    figure = worst_homes(LINE, QUIET, LIGHT)
+    (ticks,) = [trace for trace in figure.data if trace.mode == "markers"]
+    assert set(ticks.y) == {"broker 1"}
+    assert list(ticks.marker.line.color) == [LIGHT.good, LIGHT.good]
+
+
+def test_skew_is_the_slowest_over_the_median() -> None:
+    rows = tuple(BrokerTimeline(n, (ms,), (ms,), ()) for n, ms in ((1, 2.0), (2, 4.0), (3, 10.0)))
+    assert Brokers(Grid(START, 1, 1), rows).skew == (2.5,)
+    assert MAP.skew == (1.0, None, None, 4 / 3.5)
+    drawn = _traces(skew(MAP, QUIET, LIGHT))
+    assert list(drawn["scatter"].y) == list(MAP.skew)
+
+
+@both_schemes
+def test_what_was_taken_out_and_what_was_done_are_named_beside_findings(look: Theme) -> None:
+    bands = tuple(Band(Span(minute(n), minute(n + 1)), what, what) for n, what in enumerate(What))
+    figure = latency(LINE, replace(QUIET, bands=bands), look)
+    texts = [note.text for note in figure.layout.annotations][1:]
+    assert texts == ["▲ finding", "⊘ correction", "◆ action"]
+    edges = {
+        shape.line.dash for shape in figure.layout.shapes if shape.type == "line" and shape.x0 == shape.x1
+    }
+    assert edges == {"dot", "solid", "dash", "longdash"}
+
+
+def test_hovering_tells_the_readers_time() -> None:
+    berlin = replace(QUIET, times=Times("Europe/Berlin"))
+    told = latency(LINE, berlin, LIGHT).data[0]
+    assert told.customdata[0] == "Mon 02 Mar 2026 11:00 CET"
+    cells = _traces(heatmap(MAP, Leg.CLIENT, 100.0, berlin, LIGHT))["heatmap"]
+    assert cells.text[0][3] == "Mon 02 Mar 2026 11:03 CET"
+    assert list(latency(LINE, berlin, LIGHT).layout.xaxis.ticktext) == [
+        "11:00",
+        "11:01",
+        "11:02",
+        "11:03",
+        "11:04",
+    ]
+
+
+def test_a_week_divided_by_many_values_names_the_worst_eight() -> None:
+    none = (None,)
+    of = {
+        f"v{n}": Trend(LATENCY, (WEEK,), none, none, (1_000.0 * n,), (3,), frozenset())
+        for n in range(20, 0, -1)
+    }
+    figure = divided(LATENCY, of, LIGHT)
+    assert len(figure.data) == 20
+    assert {trace.name for trace in figure.data if trace.showlegend} == {f"v{n}" for n in range(13, 21)}
+    assert len({trace.line.dash for trace in figure.data if trace.showlegend}) >= 6
 
 
 def test_an_open_week_is_hollow() -> None:
@@ -126,10 +184,10 @@ def test_an_open_week_is_hollow() -> None:
 def test_figures_of_nothing_are_figures() -> None:
     nothing = Timeline(STEPS, (None,) * 4, None)
     empty = Brokers(STEPS, ())
-    assert latency(nothing, (), SPAN, LIGHT, "r").data
-    assert availability(nothing, (), SPAN, LIGHT, "r").data
-    assert heatmap(empty, Leg.CLIENT, None, (), SPAN, LIGHT, "r").data
-    assert not leader_lines(empty, (), SPAN, LIGHT, "r").data
+    assert latency(nothing, QUIET, LIGHT).data
+    assert availability(nothing, QUIET, LIGHT).data
+    assert heatmap(empty, Leg.CLIENT, None, QUIET, LIGHT).data
+    assert leader_lines(empty, QUIET, LIGHT).layout.xaxis.range
 
 
 @pytest.mark.parametrize(

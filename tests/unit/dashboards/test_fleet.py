@@ -3,12 +3,25 @@
 from collections.abc import Sequence
 from datetime import date, timedelta
 
+import pyarrow as pa
+
 from fleetgauge_dashboards.links import FleetView
 from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek, HealthEvent
 from fleetgauge_dashboards.views.alerts import Alert, alerts
-from fleetgauge_dashboards.views.fleet import AVAILABILITY, LATENCY, Fleet, fleet, shown_week
+from fleetgauge_dashboards.views.fleet import AVAILABILITY, LATENCY, Fleet, fleet, members, shown_week
+from fleetgauge_dashboards.views.fleet_rows import Beside
 from fleetgauge_dashboards.views.freshness import NO_DATA, Age, Freshness
 from tests.unit.dashboards.frames import START, WEEK, cluster_week, fleet_week
+
+#: No week before.
+HISTORY = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("week", pa.date32()),
+        ("revision", pa.int32()),
+        ("latency_p99_us", pa.int64()),
+    ]
+).empty_table()
 
 
 def _fleet(
@@ -24,7 +37,8 @@ def _fleet(
     shown = shown_week(weeks, asked)
     assert shown is not None
     own = [row for row in clusters if row.week == shown]
-    return fleet(shown, weeks, own, of_fleet or [], found, fresh, FleetView(asked, search))
+    beside = Beside(found, fresh, HISTORY, {}, {})
+    return fleet(shown, weeks, own, of_fleet or [], (), beside, FleetView(asked, search))
 
 
 def test_no_week_is_no_page() -> None:
@@ -107,3 +121,58 @@ def test_of_thousands_the_worst_are_shown_and_any_other_is_found() -> None:
     assert [row.cluster_id for row in model.rows] == [f"c{n:04}" for n in range(500)]
     assert (model.clusters, model.matching) == (3_000, 3_000)
     assert [row.cluster_id for row in _fleet(weeks, search="c2999").rows] == ["c2999"]
+
+
+def _divided(view: FleetView) -> Fleet:
+    own = [fleet_week(LATENCY), fleet_week(AVAILABILITY)]
+    parts = [
+        fleet_week(metric, clusters, segment_value=value, p99=p99, week=WEEK - timedelta(days=7 * back))
+        for value, clusters, p99 in (("eu", 2, 40_000.0), ("us", 3, 90_000.0))
+        for metric in (LATENCY, AVAILABILITY)
+        for back in (0, 1)
+    ]
+    return fleet(WEEK, [WEEK], [cluster_week()], own, parts, Beside((), NO_DATA, HISTORY, {}, {}), view)
+
+
+def test_a_fleet_is_divided_by_a_segment_the_worst_value_first() -> None:
+    model = _divided(FleetView(by="region"))
+    latency, availability = model.divided
+    assert list(latency) == ["us", "eu"]
+    assert list(availability) == ["eu", "us"]
+    assert latency["us"].p99 == (90_000.0, 90_000.0)
+    assert [(one.value, one.clusters, one.latency.p99) for one in model.segments] == [
+        ("eu", 2, "40.0 ms"),
+        ("us", 3, "90.0 ms"),
+    ]
+    assert model.segments[0].view == FleetView(by="region", value="eu")
+
+
+def test_of_a_segments_value_only_its_clusters_are_shown() -> None:
+    clusters = [cluster_week("a"), cluster_week("b")]
+    segments = {"a": frozenset({("region", "eu")}), "b": frozenset({("region", "us")})}
+    assert members(clusters, segments, FleetView(by="region", value="eu")) == (clusters[0],)
+    assert members(clusters, segments, FleetView(by="region")) == tuple(clusters)
+    assert members(clusters, segments, FleetView()) == tuple(clusters)
+    assert members(clusters, {}, FleetView(by="region", value="eu")) == tuple(clusters)
+
+
+def test_a_line_has_its_last_weeks_its_burn_and_its_version() -> None:
+    rows = [(WEEK - timedelta(days=7 * back), 0, 40_000 + 10_000 * back) for back in range(3)]
+    rows.append((WEEK - timedelta(days=7), 1, 86_200))
+    history = pa.Table.from_pylist(
+        [
+            {"cluster_id": "orders-eu", "week": week, "revision": revision, "latency_p99_us": us}
+            for week, revision, us in rows
+        ],
+        schema=HISTORY.schema,
+    )
+    segments = {"orders-eu": frozenset({("kafka_version", "4.3.1"), ("region", "eu")})}
+    beside = Beside((), NO_DATA, history, {"orders-eu": (2.0, None)}, segments)
+    week = cluster_week(latency_p99_us=43_100)
+    (row,) = fleet(WEEK, [WEEK], [week], [], [], beside, FleetView()).rows
+    assert row.times_before == 0.5
+    assert row.trend == "▄█▁"
+    assert (row.burn_1h, row.burn_6h, row.version) == (2.0, None, "4.3.1")
+    later = WEEK + timedelta(days=7)
+    (past,) = fleet(WEEK, [later, WEEK], [week], [], [], beside, FleetView(WEEK)).rows
+    assert (past.burn_1h, past.trend) == (None, "▄█▁")

@@ -1,7 +1,7 @@
 """A view goes to an address and comes back the same; no address can break a page."""
 
 from datetime import UTC, date, datetime, timedelta
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from hypothesis import given
@@ -12,22 +12,28 @@ from fleetgauge_dashboards.links import (
     AlertsView,
     BrokerView,
     ClusterView,
+    Drawn,
     FleetView,
     Leg,
+    Lens,
     MinuteView,
     QualityView,
     ReviewView,
     Span,
+    TableView,
     View,
     WhyView,
     Window,
     csv_href,
     href,
     parse,
+    through,
 )
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
-fleets = st.none() | names
+lenses = st.builds(
+    Lens, st.none() | names, st.sampled_from([None, "UTC", "Europe/Berlin", "Asia/Kathmandu"]), st.booleans()
+)
 weeks = st.none() | st.dates()
 instants = st.integers(0, 30_000_000_000).map(lambda second: datetime.fromtimestamp(second, UTC))
 minutes = instants.map(lambda at: at.replace(second=0))
@@ -36,16 +42,18 @@ spans = st.builds(
     instants,
     st.integers(1, int(LONGEST.total_seconds())),
 )
-views: st.SearchStrategy[View] = st.one_of(
-    st.builds(FleetView, weeks, st.none() | names, fleet=fleets),
-    st.builds(ClusterView, names, weeks, st.sampled_from(Window) | spans, st.sampled_from(Leg), fleet=fleets),
-    st.builds(BrokerView, names, st.integers(0, 2**31 - 1), st.sampled_from(Window) | spans, fleet=fleets),
-    st.builds(MinuteView, names, minutes, fleet=fleets),
-    st.builds(WhyView, names, weeks, fleet=fleets),
-    st.builds(QualityView, fleet=fleets),
-    st.builds(AlertsView, st.none() | names, st.none() | names, fleet=fleets),
-    st.builds(ReviewView, weeks, fleet=fleets),
+drawn: st.SearchStrategy[Drawn] = st.one_of(
+    st.builds(FleetView, weeks, st.none() | names, lens=lenses),
+    st.builds(FleetView, weeks, st.none(), names, st.none() | names, lens=lenses),
+    st.builds(ClusterView, names, weeks, st.sampled_from(Window) | spans, st.sampled_from(Leg), lens=lenses),
+    st.builds(BrokerView, names, st.integers(0, 2**31 - 1), st.sampled_from(Window) | spans, lens=lenses),
+    st.builds(MinuteView, names, minutes, lens=lenses),
+    st.builds(WhyView, names, weeks, lens=lenses),
+    st.builds(QualityView, lens=lenses),
+    st.builds(AlertsView, st.none() | names, st.none() | names, lens=lenses),
+    st.builds(ReviewView, weeks, lens=lenses),
 )
+views: st.SearchStrategy[View] = drawn | st.builds(TableView, drawn, names)
 
 
 @given(views)
@@ -77,11 +85,23 @@ def _split(address: str) -> tuple[str, str]:
     return path, query
 
 
-@given(views)
-def test_a_file_is_asked_for_by_the_address_of_its_page(view: View) -> None:
-    address = urlsplit(csv_href(view))
+@given(drawn, names)
+def test_a_file_is_asked_for_by_the_address_of_its_page(view: Drawn, part: str) -> None:
+    address = urlsplit(csv_href(view, part))
     assert address.path == "/csv"
-    assert parse_qs(address.query) == {"of": [href(view)]}
+    assert parse_qs(address.query) == {"of": [href(view)], "part": [part]}
+
+
+@given(views, lenses)
+def test_looked_at_otherwise_it_is_the_same_view(view: View, lens: Lens) -> None:
+    other = through(view, lens)
+    assert other.lens == lens
+    assert through(other, view.lens) == view
+
+
+@pytest.mark.parametrize("zone", ["", "Mars/Olympus", "../../etc/passwd", "/etc/passwd", "UTC\x00"])
+def test_a_zone_that_is_none_counts_as_not_given(zone: str) -> None:
+    assert parse("/alerts", urlencode({"zone": zone})) == AlertsView()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +128,7 @@ def test_defaults_stay_out_of_the_address() -> None:
 
 
 def test_the_fleet_is_in_the_address_unless_it_is_the_first() -> None:
-    assert href(FleetView(date(2026, 3, 2), fleet="history")) == "/?fleet=history&week=2026-03-02"
+    assert href(FleetView(date(2026, 3, 2), lens=Lens("history"))) == "/?fleet=history&week=2026-03-02"
     assert parse("/alerts", "fleet=") == AlertsView()
 
 

@@ -10,12 +10,17 @@ from hypothesis import strategies as st
 from werkzeug.datastructures import Headers
 
 from fleetgauge_dashboards.app import create_app
-from fleetgauge_dashboards.pages.acknowledging import acknowledge
-from fleetgauge_dashboards.pages.page import ShownFleet
+from fleetgauge_dashboards.links import ClusterView, Span, Window
+from fleetgauge_dashboards.pages.correcting import correct
+from fleetgauge_dashboards.pages.page import Context
+from fleetgauge_dashboards.pages.remarking import remark
 from fleetgauge_dashboards.people import Asked, NoLogin, Person, ProxyLogin, Role
 from fleetgauge_dashboards.reader import read_once
-from fleetgauge_dashboards.views.acknowledged import ACKNOWLEDGE, acknowledged
-from fleetgauge_dashboards.views.incidents import acts, incidents
+from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_dashboards.times import Times
+from fleetgauge_dashboards.views.acts import acts
+from fleetgauge_dashboards.views.incidents import incidents
+from fleetgauge_dashboards.views.remarks import ACKNOWLEDGE, JUDGE, Judgement, acknowledged, judged
 from fleetgauge_pipelines import tables
 from fleetgauge_pipelines.slo.weeks import WeekCalendar
 from tests.browser.lake import ORDERS, put, write
@@ -93,9 +98,16 @@ def lake(tmp_path: Path) -> Served:
     return found
 
 
+UTC_TIMES = Times("UTC")
+
+
+def acknowledge(context: Context, alert_id: str, person: Person | None) -> str:
+    return remark(context, alert_id, None, person, UTC_TIMES)
+
+
 def test_an_operator_acknowledges_once_and_leaves_a_row(lake: Served) -> None:
     said = acknowledge(lake.context, "open-0", OPERATOR)
-    assert said == f"● Acknowledged BROKER_DOWN: {ORDERS} broker 2, as ada."
+    assert said == f"● Acknowledged: BROKER_DOWN, {ORDERS} broker 2, as ada."
     (row,) = read_once(str(lake.root), tables.ACTIONS).to_pylist()
     assert (row["kind"], row["cluster_id"], row["broker_id"], row["author"]) == (
         ACKNOWLEDGE,
@@ -133,7 +145,67 @@ def test_in_the_review_it_is_no_mitigation(lake: Served) -> None:
     acknowledge(lake.context, "open-0", OPERATOR)
     rows = read_once(str(lake.root), tables.ACTIONS).to_pylist()
     week = WeekCalendar("UTC", "monday").of(NOW)
-    (act,) = acts(rows, week)
-    assert (act.kind, act.author, act.outcome) == (ACKNOWLEDGE, "ada", None)
-    found = incidents(lake.context.lake.health_events(), [act], week)
+    assert acts(rows, week) == ()
+    found = incidents(lake.context.lake.health_events(), acts(rows, week), {}, week)
     assert [one.acted_s for one in found if one.alert_id == "open-0"] == [None]
+
+
+def test_an_operator_judges_and_may_judge_again(lake: Served) -> None:
+    false_alarm, right = Judgement.FALSE_ALARM, Judgement.RIGHT
+    said = remark(lake.context, "past-0", false_alarm, OPERATOR, UTC_TIMES)
+    assert said == "● Judged false alarm: BROKER_DOWN, payments-us broker 1, as ada."
+    again = remark(lake.context, "past-0", false_alarm, OPERATOR, UTC_TIMES)
+    assert again == "● Already judged false alarm by ada, 2026-03-05 12:00:30 UTC."
+    remark(lake.context, "past-0", right, Person("eve", Role.OPERATOR), UTC_TIMES)
+    rows = read_once(str(lake.root), tables.ACTIONS).to_pylist()
+    assert [row["kind"] for row in rows] == [JUDGE, JUDGE]
+    # Both are of one moment here; whichever is read last counts, and a third settles it.
+    assert judged([rows[0], rows[1] | {"starts": NOW + timedelta(hours=1)}]).keys() == {"past-0"}
+
+
+def test_a_viewer_judges_nothing(lake: Served) -> None:
+    said = remark(lake.context, "past-0", Judgement.RIGHT, VIEWER, UTC_TIMES)
+    assert said == "✕ Not judged: bob is a viewer; an operator may."
+    assert len(read_once(str(lake.root), tables.ACTIONS)) == 0
+
+
+FIXED = ClusterView(ORDERS, shown=Span(NOW - timedelta(minutes=8), NOW))
+
+
+@pytest.fixture
+def correctable(lake: Served) -> Served:
+    put(lake.root, tables.CORRECTIONS, [])
+    return lake
+
+
+def test_an_operator_takes_the_minutes_shown_out_of_the_levels(correctable: Served) -> None:
+    said = correct(correctable.context, FIXED, 2, " disk\n swapped ", OPERATOR)
+    (row,) = read_once(str(correctable.root), tables.CORRECTIONS).to_pylist()
+    assert said == f"● Correction {row['correction_id']} counts with the stream's next batch, as ada's."
+    assert (row["scope"], row["cluster_id"], row["broker_id"]) == ("broker", ORDERS, 2)
+    assert (row["starts"], row["ends"]) == (NOW - timedelta(minutes=8), NOW)
+    assert (row["reason"], row["author"]) == ("disk swapped", "ada")
+
+
+@pytest.mark.parametrize(
+    ("view", "broker", "reason", "person", "says"),
+    [
+        (FIXED, None, "why", VIEWER, "bob is a viewer"),
+        (FIXED, None, "why", None, "nobody is a viewer"),
+        (ClusterView(ORDERS, shown=Window.HOUR), None, "why", OPERATOR, "the minutes move on"),
+        (FIXED, None, "  ", OPERATOR, "say why"),
+        (ClusterView("nobody", shown=FIXED.shown), None, "why", OPERATOR, "there is no cluster nobody"),
+        (FIXED, 77, "why", OPERATOR, "broker 77 has no minute"),
+    ],
+)
+def test_what_cannot_be_taken_out_is_said(
+    correctable: Served, view: ClusterView, broker: int | None, reason: str, person: Person | None, says: str
+) -> None:
+    said = correct(correctable.context, view, broker, reason, person)
+    assert said.startswith("✕ Not taken out: ")
+    assert says in said
+    assert len(read_once(str(correctable.root), tables.CORRECTIONS)) == 0
+
+
+def test_without_its_table_a_correction_is_refused_in_words(lake: Served) -> None:
+    assert "ops/corrections: no such table" in correct(lake.context, FIXED, None, "why", OPERATOR)

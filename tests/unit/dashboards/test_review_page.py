@@ -9,9 +9,9 @@ from flask.testing import FlaskClient
 
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.pages.marked import marked
-from fleetgauge_dashboards.pages.page import ShownFleet
 from fleetgauge_dashboards.people import NoLogin
 from fleetgauge_dashboards.report.markdown import text
+from fleetgauge_dashboards.served import ShownFleet
 from tests.unit.dashboards.terminal.test_report import END, WEEK, write
 
 HOSTILE = "<img src=x onerror=alert(1)> [a](javascript:alert(2)) | `b`"

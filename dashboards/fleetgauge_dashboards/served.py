@@ -1,0 +1,30 @@
+"""What is served: fleets, each with a lake, and who may do what."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fleetgauge_pipelines.slo.weeks import WeekCalendar
+from fleetgauge_probes.fleet import Fleet
+
+AGENT_LATE_US = round(1000 * Fleet.model_fields["agent_late_ms"].default)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFleet:
+    """A fleet that is served: its name, its lake (a folder or an object store's URI), its weeks' zone.
+
+    A vantage that sent later than ``agent_late_us`` is left out of pooled samples, as in silver. ``segments``
+    are each cluster's, as name and value; of a lake without a fleet file none are known.
+    """
+
+    name: str
+    lake: str
+    week_zone: str = "UTC"
+    week_start: str = "monday"
+    simulated: bool = False
+    agent_late_us: int = AGENT_LATE_US
+    segments: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def calendar(self) -> WeekCalendar:
+        return WeekCalendar(self.week_zone, self.week_start)

@@ -1,0 +1,134 @@
+"""Each chart has a table as its twin, a file and a picture; a fleet can be divided, and shown on a wall."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from fleetgauge_dashboards.links import ClusterView, FleetView, Lens, href
+from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_pipelines import tables
+from tests.browser.conftest import Open, Serve, Site
+from tests.browser.lake import ORDERS, PAYMENTS, Known, put, write
+
+Live = tuple[Site, Known]
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_a_charts_twin_is_a_table_that_can_be_sorted_and_left_again(live: Live, look: Open) -> None:
+    site, _ = live
+    page = look(f"{site.url}{href(ClusterView(ORDERS))}")
+    page.locator("#cluster-latency-tools").get_by_role("link", name="latency as a table").click()
+    expect(page.locator("h1")).to_have_text("Cluster-minutes")
+    rows = page.locator(".ag-center-cols-container [row-index]")
+    expect(rows.first).to_be_visible()
+    expect(page.locator("#numbers-title")).to_contain_text("60 rows")
+    page.get_by_role("columnheader", name="latency_p99_censored_us").click()
+    page.get_by_role("columnheader", name="latency_p99_censored_us").click()
+    expect(page.locator("[row-index='0'] [col-id='latency_p99_censored_us']")).to_have_text("10000000")
+    again = look(page.url)
+    expect(again.locator("#numbers-title")).to_contain_text("60 rows")
+    page.get_by_role("link", name="Show the page").click()
+    expect(page.locator("h1")).to_contain_text(f"{ORDERS}, week of")
+
+
+def test_a_chart_is_taken_away_as_a_picture(live: Live, look: Open) -> None:
+    site, _ = live
+    page = look(site.url)
+    expect(page.locator("#fleet-latency .scatterlayer .trace").first).to_be_visible()
+    with page.expect_download() as download:
+        page.locator("[data-picture='fleet-latency']").click()
+    assert download.value.suggested_filename == "fleet-latency.png"
+    assert Path(download.value.path()).read_bytes().startswith(PNG)
+
+
+def test_a_charts_numbers_are_taken_away_as_a_file(live: Live, look: Open) -> None:
+    site, _ = live
+    page = look(site.url)
+    with page.expect_download() as download:
+        page.locator("#fleet-latency-tools").get_by_role("link", name="CSV").click()
+    assert download.value.suggested_filename == "fleet-latency.csv"
+    assert Path(download.value.path()).read_text().count("\n") == 7
+
+
+@pytest.fixture
+def divided(tmp_path: Path, sites: Serve) -> Site:
+    known = write(tmp_path, datetime.now(UTC))
+    rows = [
+        {
+            "week": known.week - timedelta(days=7 * back),
+            "metric": metric,
+            "segment": "region",
+            "segment_value": value,
+            "revision": 0,
+            "median": number,
+            "p90": number,
+            "p99": number,
+            "clusters": 1,
+            "clusters_excluded": 0,
+            "closed": back > 0,
+        }
+        for back in range(6)
+        for value, factor in (("eu-west-1", 2.0), ("us-east-1", 1.0))
+        for metric, number in (
+            ("latency_p99_us", 21_500 * factor),
+            ("availability_ratio", 1 - factor / 4_000),
+        )
+    ]
+    put(tmp_path, tables.FLEET_WEEKS, rows)
+    segments = {
+        ORDERS: frozenset({("region", "eu-west-1"), ("kafka_version", "4.3.1")}),
+        PAYMENTS: frozenset({("region", "us-east-1")}),
+    }
+    fleet = ShownFleet("shop", str(tmp_path), segments=segments)
+    return sites(tmp_path / "none", known.now + timedelta(seconds=30), beside=[fleet])
+
+
+def test_a_fleet_is_divided_by_a_segment_and_leads_into_it(divided: Site, look: Open) -> None:
+    page = look(f"{divided.url}{href(FleetView(lens=Lens('shop')))}")
+    first = page.locator(".ag-center-cols-container [row-index='0']")
+    expect(first.locator("[col-id='version']")).to_have_text("4.3.1")
+    page.get_by_role("navigation", name="Divided").get_by_role("link", name="by region").click()
+    rows = page.get_by_role("region", name="By region").locator("tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("43.0 ms")
+    expect(page.locator("#fleet-latency .legendtext")).to_have_text(["eu-west-1", "us-east-1"])
+    rows.get_by_role("link", name="us-east-1").click()
+    expect(page.locator("h1")).to_contain_text("Fleet, region us-east-1, week of")
+    expect(page.locator(".ag-center-cols-container [row-index]")).to_have_count(1)
+    expect(page.locator("#fleet-cards")).to_contain_text("21.5 ms")
+    expect(page).to_have_url(re.compile(r"by=region&value=us-east-1$"))
+    again = look(page.url)
+    expect(again.locator("h1")).to_contain_text("Fleet, region us-east-1")
+
+
+def test_a_division_that_is_none_is_said(divided: Site, look: Open) -> None:
+    page = look(f"{divided.url}{href(FleetView(by='planet', lens=Lens('shop')))}")
+    expect(page.locator(".fg-empty")).to_contain_text("The fleet is not divided by planet")
+    expect(page.locator(".fg-empty")).to_contain_text("region")
+
+
+def test_a_wall_screen_has_nothing_to_press_and_escape_leads_back(live: Live, look: Open) -> None:
+    site, _ = live
+    page = look(f"{site.url}{href(FleetView(lens=Lens(wall=True)))}", width=1920, height=1080)
+    expect(page.locator("#fleet-cards")).to_contain_text("43.1 ms")
+    expect(page.locator("#banners")).to_contain_text("BROKER_DOWN: orders-eu broker 2")
+    expect(page.locator("#nav")).to_be_hidden()
+    expect(page.locator(".fg-tools").first).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1920
+    page.keyboard.press("Escape")
+    expect(page.locator("#nav")).to_be_visible()
+    expect(page).to_have_url(f"{site.url}/")
+
+
+def test_a_slash_leads_to_the_search_from_everywhere(live: Live, look: Open) -> None:
+    site, _ = live
+    page = look(f"{site.url}/alerts")
+    expect(page.locator("h1")).to_contain_text("Alerts")
+    page.keyboard.press("/")
+    expect(page.locator("h1")).to_contain_text("Fleet, week of")
+    expect(page.get_by_role("textbox", name="Search for clusters")).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.get_by_role("textbox", name="Search for clusters")).to_be_focused()

@@ -1,0 +1,94 @@
+"""A lake on a disk that takes its time, and one of ten thousand clusters: pages answer all the same.
+
+The disk is a folder that is mounted anew with a limit of bytes per second (bindfs), which takes root and
+FUSE; elsewhere the test is skipped.
+"""
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import expect
+
+from fleetgauge_dashboards.patience import PATIENCE_S
+from tests.benchmarks import _great_lake
+from tests.browser.conftest import Open, Serve
+from tests.browser.lake import write
+
+
+@contextmanager
+def _slow(folder: Path, at: Path, bytes_per_s: int) -> Iterator[Path]:
+    at.mkdir()
+    if shutil.which("bindfs") is None:
+        pytest.skip("a slow disk takes bindfs: apt-get install bindfs")
+    mounted = subprocess.run(
+        ["bindfs", f"--read-rate={bytes_per_s}", str(folder), str(at)], capture_output=True, text=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"a slow disk takes root and FUSE: {mounted.stderr.strip()}")
+    try:
+        yield at
+    finally:
+        subprocess.run(["umount", "--lazy", str(at)], check=True)
+
+
+def test_a_slow_disk_is_said_and_the_page_comes_when_it_has_answered(
+    tmp_path: Path, sites: Serve, look: Open
+) -> None:
+    write(tmp_path / "lake", datetime.now(UTC))
+    with _slow(tmp_path / "lake", tmp_path / "slow", 4_000) as lake:
+        site = sites(lake)
+        page = look(site.url)
+        expect(page.locator(".fg-empty")).to_contain_text("The lake answers slowly")
+        expect(page.locator("#age")).to_have_text("▲ the lake answers slowly")
+        began = time.monotonic()
+        with urlopen(f"{site.url}/livez", timeout=20) as answer:
+            assert answer.status == 200
+        with urlopen(f"{site.url}/readyz", timeout=60) as answer:
+            assert b'"status":"slow"' in answer.read().replace(b" ", b"")
+        assert time.monotonic() - began < 10 * PATIENCE_S
+        # Each answer is kept: what was read once is there with a later question.
+        expect(page.locator("h1")).to_contain_text("Fleet, week of", timeout=180_000)
+        expect(page.locator("#age")).to_contain_text("data age", timeout=60_000)
+
+
+@pytest.fixture(scope="module")
+def great(tmp_path_factory: pytest.TempPathFactory, sites: Serve) -> str:
+    root = tmp_path_factory.mktemp("great")
+    _great_lake.write(root, 10_000, datetime.now(UTC), weeks=3, with_minutes=5)
+    return sites(root).url
+
+
+def test_of_ten_thousand_clusters_the_worst_are_shown_and_any_is_found(great: str, look: Open) -> None:
+    page = look(great)
+    expect(page.locator("#fleet-found")).to_have_text("the worst 500 of 10,000 clusters: search for others")
+    expect(page.locator(".ag-center-cols-container [row-index='0']")).to_be_visible()
+    page.get_by_role("textbox", name="Search for clusters").fill("cluster-07123")
+    rows = page.locator(".ag-center-cols-container [row-index]")
+    expect(rows).to_have_count(1)
+    rows.get_by_role("link", name="cluster-07123").click()
+    expect(page.locator("h1")).to_contain_text("cluster-07123, week of")
+
+
+def test_every_one_of_ten_thousand_is_in_the_file_and_the_table(great: str, look: Open) -> None:
+    page = look(great)
+    expect(page.locator("#fleet-clusters-tools a").first).to_be_visible()
+    with page.expect_download(timeout=60_000) as download:
+        page.locator("#fleet-clusters-tools").get_by_role("link", name="CSV").click()
+    assert Path(download.value.path()).read_text().count("\n") == 10_001
+    page.locator("#fleet-clusters-tools").get_by_role("link", name="clusters as a table").click()
+    expect(page.locator("#numbers-title")).to_contain_text("10,000 rows")
+    expect(page.locator(".ag-paging-panel")).to_contain_text(re.compile("10,000"))
+
+
+def test_an_unknown_one_of_ten_thousand_names_those_written_alike(great: str, look: Open) -> None:
+    page = look(f"{great}/cluster/cluster-0712")
+    expect(page.locator(".fg-empty")).to_contain_text("There are 10,000 clusters, written most alike:")
+    expect(page.locator(".fg-empty").get_by_role("link", name="cluster-07128")).to_be_visible()

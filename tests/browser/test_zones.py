@@ -1,0 +1,78 @@
+"""Times are shown by the fleet's clock, by UTC or by the reader's own, and the address says which."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from playwright.sync_api import expect
+
+from fleetgauge_dashboards.links import ClusterView, Lens, MinuteView, Span, href
+from fleetgauge_dashboards.served import ShownFleet
+from tests.browser.conftest import Open, Serve, Site
+from tests.browser.lake import ORDERS, Known, write
+
+
+@pytest.fixture
+def berlin(tmp_path: Path, sites: Serve) -> tuple[Site, Known]:
+    """A fleet whose weeks are Berlin's."""
+    known = write(tmp_path, datetime.now(UTC))
+    fleet = ShownFleet("berlin", str(tmp_path), week_zone="Europe/Berlin")
+    return sites(tmp_path / "none", known.now + timedelta(seconds=30), beside=[fleet]), known
+
+
+def test_times_are_the_fleets_until_the_reader_chooses(berlin: tuple[Site, Known], look: Open) -> None:
+    site, known = berlin
+    at = known.now - timedelta(minutes=4)
+    page = look(f"{site.url}{href(MinuteView(ORDERS, at, lens=Lens('berlin')))}", zone="America/New_York")
+    own = at.astimezone(ZoneInfo("Europe/Berlin"))
+    expect(page.locator("h1")).to_have_text(f"{ORDERS}, minute {own:%a %d %b %Y %H:%M %Z}")
+    zones = page.get_by_role("navigation", name="Whose times")
+    expect(zones.get_by_role("link")).to_have_text(["Europe/Berlin", "UTC", "America/New_York"])
+    expect(zones.locator("[aria-current=true]")).to_have_text("Europe/Berlin")
+    zones.get_by_role("link", name="America/New_York").click()
+    there = at.astimezone(ZoneInfo("America/New_York"))
+    expect(page.locator("h1")).to_have_text(f"{ORDERS}, minute {there:%a %d %b %Y %H:%M %Z}")
+    expect(page).to_have_url(re.compile(r"\?fleet=berlin&zone=America/New_York$"))
+    page.get_by_role("link", name="Show the cluster then").click()
+    expect(page.locator("#cluster-span")).to_contain_text(" America/New_York, fixed")
+    expect(page.locator("#clock")).to_have_text(re.compile(r"^\d\d:\d\d:\d\d$"))
+
+
+def test_an_address_says_whose_times_it_has_whoever_opens_it(berlin: tuple[Site, Known], look: Open) -> None:
+    site, known = berlin
+    span = Span(known.now - timedelta(minutes=30), known.now)
+    view = ClusterView(ORDERS, shown=span, lens=Lens("berlin", "Asia/Kathmandu"))
+    for reader in ("UTC", "Europe/Berlin"):
+        page = look(f"{site.url}{href(view)}", zone=reader)
+        start = span.start.astimezone(ZoneInfo("Asia/Kathmandu"))
+        expect(page.locator("#cluster-span")).to_contain_text(f"{start:%Y-%m-%d %H:%M} to")
+        labels = page.locator("#cluster-latency .xtick text")
+        expect(labels.first).to_be_visible()
+        quarter = {f"{start + timedelta(minutes=n):%H:%M}" for n in range(31)} | {
+            f"{start + timedelta(minutes=n):%a %d %b}" for n in range(31)
+        }
+        assert set(labels.all_text_contents()) <= quarter
+
+
+def test_a_drag_means_the_same_minutes_in_every_zone(berlin: tuple[Site, Known], look: Open) -> None:
+    site, known = berlin
+    span = Span(known.now - timedelta(minutes=60), known.now)
+    found = []
+    for zone in ("UTC", "Australia/Lord_Howe"):
+        view = ClusterView(ORDERS, shown=span, lens=Lens("berlin", zone))
+        page = look(f"{site.url}{href(view)}")
+        plot = page.locator("#cluster-latency .nsewdrag").first
+        expect(page.locator("#cluster-latency .scatterlayer .trace").first).to_be_visible()
+        box = plot.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 40)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 40, steps=8)
+        page.mouse.up()
+        expect(page).not_to_have_url(f"{site.url}{href(view)}")
+        address = re.search(r"from=[^&]+&to=[^&]+", page.url)
+        assert address is not None
+        found.append(address[0])
+    assert found[0] == found[1]
