@@ -83,9 +83,13 @@ def dash(
 
     url = address(listener)
 
-    def load() -> Any:
-        from fleetgauge_dashboards.app import create_app  # In the worker: see server.py.
+    def load() -> Any:  # In the worker: see server.py.
+        import pyarrow
 
+        from fleetgauge_dashboards.app import create_app
+
+        # Arrow's own allocator keeps what it once had, and a page reads much once.
+        pyarrow.set_memory_pool(pyarrow.system_memory_pool())
         return create_app(fleets, login).server
 
     def serving() -> None:

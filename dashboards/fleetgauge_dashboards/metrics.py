@@ -14,8 +14,6 @@ from prometheus_client.registry import Collector
 
 from fleetgauge_dashboards.patience import Patience, SlowError
 from fleetgauge_dashboards.reader import Lake, LakeError
-from fleetgauge_dashboards.reader.lake import newest_measured
-from fleetgauge_dashboards.views.freshness import MINUTE
 from fleetgauge_probes.vitals import Vitals
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
@@ -84,7 +82,7 @@ class _Lakes(Collector):
 
 def _until(lake: Lake) -> float:
     try:
-        newest = newest_measured(lake.recent_minutes()).values()
+        until = lake.recency().until
     except LakeError:
         return math.nan
-    return (max(newest) + MINUTE).timestamp() if newest else math.nan
+    return math.nan if until is None else until.timestamp()

@@ -7,13 +7,12 @@ from dash import html
 
 from fleetgauge_dashboards.figures.samples import HEIGHT, samples
 from fleetgauge_dashboards.figures.theme import Theme
-from fleetgauge_dashboards.links import Leg, MinuteView, WhyView
+from fleetgauge_dashboards.links import MINUTE, Leg, MinuteView, WhyView
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
 from fleetgauge_dashboards.pages.parts import Component, chart, link, number_card, panel, table, tools
 from fleetgauge_dashboards.reader import ClusterWeek
 from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader
 from fleetgauge_dashboards.times import Times
-from fleetgauge_dashboards.views.freshness import MINUTE
 from fleetgauge_dashboards.views.minute import SOURCES, BrokerLine, around, lines, numbers, of_leg, week_of
 from fleetgauge_dashboards.views.samples import BrokerSamples, MinuteSamples, minute_samples
 

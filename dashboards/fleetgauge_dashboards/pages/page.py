@@ -14,7 +14,6 @@ from fleetgauge_dashboards.pages.parts import Component, anchor, notice, numbers
 from fleetgauge_dashboards.pages.shared import Shared
 from fleetgauge_dashboards.patience import Patience, SlowError
 from fleetgauge_dashboards.reader import Lake, LakeError
-from fleetgauge_dashboards.reader.lake import newest_measured
 from fleetgauge_dashboards.served import ShownFleet
 from fleetgauge_dashboards.times import Times
 from fleetgauge_dashboards.views.freshness import Freshness, freshness
@@ -36,8 +35,7 @@ class Context:
         return Times(view.lens.zone or self.fleet.week_zone)
 
     def fresh(self) -> Freshness:
-        recent = self.lake.recent_minutes()
-        return freshness(recent, newest_measured(recent), self.clock())
+        return freshness(self.lake.recency(), self.clock())
 
 
 #: Every fleet's by its name; the first one's by None as well.

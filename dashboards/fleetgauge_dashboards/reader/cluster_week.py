@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from fleetgauge_dashboards.links import Span
-from fleetgauge_dashboards.reader.lake import within
-from fleetgauge_dashboards.reader.table import Filter, column, read_once
+from fleetgauge_dashboards.links import MINUTE, Span
+from fleetgauge_dashboards.reader.lake import files_within, of_cluster, within
+from fleetgauge_dashboards.reader.table import Files, Filter, column, read_once
 from fleetgauge_pipelines import tables
 
 Row = dict[str, Any]
@@ -42,7 +42,7 @@ class ClusterWeekReader:
 
     def weeks(self) -> list[Row]:
         """gold/cluster_weeks: every week at every revision."""
-        return self._rows(tables.CLUSTER_WEEKS, self._own)
+        return self._rows(tables.CLUSTER_WEEKS, self._own, of_cluster(self._cluster_id))
 
     def known(self, week: date, span: Span) -> KnownWeek:
         """All that is held of one of its weeks."""
@@ -58,12 +58,14 @@ class ClusterWeekReader:
 
     def minutes(self, span: Span) -> list[Row]:
         """silver/cluster_minutes, in order; fewer than expected once they expire."""
-        found = self._rows(tables.CLUSTER_MINUTES, within(self._cluster_id, span))
+        where, files = within(self._cluster_id, span), files_within(self._cluster_id, span)
+        found = self._rows(tables.CLUSTER_MINUTES, where, files)
         return sorted(found, key=lambda row: row["minute"])
 
     def evidence(self, week: date) -> list[Row]:
         """gold/evidence: what was kept of the minutes that decided the week when it closed."""
-        return self._rows(tables.EVIDENCE, self._own & (column("week") == week))
+        where = self._own & (column("week") == week)
+        return self._rows(tables.EVIDENCE, where, of_cluster(self._cluster_id))
 
     def records(self, minutes: Iterable[datetime]) -> list[Row]:
         """bronze/probe_minutes of these minutes."""
@@ -71,8 +73,10 @@ class ClusterWeekReader:
         if not asked:
             return []
         days = column("day").isin(sorted({minute.date() for minute in asked}))
-        return self._rows(tables.PROBE_MINUTES, days & column("minute").isin(asked) & self._own)
+        span = Span(asked[0], asked[-1] + MINUTE)
+        files = files_within(self._cluster_id, span)
+        return self._rows(tables.PROBE_MINUTES, days & column("minute").isin(asked) & self._own, files)
 
-    def _rows(self, table: tables.Table, where: Filter) -> list[Row]:
-        rows: list[Row] = read_once(self._lake, table, where).to_pylist()
+    def _rows(self, table: tables.Table, where: Filter, files: Files = ()) -> list[Row]:
+        rows: list[Row] = read_once(self._lake, table, where, files=files).to_pylist()
         return rows

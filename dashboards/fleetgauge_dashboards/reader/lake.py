@@ -2,16 +2,16 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from fleetgauge_dashboards.links import Leg, Span
+from fleetgauge_dashboards.reader.recency import NOTHING_MEASURED, Recency, recency
 from fleetgauge_dashboards.reader.rows import BrokenWeek, ClusterWeek, FleetWeek, HealthEvent, columns_of
-from fleetgauge_dashboards.reader.table import Filter, TableReader, UnreadableError, column
+from fleetgauge_dashboards.reader.table import Files, Filter, TableReader, UnreadableError, column
 from fleetgauge_pipelines import tables
 
 RECENT = ("cluster_id", "minute", "brokers_expected", "brokers_measured", "latency_p99_censored_us")
@@ -107,17 +107,20 @@ class Lake:
 
     def cluster_weeks(self, week: date) -> tuple[ClusterWeek, ...]:
         """Every cluster's week, at its highest revision."""
-        return self._cluster_weeks_where(("week", week), column("week") == week)
+        return self._cluster_weeks_where(("week", week), column("week") == week, ())
 
     def weeks_of(self, cluster_id: str) -> tuple[ClusterWeek, ...]:
         """One cluster's weeks, each at its highest revision."""
-        return self._cluster_weeks_where(("cluster", cluster_id), column("cluster_id") == cluster_id)
+        own = column("cluster_id") == cluster_id
+        return self._cluster_weeks_where(("cluster", cluster_id), own, of_cluster(cluster_id))
 
-    def _cluster_weeks_where(self, query: tuple[str, object], where: Filter) -> tuple[ClusterWeek, ...]:
+    def _cluster_weeks_where(
+        self, query: tuple[str, object], where: Filter, files: Files
+    ) -> tuple[ClusterWeek, ...]:
         reader = self._cluster_weeks
 
         def ask(delta: DeltaTable) -> tuple[ClusterWeek, ...]:
-            found = reader.frame(delta, columns_of(ClusterWeek), where).sort_by("revision").to_pylist()
+            found = reader.frame(delta, columns_of(ClusterWeek), where, files).sort_by("revision").to_pylist()
             newest = {(row["cluster_id"], row["week"]): ClusterWeek(**row) for row in found}
             return tuple(newest.values())
 
@@ -166,6 +169,11 @@ class Lake:
         """All clusters' minutes of the newest two days: who is measured, and until when."""
         return self._newest_minutes(RECENT, days=1)
 
+    def recency(self) -> Recency:
+        """What the newest minutes say of how far the data reaches."""
+        recent = self.recent_minutes()
+        return self._cluster_minutes.answer("recency", lambda _: recency(recent), NOTHING_MEASURED)
+
     def burn_minutes(self) -> pa.Table:
         """All clusters' minutes of the newest days, with what their burn rates need."""
         return self._newest_minutes(BURN, BURN_DAYS)
@@ -176,8 +184,10 @@ class Lake:
 
         def ask(delta: DeltaTable) -> pa.Table:
             newest = _newest_day(delta)
-            since = None if newest is None else column("day") >= newest - timedelta(days=days)
-            return reader.frame(delta, names, since)
+            if newest is None:
+                return reader.frame(delta, names)
+            since = newest - timedelta(days=days)
+            return reader.frame(delta, names, column("day") >= since, [("day", ">=", f"{since}")])
 
         return reader.answer((names, days), ask, reader.empty(names))
 
@@ -186,7 +196,9 @@ class Lake:
         reader = self._cluster_minutes
         return reader.answer(
             (cluster_id, span),
-            lambda delta: reader.frame(delta, CLUSTER_MINUTE, within(cluster_id, span)),
+            lambda delta: reader.frame(
+                delta, CLUSTER_MINUTE, within(cluster_id, span), files_within(cluster_id, span)
+            ),
             reader.empty(CLUSTER_MINUTE),
         )
 
@@ -196,7 +208,7 @@ class Lake:
         where = within(cluster_id, span) & (column("leg") == leg.value)
         return reader.answer(
             (cluster_id, leg, span),
-            lambda delta: reader.frame(delta, BROKER_MINUTE, where),
+            lambda delta: reader.frame(delta, BROKER_MINUTE, where, files_within(cluster_id, span)),
             reader.empty(BROKER_MINUTE),
         )
 
@@ -206,7 +218,7 @@ class Lake:
         where = within(cluster_id, span) & (column("broker_id") == broker_id)
         return reader.answer(
             (cluster_id, broker_id, span),
-            lambda delta: reader.frame(delta, BROKER_DETAIL, where),
+            lambda delta: reader.frame(delta, BROKER_DETAIL, where, files_within(cluster_id, span)),
             reader.empty(BROKER_DETAIL),
         )
 
@@ -237,13 +249,6 @@ class Lake:
     def readable(self) -> tuple[Readable, ...]:
         """What can be read, table by table."""
         return tuple(_readable(reader) for reader in self.readers)
-
-
-def newest_measured(recent: pa.Table) -> dict[str, datetime]:
-    """Each cluster's newest measured minute."""
-    measured = recent.filter(pc.greater(pc.fill_null(recent["brokers_measured"], 0), 0))
-    newest = measured.group_by("cluster_id").aggregate([("minute", "max")]).to_pylist()
-    return {row["cluster_id"]: row["minute_max"].astimezone(UTC) for row in newest}
 
 
 def _rows(reader: TableReader, query: Hashable, where: Filter = None) -> list[Row]:
@@ -277,8 +282,19 @@ def _newest_day(delta: DeltaTable) -> date | None:
     return max((date.fromisoformat(str(day)) for day in days if day), default=None)
 
 
+def of_cluster(cluster_id: str) -> Files:
+    """Files that may hold anything of it."""
+    return [("cluster_id", "=", cluster_id)]
+
+
+def files_within(cluster_id: str, span: Span) -> Files:
+    """Files that may hold a cluster's minutes of the span."""
+    first, last = span.start.date(), span.end.date()
+    return [("day", ">=", f"{first}"), ("day", "<=", f"{last}"), *of_cluster(cluster_id)]
+
+
 def within(cluster_id: str, span: Span) -> Filter:
-    """The partitions of the span first, so that other days' files stay closed."""
+    """A cluster's minutes of the span."""
     days = (column("day") >= span.start.date()) & (column("day") <= span.end.date())
     minutes = (column("minute") >= span.start) & (column("minute") < span.end)
     return days & minutes & (column("cluster_id") == cluster_id)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from fleetgauge_dashboards.reader.lake import Lake
-from fleetgauge_dashboards.reader.table import Filter, column, read_once
+from fleetgauge_dashboards.reader.table import Files, Filter, column, read_once
 from fleetgauge_pipelines import tables
 
 #: How far back gates and quarantine are looked at.
@@ -55,7 +55,8 @@ class TrustReader:
             return self._frame(tables.PROBE_MINUTES, column("minute").is_null(), names)
         since = until - ON_THE_WAY
         days = (column("day") >= since.date()) & (column("day") <= until.date())
-        return self._frame(tables.PROBE_MINUTES, days & (column("minute") >= since), names)
+        files = [("day", ">=", f"{since.date()}"), ("day", "<=", f"{until.date()}")]
+        return self._frame(tables.PROBE_MINUTES, days & (column("minute") >= since), names, files)
 
-    def _frame(self, table: tables.Table, where: Filter, names: Sequence[str]) -> pa.Table:
-        return read_once(self._lake.root, table, where, tuple(names))
+    def _frame(self, table: tables.Table, where: Filter, names: Sequence[str], files: Files = ()) -> pa.Table:
+        return read_once(self._lake.root, table, where, tuple(names), files)

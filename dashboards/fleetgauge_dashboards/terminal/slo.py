@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from fleetgauge_dashboards.reader import Lake, column, read_once
-from fleetgauge_dashboards.reader.lake import newest_measured
+from fleetgauge_dashboards.reader.recency import recency
 from fleetgauge_dashboards.terminal.answering import answer_csv, answer_json, page
 from fleetgauge_dashboards.terminal.asking import (
     Asked,
@@ -116,7 +116,7 @@ def _answer(source: Asked, day: datetime | None, now: datetime) -> _Answer:
     of_fleet = (column("week") == week) & (column("segment") == "fleet")
     fleet = week_rows(read_once(source.lake, tables.FLEET_WEEKS, of_fleet).to_pylist(), week, ["metric"])
     recent = lake.burn_minutes()
-    fresh = freshness(recent, newest_measured(recent), now)
+    fresh = freshness(recency(recent), now)
     is_current = week == max(weeks)
     still_open = [row for row in clusters if is_current and not row["closed"]]
     found = burns(recent, still_open, now, source.burn_alerts.windows)

@@ -9,8 +9,9 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.reader import ClusterWeek
-from fleetgauge_dashboards.views.freshness import MINUTE, STALE_AFTER
+from fleetgauge_dashboards.views.freshness import STALE_AFTER
 from fleetgauge_pipelines.slo.levels import LATENCY_BUDGET_DIVISOR
 
 WINDOWS_MIN = (60, 360)
@@ -27,7 +28,10 @@ def latency_burns(
     if not len(recent) or not len(objectives):
         return {}
     ends = _ends(recent, now)
-    within = recent.join(objectives, "cluster_id", join_type="inner").join(ends, "cluster_id")
+    # No window begins earlier, for one that would is late and ends now.
+    reached = now - STALE_AFTER - max(WINDOWS_MIN) * MINUTE
+    within = recent.filter(pc.greater_equal(recent["minute"], pa.scalar(reached, recent["minute"].type)))
+    within = within.join(objectives, "cluster_id", join_type="inner").join(ends, "cluster_id")
     within = within.filter(pc.greater(pc.fill_null(within["brokers_measured"], 0), 0))
     bad = pc.fill_null(pc.greater(within["latency_p99_censored_us"], within["objective_us"]), False)
     within = within.append_column("bad", bad.cast(pa.int64()))

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.views.deciding import Row, worst_home
-from fleetgauge_dashboards.views.freshness import MINUTE
 from fleetgauge_pipelines import tables
 
 #: What a file of minutes holds: silver's columns, and whether the minute is over the objective.

@@ -2,20 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from fleetgauge_dashboards.links import MINUTE
+from fleetgauge_dashboards.reader.recency import Recency
 from fleetgauge_dashboards.units import duration
 
-MINUTE = timedelta(minutes=1)
 #: Records take up to 70 s on their way (the last probe's deadline, a batch every 30 s).
 STALE_AFTER = timedelta(minutes=3)
 #: A lake that ended longer ago is looked at as history, not as a pipeline that is late.
 ENDED_AFTER = timedelta(hours=24)
-LOOK_BACK = timedelta(minutes=60)
 
 
 class Age(StrEnum):
@@ -60,39 +57,18 @@ class Freshness:
 NO_DATA = Freshness(None, None, Age.NONE, 0, 0, {}, frozenset())
 
 
-def freshness(recent: pa.Table, newest: dict[str, datetime], now: datetime) -> Freshness:
-    """From the recent cluster-minutes and each cluster's newest measured one."""
-    if not newest:
+def freshness(known: Recency, now: datetime) -> Freshness:
+    """Of what the newest minutes hold."""
+    if known.until is None:
         return NO_DATA
-    until = max(newest.values()) + MINUTE
-    age = max(now - until, timedelta(0))
+    age = max(now - known.until, timedelta(0))
     state = _state(age)
-    measured, expected = _coverage(recent, until)
-    ages = {cluster: now - (minute + MINUTE) for cluster, minute in newest.items()}
+    ages = {cluster: now - (minute + MINUTE) for cluster, minute in known.newest.items()}
     late = {} if state is Age.ENDED else {cluster: own for cluster, own in ages.items() if own > STALE_AFTER}
-    return Freshness(until, age, state, measured, expected, late, frozenset(newest))
+    return Freshness(known.until, age, state, known.measured, known.expected, late, frozenset(known.newest))
 
 
 def _state(age: timedelta) -> Age:
     if age <= STALE_AFTER:
         return Age.FRESH
     return Age.STALE if age <= ENDED_AFTER else Age.ENDED
-
-
-def _coverage(recent: pa.Table, until: datetime) -> tuple[int, int]:
-    """A minute without a row was expected as its cluster's last row says: silence is not health."""
-    per_cluster: dict[str, list[tuple[datetime, int, int]]] = {}
-    since = until - LOOK_BACK
-    for row in recent.filter(pc.greater_equal(recent["minute"], pa.scalar(since))).to_pylist():
-        at = row["minute"].astimezone(UTC)
-        if at < until:
-            counts = (at, row["brokers_expected"] or 0, row["brokers_measured"] or 0)
-            per_cluster.setdefault(row["cluster_id"], []).append(counts)
-    measured_sum = expected_sum = 0
-    for rows in per_cluster.values():
-        first, last = min(rows), max(rows)
-        after_last = int((until - MINUTE - last[0]) / MINUTE)
-        inside = int((last[0] - first[0]) / MINUTE) + 1 - len(rows)
-        measured_sum += sum(measured for _, _, measured in rows)
-        expected_sum += sum(expected for _, expected, _ in rows) + last[1] * (after_last + inside)
-    return measured_sum, expected_sum

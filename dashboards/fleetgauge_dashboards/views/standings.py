@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fleetgauge_dashboards.views.freshness import MINUTE, STALE_AFTER
+from fleetgauge_dashboards.links import MINUTE
+from fleetgauge_dashboards.views.freshness import STALE_AFTER
 from fleetgauge_pipelines.slo.burn import (
     LATENCY_OBJECTIVE,
     BurnAlert,

@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 
+from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.reader.trust import Trust
 from fleetgauge_dashboards.units import NOTHING, count, duration
 from fleetgauge_dashboards.views.cluster import Number
-from fleetgauge_dashboards.views.freshness import MINUTE
 from fleetgauge_pipelines.slo.quantile import quantile
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from fleetgauge_dashboards.reader.lake import newest_measured
+from fleetgauge_dashboards.reader.recency import recency
 from fleetgauge_dashboards.views.freshness import Age, Freshness, freshness
 from tests.unit.dashboards.frames import minute, recent
 
@@ -20,7 +20,7 @@ def _row(cluster: str, at: int, expected: int = 3, measured: int = 3) -> dict[st
 
 def _fresh(rows: list[dict[str, object]], now: int) -> Freshness:
     table = recent(rows)
-    return freshness(table, newest_measured(table), minute(now))
+    return freshness(recency(table), minute(now))
 
 
 def test_an_empty_lake_has_no_age() -> None:
