@@ -85,6 +85,11 @@ DEFINITIONS = {
         "Probes that were not acknowledged within 5 s or not consumed within 10 s of their scheduled send, "
         "by the reason that the client library or the probe gave."
     ),
+    "reasons": (
+        "Of the probes that failed: what stood in the way, as the client library or the probe put it, how "
+        "often on each leg, and in which minutes first and last. A cold connection is tried every second; "
+        "where it tells why nobody gets in, a time-out carries that name."
+    ),
     "lost": (
         "Messages that the broker acknowledged and that were not consumed within their deadline. One that "
         "comes twice is a retry of the producer, not a loss."

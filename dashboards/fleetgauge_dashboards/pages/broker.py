@@ -24,7 +24,7 @@ from fleetgauge_dashboards.reader.lake import BROKER_DETAIL
 from fleetgauge_dashboards.times import Times
 from fleetgauge_dashboards.units import NOTHING, duration
 from fleetgauge_dashboards.views.alerts import Alert, alerts
-from fleetgauge_dashboards.views.broker import broker_minutes, history
+from fleetgauge_dashboards.views.broker import Reason, broker_minutes, history
 from fleetgauge_dashboards.views.cluster import from_begin, span_shown
 
 CHARTS = (*(f"broker-{leg}" for leg in Leg), "broker-failures")
@@ -61,6 +61,9 @@ def body() -> list[Component]:
                     failed,
                     tools=tools("broker", "failures", "broker-failures"),
                 ),
+                panel(
+                    "Connection and failures: what the reasons say", "reasons", html.Div(id="broker-reasons")
+                ),
                 html.Section(id="broker-history", className="fg-panel"),
             ],
             className="fg-panels fg-panels--wide",
@@ -84,6 +87,7 @@ def fill(view: BrokerView, context: Context, look: Theme) -> Slots | Notice:
         "broker-span.children": window_switch(view, span, over.times),
         **figures,
         "broker-failures.figure": failures(model, over, look),
+        "broker-reasons.children": _reasons(model.reasons, over.times),
         "broker-history.children": _history(found, now, view, over.times),
     }
 
@@ -105,6 +109,23 @@ def _title(view: BrokerView) -> list[Component]:
         link("Its cluster then", cluster),
         link("Alerts of the cluster", AlertsView(view.cluster_id, lens=view.lens)),
     ]
+
+
+def _reasons(found: Sequence[Reason], times: Times) -> Component:
+    if not found:
+        return html.P("No probe failed in the minutes shown.", className="fg-note")
+    rows = [
+        (
+            one.code,
+            one.says,
+            *(f"{one.probes[leg]:,}" for leg in Leg),
+            times.minute(one.first),
+            times.minute(one.last),
+        )
+        for one in found
+    ]
+    head = ("Reason", "Says", *(f"Probes, {leg} leg" for leg in Leg), "First in", "Last in")
+    return table("Why probes failed", head, rows)
 
 
 def _history(found: Sequence[Alert], now: datetime, view: BrokerView, times: Times) -> list[Component]:
@@ -145,6 +166,7 @@ PAGE = Page(
         "broker-cards.children",
         "broker-span.children",
         *(f"{name}.figure" for name in CHARTS),
+        "broker-reasons.children",
         "broker-history.children",
     ),
     body=body,

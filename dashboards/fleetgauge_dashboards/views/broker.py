@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -29,13 +29,46 @@ class LegTimeline:
     gaps: tuple[Span, ...]
 
 
+#: What a reason says of where to look. Kafka's own names, and the agent's (docs/probe.md).
+_SAYS = {
+    "MSG_TIMED_OUT": "no answer in time: the broker, the way there, or replicas that it waits for",
+    "_TRANSPORT": "the connection broke",
+    "ACK_LATE": "acknowledged, but after 5 s",
+    "NO_REPORT": "nothing was ever heard of it",
+    "NOT_LEADING": "the broker was out of sync or silent, and could not lead",
+    "NOT_RECEIVED": "acknowledged, and not consumed within 10 s",
+    "NOT_ENOUGH_REPLICAS": "too few replicas were in sync to acknowledge",
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "written, but too few replicas were in sync to acknowledge",
+    "THROTTLED": "held back by a quota of ours",
+    "AUTHENTICATION": "the cluster turned us away: credentials",
+    "WANTS_TLS": "the connection: it speaks TLS alone",
+    "NO_TLS": "the connection: it does not speak TLS",
+    "CERTIFICATE_EXPIRED": "the connection: its certificate has expired",
+    "CERTIFICATE_OF_ANOTHER_NAME": "the connection: its certificate is for another name",
+    "CERTIFICATE_UNTRUSTED": "the connection: its certificate is of no authority that we trust",
+    "OUR_CERTIFICATE_REFUSED": "the connection: it does not take our certificate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why probes failed: how many of each leg, and in which minutes first and last."""
+
+    code: str
+    says: str
+    probes: Mapping[Leg, int]
+    first: datetime
+    last: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerMinutes:
-    """A broker's minutes; ``numbers`` are sums over the span."""
+    """A broker's minutes; ``numbers`` are sums over the span, ``reasons`` those most often given first."""
 
     grid: Grid
     legs: tuple[LegTimeline, ...]
     numbers: tuple[Number, ...]
+    reasons: tuple[Reason, ...]
 
 
 def broker_minutes(rows: pa.Table, broker_id: int, span: Span) -> BrokerMinutes:
@@ -50,6 +83,7 @@ def broker_minutes(rows: pa.Table, broker_id: int, span: Span) -> BrokerMinutes:
             _lost(by_leg[Leg.CLIENT]),
             _led(by_leg[Leg.CLIENT], broker_id),
         ),
+        _reasons(every),
     )
 
 
@@ -77,6 +111,24 @@ def _leg(leg: Leg, rows: Iterable[Row], steps: Grid) -> LegTimeline:
         },
         runs(steps, [not cell for cell in cells]),
     )
+
+
+def _reasons(rows: Iterable[Row]) -> tuple[Reason, ...]:
+    given: dict[str, list[tuple[Leg, datetime, int]]] = {}
+    for row in rows:
+        for code, times in dict(row["failures"] or ()).items():
+            given.setdefault(code, []).append((Leg(row["leg"]), row["minute"].astimezone(UTC), times))
+    found = [
+        Reason(
+            code,
+            _SAYS.get(code, NOTHING),
+            {leg: sum(times for one, _, times in seen if one is leg) for leg in Leg},
+            min(at for _, at, _ in seen),
+            max(at for _, at, _ in seen),
+        )
+        for code, seen in given.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (-sum(one.probes.values()), one.code)))
 
 
 def _worst(column: str, cells: Iterable[Sequence[Row]]) -> tuple[float | None, ...]:

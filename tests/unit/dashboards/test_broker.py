@@ -3,6 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from fleetgauge_dashboards.links import BrokerView, Leg, Span
@@ -11,7 +12,7 @@ from fleetgauge_dashboards.pages.page import Notice
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.views.broker import broker_minutes
 from fleetgauge_pipelines import tables
-from tests.browser.lake import HUNG_FOR, ORDERS, PAYMENTS, SEARCH
+from tests.browser.lake import HUNG_FOR, MINUTE, ORDERS, PAYMENTS, SEARCH
 from tests.unit.dashboards.served import NOW, Served, said, served
 
 HOUR = Span(NOW - timedelta(hours=1), NOW)
@@ -95,3 +96,22 @@ def test_the_file_has_both_legs_minutes(lake: Served) -> None:
     part = broker.PAGE.part("failures")
     assert part is not None
     assert len(part.rows(BrokerView(ORDERS, 2, HOUR), lake.context).rows) == 120
+
+
+def test_reasons_say_where_to_look_and_since_when(lake: Served) -> None:
+    rows = lake.context.lake.broker_detail(ORDERS, 2, HOUR).to_pylist()
+    for row in rows:
+        row["failures"] = [
+            ("NOT_LEADING" if row["leg"] == "leader" else code, n) for code, n in row["failures"]
+        ]
+    table = pa.Table.from_pylist(rows, schema=lake.context.lake.broker_detail(ORDERS, 2, HOUR).schema)
+    led, late = broker_minutes(table, 2, HOUR).reasons
+    assert (led.code, led.says, led.probes) == (
+        "NOT_LEADING",
+        "the broker was out of sync or silent, and could not lead",
+        {Leg.CLIENT: 0, Leg.LEADER: 100 * HUNG_FOR},
+    )
+    assert (late.code, late.says) == ("timed_out", "–")
+    assert (led.first, led.last) == (NOW - HUNG_FOR * MINUTE, NOW - MINUTE)
+    shown = said(lake.fill(broker.PAGE, BrokerView(PAYMENTS, 2, HOUR))["broker-reasons.children"])
+    assert shown == "No probe failed in the minutes shown."

@@ -6,13 +6,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
+import psutil
 import pytest
 from click.testing import CliRunner
 
 from fleetgauge_dashboards.cli import dash
+from fleetgauge_dashboards.defence import TOKEN_COOKIE, TOKEN_HEADER
+from fleetgauge_probes import __version__
+from tests.browser.lake import write
+from tests.exposition import samples
+from tests.waiting import wait_until
 
 FLEET = "lake: ./lake\nclusters: [{id: orders-eu, bootstrap: 'orders-eu:9092'}]\n"
 
@@ -67,6 +74,53 @@ def test_it_prints_one_url_serves_it_and_ends_when_told(tmp_path: Path) -> None:
         out, said = process.communicate(timeout=60)
         assert (process.returncode, out) == (0, "")
         assert f"{tmp_path / 'lake'} at {url}" in said.replace("\n", "")
+
+
+def test_two_workers_answer_and_count_together(tmp_path: Path) -> None:
+    write(tmp_path, datetime.now(UTC))
+    arguments = ("--lake", str(tmp_path), "--port", "0", "--workers", "2", "--json")
+    with _serving(*arguments) as process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"]
+        asked = 0
+
+        def both_have_answered() -> bool:
+            nonlocal asked
+            asked += _fleet_page(url)
+            return len({child.pid for child in psutil.Process(process.pid).children()}) == 2 and asked >= 12
+
+        wait_until(both_have_answered, 120, "two workers", 0.01)
+        with urlopen(f"{url}metrics", timeout=60) as answer:
+            text = answer.read().decode()
+        assert samples(text, "fleetgauge_dash_answer_duration_seconds_count") == {("fleet",): asked}
+        assert samples(text, "fleetgauge_build_info") == {("dash", __version__): 1}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert not psutil.pid_exists(process.pid)
+
+
+def _fleet_page(url: str) -> int:
+    """Asked for as a browser does; how many answers that was."""
+    cookie = f"{TOKEN_COOKIE}=token"
+    headers = {"Content-Type": "application/json", "Cookie": cookie, TOKEN_HEADER: "token"}
+    with urlopen(f"{url}_dash-dependencies", timeout=60) as answer:
+        own = next(one["output"] for one in json.load(answer) if "fleet-grid.rowData" in one["output"])
+    values = {"url.pathname": "/", "url.search": "", "tick.n_intervals": 1, "scheme.data": "light"}
+    question = {
+        "output": own,
+        "outputs": [_named(slot) for slot in own.strip(".").split("...")],
+        "inputs": [_named(slot) | {"value": value} for slot, value in values.items()],
+        "state": [_named("fleet-drawn.data") | {"value": None}],
+        "changedPropIds": ["url.pathname"],
+    }
+    asked = Request(f"{url}_dash-update-component", json.dumps(question).encode(), headers)
+    with urlopen(asked, timeout=60) as answer:
+        return int(answer.status == 200)
+
+
+def _named(slot: str) -> dict[str, object]:
+    component, _, name = slot.rpartition(".")
+    return {"id": component, "property": name}
 
 
 def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:

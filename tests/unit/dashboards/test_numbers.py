@@ -6,13 +6,21 @@ from typing import Any
 
 import pytest
 
-from fleetgauge_dashboards.links import ClusterView, FleetView, WhyView
-from fleetgauge_dashboards.pages import cluster, fleet, why
+from fleetgauge_dashboards.links import (
+    AlertsView,
+    ClusterView,
+    FleetView,
+    QualityView,
+    ReviewView,
+    Span,
+    WhyView,
+)
+from fleetgauge_dashboards.pages import alerts, cluster, fleet, quality, review, why
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.units import milliseconds, minutes, percent
 from fleetgauge_pipelines import tables
 from tests.browser.lake import ORDERS, PAYMENTS, SEARCH
-from tests.unit.dashboards.served import Served, said, served
+from tests.unit.dashboards.served import NOW, Served, said, served
 
 SHOWN = {
     "latency_p99_us": milliseconds,
@@ -76,3 +84,59 @@ def test_a_clusters_week(lake: Served, week: date, cluster_id: str) -> None:
     text = said(lake.fill(why.PAGE, WhyView(cluster_id, week))["why-text.children"])
     assert f"{row['bad_minutes']:,} over {milliseconds(row['latency_objective_us'])}" in text
     assert percent(row["availability_ratio"], 4) in text
+
+
+def test_the_reviews_headline(lake: Served, week: date) -> None:
+    text = said(lake.fill(review.PAGE, ReviewView(week))["review-text.children"])
+    for row in _latest(lake, tables.FLEET_WEEKS, ("metric",), week):
+        for name in ("median", "p90", "p99"):
+            assert SHOWN[row["metric"]](row[name]) in text
+    stored = _latest(lake, tables.CLUSTER_WEEKS, ("cluster_id",), week)
+    bad = sum(row["bad_minutes"] for row in stored)
+    assert f"Of {len(stored)} clusters" in text
+    assert f"{bad:,} minutes of all clusters" in text
+
+
+def test_the_reviews_causes(lake: Served, week: date) -> None:
+    text = said(lake.fill(review.PAGE, ReviewView(week))["review-text.children"])
+    for row in read_once(str(lake.root), tables.BURN_CAUSES).to_pylist():
+        if row["week"] == week:
+            assert f"{row['cause']} {row['bad_minutes']}" in text
+
+
+def test_the_charts_minutes_are_silvers(lake: Served) -> None:
+    span = Span(NOW - timedelta(minutes=60), NOW)
+    filled = lake.fill(cluster.PAGE, ClusterView(ORDERS, shown=span))
+    held = read_once(str(lake.root), tables.CLUSTER_MINUTES).to_pylist()
+    own = sorted(
+        (row for row in held if row["cluster_id"] == ORDERS and span.start <= row["minute"] < span.end),
+        key=lambda row: row["minute"],
+    )
+    traces = {trace.name: trace for trace in filled["cluster-latency.figure"].data}
+    assert list(traces["p99 of successes"].y) == [row["latency_p99_us"] / 1000 for row in own]
+    assert list(traces["failures counted"].y) == [row["latency_p99_censored_us"] / 1000 for row in own]
+    (pooled,) = [trace for trace in filled["cluster-availability.figure"].data if trace.name]
+    assert list(pooled.y) == [100 * row["availability_pooled"] for row in own]
+    worst = [trace for trace in filled["cluster-worst.figure"].data if trace.mode == "markers"]
+    assert sum(len(trace.x) for trace in worst) == len(own)
+
+
+def test_the_alerts_of_the_week(lake: Served) -> None:
+    events = read_once(str(lake.root), tables.HEALTH_EVENTS).to_pylist()
+    named = [row for row in events if row["to_state"] == "BROKER_DOWN"]
+    first = NOW - timedelta(days=NOW.weekday(), hours=NOW.hour)
+    this_week = [row for row in named if row["at"] >= first]
+    filled = lake.fill(alerts.PAGE, AlertsView())
+    assert f"Named this week {len(this_week)}" in said(filled["alerts-cards.children"]).replace("? ", "")
+    listed = said(filled["alerts-open.children"]) + said(filled["alerts-history.children"])
+    assert listed.count("BROKER_DOWN") >= len(named)
+
+
+def test_what_was_refused_and_whether_gates_hold(lake: Served) -> None:
+    filled = lake.fill(quality.PAGE, QualityView())
+    refused = read_once(str(lake.root), tables.QUARANTINE).to_pylist()
+    bars = [trace for trace in filled["quality-refused.figure"].data if trace.type == "bar"]
+    assert sum(sum(bar.y) for bar in bars) == len(refused)
+    checks = read_once(str(lake.root), tables.QUALITY).to_pylist()
+    failed = sum(not row["success"] for row in checks)
+    assert f"{failed} of {len(checks) // 2}" in said(filled["quality-gates.children"])
