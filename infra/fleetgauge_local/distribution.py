@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from fleetgauge_pipelines.io.cache import one_at_a_time
 from fleetgauge_pipelines.io.jars import ensure
 from fleetgauge_pipelines.io.java import Java, find_java
 
+_KAFKA = Path(__file__).with_name("kafka-jars.toml")
 KAFKA_LOCK = Path(__file__).with_name("kafka-jars.lock.toml")
 _EXPORTER_LOCK = Path(__file__).with_name("exporter-jars.lock.toml")
 _EXPORTED = Path(__file__).with_name("jmx-exporter.yml")
@@ -35,6 +37,13 @@ _FORMAT_S = 60
 _REHEARSAL_S = 90
 # Any id does: the checkpoint does not hold it.
 _SOME_UUID = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+def kafka_version() -> str:
+    """Of the brokers that are run."""
+    wanted = tomllib.loads(_KAFKA.read_text(encoding="utf-8"))["dependencies"]["coordinates"]
+    (version,) = (one.rpartition(":")[2] for one in wanted if one.startswith("org.apache.kafka:kafka_"))
+    return str(version)
+
 
 # 256 MiB hold a broker with some hundred partitions; one collector thread and the quick
 # compiler alone keep seven of them bearable on two cores.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from fleetgauge_local.distribution import CHECKPOINT, Distribution
+from fleetgauge_local.distribution import CHECKPOINT, Distribution, kafka_version
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.folder import BrokerPlan, Folder, Plan, read, write
 from fleetgauge_local.layout import (
@@ -103,7 +103,7 @@ def fleet_file(layout: Layout) -> str:
                 cloud="local",
                 region=cluster.region,
                 tier=cluster.tier,
-                labels={"brokers": str(cluster.brokers)},
+                labels={"brokers": str(cluster.brokers), "kafka": kafka_version()},
                 metrics=_exporters(layout, cluster),
             )
             for cluster in measured

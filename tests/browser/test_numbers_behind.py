@@ -79,7 +79,7 @@ def divided(tmp_path: Path, sites: Serve) -> Site:
     ]
     put(tmp_path, tables.FLEET_WEEKS, rows)
     segments = {
-        ORDERS: frozenset({("region", "eu-west-1"), ("kafka_version", "4.3.1")}),
+        ORDERS: frozenset({("region", "eu-west-1"), ("kafka", "4.3.1")}),
         PAYMENTS: frozenset({("region", "us-east-1")}),
     }
     fleet = ShownFleet("shop", str(tmp_path), segments=segments)

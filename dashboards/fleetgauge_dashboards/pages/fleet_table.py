@@ -113,7 +113,7 @@ def _columns() -> list[dict[str, object]]:
             "Measured over expected broker-minutes",
             86,
         ),
-        words("version", "Kafka", "The label kafka_version in fleet.yaml", 70, 1),
+        words("version", "Kafka", "The label kafka in fleet.yaml", 70, 1),
     ]
 
 

@@ -18,7 +18,7 @@ ROWS = 500
 #: Weeks in a line's trend.
 TREND_WEEKS = 12
 #: Among a cluster's segments, what its brokers run.
-VERSION = "kafka_version"
+VERSION = "kafka"
 
 Segments = Mapping[str, Set[tuple[str, str]]]
 Burns = Mapping[str, tuple[float | None, ...]]

@@ -166,7 +166,7 @@ def test_a_line_has_its_last_weeks_its_burn_and_its_version() -> None:
         ],
         schema=HISTORY.schema,
     )
-    segments = {"orders-eu": frozenset({("kafka_version", "4.3.1"), ("region", "eu")})}
+    segments = {"orders-eu": frozenset({("kafka", "4.3.1"), ("region", "eu")})}
     beside = Beside((), NO_DATA, history, {"orders-eu": (2.0, None)}, segments)
     week = cluster_week(latency_p99_us=43_100)
     (row,) = fleet(WEEK, [WEEK], [week], [], [], beside, FleetView()).rows
