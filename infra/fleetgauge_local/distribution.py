@@ -38,6 +38,7 @@ _REHEARSAL_S = 90
 # Any id does: the checkpoint does not hold it.
 _SOME_UUID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
+
 def kafka_version() -> str:
     """Of the brokers that are run."""
     wanted = tomllib.loads(_KAFKA.read_text(encoding="utf-8"))["dependencies"]["coordinates"]

@@ -31,7 +31,7 @@ def clusters_table() -> list[Component]:
     found = html.Span(id="fleet-found", className="fg-sub", role="status")
     numbers = html.Div(tools("fleet", "clusters"), className="fg-tools")
     return [
-        html.Div([search, found, numbers], className="fg-titlerow"),
+        html.Div([search, found, numbers], className="fg-titlerow fg-search"),
         html.Div(_table(), id="fleet-table"),
     ]
 
@@ -72,12 +72,12 @@ def _columns() -> list[dict[str, object]]:
             "flex": flex,
         }
 
-    cluster = words("cluster_id", "Cluster", "Its id in fleet.yaml", 125, 3)
+    cluster = words("cluster_id", "Cluster", "Its id in fleet.yaml", 118, 3)
     pace = "Times the pace at which the latency budget lasts just a week, over the last"
     trend = f"Latency p99 of the last {TREND_WEEKS} weeks, from the least of them to the most"
     return [
         cluster | {"cellRenderer": "ClusterLink"},
-        words("state", "State now", "Open alerts, silence and suspicions", 205, 5),
+        words("state", "State now", "Open alerts, silence and suspicions", 230, 5),
         number("latency_p99_ms", "Latency p99", "ms(params.value)", "p99 of the week's minutes", 104),
         number(
             "latency_p99_censored_ms",
@@ -88,7 +88,7 @@ def _columns() -> list[dict[str, object]]:
         ),
         number("objective_ms", "Objective", "ms(params.value)", "99% of minutes at or under it", 90),
         number("times_before", "vs last", "times(params.value)", "This week's p99 over last week's", 74),
-        words("trend", f"{TREND_WEEKS} weeks", trend, 104, 1) | {"sortable": False},
+        words("trend", f"{TREND_WEEKS} weeks", trend, 98, 1) | {"sortable": False},
         number(
             "budget_left_min",
             "Budget left",

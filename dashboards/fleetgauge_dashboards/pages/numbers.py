@@ -1,5 +1,6 @@
 """The numbers behind a part of a page as a table: sorted, filtered and read without eyes for charts."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,12 +21,24 @@ ROWS = 20_000
 ROWS_DRAWN = 100
 
 
+#: As a moment is written.
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT")
+
+
 def body() -> list[Component]:
     grid = dag.AgGrid(
         id="numbers-grid",
         columnDefs=[],
         rowData=[],
-        defaultColDef={"sortable": True, "filter": True, "resizable": True, "minWidth": 110, "flex": 1},
+        defaultColDef={
+            "sortable": True,
+            "filter": True,
+            "resizable": True,
+            "wrapHeaderText": True,
+            "autoHeaderHeight": True,
+            "minWidth": 120,
+            "flex": 1,
+        },
         dashGridOptions=options(ROWS_DRAWN),
         style={"height": None},
     )
@@ -79,6 +92,8 @@ def _cell(value: Any) -> Any:
 def _column(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     known = next((row[name] for row in rows if row[name] is not None), None)
     column: dict[str, Any] = {"field": name, "headerName": name}
+    if isinstance(known, str) and _MOMENT.match(known):
+        return column | {"minWidth": 195}
     if isinstance(known, int | float) and not isinstance(known, bool):
         return column | {"type": "rightAligned", "filter": "agNumberColumnFilter"}
     return column
