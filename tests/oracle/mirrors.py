@@ -186,6 +186,11 @@ class World:
         """As ``first_left``, without what the active will never have."""
         return next((at for at, one in self.left(position) if one not in self.never), len(self.passive))
 
+    def last_chance(self, position: int) -> int:
+        """The last offset from which all that is owed can still be read: of each the last copy counts."""
+        last = {one: at for at, one in self.left(position) if one not in self.never}
+        return min(last.values(), default=len(self.passive))
+
     def duplicates(self, position: int, resume: int) -> int:
         """How many consumed messages are read again."""
         reached = self.reached(position)
