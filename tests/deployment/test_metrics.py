@@ -1,9 +1,14 @@
 """What rules and the board rely on is what the processes have."""
 
+from pathlib import Path
+
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.parser import text_string_to_metric_families
 
 from fleetgauge_dashboards.metrics import DashMetrics
+from fleetgauge_dashboards.patience import Patience
+from fleetgauge_dashboards.reader import Lake
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
 from fleetgauge_probes.agent.metrics import AgentMetrics
@@ -28,10 +33,20 @@ def series_of(registry: CollectorRegistry) -> dict[str, set[str]]:
     return found
 
 
-def test_the_promised_metrics_are_those_of_the_processes() -> None:
+def told(exposition: str) -> dict[str, set[str]]:
+    """Of a process that collects its metrics only when it is asked."""
+    return {
+        sample.name: set(sample.labels)
+        for family in text_string_to_metric_families(exposition)
+        for sample in family.samples
+    }
+
+
+def test_the_promised_metrics_are_those_of_the_processes(tmp_path: Path) -> None:
     vitals = Vitals("probe", 60)
     AgentMetrics(vitals.registry, spool_max_bytes=1_000)
     WatchMetrics(vitals.registry)
     StreamMetrics(vitals.registry)
-    DashMetrics(vitals.registry)
-    assert series_of(vitals.registry) == PROMISED
+    dash = DashMetrics({"local": Lake(str(tmp_path))}, Patience())
+    dash.answered("fleet", 0.1)
+    assert series_of(vitals.registry) | told(dash.text().decode()) == PROMISED

@@ -177,6 +177,6 @@ def skew(model: Brokers, over: OverTime, look: Theme) -> go.Figure:
     time_axis(figure, look, over, model.grid.at)
     known = [one for one in values if one is not None]
     figure.update_layout(margin={"t": 8})
-    figure.update_yaxes(range=[1, max([1.5, *known]) * 1.05], nticks=4, tickformat=".1f")
+    figure.update_yaxes(range=[0.95, max([1.5, *known]) * 1.05], nticks=4, tickformat=".1f")
     draw_bands(figure, over, look)
     return figure

@@ -76,12 +76,19 @@ def divided(metric: str, of: Mapping[str, Trend], look: Theme) -> go.Figure:
             hovertext=[f"of {count(number, 'cluster')}" for number in model.clusters],
             hovertemplate="%{fullData.name} %{customdata} %{hovertext}<extra></extra>",
         )
-    _axes(figure, metric, weeks, [p99 for model in of.values() for p99 in model.p99])
+    figure.update_layout(legend={"font": {"size": 11}, "itemwidth": 30})
+    _axes(figure, metric, weeks, [p99 for model in of.values() for p99 in model.p99], rows_of_names=3)
     return figure
 
 
-def _axes(figure: go.Figure, metric: str, weeks: Sequence[date], values: Sequence[float | None]) -> None:
-    figure.update_layout(margin={"r": 24})
+def _axes(
+    figure: go.Figure,
+    metric: str,
+    weeks: Sequence[date],
+    values: Sequence[float | None],
+    rows_of_names: int = 1,
+) -> None:
+    figure.update_layout(margin={"r": 24, "t": 8 + 18 * rows_of_names})
     order = [_named(week) for week in weeks]
     figure.update_xaxes(type="category", categoryorder="array", categoryarray=order, **_ticks(weeks))
     drawn = [one for value in values if (one := _drawn(metric, value)) is not None]

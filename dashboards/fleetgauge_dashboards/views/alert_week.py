@@ -76,11 +76,9 @@ def numbers(week: AlertWeek) -> tuple[Number, ...]:
 def _times(title: str, seconds: Sequence[float], definition: str) -> Number:
     if not seconds:
         return Number(title, NOTHING, None, ("none this week",), definition)
-    longest = duration(timedelta(seconds=max(seconds)))
-    return Number(
-        title,
-        duration(timedelta(seconds=median(seconds))),
-        None,
-        (f"median of {len(seconds):,}, {longest} at most",),
-        definition,
-    )
+    note = f"median of {len(seconds):,}, {_length(max(seconds))} at most"
+    return Number(title, _length(median(seconds)), None, (note,), definition)
+
+
+def _length(seconds: float) -> str:
+    return duration(timedelta(seconds=seconds)) if seconds else "at once"

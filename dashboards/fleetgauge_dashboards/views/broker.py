@@ -96,9 +96,9 @@ def history(found: Sequence[Alert], view: BrokerView) -> tuple[Alert, ...]:
 def _leg(leg: Leg, rows: Iterable[Row], steps: Grid) -> LegTimeline:
     within: dict[int, list[Row]] = {}
     for row in rows:
-        if row["measured"]:
-            within.setdefault(steps.index(row["minute"].astimezone(UTC)), []).append(row)
-    cells = [within.get(i, []) for i in range(steps.size)]
+        within.setdefault(steps.index(row["minute"].astimezone(UTC)), []).append(row)
+    begun = min(within, default=0)
+    cells = [[row for row in within.get(i, ()) if row["measured"]] for i in range(steps.size)]
     failures = [sum((Counter(dict(row["failures"] or ())) for row in cell), Counter[str]()) for cell in cells]
     return LegTimeline(
         leg,
@@ -109,7 +109,7 @@ def _leg(leg: Leg, rows: Iterable[Row], steps: Grid) -> LegTimeline:
             code: tuple(counted[code] for counted in failures)
             for code in sorted(set().union(*failures) if failures else ())
         },
-        runs(steps, [not cell for cell in cells]),
+        runs(steps, [not cell and step >= begun for step, cell in enumerate(cells)]),
     )
 
 

@@ -53,11 +53,15 @@ class Minute:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A cluster's minutes on a grid; None is a step in which nothing was measured."""
+    """A cluster's minutes on a grid; None is a step in which nothing was measured.
+
+    Nothing was expected before the step ``begun``.
+    """
 
     grid: Grid
     minutes: tuple[Minute | None, ...]
     objective_ms: float | None
+    begun: int = 0
 
     @property
     def bad(self) -> int:
@@ -66,7 +70,9 @@ class Timeline:
 
     @property
     def gaps(self) -> tuple[Span, ...]:
-        return runs(self.grid, [minute is None for minute in self.minutes])
+        return runs(
+            self.grid, [minute is None and step >= self.begun for step, minute in enumerate(self.minutes)]
+        )
 
     @property
     def worst_homes(self) -> dict[int, tuple[int, ...]]:
@@ -119,12 +125,15 @@ def timeline(rows: pa.Table, span: Span, objective_us: int | None) -> Timeline:
     steps = grid(span)
     within: dict[int, list[dict[str, Any]]] = {}
     for row in rows.to_pylist():
-        if row["brokers_measured"]:
-            within.setdefault(steps.index(row["minute"].astimezone(UTC)), []).append(row)
+        within.setdefault(steps.index(row["minute"].astimezone(UTC)), []).append(row)
+    measured = {step: [row for row in own if row["brokers_measured"]] for step, own in within.items()}
     return Timeline(
         grid=steps,
-        minutes=tuple(_worst(within[i], objective_us) if i in within else None for i in range(steps.size)),
+        minutes=tuple(
+            _worst(own, objective_us) if (own := measured.get(step)) else None for step in range(steps.size)
+        ),
         objective_ms=_ms(objective_us),
+        begun=min(within, default=0),
     )
 
 
@@ -144,26 +153,31 @@ def _worst(rows: list[dict[str, Any]], objective_us: int | None) -> Minute:
 def brokers(rows: pa.Table, span: Span) -> Brokers:
     """Broker-minutes of one leg to the span's grid, thinned by arrow: a week holds many."""
     steps = grid(span)
-    measured = rows.filter(pc.fill_null(rows["measured"], False))
-    epoch_us = measured["minute"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    epoch_us = rows["minute"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
     origin = pa.scalar(int(steps.start.timestamp()) * 1_000_000, pa.int64())
     index = pc.divide(pc.subtract(epoch_us, origin), pa.scalar(steps.step_min * 60_000_000, pa.int64()))
+    placed = rows.append_column("step", index)
+    begun = placed.group_by("broker_id").aggregate([("step", "min")]).to_pylist()
     worst = (
-        measured.append_column("step", index)
+        placed.filter(pc.fill_null(placed["measured"], False))
         .group_by(["broker_id", "step"])
         .aggregate([("latency_p99_us", "max"), ("latency_p99_censored_us", "max")])
         .to_pylist()
     )
-    known = sorted(set(rows["broker_id"].to_pylist()))
     found = {(row["broker_id"], row["step"]): row for row in worst}
-    return Brokers(steps, tuple(_broker(broker_id, steps, found) for broker_id in known))
+    first = {row["broker_id"]: row["step_min"] for row in begun}
+    return Brokers(
+        steps, tuple(_broker(broker_id, steps, first[broker_id], found) for broker_id in sorted(first))
+    )
 
 
 def _skew(step: Sequence[float]) -> float | None:
     return max(step) / median(step) if len(step) > 1 and median(step) > 0 else None
 
 
-def _broker(broker_id: int, steps: Grid, found: dict[tuple[int, int], dict[str, Any]]) -> BrokerTimeline:
+def _broker(
+    broker_id: int, steps: Grid, begun: int, found: dict[tuple[int, int], dict[str, Any]]
+) -> BrokerTimeline:
     cells = [found.get((broker_id, i)) for i in range(steps.size)]
     return BrokerTimeline(
         broker_id=broker_id,
@@ -171,7 +185,7 @@ def _broker(broker_id: int, steps: Grid, found: dict[tuple[int, int], dict[str, 
         latency_p99_censored_ms=tuple(
             _ms(cell["latency_p99_censored_us_max"]) if cell else None for cell in cells
         ),
-        gaps=runs(steps, [cell is None for cell in cells]),
+        gaps=runs(steps, [cell is None and step >= begun for step, cell in enumerate(cells)]),
     )
 
 

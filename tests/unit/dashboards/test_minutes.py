@@ -42,6 +42,15 @@ def test_a_minute_without_a_row_or_without_measurement_is_a_gap() -> None:
     assert line.gaps == (Span(minute(10), minute(12)), Span(minute(30), minute(31)))
 
 
+def test_what_lies_before_the_first_row_was_never_expected() -> None:
+    line = timeline(cluster_minutes([_minute(m) for m in range(20, 50)]), HOUR, 100_000)
+    assert line.gaps == (Span(minute(50), minute(60)),)
+    rows = [{"broker_id": 1, "minute": minute(m), "measured": m != 30} for m in range(20, 60)]
+    (one,) = brokers(broker_minutes(rows), HOUR).brokers
+    assert one.gaps == (Span(minute(30), minute(31)),)
+    assert timeline(cluster_minutes([]), HOUR, 100_000).gaps == (HOUR,)
+
+
 def test_an_outage_is_bad_although_nothing_succeeded() -> None:
     line = timeline(cluster_minutes([_minute(0, None, 10_000_000)]), HOUR, 100_000)
     first = line.minutes[0]
