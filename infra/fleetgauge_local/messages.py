@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 Kind = Literal["hang", "kill", "slow", "blackhole", "heal"]
-BrokerState = Literal["starting", "up", "hung", "dead", "spare"]
+RunState = Literal["starting", "up", "hung", "dead"]
+BrokerState = Literal[RunState, "spare"]
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class Runner:
         others = (peer for peer in self._brokers.values() if peer.place.cluster == broker.place.cluster)
         wanted = {peer.place.broker for peer in others if peer.state in ("starting", "up")}
         if wanted <= seen and broker.state == "starting":
-            broker.state = "up"
+            broker.serves()
             _log.info("%s: up", broker.place.name)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
