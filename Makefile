@@ -53,6 +53,8 @@ lock: $(READY) ## Resolve every dependency again and write the locks
 		infra/fleetgauge_local/kafka-jars.toml infra/fleetgauge_local/kafka-jars.lock.toml
 	@$(BIN)/python -m fleetgauge_pipelines.io.jars lock \
 		infra/fleetgauge_local/exporter-jars.toml infra/fleetgauge_local/exporter-jars.lock.toml
+	@$(BIN)/python -m fleetgauge_pipelines.io.jars lock \
+		infra/fleetgauge_local/mirror-jars.toml infra/fleetgauge_local/mirror-jars.lock.toml
 
 # An image gets what its process needs, at the very versions of the one lock.
 lock-images: $(READY) ## Write each image's lock from locks/python.txt

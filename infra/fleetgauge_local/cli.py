@@ -12,7 +12,8 @@ from rich.table import Table
 
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.messages import BrokerStatus, FleetStatus, Kind
+from fleetgauge_local.layout import TOPOLOGIES
+from fleetgauge_local.messages import BrokerStatus, Fault, FleetStatus, Kind, MirrorFault
 from fleetgauge_probes.cli import InputError, console, print_json
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,6 +35,11 @@ _directory = click.option(
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON value on stdout.")
 
 
+def _examples(*lines: str) -> str:
+    """The backspace keeps click from filling the lines."""
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
+
+
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
     try:
@@ -47,20 +53,36 @@ def fleet() -> None:
     """Run real Kafka clusters on this machine, and break them."""
 
 
-@fleet.command(epilog="Example: fleetgauge fleet up --dir /tmp/fleet")
+@fleet.command(
+    epilog=_examples("fleetgauge fleet up --dir /tmp/fleet", "fleetgauge fleet up --topology regions")
+)
 @_directory
 @click.option("--fresh", is_flag=True, help="Without the topics and records of earlier runs.")
+@click.option(
+    "--topology",
+    type=click.Choice(list(TOPOLOGIES)),
+    default="clusters",
+    show_default=True,
+    help="Two clusters; or two regions, each with an aggregate that MirrorMaker copies both into.",
+)
 @_json
-def up(directory: Path, fresh: bool, as_json: bool) -> None:
-    """Start two clusters of three brokers and one for telemetry; they stay until `fleet down`."""
+def up(directory: Path, fresh: bool, topology: str, as_json: bool) -> None:
+    """Start real clusters and one for telemetry; they stay until `fleet down`.
+
+    `clusters` are two of three brokers each. `regions` are north and south of one broker each, their
+    aggregates north-all and south-all likewise, and a mirror into each of these.
+    """
+    chosen = TOPOLOGIES[topology]
     with _one_line_errors(), console.status("starting brokers") as spinner:
-        local = LocalFleet(directory, progress=spinner.update)
+        local = LocalFleet(directory, chosen.clusters, mirrors=chosen.mirrors, progress=spinner.update)
         status = local.start(detached=True, fresh=fresh)
     if as_json:
         print_json(_document(status, local))
     else:
         for cluster in status.clusters:
             click.echo(f"{cluster.cluster}: {cluster.bootstrap}")
+        for mirror in status.mirrors:
+            click.echo(f"mirror {mirror.mirror}: copies {' and '.join(mirror.sources)} into it")
         console.print(f"described in {local.fleet_file}", markup=False, soft_wrap=True)
 
 
@@ -68,20 +90,20 @@ def up(directory: Path, fresh: bool, as_json: bool) -> None:
 @_directory
 @_json
 def down(directory: Path, as_json: bool) -> None:
-    """End the fleet's brokers; their data stays for the next `fleet up`."""
+    """End the fleet's processes; their data stays for the next `fleet up`."""
     with _one_line_errors(), console.status("ending brokers"):
         ended = LocalFleet(directory).stop()
     if as_json:
         print_json({"ended": ended})
     else:
-        console.print(f"ended {ended} brokers" if ended else f"nothing ran in {directory}", markup=False)
+        console.print(f"ended {ended} processes" if ended else f"nothing ran in {directory}", markup=False)
 
 
 @fleet.command(epilog="Example: fleetgauge fleet status --json")
 @_directory
 @_json
 def status(directory: Path, as_json: bool) -> None:
-    """Show every broker: its address, its process and the fault it is under."""
+    """Show every broker and mirror: its process, and the fault it is under."""
     with _one_line_errors():
         local = LocalFleet(directory)
         now = local.status()
@@ -89,33 +111,61 @@ def status(directory: Path, as_json: bool) -> None:
         print_json(_document(now, local))
     else:
         console.print(_table(now))
+        if now.mirrors:
+            console.print(_table_of_mirrors(now))
 
 
 @fleet.group(epilog="Example: fleetgauge fleet fault slow orders 2 --ms 50")
 def fault() -> None:
-    """Break one broker, or heal it."""
+    """Break one broker or mirror, or heal it."""
 
 
 def _of_a_broker(command: F) -> F:
-    """The arguments that every fault has."""
+    """The arguments of a fault that only a broker can have."""
     for add in (_json, _directory, click.argument("broker", type=int), click.argument("cluster")):
         command = add(command)
     return command
 
 
-@fault.command(epilog="Example: fleetgauge fleet fault hang orders 2 --for 30")
-@_of_a_broker
+def _of_either(command: F) -> F:
+    """The arguments of a fault that a broker or a mirror can have."""
+    arguments = (
+        click.argument("broker", type=int, required=False),
+        click.argument("cluster", required=False),
+    )
+    mirror = click.option("--mirror", metavar="CLUSTER", help="Instead: the mirror that copies into it.")
+    for add in (_json, _directory, mirror, *arguments):
+        command = add(command)
+    return command
+
+
+@fault.command(
+    epilog=_examples(
+        "fleetgauge fleet fault hang orders 2 --for 30",
+        "fleetgauge fleet fault hang --mirror north-all --for 60",
+    )
+)
+@_of_either
 @click.option("--for", "for_s", type=click.FloatRange(min=0, min_open=True), help="Seconds until it heals.")
-def hang(cluster: str, broker: int, directory: Path, as_json: bool, for_s: float | None) -> None:
-    """Stop the process where it stands: connections stay, nothing answers."""
-    _do("hang", cluster, broker, directory, as_json, for_s=for_s)
+def hang(
+    cluster: str | None,
+    broker: int | None,
+    mirror: str | None,
+    directory: Path,
+    as_json: bool,
+    for_s: float | None,
+) -> None:
+    """Stop the process where it stands: connections stay, nothing answers or is copied."""
+    _do_to_either("hang", cluster, broker, mirror, directory, as_json, for_s)
 
 
-@fault.command(epilog="Example: fleetgauge fleet fault kill orders 2")
-@_of_a_broker
-def kill(cluster: str, broker: int, directory: Path, as_json: bool) -> None:
+@fault.command(
+    epilog=_examples("fleetgauge fleet fault kill orders 2", "fleetgauge fleet fault kill --mirror north-all")
+)
+@_of_either
+def kill(cluster: str | None, broker: int | None, mirror: str | None, directory: Path, as_json: bool) -> None:
     """Kill the process: connections break, new ones are refused."""
-    _do("kill", cluster, broker, directory, as_json)
+    _do_to_either("kill", cluster, broker, mirror, directory, as_json)
 
 
 @fault.command(epilog="Example: fleetgauge fleet fault slow orders 2 --ms 50")
@@ -142,11 +192,34 @@ def blackhole(cluster: str, broker: int, directory: Path, as_json: bool) -> None
     _do("blackhole", cluster, broker, directory, as_json)
 
 
-@fault.command(epilog="Example: fleetgauge fleet fault heal orders 2")
-@_of_a_broker
-def heal(cluster: str, broker: int, directory: Path, as_json: bool) -> None:
-    """Undo every fault of the broker; a killed one starts again on its data."""
-    _do("heal", cluster, broker, directory, as_json)
+@fault.command(
+    epilog=_examples("fleetgauge fleet fault heal orders 2", "fleetgauge fleet fault heal --mirror north-all")
+)
+@_of_either
+def heal(cluster: str | None, broker: int | None, mirror: str | None, directory: Path, as_json: bool) -> None:
+    """Undo every fault; what was killed starts again on its data."""
+    _do_to_either("heal", cluster, broker, mirror, directory, as_json)
+
+
+def _do_to_either(
+    kind: Kind,
+    cluster: str | None,
+    broker: int | None,
+    mirror: str | None,
+    directory: Path,
+    as_json: bool,
+    for_s: float | None = None,
+) -> None:
+    if mirror is not None and cluster is None:
+        with _one_line_errors():
+            done = LocalFleet(directory).fault_mirror(kind, mirror, for_s=for_s)
+        _tell(done, f"mirror {done.mirror}", as_json)
+    elif cluster is not None and broker is not None and mirror is None:
+        _do(kind, cluster, broker, directory, as_json, for_s=for_s)
+    else:
+        raise InputError(
+            f"name a cluster and its broker, or a mirror: {kind} orders 2, {kind} --mirror north-all"
+        )
 
 
 def _do(
@@ -161,10 +234,14 @@ def _do(
 ) -> None:
     with _one_line_errors():
         done = LocalFleet(directory).fault(kind, cluster, broker, delay_ms=delay_ms, share=share, for_s=for_s)
+    _tell(done, f"broker {done.broker} of {done.cluster}", as_json)
+
+
+def _tell(done: Fault | MirrorFault, whom: str, as_json: bool) -> None:
     if as_json:
         print_json(asdict(done))
     else:
-        click.echo(f"{done.at} {done.kind}: broker {done.broker} of {done.cluster}")
+        click.echo(f"{done.at} {done.kind}: {whom}")
 
 
 def _document(status: FleetStatus, local: LocalFleet) -> dict[str, object]:
@@ -185,6 +262,14 @@ def _table(status: FleetStatus) -> Table:
                 str(broker.rss_mib or ""),
                 _network_fault(broker),
             )
+    return table
+
+
+def _table_of_mirrors(status: FleetStatus) -> Table:
+    table = Table("mirror", "copies", "state", "pid", "MiB")
+    for mirror in status.mirrors:
+        pid, rss_mib = str(mirror.pid or ""), str(mirror.rss_mib or "")
+        table.add_row(mirror.mirror, ", ".join(mirror.sources), mirror.state, pid, rss_mib)
     return table
 
 

@@ -48,7 +48,7 @@ def kafka_version() -> str:
 
 # 256 MiB hold a broker with some hundred partitions; one collector thread and the quick
 # compiler alone keep seven of them bearable on two cores.
-_JVM = (
+JVM = (
     "-Xmx256m",
     "-Xms64m",
     "-XX:+UseSerialGC",
@@ -94,7 +94,7 @@ class Distribution:
         return (*self._jvm(*options, *logging), "kafka.Kafka", str(properties))
 
     def _jvm(self, *options: str) -> tuple[str, ...]:
-        return (str(self.java), *_JVM, *options, "-cp", ":".join(map(str, self.class_path)))
+        return (str(self.java), *JVM, *options, "-cp", ":".join(map(str, self.class_path)))
 
 
 def prepare(cache: Path, progress: Callable[[str], None], *, exporters: bool = False) -> Distribution:
@@ -114,7 +114,7 @@ def prepare(cache: Path, progress: Callable[[str], None], *, exporters: bool = F
 
 def _key(java: Java, class_path: tuple[Path, ...]) -> str:
     """An archive fits one Java, one class path and one set of options."""
-    parts = (KAFKA_LOCK.read_text(encoding="utf-8"), java.version, *map(str, class_path), *_JVM)
+    parts = (KAFKA_LOCK.read_text(encoding="utf-8"), java.version, *map(str, class_path), *JVM)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

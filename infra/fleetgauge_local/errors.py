@@ -2,8 +2,8 @@
 
 LocalFleetError
 ├── NoFleetError     nothing runs in the folder that was asked
-├── NotReadyError    brokers did not come up by the deadline, or one of them ended
-└── RequestError     the runner refused: an unknown cluster, broker or kind
+├── NotReadyError    brokers or mirrors did not come up by the deadline, or one of them ended
+└── RequestError     the runner refused: an unknown cluster, broker, mirror or kind
 """
 
 
@@ -16,7 +16,7 @@ class NoFleetError(LocalFleetError):
 
 
 class NotReadyError(LocalFleetError):
-    """Brokers did not come up by the deadline, or one of them ended."""
+    """Brokers or mirrors did not come up by the deadline, or one of them ended."""
 
 
 class RequestError(LocalFleetError):

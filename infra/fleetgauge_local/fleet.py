@@ -12,11 +12,12 @@ from types import TracebackType
 from typing import Self
 
 from fleetgauge_local.control import ask
-from fleetgauge_local.distribution import prepare
+from fleetgauge_local.distribution import Distribution, prepare
 from fleetgauge_local.errors import LocalFleetError, NoFleetError, NotReadyError
 from fleetgauge_local.folder import Folder, State, read
-from fleetgauge_local.layout import DEFAULT, ClusterSpec
-from fleetgauge_local.messages import ClusterStatus, Fault, FleetStatus, Kind, Request
+from fleetgauge_local.layout import DEFAULT, ClusterSpec, MirrorSpec, Topology
+from fleetgauge_local.messages import ClusterStatus, Fault, FleetStatus, Kind, MirrorFault, Request
+from fleetgauge_local.mirror_maker import MirrorMaker, prepare_mirror_maker
 from fleetgauge_local.processes import end
 from fleetgauge_local.storage import plan_fleet
 from fleetgauge_pipelines.io.cache import default_cache, one_at_a_time
@@ -33,24 +34,34 @@ def _say_nothing(_: str) -> None:
 
 
 def _ready(status: FleetStatus) -> bool:
-    """Whether all brokers serve their clients; a broker that ended never will."""
+    """Whether all brokers serve their clients and all mirrors copy; one that ended never will."""
     for cluster in status.clusters:
         for broker in cluster.brokers:
             if broker.state == "dead":
                 log = Folder(status.directory).brokers / f"{cluster.cluster}-{broker.broker}" / "broker.log"
                 raise NotReadyError(f"broker {broker.broker} of {cluster.cluster} ended: see {log}")
+    for mirror in status.mirrors:
+        if mirror.state == "dead":
+            log = Folder(status.directory).mirror(mirror.mirror) / "mirror.log"
+            raise NotReadyError(f"mirror {mirror.mirror} ended: see {log}")
     return status.ready
 
 
 def _settled(status: FleetStatus) -> bool:
-    """Whether nothing is starting any more; faults may stand."""
-    return not any(broker.state == "starting" for cluster in status.clusters for broker in cluster.brokers)
+    """Whether nothing is starting any more; faults may stand, and mirrors wait while one does."""
+    states = [broker.state for cluster in status.clusters for broker in cluster.brokers]
+    if "starting" in states:
+        return False
+    excused = "hung" in states or "dead" in states
+    return excused or not any(mirror.state in ("waiting", "starting") for mirror in status.mirrors)
 
 
 def _summary(status: FleetStatus) -> str:
     brokers = (broker for cluster in status.clusters for broker in cluster.brokers)
     states = [broker.state for broker in brokers if broker.state != "spare"]
-    return f"{states.count('up')} of {len(states)} brokers ready"
+    of_brokers = f"{states.count('up')} of {len(states)} brokers ready"
+    copying = [mirror.state for mirror in status.mirrors].count("up")
+    return of_brokers + (f", {copying} of {len(status.mirrors)} mirrors copy" if status.mirrors else "")
 
 
 class LocalFleet:
@@ -64,11 +75,12 @@ class LocalFleet:
         directory: Path,
         clusters: tuple[ClusterSpec, ...] = DEFAULT,
         *,
+        mirrors: tuple[MirrorSpec, ...] = (),
         cache: Path | None = None,
         progress: Callable[[str], None] = _say_nothing,
     ) -> None:
         self._folder = Folder(directory.resolve())
-        self._clusters = clusters
+        self._topology = Topology(clusters, mirrors)
         self._cache = cache
         self._progress = progress
         self._runner: subprocess.Popen[bytes] | None = None
@@ -90,7 +102,7 @@ class LocalFleet:
     def start(
         self, *, detached: bool = False, fresh: bool = False, deadline_s: float = READY_S
     ) -> FleetStatus:
-        """Start what does not run yet and return when every broker serves its clients.
+        """Start what does not run yet and return when every broker serves its clients, every mirror copies.
 
         ``detached``: it outlives this process. ``fresh``: without the data of earlier runs.
         """
@@ -107,7 +119,7 @@ class LocalFleet:
                 raise
 
     def stop(self) -> int:
-        """End the fleet's processes and nobody else's; how many brokers there were."""
+        """End the fleet's processes and nobody else's; how many brokers and mirrors there were."""
         try:
             ended = ask(self._folder, Request("down"), _DOWN_S).ended or 0
         except NoFleetError:
@@ -118,7 +130,7 @@ class LocalFleet:
         return ended
 
     def status(self) -> FleetStatus:
-        """Every broker as it is now."""
+        """Every broker and mirror as it is now."""
         status = ask(self._folder, Request("status")).status
         if status is None:
             raise LocalFleetError(f"{self._folder.root}: the runner gave no status")
@@ -129,7 +141,7 @@ class LocalFleet:
         return self._cluster(cluster).bootstrap
 
     def wait_ready(self, deadline_s: float = READY_S) -> FleetStatus:
-        """Return when every broker serves its clients, after a heal for example."""
+        """Return when every broker serves its clients and every mirror copies, after a heal for example."""
         return self._wait(time.monotonic() + deadline_s, _ready)
 
     def fault(
@@ -145,6 +157,13 @@ class LocalFleet:
         """Do this to a broker. ``delay_ms`` and ``share`` belong to slow, ``for_s`` to hang."""
         request = Request("fault", kind, cluster, broker, delay_ms=delay_ms, share=share, for_s=for_s)
         fault = ask(self._folder, request).fault
+        if fault is None:
+            raise LocalFleetError(f"{self._folder.root}: the runner did not say what it did")
+        return fault
+
+    def fault_mirror(self, kind: Kind, mirror: str, *, for_s: float | None = None) -> MirrorFault:
+        """Hang, kill or heal the mirror that copies into this cluster. ``for_s`` belongs to hang."""
+        fault = ask(self._folder, Request("fault", kind, mirror=mirror, for_s=for_s)).mirror_fault
         if fault is None:
             raise LocalFleetError(f"{self._folder.root}: the runner did not say what it did")
         return fault
@@ -173,12 +192,18 @@ class LocalFleet:
         if fresh:
             self._forget()
         try:
-            exporters = any(cluster.exporters for cluster in self._clusters)
-            distribution = prepare(self._cache or default_cache(), self._progress, exporters=exporters)
+            distribution, mirror_maker = self._prepare(self._cache or default_cache())
         except SetupError as error:
             raise LocalFleetError(str(error)) from error
-        plan_fleet(self._folder, self._clusters, distribution)
+        plan_fleet(self._folder, self._topology, distribution, mirror_maker)
         self._start_runner(detached)
+
+    def _prepare(self, cache: Path) -> tuple[Distribution, MirrorMaker | None]:
+        exporters = any(cluster.exporters for cluster in self._topology.clusters)
+        distribution = prepare(cache, self._progress, exporters=exporters)
+        if not self._topology.mirrors:
+            return distribution, None
+        return distribution, prepare_mirror_maker(distribution.java, cache, self._progress)
 
     def _start_runner(self, detached: bool) -> None:
         command = [sys.executable, "-m", "fleetgauge_local.runner", str(self._folder.root)]
@@ -206,9 +231,14 @@ class LocalFleet:
             if self._runner is not None and self._runner.poll() is not None:
                 raise NotReadyError(f"the fleet ended while it started: see {self._folder.runner_output}")
             if time.monotonic() > deadline:
-                logs = self._folder.brokers / "*" / "broker.log"
-                raise NotReadyError(f"{shown or 'no broker started'} in time: see {logs}")
+                raise NotReadyError(f"{shown or 'no broker started'} in time: see {self._logs}")
             time.sleep(_POLL_S)
+
+    @property
+    def _logs(self) -> str:
+        of_brokers = str(self._folder.brokers / "*" / "broker.log")
+        of_mirrors = f" and {self._folder.mirrors / '*' / 'mirror.log'}" if self._topology.mirrors else ""
+        return of_brokers + of_mirrors
 
     def _end_own_runner(self) -> None:
         if self._runner is None:
@@ -225,14 +255,16 @@ class LocalFleet:
         if state is None:
             return 0
         end([state.runner], _GRACE_S)
-        ended = end([broker.identity for broker in state.brokers], _GRACE_S)
+        ended = end([mirror.identity for mirror in state.mirrors], _GRACE_S)
+        ended += end([broker.identity for broker in state.brokers], _GRACE_S)
         self._folder.state.unlink(missing_ok=True)
         if ended:
-            self._progress(f"ended {ended} brokers that an earlier runner had left")
+            self._progress(f"ended {ended} processes that an earlier runner had left")
         return ended
 
     def _forget(self) -> None:
         shutil.rmtree(self._folder.brokers, ignore_errors=True)
+        shutil.rmtree(self._folder.mirrors, ignore_errors=True)
         self._folder.layout.unlink(missing_ok=True)
 
     def _wait_for_the_runner_to_leave(self) -> None:

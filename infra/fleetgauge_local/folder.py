@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from fleetgauge_local.errors import LocalFleetError
-from fleetgauge_local.layout import BrokerPlace, Layout
+from fleetgauge_local.layout import BrokerPlace, Layout, MirrorSpec
 from fleetgauge_local.processes import Identity
 
 T = TypeVar("T")
@@ -24,11 +24,21 @@ class BrokerPlan:
 
 
 @dataclass(frozen=True)
+class MirrorPlan:
+    """How the runner starts one mirror, and where it keeps its files."""
+
+    spec: MirrorSpec
+    command: tuple[str, ...]
+    folder: Path
+
+
+@dataclass(frozen=True)
 class Plan:
     """What the runner is to run."""
 
     layout: Layout
     brokers: tuple[BrokerPlan, ...]
+    mirrors: tuple[MirrorPlan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,12 +52,21 @@ class RunningBroker:
 
 
 @dataclass(frozen=True)
+class RunningMirror:
+    """A mirror's process, for the same."""
+
+    name: str
+    identity: Identity
+
+
+@dataclass(frozen=True)
 class State:
     """What runs now."""
 
     runner: Identity
     socket: Path
     brokers: tuple[RunningBroker, ...]
+    mirrors: tuple[RunningMirror, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,6 +118,15 @@ class Folder:
     def broker(self, place: BrokerPlace) -> Path:
         """One broker's configuration, data and logs."""
         return self.brokers / place.name
+
+    @property
+    def mirrors(self) -> Path:
+        """One folder per mirror."""
+        return self.root / "mirrors"
+
+    def mirror(self, name: str) -> Path:
+        """One mirror's configuration and logs."""
+        return self.mirrors / name
 
 
 def write(path: Path, value: object) -> None:

@@ -1,4 +1,4 @@
-"""Which clusters stand on this machine, with which brokers, racks and ports."""
+"""Which clusters stand on this machine, with which brokers, racks and ports, and what is copied between."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,6 +7,9 @@ from itertools import islice
 HOST = "127.0.0.1"
 TELEMETRY = "telemetry"
 PORTS_PER_BROKER = 5
+#: What of our own is a cluster's alone must not go to another, or its probes would be taken for that one's;
+#: tracers are there to go.
+MIRRORED = r"(?!fleetgauge\.).*|fleetgauge\.tracers"
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,63 @@ class ClusterSpec:
         return self.racks[(broker - 1) % len(self.racks)]
 
 
+@dataclass(frozen=True)
+class Route:
+    """One way that records go: from a cluster into another, each topic under its own name."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class MirrorSpec:
+    """One MirrorMaker process, called as the cluster that it copies into.
+
+    ``topics`` is a regular expression; topics that Kafka and MirrorMaker keep for themselves never go.
+    """
+
+    target: str
+    sources: tuple[str, ...]
+    topics: str = MIRRORED
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """All that it needs."""
+        return (*self.sources, self.target)
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """One from each source."""
+        return tuple(Route(source, self.target) for source in self.sources)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Clusters, and the mirrors between them."""
+
+    clusters: tuple[ClusterSpec, ...]
+    mirrors: tuple[MirrorSpec, ...] = ()
+
+
 DEFAULT = (
     ClusterSpec("orders", region="north"),
     ClusterSpec("payments", region="south"),
     ClusterSpec(TELEMETRY, brokers=1),
 )
+
+# A mirror a destination, so that one can fail by itself.
+REGIONS = Topology(
+    clusters=(
+        ClusterSpec("north", brokers=1, region="north"),
+        ClusterSpec("south", brokers=1, region="south"),
+        ClusterSpec("north-all", brokers=1, region="north"),
+        ClusterSpec("south-all", brokers=1, region="south"),
+        ClusterSpec(TELEMETRY, brokers=1),
+    ),
+    mirrors=tuple(MirrorSpec(target, ("north", "south")) for target in ("north-all", "south-all")),
+)
+
+TOPOLOGIES = {"clusters": Topology(DEFAULT), "regions": REGIONS}
 
 
 @dataclass(frozen=True)
@@ -93,6 +148,7 @@ class Layout:
     clusters: tuple[ClusterSpec, ...]
     kafka_uuids: dict[str, str]
     places: tuple[BrokerPlace, ...]
+    mirrors: tuple[MirrorSpec, ...] = ()
 
     def of(self, cluster: str) -> tuple[BrokerPlace, ...]:
         """The brokers of one cluster."""
@@ -101,6 +157,15 @@ class Layout:
     def bootstrap(self, cluster: str) -> str:
         """The cluster's ``bootstrap.servers``; spares are none."""
         return ",".join(place.address for place in self.of(cluster) if not place.spare)
+
+    def cluster(self, name: str) -> ClusterSpec:
+        """One cluster by its id."""
+        return next(cluster for cluster in self.clusters if cluster.id == name)
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """Every way that records go between clusters."""
+        return tuple(route for mirror in self.mirrors for route in mirror.routes)
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -123,10 +188,15 @@ def ports_needed(clusters: tuple[ClusterSpec, ...]) -> int:
     return PORTS_PER_BROKER * sum(len(cluster.places) for cluster in clusters)
 
 
-def lay_out(clusters: tuple[ClusterSpec, ...], kafka_uuids: dict[str, str], ports: Iterator[int]) -> Layout:
+def lay_out(
+    clusters: tuple[ClusterSpec, ...],
+    kafka_uuids: dict[str, str],
+    ports: Iterator[int],
+    mirrors: tuple[MirrorSpec, ...] = (),
+) -> Layout:
     """Give every broker its rack and its ports."""
     places = tuple(_place(cluster, broker, ports) for cluster in clusters for broker in cluster.places)
-    return Layout(clusters, kafka_uuids, places)
+    return Layout(clusters, kafka_uuids, places, mirrors)
 
 
 def _place(cluster: ClusterSpec, broker: int, ports: Iterator[int]) -> BrokerPlace:

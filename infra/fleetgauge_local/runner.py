@@ -1,7 +1,7 @@
-"""The process that owns a fleet's brokers and proxies: ``python -m fleetgauge_local.runner FOLDER``.
+"""The process that owns a fleet's brokers, proxies and mirrors: ``python -m fleetgauge_local.runner FOLDER``.
 
-It reads the plan, keeps the state file true, answers on a Unix socket, and takes its brokers with
-it whichever way it is asked to end. Only SIGKILL leaves brokers behind; the state file names them.
+It reads the plan, keeps the state file true, answers on a Unix socket, and takes its processes with
+it whichever way it is asked to end. Only SIGKILL leaves some behind; the state file names them.
 """
 
 import asyncio
@@ -25,7 +25,16 @@ from fleetgauge_local.broker import Broker
 from fleetgauge_local.errors import RequestError
 from fleetgauge_local.folder import Folder, Plan, State, read, write
 from fleetgauge_local.layout import HOST
-from fleetgauge_local.messages import Answer, ClusterStatus, Fault, FleetStatus, Request
+from fleetgauge_local.messages import (
+    Answer,
+    ClusterState,
+    ClusterStatus,
+    Fault,
+    FleetStatus,
+    MirrorFault,
+    Request,
+)
+from fleetgauge_local.mirrors import Mirrors
 from fleetgauge_local.processes import end, identify
 from fleetgauge_local.readiness import brokers_seen
 
@@ -58,6 +67,7 @@ class Runner:
             (broker.place.cluster, broker.place.broker): Broker(broker, self._write_state)
             for broker in plan.brokers
         }
+        self._mirrors = Mirrors(plan, self._stands, self._write_state)
 
     async def run(self, until_stdin_closes: bool) -> None:
         """Start, serve, end."""
@@ -69,33 +79,46 @@ class Runner:
         self._socket.chmod(0o600)
         if until_stdin_closes:
             await loop.connect_read_pipe(lambda: _EndOfInput(self._ending), sys.stdin)
-        noticing = asyncio.create_task(self._notice_readiness())
+        noticing = [
+            asyncio.create_task(self._notice_readiness()),
+            asyncio.create_task(self._mirrors.attend()),
+        ]
         try:
             present = [broker for broker in self._brokers.values() if not broker.place.spare]
             await asyncio.gather(*(broker.start() for broker in present))
             await self._ending.wait()
         finally:
-            noticing.cancel()
+            for task in noticing:
+                task.cancel()
             await self._end()
             server.close()
 
     async def _end(self) -> None:
         self._ending.set()
         count = 0
-        # Twice where a broker was just being started again.
-        while running := [broker for broker in self._brokers.values() if broker.running]:
-            identities = [broker.running.identity for broker in running if broker.running]
+        # Mirrors take leave of their clusters. Twice where one was just being started again.
+        while running := self._mirrors.alive or self._alive():
+            identities = [one.running.identity for one in running if one.running]
             count += await asyncio.to_thread(end, identities, _GRACE_S)
-            await asyncio.gather(*(broker.ended() for broker in running))
-        _log.info("ended %d brokers", count)
+            await asyncio.gather(*(one.ended() for one in running))
+        _log.info("ended %d processes", count)
         self._folder.state.unlink(missing_ok=True)
         self._ended.set_result(count)
         if self._leaving:
             await asyncio.wait(self._leaving, timeout=_ASK_S)
 
     def _write_state(self) -> None:
-        running = tuple(broker.running for broker in self._brokers.values() if broker.running)
-        write(self._folder.state, State(self._me, self._socket, running))
+        running = tuple(broker.running for broker in self._alive() if broker.running)
+        write(self._folder.state, State(self._me, self._socket, running, self._mirrors.running))
+
+    def _alive(self) -> tuple[Broker, ...]:
+        return tuple(broker for broker in self._brokers.values() if broker.running)
+
+    def _stands(self, cluster: str) -> ClusterState:
+        states = {one.state for one in self._brokers.values() if one.place.cluster == cluster}
+        if "up" in states:
+            return "up"
+        return "starting" if "starting" in states else "away"
 
     async def _notice_readiness(self) -> None:
         while True:
@@ -110,7 +133,8 @@ class Runner:
         others = (peer for peer in self._brokers.values() if peer.place.cluster == broker.place.cluster)
         wanted = {peer.place.broker for peer in others if peer.state in ("starting", "up")}
         if wanted <= seen and broker.state == "starting":
-            broker.state = "up"
+            broker.serves()
+            self._mirrors.doubt(broker.place.cluster)
             _log.info("%s: up", broker.place.name)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -126,6 +150,8 @@ class Runner:
             request = _requests.validate_json(line)
             if request.do == "status":
                 return Answer(status=self._status())
+            if request.do == "fault" and request.mirror:
+                return Answer(mirror_fault=await self._mirror_fault(request))
             if request.do == "fault":
                 return Answer(fault=await self._fault(request))
             return Answer(ended=await self._down())
@@ -150,13 +176,13 @@ class Runner:
             )
             for cluster in self._layout.clusters
         )
-        ready = all(broker.state in ("up", "spare") for broker in self._brokers.values())
-        return FleetStatus(self._folder.root, self._me.pid, ready, clusters)
+        serve = all(broker.state in ("up", "spare") for broker in self._brokers.values())
+        ready = serve and self._mirrors.copy
+        return FleetStatus(self._folder.root, self._me.pid, ready, clusters, self._mirrors.status())
 
     async def _fault(self, request: Request) -> Fault:
         broker = self._broker(request.cluster, request.broker)
-        if self._ending.is_set():
-            raise RequestError("the fleet is going down")
+        self._refuse_while_ending()
         match request.kind:
             case "hang":
                 broker.hang(request.for_s)
@@ -170,8 +196,18 @@ class Runner:
                 await broker.heal()
             case None:
                 raise RequestError("a fault needs a kind")
-        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return Fault(request.cluster, request.broker, request.kind, at)
+        return Fault(request.cluster, request.broker, request.kind, _now())
+
+    async def _mirror_fault(self, request: Request) -> MirrorFault:
+        self._refuse_while_ending()
+        if request.kind is None:
+            raise RequestError("a fault needs a kind")
+        await self._mirrors.fault(request.kind, request.mirror, request.for_s)
+        return MirrorFault(request.mirror, request.kind, _now())
+
+    def _refuse_while_ending(self) -> None:
+        if self._ending.is_set():
+            raise RequestError("the fleet is going down")
 
     def _broker(self, cluster: str, broker: int) -> Broker:
         found = self._brokers.get((cluster, broker))
@@ -183,6 +219,10 @@ class Runner:
             raise RequestError(f"cluster {cluster} has no broker {broker}: it has {known}")
         known = ", ".join(spec.id for spec in self._layout.clusters)
         raise RequestError(f"there is no cluster {cluster!r}: there are {known}")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class _EndOfInput(asyncio.Protocol):

@@ -10,17 +10,21 @@ import yaml
 
 from fleetgauge_local.distribution import CHECKPOINT, Distribution, kafka_version
 from fleetgauge_local.errors import LocalFleetError
-from fleetgauge_local.folder import BrokerPlan, Folder, Plan, read, write
+from fleetgauge_local.folder import BrokerPlan, Folder, MirrorPlan, Plan, read, write
 from fleetgauge_local.layout import (
     HOST,
     TELEMETRY,
     BrokerPlace,
     ClusterSpec,
     Layout,
+    MirrorSpec,
+    Topology,
     lay_out,
     name_clusters,
     ports_needed,
 )
+from fleetgauge_local.mirror_maker import MirrorMaker
+from fleetgauge_local.mirror_properties import mirror_properties
 from fleetgauge_local.ports import free_ports, is_free
 from fleetgauge_local.properties import render, server_properties
 from fleetgauge_probes.fleet.model import Cluster, Fleet, Telemetry
@@ -34,46 +38,60 @@ def kafka_uuid() -> str:
             return text
 
 
-def plan_fleet(folder: Folder, clusters: tuple[ClusterSpec, ...], distribution: Distribution) -> Plan:
-    """Write all that the runner needs. What a folder holds already is kept, its data above all."""
-    layout = _layout(folder, clusters)
-    specs = {cluster.id: cluster for cluster in clusters}
+def plan_fleet(
+    folder: Folder, topology: Topology, distribution: Distribution, mirror_maker: MirrorMaker | None
+) -> Plan:
+    """Write all that the runner needs. What a folder holds already is kept, its data above all.
+
+    ``mirror_maker`` is there where the topology has mirrors.
+    """
+    layout = _layout(folder, topology)
     plan = Plan(
         layout,
-        tuple(
-            _plan_broker(folder, layout, specs[place.cluster], place, distribution) for place in layout.places
-        ),
+        tuple(_plan_broker(folder, layout, place, distribution) for place in layout.places),
+        tuple(_plan_mirror(folder, layout, one, mirror_maker) for one in layout.mirrors if mirror_maker),
     )
     folder.fleet_file.write_text(fleet_file(layout), encoding="utf-8")
     write(folder.plan, plan)
     return plan
 
 
-def _layout(folder: Folder, clusters: tuple[ClusterSpec, ...]) -> Layout:
+def _layout(folder: Folder, topology: Topology) -> Layout:
     """The folder's own layout, with new ports if others listen there by now."""
+    clusters = topology.clusters
     kept = read(folder.layout, Layout)
-    if kept is not None and kept.clusters != clusters:
-        raise LocalFleetError(f"{folder.root} holds other clusters: take another folder, or start fresh")
+    if kept is not None and Topology(kept.clusters, kept.mirrors) != topology:
+        mend = "name their topology, take another folder, or start fresh"
+        raise LocalFleetError(f"{folder.root} holds other clusters: {mend}")
     if kept is not None and all(map(is_free, kept.ports)):
         return kept
     ports = free_ports(ports_needed(clusters), random.Random())  # noqa: S311 (ports are no secret)
     kafka_uuids = kept.kafka_uuids if kept is not None else name_clusters(clusters, kafka_uuid)
-    layout = lay_out(clusters, kafka_uuids, iter(ports))
+    layout = lay_out(clusters, kafka_uuids, iter(ports), topology.mirrors)
     write(folder.layout, layout)
     return layout
 
 
 def _plan_broker(
-    folder: Folder, layout: Layout, cluster: ClusterSpec, place: BrokerPlace, distribution: Distribution
+    folder: Folder, layout: Layout, place: BrokerPlace, distribution: Distribution
 ) -> BrokerPlan:
     own = folder.broker(place)
     data = own / "data"
+    cluster = layout.cluster(place.cluster)
     if not (data / "meta.properties").exists():
         format_storage(data, layout.kafka_uuids[cluster.id], place.broker, distribution)
     properties = own / "server.properties"
     properties.write_text(render(server_properties(layout, cluster, place, data)))
     exporter_port = place.exporter_port if cluster.exporters else None
     return BrokerPlan(place, distribution.broker_command(properties, own / "broker.log", exporter_port), own)
+
+
+def _plan_mirror(folder: Folder, layout: Layout, mirror: MirrorSpec, mirror_maker: MirrorMaker) -> MirrorPlan:
+    own = folder.mirror(mirror.target)
+    own.mkdir(parents=True, exist_ok=True)
+    properties = own / "mm2.properties"
+    properties.write_text(render(mirror_properties(layout, mirror)))
+    return MirrorPlan(mirror, mirror_maker.command(properties, own / "mirror.log", mirror.target), own)
 
 
 def format_storage(data: Path, cluster_uuid: str, broker: int, distribution: Distribution) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from fleetgauge_local.distribution import KAFKA_LOCK
+from fleetgauge_local.mirror_maker import MIRROR_LOCK
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, read_lock
 from fleetgauge_probes import __version__
 from fleetgauge_probes.cli import console
@@ -119,7 +120,7 @@ def bill_of_materials(environment: Path) -> dict[str, Any]:
     )
     document: dict[str, Any] = json.loads(told)
     document["metadata"]["component"]["version"] = __version__
-    jars = sorted({*read_lock(SPARK_LOCK), *read_lock(KAFKA_LOCK)})
+    jars = sorted({*read_lock(SPARK_LOCK), *read_lock(KAFKA_LOCK), *read_lock(MIRROR_LOCK)})
     document["components"] += [_component(jar) for jar in jars]
     return document
 

@@ -30,7 +30,9 @@ def test_the_wheel_carries_schemas_locks_and_assets(wheel: Path) -> None:
         "fleetgauge_pipelines/quality/suites/gold.json",
         "fleetgauge_local/kafka-jars.lock.toml",
         "fleetgauge_local/exporter-jars.lock.toml",
+        "fleetgauge_local/mirror-jars.lock.toml",
         "fleetgauge_local/broker-log4j2.properties",
+        "fleetgauge_local/mirror-log4j2.properties",
         "fleetgauge_local/jmx-exporter.yml",
     } <= names
     assert not [name for name in names if name.startswith("tests/")]

@@ -290,7 +290,7 @@ def test_a_folder_of_other_clusters_is_refused_unless_started_fresh(lone_fleet: 
     folder = lone_fleet.fleet_file.parent
     lone_fleet.stop()
     other = LocalFleet(folder, (ClusterSpec("other", brokers=1),))
-    with pytest.raises(LocalFleetError, match="holds other clusters: take another folder, or start fresh"):
+    with pytest.raises(LocalFleetError, match="holds other clusters: name their topology, take another"):
         other.start()
     try:
         assert other.start(fresh=True).clusters[0].cluster == "other"

@@ -1,34 +1,52 @@
+import json
 from pathlib import Path
 
 import pytest
 
 from fleetgauge_local.control import ask
 from fleetgauge_local.errors import LocalFleetError, NoFleetError
-from fleetgauge_local.folder import Folder, RunningBroker, State, read, write
-from fleetgauge_local.layout import DEFAULT, Layout, lay_out, name_clusters
+from fleetgauge_local.folder import Folder, RunningBroker, RunningMirror, State, read, write
+from fleetgauge_local.layout import DEFAULT, REGIONS, Layout, Topology, lay_out, name_clusters
 from fleetgauge_local.messages import Request
 from fleetgauge_local.processes import Identity
 from fleetgauge_local.storage import fleet_file, kafka_uuid
 from fleetgauge_probes.fleet.load import load
 
 
-def layout() -> Layout:
-    return lay_out(DEFAULT, name_clusters(DEFAULT, kafka_uuid), iter(range(20000, 21000)))
+def layout(topology: Topology = Topology(DEFAULT)) -> Layout:  # noqa: B008 (a frozen value)
+    clusters = topology.clusters
+    uuids = name_clusters(clusters, kafka_uuid)
+    return lay_out(clusters, uuids, iter(range(20000, 21000)), topology.mirrors)
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     state = State(
-        Identity(1, 2.5), tmp_path / "runner.sock", (RunningBroker("orders-1", Identity(3, 4.5), 5, 6),)
+        Identity(1, 2.5),
+        tmp_path / "runner.sock",
+        (RunningBroker("orders-1", Identity(3, 4.5), 5, 6),),
+        (RunningMirror("north-all", Identity(7, 8.5)),),
     )
     write(tmp_path / "state.json", state)
     assert read(tmp_path / "state.json", State) == state
     assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
 
 
-def test_a_layout_survives_its_file(tmp_path: Path) -> None:
-    written = layout()
+@pytest.mark.parametrize("topology", [Topology(DEFAULT), REGIONS], ids=["clusters", "regions"])
+def test_a_layout_survives_its_file(topology: Topology, tmp_path: Path) -> None:
+    written = layout(topology)
     write(tmp_path / "layout.json", written)
     assert read(tmp_path / "layout.json", Layout) == written
+
+
+def test_a_layout_from_before_there_were_mirrors_is_read(tmp_path: Path) -> None:
+    write(tmp_path / "layout.json", layout())
+    older = json.loads((tmp_path / "layout.json").read_bytes())
+    del older["mirrors"]
+    (tmp_path / "layout.json").write_text(json.dumps(older))
+    kept = read(tmp_path / "layout.json", Layout)
+    assert kept is not None
+    assert kept.clusters == DEFAULT
+    assert kept.mirrors == ()
 
 
 def test_a_file_of_another_version_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -59,3 +77,17 @@ def test_the_fleet_file_describes_the_measured_clusters_and_the_one_that_carries
     assert fleet.telemetry is not None
     assert fleet.telemetry.bootstrap == layout().bootstrap("telemetry")
     assert fleet.lake == str(tmp_path / "lake")
+
+
+def test_the_fleet_file_of_the_regions_says_which_region_each_cluster_stands_in(tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text(fleet_file(layout(REGIONS)))
+    fleet = load(tmp_path / "fleet.yaml")
+    assert [(cluster.id, cluster.region, cluster.tier) for cluster in fleet.clusters] == [
+        ("north", "north", "single-zone"),
+        ("south", "south", "single-zone"),
+        ("north-all", "north", "single-zone"),
+        ("south-all", "south", "single-zone"),
+    ]
+    assert {cluster.labels["brokers"] for cluster in fleet.clusters} == {"1"}
+    assert fleet.telemetry is not None
+    assert fleet.telemetry.bootstrap == layout(REGIONS).bootstrap("telemetry")

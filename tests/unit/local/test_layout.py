@@ -1,6 +1,6 @@
 import pytest
 
-from fleetgauge_local.layout import DEFAULT, ClusterSpec, Layout, lay_out, ports_needed
+from fleetgauge_local.layout import DEFAULT, REGIONS, ClusterSpec, Layout, Route, lay_out, ports_needed
 from fleetgauge_local.properties import render, server_properties
 
 
@@ -89,3 +89,15 @@ def test_a_spare_has_a_place_of_its_own_and_is_no_bootstrap_address() -> None:
     assert len(set(layout.ports)) == ports_needed((cluster,)) == 10
     assert layout.bootstrap("orders") == layout.places[0].address
     assert (cluster.replicas, list(cluster.controller_ids)) == (1, [1])
+
+
+def test_the_regions_are_copied_into_both_aggregates_by_a_mirror_each() -> None:
+    layout = lay_out(REGIONS.clusters, {}, iter(range(20000, 21000)), REGIONS.mirrors)
+    assert [mirror.target for mirror in layout.mirrors] == ["north-all", "south-all"]
+    assert layout.routes == (
+        Route("north", "north-all"),
+        Route("south", "north-all"),
+        Route("north", "south-all"),
+        Route("south", "south-all"),
+    )
+    assert {place.broker for place in layout.places} == {1}

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from jgo.env import LockFile, compute_spec_hash
 
 from fleetgauge_local.distribution import KAFKA_LOCK
+from fleetgauge_local.mirror_maker import MIRROR_LOCK
 from fleetgauge_pipelines.io import jars
 from fleetgauge_pipelines.io.errors import JarError
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, ensure, read_lock
@@ -112,7 +113,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(lock: Path, tmp_path: Path) 
         ensure(lock, cache, quiet)
 
 
-@pytest.mark.parametrize("lock", [SPARK_LOCK, KAFKA_LOCK], ids=["spark", "kafka"])
+@pytest.mark.parametrize("lock", [SPARK_LOCK, KAFKA_LOCK, MIRROR_LOCK], ids=["spark", "kafka", "mirror"])
 def test_the_locks_belong_to_their_specs_and_name_no_host(lock: Path) -> None:
     spec = lock.with_name(lock.name.replace(".lock.toml", ".toml"))
     assert LockFile.load(lock).spec_hash == compute_spec_hash(spec)
@@ -121,7 +122,8 @@ def test_the_locks_belong_to_their_specs_and_name_no_host(lock: Path) -> None:
 
 
 def test_kafkas_jars_are_of_one_version() -> None:
-    versions = {jar.version for jar in read_lock(KAFKA_LOCK) if jar.group == "org.apache.kafka"}
+    locked = {*read_lock(KAFKA_LOCK), *read_lock(MIRROR_LOCK)}
+    versions = {jar.version for jar in locked if jar.group == "org.apache.kafka"}
     assert versions == {"4.3.1"}
 
 
