@@ -77,8 +77,13 @@ def divided(metric: str, of: Mapping[str, Trend], look: Theme) -> go.Figure:
             hovertemplate="%{fullData.name} %{customdata} %{hovertext}<extra></extra>",
         )
     figure.update_layout(legend={"font": {"size": 11}, "itemwidth": 30})
-    _axes(figure, metric, weeks, [p99 for model in of.values() for p99 in model.p99], rows_of_names=3)
+    _axes(figure, metric, weeks, [p99 for model in of.values() for p99 in model.p99], _rows_of(named))
     return figure
+
+
+def _rows_of(names: Sequence[str]) -> int:
+    """Lines that a chart's names take in its narrowest place: three short ones, or one long."""
+    return math.ceil(sum(6 * len(name) + 50 for name in names) / 280)
 
 
 def _axes(

@@ -88,7 +88,7 @@ def _columns() -> list[dict[str, object]]:
         ),
         number("objective_ms", "Objective", "ms(params.value)", "99% of minutes at or under it", 90),
         number("times_before", "vs last", "times(params.value)", "This week's p99 over last week's", 74),
-        words("trend", f"{TREND_WEEKS} weeks", trend, 98, 1) | {"sortable": False, "cellClass": "fg-spark"},
+        words("trend", f"{TREND_WEEKS} weeks", trend, 106, 1) | {"sortable": False, "cellClass": "fg-spark"},
         number(
             "budget_left_min",
             "Budget left",

@@ -1,5 +1,6 @@
 """The fleet in one week: its headline quantiles, their trend, and every cluster, worst first."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -65,7 +66,7 @@ class SegmentRow:
 class Fleet:
     """The fleet page; ``rows`` are the worst of the ``matching`` ones among all ``clusters``.
 
-    ``divided`` are the trends of a segment's values, the one with the highest or lowest p99 first.
+    ``divided`` are the trends of a segment's values, of each metric in the same order: the slowest first.
     """
 
     week: date
@@ -120,7 +121,7 @@ def fleet(
         standing=standing(clusters),
         headlines=tuple(_headline(metric, week, own, clusters) for metric in metrics),
         trends=tuple(_trend(metric, week, own) for metric in metrics[:2]),
-        divided=tuple(_divided(metric, week, parts) for metric in metrics[:2]) if parts else (),
+        divided=_divided(metrics[:2], week, parts) if parts else (),
         segments=_segments(week, parts, view),
         excluded=_excluded(clusters),
         clusters=len(clusters),
@@ -137,16 +138,19 @@ def _by_value(rows: Sequence[FleetWeek]) -> dict[str, list[FleetWeek]]:
     return found
 
 
-def _divided(metric: str, week: date, rows: Sequence[FleetWeek]) -> Mapping[str, Trend]:
-    """Each value's trend, the worst in its newest week first."""
-    trends = {value: _trend(metric, week, own) for value, own in _by_value(rows).items()}
-    sign = -1 if metric == LATENCY else 1
+def _divided(
+    metrics: Sequence[str], week: date, rows: Sequence[FleetWeek]
+) -> tuple[Mapping[str, Trend], ...]:
+    """Of each metric every value's trend, the value first that is slowest in its newest week."""
+    by_value = _by_value(rows)
 
-    def worst_first(value: str) -> tuple[float, str]:
-        newest = trends[value].p99[-1] if trends[value].p99 else None
-        return (float("inf") if newest is None else sign * newest), value
+    def slowest_first(value: str) -> tuple[float, str]:
+        p99 = _trend(LATENCY, week, by_value[value]).p99
+        newest = p99[-1] if p99 else None
+        return (math.inf if newest is None else -newest), value
 
-    return {value: trends[value] for value in sorted(trends, key=worst_first)}
+    order = sorted(by_value, key=slowest_first)
+    return tuple({value: _trend(metric, week, by_value[value]) for value in order} for metric in metrics)
 
 
 def _segments(week: date, rows: Sequence[FleetWeek], view: FleetView) -> tuple[SegmentRow, ...]:

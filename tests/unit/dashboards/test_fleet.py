@@ -134,11 +134,11 @@ def _divided(view: FleetView) -> Fleet:
     return fleet(WEEK, [WEEK], [cluster_week()], own, parts, Beside((), NO_DATA, HISTORY, {}, {}), view)
 
 
-def test_a_fleet_is_divided_by_a_segment_the_worst_value_first() -> None:
+def test_a_fleet_is_divided_by_a_segment_in_one_order_the_slowest_value_first() -> None:
     model = _divided(FleetView(by="region"))
     latency, availability = model.divided
     assert list(latency) == ["us", "eu"]
-    assert list(availability) == ["eu", "us"]
+    assert list(availability) == ["us", "eu"]
     assert latency["us"].p99 == (90_000.0, 90_000.0)
     assert [(one.value, one.clusters, one.latency.p99) for one in model.segments] == [
         ("eu", 2, "40.0 ms"),
