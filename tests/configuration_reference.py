@@ -48,13 +48,8 @@ differ, that a tier has an objective that every burn alert can fire for, that a 
 ## Keys
 """
 
-_EXAMPLE = """\
-## All keys in one file
-
-```yaml
-{example}```
-"""
-
+#: Where the example's groups go on.
+_OTHER_REGION = {"id": "orders-us", "bootstrap": "orders-us:9092"}
 
 _WORDS_BY_TYPE = {
     "string": "text",
@@ -72,8 +67,10 @@ def reference() -> str:
     _find(schema, "", definitions, paths)
     parts = [(schema, "The file"), *((definitions[name], _title(those)) for name, those in paths.items())]
     tables = "\n".join(_table(part, title) for part, title in parts)
-    example = yaml.safe_dump(_example(schema, definitions), sort_keys=False)
-    return f"{_INTRODUCTION}\n{tables}\n## All keys in one file\n\n```yaml\n{example}```\n"
+    example = _example(schema, definitions)
+    example["clusters"].append(_OTHER_REGION)
+    text = yaml.safe_dump(example, sort_keys=False)
+    return f"{_INTRODUCTION}\n{tables}\n## All keys in one file\n\n```yaml\n{text}```\n"
 
 
 def _find(part: Schema, path: str, definitions: Schema, found: dict[str, list[str]]) -> None:

@@ -27,7 +27,7 @@ from fleetgauge_local.mirror_maker import MirrorMaker
 from fleetgauge_local.mirror_properties import mirror_properties
 from fleetgauge_local.ports import free_ports, is_free
 from fleetgauge_local.properties import render, server_properties
-from fleetgauge_probes.fleet.model import Cluster, Fleet, Telemetry
+from fleetgauge_probes.fleet import Cluster, Fleet, Mirror, RecoveredGroups, Recovery, Telemetry
 
 
 def kafka_uuid() -> str:
@@ -126,9 +126,30 @@ def fleet_file(layout: Layout) -> str:
             )
             for cluster in measured
         ),
+        recovery=_recovery(layout),
     )
-    document = fleet.model_dump(mode="json", include={"lake", "telemetry", "clusters"}, exclude_defaults=True)
+    told = {"lake", "telemetry", "clusters", "recovery"}
+    document = fleet.model_dump(mode="json", include=told, exclude_defaults=True)
     return yaml.safe_dump(document, sort_keys=False)
+
+
+def _recovery(layout: Layout) -> Recovery:
+    """Groups of the first aggregate may go on in any other."""
+    active, *passives = (mirror.target for mirror in layout.mirrors) if layout.mirrors else ("",)
+    return Recovery(
+        mirrors=tuple(
+            Mirror(
+                source=route.source,
+                destination=route.target,
+                topics=mirror.topics,
+                names="kept",
+                syncs_at="destination",
+            )
+            for mirror in layout.mirrors
+            for route in mirror.routes
+        ),
+        groups=tuple(RecoveredGroups(groups=".*", active=active, passive=passive) for passive in passives),
+    )
 
 
 def _exporters(layout: Layout, cluster: ClusterSpec) -> dict[str, str]:

@@ -38,10 +38,7 @@ def test_a_click_on_a_point_leads_to_its_minute(live: Live, look: Open) -> None:
     span = Span(known.now - timedelta(minutes=20), known.now)
     page = look(site.url + href(ClusterView(ORDERS, shown=span)))
     _drawn(page)
-    plot = page.locator("#cluster-latency .nsewdrag").first
-    box = plot.bounding_box()
-    assert box is not None
-    plot.click(position={"x": box["width"] * 10 / 20, "y": box["height"] * 0.9})
+    _click_on_a_point(page, 10 / 20)
     at = known.now - timedelta(minutes=10)
     expect(page.locator("h1")).to_have_text(f"{ORDERS}, minute {at:%a %d %b %Y %H:%M} UTC")
     page.go_back()
@@ -53,10 +50,7 @@ def test_a_click_on_a_point_of_many_minutes_leads_closer(live: Live, look: Open)
     span = Span(known.now - timedelta(hours=20), known.now)
     page = look(site.url + href(ClusterView(ORDERS, shown=span)))
     _drawn(page)
-    plot = page.locator("#cluster-latency .nsewdrag").first
-    box = plot.bounding_box()
-    assert box is not None
-    plot.click(position={"x": box["width"] * 19 / 20, "y": box["height"] * 0.9})
+    _click_on_a_point(page, 19 / 20)
     expect(page).to_have_url(re.compile(r"from=.*&to="))
     expect(page.locator("#cluster-span")).not_to_contain_text("each point")
 
@@ -128,6 +122,17 @@ def _tab_to(page: Page, selector: str) -> None:
         if page.evaluate(f"document.activeElement.matches('{selector}')"):
             return
     raise AssertionError(f"no tab stop at {selector}")
+
+
+def _click_on_a_point(page: Page, share: float) -> None:
+    """At that share of the chart's width. A click counts where its point has been shown."""
+    plot = page.locator("#cluster-latency .nsewdrag").first
+    box = plot.bounding_box()
+    assert box is not None
+    plot.hover(position={"x": box["width"] * share, "y": box["height"] * 0.9})
+    expect(page.locator("#cluster-latency .hoverlayer .legend").first).to_be_visible()
+    page.mouse.down()
+    page.mouse.up()
 
 
 def _drawn(page: Page) -> None:

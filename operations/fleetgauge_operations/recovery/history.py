@@ -48,6 +48,11 @@ class History:
         return self._newest
 
     @property
+    def last_sync(self) -> Checkpoint | None:
+        """The one that MirrorMaker told last."""
+        return self._told.get(Origin.SYNC)
+
+    @property
     def copied_again(self) -> bool:
         """Whether some records are known to be there twice."""
         return self._copies.count > 1

@@ -300,6 +300,26 @@ QUALITY = Table(
     volatile=("at",),
 )
 
+#: What is known of mirrored partitions: rows are only added, and mean something in the order of ``ordinal``.
+CHECKPOINTS = Table(
+    path="recovery/checkpoints",
+    key=("ordinal",),
+    columns=_columns(
+        ordinal=_T.LONG,
+        source=_T.STRING,
+        destination=_T.STRING,
+        topic=_T.STRING,
+        partition=_T.INT,
+        source_topic_id=_T.STRING,
+        destination_topic_id=_T.STRING,
+        epoch=_T.LONG,
+        src_offset=_T.LONG,
+        dst_offset=_T.LONG,
+        origin=_T.STRING,
+        observed_at=_T.TIMESTAMP,
+    ),
+)
+
 ALL = (
     PROBE_MINUTES,
     QUARANTINE,
@@ -313,7 +333,8 @@ ALL = (
     CORRECTIONS,
     ACTIONS,
     QUALITY,
+    CHECKPOINTS,
 )
 
 #: What the pipeline writes, under its lease; the others have writers of their own.
-OF_THE_PIPELINE = tuple(table for table in ALL if table not in (CORRECTIONS, ACTIONS))
+OF_THE_PIPELINE = tuple(table for table in ALL if table not in (CORRECTIONS, ACTIONS, CHECKPOINTS))

@@ -12,6 +12,7 @@ from fleetgauge_probes.fleet.model import (
     Topics,
     Week,
 )
+from fleetgauge_probes.fleet.recovery import Mirror, RecoveredGroups, Recovery
 from fleetgauge_probes.fleet.security import (
     OPEN,
     Access,
@@ -33,9 +34,12 @@ __all__ = [
     "Cluster",
     "Fleet",
     "FleetFileError",
+    "Mirror",
     "Notifier",
     "OAuth",
     "Objective",
+    "RecoveredGroups",
+    "Recovery",
     "Sasl",
     "Secret",
     "SecretError",

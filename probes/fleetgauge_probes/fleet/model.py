@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, Field, field_validator, model_validator
 from fleetgauge_probes.fleet.burn_windows import BURN_WINDOWS, BurnWindow, PeriodDays, deaf_window
 from fleetgauge_probes.fleet.frozen import Frozen
 from fleetgauge_probes.fleet.mitigation import Mitigation
+from fleetgauge_probes.fleet.recovery import Recovery
 from fleetgauge_probes.fleet.security import OPEN, URL, Access, Secret, Security
 
 _IDENTIFIER = r"^[A-Za-z0-9._-]{1,128}$"
@@ -363,6 +364,28 @@ class Fleet(Frozen):
         examples=["https://fleetgauge.example"],
     )
     clusters: tuple[Cluster, ...] = Field(min_length=1, description="The Kafka clusters to measure.")
+    recovery: Recovery = Field(
+        default=Recovery(),
+        description="What MirrorMaker 2 copies between the clusters, and which consumer groups may go on in "
+        "another one; for `fleetgauge recover`.",
+        examples=[
+            {
+                "mirrors": [
+                    {
+                        "source": "orders-eu",
+                        "destination": "orders-us",
+                        "topics": "orders|payments.*",
+                        "source_alias": "eu",
+                        "destination_alias": "us",
+                        "names": "kept",
+                        "syncs_at": "destination",
+                    }
+                ],
+                "groups": [{"groups": "billing.*", "active": "orders-eu", "passive": "orders-us"}],
+                "limits": {"stale_s": 30},
+            }
+        ],
+    )
     notifiers: tuple[Notifier, ...] = Field(
         default=(),
         description="Whom the watch tells when it names or clears a broker.",
@@ -390,6 +413,18 @@ class Fleet(Frozen):
         return self
 
     @model_validator(mode="after")
+    def _mirrors_are_between_clusters(self) -> Self:
+        known = [cluster.id for cluster in self.clusters]
+        pairs = [(one.source, one.destination) for one in self.recovery.mirrors]
+        for source, destination in pairs:
+            for cluster in (source, destination):
+                if cluster not in known:
+                    raise ValueError(f"recovery: mirrors: no cluster {cluster!r} (known: {', '.join(known)})")
+            if source == destination or pairs.count((source, destination)) > 1:
+                raise ValueError(f"recovery: mirrors: {source} to {destination} is given twice, or to itself")
+        return self
+
+    @model_validator(mode="after")
     def _every_burn_alert_can_fire(self) -> Self:
         for tier, objective in self.objective_by_tier.items():
             window = deaf_window(self.burn_alerts.windows, objective.availability)
@@ -405,6 +440,10 @@ class Fleet(Frozen):
     def objective_by_tier(self) -> dict[str, Objective]:
         """Every tier's objective, the built-in ones included."""
         return _OBJECTIVES | self.objectives
+
+    def cluster(self, cluster_id: str) -> Cluster:
+        """One that is known to be there."""
+        return next(one for one in self.clusters if one.id == cluster_id)
 
     def objective(self, cluster: Cluster) -> Objective:
         """The objective of the cluster's tier."""

@@ -17,6 +17,8 @@ from fleetgauge_probes.kafka.errors import (
     KafkaTurnedAwayError,
     KafkaUnavailableError,
 )
+from fleetgauge_probes.kafka.extents import Extents, TopicId
+from fleetgauge_probes.kafka.groups import Committed, GroupHasMembersError, Groups
 from fleetgauge_probes.kafka.inquiry import Clock, Refusal, Rights, TopicSight, Unknown
 from fleetgauge_probes.kafka.knock import Knock, Reply, Version
 from fleetgauge_probes.kafka.layout import (
@@ -42,6 +44,10 @@ __all__ = [
     "Answer",
     "Bootstrap",
     "Clock",
+    "Committed",
+    "Extents",
+    "GroupHasMembersError",
+    "Groups",
     "KafkaRefusedError",
     "KafkaTurnedAwayError",
     "KafkaUnavailableError",
@@ -66,6 +72,7 @@ __all__ = [
     "Standing",
     "Target",
     "Term",
+    "TopicId",
     "TopicReader",
     "TopicSight",
     "TopicSpec",

@@ -21,6 +21,9 @@ class Record:
     partition: int
     offset: int
     value: bytes
+    key: bytes | None = None
+    at_ms: int = 0
+    """Its timestamp, since 1970; 0 where it has none."""
 
 
 class TopicReader:
@@ -77,7 +80,13 @@ class TopicReader:
         message: Message | None = self._consumer.poll(timeout_s)
         if message is None or message.error() is not None:
             return None
-        return Record(message.partition() or 0, message.offset() or 0, message.value() or b"")
+        return Record(
+            message.partition() or 0,
+            message.offset() or 0,
+            message.value() or b"",
+            message.key(),
+            max(message.timestamp()[1], 0),
+        )
 
     def until(self, ends: Mapping[int, int], timeout_s: float) -> Iterator[Record]:
         """What lies before the given end offsets. Raises KafkaUnavailableError after a silent timeout."""

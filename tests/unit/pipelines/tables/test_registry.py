@@ -42,7 +42,7 @@ def test_the_big_tables_are_partitioned_by_day_and_the_rest_not_at_all(table: Ta
 def test_paths_are_unique_and_lie_in_a_layer() -> None:
     paths = [table.path for table in ALL]
     assert len(set(paths)) == len(paths)
-    assert {path.split("/")[0] for path in paths} <= {"bronze", "silver", "gold", "ops"}
+    assert {path.split("/")[0] for path in paths} <= {"bronze", "silver", "gold", "ops", "recovery"}
 
 
 def test_every_table_that_the_package_names_is_among_them_all() -> None:

@@ -1,0 +1,138 @@
+"""A mirror's two ends and its offset syncs, as they are now."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from fleetgauge_operations.recovery.checkpoint import TopicIds
+from fleetgauge_operations.recovery.learning import Ends, MirrorLook, Told
+from fleetgauge_operations.recovery.mirror_maker import Refusal, offset_sync
+from fleetgauge_probes.fleet import Fleet, Mirror
+from fleetgauge_probes.kafka import Extents, Place, TopicId, TopicReader
+
+_log = logging.getLogger("fleetgauge.recover")
+
+CLIENT_ID = "fleetgauge-recover"
+#: Syncs lie in one partition.
+_PARTITION = 0
+_SILENT_S = 2.0
+
+
+class Progress(Protocol):
+    """How far each topic of syncs was read, by whoever kept what it said."""
+
+    def read_until(self, syncs: str) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """``read_until``: up to where its syncs are now read, by their topic; for who keeps what they say."""
+
+    look: MirrorLook
+    read_until: Mapping[str, int]
+
+
+class MirrorEye:
+    """Looks at one mirror, again and again: each sync is seen once. All raise KafkaUnavailableError."""
+
+    def __init__(self, fleet: Fleet, mirror: Mirror, progress: Progress, now_ms: Callable[[], int]) -> None:
+        self._mirror = mirror
+        self._source = Extents(fleet.cluster(mirror.source).access, CLIENT_ID)
+        self._destination = Extents(fleet.cluster(mirror.destination).access, CLIENT_ID)
+        self._told_at = self._destination if mirror.syncs_at == "destination" else self._source
+        self._syncs_access = fleet.cluster(mirror.syncs_cluster).access
+        self._progress = progress
+        self._now_ms = now_ms
+        self._reading: tuple[str, TopicReader] | None = None
+        self._next = 0
+        self._unseen: list[Told] = []
+        """Read by a look that then failed."""
+
+    def start(self) -> None:
+        """Raises KafkaUnavailableError where secrets cannot be read."""
+        self._source.start()
+        self._destination.start()
+
+    def stop(self) -> None:
+        if self._reading:
+            self._reading[1].stop()
+            self._reading = None
+
+    def look(self) -> Seen:
+        self._unseen += self._new_syncs()
+        taken = [topic for topic in sorted(self._source.names()) if self._mirror.takes(topic)]
+        here, there = self._source.topics(taken), self._copies(taken)
+        places = [Place(topic, number) for topic in taken for number in _in_both(topic, here, there)]
+        # The order in which both are read is what makes a watermark of them.
+        destination = self._destination.ends([self._there(place) for place in places])
+        source = self._source.ends(places)
+        look = MirrorLook(
+            source=self._mirror.source,
+            destination=self._mirror.destination,
+            told=tuple(self._unseen),
+            ids={
+                topic: TopicIds(here[topic].topic_id, there[topic].topic_id)
+                for topic in here
+                if topic in there
+            },
+            ends={
+                place: Ends(destination[self._there(place)], source[place])
+                for place in places
+                if place in source and self._there(place) in destination
+            },
+            at_ms=self._now_ms(),
+        )
+        self._unseen = []
+        return Seen(look, {self._reading[0]: self._next} if self._reading else {})
+
+    def _there(self, place: Place) -> Place:
+        return Place(self._mirror.called_there(place.topic), place.partition)
+
+    def _copies(self, topics: list[str]) -> dict[str, TopicId]:
+        """By what the source calls them."""
+        names = {self._mirror.called_there(topic): topic for topic in topics}
+        return {names[name]: one for name, one in self._destination.topics(names).items()}
+
+    def _new_syncs(self) -> Iterator[Told]:
+        reader = self._reader()
+        if reader is None:
+            return
+        end = reader.bounds([_PARTITION])[_PARTITION][1]
+        while self._next < end:
+            record = reader.poll(_SILENT_S)
+            if record is None:
+                # The last one is compacted away, or the broker silent: the next look goes on from here.
+                break
+            self._next = record.offset + 1
+            sync = offset_sync(record.key, record.value)
+            if isinstance(sync, Refusal):
+                topic = self._mirror.syncs_topic
+                _log.warning("%s: record %d is no offset sync: %s", topic, record.offset, sync.detail)
+            else:
+                yield Told(sync, record.at_ms)
+
+    def _reader(self) -> TopicReader | None:
+        """None while nothing has been told. One that was made anew is read from its beginning."""
+        topic = self._mirror.syncs_topic
+        found = self._told_at.topics([topic]).get(topic)
+        name = f"{self._mirror.syncs_cluster}/{topic}/{found.topic_id}" if found else None
+        if self._reading and self._reading[0] == name:
+            return self._reading[1]
+        self.stop()
+        if name is None:
+            return None
+        reader = TopicReader(self._syncs_access, topic, CLIENT_ID)
+        reader.start()
+        self._reading = name, reader
+        start, end = reader.bounds([_PARTITION])[_PARTITION]
+        self._next = min(max(self._progress.read_until(name) or 0, start), end)
+        reader.add_from({_PARTITION: self._next})
+        return reader
+
+
+def _in_both(topic: str, here: Mapping[str, TopicId], there: Mapping[str, TopicId]) -> list[int]:
+    """Partitions that have a copy."""
+    if topic not in here or topic not in there:
+        return []
+    return sorted({*here[topic].partitions} & {*there[topic].partitions})

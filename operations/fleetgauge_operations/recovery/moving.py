@@ -1,0 +1,143 @@
+"""Groups of one cluster in another: where they are, where they are to be, and putting them there."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fleetgauge_operations.recovery.checkpoint import Log
+from fleetgauge_operations.recovery.deciding import (
+    Decision,
+    Pair,
+    Passive,
+    Position,
+    Verdict,
+    decided,
+    topic_there,
+)
+from fleetgauge_operations.recovery.known import Known
+from fleetgauge_operations.recovery.looking import CLIENT_ID
+from fleetgauge_probes.fleet import Fleet, RecoveredGroups
+from fleetgauge_probes.kafka import Committed, Extents, GroupHasMembersError, Groups, Place
+
+#: What is written beside an offset: of which cluster's offset it is the answer.
+_NOTE = re.compile(r"fleetgauge (?P<active>\S+) (?P<offset>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """All partitions of one group. ``wrote``: whether what was decided has been done."""
+
+    group: str
+    pair: Pair
+    decisions: tuple[Decision, ...]
+    wrote: bool = False
+
+    @property
+    def is_fine(self) -> bool:
+        return all(one.verdict.is_fine for one in self.decisions)
+
+
+class Mover:
+    """The groups of one entry of fleet.yaml. All raise KafkaUnavailableError."""
+
+    def __init__(self, fleet: Fleet, wanted: RecoveredGroups, now_ms: Callable[[], int]) -> None:
+        self._recovery = fleet.recovery
+        self._wanted = re.compile(wanted.groups)
+        self._pair = Pair(wanted.active, wanted.passive)
+        active, passive = (fleet.cluster(one).access for one in (wanted.active, wanted.passive))
+        self._active = Groups(active, CLIENT_ID)
+        self._passive = Groups(passive, CLIENT_ID)
+        self._logs = Extents(passive, CLIENT_ID)
+        self._now_ms = now_ms
+
+    def start(self) -> None:
+        """Raises KafkaUnavailableError where secrets cannot be read."""
+        for one in (self._active, self._passive, self._logs):
+            one.start()
+
+    def plans(self, known: Known) -> tuple[GroupPlan, ...]:
+        """What is to be written of each group that has committed anything. Changes nothing."""
+        names = sorted(name for name in self._active.names() if self._wanted.fullmatch(name))
+        connected = self._passive.connected(names)
+        committed = {name: self._active.committed(name) for name in names}
+        logs = self._extents(place for one in committed.values() for place in one)
+        return tuple(
+            GroupPlan(name, self._pair, self._decided(known, name, committed[name], name in connected, logs))
+            for name in names
+            if committed[name]
+        )
+
+    def write(self, plan: GroupPlan) -> GroupPlan:
+        """Commit what the plan says is to be written, and read it back."""
+        wanted = {
+            Place(one.passive.topic, one.passive.partition): Committed(one.resume, self._note(one.position))
+            for one in plan.decisions
+            if one.verdict is Verdict.WRITE and one.resume is not None
+        }
+        if not wanted:
+            return plan
+        try:
+            self._passive.commit(plan.group, wanted)
+        except GroupHasMembersError:
+            return replace(plan, decisions=_instead(plan.decisions, Verdict.CONNECTED))
+        found = self._passive.committed(plan.group)
+        missing = {place for place, one in wanted.items() if found.get(place) != one}
+        decisions = tuple(
+            replace(one, verdict=Verdict.FAILED)
+            if Place(one.passive.topic, one.passive.partition) in missing
+            else one
+            for one in plan.decisions
+        )
+        return replace(plan, decisions=decisions, wrote=True)
+
+    def _decided(
+        self,
+        known: Known,
+        group: str,
+        committed: Mapping[Place, Committed],
+        connected: bool,
+        logs: Mapping[Place, Log],
+    ) -> tuple[Decision, ...]:
+        there = self._passive.committed(group)
+        found = []
+        for place, one in sorted(committed.items()):
+            copy = Place(topic_there(self._recovery, self._pair, place.topic) or place.topic, place.partition)
+            before = there.get(copy)
+            passive = Passive(
+                topic=copy.topic,
+                partition=copy.partition,
+                log=logs.get(place),
+                connected=connected,
+                committed=before.offset if before else None,
+                of=self._position_of(before.metadata) if before else None,
+            )
+            position = Position(place.topic, place.partition, one.offset)
+            found.append(decided(position, passive, self._pair, self._recovery, known, self._now_ms()))
+        return tuple(found)
+
+    def _extents(self, places: Iterable[Place]) -> Mapping[Place, Log]:
+        """By the active cluster's partition, the log of its copy, where there is one."""
+        copies = {
+            place: Place(topic, place.partition)
+            for place in set(places)
+            if (topic := topic_there(self._recovery, self._pair, place.topic))
+        }
+        wanted = set(copies.values())
+        starts, ends = self._logs.starts(wanted), self._logs.ends(wanted)
+        return {
+            place: Log(starts[copy], ends[copy])
+            for place, copy in copies.items()
+            if copy in starts and copy in ends
+        }
+
+    def _note(self, position: Position) -> str:
+        return f"fleetgauge {self._pair.active} {position.committed}"
+
+    def _position_of(self, note: str) -> int | None:
+        found = _NOTE.fullmatch(note)
+        return int(found["offset"]) if found and found["active"] == self._pair.active else None
+
+
+def _instead(decisions: Sequence[Decision], verdict: Verdict) -> tuple[Decision, ...]:
+    """Of those that were to be written."""
+    return tuple(replace(one, verdict=verdict) if one.verdict is Verdict.WRITE else one for one in decisions)

@@ -1,0 +1,137 @@
+"""What MirrorMaker 2 copies between which clusters, and which groups may go on in another."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleetgauge_probes.fleet.frozen import Frozen
+
+
+def _a_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+    return text
+
+
+#: MirrorMaker's own default for topics.exclude, without what it calls replicas, and Kafka's own.
+_OF_THEIR_OWN = re.compile(r"__.*|.*[-.]internal|.*\.replica|heartbeats|.*\.heartbeats")
+
+Pattern = Annotated[str, AfterValidator(_a_pattern)]
+
+
+class Mirror(Frozen):
+    """One way that MirrorMaker 2 copies: from a cluster of this file into another."""
+
+    source: str = Field(description="Whose records are copied; its id.", examples=["north"])
+    destination: str = Field(description="Where to; its id.", examples=["north-all"])
+    topics: Pattern = Field(
+        default=".*", description="Which topics, as the source calls them.", examples=["orders|payments.*"]
+    )
+    source_alias: str | None = Field(
+        default=None, description="What MirrorMaker calls the source; its id if not given.", examples=["eu"]
+    )
+    destination_alias: str | None = Field(
+        default=None,
+        description="What MirrorMaker calls the destination; its id if not given.",
+        examples=["us"],
+    )
+    names: Literal["prefixed", "kept"] = Field(
+        default="prefixed",
+        description="What a topic is called there: `prefixed` with the source's alias and a dot "
+        "(DefaultReplicationPolicy), or its name is `kept` (IdentityReplicationPolicy).",
+        examples=["kept"],
+    )
+    syncs_at: Literal["source", "destination"] = Field(
+        default="source",
+        description="Where offset-syncs.topic.location says that offset syncs are; those at the source are "
+        "lost with it.",
+        examples=["destination"],
+    )
+
+    def takes(self, topic: str) -> bool:
+        """Whether it copies that topic of the source; those that Kafka and MirrorMaker keep it never does."""
+        return not _OF_THEIR_OWN.fullmatch(topic) and re.fullmatch(self.topics, topic) is not None
+
+    def called_there(self, topic: str) -> str:
+        """What a topic of the source is called at the destination."""
+        return f"{self._prefix}{topic}"
+
+    def called_here(self, topic: str) -> str | None:
+        """What a topic of the destination is called at the source; None if it is no copy of that."""
+        name = topic.removeprefix(self._prefix)
+        return name if topic.startswith(self._prefix) and self.takes(name) else None
+
+    @property
+    def _prefix(self) -> str:
+        return "" if self.names == "kept" else f"{self.source_alias or self.source}."
+
+    @property
+    def syncs_topic(self) -> str:
+        """Where its offset syncs are told: after the alias of the cluster at the other end."""
+        if self.syncs_at == "destination":
+            return f"mm2-offset-syncs.{self.source_alias or self.source}.internal"
+        return f"mm2-offset-syncs.{self.destination_alias or self.destination}.internal"
+
+    @property
+    def syncs_cluster(self) -> str:
+        return self.destination if self.syncs_at == "destination" else self.source
+
+
+class RecoveredGroups(Frozen):
+    """Groups that read in one cluster and, when that is lost, are to go on in another."""
+
+    groups: Pattern = Field(description="Which, by name.", examples=["billing|orders-.*"])
+    active: str = Field(description="Where they read; a cluster's id.", examples=["north-all"])
+    passive: str = Field(
+        description="Where they are to go on: what copies the active cluster, or the same sources as it.",
+        examples=["south-all"],
+    )
+
+
+class RecoveryLimits(Frozen):
+    """Beyond which nothing is said to be ready, and nothing written."""
+
+    stale_s: float = Field(
+        default=120,
+        gt=0,
+        description="A mirror of which nothing new has been learned for so long is not relied on. Where "
+        "MirrorMaker commits once a minute, its default, it tells no sooner.",
+        examples=[30],
+    )
+
+
+class Recovery(Frozen):
+    """How the fleet's regions stand in for each other."""
+
+    mirrors: tuple[Mirror, ...] = Field(default=(), description="All that is copied between clusters.")
+    groups: tuple[RecoveredGroups, ...] = Field(
+        default=(), description="Whose offsets `fleetgauge recover` knows in the other region."
+    )
+    limits: RecoveryLimits = Field(default=RecoveryLimits(), description="When not to rely on what is known.")
+
+    @model_validator(mode="after")
+    def _each_pair_has_something_in_common(self) -> Self:
+        for pair in self.groups:
+            if not (self.between(pair.active, pair.passive) or self.in_common(pair.active, pair.passive)):
+                raise ValueError(
+                    f"groups: {pair.active} is not copied to {pair.passive}, nor are both copies of the same "
+                    "clusters: name the mirrors between them"
+                )
+        return self
+
+    def between(self, source: str, destination: str) -> Mirror | None:
+        """The mirror from one to the other."""
+        found = (one for one in self.mirrors if (one.source, one.destination) == (source, destination))
+        return next(found, None)
+
+    def into(self, destination: str) -> tuple[Mirror, ...]:
+        """All that are copied into it."""
+        return tuple(one for one in self.mirrors if one.destination == destination)
+
+    def in_common(self, active: str, passive: str) -> frozenset[str]:
+        """The clusters that both are copies of."""
+        here, there = ({one.source for one in self.into(cluster)} for cluster in (active, passive))
+        return frozenset(here & there)

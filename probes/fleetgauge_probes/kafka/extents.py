@@ -1,0 +1,79 @@
+"""Topics as their logs are now: which there are, by which id, from where to where each reaches."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from fleetgauge_probes.fleet import Access
+from fleetgauge_probes.kafka import settings
+from fleetgauge_probes.kafka.answered import answered, unavailable
+from fleetgauge_probes.kafka.credentials import for_librdkafka
+from fleetgauge_probes.kafka.layout import Place
+
+_NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicId:
+    """Another topic of the same name has another id."""
+
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
+class Extents:
+    """One cluster's. Every call ends within ``timeout_s`` or raises KafkaUnavailableError."""
+
+    def __init__(self, access: Access, client_id: str, timeout_s: float = 10) -> None:
+        self._access = access
+        self._client_id = client_id
+        self._timeout_s = timeout_s
+
+    def start(self) -> None:
+        """Raises KafkaUnavailableError where secrets cannot be read."""
+        own = {"client.id": self._client_id}
+        self._client = AdminClient(settings.CONNECTION | for_librdkafka(self._access) | own)
+
+    def names(self) -> frozenset[str]:
+        """All topics."""
+        try:
+            return frozenset(self._client.list_topics(timeout=self._timeout_s).topics)
+        except KafkaException as error:
+            raise unavailable(self._access, error.args[0]) from error
+
+    def topics(self, names: Collection[str]) -> dict[str, TopicId]:
+        """Those of them that there are."""
+        if not names:
+            return {}
+        asked = TopicCollection(sorted(names))
+        futures = self._client.describe_topics(asked, request_timeout=self._timeout_s)
+        found = {
+            name: answered(future, self._access, self._timeout_s, *_NOT_THERE)
+            for name, future in futures.items()
+        }
+        return {
+            name: TopicId(str(one.topic_id), tuple(sorted(part.id for part in one.partitions)))
+            for name, one in found.items()
+            if one is not None
+        }
+
+    def starts(self, places: Collection[Place]) -> dict[Place, int]:
+        """The first offset that each keeps, of those that there are."""
+        return self._offsets(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+    def ends(self, places: Collection[Place]) -> dict[Place, int]:
+        """The next offset that each will write, of those that there are."""
+        return self._offsets(places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def _offsets(self, places: Collection[Place], wanted: OffsetSpec) -> dict[Place, int]:
+        if not places:
+            return {}
+        asked = {TopicPartition(*place): wanted for place in places}
+        futures = self._client.list_offsets(asked, request_timeout=self._timeout_s)
+        found = {
+            Place(at.topic, at.partition): answered(future, self._access, self._timeout_s, *_NOT_THERE)
+            for at, future in futures.items()
+        }
+        return {place: one.offset for place, one in found.items() if one is not None}

@@ -1,0 +1,371 @@
+"""`fleetgauge recover` on real mirrors: what it keeps, what it writes for groups, and what it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
+
+from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_local.layout import REGIONS
+from fleetgauge_operations.recovery.cli import recover
+from fleetgauge_operations.recovery.store import CheckpointStore
+from tests.waiting import wait_until
+
+DEADLINE_S = 60
+QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500}
+
+
+@pytest.fixture(scope="module")
+def regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
+    with LocalFleet(tmp_path_factory.mktemp("recover"), REGIONS.clusters, mirrors=REGIONS.mirrors) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def config(regions: LocalFleet, tmp_path: Path) -> Path:
+    """The fleet's file, with a lake of its own."""
+    return described(regions, tmp_path)
+
+
+def described(
+    regions: LocalFleet, folder: Path, groups: Sequence[Mapping[str, str]] = (), **limits: float
+) -> Path:
+    document = yaml.safe_load(regions.fleet_file.read_text())
+    document["lake"] = str(folder / "lake")
+    if groups:
+        document["recovery"]["groups"] = list(groups)
+    document["recovery"]["limits"] = {"stale_s": 30, **limits}
+    path = folder / "fleet.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def client(fleet: LocalFleet, cluster: str) -> dict[str, object]:
+    return {"bootstrap.servers": fleet.bootstrap(cluster), **QUIET}
+
+
+def admin(fleet: LocalFleet, cluster: str) -> AdminClient:
+    return AdminClient(client(fleet, cluster))
+
+
+def make_topic(fleet: LocalFleet, topic: str, *clusters: str) -> None:
+    """Where it is mirrored to it comes by itself."""
+    for cluster in clusters:
+        maker = admin(fleet, cluster)
+        maker.create_topics([NewTopic(topic, 1, 1)])[topic].result(DEADLINE_S)
+
+
+def produce(fleet: LocalFleet, cluster: str, topic: str, values: Sequence[str]) -> None:
+    producer = Producer({**client(fleet, cluster), "acks": "all"})
+    for value in values:
+        producer.produce(topic, value.encode(), partition=0)
+    assert producer.flush(DEADLINE_S) == 0
+
+
+def consume(fleet: LocalFleet, cluster: str, group: str, topic: str, count: int | None = None) -> list[str]:
+    """As the group, from where it has committed, so many records or all that are there; then commit."""
+    consumer = Consumer(
+        {
+            **client(fleet, cluster),
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    try:
+        here = TopicPartition(topic, 0)
+        start, end = consumer.get_watermark_offsets(here, DEADLINE_S)
+        at = consumer.committed([here], DEADLINE_S)[0].offset
+        at = at if at >= 0 else start
+        consumer.assign([TopicPartition(topic, 0, at)])
+        found: list[str] = []
+        while at < end and (count is None or len(found) < count):
+            message = consumer.poll(DEADLINE_S)
+            assert message is not None
+            assert message.error() is None
+            found.append((message.value() or b"").decode())
+            at = (message.offset() or 0) + 1
+        consumer.commit(offsets=[TopicPartition(topic, 0, at)], asynchronous=False)
+        return found
+    finally:
+        consumer.close()
+
+
+def end_of(fleet: LocalFleet, cluster: str, topic: str) -> int:
+    consumer = Consumer({**client(fleet, cluster), "group.id": "nobody"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), DEADLINE_S)[1])
+    finally:
+        consumer.close()
+
+
+def has_topic(fleet: LocalFleet, cluster: str, topic: str) -> bool:
+    return topic in admin(fleet, cluster).list_topics(timeout=DEADLINE_S).topics
+
+
+def wait_for_records(fleet: LocalFleet, cluster: str, topic: str, count: int) -> None:
+    wait_until(
+        lambda: has_topic(fleet, cluster, topic) and end_of(fleet, cluster, topic) >= count,
+        DEADLINE_S,
+        f"{count} records of {topic} in {cluster}",
+    )
+
+
+def merged(fleet: LocalFleet, topic: str, each: int = 60) -> None:
+    """A topic of both regions, in both aggregates."""
+    make_topic(fleet, topic, "north", "south")
+    for region in ("north", "south"):
+        produce(fleet, region, topic, [f"{region} {number}" for number in range(each)])
+    for aggregate in ("north-all", "south-all"):
+        wait_for_records(fleet, aggregate, topic, 2 * each)
+
+
+def committed(fleet: LocalFleet, cluster: str, group: str, topic: str) -> int | None:
+    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0)])]
+    asking = admin(fleet, cluster)
+    found = asking.list_consumer_group_offsets(asked)[group].result(DEADLINE_S).topic_partitions
+    return found[0].offset if found[0].offset >= 0 else None
+
+
+def call(config: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(recover, [*arguments, "--config", str(config)])
+
+
+def partition_of(result: Result, group: str, topic: str) -> dict[str, Any]:
+    plans = {one["group"]: one for one in json.loads(result.stdout)}
+    return next(one for one in plans[group]["partitions"] if one["topic"] == topic)
+
+
+def planned(config: Path, group: str, topic: str) -> dict[str, Any]:
+    return partition_of(call(config, "plan", "--group", group, "--json"), group, topic)
+
+
+def wait_for_verdict(config: Path, group: str, topic: str, verdict: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    def is_so() -> bool:
+        found.update(planned(config, group, topic))
+        return bool(found["verdict"] == verdict)
+
+    wait_until(is_so, DEADLINE_S, f"{group} to be {verdict}")
+    return found
+
+
+@contextmanager
+def running(config: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+    command = [sys.executable, "-m", "fleetgauge_probes", "recover", "run", "--config", str(config)]
+    process = subprocess.Popen(
+        [*command, "--look-every", "1", "--sync-every", "1", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.wait(DEADLINE_S)
+
+
+def test_a_group_goes_on_in_the_other_aggregate_without_loss(regions: LocalFleet, config: Path) -> None:
+    merged(regions, "went-on")
+    read = consume(regions, "north-all", "readers-1", "went-on", count=70)
+    found = wait_for_verdict(config, "readers-1", "went-on", "write")
+    dry = call(config, "sync", "--group", "readers-1", "--json")
+    assert (dry.exit_code, committed(regions, "south-all", "readers-1", "went-on")) == (0, None)
+    done = call(config, "sync", "--group", "readers-1", "--execute", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)[0]["written"]
+    resume = partition_of(done, "readers-1", "went-on")["resume"]
+    assert committed(regions, "south-all", "readers-1", "went-on") == resume >= found["resume"]
+    rest = consume(regions, "south-all", "readers-1", "went-on")
+    everything = {f"{region} {number}" for region in ("north", "south") for number in range(60)}
+    assert {*read, *rest} == everything
+    again = rest.index(next(one for one in rest if one not in read)) if {*rest} - {*read} else len(rest)
+    assert again <= partition_of(done, "readers-1", "went-on")["early_at_most"]
+
+
+def test_a_group_is_not_moved_while_somebody_reads_in_it_there(regions: LocalFleet, config: Path) -> None:
+    merged(regions, "connected")
+    consume(regions, "north-all", "readers-2", "connected", count=50)
+    wait_for_verdict(config, "readers-2", "connected", "write")
+    reader = Consumer({**client(regions, "south-all"), "group.id": "readers-2", "enable.auto.commit": False})
+    reader.subscribe(["connected"])
+    try:
+        wait_until(lambda: bool(reader.poll(0.2)) or bool(reader.assignment()), DEADLINE_S, "a member")
+        done = call(config, "sync", "--group", "readers-2", "--execute", "--json")
+        assert done.exit_code == 1
+        assert partition_of(done, "readers-2", "connected")["verdict"] == "connected"
+        assert committed(regions, "south-all", "readers-2", "connected") is None
+    finally:
+        reader.close()
+
+
+def test_a_topic_that_no_mirror_brings_is_unknown(regions: LocalFleet, config: Path) -> None:
+    make_topic(regions, "only-here", "north-all")
+    produce(regions, "north-all", "only-here", ["one", "two"])
+    consume(regions, "north-all", "readers-3", "only-here")
+    done = call(config, "sync", "--group", "readers-3", "--execute", "--json")
+    assert (done.exit_code, partition_of(done, "readers-3", "only-here")["verdict"]) == (1, "unknown_topic")
+
+
+def test_a_topic_made_anew_is_told_and_nothing_written(regions: LocalFleet, config: Path) -> None:
+    merged(regions, "made-anew")
+    consume(regions, "north-all", "readers-4", "made-anew", count=50)
+    with running(config):
+        wait_for_verdict(config, "readers-4", "made-anew", "write")
+        wait_until(
+            lambda: any(fact.route.topic == "made-anew" for fact in CheckpointStore(lake_of(config)).facts()),
+            DEADLINE_S,
+            "facts in the lake",
+        )
+    deleting = admin(regions, "south-all")
+    deleting.delete_topics(["made-anew"])["made-anew"].result(DEADLINE_S)
+    wait_until(lambda: not has_topic(regions, "south-all", "made-anew"), DEADLINE_S, "the topic to go")
+    making = admin(regions, "south-all")
+    making.create_topics([NewTopic("made-anew", 1, 1)])["made-anew"].result(DEADLINE_S)
+    found = wait_for_verdict(config, "readers-4", "made-anew", "made_anew")
+    assert found["resume"] is None
+    assert call(config, "sync", "--group", "readers-4", "--execute", "--json").exit_code == 1
+    assert committed(regions, "south-all", "readers-4", "made-anew") is None
+
+
+def lake_of(config: Path) -> str:
+    return str(yaml.safe_load(config.read_text())["lake"])
+
+
+def test_what_may_be_gone_there_is_told_and_nothing_written(regions: LocalFleet, config: Path) -> None:
+    merged(regions, "shortened")
+    consume(regions, "north-all", "readers-5", "shortened", count=70)
+    before = wait_for_verdict(config, "readers-5", "shortened", "write")
+    deleting = admin(regions, "south-all")
+    gone = TopicPartition("shortened", 0, before["resume"] + 10)
+    next(iter(deleting.delete_records([gone]).values())).result(DEADLINE_S)
+    done = call(config, "sync", "--group", "readers-5", "--execute", "--json")
+    assert (done.exit_code, partition_of(done, "readers-5", "shortened")["verdict"]) == (1, "possible_loss")
+    assert committed(regions, "south-all", "readers-5", "shortened") is None
+
+
+def test_a_mirror_that_stands_still_is_stale_and_nothing_written(regions: LocalFleet, tmp_path: Path) -> None:
+    config = described(regions, tmp_path, stale_s=5)
+    merged(regions, "stood-still")
+    consume(regions, "north-all", "readers-6", "stood-still", count=50)
+    with running(config):
+        wait_for_verdict(config, "readers-6", "stood-still", "write")
+        regions.fault_mirror("hang", "south-all")
+        try:
+            produce(regions, "north", "stood-still", ["while south-all stands still"])
+            found = wait_for_verdict(config, "readers-6", "stood-still", "stale")
+            assert found["silent_s"] > 5
+            assert call(config, "sync", "--group", "readers-6", "--execute", "--json").exit_code == 1
+            assert committed(regions, "south-all", "readers-6", "stood-still") is None
+        finally:
+            regions.fault_mirror("heal", "south-all")
+    regions.wait_ready()
+
+
+def test_a_group_set_back_where_it_reads_is_set_back_there_too(regions: LocalFleet, config: Path) -> None:
+    merged(regions, "set-back")
+    consume(regions, "north-all", "readers-7", "set-back", count=110)
+    wait_for_verdict(config, "readers-7", "set-back", "write")
+    assert call(config, "sync", "--group", "readers-7", "--execute").exit_code == 0
+    far = committed(regions, "south-all", "readers-7", "set-back")
+    assert call(config, "sync", "--group", "readers-7", "--execute").exit_code == 0
+    assert committed(regions, "south-all", "readers-7", "set-back") == far
+    moving = Consumer({**client(regions, "north-all"), "group.id": "readers-7", "enable.auto.commit": False})
+    moving.commit(offsets=[TopicPartition("set-back", 0, 80)], asynchronous=False)
+    moving.close()
+    assert planned(config, "readers-7", "set-back")["verdict"] == "write"
+    by_hand = Consumer({**client(regions, "south-all"), "group.id": "readers-7", "enable.auto.commit": False})
+    by_hand.commit(offsets=[TopicPartition("set-back", 0, 120)], asynchronous=False)
+    by_hand.close()
+    assert planned(config, "readers-7", "set-back")["verdict"] == "backwards"
+
+
+def test_a_collector_that_is_killed_keeps_every_row_once(regions: LocalFleet, config: Path) -> None:
+    merged(regions, "kept")
+
+    def syncs() -> list[tuple[object, ...]]:
+        rows = DeltaTable(f"{lake_of(config)}/recovery/checkpoints").to_pyarrow_table().to_pylist()
+        return [
+            (row["source"], row["destination"], row["src_offset"], row["dst_offset"])
+            for row in rows
+            if row["topic"] == "kept" and row["origin"] == "sync"
+        ]
+
+    table = Path(lake_of(config), "recovery/checkpoints/_delta_log")
+    with running(config) as process:
+        wait_until(lambda: table.exists() and bool(syncs()), DEADLINE_S, "syncs in the lake")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(DEADLINE_S)
+    before = syncs()
+    for region in ("north", "south"):
+        produce(regions, region, "kept", [f"{region} more {number}" for number in range(60)])
+    for aggregate in ("north-all", "south-all"):
+        wait_for_records(regions, aggregate, "kept", 240)
+    with running(config):
+        wait_until(lambda: len(syncs()) > len(before), DEADLINE_S, "new syncs in the lake")
+    after = syncs()
+    assert len(after) == len(set(after))
+    assert set(before) < set(after)
+
+
+@pytest.mark.parametrize("idle", [None, "south"])
+def test_an_aggregate_dies_and_its_group_goes_on_and_comes_back(
+    regions: LocalFleet, tmp_path: Path, idle: str | None
+) -> None:
+    topic, group = f"died-{idle}", f"readers-died-{idle}"
+    there = {"groups": group, "active": "north-all", "passive": "south-all"}
+    back = {"groups": group, "active": "south-all", "passive": "north-all"}
+    config = described(regions, tmp_path, [there])
+    merged(regions, topic)
+    sources = [one for one in ("north", "south") if one != idle]
+    sent = {f"{region} {number}" for region in ("north", "south") for number in range(60)}
+    with running(config, "--execute"):
+        read = consume(regions, "north-all", group, topic)
+        for number in range(200):
+            region = sources[number % len(sources)]
+            produce(regions, region, topic, [f"{region} later {number}"])
+            sent.add(f"{region} later {number}")
+        read += consume(regions, "north-all", group, topic)
+        wait_until(
+            lambda: planned(config, group, topic)["verdict"] == "unchanged", DEADLINE_S, "it to be written"
+        )
+        forecast = planned(config, group, topic)
+        regions.fault("kill", "north-all", 1)
+        dead = time.monotonic()
+        wait_for_records(regions, "south-all", topic, len(sent))
+        rest = consume(regions, "south-all", group, topic)
+        assert time.monotonic() - dead < DEADLINE_S
+    assert {*read, *rest} == sent
+    twice = [one for one in rest if one in read]
+    assert len(twice) <= end_of(regions, "south-all", topic) - forecast["resume"]
+    regions.fault("heal", "north-all", 1)
+    regions.wait_ready()
+    wait_for_records(regions, "north-all", topic, len(sent))
+    config = described(regions, tmp_path, [back])
+    wait_until(
+        lambda: planned(config, group, topic)["verdict"] in {"write", "unchanged"}, DEADLINE_S, "the way back"
+    )
+    produce(regions, sources[0], topic, ["after all"])
+    for aggregate in ("north-all", "south-all"):
+        wait_for_records(regions, aggregate, topic, len(sent) + 1)
+    wait_until(
+        lambda: call(config, "sync", "--group", group, "--execute").exit_code == 0, DEADLINE_S, "it written"
+    )
+    assert {*rest, *consume(regions, "north-all", group, topic)} >= {"after all"}
+    # Nothing went round: each aggregate holds what was sent, and copies of a mirror's restart at most.
+    assert end_of(regions, "south-all", topic) == len(sent) + 1
