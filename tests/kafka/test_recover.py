@@ -228,7 +228,9 @@ def test_a_topic_made_anew_is_told_and_nothing_written(regions: LocalFleet, conf
     with running(config):
         wait_for_verdict(config, "readers-4", "made-anew", "write")
         wait_until(
-            lambda: any(fact.route.topic == "made-anew" for fact in CheckpointStore(lake_of(config)).facts()),
+            lambda: any(
+                fact.route.topic == "made-anew" for fact in CheckpointStore(lake_of(config)).read().facts
+            ),
             DEADLINE_S,
             "facts in the lake",
         )
@@ -369,3 +371,66 @@ def test_an_aggregate_dies_and_its_group_goes_on_and_comes_back(
     assert {*rest, *consume(regions, "north-all", group, topic)} >= {"after all"}
     # Nothing went round: each aggregate holds what was sent, and copies of a mirror's restart at most.
     assert end_of(regions, "south-all", topic) == len(sent) + 1
+
+
+def test_a_drill_says_what_a_failover_costs_tries_it_and_keeps_it(
+    regions: LocalFleet, tmp_path: Path
+) -> None:
+    config = described(regions, tmp_path)
+    merged(regions, "drilled")
+    consume(regions, "north-all", "readers-8", "drilled", count=80)
+    wait_for_verdict(config, "readers-8", "drilled", "write")
+    way = ("drill", "--from", "north-all", "--to", "south-all", "--group", "readers-8")
+
+    said = call(config, *way, "--json")
+    assert said.exit_code == 0, said.output
+    forecast = json.loads(said.stdout)
+    assert forecast["verdict"] == "READY"
+    assert committed(regions, "south-all", "readers-8", "drilled") is None
+
+    done = call(config, *way, "--execute", "--json")
+    assert done.exit_code == 0, done.output
+    (group,) = json.loads(done.stdout)["groups"]
+    resume = group["partitions"][0]["resume"]
+    assert committed(regions, "south-all", "readers-8", "drilled") == resume
+    assert group["missing"] == 0
+    # Both sides hold the same 120 records, 40 of them not consumed.
+    assert group["replayed"] == group["replay_forecast"] == 120 - resume - 40
+    assert group["replayed"] <= group["replay_at_most"]
+    assert group["first_record_ms"] > 0
+
+    rows = DeltaTable(f"{lake_of(config)}/recovery/drills").to_pyarrow_table().to_pylist()
+    assert sorted((row["group_id"], row["executed"], row["ready"]) for row in rows) == [
+        ("readers-8", False, True),
+        ("readers-8", True, True),
+    ]
+
+
+def test_a_drill_of_a_group_that_is_not_ready_says_why_and_writes_nothing(
+    regions: LocalFleet, config: Path
+) -> None:
+    make_topic(regions, "not-ready", "north-all")
+    produce(regions, "north-all", "not-ready", ["one"])
+    consume(regions, "north-all", "readers-9", "not-ready")
+    way = ("drill", "--from", "north-all", "--to", "south-all", "--execute", "--json")
+    done = call(config, *way, "--group", "readers-9", "--group", "nobody")
+    assert done.exit_code == 1
+    found = json.loads(done.stdout)
+    assert found["verdict"] == "NOT_READY"
+    assert [(one["group_id"], one["executed"], one["reasons"]) for one in found["groups"]] == [
+        ("readers-9", False, "unknown_topic"),
+        ("nobody", False, "nothing_committed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--from", "north-all", "--to", "south-all", "--execute"), "name them with --group"),
+        (("--from", "south", "--to", "north"), "recovery.groups has none that go on from south in north"),
+    ],
+)
+def test_a_drill_that_cannot_be_is_one_line(config: Path, arguments: Sequence[str], line: str) -> None:
+    done = call(config, "drill", *arguments)
+    assert done.exit_code == 2
+    assert line in done.stderr

@@ -1,56 +1,40 @@
 """`fleetgauge recover`."""
 
+import getpass
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
-from fleetgauge_operations.recovery.checkpoint import Checkpoint
-from fleetgauge_operations.recovery.collecting import Collector
-from fleetgauge_operations.recovery.deciding import Decision, Verdict
-from fleetgauge_operations.recovery.mapping import Answer, Constraint, Rule, Why
-from fleetgauge_operations.recovery.moving import GroupPlan, Mover
+from fleetgauge_operations.recovery.deciding import Pair, Verdict
+from fleetgauge_operations.recovery.drill import rows_of
+from fleetgauge_operations.recovery.mapping import Rule
+from fleetgauge_operations.recovery.moving import GroupPlan
+from fleetgauge_operations.recovery.regions import Plans, regions_of
 from fleetgauge_operations.recovery.run import Watchman
-from fleetgauge_operations.recovery.store import CheckpointStore
-from fleetgauge_operations.recovery.what_if import Case, CaseError, document, parsed, printable
+from fleetgauge_operations.recovery.store import DrillBook, StoreLostError
+from fleetgauge_operations.recovery.what_if import Case, CaseError, document, parsed
+from fleetgauge_operations.recovery.words import (
+    drill_document,
+    drill_lines,
+    map_lines,
+    plan_document,
+    plan_lines,
+)
 from fleetgauge_pipelines.lakes.kept import KeptTableError
 from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
-from fleetgauge_probes.fleet import Fleet, FleetFileError, load
 from fleetgauge_probes.kafka import KafkaUnavailableError
 from fleetgauge_probes.logs import log_option, start_logging
 from fleetgauge_probes.stopping import stopping_on_signals
 from fleetgauge_probes.vitals import Vitals, serving
 
-#: Of the partitions that a line names.
-_LONGEST = 160
-
-_WORDS = {
-    Why.NOT_IN_ACTIVE: "nothing is known of it in active at or before the position",
-    Why.NOT_IN_PASSIVE: "nothing is known of it in passive at or before what is consumed",
-    Why.MADE_ANEW: "its topic was made anew, and the two sides tell of different ones",
-}
-
-
-_VERDICTS = {
-    Verdict.WRITE: "to be written",
-    Verdict.UNCHANGED: "there already",
-    Verdict.UNKNOWN_TOPIC: "no such topic there",
-    Verdict.CONNECTED: "somebody reads in the group there",
-    Verdict.MADE_ANEW: "the topic was made anew, and the position is of another one",
-    Verdict.STALE: "the mirror stands still",
-    Verdict.UNBOUNDED: "nothing is known at or before the position",
-    Verdict.POSSIBLE_LOSS: "what is not consumed may be gone there",
-    Verdict.BACKWARDS: "it lies further on there",
-    Verdict.FAILED: "was to be written, and does not lie there",
-}
-
 #: A look at a hundred mirrors, one of them silent.
 _PATIENCE_S = 900
+#: Each is a row in the lake, of every partition; syncs are kept all.
+_LOOKS_A_WATERMARK = 6
 
 _config = click.option(
     "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
@@ -76,7 +60,7 @@ def plan(context: click.Context, only: str | None, config: Path, location: str |
 
     Exit 1 where a partition of a group has no place to go on.
     """
-    with _one_line(), _regions(config, location) as regions:
+    with _one_line(), regions_of(config, location) as regions:
         plans = regions.plans(only)
     _answer(context, plans, as_json)
 
@@ -100,11 +84,64 @@ def sync(
 
     Never for a group in which somebody reads there, nor backwards unless it was set back where it reads.
     """
-    with _one_line(), _regions(config, location) as regions:
+    with _one_line(), regions_of(config, location) as regions:
         plans = regions.plans(only, write=execute)
     if not execute:
         console.print("a dry run: --execute writes it")
     _answer(context, plans, as_json)
+
+
+@recover.command(
+    epilog="Example: fleetgauge recover drill --from north-all --to south-all --group billing --execute"
+)
+@click.option("--from", "active", required=True, help="The cluster that is taken for lost.")
+@click.option("--to", "passive", required=True, help="The one in which its groups go on.")
+@click.option(
+    "--group", "named", multiple=True, help="This consumer group; may be given again. Default: all."
+)
+@click.option(
+    "--execute",
+    is_flag=True,
+    help="Try it on the groups that are named: write their offsets, read from there, compare. They stay "
+    "where they read.",
+)
+@click.option(
+    "--author", default=getpass.getuser, show_default="the user's login", help="Who answers for it."
+)
+@_config
+@_lake
+@_json
+@click.pass_context
+def drill(
+    context: click.Context,
+    active: str,
+    passive: str,
+    named: tuple[str, ...],
+    execute: bool,
+    author: str,
+    config: Path,
+    location: str | None,
+    as_json: bool,
+) -> None:
+    """Say what a failover would cost and whether groups are ready for one; exit 1 if not.
+
+    What would be read again, what may be lost with the sources of that region, and all that speaks against
+    it. A row a group goes to recovery/drills.
+    """
+    if execute and not named:
+        raise InputError("--execute tries it on real groups: name them with --group")
+    with _one_line(), regions_of(config, location) as regions:
+        mover = next((one for one in regions.movers if one.pair == Pair(active, passive)), None)
+        if mover is None:
+            raise InputError(f"{config}: recovery.groups has none that go on from {active} in {passive}")
+        found = regions.drilled(mover, named, execute, author)
+        DrillBook(regions.lake).add(rows_of(found))
+    for one in found.groups:
+        _say(drill_lines(one))
+    console.print(f"{active} to {passive}: {'READY' if found.is_ready else 'NOT READY'}", markup=False)
+    if as_json:
+        print_json(drill_document(found))
+    context.exit(0 if found.is_ready else 1)
 
 
 @recover.command(epilog="Example: fleetgauge recover run --execute")
@@ -150,10 +187,11 @@ def run(
     def show(found: GroupPlan) -> None:
         before = last.get(_key(found))
         if before is None or _verdicts(before) != _verdicts(found):
-            _show(found)
+            _say(plan_lines(found))
         last[_key(found)] = found
 
-    with _one_line(), _regions(config, location) as regions, serving(vitals, listen):
+    watermark_every_s = _LOOKS_A_WATERMARK * look_every_s
+    with _one_line(), regions_of(config, location, watermark_every_s) as regions, serving(vitals, listen):
         console.print(f"looking at {len(regions.fleet.recovery.mirrors)} mirrors; ^C ends it")
         Watchman(
             regions.collector,
@@ -167,7 +205,7 @@ def run(
             execute,
         ).run(stopping)
     if as_json:
-        print_json([_document(one) for one in last.values()])
+        print_json([plan_document(one) for one in last.values()])
 
 
 @recover.command("map", epilog="Example: fleetgauge recover map --from-file case.json --rule uber --json")
@@ -206,73 +244,33 @@ def map_position(path: Path, rule: str | None, as_json: bool) -> None:
     """
     case = _read(path)
     answer = case.answer(Rule(rule) if rule else None)
-    for line in _lines(case, answer):
-        console.print(line, markup=False, soft_wrap=True)
+    _say(map_lines(case, answer))
     if as_json:
         print_json(document(answer))
-
-
-@dataclass(frozen=True, slots=True)
-class _Regions:
-    """What the commands that ask real clusters work with."""
-
-    fleet: Fleet
-    store: CheckpointStore
-    collector: Collector
-    movers: Sequence[Mover]
-
-    def plans(self, only: str | None, write: bool = False) -> tuple[GroupPlan, ...]:
-        """After one more look, which is not kept: that is for whoever collects."""
-        self.collector.look()
-        return tuple(
-            mover.write(plan) if write else plan
-            for mover in self.movers
-            for plan in mover.plans(self.collector.known)
-            if only in (None, plan.group)
-        )
-
-
-@contextmanager
-def _regions(config: Path, location: str | None) -> Iterator[_Regions]:
-    """Raises InputError, KafkaUnavailableError, KeptTableError."""
-    try:
-        fleet = load(config)
-    except FleetFileError as error:
-        raise InputError(str(error)) from error
-    if not fleet.recovery.mirrors:
-        raise InputError(f"{config}: recovery.mirrors is empty: say what is copied between which clusters")
-    store = CheckpointStore(location or fleet.lake)
-    collector = Collector(fleet, store, _now_ms)
-    movers = tuple(Mover(fleet, one, _now_ms) for one in fleet.recovery.groups)
-    collector.start()
-    try:
-        for mover in movers:
-            mover.start()
-        yield _Regions(fleet, store, collector, movers)
-    finally:
-        collector.stop()
 
 
 @contextmanager
 def _one_line() -> Iterator[None]:
     try:
         yield
-    except (KafkaUnavailableError, KeptTableError) as error:
+    except (KafkaUnavailableError, KeptTableError, StoreLostError) as error:
         raise InputError(str(error)) from error
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
 
 
-def _answer(context: click.Context, plans: Sequence[GroupPlan], as_json: bool) -> None:
-    for one in plans:
-        _show(one)
-    if not plans:
+def _answer(context: click.Context, plans: Plans, as_json: bool) -> None:
+    for one in plans.groups:
+        _say(plan_lines(one))
+    _say(f"cannot be seen: {one}" for one in plans.unseen)
+    if not (plans.groups or plans.unseen):
         console.print("no group that recovery.groups names has committed anything")
     if as_json:
-        print_json([_document(one) for one in plans])
-    context.exit(0 if all(one.is_fine for one in plans) else 1)
+        print_json([plan_document(one) for one in plans.groups])
+    context.exit(0 if plans.are_fine else 1)
 
 
 def _key(found: GroupPlan) -> tuple[str, str, str]:
@@ -281,51 +279,6 @@ def _key(found: GroupPlan) -> tuple[str, str, str]:
 
 def _verdicts(found: GroupPlan) -> Counter[Verdict]:
     return Counter(Verdict.UNCHANGED if one.verdict.is_fine else one.verdict for one in found.decisions)
-
-
-def _show(found: GroupPlan) -> None:
-    early = [one.early_at_most for one in found.decisions if one.early_at_most is not None]
-    again = f"; at most {sum(early):,} read again" if early else ""
-    did = ", written" if found.wrote else ""
-    console.print(
-        f"{printable(found.group)}: {found.pair.active} to {found.pair.passive}, "
-        f"{len(found.decisions)} partitions{did}{again}",
-        markup=False,
-        soft_wrap=True,
-    )
-    for verdict, count in Counter(one.verdict for one in found.decisions).items():
-        where = ", ".join(_where(one) for one in found.decisions if one.verdict is verdict)
-        short = where if len(where) <= _LONGEST else f"{where[:_LONGEST]}..."
-        console.print(f"  {verdict}: {count}: {_VERDICTS[verdict]}: {short}", markup=False, soft_wrap=True)
-
-
-def _where(one: Decision) -> str:
-    at = f"{printable(one.position.topic)}/{one.position.partition}"
-    return at if one.resume is None else f"{at} {one.position.committed} at {one.resume}"
-
-
-def _document(found: GroupPlan) -> dict[str, Any]:
-    return {
-        "group": found.group,
-        "active": found.pair.active,
-        "passive": found.pair.passive,
-        "written": found.wrote,
-        "partitions": [
-            {
-                "topic": one.position.topic,
-                "partition": one.position.partition,
-                "committed": one.position.committed,
-                "topic_there": one.passive.topic,
-                "before": one.passive.committed,
-                "resume": one.resume,
-                "verdict": one.verdict.value,
-                "rule": one.rule,
-                "early_at_most": one.early_at_most,
-                "silent_s": one.silent_s,
-            }
-            for one in found.decisions
-        ],
-    }
 
 
 def _read(path: Path) -> Case:
@@ -337,34 +290,3 @@ def _read(path: Path) -> Case:
         raise InputError(f"{path}: not text: give JSON in UTF-8") from error
     except CaseError as error:
         raise InputError(f"{path}: {error}") from error
-
-
-def _lines(case: Case, answer: Answer) -> Iterator[str]:
-    if case.ignored:
-        yield f"ignored: {', '.join(map(printable, case.ignored))}"
-    for side, histories in (("active", case.active), ("passive", case.passive)):
-        for source, one in histories.items():
-            if one.forgotten:
-                where = f"{side}.{printable(source)}"
-                yield f"{where}: {one.forgotten} not used, as offsets in {side} go back after them"
-    for source, constraint in answer.per_source.items():
-        yield f"{printable(source)}: {_told(constraint)}"
-    yield f"resume at {answer.resume}, by {answer.rule}{_how_good(answer)}"
-
-
-def _told(one: Constraint) -> str:
-    if one.resume is None or one.active is None or one.passive is None:
-        return f"unbounded: {_WORDS[one.why]}"
-    return f"from {one.resume} on: active has {_place(one.active)}, passive {_place(one.passive)}"
-
-
-def _place(at: Checkpoint) -> str:
-    what = "" if at.origin.names_a_record else "watermark "
-    return f"{what}{at.src_offset} at {at.dst_offset}"
-
-
-def _how_good(answer: Answer) -> str:
-    if answer.early_at_most is None:
-        return ": all that is there is read again, as a source is unbounded"
-    loss = "; what is not consumed may be gone already" if answer.possible_loss else ""
-    return f": at most {answer.early_at_most} before the first record that is not consumed{loss}"

@@ -42,11 +42,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """``committed``: the offset that the group reads next of the active cluster's partition."""
+    """``committed``: the offset that the group reads next of the active cluster's partition; ``end``: where
+    that ends.
+    """
 
     topic: str
     partition: int
     committed: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ class Decision:
     early_at_most: int | None = None
     silent_s: float | None = None
     """For how long nothing was learned of the mirror of which that is longest."""
+    into_passive: tuple[Route, ...] = ()
+    """What is copied there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,8 @@ def decided(
     position: Position, passive: Passive, pair: Pair, recovery: Recovery, known: Known, now_ms: int
 ) -> Decision:
     """Of one partition. The first that speaks against writing is the verdict."""
-    routes = _routes(position, passive, pair, recovery, known)
+    since_ms = now_ms - round(1000 * recovery.limits.stale_s)
+    routes = _routes(position, passive, pair, recovery, known, since_ms)
     if passive.log is None or not routes:
         return Decision(position, passive, Verdict.UNKNOWN_TOPIC)
     mapped = _mapped(position.committed, passive.log, pair, recovery, known, routes)
@@ -124,6 +130,7 @@ def decided(
         mapped.rule,
         mapped.early_at_most,
         silent_s,
+        tuple(route for route in routes if route.destination == pair.passive),
     )
 
 
@@ -169,7 +176,7 @@ def _mapped(
         {route.source: history for route, history in found.items() if route.destination == cluster}
         for cluster in (pair.active, pair.passive)
     )
-    answer = best(committed, active, passive, log, from_first=True)
+    answer = best(committed, active, passive, log)
     resume = None if answer.unbounded else answer.resume
     return _Mapped(resume, answer.rule.value, answer.early_at_most, answer.possible_loss)
 
@@ -188,9 +195,9 @@ def _origins(recovery: Recovery, cluster: str, topic: str) -> Iterator[_Origin]:
 
 
 def _routes(
-    position: Position, passive: Passive, pair: Pair, recovery: Recovery, known: Known
+    position: Position, passive: Passive, pair: Pair, recovery: Recovery, known: Known, since_ms: int
 ) -> tuple[Route, ...]:
-    """All that has to be known. A source of which looks said that it has no such topic is none."""
+    """All that has to be known. A source of which looks since then said that it has no such topic is none."""
     if recovery.between(pair.active, pair.passive):
         return (Route(pair.active, pair.passive, position.topic, position.partition),)
     origins = {
@@ -202,12 +209,16 @@ def _routes(
         for source, topic in sorted(origins)
     )
     return tuple(
-        route for both in found if not all(_is_nothing(known, one) for one in both) for route in both
+        route
+        for both in found
+        if not all(_is_nothing(known, one, since_ms) for one in both)
+        for route in both
     )
 
 
-def _is_nothing(known: Known, route: Route) -> bool:
-    return known.history(route) is None and known.has_seen(route.source, route.destination)
+def _is_nothing(known: Known, route: Route, since_ms: int) -> bool:
+    looked_ms = known.looked_ms(route.source, route.destination)
+    return known.history(route) is None and looked_ms is not None and looked_ms >= since_ms
 
 
 def _silent_s(routes: Sequence[Route], known: Known, now_ms: int) -> float | None:

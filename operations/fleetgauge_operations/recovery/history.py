@@ -53,6 +53,21 @@ class History:
         return self._told.get(Origin.SYNC)
 
     @property
+    def latest_watermark(self) -> Checkpoint | None:
+        """Its ``src_offset`` is the source's end, as it was seen last."""
+        return self._watermarks.latest
+
+    @property
+    def copied_until(self) -> int:
+        """All of the source before it is known to have arrived."""
+        synced, idle = self._told.get(Origin.SYNC), self._told.get(Origin.IDLE_WATERMARK)
+        return max(synced.src_offset + 1 if synced else 0, idle.src_offset if idle else 0)
+
+    def end_seen_before(self, src_offset: int) -> Checkpoint | None:
+        """The latest look at which the source ended there or before."""
+        return self._watermarks.at_most(src_offset)
+
+    @property
     def copied_again(self) -> bool:
         """Whether some records are known to be there twice."""
         return self._copies.count > 1

@@ -7,6 +7,9 @@ from fleetgauge_operations.recovery.checkpoint import Checkpoint, Origin, Route,
 from fleetgauge_operations.recovery.copies import Change
 from fleetgauge_operations.recovery.history import History
 
+#: MirrorMaker holds a sync back until it commits, by default once a minute.
+_HELD_BACK_MS = 60_000
+
 
 class Fact(NamedTuple):
     """What was learned of one partition of one mirror. ``epoch``: as History counts them, with this one."""
@@ -23,8 +26,8 @@ class Known:
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._histories: dict[Route, History] = {}
         self._kept_up_ms: dict[Route, int] = {}
-        self._made_anew: set[Route] = set()
-        self._seen: set[tuple[str, str]] = set()
+        self._renewed_ms: dict[Route, int] = {}
+        self._looked_ms: dict[tuple[str, str], int] = {}
         for fact in facts:
             self.learn(fact.route, fact.ids, fact.checkpoint)
 
@@ -45,23 +48,31 @@ class Known:
 
     def was_made_anew(self, route: Route) -> bool:
         """Whether a topic of that name was another one before, at either end."""
-        return route in self._made_anew
+        return route in self._renewed_ms
 
-    def has_seen(self, source: str, destination: str) -> bool:
-        """Whether that mirror was ever looked at: of what is not known of it, there is nothing."""
-        return (source, destination) in self._seen
+    def may_be_of_before(self, route: Route, at_ms: int) -> bool:
+        """Whether what was told then may be about the topic that had the name before."""
+        renewed_ms = self._renewed_ms.get(route)
+        return renewed_ms is not None and at_ms < renewed_ms + _HELD_BACK_MS
 
-    def see(self, source: str, destination: str) -> None:
-        self._seen.add((source, destination))
+    def looked_ms(self, source: str, destination: str) -> int | None:
+        """When that mirror was looked at: what was not known of it then, was not there."""
+        return self._looked_ms.get((source, destination))
+
+    def look(self, source: str, destination: str, at_ms: int) -> None:
+        """It is being looked at."""
+        self._looked_ms[source, destination] = at_ms
+
+    def keep_up(self, route: Route, at_ms: int) -> None:
+        """It was seen to, without anything new."""
+        self._kept_up_ms[route] = max(self._kept_up_ms.get(route, 0), at_ms)
 
     def learn(self, route: Route, ids: TopicIds, checkpoint: Checkpoint) -> Fact | None:
         """None if it says nothing new."""
-        self.see(route.source, route.destination)
         history = self._histories.setdefault(route, History(route, ids))
         if history.renew(ids) is Change.MADE_ANEW:
-            self._made_anew.add(route)
+            self._renewed_ms[route] = checkpoint.observed_ms
         change = history.append(checkpoint)
         if checkpoint.origin is not Origin.FENCE:
-            before_ms = self._kept_up_ms.get(route, 0)
-            self._kept_up_ms[route] = max(before_ms, checkpoint.observed_ms)
+            self.keep_up(route, checkpoint.observed_ms)
         return None if change is Change.KNOWN else Fact(route, ids, history.epoch, checkpoint)

@@ -1,7 +1,7 @@
 """A mirror's two ends and its offset syncs, as they are now."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,43 +47,50 @@ class MirrorEye:
         self._reading: tuple[str, TopicReader] | None = None
         self._next = 0
         self._unseen: list[Told] = []
-        """Read by a look that then failed."""
+        """Read, and not given away yet."""
+        self._reached: dict[str, int] = {}
+        """How far a topic of syncs was read before its reader was made again."""
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
+        """Raises KafkaUnavailableError where secrets or certificates cannot be read."""
         self._source.start()
         self._destination.start()
 
     def stop(self) -> None:
         if self._reading:
-            self._reading[1].stop()
+            name, reader = self._reading
+            self._reached[name] = self._next
             self._reading = None
+            reader.stop()
 
     def look(self) -> Seen:
-        self._unseen += self._new_syncs()
+        self._read_syncs()
         taken = [topic for topic in sorted(self._source.names()) if self._mirror.takes(topic)]
         here, there = self._source.topics(taken), self._copies(taken)
         places = [Place(topic, number) for topic in taken for number in _in_both(topic, here, there)]
         # The order in which both are read is what makes a watermark of them.
         destination = self._destination.ends([self._there(place) for place in places])
         source = self._source.ends(places)
+        ends: dict[tuple[str, int], Ends] = {
+            place: Ends(destination[self._there(place)], source[place])
+            for place in places
+            if place in source and self._there(place) in destination
+        }
         look = MirrorLook(
             source=self._mirror.source,
             destination=self._mirror.destination,
-            told=tuple(self._unseen),
+            told=tuple(one for one in self._unseen if _place(one) in ends),
             ids={
-                topic: TopicIds(here[topic].topic_id, there[topic].topic_id)
-                for topic in here
+                topic: TopicIds(one.topic_id, there[topic].topic_id)
+                for topic, one in here.items()
                 if topic in there
             },
-            ends={
-                place: Ends(destination[self._there(place)], source[place])
-                for place in places
-                if place in source and self._there(place) in destination
-            },
+            ends=ends,
             at_ms=self._now_ms(),
         )
-        self._unseen = []
+        # What is not there yet, or not to be seen now, may be at the next look; the last of it is enough.
+        later = {_place(one): one for one in self._unseen if _place(one) not in ends}
+        self._unseen = [one for place, one in later.items() if self._mirror.takes(place.topic)]
         return Seen(look, {self._reading[0]: self._next} if self._reading else {})
 
     def _there(self, place: Place) -> Place:
@@ -94,7 +101,7 @@ class MirrorEye:
         names = {self._mirror.called_there(topic): topic for topic in topics}
         return {names[name]: one for name, one in self._destination.topics(names).items()}
 
-    def _new_syncs(self) -> Iterator[Told]:
+    def _read_syncs(self) -> None:
         reader = self._reader()
         if reader is None:
             return
@@ -102,7 +109,10 @@ class MirrorEye:
         while self._next < end:
             record = reader.poll(_SILENT_S)
             if record is None:
-                # The last one is compacted away, or the broker silent: the next look goes on from here.
+                topic = self._mirror.syncs_topic
+                _log.warning(
+                    "%s: read up to %d of %d: is there the right to read it?", topic, self._next, end
+                )
                 break
             self._next = record.offset + 1
             sync = offset_sync(record.key, record.value)
@@ -110,7 +120,7 @@ class MirrorEye:
                 topic = self._mirror.syncs_topic
                 _log.warning("%s: record %d is no offset sync: %s", topic, record.offset, sync.detail)
             else:
-                yield Told(sync, record.at_ms)
+                self._unseen.append(Told(sync, record.at_ms))
 
     def _reader(self) -> TopicReader | None:
         """None while nothing has been told. One that was made anew is read from its beginning."""
@@ -124,11 +134,20 @@ class MirrorEye:
             return None
         reader = TopicReader(self._syncs_access, topic, CLIENT_ID)
         reader.start()
-        self._reading = name, reader
-        start, end = reader.bounds([_PARTITION])[_PARTITION]
-        self._next = min(max(self._progress.read_until(name) or 0, start), end)
+        try:
+            start, end = reader.bounds([_PARTITION])[_PARTITION]
+            known = max(self._progress.read_until(name) or 0, self._reached.get(name, 0))
+        except Exception:
+            reader.stop()
+            raise
+        self._next = min(max(known, start), end)
         reader.add_from({_PARTITION: self._next})
+        self._reading = name, reader
         return reader
+
+
+def _place(told: Told) -> Place:
+    return Place(told.sync.topic, told.sync.partition)
 
 
 def _in_both(topic: str, here: Mapping[str, TopicId], there: Mapping[str, TopicId]) -> list[int]:

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fleetgauge_operations.recovery.checkpoint import Checkpoint, Log, Origin
+from fleetgauge_operations.recovery.checkpoint import Checkpoint, Log
 from fleetgauge_operations.recovery.copies import Consumed
 from fleetgauge_operations.recovery.history import History
 
@@ -86,19 +86,13 @@ def mapped(
     passive: Mapping[str, History],
     log: Log,
     rule: Rule = Rule.WATERMARK,
-    from_first: bool = False,
 ) -> Answer:
     """``position``: the offset that the group reads next in the active aggregate; ``log``: the passive's.
 
     Histories by source, of one partition of the merged topic. Without any source nothing is known.
-    ``from_first``: a source of which the active history tells only later than the position is not unbounded;
-    its records count as not consumed from the first on.
     """
     sources = sorted({*active, *passive})
-    found = {
-        one: _constraint(position, active.get(one), passive.get(one), log, rule, from_first)
-        for one in sources
-    }
+    found = {one: _constraint(position, active.get(one), passive.get(one), log, rule) for one in sources}
     known = [one.resume for one in found.values() if one.resume is not None]
     if not known or len(known) < len(found):
         return Answer(log.start, rule, found, possible_loss=False, early_at_most=None)
@@ -108,28 +102,16 @@ def mapped(
     return Answer(resume, rule, found, earliest < log.start, max(0, latest - resume))
 
 
-def best(
-    position: int,
-    active: Mapping[str, History],
-    passive: Mapping[str, History],
-    log: Log,
-    from_first: bool = False,
-) -> Answer:
-    """The latest answer, by the simplest rule that gives it. See ``mapped``."""
-    answers = [mapped(position, active, passive, log, rule, from_first) for rule in Rule]
+def best(position: int, active: Mapping[str, History], passive: Mapping[str, History], log: Log) -> Answer:
+    """The latest answer, by the simplest rule that gives it."""
+    answers = [mapped(position, active, passive, log, rule) for rule in Rule]
     return max(answers, key=lambda one: (not one.unbounded, one.resume))
 
 
-#: Before a source's first record there is none.
-_NOTHING = Checkpoint(0, 0, origin=Origin.IDLE_WATERMARK)
-
-
 def _constraint(
-    position: int, active: History | None, passive: History | None, log: Log, rule: Rule, from_first: bool
+    position: int, active: History | None, passive: History | None, log: Log, rule: Rule
 ) -> Constraint:
     seen = None if active is None else _consumed(position, active, rule)
-    if seen is None and active is not None and from_first:
-        seen = Consumed(0, _NOTHING)
     if active is None or seen is None:
         return Constraint(None, Why.NOT_IN_ACTIVE)
     if passive is None:

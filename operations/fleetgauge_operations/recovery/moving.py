@@ -1,7 +1,8 @@
 """Groups of one cluster in another: where they are, where they are to be, and putting them there."""
 
+import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetgauge_operations.recovery.checkpoint import Log
@@ -18,6 +19,8 @@ from fleetgauge_operations.recovery.known import Known
 from fleetgauge_operations.recovery.looking import CLIENT_ID
 from fleetgauge_probes.fleet import Fleet, RecoveredGroups
 from fleetgauge_probes.kafka import Committed, Extents, GroupHasMembersError, Groups, Place
+
+_log = logging.getLogger("fleetgauge.recover")
 
 #: What is written beside an offset: of which cluster's offset it is the answer.
 _NOTE = re.compile(r"fleetgauge (?P<active>\S+) (?P<offset>\d+)")
@@ -43,29 +46,27 @@ class Mover:
     def __init__(self, fleet: Fleet, wanted: RecoveredGroups, now_ms: Callable[[], int]) -> None:
         self._recovery = fleet.recovery
         self._wanted = re.compile(wanted.groups)
-        self._pair = Pair(wanted.active, wanted.passive)
+        self.pair = Pair(wanted.active, wanted.passive)
         active, passive = (fleet.cluster(one).access for one in (wanted.active, wanted.passive))
         self._active = Groups(active, CLIENT_ID)
         self._passive = Groups(passive, CLIENT_ID)
-        self._logs = Extents(passive, CLIENT_ID)
+        self._active_logs, self._logs = (Extents(one, CLIENT_ID) for one in (active, passive))
         self._now_ms = now_ms
 
     def start(self) -> None:
         """Raises KafkaUnavailableError where secrets cannot be read."""
-        for one in (self._active, self._passive, self._logs):
+        for one in (self._active, self._passive, self._active_logs, self._logs):
             one.start()
 
-    def plans(self, known: Known) -> tuple[GroupPlan, ...]:
-        """What is to be written of each group that has committed anything. Changes nothing."""
-        names = sorted(name for name in self._active.names() if self._wanted.fullmatch(name))
-        connected = self._passive.connected(names)
-        committed = {name: self._active.committed(name) for name in names}
-        logs = self._extents(place for one in committed.values() for place in one)
-        return tuple(
-            GroupPlan(name, self._pair, self._decided(known, name, committed[name], name in connected, logs))
-            for name in names
-            if committed[name]
-        )
+    def plans(self, known: Known) -> Iterator[GroupPlan]:
+        """What is to be written of each group that has committed anything, seen as it is asked for.
+
+        Changes nothing.
+        """
+        for name in sorted(name for name in self._active.names() if self._wanted.fullmatch(name)):
+            committed = self._active.committed(name)
+            if committed:
+                yield GroupPlan(name, self.pair, self._decided(known, name, committed))
 
     def write(self, plan: GroupPlan) -> GroupPlan:
         """Commit what the plan says is to be written, and read it back."""
@@ -77,9 +78,11 @@ class Mover:
         if not wanted:
             return plan
         try:
-            self._passive.commit(plan.group, wanted)
+            refused = self._passive.commit(plan.group, wanted)
         except GroupHasMembersError:
             return replace(plan, decisions=_instead(plan.decisions, Verdict.CONNECTED))
+        for place, why in refused.items():
+            _log.warning("%s: %s/%d: not written: %s", plan.group, place.topic, place.partition, why)
         found = self._passive.committed(plan.group)
         missing = {place for place, one in wanted.items() if found.get(place) != one}
         decisions = tuple(
@@ -91,17 +94,15 @@ class Mover:
         return replace(plan, decisions=decisions, wrote=True)
 
     def _decided(
-        self,
-        known: Known,
-        group: str,
-        committed: Mapping[Place, Committed],
-        connected: bool,
-        logs: Mapping[Place, Log],
+        self, known: Known, group: str, committed: Mapping[Place, Committed]
     ) -> tuple[Decision, ...]:
+        ends = self._active_logs.ends(self._active_logs.led(committed))
+        logs = self._extents(committed)
+        connected = group in self._passive.connected([group])
         there = self._passive.committed(group)
         found = []
         for place, one in sorted(committed.items()):
-            copy = Place(topic_there(self._recovery, self._pair, place.topic) or place.topic, place.partition)
+            copy = Place(topic_there(self._recovery, self.pair, place.topic) or place.topic, place.partition)
             before = there.get(copy)
             passive = Passive(
                 topic=copy.topic,
@@ -111,18 +112,18 @@ class Mover:
                 committed=before.offset if before else None,
                 of=self._position_of(before.metadata) if before else None,
             )
-            position = Position(place.topic, place.partition, one.offset)
-            found.append(decided(position, passive, self._pair, self._recovery, known, self._now_ms()))
+            position = Position(place.topic, place.partition, one.offset, ends.get(place, one.offset))
+            found.append(decided(position, passive, self.pair, self._recovery, known, self._now_ms()))
         return tuple(found)
 
-    def _extents(self, places: Iterable[Place]) -> Mapping[Place, Log]:
+    def _extents(self, places: Collection[Place]) -> Mapping[Place, Log]:
         """By the active cluster's partition, the log of its copy, where there is one."""
         copies = {
             place: Place(topic, place.partition)
-            for place in set(places)
-            if (topic := topic_there(self._recovery, self._pair, place.topic))
+            for place in places
+            if (topic := topic_there(self._recovery, self.pair, place.topic))
         }
-        wanted = set(copies.values())
+        wanted = self._logs.led(set(copies.values()))
         starts, ends = self._logs.starts(wanted), self._logs.ends(wanted)
         return {
             place: Log(starts[copy], ends[copy])
@@ -131,11 +132,11 @@ class Mover:
         }
 
     def _note(self, position: Position) -> str:
-        return f"fleetgauge {self._pair.active} {position.committed}"
+        return f"fleetgauge {self.pair.active} {position.committed}"
 
     def _position_of(self, note: str) -> int | None:
         found = _NOTE.fullmatch(note)
-        return int(found["offset"]) if found and found["active"] == self._pair.active else None
+        return int(found["offset"]) if found and found["active"] == self.pair.active else None
 
 
 def _instead(decisions: Sequence[Decision], verdict: Verdict) -> tuple[Decision, ...]:

@@ -37,17 +37,17 @@ class Watchman:
     execute: bool
 
     def run(self, stopping: Stopping) -> None:
-        """Until ``stopping`` is set."""
+        """Until ``stopping`` is set. Raises StoreLostError."""
         commits, move_at = 0, self.monotonic()
         while not stopping.is_set():
             self.vitals.beat()
             try:
-                self.collector.look()
+                if self.collector.look():
+                    self.vitals.ready()
                 commits += self.collector.keep() > 0
                 if commits >= _TIDY_AFTER:
                     self.store.tidy()
                     commits = 0
-                self.vitals.ready()
             except KeptTableError as error:
                 _log.warning("nothing is kept: %s", error)
             if self.monotonic() >= move_at:

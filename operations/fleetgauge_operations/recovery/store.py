@@ -1,10 +1,12 @@
-"""recovery/checkpoints: all that was ever learned of mirrored partitions, in the order in which it was.
+"""recovery/checkpoints: all that was ever learned of mirrored partitions, in the order in which it was;
+recovery/drills: what failovers would have cost.
 
 MirrorMaker's own topic is compacted, so what is not kept here is gone. A commit carries how far each topic
 of offset syncs has been read, so that a restart reads each sync once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -14,11 +16,24 @@ from fleetgauge_operations.recovery.checkpoint import Checkpoint, Origin, Route,
 from fleetgauge_operations.recovery.known import Fact
 from fleetgauge_pipelines.lakes.kept import KeptTableError, Row
 from fleetgauge_pipelines.lakes.store import BROKEN, open_table, reason, schema
-from fleetgauge_pipelines.tables import CHECKPOINTS
+from fleetgauge_pipelines.tables import CHECKPOINTS, DRILLS
 
 _SCHEMA = schema(CHECKPOINTS)
 #: Beside the topics of syncs a commit says how many rows there are.
 _ROWS = "rows"
+_BATCH = 100_000
+
+
+class StoreLostError(Exception):
+    """What is in the lake is not what this process thinks; its next start reads it afresh. One line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the lake holds at one version: its facts in order, and the ordinal of the next."""
+
+    facts: Iterator[Fact]
+    next_ordinal: int
 
 
 class CheckpointStore:
@@ -27,36 +42,37 @@ class CheckpointStore:
     def __init__(self, lake: str) -> None:
         self._lake = lake.rstrip("/")
 
-    def facts(self) -> Iterator[Fact]:
-        """All of them, in order."""
+    def read(self) -> Kept:
         table = self._table()
         if table is None:
-            return
+            return Kept(iter(()), 0)
         try:
             rows = table.to_pyarrow_table().cast(_SCHEMA).sort_by("ordinal")
+            return Kept(_facts(rows), table.transaction_version(_ROWS) or 0)
         except (*BROKEN, ValueError) as error:
             raise self._failed("read", error) from error
-        for batch in rows.to_batches(max_chunksize=100_000):
-            yield from map(_fact, batch.to_pylist())
-
-    def next_ordinal(self) -> int:
-        return self.read_until(_ROWS) or 0
 
     def read_until(self, syncs: str) -> int | None:
         """The offset up to which that topic has been read; None where nothing of it has."""
         table = self._table()
-        return None if table is None else table.transaction_version(syncs)
+        try:
+            return None if table is None else table.transaction_version(syncs)
+        except BROKEN as error:
+            raise self._failed("read", error) from error
 
     def append(self, facts: Iterable[Fact], first_ordinal: int, read_until: Mapping[str, int]) -> None:
-        """All in one commit, with how far each topic of syncs has been read."""
+        """All in one commit, with how far each topic of syncs has been read.
+
+        Raises StoreLostError where another one has written, or a commit of ours that had failed.
+        """
         rows = [_row(ordinal, fact) for ordinal, fact in enumerate(facts, first_ordinal)]
         reached = {**read_until, _ROWS: first_ordinal + len(rows)}
         done = [Transaction(name, offset) for name, offset in reached.items()]
         try:
             table = self._table() or self._made()
             if (table.transaction_version(_ROWS) or 0) != first_ordinal:
-                raise KeptTableError(
-                    f"{self._lake}/{CHECKPOINTS.path}: somebody else writes it too: let one collector run"
+                raise StoreLostError(
+                    f"{self._lake}/{CHECKPOINTS.path}: somebody else has written it: let one collector run"
                 )
             frame = pa.Table.from_pylist(rows, schema=_SCHEMA)
             properties = CommitProperties(app_transactions=done)
@@ -84,6 +100,26 @@ class CheckpointStore:
 
     def _failed(self, verb: str, error: Exception) -> KeptTableError:
         return KeptTableError(f"{self._lake}/{CHECKPOINTS.path}: cannot be {verb}: {reason(error)}")
+
+
+class DrillBook:
+    """One lake's recovery/drills: rows are only added. Every call raises KeptTableError."""
+
+    def __init__(self, lake: str) -> None:
+        self._lake = lake.rstrip("/")
+
+    def add(self, rows: Sequence[Row]) -> None:
+        where = f"{self._lake}/{DRILLS.path}"
+        try:
+            table = open_table(self._lake, DRILLS) or DeltaTable.create(where, schema(DRILLS), mode="ignore")
+            write_deltalake(table, pa.Table.from_pylist(rows, schema=schema(DRILLS)), mode="append")
+        except BROKEN as error:
+            raise KeptTableError(f"{where}: cannot be written: {reason(error)}") from error
+
+
+def _facts(rows: pa.Table) -> Iterator[Fact]:
+    for batch in rows.to_batches(max_chunksize=_BATCH):
+        yield from map(_fact, batch.to_pylist())
 
 
 def _row(ordinal: int, fact: Fact) -> Row:

@@ -47,8 +47,12 @@ class Watermarks:
         """Whether it was to lie after one of them, and does not."""
         if self._latest is None:
             return False
-        found = self._after.last(self._after.count_src(record.src_offset))
+        found = self.at_most(record.src_offset)
         return found is not None and record.dst_offset < found.dst_offset
+
+    def at_most(self, src_offset: int) -> Checkpoint | None:
+        """The latest at or before that source offset."""
+        return self._after.last(self._after.count_src(src_offset))
 
     def after(self, src_offset: int, end: int) -> Checkpoint | None:
         """Before whose ``dst_offset``, up to ``end``, lies no record from that source offset on."""

@@ -320,6 +320,32 @@ CHECKPOINTS = Table(
     ),
 )
 
+#: What a failover of a group would have cost, or cost when it was tried; a row a group.
+DRILLS = Table(
+    path="recovery/drills",
+    key=("drill_id", "group_id"),
+    columns=_columns(
+        drill_id=_T.STRING,
+        group_id=_T.STRING,
+        at=_T.TIMESTAMP,
+        active=_T.STRING,
+        passive=_T.STRING,
+        author=_T.STRING,
+        executed=_T.BOOLEAN,
+        ready=_T.BOOLEAN,
+        reasons=_T.STRING,
+        partitions=_T.INT,
+        replay_forecast=_T.LONG,
+        replay_at_most=_T.LONG,
+        lost_at_most=_T.LONG,
+        replayed=_T.LONG,
+        missing=_T.LONG,
+        decide_ms=_T.LONG,
+        write_ms=_T.LONG,
+        first_record_ms=_T.LONG,
+    ),
+)
+
 ALL = (
     PROBE_MINUTES,
     QUARANTINE,
@@ -334,7 +360,8 @@ ALL = (
     ACTIONS,
     QUALITY,
     CHECKPOINTS,
+    DRILLS,
 )
 
 #: What the pipeline writes, under its lease; the others have writers of their own.
-OF_THE_PIPELINE = tuple(table for table in ALL if table not in (CORRECTIONS, ACTIONS, CHECKPOINTS))
+OF_THE_PIPELINE = tuple(table for table in ALL if table not in (CORRECTIONS, ACTIONS, CHECKPOINTS, DRILLS))

@@ -12,7 +12,7 @@ from fleetgauge_probes.fleet.model import (
     Topics,
     Week,
 )
-from fleetgauge_probes.fleet.recovery import Mirror, RecoveredGroups, Recovery
+from fleetgauge_probes.fleet.recovery import Mirror, RecoveredGroups, Recovery, RecoveryLimits
 from fleetgauge_probes.fleet.security import (
     OPEN,
     Access,
@@ -40,6 +40,7 @@ __all__ = [
     "Objective",
     "RecoveredGroups",
     "Recovery",
+    "RecoveryLimits",
     "Sasl",
     "Secret",
     "SecretError",

@@ -382,7 +382,7 @@ class Fleet(Frozen):
                     }
                 ],
                 "groups": [{"groups": "billing.*", "active": "orders-eu", "passive": "orders-us"}],
-                "limits": {"stale_s": 30},
+                "limits": {"stale_s": 30, "replay_records": 10_000, "lost_records": 1_000},
             }
         ],
     )

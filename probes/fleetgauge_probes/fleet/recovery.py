@@ -101,6 +101,18 @@ class RecoveryLimits(Frozen):
         "MirrorMaker commits once a minute, its default, it tells no sooner.",
         examples=[30],
     )
+    replay_records: int = Field(
+        default=100_000,
+        ge=0,
+        description="What a group may have to read again after a failover, to be called ready for one.",
+        examples=[10_000],
+    )
+    lost_records: int = Field(
+        default=10_000,
+        ge=0,
+        description="What may be lost of a group's topics with the sources that fail, likewise.",
+        examples=[1_000],
+    )
 
 
 class Recovery(Frozen):

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka import settings
 from fleetgauge_probes.kafka.answered import answered, unavailable
-from fleetgauge_probes.kafka.credentials import for_librdkafka
+from fleetgauge_probes.kafka.credentials import ensure_usable, for_librdkafka
 from fleetgauge_probes.kafka.layout import Place
 
 _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
@@ -17,7 +17,7 @@ _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, K
 
 @dataclass(frozen=True, slots=True)
 class TopicId:
-    """Another topic of the same name has another id."""
+    """Another topic of the same name has another id. ``partitions``: those that have a leader."""
 
     topic_id: str
     partitions: tuple[int, ...]
@@ -32,7 +32,8 @@ class Extents:
         self._timeout_s = timeout_s
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
+        """Raises KafkaUnavailableError where secrets or certificates cannot be read."""
+        ensure_usable(self._access)
         own = {"client.id": self._client_id}
         self._client = AdminClient(settings.CONNECTION | for_librdkafka(self._access) | own)
 
@@ -54,10 +55,19 @@ class Extents:
             for name, future in futures.items()
         }
         return {
-            name: TopicId(str(one.topic_id), tuple(sorted(part.id for part in one.partitions)))
+            name: TopicId(str(one.topic_id), tuple(sorted(part.id for part in one.partitions if part.leader)))
             for name, one in found.items()
             if one is not None
         }
+
+    def led(self, places: Collection[Place]) -> tuple[Place, ...]:
+        """Those of them that have a leader: of one without, librdkafka waits, and tells of none."""
+        topics = self.topics({place.topic for place in places})
+        return tuple(
+            place
+            for place in places
+            if place.topic in topics and place.partition in topics[place.topic].partitions
+        )
 
     def starts(self, places: Collection[Place]) -> dict[Place, int]:
         """The first offset that each keeps, of those that there are."""

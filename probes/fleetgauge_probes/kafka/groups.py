@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka import settings
 from fleetgauge_probes.kafka.answered import answered, unavailable
-from fleetgauge_probes.kafka.credentials import for_librdkafka
+from fleetgauge_probes.kafka.credentials import ensure_usable, for_librdkafka
 from fleetgauge_probes.kafka.layout import Place
 
 #: Nobody reads in it, or it is not there: its offsets may be set.
@@ -39,7 +39,8 @@ class Groups:
         self._timeout_s = timeout_s
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
+        """Raises KafkaUnavailableError where secrets or certificates cannot be read."""
+        ensure_usable(self._access)
         own = {"client.id": self._client_id}
         self._client = AdminClient(settings.CONNECTION | for_librdkafka(self._access) | own)
 

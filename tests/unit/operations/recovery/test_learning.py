@@ -114,7 +114,7 @@ def passive(world: World, connected: bool = False, **known: int | None) -> Passi
 
 
 def decide(world: World, known: Known, committed: int, now_ms: int) -> Decision:
-    position = Position("orders", 0, committed)
+    position = Position("orders", 0, committed, len(world.logs["north-all"]))
     return decided(position, passive(world), PAIR, RECOVERY, known, now_ms)
 
 
@@ -172,6 +172,8 @@ def test_what_was_kept_says_the_same_as_what_was_learned() -> None:
     for seed in range(50):
         world, known, facts = watched(seed)
         again = Known(facts)
+        for mirror in world.mirrors:
+            again.look(*mirror, at_ms=0)
         for committed in range(0, len(world.logs["north-all"]) + 1, 7):
             one, other = (decide(world, each, committed, 0) for each in (known, again))
             assert (one.resume, one.rule) == (other.resume, other.rule)
@@ -191,6 +193,9 @@ def facts_of_both(at_ms: int = 0, ids: TopicIds = IDS) -> Iterator[tuple[Route, 
 
 def known_of_both(at_ms: int = 0) -> Known:
     known = Known()
+    for destination in AGGREGATES:
+        for source in SOURCES:
+            known.look(source, destination, at_ms)
     for one in facts_of_both(at_ms):
         known.learn(*one)
     return known
@@ -207,7 +212,7 @@ def verdict(
     topic: str = "orders",
 ) -> Verdict:
     there = there or Passive("orders", 0, HERE, connected=False)
-    return decided(Position(topic, 0, committed), there, PAIR, RECOVERY, known, now_ms).verdict
+    return decided(Position(topic, 0, committed, 20), there, PAIR, RECOVERY, known, now_ms).verdict
 
 
 def test_what_is_known_is_written_once() -> None:
@@ -259,28 +264,75 @@ def test_a_group_goes_back_only_where_it_was_set_back() -> None:
     assert verdict(known, Passive("orders", 0, HERE, False, 20, of=3), committed=15) is Verdict.BACKWARDS
 
 
-def test_a_mirror_that_nobody_could_look_at_leaves_nothing_known() -> None:
+def test_a_mirror_that_nobody_could_look_at_of_late_leaves_nothing_known() -> None:
     known = Known()
     for one in facts_of_both():
         if one[0].source == "north":
             known.learn(*one)
     assert verdict(known) is Verdict.UNBOUNDED
     for destination in AGGREGATES:
-        known.see("south", destination)
+        known.look("south", destination, at_ms=1_000)
     assert verdict(known) is Verdict.WRITE
+    known.keep_up(route("north", "north-all"), 130_000)
+    known.keep_up(route("north", "south-all"), 130_000)
+    assert verdict(known, now_ms=121_000) is Verdict.WRITE
+    assert verdict(known, now_ms=121_001) is Verdict.UNBOUNDED
 
 
-def test_a_sync_beyond_the_end_or_of_a_changed_topic_is_of_another_log() -> None:
+def sync(upstream: int, downstream: int, at_ms: int = 0) -> Told:
+    return Told(OffsetSync("orders", 0, upstream, downstream), at_ms)
+
+
+def look_at(*told: Told, ends: Ends, ids: TopicIds = IDS, at_ms: int = 0) -> MirrorLook:
+    return MirrorLook("north", "north-all", told, {"orders": ids}, {("orders", 0): ends}, at_ms)
+
+
+def origins(known: Known, look: MirrorLook) -> list[Origin]:
+    return [fact.checkpoint.origin for fact in learned(known, look)]
+
+
+def test_a_sync_beyond_the_end_is_of_another_log() -> None:
+    assert origins(Known(), look_at(sync(7, 7), ends=Ends(5, 5))) == [Origin.FENCE]
+
+
+def test_syncs_of_a_topic_that_has_changed_are_not_believed_until_those_held_back_have_come() -> None:
+    known, other = Known(), TopicIds("s", "other")
+    learned(known, look_at(sync(4, 4), ends=Ends(9, 9)))
+    assert origins(known, look_at(sync(8, 8), ends=Ends(9, 9), ids=other)) == [Origin.FENCE]
+    late = look_at(sync(8, 8, at_ms=59_999), ends=Ends(9, 9), ids=other, at_ms=59_999)
+    assert origins(known, late) == []
+    own = look_at(sync(8, 8, at_ms=60_000), ends=Ends(9, 9), ids=other, at_ms=60_000)
+    assert origins(known, own) == [Origin.SYNC, Origin.IDLE_WATERMARK]
+
+
+def test_what_goes_back_at_the_first_look_may_be_a_topic_that_was_made_anew() -> None:
+    old_and_new = (sync(0, 0), sync(99, 99), sync(0, 100), sync(199, 299))
     known = Known()
-    ends = {("orders", 0): Ends(destination=5, source=5)}
-    beyond = MirrorLook(
-        "north", "north-all", (Told(OffsetSync("orders", 0, 7, 7), 0),), {"orders": IDS}, ends, 0
-    )
-    assert [fact.checkpoint.origin for fact in learned(known, beyond)] == [Origin.FENCE]
-    told = (Told(OffsetSync("orders", 0, 4, 4), 0),)
-    anew = MirrorLook("north", "north-all", told, {"orders": TopicIds("s", "other")}, ends, 0)
-    assert [fact.checkpoint.origin for fact in learned(known, anew)] == [Origin.FENCE]
-    assert [fact.checkpoint.origin for fact in learned(known, anew)] == [Origin.SYNC, Origin.IDLE_WATERMARK]
+    learned(known, look_at(*old_and_new, ends=Ends(300, 200)))
+    history = known.history(route("north", "north-all"))
+    assert history is not None
+    assert (history.count, history.copied_again) == (2, False)
+
+
+def test_records_of_a_topic_that_was_made_anew_are_not_passed_over() -> None:
+    known = known_of_both()
+    new = TopicIds("made anew", "d")
+    for destination in AGGREGATES:
+        known.learn(route("north", destination), new, Checkpoint(0, 20, 0, Origin.IDLE_WATERMARK))
+    assert verdict(known, committed=15) is Verdict.MADE_ANEW
+
+
+def test_watermarks_are_told_so_often_but_for_one_that_has_just_caught_up() -> None:
+    known = Known()
+    assert origins(known, look_at(ends=Ends(9, 9))) == [Origin.FENCE]
+    later = look_at(ends=Ends(10, 10), at_ms=5_000)
+    assert learned(known, later, watermark_every_ms=10_000) == ()
+    caught_up = look_at(sync(10, 10), ends=Ends(11, 11), at_ms=6_000)
+    found = learned(known, caught_up, watermark_every_ms=10_000)
+    assert [fact.checkpoint.origin for fact in found] == [Origin.SYNC, Origin.IDLE_WATERMARK]
+    idle = look_at(ends=Ends(30, 11), at_ms=9_000)
+    assert learned(known, idle, watermark_every_ms=10_000) == ()
+    assert known.kept_up_ms(route("north", "north-all")) == 9_000
 
 
 def test_a_copied_topic_keeps_its_name_or_is_called_after_its_source() -> None:

@@ -1,0 +1,197 @@
+"""A failover tried on groups that may be: decided, written, read from there, held to its forecast."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+
+from fleetgauge_operations.recovery.forecast import GroupForecast, forecast
+from fleetgauge_operations.recovery.known import Known
+from fleetgauge_operations.recovery.looking import CLIENT_ID
+from fleetgauge_operations.recovery.moving import GroupPlan, Mover
+from fleetgauge_probes.fleet import Access, Fleet
+from fleetgauge_probes.kafka import Place, TopicReader
+
+#: Records are compared one by one, up to so many of a group on each side.
+COMPARED_AT_MOST = 200_000
+_SILENT_S = 3.0
+
+Fingerprint = bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a drill did. ``replayed`` and ``missing`` are None where there was too much to compare.
+
+    ``replayed``: of what lies from where the group goes on, what is not among that which it has not
+    consumed. ``missing``: what it has not consumed, and does not lie there; it is on its way, or lost.
+    """
+
+    wrote: bool
+    decide_s: float
+    write_s: float
+    first_record_s: float | None
+    """None where there was nothing to read."""
+    replayed: int | None
+    missing: int | None
+
+    @property
+    def recovery_s(self) -> float:
+        """From the decision to the first record."""
+        return self.decide_s + self.write_s + (self.first_record_s or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Drilled:
+    """One group; ``tried`` None: it was a forecast alone."""
+
+    forecast: GroupForecast
+    tried: Tried | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drill:
+    """From one cluster to another; ``at``: when it was asked for."""
+
+    drill_id: str
+    at: datetime
+    active: str
+    passive: str
+    author: str
+    groups: tuple[Drilled, ...]
+
+    @property
+    def is_ready(self) -> bool:
+        """All of its groups are, and there is one."""
+        return bool(self.groups) and all(one.forecast.is_ready for one in self.groups)
+
+
+class Drills:
+    """Of one pair of clusters. All raise KafkaUnavailableError."""
+
+    def __init__(self, fleet: Fleet, mover: Mover, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._fleet = fleet
+        self._mover = mover
+        self._active, self._passive = (
+            fleet.cluster(one).access for one in (mover.pair.active, mover.pair.passive)
+        )
+        self._monotonic = monotonic
+
+    def forecasts(self, known: Known, now_ms: int) -> tuple[Drilled, ...]:
+        """Changes nothing."""
+        return tuple(Drilled(self._forecast(plan, known, now_ms)) for plan in self._mover.plans(known))
+
+    def tried(self, group: str, known: Known, now_ms: int) -> Drilled | None:
+        """Write the group's offsets there if it is ready, and read from them; nothing is committed after.
+
+        None if it has committed nothing.
+        """
+        began = self._monotonic()
+        plan = next((one for one in self._mover.plans(known) if one.group == group), None)
+        if plan is None:
+            return None
+        found = self._forecast(plan, known, now_ms)
+        decided = self._monotonic()
+        if not found.is_ready:
+            return Drilled(found)
+        wrote = self._mover.write(plan)
+        written = self._monotonic()
+        if not wrote.is_fine:
+            return Drilled(self._forecast(wrote, known, now_ms))
+        first = self._first_record(plan)
+        first_s = self._monotonic() - written if first else None
+        return Drilled(
+            found, Tried(wrote.wrote, decided - began, written - decided, first_s, *self._compared(plan))
+        )
+
+    def _forecast(self, plan: GroupPlan, known: Known, now_ms: int) -> GroupForecast:
+        failing = failing_with(self._fleet, plan.pair.active)
+        return forecast(plan.group, plan.decisions, failing, self._fleet.recovery.limits, known, now_ms)
+
+    def _first_record(self, plan: GroupPlan) -> bool:
+        for one in plan.decisions:
+            if one.resume is not None and one.passive.log and one.resume < one.passive.log.end:
+                place = Place(one.passive.topic, one.passive.partition)
+                return bool(_read(self._passive, place, one.resume, one.resume + 1))
+        return False
+
+    def _compared(self, plan: GroupPlan) -> tuple[int | None, int | None]:
+        replayed = missing = compared = 0
+        for one in plan.decisions:
+            if one.resume is None or one.passive.log is None:
+                continue
+            here, there = one.position, one.passive
+            compared += max(here.end - here.committed, one.passive.log.end - one.resume)
+            if compared > COMPARED_AT_MOST:
+                return None, None
+            left = _read(self._active, Place(here.topic, here.partition), here.committed, here.end)
+            found = _read(self._passive, Place(there.topic, there.partition), one.resume, one.passive.log.end)
+            replayed += (found - left).total()
+            missing += (left - found).total()
+        return replayed, missing
+
+
+def failing_with(fleet: Fleet, cluster_id: str) -> frozenset[str]:
+    """The clusters of its region, itself included."""
+    region = fleet.cluster(cluster_id).region
+    near = {one.id for one in fleet.clusters if region is not None and one.region == region}
+    return frozenset({cluster_id, *near})
+
+
+def _read(access: Access, place: Place, start: int, end: int) -> Counter[Fingerprint]:
+    """What lies there. A mirror keeps a record's key, value and time."""
+    found: Counter[Fingerprint] = Counter()
+    if start >= end:
+        return found
+    reader = TopicReader(access, place.topic, CLIENT_ID)
+    reader.start()
+    try:
+        reader.add_from({place.partition: start})
+        offset = start
+        while offset < end:
+            record = reader.poll(_SILENT_S)
+            if record is None or record.offset >= end:
+                # The marker of a transaction takes an offset, and is no record.
+                break
+            offset = record.offset + 1
+            key = record.key or b""
+            text = b"%d %d " % (len(key), record.at_ms) + key + record.value
+            found[blake2b(text, digest_size=16).digest()] += 1
+    finally:
+        reader.stop()
+    return found
+
+
+def rows_of(drill: Drill) -> Sequence[dict[str, object]]:
+    """As recovery/drills keeps it."""
+    return [_row(drill, one) for one in drill.groups]
+
+
+def _row(drill: Drill, one: Drilled) -> dict[str, object]:
+    found, tried = one.forecast, one.tried
+    return {
+        "drill_id": drill.drill_id,
+        "group_id": found.group,
+        "at": drill.at,
+        "active": drill.active,
+        "passive": drill.passive,
+        "author": drill.author,
+        "executed": tried is not None,
+        "ready": found.is_ready,
+        "reasons": ",".join(found.reasons),
+        "partitions": len(found.partitions),
+        "replay_forecast": found.replay,
+        "replay_at_most": found.replay_at_most,
+        "lost_at_most": found.lost_at_most,
+        "replayed": tried.replayed if tried else None,
+        "missing": tried.missing if tried else None,
+        "decide_ms": _ms(tried.decide_s) if tried else None,
+        "write_ms": _ms(tried.write_s) if tried else None,
+        "first_record_ms": _ms(tried.first_record_s) if tried and tried.first_record_s is not None else None,
+    }
+
+
+def _ms(seconds: float) -> int:
+    return round(1000 * seconds)

@@ -1,0 +1,95 @@
+"""The clusters, mirrors and groups of a fleet file, as `fleetgauge recover` works with them."""
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fleetgauge_operations.recovery.collecting import Collector
+from fleetgauge_operations.recovery.drill import Drill, Drilled, Drills
+from fleetgauge_operations.recovery.forecast import GroupForecast, Reason
+from fleetgauge_operations.recovery.moving import GroupPlan, Mover
+from fleetgauge_operations.recovery.store import CheckpointStore
+from fleetgauge_probes.cli import InputError
+from fleetgauge_probes.fleet import Fleet, FleetFileError, load
+from fleetgauge_probes.kafka import KafkaUnavailableError
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """``unseen``: pairs of clusters of which one does not answer, and what was said."""
+
+    groups: tuple[GroupPlan, ...]
+    unseen: tuple[str, ...]
+
+    @property
+    def are_fine(self) -> bool:
+        return not self.unseen and all(one.is_fine for one in self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """What the commands that ask real clusters work with."""
+
+    fleet: Fleet
+    lake: str
+    store: CheckpointStore
+    collector: Collector
+    movers: Sequence[Mover]
+
+    def plans(self, only: str | None, write: bool = False) -> Plans:
+        """After one more look, which is not kept: that is for whoever collects."""
+        self.collector.look()
+        plans: list[GroupPlan] = []
+        unseen: list[str] = []
+        for mover in self.movers:
+            try:
+                for plan in mover.plans(self.collector.known):
+                    if only in (None, plan.group):
+                        plans.append(mover.write(plan) if write else plan)
+            except KafkaUnavailableError as error:
+                unseen.append(f"{mover.pair.active} to {mover.pair.passive}: {error}")
+        return Plans(tuple(plans), tuple(unseen))
+
+    def drilled(self, mover: Mover, named: Sequence[str], execute: bool, author: str) -> Drill:
+        """Of groups that are named and have committed nothing it says so."""
+        self.collector.look()
+        drills, known, at = Drills(self.fleet, mover), self.collector.known, datetime.now(UTC)
+        if execute:
+            tried = {name: drills.tried(name, known, _now_ms()) for name in named}
+        else:
+            tried = {one.forecast.group: one for one in drills.forecasts(known, _now_ms())}
+        nothing = (Reason.NOTHING_COMMITTED.value,)
+        groups = tuple(
+            tried.get(name) or Drilled(GroupForecast(name, (), nothing)) for name in named or tried
+        )
+        return Drill(uuid.uuid4().hex[:12], at, mover.pair.active, mover.pair.passive, author, groups)
+
+
+@contextmanager
+def regions_of(config: Path, location: str | None, watermark_every_s: float = 0) -> Iterator[Regions]:
+    """Raises InputError, KafkaUnavailableError, KeptTableError."""
+    try:
+        fleet = load(config)
+    except FleetFileError as error:
+        raise InputError(str(error)) from error
+    if not fleet.recovery.mirrors:
+        raise InputError(f"{config}: recovery.mirrors is empty: say what is copied between which clusters")
+    lake = location or fleet.lake
+    store = CheckpointStore(lake)
+    collector = Collector(fleet, store, _now_ms, round(1000 * watermark_every_s))
+    movers = tuple(Mover(fleet, one, _now_ms) for one in fleet.recovery.groups)
+    collector.start()
+    try:
+        for mover in movers:
+            mover.start()
+        yield Regions(fleet, lake, store, collector, movers)
+    finally:
+        collector.stop()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
