@@ -4,18 +4,27 @@ rule.
 `map`: a merged topic of two sources on two aggregates, a checkpoint every hundred records. `mirror_maker`:
 one mirrored partition, with the syncs that MirrorMaker 2 sends by default (`offset.lag.max` 100), its own
 memory of them as the peer; once undisturbed and once with a mirror that begins again. `idle`: one of two
-sources falls silent.
+sources falls silent. `collect`: offset syncs from MirrorMaker's records to a Delta table, a commit for each
+look at four mirrors of a thousand partitions. `decide`: where groups go on, whose topics were looked at so.
 """
 
 import os
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from statistics import mean
 
 from fleetgauge_operations.recovery.checkpoint import Checkpoint, Log, Origin, Route, TopicIds
+from fleetgauge_operations.recovery.deciding import Pair, Passive, Position, Verdict, decided
 from fleetgauge_operations.recovery.history import History
+from fleetgauge_operations.recovery.known import Fact, Known
+from fleetgauge_operations.recovery.learning import learned
 from fleetgauge_operations.recovery.mapping import Rule, mapped
+from fleetgauge_operations.recovery.store import CheckpointStore
 from fleetgauge_operations.recovery.translation import translated
+from fleetgauge_probes.fleet import Mirror, RecoveredGroups, Recovery
+from tests.benchmarks import _merging
 from tests.benchmarks._measure import Figure, Options, peak_bytes, spent
 from tests.oracle.offset_sync_store import OffsetSyncStore
 
@@ -26,6 +35,20 @@ SOURCES = "AB"
 GROUPS = 10_000
 #: So many records are copied a second time by a mirror that begins again.
 AGAIN = 5_000
+#: Topics of ten partitions each, and how often their mirrors are looked at.
+TOPICS, LOOKS = 100, 30
+SYNCS_A_SECOND = 5_000
+#: Of ten partitions each.
+MOVED_GROUPS = 1_000
+PAIR = Pair(*_merging.AGGREGATES)
+RECOVERY = Recovery(
+    mirrors=tuple(
+        Mirror(source=source, destination=destination, names="kept")
+        for destination in _merging.AGGREGATES
+        for source in _merging.SOURCES
+    ),
+    groups=(RecoveredGroups(groups=".*", active=PAIR.active, passive=PAIR.passive),),
+)
 _MB = 1_000_000
 
 Aggregate = list[dict[str, History]]
@@ -38,6 +61,8 @@ def measure(options: Options) -> Iterator[Figure]:
         "map": _map,
         "mirror_maker": _mirror_maker,
         "idle": _idle,
+        "collect": _collect,
+        "decide": _decide,
     }
     for name, case in cases.items():
         if not options.only or name in options.only:
@@ -130,3 +155,60 @@ def _idle(options: Options) -> Iterator[Figure]:
         yield Figure(f"a silent source: read again by {rule}", offsets, "offsets")
     ratio = round(again[Rule.WATERMARK] / again[Rule.UBER], 4)
     yield Figure("a silent source: to the published rule", ratio, "times", 0.1)
+
+
+def _collect(options: Options) -> Iterator[Figure]:
+    """Looks are given to the store one by one, as the collector does that keeps after each."""
+    looks = list(_merging.Merging(options.rows(TOPICS), LOOKS).looks())
+    syncs = sum(len(one.records) for look in looks for one in look)
+    known = Known()
+    new: list[list[Fact]] = []
+    pure = spent(lambda: new.extend(_learned(known, look) for look in looks))
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-bench-") as lake:
+        keeping = spent(lambda: _keep(CheckpointStore(lake), new))
+    both = pure + keeping
+    yield Figure(f"{syncs:,} offset syncs read and learned from", pure.cpu_s, "s of processor")
+    rows = sum(map(len, new))
+    yield Figure(f"{rows:,} rows of them kept in {len(new)} commits", keeping.cpu_s, "s of processor")
+    yield Figure("collected", both.cpu_s, "s of processor", syncs / SYNCS_A_SECOND)
+    yield Figure("collected a second of processor", round(syncs / max(both.cpu_s, 0.1)), "syncs")
+
+
+def _learned(known: Known, look: Sequence[_merging.Unread]) -> list[Fact]:
+    return [fact for one in look for fact in learned(known, one.read())]
+
+
+def _keep(store: CheckpointStore, new: Sequence[Sequence[Fact]]) -> None:
+    ordinal = 0
+    for number, facts in enumerate(new, 1):
+        store.append(facts, ordinal, {f"syncs of {source}": number for source in _merging.SOURCES})
+        ordinal += len(facts)
+
+
+def _decide(options: Options) -> Iterator[Figure]:
+    """A topic has ten groups, which lag by anything, each order of magnitude as likely."""
+    groups = options.rows(MOVED_GROUPS)
+    merging = _merging.Merging(min(groups, options.rows(TOPICS)), LOOKS)
+    known = Known()
+    for look in merging.looks():
+        _learned(known, look)
+    asked = [one for group in range(groups) for one in _positions(merging, group)]
+    verdicts: Counter[Verdict] = Counter()
+
+    def work() -> None:
+        for position, passive in asked:
+            found = decided(position, passive, PAIR, RECOVERY, known, merging.now_ms)
+            verdicts[found.verdict] += 1
+
+    took = spent(work)
+    yield Figure(f"{groups:,} groups of {_merging.PARTITIONS} partitions decided", took.wall_s, "s", 5)
+    yield Figure("groups decided", took.cpu_s, "s of processor")
+    yield Figure("partitions that are to be written", verdicts[Verdict.WRITE], f"of {len(asked):,}")
+
+
+def _positions(merging: _merging.Merging, group: int) -> Iterator[tuple[Position, Passive]]:
+    topic, random = merging.topics[group % len(merging.topics)], Random(group)
+    for number in range(_merging.PARTITIONS):
+        active, passive = (merging.merged[one][topic, number] for one in _merging.AGGREGATES)
+        position = Position(topic, number, active.end - round(active.end ** random.random()))
+        yield position, Passive(topic, number, Log(0, passive.end), connected=False)
