@@ -210,5 +210,5 @@ def _positions(merging: _merging.Merging, group: int) -> Iterator[tuple[Position
     topic, random = merging.topics[group % len(merging.topics)], Random(group)
     for number in range(_merging.PARTITIONS):
         active, passive = (merging.merged[one][topic, number] for one in _merging.AGGREGATES)
-        position = Position(topic, number, active.end - round(active.end ** random.random()))
+        position = Position(topic, number, active.end - round(active.end ** random.random()), active.end)
         yield position, Passive(topic, number, Log(0, passive.end), connected=False)

@@ -182,7 +182,7 @@ def running(config: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"
 
 def test_a_group_goes_on_in_the_other_aggregate_without_loss(regions: LocalFleet, config: Path) -> None:
     merged(regions, "went-on")
-    read = consume(regions, "north-all", "readers-1", "went-on", count=70)
+    read = consume(regions, "north-all", "readers-1", "went-on", count=100)
     found = wait_for_verdict(config, "readers-1", "went-on", "write")
     dry = call(config, "sync", "--group", "readers-1", "--json")
     assert (dry.exit_code, committed(regions, "south-all", "readers-1", "went-on")) == (0, None)
@@ -200,7 +200,7 @@ def test_a_group_goes_on_in_the_other_aggregate_without_loss(regions: LocalFleet
 
 def test_a_group_is_not_moved_while_somebody_reads_in_it_there(regions: LocalFleet, config: Path) -> None:
     merged(regions, "connected")
-    consume(regions, "north-all", "readers-2", "connected", count=50)
+    consume(regions, "north-all", "readers-2", "connected", count=100)
     wait_for_verdict(config, "readers-2", "connected", "write")
     reader = Consumer({**client(regions, "south-all"), "group.id": "readers-2", "enable.auto.commit": False})
     reader.subscribe(["connected"])
@@ -224,7 +224,7 @@ def test_a_topic_that_no_mirror_brings_is_unknown(regions: LocalFleet, config: P
 
 def test_a_topic_made_anew_is_told_and_nothing_written(regions: LocalFleet, config: Path) -> None:
     merged(regions, "made-anew")
-    consume(regions, "north-all", "readers-4", "made-anew", count=50)
+    consume(regions, "north-all", "readers-4", "made-anew", count=100)
     with running(config):
         wait_for_verdict(config, "readers-4", "made-anew", "write")
         wait_until(
@@ -251,7 +251,7 @@ def lake_of(config: Path) -> str:
 
 def test_what_may_be_gone_there_is_told_and_nothing_written(regions: LocalFleet, config: Path) -> None:
     merged(regions, "shortened")
-    consume(regions, "north-all", "readers-5", "shortened", count=70)
+    consume(regions, "north-all", "readers-5", "shortened", count=100)
     before = wait_for_verdict(config, "readers-5", "shortened", "write")
     deleting = admin(regions, "south-all")
     gone = TopicPartition("shortened", 0, before["resume"] + 10)
@@ -264,7 +264,7 @@ def test_what_may_be_gone_there_is_told_and_nothing_written(regions: LocalFleet,
 def test_a_mirror_that_stands_still_is_stale_and_nothing_written(regions: LocalFleet, tmp_path: Path) -> None:
     config = described(regions, tmp_path, stale_s=5)
     merged(regions, "stood-still")
-    consume(regions, "north-all", "readers-6", "stood-still", count=50)
+    consume(regions, "north-all", "readers-6", "stood-still", count=100)
     with running(config):
         wait_for_verdict(config, "readers-6", "stood-still", "write")
         regions.fault_mirror("hang", "south-all")
@@ -288,7 +288,7 @@ def test_a_group_set_back_where_it_reads_is_set_back_there_too(regions: LocalFle
     assert call(config, "sync", "--group", "readers-7", "--execute").exit_code == 0
     assert committed(regions, "south-all", "readers-7", "set-back") == far
     moving = Consumer({**client(regions, "north-all"), "group.id": "readers-7", "enable.auto.commit": False})
-    moving.commit(offsets=[TopicPartition("set-back", 0, 80)], asynchronous=False)
+    moving.commit(offsets=[TopicPartition("set-back", 0, 100)], asynchronous=False)
     moving.close()
     assert planned(config, "readers-7", "set-back")["verdict"] == "write"
     by_hand = Consumer({**client(regions, "south-all"), "group.id": "readers-7", "enable.auto.commit": False})
@@ -378,7 +378,7 @@ def test_a_drill_says_what_a_failover_costs_tries_it_and_keeps_it(
 ) -> None:
     config = described(regions, tmp_path)
     merged(regions, "drilled")
-    consume(regions, "north-all", "readers-8", "drilled", count=80)
+    consume(regions, "north-all", "readers-8", "drilled", count=100)
     wait_for_verdict(config, "readers-8", "drilled", "write")
     way = ("drill", "--from", "north-all", "--to", "south-all", "--group", "readers-8")
 
@@ -394,8 +394,8 @@ def test_a_drill_says_what_a_failover_costs_tries_it_and_keeps_it(
     resume = group["partitions"][0]["resume"]
     assert committed(regions, "south-all", "readers-8", "drilled") == resume
     assert group["missing"] == 0
-    # Both sides hold the same 120 records, 40 of them not consumed.
-    assert group["replayed"] == group["replay_forecast"] == 120 - resume - 40
+    # Both sides hold the same 120 records, 20 of them not consumed.
+    assert group["replayed"] == group["replay_forecast"] == 120 - resume - 20
     assert group["replayed"] <= group["replay_at_most"]
     assert group["first_record_ms"] > 0
 

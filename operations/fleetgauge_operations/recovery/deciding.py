@@ -9,7 +9,7 @@ from fleetgauge_operations.recovery.checkpoint import Log, Route
 from fleetgauge_operations.recovery.known import Known
 from fleetgauge_operations.recovery.mapping import best
 from fleetgauge_operations.recovery.translation import translated
-from fleetgauge_probes.fleet import Recovery
+from fleetgauge_probes.fleet.recovery import Recovery
 
 
 class Verdict(StrEnum):

@@ -7,7 +7,7 @@ from enum import StrEnum
 from fleetgauge_operations.recovery.deciding import Decision, Verdict
 from fleetgauge_operations.recovery.known import Known
 from fleetgauge_operations.recovery.lag import lag_of
-from fleetgauge_probes.fleet import RecoveryLimits
+from fleetgauge_probes.fleet.recovery import RecoveryLimits
 
 
 class Reason(StrEnum):

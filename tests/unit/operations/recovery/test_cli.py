@@ -224,3 +224,26 @@ def test_whatever_the_case_it_is_answered_or_refused(tmp_path: Path, case: objec
     else:
         assert done.exit_code == 2
         assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (None, "no such file"),
+        ("clusters: [{id: a, bootstrap: a:1}]", "recovery.mirrors is empty"),
+        (
+            "clusters: [{id: a, bootstrap: a:1, security: {tls: {ca: none.pem}}}, {id: b, bootstrap: b:1}]\n"
+            "recovery: {mirrors: [{source: a, destination: b}]}",
+            "TLS cannot be set up from",
+        ),
+    ],
+)
+def test_what_real_clusters_are_asked_with_is_checked_in_one_line(
+    tmp_path: Path, text: str | None, line: str
+) -> None:
+    file = tmp_path / "fleet.yaml"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    done = CliRunner().invoke(recover, ["plan", "--config", str(file)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert line in done.stderr.lower() or line in done.stderr
