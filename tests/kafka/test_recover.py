@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -421,6 +422,35 @@ def test_a_drill_of_a_group_that_is_not_ready_says_why_and_writes_nothing(
         ("readers-9", False, "unknown_topic"),
         ("nobody", False, "nothing_committed"),
     ]
+
+
+def test_a_failback_says_what_never_got_across_and_what_is_new(regions: LocalFleet, tmp_path: Path) -> None:
+    config = described(regions, tmp_path)
+    merged(regions, "stranded")
+    way = ("failback", "--primary", "north", "--secondary", "south-all", "--json")
+
+    def of_the_topic(*more: str) -> tuple[int, dict[str, Any]]:
+        done = call(config, *way, *more)
+        assert done.exit_code in (0, 1), done.output
+        parts = json.loads(done.stdout)["partitions"]
+        return done.exit_code, next(one for one in parts if one["topic"] == "stranded")
+
+    began = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    regions.fault_mirror("hang", "south-all")
+    try:
+        produce(regions, "north", "stranded", [f"stranded {number}" for number in range(50)])
+        code, found = of_the_topic("--since", began)
+        assert code == 1
+        assert (found["stranded"]["count"], found["stranded"]["offsets"]) == (50, [60, 61, 62])
+        assert found["stranded"]["bytes"] == sum(len(f"stranded {number}") for number in range(50))
+        assert found["at_risk"][1] == 110
+    finally:
+        regions.fault_mirror("heal", "south-all")
+    regions.wait_ready()
+    wait_for_records(regions, "south-all", "stranded", 170)
+    _, found = of_the_topic("--since", began)
+    assert found["stranded"]["count"] == 0
+    assert found["new"] == [120, 170]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -14,12 +15,15 @@ from fleetgauge_operations.recovery.drill import rows_of
 from fleetgauge_operations.recovery.mapping import Rule
 from fleetgauge_operations.recovery.moving import GroupPlan
 from fleetgauge_operations.recovery.regions import Plans, regions_of
+from fleetgauge_operations.recovery.returning import WayBack
 from fleetgauge_operations.recovery.run import Watchman
 from fleetgauge_operations.recovery.store import DrillBook, StoreLostError
 from fleetgauge_operations.recovery.what_if import Case, CaseError, document, parsed
 from fleetgauge_operations.recovery.words import (
     drill_document,
     drill_lines,
+    failback_document,
+    failback_lines,
     map_lines,
     plan_document,
     plan_lines,
@@ -142,6 +146,44 @@ def drill(
     if as_json:
         print_json(drill_document(found))
     context.exit(0 if found.is_ready else 1)
+
+
+@recover.command(epilog="Example: fleetgauge recover failback --primary north --secondary south --json")
+@click.option("--primary", required=True, help="The cluster that failed and is there again.")
+@click.option("--secondary", required=True, help="Its copy, which stood in for it.")
+@click.option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%MZ"]),
+    help="When the primary was given up (UTC): what is new at the secondary since.",
+)
+@_config
+@_lake
+@_json
+@click.pass_context
+def failback(
+    context: click.Context,
+    primary: str,
+    secondary: str,
+    since: datetime | None,
+    config: Path,
+    location: str | None,
+    as_json: bool,
+) -> None:
+    """Say what is stranded in a cluster that failed, what is new in its copy, and how to go back.
+
+    Changes nothing. Records are compared by key, value and time. Exit 1 while something is stranded.
+    """
+    with _one_line(), regions_of(config, location) as regions:
+        mirror = regions.fleet.recovery.between(primary, secondary)
+        if mirror is None:
+            raise InputError(f"{config}: recovery.mirrors has none from {primary} to {secondary}")
+        regions.collector.look()
+        at = since.replace(tzinfo=UTC) if since else None
+        found = WayBack(regions.fleet, mirror).look(regions.collector.known, at)
+    _say(failback_lines(found))
+    if as_json:
+        print_json(failback_document(found))
+    context.exit(1 if found.stranded else 0)
 
 
 @recover.command(epilog="Example: fleetgauge recover run --execute")

@@ -1,24 +1,16 @@
 """A failover tried on groups that may be: decided, written, read from there, held to its forecast."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import blake2b
 
 from fleetgauge_operations.recovery.forecast import GroupForecast, forecast
 from fleetgauge_operations.recovery.known import Known
-from fleetgauge_operations.recovery.looking import CLIENT_ID
 from fleetgauge_operations.recovery.moving import GroupPlan, Mover
-from fleetgauge_probes.fleet import Access, Fleet
-from fleetgauge_probes.kafka import Place, TopicReader
-
-#: Records are compared one by one, up to so many of a group on each side.
-COMPARED_AT_MOST = 200_000
-_SILENT_S = 3.0
-
-Fingerprint = bytes
+from fleetgauge_operations.recovery.tails import COMPARED_AT_MOST, counted, records
+from fleetgauge_probes.fleet import Fleet
+from fleetgauge_probes.kafka import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +81,7 @@ class Drills:
         None if it has committed nothing.
         """
         began = self._monotonic()
-        plan = next((one for one in self._mover.plans(known) if one.group == group), None)
+        plan = next(self._mover.plans(known, group), None)
         if plan is None:
             return None
         found = self._forecast(plan, known, now_ms)
@@ -114,7 +106,7 @@ class Drills:
         for one in plan.decisions:
             if one.resume is not None and one.passive.log and one.resume < one.passive.log.end:
                 place = Place(one.passive.topic, one.passive.partition)
-                return bool(_read(self._passive, place, one.resume, one.resume + 1))
+                return next(records(self._passive, place, one.resume, one.resume + 1), None) is not None
         return False
 
     def _compared(self, plan: GroupPlan) -> tuple[int | None, int | None]:
@@ -126,8 +118,9 @@ class Drills:
             compared += max(here.end - here.committed, one.passive.log.end - one.resume)
             if compared > COMPARED_AT_MOST:
                 return None, None
-            left = _read(self._active, Place(here.topic, here.partition), here.committed, here.end)
-            found = _read(self._passive, Place(there.topic, there.partition), one.resume, one.passive.log.end)
+            from_here, from_there = Place(here.topic, here.partition), Place(there.topic, there.partition)
+            left = counted(records(self._active, from_here, here.committed, here.end))
+            found = counted(records(self._passive, from_there, one.resume, one.passive.log.end))
             replayed += (found - left).total()
             missing += (left - found).total()
         return replayed, missing
@@ -138,30 +131,6 @@ def failing_with(fleet: Fleet, cluster_id: str) -> frozenset[str]:
     region = fleet.cluster(cluster_id).region
     near = {one.id for one in fleet.clusters if region is not None and one.region == region}
     return frozenset({cluster_id, *near})
-
-
-def _read(access: Access, place: Place, start: int, end: int) -> Counter[Fingerprint]:
-    """What lies there. A mirror keeps a record's key, value and time."""
-    found: Counter[Fingerprint] = Counter()
-    if start >= end:
-        return found
-    reader = TopicReader(access, place.topic, CLIENT_ID)
-    reader.start()
-    try:
-        reader.add_from({place.partition: start})
-        offset = start
-        while offset < end:
-            record = reader.poll(_SILENT_S)
-            if record is None or record.offset >= end:
-                # The marker of a transaction takes an offset, and is no record.
-                break
-            offset = record.offset + 1
-            key = record.key or b""
-            text = b"%d %d " % (len(key), record.at_ms) + key + record.value
-            found[blake2b(text, digest_size=16).digest()] += 1
-    finally:
-        reader.stop()
-    return found
 
 
 def rows_of(drill: Drill) -> Sequence[dict[str, object]]:

@@ -58,12 +58,13 @@ class Mover:
         for one in (self._active, self._passive, self._active_logs, self._logs):
             one.start()
 
-    def plans(self, known: Known) -> Iterator[GroupPlan]:
-        """What is to be written of each group that has committed anything, seen as it is asked for.
+    def plans(self, known: Known, only: str | None = None) -> Iterator[GroupPlan]:
+        """What is to be written of each group that has committed anything, or of one, as it is asked for.
 
         Changes nothing.
         """
-        for name in sorted(name for name in self._active.names() if self._wanted.fullmatch(name)):
+        wanted = (name for name in self._active.names() if self._wanted.fullmatch(name))
+        for name in sorted(name for name in wanted if only in (None, name)):
             committed = self._active.committed(name)
             if committed:
                 yield GroupPlan(name, self.pair, self._decided(known, name, committed))

@@ -47,9 +47,8 @@ class Regions:
         unseen: list[str] = []
         for mover in self.movers:
             try:
-                for plan in mover.plans(self.collector.known):
-                    if only in (None, plan.group):
-                        plans.append(mover.write(plan) if write else plan)
+                for plan in mover.plans(self.collector.known, only):
+                    plans.append(mover.write(plan) if write else plan)
             except KafkaUnavailableError as error:
                 unseen.append(f"{mover.pair.active} to {mover.pair.passive}: {error}")
         return Plans(tuple(plans), tuple(unseen))

@@ -41,9 +41,10 @@ class CheckpointStore:
 
     def __init__(self, lake: str) -> None:
         self._lake = lake.rstrip("/")
+        self._read: DeltaTable | None = None
 
     def read(self) -> Kept:
-        table = self._table()
+        self._read = table = self._table()
         if table is None:
             return Kept(iter(()), 0)
         try:
@@ -53,10 +54,9 @@ class CheckpointStore:
             raise self._failed("read", error) from error
 
     def read_until(self, syncs: str) -> int | None:
-        """The offset up to which that topic has been read; None where nothing of it has."""
-        table = self._table()
+        """The offset up to which that topic had been read when all was; None where nothing of it had."""
         try:
-            return None if table is None else table.transaction_version(syncs)
+            return None if self._read is None else self._read.transaction_version(syncs)
         except BROKEN as error:
             raise self._failed("read", error) from error
 

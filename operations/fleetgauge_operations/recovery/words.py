@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from fleetgauge_operations.recovery.checkpoint import Checkpoint
 from fleetgauge_operations.recovery.deciding import Decision, Verdict
 from fleetgauge_operations.recovery.drill import Drill, Drilled, rows_of
+from fleetgauge_operations.recovery.failback import NONE_STRANDED, Failback
 from fleetgauge_operations.recovery.mapping import Answer, Constraint, Why
 from fleetgauge_operations.recovery.moving import GroupPlan
 from fleetgauge_operations.recovery.what_if import Case, printable
@@ -129,6 +131,40 @@ def _parts(one: Drilled) -> list[dict[str, Any]]:
         }
         for part in one.forecast.partitions
     ]
+
+
+def failback_lines(found: Failback) -> Iterator[str]:
+    """Partitions of which something is to be decided, and the steps."""
+    for one in found.partitions:
+        new = f"; {len(one.new):,} new from {one.new.first} on" if one.new else ""
+        if one.stranded is None:
+            stranded = f"at most {len(one.at_risk):,} stranded: too many to compare"
+        else:
+            stranded = f"{one.stranded.count:,} stranded, {one.stranded.bytes:,} bytes"
+        if one.stranded != NONE_STRANDED or one.new:
+            yield f"{printable(one.topic)}/{one.partition}: {stranded}{new}"
+    for number, step in enumerate(found.steps, 1):
+        yield f"{number}. {step}"
+
+
+def failback_document(found: Failback) -> dict[str, Any]:
+    return {
+        "primary": found.primary,
+        "secondary": found.secondary,
+        "stranded": found.stranded,
+        "ordered_topics": list(found.ordered),
+        "steps": list(found.steps),
+        "partitions": [
+            {
+                "topic": one.topic,
+                "partition": one.partition,
+                "at_risk": [one.at_risk.first, one.at_risk.end],
+                "stranded": asdict(one.stranded) if one.stranded else None,
+                "new": [one.new.first, one.new.end] if one.new else None,
+            }
+            for one in found.partitions
+        ],
+    }
 
 
 def map_lines(case: Case, answer: Answer) -> Iterator[str]:
