@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from fleetgauge_operations.recovery.known import Fact, Known
 from fleetgauge_operations.recovery.learning import learned
-from fleetgauge_operations.recovery.looking import MirrorEye
+from fleetgauge_operations.recovery.looking import CLIENT_ID, MirrorEye
 from fleetgauge_operations.recovery.store import CheckpointStore, StoreLostError
 from fleetgauge_probes.fleet import Fleet
-from fleetgauge_probes.kafka import KafkaUnavailableError
+from fleetgauge_probes.kafka import Extents, KafkaUnavailableError
 
 _log = logging.getLogger("fleetgauge.recover")
 
@@ -17,7 +18,7 @@ _WAITING_AT_MOST = 1_000_000
 
 
 class Collector:
-    """A mirror of which an end is silent is left out, until it is there again."""
+    """A mirror of which an end is silent is left out of a look."""
 
     def __init__(
         self,
@@ -28,38 +29,53 @@ class Collector:
     ) -> None:
         self._store = store
         self._watermark_every_ms = watermark_every_ms
-        self._eyes = {
-            f"{mirror.source} to {mirror.destination}": MirrorEye(fleet, mirror, store, now_ms)
-            for mirror in fleet.recovery.mirrors
-        }
+        mirrors = fleet.recovery.mirrors
+        clusters = {cluster for one in mirrors for cluster in (one.source, one.destination)}
+        self._extents = {one: Extents(fleet.cluster(one).access, CLIENT_ID) for one in sorted(clusters)}
+        self._eyes = [MirrorEye(fleet, mirror, self._extents, store, now_ms) for mirror in mirrors]
         self._waiting: list[Fact] = []
         self._read_until: dict[str, int] = {}
 
     def start(self) -> None:
         """Read what is known already. Raises KafkaUnavailableError for secrets, and KeptTableError."""
-        for eye in self._eyes.values():
-            eye.start()
+        for extents in self._extents.values():
+            extents.start()
         kept = self._store.read()
         self.known = Known(kept.facts)
         self._next_ordinal = kept.next_ordinal
 
     def stop(self) -> None:
-        for eye in self._eyes.values():
+        for eye in self._eyes:
             eye.stop()
 
     def look(self) -> bool:
         """Learn what is new; whether anything could be seen. Raises KeptTableError."""
-        seen_of = 0
-        for name, eye in self._eyes.items():
+        names, seen_of = self._topics(), 0
+        for eye in self._eyes:
+            mirror = eye.mirror
+            if mirror.source not in names or mirror.destination not in names:
+                continue
             try:
-                seen = eye.look()
+                seen = eye.look(names[mirror.source])
             except KafkaUnavailableError as error:
-                _log.warning("%s: %s", name, error)
+                _log.warning("%s to %s: %s", mirror.source, mirror.destination, error)
                 continue
             seen_of += 1
             self._waiting += learned(self.known, seen.look, self._watermark_every_ms)
             self._read_until |= seen.read_until
         return seen_of > 0
+
+    def _topics(self) -> dict[str, frozenset[str]]:
+        """By cluster that answers. All are asked at once, so that a region that is dead costs one wait."""
+        with ThreadPoolExecutor(len(self._extents) or 1) as asking:
+            asked = {one: asking.submit(extents.names) for one, extents in self._extents.items()}
+        found = {}
+        for cluster, future in asked.items():
+            try:
+                found[cluster] = future.result()
+            except KafkaUnavailableError as error:
+                _log.warning("%s: %s", cluster, error)
+        return found
 
     def keep(self) -> int:
         """Write what was learned and is not in the lake yet; how many rows.

@@ -67,6 +67,13 @@ class Known:
         """It was seen to, without anything new."""
         self._kept_up_ms[route] = max(self._kept_up_ms.get(route, 0), at_ms)
 
+    def expire(self, routes: Iterable[Route], log_start: int) -> None:
+        """Forget copies that lie before it at the destination, where nobody can read them."""
+        for route in routes:
+            history = self._histories.get(route)
+            if history:
+                history.expire(log_start)
+
     def learn(self, route: Route, ids: TopicIds, checkpoint: Checkpoint) -> Fact | None:
         """None if it says nothing new."""
         history = self._histories.setdefault(route, History(route, ids))

@@ -1,7 +1,7 @@
 """A mirror's two ends and its offset syncs, as they are now."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,10 +36,17 @@ class Seen:
 class MirrorEye:
     """Looks at one mirror, again and again: each sync is seen once. All raise KafkaUnavailableError."""
 
-    def __init__(self, fleet: Fleet, mirror: Mirror, progress: Progress, now_ms: Callable[[], int]) -> None:
-        self._mirror = mirror
-        self._source = Extents(fleet.cluster(mirror.source).access, CLIENT_ID)
-        self._destination = Extents(fleet.cluster(mirror.destination).access, CLIENT_ID)
+    def __init__(
+        self,
+        fleet: Fleet,
+        mirror: Mirror,
+        extents: Mapping[str, Extents],
+        progress: Progress,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """``extents``: of every cluster, started by whoever made them."""
+        self.mirror = mirror
+        self._source, self._destination = extents[mirror.source], extents[mirror.destination]
         self._told_at = self._destination if mirror.syncs_at == "destination" else self._source
         self._syncs_access = fleet.cluster(mirror.syncs_cluster).access
         self._progress = progress
@@ -51,11 +58,6 @@ class MirrorEye:
         self._reached: dict[str, int] = {}
         """How far a topic of syncs was read before its reader was made again."""
 
-    def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets or certificates cannot be read."""
-        self._source.start()
-        self._destination.start()
-
     def stop(self) -> None:
         if self._reading:
             name, reader = self._reading
@@ -63,9 +65,10 @@ class MirrorEye:
             self._reading = None
             reader.stop()
 
-    def look(self) -> Seen:
+    def look(self, names: Collection[str]) -> Seen:
+        """``names``: of the source's topics, asked for before."""
         self._read_syncs()
-        taken = [topic for topic in sorted(self._source.names()) if self._mirror.takes(topic)]
+        taken = [topic for topic in sorted(names) if self.mirror.takes(topic)]
         here, there = self._source.topics(taken), self._copies(taken)
         places = [Place(topic, number) for topic in taken for number in _in_both(topic, here, there)]
         # The order in which both are read is what makes a watermark of them.
@@ -77,8 +80,8 @@ class MirrorEye:
             if place in source and self._there(place) in destination
         }
         look = MirrorLook(
-            source=self._mirror.source,
-            destination=self._mirror.destination,
+            source=self.mirror.source,
+            destination=self.mirror.destination,
             told=tuple(one for one in self._unseen if _place(one) in ends),
             ids={
                 topic: TopicIds(one.topic_id, there[topic].topic_id)
@@ -90,15 +93,15 @@ class MirrorEye:
         )
         # What is not there yet, or not to be seen now, may be at the next look; the last of it is enough.
         later = {_place(one): one for one in self._unseen if _place(one) not in ends}
-        self._unseen = [one for place, one in later.items() if self._mirror.takes(place.topic)]
+        self._unseen = [one for place, one in later.items() if self.mirror.takes(place.topic)]
         return Seen(look, {self._reading[0]: self._next} if self._reading else {})
 
     def _there(self, place: Place) -> Place:
-        return Place(self._mirror.called_there(place.topic), place.partition)
+        return Place(self.mirror.called_there(place.topic), place.partition)
 
     def _copies(self, topics: list[str]) -> dict[str, TopicId]:
         """By what the source calls them."""
-        names = {self._mirror.called_there(topic): topic for topic in topics}
+        names = {self.mirror.called_there(topic): topic for topic in topics}
         return {names[name]: one for name, one in self._destination.topics(names).items()}
 
     def _read_syncs(self) -> None:
@@ -109,7 +112,7 @@ class MirrorEye:
         while self._next < end:
             record = reader.poll(_SILENT_S)
             if record is None:
-                topic = self._mirror.syncs_topic
+                topic = self.mirror.syncs_topic
                 _log.warning(
                     "%s: read up to %d of %d: is there the right to read it?", topic, self._next, end
                 )
@@ -117,16 +120,16 @@ class MirrorEye:
             self._next = record.offset + 1
             sync = offset_sync(record.key, record.value)
             if isinstance(sync, Refusal):
-                topic = self._mirror.syncs_topic
+                topic = self.mirror.syncs_topic
                 _log.warning("%s: record %d is no offset sync: %s", topic, record.offset, sync.detail)
             else:
                 self._unseen.append(Told(sync, record.at_ms))
 
     def _reader(self) -> TopicReader | None:
         """None while nothing has been told. One that was made anew is read from its beginning."""
-        topic = self._mirror.syncs_topic
+        topic = self.mirror.syncs_topic
         found = self._told_at.topics([topic]).get(topic)
-        name = f"{self._mirror.syncs_cluster}/{topic}/{found.topic_id}" if found else None
+        name = f"{self.mirror.syncs_cluster}/{topic}/{found.topic_id}" if found else None
         if self._reading and self._reading[0] == name:
             return self._reading[1]
         self.stop()

@@ -67,7 +67,11 @@ class Mover:
         for name in sorted(name for name in wanted if only in (None, name)):
             committed = self._active.committed(name)
             if committed:
-                yield GroupPlan(name, self.pair, self._decided(known, name, committed))
+                decisions = self._decided(known, name, committed)
+                for one in decisions:
+                    if one.passive.log:
+                        known.expire(one.into_passive, one.passive.log.start)
+                yield GroupPlan(name, self.pair, decisions)
 
     def write(self, plan: GroupPlan) -> GroupPlan:
         """Commit what the plan says is to be written, and read it back."""
