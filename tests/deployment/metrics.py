@@ -44,6 +44,10 @@ PROMISED: dict[str, set[str]] = {
     "fleetgauge_notifications_total": {"notifier", "outcome"},
     "fleetgauge_notifications_waiting": {"notifier"},
     "fleetgauge_watch_active": set(),
+    # recover
+    "fleetgauge_mirror_kept_up_timestamp_seconds": {"source", "destination"},
+    "fleetgauge_mirror_behind_records": {"source", "destination"},
+    "fleetgauge_recovery_groups": {"active", "passive", "verdict"},
     # stream
     "fleetgauge_batch_duration_seconds_bucket": {"le"},
     "fleetgauge_batch_duration_seconds_sum": set(),

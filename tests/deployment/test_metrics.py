@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from fleetgauge_dashboards.metrics import DashMetrics
 from fleetgauge_dashboards.patience import Patience
 from fleetgauge_dashboards.reader import Lake
+from fleetgauge_operations.recovery.metrics import RecoverMetrics
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
 from fleetgauge_probes.agent.metrics import AgentMetrics
@@ -46,6 +47,7 @@ def test_the_promised_metrics_are_those_of_the_processes(tmp_path: Path) -> None
     vitals = Vitals("probe", 60)
     AgentMetrics(vitals.registry, spool_max_bytes=1_000)
     WatchMetrics(vitals.registry)
+    RecoverMetrics(vitals.registry)
     StreamMetrics(vitals.registry)
     dash = DashMetrics({"local": Lake(str(tmp_path))}, Patience())
     dash.answered("fleet", 0.1)

@@ -13,8 +13,9 @@ import click
 from fleetgauge_operations.recovery.deciding import Pair, Verdict
 from fleetgauge_operations.recovery.drill import rows_of
 from fleetgauge_operations.recovery.mapping import Rule
+from fleetgauge_operations.recovery.metrics import RecoverMetrics
 from fleetgauge_operations.recovery.moving import GroupPlan
-from fleetgauge_operations.recovery.regions import Plans, regions_of
+from fleetgauge_operations.recovery.regions import Plans, now_ms, regions_of
 from fleetgauge_operations.recovery.returning import WayBack
 from fleetgauge_operations.recovery.run import Watchman
 from fleetgauge_operations.recovery.store import DrillBook, StoreLostError
@@ -135,10 +136,10 @@ def drill(
     if execute and not named:
         raise InputError("--execute tries it on real groups: name them with --group")
     with _one_line(), regions_of(config, location) as regions:
-        mover = next((one for one in regions.movers if one.pair == Pair(active, passive)), None)
-        if mover is None:
+        pair = Pair(active, passive)
+        if pair not in {one.pair for one in regions.movers}:
             raise InputError(f"{config}: recovery.groups has none that go on from {active} in {passive}")
-        found = regions.drilled(mover, named, execute, author)
+        found = regions.drilled(pair, named, execute, author)
         DrillBook(regions.lake).add(rows_of(found))
     for one in found.groups:
         _say(drill_lines(one))
@@ -240,7 +241,10 @@ def run(
             regions.store,
             regions.movers,
             vitals,
+            RecoverMetrics(vitals.registry),
+            regions.fleet.recovery.mirrors,
             show,
+            now_ms,
             time.monotonic,
             look_every_s,
             sync_every_s,

@@ -37,6 +37,14 @@ class Known:
     def history(self, route: Route) -> History | None:
         return self._histories.get(route)
 
+    def between(self, source: str, destination: str) -> tuple[History, ...]:
+        """Of every partition of that mirror."""
+        return tuple(
+            history
+            for route, history in self._histories.items()
+            if (route.source, route.destination) == (source, destination)
+        )
+
     def ids(self, route: Route) -> TopicIds | None:
         """Which topics it was about when something was learned last."""
         found = self._histories.get(route)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fleetgauge_operations.recovery.collecting import Collector
+from fleetgauge_operations.recovery.deciding import Pair
 from fleetgauge_operations.recovery.drill import Drill, Drilled, Drills
 from fleetgauge_operations.recovery.forecast import GroupForecast, Reason
 from fleetgauge_operations.recovery.moving import GroupPlan, Mover
@@ -53,19 +54,22 @@ class Regions:
                 unseen.append(f"{mover.pair.active} to {mover.pair.passive}: {error}")
         return Plans(tuple(plans), tuple(unseen))
 
-    def drilled(self, mover: Mover, named: Sequence[str], execute: bool, author: str) -> Drill:
+    def drilled(self, pair: Pair, named: Sequence[str], execute: bool, author: str) -> Drill:
         """Of groups that are named and have committed nothing it says so."""
         self.collector.look()
-        drills, known, at = Drills(self.fleet, mover), self.collector.known, datetime.now(UTC)
-        if execute:
-            tried = {name: drills.tried(name, known, _now_ms()) for name in named}
-        else:
-            tried = {one.forecast.group: one for one in drills.forecasts(known, _now_ms())}
+        at, known = datetime.now(UTC), self.collector.known
+        found: dict[str, Drilled] = {}
+        for drills in (Drills(self.fleet, mover) for mover in self.movers if mover.pair == pair):
+            if execute:
+                tried = (drills.tried(name, known, now_ms()) for name in named if name not in found)
+                found |= {one.forecast.group: one for one in tried if one}
+            else:
+                found |= {one.forecast.group: one for one in drills.forecasts(known, now_ms())}
         nothing = (Reason.NOTHING_COMMITTED.value,)
         groups = tuple(
-            tried.get(name) or Drilled(GroupForecast(name, (), nothing)) for name in named or tried
+            found.get(name) or Drilled(GroupForecast(name, (), nothing)) for name in named or found
         )
-        return Drill(uuid.uuid4().hex[:12], at, mover.pair.active, mover.pair.passive, author, groups)
+        return Drill(uuid.uuid4().hex[:12], at, pair.active, pair.passive, author, groups)
 
 
 @contextmanager
@@ -79,8 +83,8 @@ def regions_of(config: Path, location: str | None, watermark_every_s: float = 0)
         raise InputError(f"{config}: recovery.mirrors is empty: say what is copied between which clusters")
     lake = location or fleet.lake
     store = CheckpointStore(lake)
-    collector = Collector(fleet, store, _now_ms, round(1000 * watermark_every_s))
-    movers = tuple(Mover(fleet, one, _now_ms) for one in fleet.recovery.groups)
+    collector = Collector(fleet, store, now_ms, round(1000 * watermark_every_s))
+    movers = tuple(Mover(fleet, one, now_ms) for one in fleet.recovery.groups)
     collector.start()
     try:
         for mover in movers:
@@ -90,5 +94,5 @@ def regions_of(config: Path, location: str | None, watermark_every_s: float = 0)
         collector.stop()
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
     return time.time_ns() // 1_000_000

@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fleetgauge_operations.recovery.collecting import Collector
+from fleetgauge_operations.recovery.metrics import RecoverMetrics
 from fleetgauge_operations.recovery.moving import GroupPlan, Mover
 from fleetgauge_operations.recovery.store import CheckpointStore
 from fleetgauge_pipelines.lakes.kept import KeptTableError
+from fleetgauge_probes.fleet import Mirror
 from fleetgauge_probes.kafka import KafkaUnavailableError
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
@@ -30,7 +32,10 @@ class Watchman:
     store: CheckpointStore
     movers: Sequence[Mover]
     vitals: Vitals
+    metrics: RecoverMetrics
+    mirrors: Sequence[Mirror]
     show: Callable[[GroupPlan], None]
+    now_ms: Callable[[], int]
     monotonic: Callable[[], float]
     look_every_s: float
     move_every_s: float
@@ -44,6 +49,7 @@ class Watchman:
             try:
                 if self.collector.look():
                     self.vitals.ready()
+                self.metrics.looked(self.collector.known, self.mirrors, self.now_ms())
                 commits += self.collector.keep() > 0
                 if commits >= _TIDY_AFTER:
                     self.store.tidy()
@@ -59,8 +65,12 @@ class Watchman:
 
     def _move(self) -> None:
         for mover in self.movers:
+            seen = []
             try:
                 for plan in mover.plans(self.collector.known):
-                    self.show(mover.write(plan) if self.execute else plan)
+                    seen.append(mover.write(plan) if self.execute else plan)
+                    self.show(seen[-1])
             except KafkaUnavailableError as error:
                 _log.warning("groups cannot be seen: %s", error)
+                continue
+            self.metrics.moved(mover.pair.active, mover.pair.passive, seen)
