@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,13 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 
@@ -23,6 +29,8 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
 from fleetgauge_operations.recovery.cli import recover
 from fleetgauge_operations.recovery.store import CheckpointStore
+from fleetgauge_probes.fleet import load
+from fleetgauge_probes.kafka import Extents
 from tests.waiting import wait_until
 
 DEADLINE_S = 60
@@ -235,11 +243,21 @@ def test_a_topic_made_anew_is_told_and_nothing_written(regions: LocalFleet, conf
             DEADLINE_S,
             "facts in the lake",
         )
+    there = Extents(load(config).cluster("south-all").access, "tests")
+    there.start()
+    before = there.topics(["made-anew"])["made-anew"]
     deleting = admin(regions, "south-all")
     deleting.delete_topics(["made-anew"])["made-anew"].result(DEADLINE_S)
-    wait_until(lambda: not has_topic(regions, "south-all", "made-anew"), DEADLINE_S, "the topic to go")
-    making = admin(regions, "south-all")
-    making.create_topics([NewTopic("made-anew", 1, 1)])["made-anew"].result(DEADLINE_S)
+
+    def is_made_anew() -> bool:
+        """The mirror makes it too, when it next looks for topics."""
+        making = admin(regions, "south-all")
+        with suppress(KafkaException):
+            making.create_topics([NewTopic("made-anew", 1, 1)])["made-anew"].result(DEADLINE_S)
+        after = there.topics(["made-anew"]).get("made-anew")
+        return after is not None and after.topic_id != before.topic_id
+
+    wait_until(is_made_anew, DEADLINE_S, "another topic of that name")
     found = wait_for_verdict(config, "readers-4", "made-anew", "made_anew")
     assert found["resume"] is None
     assert call(config, "sync", "--group", "readers-4", "--execute", "--json").exit_code == 1
