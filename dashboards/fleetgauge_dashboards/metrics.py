@@ -45,7 +45,7 @@ class DashMetrics:
         if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
             return self._own
         every = CollectorRegistry()
-        MultiProcessCollector(every)  # type: ignore[no-untyped-call]
+        MultiProcessCollector(every)
         return every
 
 

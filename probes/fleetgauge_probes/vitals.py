@@ -28,7 +28,7 @@ from fleetgauge_probes.cli import Address, InputError, console
 _log = logging.getLogger("fleetgauge.vitals")
 
 # Nothing asks when a counter was made, and each would be one series more.
-disable_created_metrics()  # type: ignore[no-untyped-call]
+disable_created_metrics()
 
 
 class Vitals:

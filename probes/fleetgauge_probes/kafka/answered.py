@@ -1,18 +1,27 @@
-"""What librdkafka's admin client is told, waited for."""
+"""Librdkafka's admin client, and what it is told, waited for."""
 
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from fleetgauge_probes.fleet import Access
+from fleetgauge_probes.kafka import settings
+from fleetgauge_probes.kafka.credentials import ensure_usable, for_librdkafka
 from fleetgauge_probes.kafka.errors import KafkaUnavailableError
 
 T = TypeVar("T")
 
 #: Librdkafka gives up first, and says why.
 _GRACE_S = 1
+
+
+def admin_client(access: Access, client_id: str) -> AdminClient:
+    """Raises KafkaUnavailableError where secrets or certificates cannot be read."""
+    ensure_usable(access)
+    return AdminClient(settings.CONNECTION | for_librdkafka(access) | {"client.id": client_id})
 
 
 def answered(future: "Future[T]", access: Access, timeout_s: float, *none: int) -> T | None:

@@ -4,12 +4,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 
 from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka import settings
-from fleetgauge_probes.kafka.answered import answered, unavailable
-from fleetgauge_probes.kafka.credentials import ensure_usable, for_librdkafka
+from fleetgauge_probes.kafka.answered import admin_client, answered, unavailable
 from fleetgauge_probes.kafka.layout import Place
 
 _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
@@ -33,9 +31,7 @@ class Extents:
 
     def start(self) -> None:
         """Raises KafkaUnavailableError where secrets or certificates cannot be read."""
-        ensure_usable(self._access)
-        own = {"client.id": self._client_id}
-        self._client = AdminClient(settings.CONNECTION | for_librdkafka(self._access) | own)
+        self._client = admin_client(self._access, self._client_id)
 
     def names(self) -> frozenset[str]:
         """All topics."""
@@ -71,11 +67,11 @@ class Extents:
 
     def starts(self, places: Collection[Place]) -> dict[Place, int]:
         """The first offset that each keeps, of those that there are."""
-        return self._offsets(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        return self._offsets(places, OffsetSpec.earliest())
 
     def ends(self, places: Collection[Place]) -> dict[Place, int]:
         """The next offset that each will write, of those that there are."""
-        return self._offsets(places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        return self._offsets(places, OffsetSpec.latest())
 
     def _offsets(self, places: Collection[Place], wanted: OffsetSpec) -> dict[Place, int]:
         if not places:

@@ -4,12 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka import settings
-from fleetgauge_probes.kafka.answered import answered, unavailable
-from fleetgauge_probes.kafka.credentials import ensure_usable, for_librdkafka
+from fleetgauge_probes.kafka.answered import admin_client, answered, unavailable
 from fleetgauge_probes.kafka.layout import Place
 
 #: Nobody reads in it, or it is not there: its offsets may be set.
@@ -40,9 +37,7 @@ class Groups:
 
     def start(self) -> None:
         """Raises KafkaUnavailableError where secrets or certificates cannot be read."""
-        ensure_usable(self._access)
-        own = {"client.id": self._client_id}
-        self._client = AdminClient(settings.CONNECTION | for_librdkafka(self._access) | own)
+        self._client = admin_client(self._access, self._client_id)
 
     def names(self) -> frozenset[str]:
         """All of them; a coordinator that does not answer is an error, for its groups would be missing."""

@@ -12,8 +12,10 @@ from fleetgauge_local.processes import Identity
 from fleetgauge_local.storage import fleet_file, kafka_uuid
 from fleetgauge_probes.fleet.load import load
 
+CLUSTERS = Topology(DEFAULT)
 
-def layout(topology: Topology = Topology(DEFAULT)) -> Layout:  # noqa: B008 (a frozen value)
+
+def layout(topology: Topology = CLUSTERS) -> Layout:
     clusters = topology.clusters
     uuids = name_clusters(clusters, kafka_uuid)
     return lay_out(clusters, uuids, iter(range(20000, 21000)), topology.mirrors)

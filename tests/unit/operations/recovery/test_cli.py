@@ -216,10 +216,10 @@ CASES = st.fixed_dictionaries(
 
 @given(CASES | JSON)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_the_case_it_is_answered_or_refused(tmp_path: Path, case: object) -> None:
+def test_whatever_the_case_it_is_answered_or_refused(tmp_path: Path, case: Any) -> None:
     done = run(tmp_path, case, "--json")
     if done.exit_code == 0:
-        start, end = case["passive_log"]  # type: ignore[index]
+        start, end = case["passive_log"]
         assert start <= json.loads(done.stdout)["resume"] <= end
     else:
         assert done.exit_code == 2
