@@ -29,11 +29,6 @@ class Tried:
     replayed: int | None
     missing: int | None
 
-    @property
-    def recovery_s(self) -> float:
-        """From the decision to the first record."""
-        return self.decide_s + self.write_s + (self.first_record_s or 0.0)
-
 
 @dataclass(frozen=True, slots=True)
 class Drilled:
