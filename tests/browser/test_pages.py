@@ -205,6 +205,7 @@ def test_the_review_is_of_the_newest_week_that_is_over_and_leads_to_clusters(liv
     page.locator("#review-text").get_by_role("link", name="orders-eu").first.click()
     expect(page.locator("h1")).to_have_text(f"orders-eu, week of {over:%a %d %b %Y}")
     page.go_back()
+    expect(page.locator("h1")).to_have_text(f"Review, week of {over:%a %d %b %Y}")
     page.get_by_text("Other week").click()
     page.get_by_role("navigation", name="Weeks").get_by_role("link", name=f"{known.week:%a %d %b %Y}").click()
     expect(page.locator(".fg-titlerow").first).to_contain_text("open week, to date")
