@@ -346,6 +346,117 @@ DRILLS = Table(
     ),
 )
 
+#: How a mirror was at the end of each minute: what of its source had not been copied. ``..._at_most``: upper
+#: bounds, from what MirrorMaker had told; those without: estimates, from tracers. NULL: nobody knows.
+MIRROR_MINUTES = Table(
+    path="recovery/mirror_minutes",
+    key=("source", "destination", "minute"),
+    columns=_columns(
+        source=_T.STRING,
+        destination=_T.STRING,
+        minute=_T.TIMESTAMP,
+        partitions=_T.INT,
+        idle=_T.INT,
+        behind_at_most=_T.LONG,
+        behind_s_at_most=_T.DOUBLE,
+        behind=_T.LONG,
+        behind_s=_T.DOUBLE,
+        silent_s=_T.DOUBLE,
+        fresh=_T.BOOLEAN,
+        tracers=_T.INT,
+        tracer_p50_ms=_T.LONG,
+        tracer_p99_ms=_T.LONG,
+        looped=_T.LONG,
+        day=_T.DATE,
+    ),
+    partition_by=("day",),
+)
+
+#: What a failover of a group would have cost at the end of each minute.
+GROUP_MINUTES = Table(
+    path="recovery/group_minutes",
+    key=("active", "passive", "group_id", "minute"),
+    columns=_columns(
+        active=_T.STRING,
+        passive=_T.STRING,
+        group_id=_T.STRING,
+        minute=_T.TIMESTAMP,
+        partitions=_T.INT,
+        ready=_T.BOOLEAN,
+        reasons=_T.STRING,
+        unbounded=_T.INT,
+        replay=_T.LONG,
+        replay_at_most=_T.LONG,
+        lost_at_most=_T.LONG,
+        lost_s_at_most=_T.DOUBLE,
+        rto_ms=_T.LONG,
+        day=_T.DATE,
+    ),
+    partition_by=("day",),
+)
+
+#: Whether producers of a vantage could go on in a cluster, and whether that could take them.
+PRODUCER_MINUTES = Table(
+    path="recovery/producer_minutes",
+    key=("vantage", "cluster_id", "minute"),
+    columns=_columns(
+        vantage=_T.STRING,
+        cluster_id=_T.STRING,
+        minute=_T.TIMESTAMP,
+        sent=_T.INT,
+        acknowledged=_T.INT,
+        ack_p50_ms=_T.LONG,
+        ack_p99_ms=_T.LONG,
+        records_per_s=_T.DOUBLE,
+        capacity_records_per_s=_T.DOUBLE,
+        day=_T.DATE,
+    ),
+    partition_by=("day",),
+)
+
+#: What speaks against a failover, told when it began and when it ended; a row each time.
+RECOVERY_FINDINGS = Table(
+    path="recovery/findings",
+    key=("fingerprint", "at"),
+    columns=_columns(
+        fingerprint=_T.STRING,
+        at=_T.TIMESTAMP,
+        opens=_T.BOOLEAN,
+        kind=_T.STRING,
+        severity=_T.STRING,
+        cluster_id=_T.STRING,
+        other_id=_T.STRING,
+        subject=_T.STRING,
+        summary=_T.STRING,
+        evidence=_T.STRING,
+    ),
+)
+
+#: Weeks of mirrors and groups, and over all of them; ``subject`` is empty for the fleet's own rows, which
+#: have ``median``, ``p90`` and ``p99`` where the others have ``value``.
+RECOVERY_WEEKS = Table(
+    path="gold/recovery_weeks",
+    key=("week", "metric", "scope", "subject"),
+    columns=_columns(
+        week=_T.DATE,
+        metric=_T.STRING,
+        scope=_T.STRING,
+        subject=_T.STRING,
+        value=_T.DOUBLE,
+        objective=_T.DOUBLE,
+        met=_T.BOOLEAN,
+        median=_T.DOUBLE,
+        p90=_T.DOUBLE,
+        p99=_T.DOUBLE,
+        subjects=_T.LONG,
+        subjects_excluded=_T.LONG,
+        minutes_measured=_T.LONG,
+        minutes_expected=_T.LONG,
+        coverage=_T.DOUBLE,
+        closed=_T.BOOLEAN,
+    ),
+)
+
 ALL = (
     PROBE_MINUTES,
     QUARANTINE,
@@ -361,7 +472,22 @@ ALL = (
     QUALITY,
     CHECKPOINTS,
     DRILLS,
+    MIRROR_MINUTES,
+    GROUP_MINUTES,
+    PRODUCER_MINUTES,
+    RECOVERY_FINDINGS,
+    RECOVERY_WEEKS,
 )
 
+_OF_OTHERS = (
+    CORRECTIONS,
+    ACTIONS,
+    CHECKPOINTS,
+    DRILLS,
+    MIRROR_MINUTES,
+    GROUP_MINUTES,
+    PRODUCER_MINUTES,
+    RECOVERY_FINDINGS,
+)
 #: What the pipeline writes, under its lease; the others have writers of their own.
-OF_THE_PIPELINE = tuple(table for table in ALL if table not in (CORRECTIONS, ACTIONS, CHECKPOINTS, DRILLS))
+OF_THE_PIPELINE = tuple(table for table in ALL if table not in _OF_OTHERS)

@@ -12,7 +12,16 @@ from fleetgauge_probes.fleet.model import (
     Topics,
     Week,
 )
-from fleetgauge_probes.fleet.recovery import Mirror, RecoveredGroups, Recovery, RecoveryLimits
+from fleetgauge_probes.fleet.recovery import (
+    Capacity,
+    Mirror,
+    Primaries,
+    RecoveredGroups,
+    Recovery,
+    RecoveryLimits,
+    RecoveryObjectives,
+    Tracers,
+)
 from fleetgauge_probes.fleet.security import (
     OPEN,
     Access,
@@ -31,6 +40,7 @@ __all__ = [
     "Access",
     "BurnAlerts",
     "BurnWindow",
+    "Capacity",
     "Cluster",
     "Fleet",
     "FleetFileError",
@@ -38,9 +48,11 @@ __all__ = [
     "Notifier",
     "OAuth",
     "Objective",
+    "Primaries",
     "RecoveredGroups",
     "Recovery",
     "RecoveryLimits",
+    "RecoveryObjectives",
     "Sasl",
     "Secret",
     "SecretError",
@@ -48,6 +60,7 @@ __all__ = [
     "Telemetry",
     "Tls",
     "Topics",
+    "Tracers",
     "Week",
     "load",
     "stamp",

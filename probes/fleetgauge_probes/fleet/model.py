@@ -422,6 +422,8 @@ class Fleet(Frozen):
                     raise ValueError(f"recovery: mirrors: no cluster {cluster!r} (known: {', '.join(known)})")
             if source == destination or pairs.count((source, destination)) > 1:
                 raise ValueError(f"recovery: mirrors: {source} to {destination} is given twice, or to itself")
+        for cluster in sorted(self.recovery.clusters - set(known)):
+            raise ValueError(f"recovery: no cluster {cluster!r} (known: {', '.join(known)})")
         return self
 
     @model_validator(mode="after")

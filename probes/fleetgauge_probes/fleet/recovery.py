@@ -115,6 +115,96 @@ class RecoveryLimits(Frozen):
     )
 
 
+class Tracers(Frozen):
+    """Records of our own that go the way of all others, so that it is known how long that takes."""
+
+    topic: str = Field(
+        default="fleetgauge.tracers",
+        description="Their topic in every source; made where it is absent. Mirrors must let it through.",
+        examples=["ops.tracers"],
+    )
+    every_s: float = Field(
+        default=5,
+        ge=1,
+        description="Seconds between two tracers of a source.",
+        examples=[10],
+    )
+    vantage: str = Field(
+        default="recover",
+        description="What the place is called from which they are produced: whether that works is what says "
+        "whether producers from there could go on in another region.",
+        examples=["north-apps"],
+    )
+
+
+class Capacity(Frozen):
+    """What a cluster is known to take."""
+
+    cluster: str = Field(description="Its id.", examples=["south"])
+    records_per_s: float = Field(
+        gt=0,
+        description="As much as it took in a load test, of mirrored topics and all else.",
+        examples=[50_000],
+    )
+
+
+class RecoveryObjectives(Frozen):
+    """What a week is held to."""
+
+    rpo_s: float = Field(
+        default=300,
+        gt=0,
+        description="99% of a mirror's minutes: no record waits longer to be copied, in seconds.",
+        examples=[60],
+    )
+    readiness: float = Field(
+        default=0.99,
+        gt=0,
+        lt=1,
+        description="The share of minutes in which a group was ready to go on in the other region.",
+        examples=[0.999],
+    )
+
+
+class Primaries(Frozen):
+    """Where it is said which region is the primary of a service: a store of your own, which is only read."""
+
+    command: tuple[str, ...] = Field(
+        default=(),
+        description="Prints a JSON list, one object for each claim: {service, primary, epoch, lease_until}; "
+        "`primary` is a region or a cluster's id, the last two may be absent. Run without a shell.",
+        examples=[["labels", "list", "--json"]],
+    )
+    topic: str | None = Field(
+        default=None,
+        description="Or a compacted topic whose last value of each key is such an object.",
+        examples=["platform.primaries"],
+    )
+    cluster: str | None = Field(
+        default=None, description="Which cluster has that topic; its id.", examples=["north"]
+    )
+    services: dict[str, Pattern] = Field(
+        default={},
+        description="By service, which consumer groups are its own.",
+        examples=[{"billing": "billing-.*"}],
+    )
+    promote: tuple[str, ...] = Field(
+        default=(),
+        description="Command that makes another region the primary, for `fleetgauge recover promote`; it is "
+        "given {service}, {from}, {to} and {epoch}, the next one. It changes your store by compare-and-swap, "
+        "and moves traffic. Run without a shell.",
+        examples=[["labels", "promote", "{service}", "{to}", "--epoch", "{epoch}"]],
+    )
+
+    @model_validator(mode="after")
+    def _are_somewhere(self) -> Self:
+        if bool(self.command) == (self.topic is not None):
+            raise ValueError("primaries: wanted: one of command and topic")
+        if (self.topic is None) != (self.cluster is None):
+            raise ValueError("primaries: topic goes with cluster, and cluster with topic")
+        return self
+
+
 class Recovery(Frozen):
     """How the fleet's regions stand in for each other."""
 
@@ -123,6 +213,18 @@ class Recovery(Frozen):
         default=(), description="Whose offsets `fleetgauge recover` knows in the other region."
     )
     limits: RecoveryLimits = Field(default=RecoveryLimits(), description="When not to rely on what is known.")
+    objectives: RecoveryObjectives = Field(
+        default=RecoveryObjectives(), description="What a week is held to; `gold/recovery_weeks` has it."
+    )
+    tracers: Tracers | None = Field(
+        default=None, description="Without them it is only known how far a mirror is behind at most."
+    )
+    capacities: tuple[Capacity, ...] = Field(
+        default=(), description="Whether a region could carry another's load as well."
+    )
+    primaries: Primaries | None = Field(
+        default=None, description="For services that are active in every region, one of them the primary."
+    )
 
     @model_validator(mode="after")
     def _each_pair_has_something_in_common(self) -> Self:
@@ -133,6 +235,16 @@ class Recovery(Frozen):
                     "clusters: name the mirrors between them"
                 )
         return self
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        """All that are named anywhere but in mirrors, whose check says more."""
+        asked = (self.primaries.cluster,) if self.primaries and self.primaries.cluster else ()
+        return frozenset({*(one.cluster for one in self.capacities), *asked})
+
+    def capacity(self, cluster_id: str) -> float | None:
+        """Records a second that it is known to take."""
+        return next((one.records_per_s for one in self.capacities if one.cluster == cluster_id), None)
 
     def between(self, source: str, destination: str) -> Mirror | None:
         """The mirror from one to the other."""
