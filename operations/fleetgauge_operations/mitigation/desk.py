@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from fleetgauge_operations.bulletins import tell
 from fleetgauge_operations.mitigation.hand import Hand
 from fleetgauge_operations.mitigation.live import LiveCluster, only_hand
 from fleetgauge_operations.mitigation.look import Look
-from fleetgauge_operations.mitigation.news import News, tell
+from fleetgauge_operations.mitigation.news import News
 from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_probes.cli import InputError
 from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, load
@@ -48,7 +49,7 @@ class Desk:
 
     def tell(self, news: News) -> list[str]:
         """By host, who was told of it."""
-        return tell(self.fleet.notifiers, news, time.sleep)
+        return tell(self.fleet.notifiers, news.bulletin, time.sleep)
 
 
 def desk_of(config: Path, location: str | None) -> Desk:

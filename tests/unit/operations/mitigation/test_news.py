@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from fleetgauge_operations.bulletins import message, tell
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
-from fleetgauge_operations.mitigation.news import News, message, tell
+from fleetgauge_operations.mitigation.news import News
 from fleetgauge_probes.fleet import Notifier
 from tests.receiver import Receiver
 from tests.unit.operations.mitigation.world import NOON
@@ -23,7 +24,7 @@ def notifier(kind: str, **more: Any) -> Notifier:
 
 
 def of(news: News, kind: str, **more: Any) -> Any:
-    return message(notifier(kind, **more), news)
+    return message(notifier(kind, **more), news.bulletin)
 
 
 def test_a_webhook_is_told_what_speaks_against_it() -> None:
@@ -88,14 +89,16 @@ def test_who_is_out_for_a_moment_is_told_again_and_who_refuses_is_not(
             notifier("webhook", url=refuses.url),
             notifier("heartbeat"),
         ]
-        assert tell(three, REFUSED, pauses.append) == ["127.0.0.1"]
+        assert tell(three, REFUSED.bulletin, pauses.append) == ["127.0.0.1"]
         assert (len(out.posts), len(refuses.posts)) == (3, 1)
     assert pauses == [1.0, 3.0]
-    assert "case c1 refused with status 400" in caplog.text
+    assert "webhook: c1/refused refused with status 400" in caplog.text
 
 
 def test_a_secret_that_is_away_keeps_nobody_else_from_being_told(caplog: pytest.LogCaptureFixture) -> None:
     away = Notifier.model_validate({"kind": "slack", "url_from": {"env": "NOT_SET_ANYWHERE"}})
     with Receiver().listening() as there:
-        assert tell([away, notifier("webhook", url=there.url)], REFUSED, lambda _: None) == ["127.0.0.1"]
-    assert "slack: case c1 not told: " in caplog.text
+        assert tell([away, notifier("webhook", url=there.url)], REFUSED.bulletin, lambda _: None) == [
+            "127.0.0.1"
+        ]
+    assert "slack: c1/refused not told: " in caplog.text
