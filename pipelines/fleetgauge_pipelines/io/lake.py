@@ -95,6 +95,13 @@ class Lake:
     def read(self, table: Table) -> DataFrame:
         return self._spark.read.format("delta").load(self.path(table))
 
+    def version(self, table: Table) -> int | None:
+        """The number of its newest commit, None while there is no such table."""
+        if not DeltaTable.isDeltaTable(self._spark, self.path(table)):
+            return None
+        newest = self._delta(table).history(1).select("version").first()
+        return int(newest["version"]) if newest else None
+
     def count_files(self, table: Table, day: date | None) -> int:
         """Of a day, or of a table without days; from the log."""
         rows = self.read(table)

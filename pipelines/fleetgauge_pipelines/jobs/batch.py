@@ -22,6 +22,7 @@ from fleetgauge_pipelines.jobs.gold import Computed, Gold
 from fleetgauge_pipelines.jobs.gold_gate import SUITE as GOLD_SUITE
 from fleetgauge_pipelines.jobs.gold_gate import GoldGate
 from fleetgauge_pipelines.jobs.horizons import Horizons
+from fleetgauge_pipelines.jobs.recovery_weeks import RecoveryWeeks
 from fleetgauge_pipelines.jobs.said import Said, differing, read_said
 from fleetgauge_pipelines.jobs.silver import Silver
 from fleetgauge_pipelines.quality.gate import BATCH, GOLD, Gate, Verdict
@@ -61,6 +62,7 @@ class Pipeline:
         self._silver = Silver(spark, lake, fleet, self._horizons)
         self._gold_gate = GoldGate(lake, gold_suite)
         self._gold = Gold(spark, lake, fleet, self._gold_gate)
+        self._recovery_weeks = RecoveryWeeks(spark, lake, fleet)
 
     def open(self) -> None:
         """Make what is missing; learn what the tables hold, what has expired and what is held back."""
@@ -70,6 +72,7 @@ class Pipeline:
         self._horizons.open()
         self._gold.open()
         self._gold_gate.open()
+        self._recovery_weeks.open()
 
     def process(self, raw: DataFrame, batch: str, clock: datetime, oldest: datetime | None = None) -> Outcome:
         """Take a batch all the way. ``raw`` has value, source, position and hint.
@@ -86,6 +89,7 @@ class Pipeline:
         silver_changed, silver_facts = self._silver.bring_up(stretches, ingested.touched, said)
         silver_changed += self._silver.find_causes(explained, said)
         gold = self._gold.compute_weeks([*stretches, *explained], said, clock)
+        gold_changed = gold.rows_changed + self._recovery_weeks.compute_weeks(clock)
         self._said = said
         verdicts = self._judge(ingested, silver_facts)
         self._record(batch, clock, verdicts, gold)
@@ -93,7 +97,7 @@ class Pipeline:
         return Outcome(
             ingested,
             silver_changed,
-            gold.rows_changed,
+            gold_changed,
             released,
             verdicts + gold.judged.verdicts,
             time.monotonic() - started,
@@ -118,14 +122,15 @@ class Pipeline:
         return united(one for one in found if one is not None)
 
     def compute_weeks(self, stretches: Sequence[Stretch], batch: str, clock: datetime) -> int:
-        """Weeks that the stretches touch, that are due to close or that are held back.
+        """Weeks that the stretches touch, that are due to close or that are held back; and recovery's.
 
         Returns how many rows of gold changed.
         """
         gold = self._gold.compute_weeks(stretches, read_said(self._lake, self._fleet), clock)
+        changed = gold.rows_changed + self._recovery_weeks.compute_weeks(clock)
         if gold.judged.facts:
             self._record(batch, clock, (), gold)
-        return gold.rows_changed
+        return changed
 
     @cached_property
     def _gate(self) -> Gate:
