@@ -1,4 +1,7 @@
-"""The demo: a real fleet, all of Fleetgauge on it, and on demand a fault that must be named."""
+"""The demo: a real fleet, all of Fleetgauge on it, and on demand a fault that must be named.
+
+On a topology with mirrors, something that uses them as well, and readiness for another region.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,11 +15,13 @@ import urllib3
 from fleetgauge_local.errors import LocalFleetError, NotReadyError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.lake_counts import LakeCounts, counts, holds_minute
-from fleetgauge_local.layout import HOST
+from fleetgauge_local.layout import HOST, TOPOLOGIES, Topology
 from fleetgauge_local.messages import Fault, Kind
+from fleetgauge_local.offsets import addresses, committed
 from fleetgauge_local.services import Services, ServiceSpec
+from fleetgauge_local.traffic import BILLING, aggregate, traffic_spec
 from fleetgauge_probes.contract import HealthEvent, Leg, ProbePulse
-from fleetgauge_probes.fleet import Fleet, Telemetry, load
+from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry, load
 from fleetgauge_probes.kafka import TopicReader, ensure_topics
 
 _READY_S = 180
@@ -51,6 +56,11 @@ class Running:
     seconds_to_ready: float
 
     @property
+    def with_mirrors(self) -> bool:
+        """Whether regions stand in for each other."""
+        return bool(self.fleet.recovery.mirrors)
+
+    @property
     def brokers(self) -> int:
         """Measured ones; the telemetry cluster's are not."""
         measured = {cluster.id for cluster in self.fleet.clusters}
@@ -59,14 +69,19 @@ class Running:
 
 @contextmanager
 def running_demo(
-    directory: Path, port: int, say: Say, started: float, past: Path | None = None
+    directory: Path,
+    port: int,
+    say: Say,
+    started: float,
+    past: Path | None = None,
+    topology: Topology = TOPOLOGIES["clusters"],
 ) -> Iterator[Running]:
     """Everything started and ready; everything ended when the block is left.
 
     ``started``: the monotonic time from which readiness is counted. ``past``: the fleet.yaml of a
     second fleet that the page shows.
     """
-    local = LocalFleet(directory, progress=say)
+    local = LocalFleet(directory, topology.clusters, mirrors=topology.mirrors, progress=say)
     local.start(fresh=True)
     try:
         fleet = load(local.fleet_file)
@@ -74,10 +89,12 @@ def running_demo(
         say("making topics")
         ensure_topics(telemetry)
         with Services(directory / "logs") as services:
-            for spec in _specs(local.fleet_file, past, port):
+            for spec in _specs(local.fleet_file, past, port, with_mirrors=bool(topology.mirrors)):
                 services.start(spec)
             page_url = f"http://{HOST}:{port}/"
             _wait_until_probing(telemetry, fleet, services, say)
+            if topology.mirrors:
+                _wait_until_consuming(fleet, services, say)
             _wait_for_page(page_url, services, say)
             yield Running(local, services, fleet, telemetry, page_url, time.monotonic() - started)
     finally:
@@ -85,13 +102,15 @@ def running_demo(
         local.stop()
 
 
-def _specs(config: Path, past: Path | None, port: int) -> tuple[ServiceSpec, ...]:
+def _specs(config: Path, past: Path | None, port: int, with_mirrors: bool) -> tuple[ServiceSpec, ...]:
     """The agent first and undisturbed; Spark last and yielding to everything else."""
     with_config = ("--config", str(config))
     with_both = (*with_config, "--config", str(past)) if past else with_config
+    recover = ServiceSpec("recover", ("recover", "run", "--execute", *with_config), nice=10)
     return (
         ServiceSpec("probe", ("probe", *with_config)),
         ServiceSpec("watch", ("watch", *with_config)),
+        *((traffic_spec(config), recover) if with_mirrors else ()),
         ServiceSpec("dash", ("dash", *with_both, "--port", str(port)), nice=5),
         ServiceSpec("stream", ("stream", *with_config), nice=15, grace_s=110),
     )
@@ -130,6 +149,26 @@ def _all_acknowledge(pulse: ProbePulse) -> bool:
     return bool(legs) and all(leg is not None and leg.succeeded > 0 for leg in legs)
 
 
+def _wait_until_consuming(fleet: Fleet, services: Services, say: Say) -> None:
+    """Until a group has committed what has come through a mirror."""
+    cluster = aggregate(fleet)
+    deadline = time.monotonic() + _READY_S
+    while not _has_committed(cluster):
+        services.check()
+        say(f"waiting for {BILLING.group} to read in {cluster.id}")
+        if time.monotonic() > deadline:
+            raise NotReadyError(f"{BILLING.group} has committed nothing: see {services.log('traffic')}")
+        time.sleep(_POLL_S)
+
+
+def _has_committed(cluster: Cluster) -> bool:
+    partitions = range(BILLING.partitions)
+    try:
+        return bool(committed(addresses(cluster.bootstrap), BILLING.group, BILLING.topic, partitions))
+    except OSError:
+        return False
+
+
 def _wait_for_page(url: str, services: Services, say: Say) -> None:
     say("waiting for the page")
     deadline = time.monotonic() + _READY_S
@@ -149,8 +188,10 @@ def page_status(url: str) -> int | None:
 
 
 def hurt(running: Running, kind: Kind) -> Fault:
-    """Break one broker for a while: the last of the first cluster, never the telemetry's."""
-    cluster = running.fleet.clusters[0].id
+    """Break one broker for a while: the last of the first cluster, or of the one where groups read that may
+    go on elsewhere; never the telemetry's.
+    """
+    cluster = (aggregate(running.fleet) if running.with_mirrors else running.fleet.clusters[0]).id
     broker = max(b.broker for c in running.local.status().clusters if c.cluster == cluster for b in c.brokers)
     return running.local.fault(
         kind, cluster, broker, for_s=FAULT_LASTS_S, delay_ms=50 if kind == "slow" else None

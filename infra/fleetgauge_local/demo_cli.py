@@ -5,6 +5,8 @@ import re
 import shutil
 import signal
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,9 +31,12 @@ from fleetgauge_local.doctor.judge import CACHE_BYTES, STATE_BYTES, enough_disk,
 from fleetgauge_local.doctor.machine import available_memory_bytes, place
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.history import CLUSTERS, WEEKS, history
-from fleetgauge_local.lake_counts import LakeCounts
+from fleetgauge_local.lake_counts import LakeCounts, recovery_counts
+from fleetgauge_local.layout import TOPOLOGIES, Topology
 from fleetgauge_local.messages import Fault, Kind
+from fleetgauge_local.mirror_maker import MIRROR_LOCK
 from fleetgauge_local.ports import PAGE_PORT, free_ports, is_free
+from fleetgauge_local.traffic import BILLING
 from fleetgauge_pipelines.io.cache import default_cache
 from fleetgauge_pipelines.io.errors import SetupError
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, ensure
@@ -54,7 +59,31 @@ class Duration(click.ParamType[float]):
         return float(found[1]) * _UNITS_S[found[2] or "s"]
 
 
-@click.command(epilog="Example: fleetgauge demo --for 5m --fault hang --json")
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What was asked for. ``for_s`` None: until ^C."""
+
+    for_s: float | None
+    kind: Kind | None
+    regions: bool
+    port: int
+    directory: Path
+    with_history: bool
+    as_json: bool
+
+    @property
+    def topology(self) -> Topology:
+        return TOPOLOGIES["regions" if self.regions else "clusters"]
+
+    @property
+    def locks(self) -> tuple[Path, ...]:
+        """Of all jars that it takes."""
+        return (KAFKA_LOCK, SPARK_LOCK, *((MIRROR_LOCK,) if self.regions else ()))
+
+
+@click.command(
+    epilog="\b\nExample:\n  fleetgauge demo --for 5m --fault hang --json\n  fleetgauge demo --regions"
+)
 @click.option(
     "--for", "for_s", type=Duration(), help="End by itself so long after it is ready (90s, 5m); else at ^C."
 )
@@ -63,6 +92,12 @@ class Duration(click.ParamType[float]):
     "kind",
     type=click.Choice(["hang", "kill", "blackhole"]),
     help="Break a broker; it must be named.",
+)
+@click.option(
+    "--regions",
+    is_flag=True,
+    help="Two regions instead, copied by MirrorMaker into an aggregate each, with producers and groups, and "
+    "`recover run --execute`.",
 )
 @click.option(
     "--port",
@@ -81,30 +116,32 @@ class Duration(click.ParamType[float]):
 @click.option(
     "--history/--no-history",
     "with_history",
-    default=True,
-    show_default=True,
+    default=None,
+    show_default="history; with --regions none",
     help=f"Show {CLUSTERS} simulated clusters over {WEEKS} weeks beside the real ones.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout at the end.")
 def demo(
     for_s: float | None,
     kind: Kind | None,
+    regions: bool,
     port: int | None,
     directory: Path,
-    with_history: bool,
+    with_history: bool | None,
     as_json: bool,
 ) -> None:
     """Run real Kafka clusters and all of Fleetgauge on this machine; ^C ends everything."""
     started = time.monotonic()
     if kind and for_s is None:
         raise InputError("--fault needs --for, as in: fleetgauge demo --for 5m --fault hang")
-    page_port = _page_port(port)
+    history_too = not regions if with_history is None else with_history
+    wanted = _Wanted(for_s, kind, regions, _page_port(port), directory, history_too, as_json)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Explicitly, for a shell's background job inherits an ignored SIGINT.
         signal.signal(number, signal.default_int_handler)
     try:
         with console.status("starting") as spinner:
-            succeeded = _run(for_s, kind, page_port, directory, with_history, as_json, spinner, started)
+            succeeded = _run(wanted, spinner, started)
     except (LocalFleetError, SetupError) as error:
         raise InputError(str(error)) from error
     except KeyboardInterrupt:
@@ -114,35 +151,28 @@ def demo(
         raise SystemExit(1)
 
 
-def _run(
-    for_s: float | None,
-    kind: Kind | None,
-    port: int,
-    directory: Path,
-    with_history: bool,
-    as_json: bool,
-    spinner: Status,
-    started: float,
-) -> bool:
+def _run(wanted: _Wanted, spinner: Status, started: float) -> bool:
     """Whether the page answered and the fault, if there was one, was named rightly."""
+    directory = wanted.directory
     _refuse_what_cannot_end_well(directory)
     find_java(default_cache(), spinner.update)
-    for lock in (KAFKA_LOCK, SPARK_LOCK):
+    for lock in wanted.locks:
         ensure(lock, default_cache(), spinner.update)
     for old in ("lake", "logs", "spool"):
         shutil.rmtree(directory / old, ignore_errors=True)
-    log = directory / "logs" / "simulate.log"
-    past = history(default_cache(), log, datetime.now(UTC).date(), spinner.update) if with_history else None
-    with running_demo(directory, port, spinner.update, started, past) as running:
+    past = _past(directory, spinner) if wanted.with_history else None
+    with running_demo(directory, wanted.port, spinner.update, started, past, wanted.topology) as running:
         _introduce(running, directory)
-        if for_s is None:
+        if wanted.for_s is None:
             while True:
                 wait_for(_FOREVER_S, running, lambda _: spinner.update("running; ^C ends it"), "")
-        fault, named = _exercise(running, kind, for_s, spinner)
+        fault, named = _exercise(running, wanted.kind, wanted.for_s, spinner)
         found = wait_until_caught_up(running, datetime.now(UTC), spinner.update)
         status = page_status(running.page_url)
         report = _report(running, found, status, fault, named) | {"history": str(past) if past else None}
-    if as_json:
+        if running.with_mirrors:
+            report |= _report_of_regions(running)
+    if wanted.as_json:
         print_json(report)
     else:
         console.print_json(data=report)
@@ -150,6 +180,11 @@ def _run(
         named is not None and (named.cluster, named.broker) == (fault.cluster, fault.broker)
     )
     return status == 200 and rightly
+
+
+def _past(directory: Path, spinner: Status) -> Path:
+    log = directory / "logs" / "simulate.log"
+    return history(default_cache(), log, datetime.now(UTC).date(), spinner.update)
 
 
 def _refuse_what_cannot_end_well(directory: Path) -> None:
@@ -201,19 +236,61 @@ def _report(
     }
 
 
+def _report_of_regions(running: Running) -> dict[str, Any]:
+    found = recovery_counts(Path(running.fleet.lake))
+    return {
+        "mirrors": len(running.local.status().mirrors),
+        "groups": found.groups,
+        "groups_ready": found.groups_ready,
+        "checkpoints": found.checkpoints,
+        "recovery_page_status": page_status(f"{running.page_url}recovery"),
+    }
+
+
 def _introduce(running: Running, directory: Path) -> None:
     clusters = ", ".join(cluster.id for cluster in running.fleet.clusters)
-    first, last = running.fleet.clusters[0].id, running.fleet.clusters[-1].id
     console.print(f"\nReady after {running.seconds_to_ready:.0f} s: {running.brokers} brokers in {clusters}.")
     console.print(f"The page: {running.page_url}\n", style="bold")
     console.print("Three things to try in another terminal (activate .venv first):")
+    tries = _tries_of_regions if running.with_mirrors else _tries
+    for number, (command, effect) in enumerate(tries(running, directory), start=1):
+        console.print(f"  {number}. {command}", soft_wrap=True, markup=False)
+        console.print(f"     {effect}", soft_wrap=True, markup=False)
+    console.print()
+
+
+def _tries(running: Running, directory: Path) -> Iterator[tuple[str, str]]:
+    """Commands, and what each does."""
+    first, last = running.fleet.clusters[0].id, running.fleet.clusters[-1].id
     command = f"fleetgauge fleet fault {{}} --dir {directory}"
-    console.print(f"  1. {command.format(f'hang {first} 2 --for 60')}", soft_wrap=True)
-    console.print("     The page names the broker within seconds and clears it after its return.")
-    console.print(f"  2. {command.format(f'slow {last} 3 --ms 60')}", soft_wrap=True)
-    console.print(f"     {running.page_url}cluster/{last}: the leader leg shows whose fault it is.")
-    console.print(f"  3. {command.format(f'heal {last} 3')}", soft_wrap=True)
-    console.print("     And the minutes are good again; the week keeps what it cost.\n")
+    yield (
+        command.format(f"hang {first} 2 --for 60"),
+        "The page names the broker within seconds and clears it after its return.",
+    )
+    yield (
+        command.format(f"slow {last} 3 --ms 60"),
+        f"{running.page_url}cluster/{last}: the leader leg shows whose fault it is.",
+    )
+    yield command.format(f"heal {last} 3"), "And the minutes are good again; the week keeps what it cost."
+
+
+def _tries_of_regions(running: Running, directory: Path) -> Iterator[tuple[str, str]]:
+    """Commands, and what each does."""
+    pair = running.fleet.recovery.groups[0]
+    config = f"--config {running.local.fleet_file}"
+    yield (
+        f"fleetgauge recover plan {config}",
+        f"Where each group of {pair.active} would go on in {pair.passive}, and what it would read again.",
+    )
+    way = f"--from {pair.active} --to {pair.passive}"
+    yield (
+        f"fleetgauge recover drill {way} --group {BILLING.group} --execute {config}",
+        f"A failover of {BILLING.group} tried: what it reads again, and that nothing is missing.",
+    )
+    yield (
+        f"fleetgauge fleet fault hang --mirror {pair.passive} --for 90 --dir {directory}",
+        f"{running.page_url}recovery: no group is ready while nothing is copied.",
+    )
 
 
 def _page_port(wanted: int | None) -> int:

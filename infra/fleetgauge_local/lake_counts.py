@@ -12,9 +12,11 @@ from deltalake.exceptions import TableNotFoundError
 
 from fleetgauge_pipelines.tables import (
     BROKER_MINUTES,
+    CHECKPOINTS,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
     FLEET_WEEKS,
+    GROUP_MINUTES,
     PROBE_MINUTES,
     QUALITY,
     QUARANTINE,
@@ -33,6 +35,15 @@ class LakeCounts:
     quarantined: int
 
 
+@dataclass(frozen=True, slots=True)
+class RecoveryCounts:
+    """What is known of other regions; a group is ready if its newest minute says so."""
+
+    groups: int
+    groups_ready: int
+    checkpoints: int
+
+
 def counts(lake: Path) -> LakeCounts:
     """Rows of each table now; a table that is not there has none."""
     return LakeCounts(
@@ -42,6 +53,12 @@ def counts(lake: Path) -> LakeCounts:
         fleet_weeks=_rows(lake, FLEET_WEEKS),
         quarantined=_rows(lake, QUARANTINE),
     )
+
+
+def recovery_counts(lake: Path) -> RecoveryCounts:
+    """What `fleetgauge recover run` has kept until now."""
+    newest = _newest_ready(_column_table(lake, GROUP_MINUTES, [*GROUP_MINUTES.key, "ready"]))
+    return RecoveryCounts(len(newest), sum(newest.values()), _rows(lake, CHECKPOINTS))
 
 
 def holds_minute(lake: Path, clusters: Iterable[str], minute: datetime) -> bool:
@@ -57,6 +74,12 @@ def holds_minute(lake: Path, clusters: Iterable[str], minute: datetime) -> bool:
     reached = minutes.filter(pc.greater_equal(minutes["minute"], minute))["cluster_id"].to_pylist()
     done = pc.max(judged["at"]).as_py() >= pc.max(ingested["ingested_at"]).as_py()
     return set(clusters) <= set(reached) and done
+
+
+def _newest_ready(minutes: Any) -> dict[tuple[str, str, str], bool]:
+    """By active and passive cluster and group."""
+    rows = [] if minutes is None else minutes.sort_by("minute").to_pylist()
+    return {(row["active"], row["passive"], row["group_id"]): row["ready"] for row in rows}
 
 
 def _rows(lake: Path, table: Table) -> int:

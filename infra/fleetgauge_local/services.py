@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
-    """One `fleetgauge` subcommand to run.
+    """One `fleetgauge` subcommand to run, or with ``module`` something else of ours.
 
     ``nice``: on two cores a batch of Spark must not delay a probe, or the
     agent measures the machine instead of the broker.
@@ -29,6 +29,7 @@ class ServiceSpec:
     arguments: tuple[str, ...]
     nice: int = 0
     grace_s: float = 10
+    module: str = "fleetgauge_probes"
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ class Services:
         """Start one; its output goes to NAME.log."""
         log = self._files.enter_context(self.log(spec.name).open("wb"))
         process = subprocess.Popen(
-            [sys.executable, "-m", "fleetgauge_probes", *spec.arguments],
+            [sys.executable, "-m", spec.module, *spec.arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

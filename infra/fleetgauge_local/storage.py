@@ -27,7 +27,19 @@ from fleetgauge_local.mirror_maker import MirrorMaker
 from fleetgauge_local.mirror_properties import mirror_properties
 from fleetgauge_local.ports import free_ports, is_free
 from fleetgauge_local.properties import render, server_properties
-from fleetgauge_probes.fleet import Cluster, Fleet, Mirror, RecoveredGroups, Recovery, Telemetry, Tracers
+from fleetgauge_probes.fleet import (
+    Cluster,
+    Fleet,
+    Mirror,
+    RecoveredGroups,
+    Recovery,
+    RecoveryLimits,
+    Telemetry,
+    Tracers,
+)
+
+#: Mirrors here commit every second, not once a minute.
+_STALE_S = 30
 
 
 def kafka_uuid() -> str:
@@ -149,6 +161,7 @@ def _recovery(layout: Layout) -> Recovery:
             for route in mirror.routes
         ),
         groups=tuple(RecoveredGroups(groups=".*", active=active, passive=passive) for passive in passives),
+        limits=RecoveryLimits(stale_s=_STALE_S) if layout.mirrors else RecoveryLimits(),
         tracers=Tracers() if layout.mirrors else None,
     )
 

@@ -8,7 +8,8 @@ from fleetgauge_pipelines.io.errors import JavaError
 from fleetgauge_pipelines.io.jars import REPOSITORY_VARIABLE
 
 _GIB = 2**30
-#: Seven brokers, Spark, the page and the rest, measured: 3.5 GiB.
+#: Seven brokers, Spark, the page and the rest, measured: 3.5 GiB. Regions, with what processes share counted
+#: once: 3.4 GiB.
 MEMORY_BYTES = int(3.75 * _GIB)
 #: Kafka's segments, Spark's scratch and a day of tables.
 STATE_BYTES = 1 * _GIB

@@ -93,3 +93,4 @@ def test_the_fleet_file_of_the_regions_says_which_region_each_cluster_stands_in(
     assert {cluster.labels["brokers"] for cluster in fleet.clusters} == {"1"}
     assert fleet.telemetry is not None
     assert fleet.telemetry.bootstrap == layout(REGIONS).bootstrap("telemetry")
+    assert fleet.recovery.limits.stale_s == 30
