@@ -48,6 +48,9 @@ PROMISED: dict[str, set[str]] = {
     "fleetgauge_mirror_kept_up_timestamp_seconds": {"source", "destination"},
     "fleetgauge_mirror_behind_records": {"source", "destination"},
     "fleetgauge_recovery_groups": {"active", "passive", "verdict"},
+    "fleetgauge_mirror_late_seconds": {"source", "destination"},
+    "fleetgauge_recovery_ready_groups": {"active", "passive"},
+    "fleetgauge_recovery_findings": {"kind"},
     # stream
     "fleetgauge_batch_duration_seconds_bucket": {"le"},
     "fleetgauge_batch_duration_seconds_sum": set(),

@@ -27,10 +27,16 @@ from deltalake import DeltaTable
 
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
+from fleetgauge_operations.recovery.checkpoint import Origin
 from fleetgauge_operations.recovery.cli import recover
 from fleetgauge_operations.recovery.store import CheckpointStore
-from fleetgauge_probes.fleet import load
-from fleetgauge_probes.kafka import Extents
+from fleetgauge_operations.recovery.tracers.delays import Way
+from fleetgauge_operations.recovery.tracers.tracer import Tracer
+from fleetgauge_operations.recovery.tracers.tracing import Tracing
+from fleetgauge_pipelines.tables import GROUP_MINUTES, MIRROR_MINUTES, PRODUCER_MINUTES, Table
+from fleetgauge_probes.fleet import Tracers, load
+from fleetgauge_probes.kafka import Delivery, Extents, TracerProducer
+from tests.receiver import Receiver
 from tests.waiting import wait_until
 
 DEADLINE_S = 60
@@ -368,6 +374,10 @@ def test_an_aggregate_dies_and_its_group_goes_on_and_comes_back(
         forecast = planned(config, group, topic)
         regions.fault("kill", "north-all", 1)
         dead = time.monotonic()
+        said = call(config, "plan", "--group", group)
+        assert (said.exit_code, "cannot be seen: north-all to south-all" in said.output) == (1, True), (
+            said.output
+        )
         wait_for_records(regions, "south-all", topic, len(sent))
         rest = consume(regions, "south-all", group, topic)
         assert time.monotonic() - dead < DEADLINE_S
@@ -482,3 +492,78 @@ def test_a_drill_that_cannot_be_is_one_line(config: Path, arguments: Sequence[st
     done = call(config, "drill", *arguments)
     assert done.exit_code == 2
     assert line in done.stderr
+
+
+def test_readiness_is_kept_every_minute_and_what_lasts_is_told(regions: LocalFleet, tmp_path: Path) -> None:
+    merged(regions, "judged")
+    consume(regions, "north-all", "readers-9", "judged", count=100)
+    with Receiver().listening() as hook:
+        config = described(regions, tmp_path, stale_s=8)
+        document = yaml.safe_load(config.read_text())
+        document["recovery"]["tracers"] = {"every_s": 1, "vantage": "here"}
+        document["recovery"]["objectives"] = {"rpo_s": 6}
+        document["notifiers"] = [{"kind": "webhook", "url": hook.url}]
+        config.write_text(yaml.safe_dump(document))
+
+        def rows(table: Table) -> list[dict[str, Any]]:
+            where = Path(lake_of(config), table.path, "_delta_log")
+            return DeltaTable(str(where.parent)).to_pyarrow_table().to_pylist() if where.exists() else []
+
+        def told(status: str) -> list[Any]:
+            return [one for one in hook.bodies if (one["kind"], one["status"]) == ("MIRROR_BEHIND", status)]
+
+        with running(config, "--execute"):
+            wait_until(lambda: bool(rows(MIRROR_MINUTES)), 3 * DEADLINE_S, "a minute's row")
+            regions.fault_mirror("hang", "south-all")
+            try:
+                wait_until(lambda: len(told("firing")) >= 2, DEADLINE_S, "both ways into south-all")
+            finally:
+                regions.fault_mirror("heal", "south-all")
+            wait_until(lambda: len(told("resolved")) >= 2, DEADLINE_S, "their end")
+    well = {(row["source"], row["destination"]): row for row in rows(MIRROR_MINUTES)}
+    assert set(well) == {(one, all_) for one in ("north", "south") for all_ in ("north-all", "south-all")}
+    assert all(row["tracers"] > 5 and row["looped"] == 0 for row in well.values())
+    # Of the minute before the mirror hung.
+    own = [row for row in rows(GROUP_MINUTES) if row["group_id"] == "readers-9"]
+    first = min(own, key=lambda row: row["minute"])
+    assert (first["ready"], first["unbounded"], first["lost_at_most"]) == (True, 0, 0)
+    acks = {row["cluster_id"]: row for row in rows(PRODUCER_MINUTES)}
+    assert set(acks) == {"north", "south"}
+    assert all(row["vantage"] == "here" and row["acknowledged"] > 5 for row in acks.values())
+    assert {(one["cluster"], one["severity"]) for one in told("firing")} == {
+        ("north", "page"),
+        ("south", "page"),
+    }
+    facts = CheckpointStore(lake_of(config)).read().facts
+    assert any(fact.checkpoint.origin is Origin.TRACER for fact in facts)
+
+
+def test_a_tracer_that_comes_home_again_is_a_loop(regions: LocalFleet, tmp_path: Path) -> None:
+    """As a mirror in a circle would bring it: the same header, once more, in the topic it began in."""
+    fleet = load(described(regions, tmp_path))
+    tracers = Tracers(every_s=1, topic="fleetgauge.tracers")
+    tracing = Tracing(fleet, tracers, "circle", lambda: time.time_ns() // 1_000_000)
+    seen: dict[str, int] = {"north": 0, "south": 0}
+
+    def look() -> dict[str, int]:
+        for way, delay in tracing.told().delays.items():
+            if way.destination == "north-all":
+                seen[way.source] += delay.looped
+        return seen
+
+    tracing.start()
+    try:
+        wait_until(
+            lambda: bool(tracing.told().delays[Way("north", "north-all")].took_ms), DEADLINE_S, "a tracer"
+        )
+        back = TracerProducer(fleet.cluster("north").access, tracers.topic, "circle")
+        back.start()
+        came: list[Delivery] = []
+        once = Tracer("north", tracers.topic, 0, "another", 1, 0)
+        for _ in range(2):
+            back.send(once.headers, came.append)
+        wait_until(lambda: back.poll(0.1) is None and len(came) == 2, DEADLINE_S, "both written")
+        wait_until(lambda: look() == {"north": 1, "south": 0}, DEADLINE_S, "the loop to be seen")
+        back.stop()
+    finally:
+        tracing.stop()

@@ -15,10 +15,17 @@ from fleetgauge_operations.recovery.drill import rows_of
 from fleetgauge_operations.recovery.mapping import Rule
 from fleetgauge_operations.recovery.metrics import RecoverMetrics
 from fleetgauge_operations.recovery.moving import GroupPlan
-from fleetgauge_operations.recovery.regions import Plans, now_ms, regions_of
+from fleetgauge_operations.recovery.primaries.claims import ClaimsError
+from fleetgauge_operations.recovery.primaries.live import scene_of
+from fleetgauge_operations.recovery.primaries.promoting import Promoter
+from fleetgauge_operations.recovery.primaries.promotion import Name
+from fleetgauge_operations.recovery.primaries.watching import ServicesEye
+from fleetgauge_operations.recovery.primaries.words import promoted_document, promoted_lines
+from fleetgauge_operations.recovery.readiness.keeping import Readiness
+from fleetgauge_operations.recovery.regions import Plans, now_ms, regions_of, tracing_of
 from fleetgauge_operations.recovery.returning import WayBack
 from fleetgauge_operations.recovery.run import Watchman
-from fleetgauge_operations.recovery.store import DrillBook, StoreLostError
+from fleetgauge_operations.recovery.store import Book, StoreLostError
 from fleetgauge_operations.recovery.what_if import Case, CaseError, document, parsed
 from fleetgauge_operations.recovery.words import (
     drill_document,
@@ -30,6 +37,7 @@ from fleetgauge_operations.recovery.words import (
     plan_lines,
 )
 from fleetgauge_pipelines.lakes.kept import KeptTableError
+from fleetgauge_pipelines.tables import DRILLS
 from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
 from fleetgauge_probes.kafka import KafkaUnavailableError
 from fleetgauge_probes.logs import log_option, start_logging
@@ -140,7 +148,7 @@ def drill(
         if pair not in {one.pair for one in regions.movers}:
             raise InputError(f"{config}: recovery.groups has none that go on from {active} in {passive}")
         found = regions.drilled(pair, named, execute, author)
-        DrillBook(regions.lake).add(rows_of(found))
+        Book(regions.lake, DRILLS).add(rows_of(found))
     for one in found.groups:
         _say(drill_lines(one))
     console.print(f"{active} to {passive}: {'READY' if found.is_ready else 'NOT READY'}", markup=False)
@@ -187,6 +195,55 @@ def failback(
     context.exit(1 if found.stranded else 0)
 
 
+@recover.command(
+    epilog="Example: fleetgauge recover promote --service billing --from north-all --to south-all --execute"
+)
+@click.option("--service", required=True, help="One of recovery.primaries.services.")
+@click.option("--from", "active", required=True, help="The cluster that is the primary, or is of its region.")
+@click.option("--to", "passive", required=True, help="The one that is to be, with its region.")
+@click.option(
+    "--execute", is_flag=True, help="Run recovery.primaries.promote if all holds, and verify what came of it."
+)
+@click.option(
+    "--despite",
+    multiple=True,
+    type=click.Choice([one.value for one in Name]),
+    help="Promote though this does not hold, or nobody knows; may be given again.",
+)
+@click.option(
+    "--author", default=getpass.getuser, show_default="the user's login", help="Who answers for it."
+)
+@_config
+@_lake
+@_json
+@click.pass_context
+def promote(
+    context: click.Context,
+    service: str,
+    active: str,
+    passive: str,
+    execute: bool,
+    despite: tuple[str, ...],
+    author: str,
+    config: Path,
+    location: str | None,
+    as_json: bool,
+) -> None:
+    """Make another region the primary of a service, if all that is asked of it holds; by default a dry run.
+
+    label: there is one primary, and it is --from, or that one's lease is over and it is dead. aggregates:
+    both clusters hold the same of their sources. input_lag: little is on its way into --to. groups: the
+    service's could go on there. headroom: it could carry what all produce. Exit 1 if it is refused or fails.
+    """
+    with _one_line(), regions_of(config, location) as regions:
+        scene = scene_of(regions, service, Pair(active, passive), execute, time.sleep)
+        found = Promoter(scene, time.monotonic, time.sleep).run(execute, despite)
+    _say(promoted_lines(found, despite))
+    if as_json:
+        print_json(promoted_document(found, despite, author))
+    context.exit(0 if found.is_fine else 1)
+
+
 @recover.command(epilog="Example: fleetgauge recover run --execute")
 @click.option(
     "--execute", is_flag=True, help="Write groups' offsets in the other region, and go on doing so."
@@ -222,7 +279,11 @@ def run(
     log_format: str,
     as_json: bool,
 ) -> None:
-    """Keep in recovery/checkpoints what MirrorMaker tells, and move groups along, until stopped."""
+    """Keep what MirrorMaker tells, move groups along, say whether the other region is ready, until stopped.
+
+    Tables: recovery/checkpoints; a row a minute in recovery/mirror_minutes, group_minutes, producer_minutes;
+    recovery/findings, which the fleet's notifiers are told.
+    """
     start_logging(log_format)
     vitals, stopping = Vitals("recover", _PATIENCE_S), stopping_on_signals()
     last: dict[tuple[str, str, str], GroupPlan] = {}
@@ -234,15 +295,25 @@ def run(
         last[_key(found)] = found
 
     watermark_every_s = _LOOKS_A_WATERMARK * look_every_s
-    with _one_line(), regions_of(config, location, watermark_every_s) as regions, serving(vitals, listen):
+    with (
+        _one_line(),
+        regions_of(config, location, watermark_every_s) as regions,
+        tracing_of(regions.fleet) as tracing,
+        serving(vitals, listen),
+    ):
         console.print(f"looking at {len(regions.fleet.recovery.mirrors)} mirrors; ^C ends it")
+        services = ServicesEye(regions.fleet, _now)
+        readiness = Readiness(regions.fleet, regions.lake, services.conditions, _now)
+        readiness.start()
         Watchman(
             regions.collector,
             regions.store,
             regions.movers,
             vitals,
             RecoverMetrics(vitals.registry),
-            regions.fleet.recovery.mirrors,
+            regions.fleet,
+            tracing,
+            readiness,
             show,
             now_ms,
             time.monotonic,
@@ -299,8 +370,12 @@ def map_position(path: Path, rule: str | None, as_json: bool) -> None:
 def _one_line() -> Iterator[None]:
     try:
         yield
-    except (KafkaUnavailableError, KeptTableError, StoreLostError) as error:
+    except (KafkaUnavailableError, KeptTableError, StoreLostError, ClaimsError) as error:
         raise InputError(str(error)) from error
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _say(lines: Iterable[str]) -> None:

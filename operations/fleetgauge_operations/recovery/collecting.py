@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from fleetgauge_operations.recovery.checkpoint import Checkpoint, Route
 from fleetgauge_operations.recovery.known import Fact, Known
 from fleetgauge_operations.recovery.learning import learned
 from fleetgauge_operations.recovery.looking import CLIENT_ID, MirrorEye
@@ -34,6 +35,10 @@ class Collector:
         self._extents = {one: Extents(fleet.cluster(one).access, CLIENT_ID) for one in sorted(clusters)}
         self._eyes = [MirrorEye(fleet, mirror, self._extents, store, now_ms) for mirror in mirrors]
         self._waiting: list[Fact] = []
+        self.answering: frozenset[str] = frozenset()
+        """The clusters that answered at the last look."""
+        self.ends: dict[str, dict[tuple[str, int], int]] = {}
+        """By source, where its mirrored partitions ended at the last look, if that could be seen."""
         self._read_until: dict[str, int] = {}
 
     def start(self) -> None:
@@ -51,6 +56,7 @@ class Collector:
     def look(self) -> bool:
         """Learn what is new; whether anything could be seen. Raises KeptTableError."""
         names, seen_of = self._topics(), 0
+        self.answering, self.ends = frozenset(names), {}
         for eye in self._eyes:
             mirror = eye.mirror
             if mirror.source not in names or mirror.destination not in names:
@@ -62,6 +68,8 @@ class Collector:
                 continue
             seen_of += 1
             self._waiting += learned(self.known, seen.look, self._watermark_every_ms)
+            ends = {place: one.source for place, one in seen.look.ends.items()}
+            self.ends[mirror.source] = self.ends.get(mirror.source, {}) | ends
             self._read_until |= seen.read_until
         return seen_of > 0
 
@@ -76,6 +84,12 @@ class Collector:
             except KafkaUnavailableError as error:
                 _log.warning("%s: %s", cluster, error)
         return found
+
+    def learn(self, route: Route, checkpoint: Checkpoint) -> None:
+        """What somebody else has seen, of topics as they were at the last look."""
+        ids = self.known.ids(route)
+        if ids and (fact := self.known.learn(route, ids, checkpoint)):
+            self._waiting.append(fact)
 
     def keep(self) -> int:
         """Write what was learned and is not in the lake yet; how many rows.

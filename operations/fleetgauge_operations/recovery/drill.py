@@ -68,7 +68,9 @@ class Drills:
 
     def forecasts(self, known: Known, now_ms: int) -> tuple[Drilled, ...]:
         """Changes nothing."""
-        return tuple(Drilled(self._forecast(plan, known, now_ms)) for plan in self._mover.plans(known))
+        return tuple(
+            Drilled(forecast_of(self._fleet, plan, known, now_ms)) for plan in self._mover.plans(known)
+        )
 
     def tried(self, group: str, known: Known, now_ms: int) -> Drilled | None:
         """Write the group's offsets there if it is ready, and read from them; nothing is committed after.
@@ -79,23 +81,19 @@ class Drills:
         plan = next(self._mover.plans(known, group), None)
         if plan is None:
             return None
-        found = self._forecast(plan, known, now_ms)
+        found = forecast_of(self._fleet, plan, known, now_ms)
         decided = self._monotonic()
         if not found.is_ready:
             return Drilled(found)
         wrote = self._mover.write(plan)
         written = self._monotonic()
         if not wrote.is_fine:
-            return Drilled(self._forecast(wrote, known, now_ms))
+            return Drilled(forecast_of(self._fleet, wrote, known, now_ms))
         first = self._first_record(plan)
         first_s = self._monotonic() - written if first else None
         return Drilled(
             found, Tried(wrote.wrote, decided - began, written - decided, first_s, *self._compared(plan))
         )
-
-    def _forecast(self, plan: GroupPlan, known: Known, now_ms: int) -> GroupForecast:
-        failing = failing_with(self._fleet, plan.pair.active)
-        return forecast(plan.group, plan.decisions, failing, self._fleet.recovery.limits, known, now_ms)
 
     def _first_record(self, plan: GroupPlan) -> bool:
         for one in plan.decisions:
@@ -119,6 +117,12 @@ class Drills:
             replayed += (found - left).total()
             missing += (left - found).total()
         return replayed, missing
+
+
+def forecast_of(fleet: Fleet, plan: GroupPlan, known: Known, now_ms: int) -> GroupForecast:
+    """If the cluster where it reads fails with all of its region."""
+    failing = failing_with(fleet, plan.pair.active)
+    return forecast(plan.group, plan.decisions, failing, fleet.recovery.limits, known, now_ms)
 
 
 def failing_with(fleet: Fleet, cluster_id: str) -> frozenset[str]:

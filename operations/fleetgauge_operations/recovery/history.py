@@ -60,8 +60,8 @@ class History:
     @property
     def copied_until(self) -> int:
         """All of the source before it is known to have arrived."""
-        synced, idle = self._told.get(Origin.SYNC), self._told.get(Origin.IDLE_WATERMARK)
-        return max(synced.src_offset + 1 if synced else 0, idle.src_offset if idle else 0)
+        known = (self._told.get(one) for one in Origin if one is not Origin.FENCE)
+        return max((one.src_offset + one.origin.names_a_record for one in known if one), default=0)
 
     def end_seen_before(self, src_offset: int) -> Checkpoint | None:
         """The latest look at which the source ended there or before."""

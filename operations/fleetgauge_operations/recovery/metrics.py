@@ -1,5 +1,6 @@
 """What /metrics of `recover run` tells. Names and labels are a promise: docs/operations.md lists them."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 
@@ -9,6 +10,9 @@ from fleetgauge_operations.recovery.deciding import Verdict
 from fleetgauge_operations.recovery.known import Known
 from fleetgauge_operations.recovery.lag import lag_of
 from fleetgauge_operations.recovery.moving import GroupPlan
+from fleetgauge_operations.recovery.readiness.conditions import Kind
+from fleetgauge_operations.recovery.readiness.keeping import Judged
+from fleetgauge_pipelines.tables import GROUP_MINUTES, MIRROR_MINUTES
 from fleetgauge_probes.fleet import Mirror
 
 
@@ -36,6 +40,25 @@ class RecoverMetrics:
             registry=registry,
         )
 
+        self._late = Gauge(
+            "fleetgauge_mirror_late_seconds",
+            "How long a record takes to be copied, as far as tracers tell; NaN where they do not.",
+            mirror,
+            registry=registry,
+        )
+        self._ready = Gauge(
+            "fleetgauge_recovery_ready_groups",
+            "Consumer groups that could go on in the passive cluster now.",
+            ("active", "passive"),
+            registry=registry,
+        )
+        self._findings = Gauge(
+            "fleetgauge_recovery_findings",
+            "What speaks against a failover and has been told, by kind.",
+            ("kind",),
+            registry=registry,
+        )
+
     def looked(self, known: Known, mirrors: Iterable[Mirror], now_ms: int) -> None:
         for mirror in mirrors:
             between = (mirror.source, mirror.destination)
@@ -52,3 +75,14 @@ class RecoverMetrics:
         verdicts = Counter(verdict for one in plans for verdict in {d.verdict for d in one.decisions})
         for verdict in Verdict:
             self._groups.labels(active, passive, verdict.value).set(verdicts[verdict])
+
+    def judged(self, found: Judged) -> None:
+        for row in found.rows[MIRROR_MINUTES]:
+            late_s = row["behind_s"]
+            self._late.labels(row["source"], row["destination"]).set(math.nan if late_s is None else late_s)
+        ready = Counter((row["active"], row["passive"]) for row in found.rows[GROUP_MINUTES] if row["ready"])
+        for pair in {(row["active"], row["passive"]) for row in found.rows[GROUP_MINUTES]}:
+            self._ready.labels(*pair).set(ready[pair])
+        kinds = Counter(one.whom.kind for one in found.opened)
+        for kind in Kind:
+            self._findings.labels(kind.value).set(kinds[kind])

@@ -14,6 +14,7 @@ from fleetgauge_operations.recovery.drill import Drill, Drilled, Drills
 from fleetgauge_operations.recovery.forecast import GroupForecast, Reason
 from fleetgauge_operations.recovery.moving import GroupPlan, Mover
 from fleetgauge_operations.recovery.store import CheckpointStore
+from fleetgauge_operations.recovery.tracers.tracing import Tracing
 from fleetgauge_probes.cli import InputError
 from fleetgauge_probes.fleet import Fleet, FleetFileError, load
 from fleetgauge_probes.kafka import KafkaUnavailableError
@@ -92,6 +93,20 @@ def regions_of(config: Path, location: str | None, watermark_every_s: float = 0)
         yield Regions(fleet, lake, store, collector, movers)
     finally:
         collector.stop()
+
+
+@contextmanager
+def tracing_of(fleet: Fleet) -> Iterator[Tracing | None]:
+    """Under way, where the fleet has tracers."""
+    if fleet.recovery.tracers is None:
+        yield None
+        return
+    tracing = Tracing(fleet, fleet.recovery.tracers, uuid.uuid4().hex[:12], now_ms)
+    tracing.start()
+    try:
+        yield tracing
+    finally:
+        tracing.stop()
 
 
 def now_ms() -> int:

@@ -1,15 +1,20 @@
-"""`fleetgauge recover run`: look, keep, move groups along, until it is stopped."""
+"""`fleetgauge recover run`: look, keep, move groups along, judge how ready all is, until it is stopped."""
 
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fleetgauge_operations.recovery.collecting import Collector
+from fleetgauge_operations.recovery.deciding import Pair
+from fleetgauge_operations.recovery.drill import forecast_of
+from fleetgauge_operations.recovery.forecast import GroupForecast
 from fleetgauge_operations.recovery.metrics import RecoverMetrics
 from fleetgauge_operations.recovery.moving import GroupPlan, Mover
+from fleetgauge_operations.recovery.readiness.keeping import Readiness
 from fleetgauge_operations.recovery.store import CheckpointStore
+from fleetgauge_operations.recovery.tracers.tracing import NOTHING_TOLD, Tracing
 from fleetgauge_pipelines.lakes.kept import KeptTableError
-from fleetgauge_probes.fleet import Mirror
+from fleetgauge_probes.fleet import Fleet
 from fleetgauge_probes.kafka import KafkaUnavailableError
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
@@ -23,7 +28,8 @@ _LISTEN_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Watchman:
-    """Every ``look_every_s`` one look, and every ``move_every_s`` one at the groups, written if ``execute``.
+    """Every ``look_every_s`` one look, and every ``move_every_s`` one at the groups, written if ``execute``,
+    and at how ready all is.
 
     ``show`` is given each group's plan.
     """
@@ -33,7 +39,9 @@ class Watchman:
     movers: Sequence[Mover]
     vitals: Vitals
     metrics: RecoverMetrics
-    mirrors: Sequence[Mirror]
+    fleet: Fleet
+    tracing: Tracing | None
+    readiness: Readiness
     show: Callable[[GroupPlan], None]
     now_ms: Callable[[], int]
     monotonic: Callable[[], float]
@@ -49,7 +57,8 @@ class Watchman:
             try:
                 if self.collector.look():
                     self.vitals.ready()
-                self.metrics.looked(self.collector.known, self.mirrors, self.now_ms())
+                self.readiness.looked(self.collector, self.now_ms())
+                self.metrics.looked(self.collector.known, self.fleet.recovery.mirrors, self.now_ms())
                 commits += self.collector.keep() > 0
                 if commits >= _TIDY_AFTER:
                     self.store.tidy()
@@ -58,12 +67,15 @@ class Watchman:
                 _log.warning("nothing is kept: %s", error)
             if self.monotonic() >= move_at:
                 move_at = self.monotonic() + self.move_every_s
-                self._move()
+                told = self.tracing.told() if self.tracing else NOTHING_TOLD
+                self.metrics.judged(self.readiness.judge(self.collector, self._moved(), told))
             look_at = self.monotonic() + self.look_every_s
             while self.monotonic() < look_at and not stopping.wait(_LISTEN_S):
                 pass
 
-    def _move(self) -> None:
+    def _moved(self) -> dict[Pair, list[GroupForecast]]:
+        """What a failover would cost each group, of pairs that can be seen."""
+        found: dict[Pair, list[GroupForecast]] = {}
         for mover in self.movers:
             seen = []
             try:
@@ -74,3 +86,8 @@ class Watchman:
                 _log.warning("groups cannot be seen: %s", error)
                 continue
             self.metrics.moved(mover.pair.active, mover.pair.passive, seen)
+            known, now_ms = self.collector.known, self.now_ms()
+            found.setdefault(mover.pair, []).extend(
+                forecast_of(self.fleet, plan, known, now_ms) for plan in seen
+            )
+        return found

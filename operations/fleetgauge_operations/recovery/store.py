@@ -1,5 +1,5 @@
 """recovery/checkpoints: all that was ever learned of mirrored partitions, in the order in which it was;
-recovery/drills: what failovers would have cost.
+and books, to which rows are only added.
 
 MirrorMaker's own topic is compacted, so what is not kept here is gone. A commit carries how far each topic
 of offset syncs has been read, so that a restart reads each sync once.
@@ -16,7 +16,7 @@ from fleetgauge_operations.recovery.checkpoint import Checkpoint, Origin, Route,
 from fleetgauge_operations.recovery.known import Fact
 from fleetgauge_pipelines.lakes.kept import KeptTableError, Row
 from fleetgauge_pipelines.lakes.store import BROKEN, open_table, reason, schema
-from fleetgauge_pipelines.tables import CHECKPOINTS, DRILLS
+from fleetgauge_pipelines.tables import CHECKPOINTS, Table
 
 _SCHEMA = schema(CHECKPOINTS)
 #: Beside the topics of syncs a commit says how many rows there are.
@@ -85,7 +85,7 @@ class CheckpointStore:
         table = self._table()
         if table is not None:
             try:
-                table.optimize.compact()
+                _tidy(table)
             except BROKEN as error:
                 raise self._failed("put together", error) from error
 
@@ -102,19 +102,52 @@ class CheckpointStore:
         return KeptTableError(f"{self._lake}/{CHECKPOINTS.path}: cannot be {verb}: {reason(error)}")
 
 
-class DrillBook:
-    """One lake's recovery/drills: rows are only added. Every call raises KeptTableError."""
+class Book:
+    """One lake's table of ours, made when its first row comes. Every call raises KeptTableError."""
 
-    def __init__(self, lake: str) -> None:
+    def __init__(self, lake: str, table: Table) -> None:
         self._lake = lake.rstrip("/")
+        self._table = table
+        self._where = f"{self._lake}/{table.path}"
 
     def add(self, rows: Sequence[Row]) -> None:
-        where = f"{self._lake}/{DRILLS.path}"
+        """Rows are only added."""
         try:
-            table = open_table(self._lake, DRILLS) or DeltaTable.create(where, schema(DRILLS), mode="ignore")
-            write_deltalake(table, pa.Table.from_pylist(rows, schema=schema(DRILLS)), mode="append")
+            table = open_table(self._lake, self._table) or self._made()
+            write_deltalake(table, pa.Table.from_pylist(rows, schema=schema(self._table)), mode="append")
         except BROKEN as error:
-            raise KeptTableError(f"{where}: cannot be written: {reason(error)}") from error
+            raise KeptTableError(f"{self._where}: cannot be written: {reason(error)}") from error
+
+    def rows(self) -> list[Row]:
+        """All of them, in no order."""
+        try:
+            table = open_table(self._lake, self._table)
+            found: list[Row] = table.to_pyarrow_table().to_pylist() if table else []
+        except (*BROKEN, ValueError) as error:
+            raise KeptTableError(f"{self._where}: cannot be read: {reason(error)}") from error
+        return found
+
+    def tidy(self) -> None:
+        """Put small files together."""
+        try:
+            if table := open_table(self._lake, self._table):
+                _tidy(table)
+        except BROKEN as error:
+            raise KeptTableError(f"{self._where}: cannot be put together: {reason(error)}") from error
+
+    def _made(self) -> DeltaTable:
+        return DeltaTable.create(
+            self._where,
+            schema(self._table),
+            mode="ignore",
+            partition_by=list(self._table.partition_by),
+        )
+
+
+def _tidy(table: DeltaTable) -> None:
+    """Files that were put together go a week later, when nobody reads them any more."""
+    table.optimize.compact()
+    table.vacuum(dry_run=False)
 
 
 def _facts(rows: pa.Table) -> Iterator[Fact]:

@@ -29,7 +29,14 @@ from fleetgauge_probes.kafka.layout import (
     read_layout,
 )
 from fleetgauge_probes.kafka.look import Look, Sight, Target, look_at
-from fleetgauge_probes.kafka.producer import ProbeProducer, RecordProducer, Route, SpoolProducer
+from fleetgauge_probes.kafka.producer import (
+    Delivery,
+    ProbeProducer,
+    RecordProducer,
+    Route,
+    SpoolProducer,
+    TracerProducer,
+)
 from fleetgauge_probes.kafka.reassignment import reassign, reassign_all
 from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
 from fleetgauge_probes.kafka.seat import Seat, Standing, Term
@@ -45,6 +52,7 @@ __all__ = [
     "Bootstrap",
     "Clock",
     "Committed",
+    "Delivery",
     "Extents",
     "GroupHasMembersError",
     "Groups",
@@ -77,6 +85,7 @@ __all__ = [
     "TopicSight",
     "TopicSpec",
     "TopicView",
+    "TracerProducer",
     "Unknown",
     "Version",
     "cold_answer",

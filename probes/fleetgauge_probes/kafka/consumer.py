@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from queue import SimpleQueue
+from typing import cast
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
 
@@ -24,6 +25,7 @@ class Record:
     key: bytes | None = None
     at_ms: int = 0
     """Its timestamp, since 1970; 0 where it has none."""
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class TopicReader:
@@ -86,6 +88,7 @@ class TopicReader:
             message.value() or b"",
             message.key(),
             max(message.timestamp()[1], 0),
+            _headers(message),
         )
 
     def until(self, ends: Mapping[int, int], timeout_s: float) -> Iterator[Record]:
@@ -116,6 +119,11 @@ class TopicReader:
 
     def stop(self) -> None:
         self._consumer.close()
+
+
+def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    # What was consumed has them as a list of bytes; a message that is to be sent may have more.
+    return tuple(cast("list[tuple[str, bytes | None]]", message.headers() or ()))
 
 
 def values_now(

@@ -46,7 +46,7 @@ class Groups:
         if found is None:
             return frozenset()
         if found.errors:
-            raise unavailable(self._access, found.errors[0].args[0])
+            raise unavailable(self._access, found.errors[0])
         return frozenset(one.group_id for one in found.valid)
 
     def connected(self, groups: Collection[str]) -> frozenset[str]:

@@ -200,3 +200,52 @@ class SpoolProducer:
         """Let go of what is not acknowledged; what was on its way may still arrive."""
         self._producer.purge()
         self._producer.poll(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of a record: where it lies and how long that took, or the failure's code."""
+
+    offset: int | None
+    seconds: float
+    failure: str | None = None
+
+
+class TracerProducer:
+    """Sends empty records with headers, each written once or not at all. For one thread, which polls it.
+
+    How long a delivery took is measured when it is polled.
+    """
+
+    def __init__(self, access: Access, topic: str, client_id: str) -> None:
+        self._access = access
+        self._topic = topic
+        self._settings = settings.CONNECTION | settings.TRACER_PRODUCER | {"client.id": client_id}
+
+    def start(self) -> None:
+        """Raises KafkaUnavailableError where secrets cannot be read."""
+        self._producer = Producer(self._settings | for_librdkafka(self._access))
+
+    def send(self, headers: Mapping[str, bytes], report: Callable[[Delivery], None]) -> None:
+        """``report`` is called while this is polled."""
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            report(Delivery(message.offset(), message.latency() or 0.0, code(error) if error else None))
+
+        try:
+            self._producer.produce(
+                self._topic, b"", partition=0, headers=list(headers.items()), on_delivery=delivered
+            )
+        except BufferError:
+            report(Delivery(None, 0.0, "QUEUE_FULL"))
+        except KafkaException as error:
+            report(Delivery(None, 0.0, code(error.args[0])))
+
+    def poll(self, timeout_s: float) -> None:
+        """Wait that long at most for a report."""
+        self._producer.poll(timeout_s)
+
+    def stop(self) -> None:
+        """Let go of what is not acknowledged."""
+        self._producer.purge()
+        self._producer.poll(0)

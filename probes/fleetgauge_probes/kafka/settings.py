@@ -45,6 +45,16 @@ RECORD_PRODUCER: dict[str, Any] = {
     "compression.type": "lz4",
 }
 
+#: One that is written twice would look like one that came back through a mirror.
+TRACER_PRODUCER: dict[str, Any] = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "linger.ms": 0,
+    "message.timeout.ms": 5000,
+    "request.timeout.ms": 3000,
+    "queue.buffering.max.messages": 1000,
+}
+
 #: What is sent here stays in its spool until it is acknowledged, so librdkafka need never give a message
 #: up; one request at a time keeps their order without idempotence and the right that it takes.
 SPOOL_PRODUCER: dict[str, Any] = {

@@ -1,0 +1,37 @@
+"""What `fleetgauge recover promote` tells a person, in lines, and a script, as JSON."""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from fleetgauge_operations.recovery.primaries.promoting import Promoted
+
+_HOLDS = {True: "HOLDS", False: "DOES NOT HOLD", None: "NOBODY KNOWS"}
+
+
+def promoted_lines(found: Promoted, despite: Collection[str]) -> Iterator[str]:
+    """A line a precondition, and what came of it."""
+    promotion = found.promotion
+    for one in promotion.preconditions:
+        all_the_same = ", and all the same" if not one.holds and one.name in despite else ""
+        yield f"{one.name}: {_HOLDS[one.holds]}{all_the_same}: {one.words}"
+    pair = promotion.pair
+    yield f"{promotion.service}: {pair.active} to {pair.passive}: {found.outcome}: {found.words}"
+
+
+def promoted_document(found: Promoted, despite: Collection[str], author: str) -> dict[str, Any]:
+    promotion = found.promotion
+    return {
+        "service": promotion.service,
+        "from": promotion.pair.active,
+        "to": promotion.pair.passive,
+        "epoch": promotion.epoch,
+        "author": author,
+        "despite": sorted(set(despite)),
+        "allowed": promotion.is_allowed(despite),
+        "outcome": found.outcome.value,
+        "words": found.words,
+        "preconditions": [
+            {"name": one.name.value, "holds": one.holds, "words": one.words}
+            for one in promotion.preconditions
+        ],
+    }
