@@ -22,6 +22,7 @@ from fleetgauge_dashboards.pages import (
     minute,
     numbers,
     quality,
+    recovery,
     remarking,
     review,
     shell,
@@ -40,6 +41,7 @@ _DRAWN = (
     minute.PAGE,
     why.PAGE,
     alerts.PAGE,
+    recovery.PAGE,
     review.PAGE,
     quality.PAGE,
 )

@@ -143,4 +143,7 @@ def _shown(fleet: Fleet, lake: str | None) -> ShownFleet:
         simulated=fleet.simulated,
         agent_late_us=round(1000 * fleet.agent_late_ms),
         segments={cluster.id: cluster.segments for cluster in fleet.clusters},
+        regions={cluster.id: cluster.region for cluster in fleet.clusters if cluster.region is not None},
+        mirrors=tuple((one.source, one.destination) for one in fleet.recovery.mirrors),
+        pairs=tuple(dict.fromkeys((one.active, one.passive) for one in fleet.recovery.groups)),
     )

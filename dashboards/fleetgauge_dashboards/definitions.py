@@ -146,4 +146,78 @@ DEFINITIONS = {
         "Bad minutes of all clusters by what was found of them at the time: a broker's finding, maintenance, "
         "a vantage of the probes, or unknown. Each bad minute counts once."
     ),
+    "recovery_mirrors": (
+        "Mirrors of which something new was learned within `recovery.limits.stale_s`, of all. One that "
+        "stands still has told nothing for longer, though its source has more; one that goes round "
+        "brings tracers back to where they were made. What nobody has told of for 3 minutes is not up to "
+        "date."
+    ),
+    "recovery_rpo": (
+        "For how long the oldest record that is not known to have been copied has been at its source: "
+        "what a failover would lose, in seconds, of the mirror that is furthest behind. At most: as far "
+        "as MirrorMaker has told, which it does late. The estimate is by tracers, records of our own."
+    ),
+    "recovery_groups": (
+        "Consumer groups that could go on in the other cluster now, of all that the fleet file names: "
+        "each partition has a place to go on, and what would be read again or lost is within "
+        "`recovery.limits`. Not ready comes first, then who would lose most, then who would read most "
+        "again."
+    ),
+    "recovery_findings": (
+        "What speaks against a failover, told when it began and not ended yet. A page calls somebody at "
+        "once; a ticket can wait."
+    ),
+    "recovery_drill": (
+        "The newest row of `fleetgauge recover drill`. READY: each of its groups was. Executed: offsets "
+        "were written there and records read from them; else it was a forecast."
+    ),
+    "failover": (
+        "YES: every group is ready, every mirror into the cluster that takes over is up to date, "
+        "producers, where tracers are sent, get through to its region, its capacity, where it is given, "
+        "is enough, and no page about it is open. NO: one of these does not hold. NOBODY KNOWS: one of "
+        "them is not known, or nothing was told for 3 minutes; what is not known never counts in favour."
+    ),
+    "failover_replay": (
+        "Records that lie in the cluster that takes over from where each group goes on: no more than "
+        "these are read again. Over all groups; a record that two groups read counts twice."
+    ),
+    "failover_lost": (
+        "Records of the sources in the region that fails that are not known to have got across. Over all "
+        "groups; a record that two groups read counts twice."
+    ),
+    "failover_rto": (
+        "The slowest group's time until it reads on: to decide, to write its offsets, and to read the "
+        "first record, as drills that were executed took."
+    ),
+    "failover_mirrors": (
+        "What is copied into the cluster that takes over. Silent: nothing new was learned of it for so long."
+    ),
+    "failover_producers": (
+        "Tracers that were sent from a vantage into the clusters of the region that takes over in the "
+        "newest minute, and those that were acknowledged: if none are, producers there are cut off."
+    ),
+    "failover_headroom": (
+        "The share of the capacity that the fleet file gives the region that takes over, "
+        "`recovery.capacities`, that is left once it carries the records a second of both regions. Below "
+        "zero it is too small."
+    ),
+    "failover_reasons": "Why groups are not ready, each with how many of them; a group may have several.",
+    "regions_map": (
+        "Each arrow is a mirror; its words say for how long at most a record waits to be copied. Solid: "
+        "up to date. Dashed: it stands still. Dash and dot: records go round. Dotted: nobody knows."
+    ),
+    "rpo_trend": (
+        "Of each mirror, for how long the oldest record that was not known to have been copied had been "
+        "at its source. Solid: at most, as MirrorMaker had told; dashed: by tracers. Hatched: nothing is "
+        "known of any mirror. A point is the worst minute of its step."
+    ),
+    "drills": (
+        "Each row is a group of a drill. Forecast: how many records it would read again; measured: how "
+        "many it did. Missing: what it had not read and did not lie there. Empty where it was a forecast "
+        "alone, or too much to compare."
+    ),
+    "recovery_weeks": (
+        "Over mirrors and groups, by nearest rank, of those with enough coverage; below, who did not "
+        "keep to `recovery.objectives`. The open week is to date."
+    ),
 }

@@ -147,6 +147,15 @@ class AlertsView:
 
 
 @dataclass(frozen=True, slots=True)
+class RecoveryView:
+    """Whether another region could take over now, and how far mirrors were behind in the newest minutes."""
+
+    window: Window = Window.DAY
+    _: KW_ONLY
+    lens: Lens = PLAIN
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewView:
     """The review of one week; None is the newest that is over."""
 
@@ -164,7 +173,17 @@ class QualityView:
 
 
 #: What is drawn, or told.
-Drawn = FleetView | ClusterView | BrokerView | MinuteView | WhyView | AlertsView | ReviewView | QualityView
+Drawn = (
+    FleetView
+    | ClusterView
+    | BrokerView
+    | MinuteView
+    | WhyView
+    | AlertsView
+    | RecoveryView
+    | ReviewView
+    | QualityView
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +226,8 @@ def href(view: View) -> str:
             path, query = f"/cluster/{_segment(cluster_id)}/why", {"week": _day(week)}
         case AlertsView(cluster_id, alert_id):
             path, query = "/alerts", {"cluster": cluster_id, "alert": alert_id}
+        case RecoveryView(window):
+            path, query = "/recovery", _window_query(window, Window.DAY)
         case ReviewView(week):
             path, query = "/review", {"week": _day(week)}
         case QualityView():
@@ -233,6 +254,8 @@ def parse(pathname: str, search: str) -> View | None:
             return _parse_cluster(unquote(segment), of, query, lens)
         case ["", "alerts"]:
             return AlertsView(query.get("cluster") or None, query.get("alert") or None, lens=lens)
+        case ["", "recovery"]:
+            return RecoveryView(_parse_window(query, Window.DAY), lens=lens)
         case ["", "review"]:
             return ReviewView(_parse_day(query.get("week")), lens=lens)
         case ["", "quality"]:
@@ -311,7 +334,11 @@ def _parse_day(text: str | None) -> date | None:
 def _shown_query(shown: Window | Span) -> dict[str, str | None]:
     if isinstance(shown, Span):
         return {"from": _instant(shown.start), "to": _instant(shown.end)}
-    return {"window": None if shown is Window.HOUR else shown.value}
+    return _window_query(shown, Window.HOUR)
+
+
+def _window_query(window: Window, default: Window) -> dict[str, str | None]:
+    return {"window": None if window is default else window.value}
 
 
 def _parse_shown(query: dict[str, str]) -> Window | Span:
@@ -321,10 +348,14 @@ def _parse_shown(query: dict[str, str]) -> Window | Span:
             return Span(start, end)
         except ValueError:
             return Window.HOUR
+    return _parse_window(query, Window.HOUR)
+
+
+def _parse_window(query: Mapping[str, str], default: Window) -> Window:
     try:
-        return Window(query.get("window", Window.HOUR))
+        return Window(query.get("window", default))
     except ValueError:
-        return Window.HOUR
+        return default
 
 
 def _instant(at: datetime) -> str:

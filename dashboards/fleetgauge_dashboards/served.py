@@ -14,7 +14,8 @@ class ShownFleet:
     """A fleet that is served: its name, its lake (a folder or an object store's URI), its weeks' zone.
 
     A vantage that sent later than ``agent_late_us`` is left out of pooled samples, as in silver. ``segments``
-    are each cluster's, as name and value; of a lake without a fleet file none are known.
+    are each cluster's, as name and value; of a lake without a fleet file none are known. Nor are ``regions``,
+    by cluster, ``mirrors``, as source and destination, and ``pairs``, as active and passive.
     """
 
     name: str
@@ -24,6 +25,9 @@ class ShownFleet:
     simulated: bool = False
     agent_late_us: int = AGENT_LATE_US
     segments: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    regions: Mapping[str, str] = field(default_factory=dict)
+    mirrors: tuple[tuple[str, str], ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
 
     @property
     def calendar(self) -> WeekCalendar:

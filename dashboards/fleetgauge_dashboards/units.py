@@ -18,6 +18,16 @@ def milliseconds(us: float | None) -> str:
     return f"{ms:,.{digits}f} ms"
 
 
+def seconds(length: float | None) -> str:
+    """Rounded up, for it is mostly a bound: 0 s, 0.4 s, 12 s, 2 min 5 s."""
+    if length is None:
+        return NOTHING
+    tenths = math.ceil(10 * length - 1e-9)
+    if 0 < tenths < 100:
+        return f"{tenths / 10:.1f} s"
+    return duration(timedelta(seconds=math.ceil(length)))
+
+
 def percent(ratio: float | None, digits: int = 3) -> str:
     """Cut, not rounded: only what is whole reads 100%."""
     if ratio is None:

@@ -66,7 +66,8 @@ def _tell_time(figure: go.Figure, times: Times, points: Sequence[datetime]) -> N
 
 def _whole_height(figure: go.Figure) -> None:
     """An axis of its own from 0 to 1, that nobody sees."""
-    figure.update_layout(yaxis2={"range": [0, 1], "visible": False, "overlaying": "y", "fixedrange": True})
+    own = {"type": "linear", "range": [0, 1], "visible": False, "overlaying": "y", "fixedrange": True}
+    figure.update_layout(yaxis2=own)
 
 
 def stamp(at: datetime) -> str:

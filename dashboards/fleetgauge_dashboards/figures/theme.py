@@ -77,6 +77,11 @@ def theme(scheme: str | None) -> Theme:
     return DARK if scheme == "dark" else LIGHT
 
 
+def literal(name: str) -> str:
+    """Plotly reads markup in its words, and a name is none."""
+    return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def blank(look: Theme, height: int, revision: str) -> go.Figure:
     """An empty figure; zoom and hidden lines last as long as the revision."""
     figure = go.Figure()

@@ -3,7 +3,7 @@
 from fleetgauge_dashboards.figures.over_time import OverTime
 from fleetgauge_dashboards.links import BrokerView, Span, href
 from fleetgauge_dashboards.pages.page import Context
-from fleetgauge_dashboards.reader.lake import Row
+from fleetgauge_dashboards.reader.table import Row
 from fleetgauge_dashboards.views.alerts import Alert, alerts
 from fleetgauge_dashboards.views.bands import corrected, done, found, left_out
 from fleetgauge_dashboards.views.cluster import OfMinutes

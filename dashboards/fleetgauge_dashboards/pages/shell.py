@@ -15,6 +15,7 @@ from fleetgauge_dashboards.links import (
     Lens,
     MinuteView,
     QualityView,
+    RecoveryView,
     ReviewView,
     TableView,
     View,
@@ -38,7 +39,13 @@ from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 REFRESH_MS = 10_000
 #: Banners for so many alerts, and for so many weeks; the rest is a number.
 BANNERS = 3
-_NAMES = {FleetView: "Fleet", AlertsView: "Alerts", ReviewView: "Review", QualityView: "Data quality"}
+_NAMES: dict[type, str] = {
+    FleetView: "Fleet",
+    AlertsView: "Alerts",
+    RecoveryView: "Recovery",
+    ReviewView: "Review",
+    QualityView: "Data quality",
+}
 #: What one drills down to from the fleet.
 _OF_THE_FLEET = (FleetView, ClusterView, BrokerView, MinuteView, WhyView)
 
@@ -236,9 +243,7 @@ def _times(view: View | None, context: Context) -> Times:
 
 def _title(view: View | None, opened: int) -> str:
     """What the browser's tab says: on call, it is one of many."""
-    page = {FleetView: "Fleet", AlertsView: "Alerts", ReviewView: "Review", QualityView: "Data quality"}.get(
-        type(view), "Fleetgauge"
-    )
+    page = _NAMES.get(type(view), "Fleetgauge")
     match view:
         case ClusterView(name) | WhyView(name):
             page = name
@@ -264,6 +269,7 @@ def _nav(view: View | None, opened: int) -> list[Component]:
             isinstance(view, _OF_THE_FLEET),
         ),
         entry(["Alerts", *counted], AlertsView(lens=lens), isinstance(view, AlertsView)),
+        entry(["Recovery"], RecoveryView(lens=lens), isinstance(view, RecoveryView)),
         entry(["Review"], ReviewView(lens=lens), isinstance(view, ReviewView)),
         entry(["Data quality"], QualityView(lens=lens), isinstance(view, QualityView)),
     ]

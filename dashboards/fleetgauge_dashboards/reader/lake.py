@@ -1,6 +1,5 @@
 """The questions that the pages ask of a lake."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -10,8 +9,9 @@ from deltalake import DeltaTable
 
 from fleetgauge_dashboards.links import Leg, Span
 from fleetgauge_dashboards.reader.recency import NOTHING_MEASURED, Recency, recency
+from fleetgauge_dashboards.reader.recovery import RecoveryTables
 from fleetgauge_dashboards.reader.rows import BrokenWeek, ClusterWeek, FleetWeek, HealthEvent, columns_of
-from fleetgauge_dashboards.reader.table import Files, Filter, TableReader, UnreadableError, column
+from fleetgauge_dashboards.reader.table import Files, Filter, Row, TableReader, UnreadableError, column
 from fleetgauge_pipelines import tables
 
 RECENT = ("cluster_id", "minute", "brokers_expected", "brokers_measured", "latency_p99_censored_us")
@@ -47,9 +47,6 @@ BROKER_DETAIL = (
 )
 BROKER_MINUTE = ("broker_id", "minute", "measured", "latency_p99_us", "latency_p99_censored_us")
 
-
-Row = dict[str, Any]
-
 #: The segment that is the fleet itself.
 WHOLE = "fleet"
 
@@ -77,6 +74,7 @@ class Lake:
         self._burn_causes = TableReader(root, tables.BURN_CAUSES)
         self._actions = TableReader(root, tables.ACTIONS)
         self._corrections = TableReader(root, tables.CORRECTIONS)
+        self.recovery = RecoveryTables(root)
 
     @property
     def readers(self) -> tuple[TableReader, ...]:
@@ -90,6 +88,7 @@ class Lake:
             self._burn_causes,
             self._actions,
             self._corrections,
+            *self.recovery.readers,
         )
 
     def versions(self) -> tuple[int | None, ...]:
@@ -155,19 +154,19 @@ class Lake:
         """What burned a segment's budgets in the week and in the one before."""
         weeks = column("week").isin([week, week - timedelta(days=7)])
         of = (column("segment") == segment) & (column("segment_value") == value)
-        return _rows(self._burn_causes, (week, segment, value), weeks & of)
+        return self._burn_causes.rows((week, segment, value), weeks & of)
 
     def actions(self) -> list[Row]:
         """What was done on purpose, of all clusters, in no order."""
-        return _rows(self._actions, "all")
+        return self._actions.rows("all")
 
     def corrections(self) -> list[Row]:
         """What was taken out of the levels, of all clusters, withdrawn ones too, in no order."""
-        return _rows(self._corrections, "all")
+        return self._corrections.rows("all")
 
     def recent_minutes(self) -> pa.Table:
         """All clusters' minutes of the newest two days: who is measured, and until when."""
-        return self._newest_minutes(RECENT, days=1)
+        return self._cluster_minutes.newest_days(RECENT, days=1)
 
     def recency(self) -> Recency:
         """What the newest minutes say of how far the data reaches."""
@@ -176,20 +175,7 @@ class Lake:
 
     def burn_minutes(self) -> pa.Table:
         """All clusters' minutes of the newest days, with what their burn rates need."""
-        return self._newest_minutes(BURN, BURN_DAYS)
-
-    def _newest_minutes(self, names: tuple[str, ...], days: int) -> pa.Table:
-        """From so many days before the newest on."""
-        reader = self._cluster_minutes
-
-        def ask(delta: DeltaTable) -> pa.Table:
-            newest = _newest_day(delta)
-            if newest is None:
-                return reader.frame(delta, names)
-            since = newest - timedelta(days=days)
-            return reader.frame(delta, names, column("day") >= since, [("day", ">=", f"{since}")])
-
-        return reader.answer((names, days), ask, reader.empty(names))
+        return self._cluster_minutes.newest_days(BURN, BURN_DAYS)
 
     def cluster_minutes(self, cluster_id: str, span: Span) -> pa.Table:
         """One cluster's minutes of the span, in no order."""
@@ -251,16 +237,6 @@ class Lake:
         return tuple(_readable(reader) for reader in self.readers)
 
 
-def _rows(reader: TableReader, query: Hashable, where: Filter = None) -> list[Row]:
-    """Whole rows of a small table."""
-
-    def ask(delta: DeltaTable) -> list[Row]:
-        found: list[Row] = reader.frame(delta, reader.table.names, where).to_pylist()
-        return found
-
-    return reader.answer(query, ask, [])
-
-
 def _held(reader: TableReader, name: str) -> frozenset[Any]:
     """Every value of a column."""
     return reader.answer(
@@ -275,11 +251,6 @@ def _readable(reader: TableReader) -> Readable:
         return Readable(reader.table.path, reader.version(), None)
     except UnreadableError as error:
         return Readable(reader.table.path, None, error.reason)
-
-
-def _newest_day(delta: DeltaTable) -> date | None:
-    days = [entry["day"] for entry in delta.partitions()]
-    return max((date.fromisoformat(str(day)) for day in days if day), default=None)
 
 
 def of_cluster(cluster_id: str) -> Files:

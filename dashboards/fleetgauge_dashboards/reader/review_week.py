@@ -53,7 +53,8 @@ class Held:
 class Known:
     """Rows as the tables have them: of the week and the one before at every revision, and what happened.
 
-    ``actions`` are those until the week closed, ``held`` minutes of clusters of which a broker was treated.
+    ``actions`` are those until the week closed, ``held`` minutes of clusters of which a broker was treated;
+    of ``recovery_weeks`` and ``drills`` the week's alone.
     """
 
     cluster_weeks: Sequence[Row]
@@ -65,6 +66,8 @@ class Known:
     quarantined: Mapping[str, int]
     broken: Sequence[str]
     revised: Sequence[Row]
+    recovery_weeks: Sequence[Row] = ()
+    drills: Sequence[Row] = ()
 
 
 class ReviewReader:
@@ -88,6 +91,8 @@ class ReviewReader:
             quarantined=self._quarantined(week),
             broken=[one.expectation for one in self._lake.broken_weeks() if one.week == week.week],
             revised=self._revised(week),
+            recovery_weeks=self._rows(tables.RECOVERY_WEEKS, column("week") == week.week),
+            drills=self._rows(tables.DRILLS, _within("at", week)),
         )
 
     def _held(self, week: WeekSpan, actions: Sequence[Row]) -> dict[str, Held]:

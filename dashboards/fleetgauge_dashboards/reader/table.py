@@ -8,6 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from datetime import date, timedelta
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from fleetgauge_pipelines.tables import Table
 Filter = Any
 #: Column, comparison, value as text: all of which a file's rows have to be able to meet.
 Files = Sequence[tuple[str, str, str]]
+Row = dict[str, Any]
 T = TypeVar("T")
 
 #: Queries kept per table: about what a few dozen open pages ask for.
@@ -97,6 +99,27 @@ class TableReader:
             if name not in there:
                 found = found.add_column(position, name, pa.nulls(len(found), self._type(name)))
         return found
+
+    def newest_days(self, names: tuple[str, ...], days: int) -> pa.Table:
+        """The named columns, of a table by day, from so many days before its newest on; in no order."""
+
+        def ask(delta: DeltaTable) -> pa.Table:
+            newest = max((entry["day"] for entry in delta.partitions() if entry["day"]), default=None)
+            if newest is None:
+                return self.frame(delta, names)
+            since = date.fromisoformat(str(newest)) - timedelta(days=days)
+            return self.frame(delta, names, column("day") >= since, [("day", ">=", f"{since}")])
+
+        return self.answer((names, days), ask, self.empty(names))
+
+    def rows(self, query: Hashable, where: Filter = None) -> list[Row]:
+        """Whole rows of a small table."""
+
+        def ask(delta: DeltaTable) -> list[Row]:
+            found: list[Row] = self.frame(delta, self.table.names, where).to_pylist()
+            return found
+
+        return self.answer(query, ask, [])
 
     def empty(self, names: tuple[str, ...]) -> pa.Table:
         return pa.schema([(name, self._type(name)) for name in names]).empty_table()

@@ -1,6 +1,5 @@
 """A review as Markdown. Whatever a lake calls its clusters, it stays text."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,6 +7,8 @@ from itertools import islice
 
 from fleetgauge_dashboards.definitions import DEFINITIONS
 from fleetgauge_dashboards.links import PLAIN, AlertsView, ClusterView, FleetView, Lens, View, href
+from fleetgauge_dashboards.report.another_region import another_region
+from fleetgauge_dashboards.report.blocks import ROWS, more, table, text
 from fleetgauge_dashboards.times import Times
 from fleetgauge_dashboards.units import (
     NOTHING,
@@ -26,8 +27,6 @@ from fleetgauge_dashboards.views.incidents import Durations, Incident
 from fleetgauge_dashboards.views.movers import Mover, Standing
 from fleetgauge_dashboards.views.review import Headline, Quantiles, Review
 
-#: A table of more rows is no longer read; the rest is a number.
-ROWS = 25
 MOVERS = 10
 
 _METRICS = {
@@ -72,6 +71,7 @@ def body(review: Review, of: Letterhead) -> str:
         write.incidents(),
         write.done(),
         write.tiers(),
+        another_region(review.recovery, review.drills, of.times),
         write.quality(),
         write.revisions(),
         write.definitions(),
@@ -159,7 +159,7 @@ class _Writer:
             f"{count(len(happened), 'finding')} named. {detected} {acted}",
             _judged(self._review.judged),
             table(heads, map(self._incident, kept)),
-            *_more(len(happened) - len(kept)),
+            *more(len(happened) - len(kept)),
         ]
 
     def done(self) -> list[str]:
@@ -171,7 +171,7 @@ class _Writer:
             "## What was done",
             _cases(acts, self._review.saved_min),
             table(heads, map(self._act, acts[:ROWS])),
-            *_more(len(acts) - ROWS),
+            *more(len(acts) - ROWS),
         ]
 
     def tiers(self) -> list[str]:
@@ -222,7 +222,7 @@ class _Writer:
             )
             for one in revised[:ROWS]
         ]
-        return ["## Revisions", table(heads, rows), *_more(len(revised) - ROWS)]
+        return ["## Revisions", table(heads, rows), *more(len(revised) - ROWS)]
 
     def definitions(self) -> list[str]:
         words = [f"- **{title}**: {text(DEFINITIONS[name])}" for title, name in _METRICS.values()]
@@ -250,7 +250,7 @@ class _Writer:
             )
             for one in standings[:ROWS]
         )
-        return [f"### {title}", table(heads, rows), *_more(len(standings) - ROWS)]
+        return [f"### {title}", table(heads, rows), *more(len(standings) - ROWS)]
 
     def _movers(self, title: str, movers: Sequence[Mover]) -> list[str]:
         if not movers:
@@ -266,7 +266,7 @@ class _Writer:
             )
             for one in movers[:MOVERS]
         )
-        return [f"### {title}", table(heads, rows), *_more(len(movers) - MOVERS)]
+        return [f"### {title}", table(heads, rows), *more(len(movers) - MOVERS)]
 
     def _incident(self, one: Incident) -> tuple[str, ...]:
         where = AlertsView(one.cluster_id, one.alert_id, lens=self._of.lens)
@@ -302,19 +302,6 @@ class _Writer:
         if self._of.page_url is None:
             return text(words)
         return f"[{text(words)}](<{self._of.page_url.rstrip('/')}{href(view)}>)"
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Heads that end in ``>`` are of numbers. Cells are Markdown."""
-    sides = ["---:" if head.endswith(">") else "---" for head in heads]
-    lines = [[head.removesuffix(" >") for head in heads], sides, *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def text(words: str) -> str:
-    """What Markdown reads as these very words, in one line."""
-    in_a_line = re.sub(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+", " ", words)
-    return re.sub(r"([\\`*\[\]<>|&~!]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", in_a_line)
 
 
 def _headline(one: Headline) -> tuple[str, ...]:
@@ -381,8 +368,3 @@ def _seconds(length_s: float) -> str:
 
 def _listed(named: Iterable[str], of: int) -> str:
     return ", ".join(islice(named, ROWS)) + (f" and {of - ROWS:,} more" if of > ROWS else "")
-
-
-def _more(left: int) -> list[str]:
-    """What stands under a table that was cut."""
-    return [f"And {left:,} more."] if left > 0 else []

@@ -62,13 +62,13 @@ def freshness(known: Recency, now: datetime) -> Freshness:
     if known.until is None:
         return NO_DATA
     age = max(now - known.until, timedelta(0))
-    state = _state(age)
+    state = state_of(age)
     ages = {cluster: now - (minute + MINUTE) for cluster, minute in known.newest.items()}
     late = {} if state is Age.ENDED else {cluster: own for cluster, own in ages.items() if own > STALE_AFTER}
     return Freshness(known.until, age, state, known.measured, known.expected, late, frozenset(known.newest))
 
 
-def _state(age: timedelta) -> Age:
+def state_of(age: timedelta) -> Age:
     if age <= STALE_AFTER:
         return Age.FRESH
     return Age.STALE if age <= ENDED_AFTER else Age.ENDED

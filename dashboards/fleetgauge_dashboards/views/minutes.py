@@ -153,10 +153,7 @@ def _worst(rows: list[dict[str, Any]], objective_us: int | None) -> Minute:
 def brokers(rows: pa.Table, span: Span) -> Brokers:
     """Broker-minutes of one leg to the span's grid, thinned by arrow: a week holds many."""
     steps = grid(span)
-    epoch_us = rows["minute"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    origin = pa.scalar(int(steps.start.timestamp()) * 1_000_000, pa.int64())
-    index = pc.divide(pc.subtract(epoch_us, origin), pa.scalar(steps.step_min * 60_000_000, pa.int64()))
-    placed = rows.append_column("step", index)
+    placed = on_grid(rows, steps)
     begun = placed.group_by("broker_id").aggregate([("step", "min")]).to_pylist()
     worst = (
         placed.filter(pc.fill_null(placed["measured"], False))
@@ -169,6 +166,15 @@ def brokers(rows: pa.Table, span: Span) -> Brokers:
     return Brokers(
         steps, tuple(_broker(broker_id, steps, first[broker_id], found) for broker_id in sorted(first))
     )
+
+
+def on_grid(rows: pa.Table, steps: Grid) -> pa.Table:
+    """The rows from its start on, with the ``step`` in which each is."""
+    held = rows.filter(pc.greater_equal(rows["minute"], pa.scalar(steps.start)))
+    epoch_us = held["minute"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    origin = pa.scalar(int(steps.start.timestamp()) * 1_000_000, pa.int64())
+    index = pc.divide(pc.subtract(epoch_us, origin), pa.scalar(steps.step_min * 60_000_000, pa.int64()))
+    return held.append_column("step", index)
 
 
 def _skew(step: Sequence[float]) -> float | None:

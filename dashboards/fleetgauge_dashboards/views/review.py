@@ -10,9 +10,11 @@ from fleetgauge_dashboards.views.alert_week import AlertWeek, alert_week
 from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.causes import Cause, causes
 from fleetgauge_dashboards.views.cluster import week_span
+from fleetgauge_dashboards.views.drills import DrilledGroup, drilled
 from fleetgauge_dashboards.views.episodes import is_bad
 from fleetgauge_dashboards.views.incidents import Durations, Incident, incidents, times
 from fleetgauge_dashboards.views.movers import Changes, Standing, changes, standing
+from fleetgauge_dashboards.views.recovery_weeks import RecoveryWeek, recovery_week
 from fleetgauge_dashboards.views.remarks import acknowledged, judged
 from fleetgauge_dashboards.views.samples import minutes_from_evidence
 from fleetgauge_dashboards.views.standings import (
@@ -110,6 +112,8 @@ class Review:
     quarantined: tuple[tuple[str, int], ...]
     broken: tuple[str, ...]
     revised: tuple[Revised, ...]
+    recovery: RecoveryWeek | None
+    drills: tuple[DrilledGroup, ...]
 
 
 def asked_week(weeks: Sequence[date], asked: date | None, zone: str, now: datetime) -> WeekSpan | None:
@@ -152,6 +156,8 @@ def review(week: WeekSpan, known: Known) -> Review:
         quarantined=tuple(sorted(known.quarantined.items(), key=lambda one: (-one[1], one[0]))),
         broken=tuple(known.broken),
         revised=_revised(known.revised),
+        recovery=recovery_week(known.recovery_weeks, week.week),
+        drills=drilled(known.drills)[::-1],
     )
 
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from fleetgauge_dashboards.cli import dash
+from fleetgauge_dashboards.cli import _fleets, dash
 from fleetgauge_dashboards.defence import TOKEN_COOKIE, TOKEN_HEADER
 from fleetgauge_probes import __version__
 from tests.browser.lake import write
@@ -42,6 +42,22 @@ def test_wrong_input_is_one_line_and_exit_code_2(arguments: list[str], says: str
     assert result.exit_code == 2
     assert says in result.output
     assert "Traceback" not in result.output
+
+
+def test_regions_mirrors_and_pairs_are_the_fleet_files(tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text(
+        "clusters:\n"
+        "  - {id: north, bootstrap: 'n:1', region: eu-north}\n"
+        "  - {id: south, bootstrap: 's:1'}\n"
+        "recovery:\n"
+        "  mirrors: [{source: north, destination: south}]\n"
+        "  groups:\n"
+        "    - {groups: a, active: north, passive: south}\n"
+        "    - {groups: b, active: north, passive: south}\n"
+    )
+    (shown,) = _fleets(None, (tmp_path / "fleet.yaml",))
+    assert shown.regions == {"north": "eu-north"}
+    assert shown.mirrors == shown.pairs == (("north", "south"),)
 
 
 def test_two_fleets_of_one_name_are_refused(tmp_path: Path) -> None:

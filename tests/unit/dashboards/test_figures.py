@@ -53,6 +53,9 @@ def test_a_gap_is_a_break_and_a_hatch_but_never_a_line(look: Theme) -> None:
     assert list(hatched.base) == ["2026-03-02 10:01:00"]
     assert list(hatched.x) == [60_000]
     assert hatched.marker.pattern.shape == "/"
+    # On a log axis, as the latency's is, a hatch from 0 to 1 would lie below all that is drawn.
+    axis = latency(LINE, QUIET, look).layout.yaxis2
+    assert (axis.type, list(axis.range)) == ("linear", [0, 1])
 
 
 @both_schemes

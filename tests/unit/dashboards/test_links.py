@@ -18,6 +18,7 @@ from fleetgauge_dashboards.links import (
     Lens,
     MinuteView,
     QualityView,
+    RecoveryView,
     ReviewView,
     Span,
     TableView,
@@ -51,6 +52,7 @@ drawn: st.SearchStrategy[Drawn] = st.one_of(
     st.builds(WhyView, names, weeks, lens=lenses),
     st.builds(QualityView, lens=lenses),
     st.builds(AlertsView, st.none() | names, st.none() | names, lens=lenses),
+    st.builds(RecoveryView, st.sampled_from(Window), lens=lenses),
     st.builds(ReviewView, weeks, lens=lenses),
 )
 views: st.SearchStrategy[View] = drawn | st.builds(TableView, drawn, names)
@@ -75,7 +77,7 @@ def test_an_address_stays_on_this_server(view: View) -> None:
 @given(st.text(max_size=60), st.text(max_size=120))
 def test_any_address_gives_a_view_or_none(path: str, query: str) -> None:
     below = (f"/cluster/{path}", f"/cluster/c/broker/{path}", f"/cluster/c/minute/{path}", "/cluster/c/why")
-    for pathname in (path, "/", *below, "/alerts", "/review", "/quality"):
+    for pathname in (path, "/", *below, "/alerts", "/recovery", "/review", "/quality"):
         view = parse(pathname, query)
         assert view is None or parse(*_split(href(view))) == view
 
@@ -125,6 +127,13 @@ def test_defaults_stay_out_of_the_address() -> None:
     assert href(FleetView()) == "/"
     assert href(ClusterView("orders-eu")) == "/cluster/orders-eu"
     assert href(AlertsView()) == "/alerts"
+    assert href(RecoveryView()) == "/recovery"
+
+
+def test_the_minutes_of_recovery_are_a_days_unless_others_are_asked_for() -> None:
+    assert href(RecoveryView(Window.WEEK)) == "/recovery?window=7d"
+    assert parse("/recovery", "window=1h") == RecoveryView(Window.HOUR)
+    assert parse("/recovery", "window=5y") == RecoveryView()
 
 
 def test_the_fleet_is_in_the_address_unless_it_is_the_first() -> None:

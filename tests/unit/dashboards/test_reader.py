@@ -39,7 +39,7 @@ def test_a_rows_fields_are_columns_of_its_table(row: type, table: Table) -> None
 
 def test_a_lake_that_is_not_there_is_empty_and_is_not_made(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "none"))
-    assert lake.versions() == (None,) * 9
+    assert lake.versions() == (None,) * 15
     assert (lake.weeks(), lake.clusters(), lake.cluster_weeks(WEEK), lake.weeks_of("a")) == ((), (), (), ())
     assert (lake.fleet_weeks(), lake.health_events()) == ((), ())
     assert len(lake.recent_minutes()) == 0

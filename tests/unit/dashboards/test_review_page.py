@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.pages.marked import marked
 from fleetgauge_dashboards.people import NoLogin
-from fleetgauge_dashboards.report.markdown import text
+from fleetgauge_dashboards.report.blocks import text
 from fleetgauge_dashboards.served import ShownFleet
 from tests.unit.dashboards.terminal.test_report import END, WEEK, write
 

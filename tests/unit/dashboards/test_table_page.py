@@ -14,11 +14,13 @@ from fleetgauge_dashboards.links import (
     Lens,
     MinuteView,
     QualityView,
+    RecoveryView,
     TableView,
     WhyView,
     href,
 )
 from fleetgauge_dashboards.pages.page import Notice, Page
+from tests.browser import recovery_lake
 from tests.browser.lake import ORDERS
 from tests.unit.dashboards.served import NOW, Served, said, served
 
@@ -29,6 +31,7 @@ VIEWS: dict[str, Drawn] = {
     "minute": MinuteView(ORDERS, NOW - timedelta(minutes=20)),
     "why": WhyView(ORDERS),
     "alerts": AlertsView(),
+    "recovery": RecoveryView(),
     "quality": QualityView(),
 }
 NUMBERS = next(page for page in PAGES if page.view is TableView)
@@ -37,7 +40,9 @@ PARTS = [(page.name, part.name) for page in PAGES for part in page.parts]
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    return served(tmp_path_factory.mktemp("numbers"))
+    root = tmp_path_factory.mktemp("numbers")
+    recovery_lake.write(root, NOW)
+    return served(root)
 
 
 @pytest.mark.parametrize(("name", "part"), PARTS)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_dashboards.units import duration, milliseconds, minutes, percent
+from fleetgauge_dashboards.units import duration, milliseconds, minutes, percent, seconds
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,22 @@ from fleetgauge_dashboards.units import duration, milliseconds, minutes, percent
 )
 def test_latency_shows_three_digits_where_they_matter(us: float | None, text: str) -> None:
     assert milliseconds(us) == text
+
+
+@pytest.mark.parametrize(
+    ("length", "text"),
+    [
+        (None, "–"),
+        (0, "0 s"),
+        (0.001, "0.1 s"),
+        (0.4, "0.4 s"),
+        (9.94, "10 s"),
+        (59.2, "1 min"),
+        (124.1, "2 min 5 s"),
+    ],
+)
+def test_seconds_are_never_less_than_they_are(length: float | None, text: str) -> None:
+    assert seconds(length) == text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,226 @@
+"""The page of another region: with data, stale, empty, broken; dark, by keyboard, and without colour."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from fleetgauge_dashboards.links import Lens, RecoveryView, TableView, Window, href
+from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_pipelines import tables
+from tests.browser import recovery_lake
+from tests.browser.conftest import Open, Serve, Site
+from tests.browser.lake import put, write
+from tests.browser.recovery_lake import MIRRORS, PAIRS, REGIONS
+
+RECOVERY = href(RecoveryView())
+
+
+def _site(root: Path, sites: Serve, at: datetime) -> Site:
+    """With a fleet file's knowledge; the fleet beside it is the one that is looked at."""
+    shown = ShownFleet("shop", str(root), regions=REGIONS, mirrors=MIRRORS, pairs=PAIRS)
+    return sites(root, at, beside=[shown])
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, datetime]:
+    """A lake, and the end of its newest minute."""
+    root = tmp_path_factory.mktemp("recovery")
+    known = write(root, datetime.now(UTC))
+    recovery_lake.write(root, known.now)
+    return root, known.now
+
+
+@pytest.fixture(scope="module")
+def shop(told: tuple[Path, datetime], sites: Serve) -> str:
+    """The page's address without its query, half a minute after the newest minute."""
+    root, until = told
+    return _site(root, sites, until + timedelta(seconds=30)).url
+
+
+@pytest.fixture(scope="module")
+def late(told: tuple[Path, datetime], sites: Serve) -> str:
+    """Three quarters of an hour later."""
+    root, until = told
+    return _site(root, sites, until + timedelta(minutes=45)).url
+
+
+def _address(site: str, view: RecoveryView | None = None) -> str:
+    lens = Lens(fleet="shop")
+    return f"{site}{href(RecoveryView(view.window if view else Window.DAY, lens=lens))}"
+
+
+def _drawn(page: Page) -> None:
+    expect(page.locator("#recovery-rpo .scatterlayer .trace").first).to_be_visible()
+    expect(page.locator("#recovery-regions .scatterlayer .trace").first).to_be_visible()
+
+
+def test_it_is_in_the_navigation_after_the_alerts(shop: str, look: Open) -> None:
+    page = look(f"{shop}/?fleet=shop")
+    expect(page.locator("#nav a")).to_have_text(
+        [re.compile("^Fleet"), re.compile("^Alerts"), "Recovery", "Review", "Data quality"]
+    )
+    page.locator("#nav").get_by_role("link", name="Recovery").click()
+    expect(page.locator("h1")).to_have_text("Recovery")
+    expect(page.locator("#nav [aria-current=page]")).to_have_text("Recovery")
+    assert page.url == f"{shop}/recovery?fleet=shop"
+    expect(page).to_have_title("▲ 1 open · Recovery · Fleetgauge")
+
+
+def test_it_answers_whether_to_fail_over_on_what_evidence(shop: str, look: Open) -> None:
+    page = look(_address(shop))
+    _drawn(page)
+    expect(page.locator("#recovery-stale")).to_be_empty()
+    expect(page.locator("#recovery-cards")).to_contain_text("3 of 4")
+    expect(page.locator("#recovery-cards")).to_contain_text("≤ 12 min 10 s")
+    first, second = page.locator(".fg-failover").all()
+    expect(first.locator("h3")).to_have_text("north-all to south-all")
+    expect(first.locator(".fg-answer")).to_have_text("▲ NO")
+    expect(first.locator(".fg-because li")).to_have_text(
+        [
+            "1 of 3 groups not ready",
+            "the mirror south to south-all stands still",
+            re.compile("^open finding: the mirror from south to south-all is 430 s behind"),
+        ]
+    )
+    expect(second.locator(".fg-answer")).to_have_text("◌ NOBODY KNOWS")
+    expect(page.locator("#recovery-groups tbody tr").first).to_contain_text("billing")
+    expect(page.locator("#recovery-drills tbody tr")).to_have_count(20)
+    expect(page.locator("#recovery-weeks")).to_contain_text("✕ south to south-all")
+
+
+def test_the_map_has_regions_clusters_and_each_mirrors_rpo(shop: str, look: Open) -> None:
+    page = look(_address(shop))
+    _drawn(page)
+    texts = page.locator("#recovery-regions .annotation-text")
+    expect(texts).to_contain_text(["eu-north", "north", "north-all", "eu-south", "south", "south-all"])
+    expect(texts.filter(has_text="▲ stands still, ≤ 12 min 10 s")).to_have_count(1)
+    expect(texts.filter(has_text=re.compile("^● ≤ "))).to_have_count(3)
+    expect(page.locator("#recovery-regions .legendtext")).to_have_text(["● fresh", "▲ stands still"])
+
+
+def test_where_nothing_was_told_the_trend_is_hatched_within_sight(shop: str, look: Open) -> None:
+    page = look(_address(shop))
+    _drawn(page)
+    hatch = page.locator("#recovery-rpo .barlayer .point path")
+    expect(hatch).to_have_count(1)
+    gap, plot = (
+        page.locator(f"#recovery-rpo {one}").first.bounding_box() for one in (".barlayer path", ".nsewdrag")
+    )
+    assert gap is not None
+    assert plot is not None
+    assert gap["y"] <= plot["y"] + 1
+    assert gap["y"] + gap["height"] >= plot["y"] + plot["height"] - 1
+
+
+def test_other_minutes_are_in_the_address(shop: str, look: Open) -> None:
+    page = look(_address(shop))
+    page.locator("#recovery-window").get_by_role("link", name="last 1h").click()
+    expect(page.locator("#recovery-window [aria-current=true]")).to_have_text("last 1h")
+    assert page.url == f"{shop}/recovery?fleet=shop&window=1h"
+    again = look(page.url)
+    expect(again.locator("#recovery-window [aria-current=true]")).to_have_text("last 1h")
+    _drawn(again)
+
+
+def test_open_findings_are_a_table_and_the_way_back_is_a_link(shop: str, look: Open) -> None:
+    page = look(_address(shop))
+    page.get_by_role("link", name="All open findings").click()
+    expect(page.locator("h1")).to_have_text("Open findings")
+    expect(page.locator("#numbers-title")).to_contain_text("2 rows")
+    page.get_by_role("link", name="Show the page").click()
+    expect(page.locator("h1")).to_have_text("Recovery")
+
+
+def test_each_parts_numbers_are_a_table_a_file_and_a_picture(shop: str, look: Open) -> None:
+    page = look(_address(shop))
+    _drawn(page)
+    for part in ("failovers", "mirrors", "rpo", "groups", "drills", "weeks"):
+        expect(page.locator(f"#recovery-{part}-tools a")).to_have_text(["Table", "CSV"])
+    with page.expect_download() as download:
+        page.locator("#recovery-groups-tools").get_by_role("link", name="CSV").click()
+    assert Path(download.value.path()).read_text().count("\n") == 6
+    with page.expect_download() as download:
+        page.locator("button[data-picture=recovery-regions]").click()
+    assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_number_is_explained_by_keyboard(shop: str, look: Open) -> None:
+    page = look(_address(shop))
+    page.get_by_role("button", name=re.compile("^Why this number: Headroom after taking over")).first.focus()
+    expect(page.get_by_role("tooltip")).to_contain_text("recovery.capacities")
+
+
+def test_stale_is_said_and_nobody_knows(late: str, look: Open) -> None:
+    page = look(_address(late))
+    _drawn(page)
+    stale = page.locator("#recovery-stale")
+    expect(stale).to_contain_text("STALE: recover run has not told anything since")
+    expect(stale).to_contain_text("Nothing below is about now")
+    expect(page.locator(".fg-answer")).to_have_text(["◌ NOBODY KNOWS", "◌ NOBODY KNOWS"])
+    expect(page.locator("#recovery-regions .legendtext")).to_have_text(["◌ nobody knows"])
+    # What has not been told since is a hatch as well.
+    expect(page.locator("#recovery-rpo .barlayer .point path")).to_have_count(2)
+
+
+def test_a_lake_without_recovery_says_how_to_begin_and_fills_itself(
+    tmp_path: Path, sites: Serve, look: Open
+) -> None:
+    known = write(tmp_path, datetime.now(UTC))
+    page = look(f"{sites(tmp_path, known.now + timedelta(seconds=30)).url}{RECOVERY}")
+    expect(page.locator(".fg-empty")).to_contain_text("Nothing is told of another region yet")
+    expect(page.locator(".fg-empty")).to_contain_text("fleetgauge recover run --config fleet.yaml")
+    recovery_lake.write(tmp_path, known.now)
+    expect(page.locator(".fg-answer").first).to_have_text("▲ NO", timeout=30_000)
+
+
+def test_a_broken_table_is_an_error_and_not_an_empty_page(tmp_path: Path, sites: Serve, look: Open) -> None:
+    known = write(tmp_path, datetime.now(UTC))
+    put(tmp_path, tables.DRILLS, [recovery_lake.drill(known.now, "billing")])
+    (commit,) = (tmp_path / "recovery/drills/_delta_log").glob("*.json")
+    commit.write_text("{broken")
+    page = look(f"{sites(tmp_path, known.now).url}{RECOVERY}")
+    expect(page.locator(".fg-empty--bad")).to_contain_text("recovery/drills:")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1920, 1080)])
+def test_nothing_is_wider_than_the_screen(shop: str, look: Open, width: int, height: int) -> None:
+    page = look(_address(shop), width=width, height=height)
+    _drawn(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("what", ["told", "late", "table", "wall"])
+def test_nothing_serious(
+    shop: str, late: str, look: Open, what: str, scheme: Literal["light", "dark"]
+) -> None:
+    of = RecoveryView(lens=Lens("shop"))
+    address = {
+        "told": _address(shop),
+        "late": _address(late),
+        "table": f"{shop}{href(TableView(of, 'groups'))}",
+        "wall": f"{shop}{href(RecoveryView(lens=Lens('shop', wall=True)))}",
+    }[what]
+    page = look(address, scheme)
+    expect(page.locator("h1")).to_be_visible()
+    if what != "table":
+        _drawn(page)
+    expect(page.locator("#age")).to_contain_text("data age")
+    found = Axe().run(page).response["violations"]
+    serious = [
+        f"{one['id']}: {one['help']}: {', '.join(str(node['target']) for node in one['nodes'][:5])}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+def test_it_is_dark_where_the_system_is(shop: str, look: Open) -> None:
+    page = look(_address(shop), scheme="dark")
+    _drawn(page)
+    expect(page.locator("#recovery-rpo .legendtext").first).to_have_css("fill", "rgb(227, 232, 238)")
