@@ -100,7 +100,7 @@ def test_the_keyboard_reaches_the_table_and_opens_a_cluster(live: Live, look: Op
     site, _ = live
     page = look(site.url)
     expect(page.locator(".ag-center-cols-container [row-index='0']")).to_contain_text("orders-eu")
-    for _ in range(40):
+    for _ in range(50):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.closest('.ag-header') !== null"):
             break

@@ -97,7 +97,7 @@ def test_the_map_has_regions_clusters_and_each_mirrors_rpo(shop: str, look: Open
     page = look(_address(shop))
     _drawn(page)
     texts = page.locator("#recovery-regions .annotation-text")
-    expect(texts).to_contain_text(["eu-north", "north", "north-all", "eu-south", "south", "south-all"])
+    expect(texts).to_contain_text(["eu-north", "eu-south", "north", "north-all", "south", "south-all"])
     expect(texts.filter(has_text="▲ stands still, ≤ 12 min 10 s")).to_have_count(1)
     expect(texts.filter(has_text=re.compile("^● ≤ "))).to_have_count(3)
     expect(page.locator("#recovery-regions .legendtext")).to_have_text(["● fresh", "▲ stands still"])

@@ -14,8 +14,8 @@ HEIGHT = 260
 #: Lines with a colour, a symbol and a name of their own; the rest is grey behind them.
 NAMED = 8
 _DASHED = "dashed: estimate, by tracers"
-#: A row of names.
-_ROW = 24
+#: A row of names, in its narrowest place.
+_ROW, _WIDTH = 24, 1_200
 #: Symbols along a line: enough to tell it by, few enough to see it.
 _SYMBOLS = 12
 #: A log scale has no zero: what is less stands here.
@@ -54,9 +54,9 @@ def rpo(model: Rpo, over: OverTime, look: Theme) -> go.Figure:
 
 
 def _rows_of(names: Sequence[str]) -> int:
-    """Lines that a chart's names take, with two more: each has the room of the widest."""
-    widest = 40 + 6.3 * max(map(len, (*names, _DASHED)))
-    return math.ceil((len(names) + 2) / max(1, 1_200 // widest))
+    """Lines that a chart's names take, with two more: one, or each has the room of the widest."""
+    wide = [40 + 6.3 * len(name) for name in (*names, _DASHED, "not measured")]
+    return 1 if sum(wide) <= _WIDTH else math.ceil(len(wide) / max(1, _WIDTH // max(wide)))
 
 
 def _draw(figure: go.Figure, line: RpoLine, at: list[str], place: int | None, look: Theme) -> None:
