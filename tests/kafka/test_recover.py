@@ -498,7 +498,7 @@ def test_readiness_is_kept_every_minute_and_what_lasts_is_told(regions: LocalFle
     merged(regions, "judged")
     consume(regions, "north-all", "readers-9", "judged", count=100)
     with Receiver().listening() as hook:
-        config = described(regions, tmp_path, stale_s=8)
+        config = described(regions, tmp_path)
         document = yaml.safe_load(config.read_text())
         document["recovery"]["tracers"] = {"every_s": 1, "vantage": "here"}
         document["recovery"]["objectives"] = {"rpo_s": 6}
@@ -526,7 +526,7 @@ def test_readiness_is_kept_every_minute_and_what_lasts_is_told(regions: LocalFle
     # Of the minute before the mirror hung.
     own = [row for row in rows(GROUP_MINUTES) if row["group_id"] == "readers-9"]
     first = min(own, key=lambda row: row["minute"])
-    assert (first["ready"], first["unbounded"], first["lost_at_most"]) == (True, 0, 0)
+    assert (first["reasons"], first["ready"], first["unbounded"], first["lost_at_most"]) == ("", True, 0, 0)
     acks = {row["cluster_id"]: row for row in rows(PRODUCER_MINUTES)}
     assert set(acks) == {"north", "south"}
     assert all(row["vantage"] == "here" and row["acknowledged"] > 5 for row in acks.values())

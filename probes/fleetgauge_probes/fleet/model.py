@@ -366,15 +366,15 @@ class Fleet(Frozen):
     clusters: tuple[Cluster, ...] = Field(min_length=1, description="The Kafka clusters to measure.")
     recovery: Recovery = Field(
         default=Recovery(),
-        description="What MirrorMaker 2 copies between the clusters, and which consumer groups may go on in "
-        "another one; for `fleetgauge recover`.",
+        description="What MirrorMaker 2 copies between the clusters, which consumer groups may go on in "
+        "another one, and what makes that ready; for `fleetgauge recover`.",
         examples=[
             {
                 "mirrors": [
                     {
                         "source": "orders-eu",
                         "destination": "orders-us",
-                        "topics": "orders|payments.*",
+                        "topics": "orders|payments.*|fleetgauge.tracers",
                         "source_alias": "eu",
                         "destination_alias": "us",
                         "names": "kept",
@@ -383,6 +383,14 @@ class Fleet(Frozen):
                 ],
                 "groups": [{"groups": "billing.*", "active": "orders-eu", "passive": "orders-us"}],
                 "limits": {"stale_s": 30, "replay_records": 10_000, "lost_records": 1_000},
+                "objectives": {"rpo_s": 60, "readiness": 0.999},
+                "tracers": {"topic": "fleetgauge.tracers", "every_s": 10, "vantage": "eu-apps"},
+                "capacities": [{"cluster": "orders-us", "records_per_s": 50_000}],
+                "primaries": {
+                    "command": ["labels", "list", "--json"],
+                    "services": {"billing": "billing-.*"},
+                    "promote": ["labels", "promote", "{service}", "{to}", "--epoch", "{epoch}"],
+                },
             }
         ],
     )

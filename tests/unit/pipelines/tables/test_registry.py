@@ -36,7 +36,8 @@ def test_columns_have_the_types_that_their_names_say(table: Table) -> None:
 
 @EVERY
 def test_the_big_tables_are_partitioned_by_day_and_the_rest_not_at_all(table: Table) -> None:
-    assert table.partition_by == (("day",) if table.path.startswith(("bronze/", "silver/")) else ())
+    is_big = table.path.startswith(("bronze/", "silver/")) or table.path.endswith("_minutes")
+    assert table.partition_by == (("day",) if is_big else ())
 
 
 def test_paths_are_unique_and_lie_in_a_layer() -> None:
