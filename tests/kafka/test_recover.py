@@ -496,7 +496,7 @@ def test_a_drill_that_cannot_be_is_one_line(config: Path, arguments: Sequence[st
 
 def test_readiness_is_kept_every_minute_and_what_lasts_is_told(regions: LocalFleet, tmp_path: Path) -> None:
     merged(regions, "judged")
-    consume(regions, "north-all", "readers-9", "judged", count=100)
+    consume(regions, "north-all", "readers-judged", "judged", count=100)
     with Receiver().listening() as hook:
         config = described(regions, tmp_path)
         document = yaml.safe_load(config.read_text())
@@ -524,7 +524,7 @@ def test_readiness_is_kept_every_minute_and_what_lasts_is_told(regions: LocalFle
     assert set(well) == {(one, all_) for one in ("north", "south") for all_ in ("north-all", "south-all")}
     assert all(row["tracers"] > 5 and row["looped"] == 0 for row in well.values())
     # Of the minute before the mirror hung.
-    own = [row for row in rows(GROUP_MINUTES) if row["group_id"] == "readers-9"]
+    own = [row for row in rows(GROUP_MINUTES) if row["group_id"] == "readers-judged"]
     first = min(own, key=lambda row: row["minute"])
     assert (first["reasons"], first["ready"], first["unbounded"], first["lost_at_most"]) == ("", True, 0, 0)
     acks = {row["cluster_id"]: row for row in rows(PRODUCER_MINUTES)}
