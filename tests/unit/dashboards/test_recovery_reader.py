@@ -3,7 +3,9 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from fleetgauge_dashboards.reader import Lake, TableReader, UnreadableError
 from fleetgauge_dashboards.reader.recovery import (
@@ -14,6 +16,7 @@ from fleetgauge_dashboards.reader.recovery import (
     RPO_MINUTE,
     RecoveryTables,
 )
+from fleetgauge_dashboards.reader.table import Files, Filter
 from fleetgauge_pipelines import tables
 from fleetgauge_pipelines.tables import Table
 from tests.browser.lake import put
@@ -63,10 +66,10 @@ def test_the_newest_days_are_read_and_no_other_files(tmp_path: Path, monkeypatch
     plain = TableReader.frame
 
     def counting(
-        self: TableReader, delta: object, names: tuple[str, ...], where: object, files: object
-    ) -> object:
-        read.append(len(delta.to_pyarrow_dataset(file_pruning_predicate=files).files))  # type: ignore[attr-defined]
-        return plain(self, delta, names, where, files)  # type: ignore[arg-type]
+        self: TableReader, delta: DeltaTable, names: tuple[str, ...], where: Filter, files: Files
+    ) -> pa.Table:
+        read.append(len(delta.to_pyarrow_dataset(file_pruning_predicate=files).files))
+        return plain(self, delta, names, where, files)
 
     monkeypatch.setattr(TableReader, "frame", counting)
     found = RecoveryTables(str(tmp_path))
