@@ -4,7 +4,6 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
 
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
@@ -27,10 +26,9 @@ from fleetgauge_operations.recovery.primaries.promotion import Name
 from fleetgauge_operations.recovery.primaries.reading import claims_now, findings_now
 from fleetgauge_operations.recovery.regions import regions_of
 from fleetgauge_probes.fleet import load
+from tests.regions import DEADLINE_S, admin, client, merged, produce
 from tests.waiting import wait_until
 
-DEADLINE_S = 60
-QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500}
 #: What no mirror takes.
 LABELS = "fleetgauge.labels"
 TOPIC, GROUP = "orders", "billing-1"
@@ -41,41 +39,11 @@ LOST_AT_MOST = 10
 def regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
     """Records of both regions in both aggregates, of which a group has read some in north-all."""
     with LocalFleet(tmp_path_factory.mktemp("promote"), REGIONS.clusters, mirrors=REGIONS.mirrors) as fleet:
-        for region in ("north", "south"):
-            make_topic(fleet, region, TOPIC)
-            produce(fleet, region, 60)
-        for aggregate in ("north-all", "south-all"):
-            wait_until(lambda one=aggregate: end_of(fleet, one) >= 120, DEADLINE_S, f"records in {aggregate}")
+        merged(fleet, TOPIC, 60)
         reader = Consumer({**client(fleet, "north-all"), "group.id": GROUP, "enable.auto.commit": False})
         reader.commit(offsets=[TopicPartition(TOPIC, 0, 100)], asynchronous=False)
         reader.close()
         yield fleet
-
-
-def client(fleet: LocalFleet, cluster: str) -> dict[str, Any]:
-    return {"bootstrap.servers": fleet.bootstrap(cluster), **QUIET}
-
-
-def make_topic(fleet: LocalFleet, cluster: str, topic: str, **settings: str) -> None:
-    admin = AdminClient(client(fleet, cluster))
-    admin.create_topics([NewTopic(topic, 1, 1, config=settings)])[topic].result(DEADLINE_S)
-
-
-def produce(fleet: LocalFleet, cluster: str, count: int) -> None:
-    producer = Producer({**client(fleet, cluster), "acks": "all"})
-    for number in range(count):
-        producer.produce(TOPIC, f"{cluster} {number}".encode(), partition=0)
-    assert producer.flush(DEADLINE_S) == 0
-
-
-def end_of(fleet: LocalFleet, cluster: str) -> int:
-    consumer = Consumer({**client(fleet, cluster), "group.id": "nobody"})
-    try:
-        with suppress(KafkaException):
-            return int(consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), DEADLINE_S)[1])
-        return 0
-    finally:
-        consumer.close()
 
 
 def described(fleet: LocalFleet, folder: Path, primaries: Mapping[str, Any]) -> Path:
@@ -158,7 +126,8 @@ def write_labels(fleet: LocalFleet, labels: Sequence[tuple[str, Mapping[str, Any
 
 
 def test_it_promotes_when_all_holds_by_the_labels_of_a_topic(regions: LocalFleet, tmp_path: Path) -> None:
-    make_topic(regions, "south", LABELS, **{"cleanup.policy": "compact"})
+    compacted = NewTopic(LABELS, 1, 1, config={"cleanup.policy": "compact"})
+    admin(regions, "south").create_topics([compacted])[LABELS].result(DEADLINE_S)
     write_labels(regions, [("was", claim("south", 2)), ("billing", claim("north", 2))])
     write_labels(regions, [("was", None), ("billing", claim("north", 3))])
     hook = python(
@@ -194,7 +163,7 @@ def test_it_refuses_while_the_mirror_into_the_new_one_hangs(regions: LocalFleet,
     config = described(regions, tmp_path, file_store(tmp_path, claim("north-all", 3)))
     regions.fault_mirror("hang", "south-all")
     try:
-        produce(regions, "north", 5 * LOST_AT_MOST)
+        produce(regions, "north", TOPIC, ["on its way"] * (5 * LOST_AT_MOST))
         found: dict[str, Any] = {}
 
         def is_known() -> bool:

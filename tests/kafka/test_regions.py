@@ -12,19 +12,17 @@ from dataclasses import dataclass
 
 import psutil
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from fleetgauge_local.errors import RequestError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
 from fleetgauge_local.messages import MirrorStatus
 from fleetgauge_probes.fleet.load import load
+from tests.regions import DEADLINE_S, client, has_topic, make_topic, produce
 from tests.waiting import wait_until
 
-DEADLINE_S = 60
 AGGREGATES = ("north-all", "south-all")
-QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500}
 
 
 @dataclass(frozen=True)
@@ -52,29 +50,8 @@ class Checkpoint:
 def regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
     folder = tmp_path_factory.mktemp("regions")
     with LocalFleet(folder, REGIONS.clusters, mirrors=REGIONS.mirrors) as fleet:
-        make_topic(fleet, "north", "orders")
-        make_topic(fleet, "south", "orders")
+        make_topic(fleet, "orders", "north", "south")
         yield fleet
-
-
-def client(fleet: LocalFleet, cluster: str) -> dict[str, object]:
-    return {"bootstrap.servers": fleet.bootstrap(cluster), **QUIET}
-
-
-def make_topic(fleet: LocalFleet, cluster: str, topic: str) -> None:
-    admin = AdminClient(client(fleet, cluster))
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(DEADLINE_S)
-
-
-def topics_of(fleet: LocalFleet, cluster: str) -> set[str]:
-    return set(AdminClient(client(fleet, cluster)).list_topics(timeout=DEADLINE_S).topics)
-
-
-def produce(fleet: LocalFleet, cluster: str, values: list[str], topic: str = "orders") -> None:
-    producer = Producer({**client(fleet, cluster), "acks": "all"})
-    for value in values:
-        producer.produce(topic, value.encode(), partition=0)
-    assert producer.flush(DEADLINE_S) == 0
 
 
 def read(fleet: LocalFleet, cluster: str, topic: str = "orders") -> list[Message]:
@@ -100,7 +77,7 @@ def values(fleet: LocalFleet, cluster: str, topic: str = "orders") -> list[str]:
 
 def wait_for_values(fleet: LocalFleet, cluster: str, wanted: set[str]) -> None:
     wait_until(
-        lambda: "orders" in topics_of(fleet, cluster) and wanted <= set(values(fleet, cluster)),
+        lambda: has_topic(fleet, cluster, "orders") and wanted <= set(values(fleet, cluster)),
         DEADLINE_S,
         f"{len(wanted)} records in {cluster}",
     )
@@ -146,7 +123,7 @@ def checkpoint(message: Message) -> Checkpoint:
 def test_records_of_both_regions_arrive_in_one_topic_of_each_aggregate(regions: LocalFleet) -> None:
     sent = {region: [f"{region} {number}" for number in range(25)] for region in ("north", "south")}
     for region, of_region in sent.items():
-        produce(regions, region, of_region)
+        produce(regions, region, "orders", of_region)
     for aggregate in AGGREGATES:
         wait_for_values(regions, aggregate, {*sent["north"], *sent["south"]})
         for region, of_region in sent.items():
@@ -156,14 +133,14 @@ def test_records_of_both_regions_arrive_in_one_topic_of_each_aggregate(regions: 
 
 def test_a_regions_probes_stay_where_they_measure_and_its_tracers_go(regions: LocalFleet) -> None:
     for topic in ("fleetgauge.probe", "fleetgauge.tracers"):
-        make_topic(regions, "north", topic)
+        make_topic(regions, topic, "north")
     for aggregate in AGGREGATES:
         wait_until(
-            lambda aggregate=aggregate: "fleetgauge.tracers" in topics_of(regions, aggregate),
+            lambda aggregate=aggregate: has_topic(regions, aggregate, "fleetgauge.tracers"),
             DEADLINE_S,
             f"tracers in {aggregate}",
         )
-        assert "fleetgauge.probe" not in topics_of(regions, aggregate)
+        assert not has_topic(regions, aggregate, "fleetgauge.probe")
 
 
 def test_every_offset_sync_names_the_same_record_on_both_sides(regions: LocalFleet) -> None:
@@ -184,7 +161,7 @@ def test_a_groups_checkpoint_says_where_it_would_go_on_in_the_aggregate(regions:
 
     def found() -> list[Checkpoint]:
         topic = "north.checkpoints.internal"
-        if topic not in topics_of(regions, "south-all"):
+        if not has_topic(regions, "south-all", topic):
             return []
         return [one for one in map(checkpoint, read(regions, "south-all", topic)) if one.group == "readers"]
 
@@ -201,7 +178,7 @@ def test_a_hung_mirror_stops_copying_and_the_other_does_not(regions: LocalFleet)
     assert (done.mirror, done.kind) == ("north-all", "hang")
     assert mirror_of(regions, "north-all").state == "hung"
     assert not regions.status().ready
-    produce(regions, "south", ["while north-all hangs"])
+    produce(regions, "south", "orders", ["while north-all hangs"])
     wait_for_values(regions, "south-all", {"while north-all hangs"})
     assert "while north-all hangs" not in values(regions, "north-all")
     regions.fault_mirror("heal", "north-all")
@@ -215,7 +192,7 @@ def test_a_killed_mirror_loses_nothing_and_goes_on_where_it_was(regions: LocalFl
     assert mirror_of(regions, "south-all").state == "dead"
     with pytest.raises(RequestError, match="mirror south-all is dead: heal it first"):
         regions.fault_mirror("hang", "south-all")
-    produce(regions, "north", [f"while south-all is dead {number}" for number in range(25)])
+    produce(regions, "north", "orders", [f"while south-all is dead {number}" for number in range(25)])
     regions.fault_mirror("heal", "south-all")
     regions.wait_ready()
     assert mirror_of(regions, "south-all").pid not in (None, before)
@@ -225,7 +202,7 @@ def test_a_killed_mirror_loses_nothing_and_goes_on_where_it_was(regions: LocalFl
 def test_a_killed_aggregate_comes_back_with_its_data_and_is_copied_into_again(regions: LocalFleet) -> None:
     held = values(regions, "north-all")
     regions.fault("kill", "north-all", 1)
-    produce(regions, "south", ["while north-all is dead"])
+    produce(regions, "south", "orders", ["while north-all is dead"])
     regions.fault("heal", "north-all", 1)
     regions.wait_ready()
     assert values(regions, "north-all")[: len(held)] == held
@@ -236,11 +213,11 @@ def test_a_mirror_that_restarts_while_one_source_is_dead_copies_the_other(region
     regions.fault("kill", "north", 1)
     regions.fault_mirror("kill", "south-all")
     regions.fault_mirror("heal", "south-all")
-    produce(regions, "south", ["while north is dead"])
+    produce(regions, "south", "orders", ["while north is dead"])
     wait_for_values(regions, "south-all", {"while north is dead"})
     regions.fault("heal", "north", 1)
     regions.wait_ready()
-    produce(regions, "north", ["north is back"])
+    produce(regions, "north", "orders", ["north is back"])
     wait_for_values(regions, "south-all", {"north is back"})
 
 
