@@ -17,17 +17,17 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.lake_counts import LakeCounts, counts, holds_minute
 from fleetgauge_local.layout import HOST, TOPOLOGIES, Topology
 from fleetgauge_local.messages import Fault, Kind
-from fleetgauge_local.offsets import addresses, committed
 from fleetgauge_local.services import Services, ServiceSpec
-from fleetgauge_local.traffic import BILLING, aggregate, traffic_spec
+from fleetgauge_local.traffic import BILLING, aggregate, committed, traffic_spec
 from fleetgauge_probes.contract import HealthEvent, Leg, ProbePulse
-from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry, load
-from fleetgauge_probes.kafka import TopicReader, ensure_topics
+from fleetgauge_probes.fleet import Fleet, Telemetry, load
+from fleetgauge_probes.kafka import Groups, KafkaUnavailableError, TopicReader, ensure_topics
 
 _READY_S = 180
 _CAUGHT_UP_S = 600
 _NAMED_S = 90
 _POLL_S = 0.5
+_ANSWER_S = 2
 #: A fault needs a past to stand out from, and time to heal before the end.
 FAULT_AFTER_S = 20
 FAULT_LASTS_S = 60
@@ -152,20 +152,24 @@ def _all_acknowledge(pulse: ProbePulse) -> bool:
 def _wait_until_consuming(fleet: Fleet, services: Services, say: Say) -> None:
     """Until a group has committed what has come through a mirror."""
     cluster = aggregate(fleet)
+    groups = Groups(cluster.access, "fleetgauge-demo", _ANSWER_S)
+    groups.start()
     deadline = time.monotonic() + _READY_S
-    while not _has_committed(cluster):
-        services.check()
-        say(f"waiting for {BILLING.group} to read in {cluster.id}")
-        if time.monotonic() > deadline:
-            raise NotReadyError(f"{BILLING.group} has committed nothing: see {services.log('traffic')}")
-        time.sleep(_POLL_S)
-
-
-def _has_committed(cluster: Cluster) -> bool:
-    partitions = range(BILLING.partitions)
     try:
-        return bool(committed(addresses(cluster.bootstrap), BILLING.group, BILLING.topic, partitions))
-    except OSError:
+        while not _has_committed(groups):
+            services.check()
+            say(f"waiting for {BILLING.group} to read in {cluster.id}")
+            if time.monotonic() > deadline:
+                raise NotReadyError(f"{BILLING.group} has committed nothing: see {services.log('traffic')}")
+            time.sleep(_POLL_S)
+    finally:
+        groups.stop()
+
+
+def _has_committed(groups: Groups) -> bool:
+    try:
+        return bool(committed(groups, BILLING))
+    except KafkaUnavailableError:
         return False
 
 

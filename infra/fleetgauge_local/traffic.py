@@ -13,10 +13,18 @@ from pathlib import Path
 
 import click
 
-from fleetgauge_local.offsets import addresses, commit, committed
 from fleetgauge_local.services import ServiceSpec
 from fleetgauge_probes.fleet import Cluster, Fleet, load
-from fleetgauge_probes.kafka import Admin, RecordProducer, TopicReader, TopicSpec
+from fleetgauge_probes.kafka import (
+    Admin,
+    Committed,
+    Groups,
+    KafkaUnavailableError,
+    Place,
+    RecordProducer,
+    TopicReader,
+    TopicSpec,
+)
 from fleetgauge_probes.logs import start_logging
 from fleetgauge_probes.stopping import Stopping, stopping_on_signals
 
@@ -101,37 +109,46 @@ class Consuming:
 
     def __init__(self, cluster: Cluster, flow: Flow) -> None:
         self._cluster = cluster
-        self._brokers = addresses(cluster.bootstrap)
         self._flow = flow
 
     def run(self, stopping: Stopping) -> None:
-        """Raises KafkaUnavailableError without the topic, OSError where nothing can be committed."""
+        """Raises KafkaUnavailableError without the topic, or where nothing can be committed."""
         reader = TopicReader(self._cluster.access, self._flow.topic, _CLIENT_ID)
+        groups = Groups(self._cluster.access, _CLIENT_ID, _ANSWER_S)
         reader.start()
+        groups.start()
         try:
-            self._begin(reader)
-            self._consume(reader, stopping)
+            self._begin(reader, groups)
+            self._consume(reader, groups, stopping)
         finally:
+            groups.stop()
             reader.stop()
 
-    def _begin(self, reader: TopicReader) -> None:
+    def _begin(self, reader: TopicReader, groups: Groups) -> None:
         partitions = reader.partitions(_ANSWER_S)
-        known = committed(self._brokers, self._flow.group, self._flow.topic, partitions)
+        known = committed(groups, self._flow)
         reader.add_from(known)
         reader.add((one for one in partitions if one not in known), from_beginning=True)
         _log.info("%s: reads %s in %s", self._flow.group, self._flow.topic, self._cluster.id)
 
-    def _consume(self, reader: TopicReader, stopping: Stopping) -> None:
-        consumed: dict[int, int] = {}
+    def _consume(self, reader: TopicReader, groups: Groups, stopping: Stopping) -> None:
+        consumed: dict[Place, Committed] = {}
         commit_at = time.monotonic() + _COMMIT_EVERY_S
         while not stopping.is_set():
             found = reader.poll(_POLL_S)
             if found:
-                consumed[found.partition] = found.offset + 1
+                consumed[Place(self._flow.topic, found.partition)] = Committed(found.offset + 1)
             if consumed and time.monotonic() >= commit_at:
                 commit_at = time.monotonic() + _COMMIT_EVERY_S
-                commit(self._brokers, self._flow.group, self._flow.topic, consumed)
+                if groups.commit(self._flow.group, consumed):
+                    raise KafkaUnavailableError(f"{self._flow.group} may not be moved on")
                 consumed = {}
+
+
+def committed(groups: Groups, flow: Flow) -> dict[int, int]:
+    """By partition of the flow's topic, what its group reads next. Raises KafkaUnavailableError."""
+    places = groups.committed([flow.group])[flow.group]
+    return {place.partition: one.offset for place, one in places.items() if place.topic == flow.topic}
 
 
 def traffic_spec(fleet_file: Path) -> ServiceSpec:

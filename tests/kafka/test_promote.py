@@ -127,7 +127,8 @@ def write_labels(fleet: LocalFleet, labels: Sequence[tuple[str, Mapping[str, Any
 
 def test_it_promotes_when_all_holds_by_the_labels_of_a_topic(regions: LocalFleet, tmp_path: Path) -> None:
     compacted = NewTopic(LABELS, 1, 1, config={"cleanup.policy": "compact"})
-    admin(regions, "south").create_topics([compacted])[LABELS].result(DEADLINE_S)
+    making = admin(regions, "south")
+    making.create_topics([compacted])[LABELS].result(DEADLINE_S)
     write_labels(regions, [("was", claim("south", 2)), ("billing", claim("north", 2))])
     write_labels(regions, [("was", None), ("billing", claim("north", 3))])
     hook = python(

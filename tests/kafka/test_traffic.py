@@ -10,9 +10,10 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
-from fleetgauge_local.offsets import addresses, committed
 from fleetgauge_local.services import Services
-from fleetgauge_local.traffic import BILLING, FLOWS, traffic_spec
+from fleetgauge_local.traffic import BILLING, FLOWS, committed, traffic_spec
+from fleetgauge_probes.fleet import load
+from fleetgauge_probes.kafka import Groups, KafkaUnavailableError
 from tests.waiting import wait_until
 
 DEADLINE_S = 60
@@ -52,11 +53,14 @@ def written(fleet: LocalFleet, cluster: str, topic: str) -> int:
 def consumed(fleet: LocalFleet, group: str = BILLING.group) -> int:
     """How much of its topic a group has committed."""
     (flow,) = (one for one in FLOWS if one.group == group)
-    brokers = addresses(fleet.bootstrap("north-all"))
+    groups = Groups(load(fleet.fleet_file).cluster("north-all").access, "tests", DEADLINE_S)
+    groups.start()
     try:
-        return sum(committed(brokers, group, flow.topic, range(flow.partitions)).values())
-    except OSError:
+        return sum(committed(groups, flow).values())
+    except KafkaUnavailableError:
         return 0
+    finally:
+        groups.stop()
 
 
 def has_ended(services: Services) -> bool:

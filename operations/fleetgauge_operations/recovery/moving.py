@@ -58,20 +58,25 @@ class Mover:
         for one in (self._active, self._passive, self._active_logs, self._logs):
             one.start()
 
+    def stop(self) -> None:
+        for one in (self._active, self._passive):
+            one.stop()
+
     def plans(self, known: Known, only: str | None = None) -> Iterator[GroupPlan]:
         """What is to be written of each group that has committed anything, or of one, as it is asked for.
 
         Changes nothing.
         """
         wanted = (name for name in self._active.names() if self._wanted.fullmatch(name))
-        for name in sorted(name for name in wanted if only in (None, name)):
-            committed = self._active.committed(name)
-            if committed:
-                decisions = self._decided(known, name, committed)
-                for one in decisions:
-                    if one.passive.log:
-                        known.expire(one.into_passive, one.passive.log.start)
-                yield GroupPlan(name, self.pair, decisions)
+        committed = self._active.committed([name for name in wanted if only in (None, name)])
+        names = sorted(name for name, places in committed.items() if places)
+        there, connected = self._passive.committed(names), self._passive.connected(names)
+        for name in names:
+            decisions = self._decided(known, committed[name], there[name], name in connected)
+            for one in decisions:
+                if one.passive.log:
+                    known.expire(one.into_passive, one.passive.log.start)
+            yield GroupPlan(name, self.pair, decisions)
 
     def write(self, plan: GroupPlan) -> GroupPlan:
         """Commit what the plan says is to be written, and read it back."""
@@ -88,7 +93,7 @@ class Mover:
             return replace(plan, decisions=_instead(plan.decisions, Verdict.CONNECTED))
         for place, why in refused.items():
             _log.warning("%s: %s/%d: not written: %s", plan.group, place.topic, place.partition, why)
-        found = self._passive.committed(plan.group)
+        found = self._passive.committed([plan.group])[plan.group]
         missing = {place for place, one in wanted.items() if found.get(place) != one}
         decisions = tuple(
             replace(one, verdict=Verdict.FAILED)
@@ -99,12 +104,14 @@ class Mover:
         return replace(plan, decisions=decisions, wrote=True)
 
     def _decided(
-        self, known: Known, group: str, committed: Mapping[Place, Committed]
+        self,
+        known: Known,
+        committed: Mapping[Place, Committed],
+        there: Mapping[Place, Committed],
+        connected: bool,
     ) -> tuple[Decision, ...]:
         ends = self._active_logs.ends(self._active_logs.led(committed))
         logs = self._extents(committed)
-        connected = group in self._passive.connected([group])
-        there = self._passive.committed(group)
         found = []
         for place, one in sorted(committed.items()):
             copy = Place(topic_there(self._recovery, self.pair, place.topic) or place.topic, place.partition)

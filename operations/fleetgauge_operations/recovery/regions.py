@@ -92,6 +92,8 @@ def regions_of(config: Path, location: str | None, watermark_every_s: float = 0)
             mover.start()
         yield Regions(fleet, lake, store, collector, movers)
     finally:
+        for mover in movers:
+            mover.stop()
         collector.stop()
 
 

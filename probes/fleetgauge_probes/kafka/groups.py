@@ -1,18 +1,45 @@
-"""Consumer groups: which there are, whether somebody reads in them, where they are, and moving them."""
+"""Consumer groups: which there are, whether somebody reads in them, where they are, and moving them.
 
-from collections.abc import Collection, Mapping
+Asked through kafka-python: librdkafka's client aborts the whole process when a group's coordinator that hung
+answers after all (confluentinc/librdkafka#5397).
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, TopicPartition
+from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
+from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    NoError,
+    NonEmptyGroupError,
+    NotCoordinatorError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
 
 from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka.answered import admin_client, answered, unavailable
+from fleetgauge_probes.kafka.asking import asking, in_our_words, settle
+from fleetgauge_probes.kafka.credentials import ensure_usable
+from fleetgauge_probes.kafka.errors import KafkaUnavailableError
 from fleetgauge_probes.kafka.layout import Place
+from fleetgauge_probes.kafka.registry import open_doors
 
 #: Nobody reads in it, or it is not there: its offsets may be set.
-_IDLE = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+_IDLE = ("Empty", "Dead")
 #: What a broker answers about a group in which somebody reads after all.
-_HAS_MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS)
+_HAS_MEMBERS = (UnknownMemberIdError, NonEmptyGroupError, RebalanceInProgressError)
+#: Of a coordinator that comes, or has gone elsewhere: in a new cluster the first question makes all of them.
+_SOON = (CoordinatorNotAvailableError, CoordinatorLoadInProgressError, NotCoordinatorError)
+_ASKED_AGAIN_S = 0.2
+#: In one request.
+_AT_ONCE = 500
+
+T = TypeVar("T")
 
 
 class GroupHasMembersError(Exception):
@@ -28,63 +55,99 @@ class Committed:
 
 
 class Groups:
-    """One cluster's. Every call ends within ``timeout_s`` or raises KafkaUnavailableError."""
+    """One cluster's, over a connection that is kept until a question fails.
+
+    A broker that does not answer within ``timeout_s`` is an error, for its groups would be missing.
+    """
 
     def __init__(self, access: Access, client_id: str, timeout_s: float = 10) -> None:
         self._access = access
         self._client_id = client_id
         self._timeout_s = timeout_s
+        self._connection = ExitStack()
+        self._client: KafkaAdminClient | None = None
 
     def start(self) -> None:
         """Raises KafkaUnavailableError where secrets or certificates cannot be read."""
-        self._client = admin_client(self._access, self._client_id)
+        ensure_usable(self._access)
+
+    def stop(self) -> None:
+        self._client = None
+        self._connection.close()
 
     def names(self) -> frozenset[str]:
-        """All of them; a coordinator that does not answer is an error, for its groups would be missing."""
-        future = self._client.list_consumer_groups(request_timeout=self._timeout_s)
-        found = answered(future, self._access, self._timeout_s)
-        if found is None:
-            return frozenset()
-        if found.errors:
-            raise unavailable(self._access, found.errors[0])
-        return frozenset(one.group_id for one in found.valid)
+        """All of them. Raises KafkaUnavailableError."""
+        return frozenset(self._states())
 
     def connected(self, groups: Collection[str]) -> frozenset[str]:
-        """Those of them in which somebody reads."""
-        if not groups:
-            return frozenset()
-        futures = self._client.describe_consumer_groups(sorted(groups), request_timeout=self._timeout_s)
-        seen = {
-            group: answered(future, self._access, self._timeout_s, KafkaError.GROUP_ID_NOT_FOUND)
-            for group, future in futures.items()
-        }
-        return frozenset(
-            group for group, one in seen.items() if one and (one.members or one.state not in _IDLE)
-        )
+        """Those of them in which somebody reads. Raises KafkaUnavailableError."""
+        states = self._states() if groups else {}
+        return frozenset(group for group in groups if states.get(group, "Dead") not in _IDLE)
 
-    def committed(self, group: str) -> dict[Place, Committed]:
-        """Of each partition for which it has committed anything."""
-        asked = [ConsumerGroupTopicPartitions(group)]
-        futures = self._client.list_consumer_group_offsets(asked, request_timeout=self._timeout_s)
-        found = answered(futures[group], self._access, self._timeout_s, KafkaError.GROUP_ID_NOT_FOUND)
-        return {
-            Place(one.topic, one.partition): Committed(one.offset, one.metadata or "")
-            for one in (found.topic_partitions if found else ())
-            if one.offset >= 0
-        }
+    def committed(self, groups: Collection[str]) -> dict[str, dict[Place, Committed]]:
+        """By group, of each partition for which it has committed anything. Raises KafkaUnavailableError."""
+        wanted = sorted(groups)
+        found: dict[str, dict[Place, Committed]] = {}
+        for first in range(0, len(wanted), _AT_ONCE):
+            found |= self._told(partial(_committed, wanted[first : first + _AT_ONCE]))
+        return found
 
     def commit(self, group: str, offsets: Mapping[Place, Committed]) -> dict[Place, str]:
         """Let it read these next; by partition why not, of those that were refused.
 
-        Raises GroupHasMembersError: a broker takes them from nobody who is not in it.
+        Raises GroupHasMembersError: a broker takes them from nobody who is not in it; KafkaUnavailableError.
         """
-        wanted = [TopicPartition(*place, one.offset, one.metadata) for place, one in offsets.items()]
-        asked = [ConsumerGroupTopicPartitions(group, wanted)]
-        futures = self._client.alter_consumer_group_offsets(asked, request_timeout=self._timeout_s)
-        done = answered(futures[group], self._access, self._timeout_s, *_HAS_MEMBERS)
-        if done is None:
+        wanted = {
+            TopicPartition(*place): OffsetAndMetadata(one.offset, one.metadata, -1)
+            for place, one in offsets.items()
+        }
+        errors = self._told(lambda admin: admin.alter_group_offsets(group, wanted))
+        if any(error in _HAS_MEMBERS for error in errors.values()):
             raise GroupHasMembersError(group)
-        refused = [one for one in done.topic_partitions if one.error]
-        if any(one.error.code() in _HAS_MEMBERS for one in refused):
-            raise GroupHasMembersError(group)
-        return {Place(one.topic, one.partition): one.error.str() for one in refused}
+        return {Place(*place): error.message for place, error in errors.items() if error is not NoError}
+
+    def _states(self) -> dict[str, str]:
+        """Of each group that its coordinator knows; those of both protocols (KIP-518, KIP-848)."""
+        return {
+            str(one["group_id"]): str(one["group_state"])
+            for one in self._told(lambda admin: admin.list_groups())
+        }
+
+    def _told(self, question: Callable[[KafkaAdminClient], T]) -> T:
+        """A connection that has failed in anything is ended: it may know a coordinator that is none."""
+        until_s = time.monotonic() + self._timeout_s
+        try:
+            with in_our_words(self._access):
+                while True:
+                    try:
+                        return question(self._connected())
+                    except _SOON:
+                        if time.monotonic() > until_s:
+                            raise
+                        self.stop()
+                        time.sleep(_ASKED_AGAIN_S)
+        except KafkaUnavailableError:
+            self.stop()
+            raise
+
+    def _connected(self) -> KafkaAdminClient:
+        if self._client is None:
+            doors = open_doors(self._access)
+            timeout_ms = round(1000 * self._timeout_s)
+            client, network = self._connection.enter_context(
+                asking(doors, self._client_id, timeout_ms, timeout_ms)
+            )
+            settle(network)
+            self._client = client
+        return self._client
+
+
+def _committed(groups: list[str], admin: KafkaAdminClient) -> dict[str, dict[Place, Committed]]:
+    return {
+        group: {
+            Place(*place): Committed(one.offset, one.metadata or "")
+            for place, one in offsets.items()
+            if one.offset >= 0
+        }
+        for group, offsets in admin.list_group_offsets(groups).items()
+    }
