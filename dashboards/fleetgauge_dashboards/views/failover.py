@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
+from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.units import count, duration
 from fleetgauge_dashboards.views.drills import Drill, DrilledGroup, last_drill
 from fleetgauge_dashboards.views.findings import OpenFinding
@@ -44,11 +45,14 @@ class Evidence:
 
     ``mirrors`` lead into the passive cluster, ``producers`` are tried in the clusters of its region.
     ``headroom`` is the share of its capacity left after taking over, None where that is not known.
+    ``out_of_sight``: the active cluster and those of its region, once it is not seen while mirrors are; its
+    groups are as they were then, for where nobody can read nothing is consumed.
     """
 
     active: str
     passive: str
     told: Told
+    out_of_sight: frozenset[str]
     groups: int
     ready: int
     unknown: int
@@ -97,6 +101,7 @@ def evidence(known: Known, pair: tuple[str, str], regions: Mapping[str, str], no
         active=active,
         passive=passive,
         told=told_until(until, now),
+        out_of_sight=here if _is_out_of_sight(until, into) else frozenset(),
         groups=len(own),
         ready=sum(one.ready is True for one in own),
         unknown=sum(one.ready is None for one in own),
@@ -117,19 +122,19 @@ def evidence(known: Known, pair: tuple[str, str], regions: Mapping[str, str], no
 
 
 def answer(of: Evidence) -> tuple[Answer, tuple[str, ...]]:
-    """NOBODY KNOWS where nothing is told of its groups now; NO where anything speaks against; YES only where
-    all that counts is known. What is not known never speaks for it.
+    """NOBODY KNOWS where nothing is told of its groups; NO where anything speaks against; YES only where all
+    that counts is known. What is not known never speaks for it, what died with the active cluster not against.
     """
     if of.told.age is None:
         return Answer.NOBODY_KNOWS, ("nothing is told of its groups",)
-    if not of.told.is_now:
+    if not of.told.is_now and not of.out_of_sight:
         return Answer.NOBODY_KNOWS, (f"nothing has been told of its groups for {duration(of.told.age)}",)
-    against, unknown = tuple(_against(of)), tuple(_not_known(of))
+    against, unknown, gone = tuple(_against(of)), tuple(_not_known(of)), tuple(_gone(of.told.age, of))
     if against:
-        return Answer.NO, against + unknown
+        return Answer.NO, against + unknown + gone
     if unknown:
-        return Answer.NOBODY_KNOWS, unknown
-    return Answer.YES, ()
+        return Answer.NOBODY_KNOWS, unknown + gone
+    return Answer.YES, gone
 
 
 def _against(of: Evidence) -> Iterator[str]:
@@ -137,7 +142,7 @@ def _against(of: Evidence) -> Iterator[str]:
     if not_ready:
         yield f"{not_ready:,} of {count(of.groups, 'group')} not ready"
     for mirror in of.mirrors:
-        if mirror.state is MirrorState.STALE:
+        if mirror.state is MirrorState.STALE and mirror.source not in of.out_of_sight:
             yield f"the mirror {mirror.name} stands still"
         if mirror.state is MirrorState.LOOP:
             yield f"records of {mirror.name} go round"
@@ -147,7 +152,7 @@ def _against(of: Evidence) -> Iterator[str]:
     if of.headroom is not None and of.headroom < 0:
         yield f"{of.passive}'s region could not take the load of both"
     for finding in of.findings:
-        if finding.is_page:
+        if finding.is_page and finding.cluster_id not in of.out_of_sight:
             yield f"open finding: {finding.summary or finding.kind}"
 
 
@@ -162,6 +167,22 @@ def _not_known(of: Evidence) -> Iterator[str]:
     for one in of.producers:
         if not one.now or one.get_through is None:
             yield f"not known: whether producers at {one.vantage} can go on in {one.cluster_id}"
+
+
+def _gone(age: timedelta, of: Evidence) -> Iterator[str]:
+    """What is so because the active cluster is out of sight."""
+    if not of.out_of_sight:
+        return
+    yield f"{of.active} has not been seen for {duration(age)}: its groups are as they were then"
+    for mirror in of.mirrors:
+        if mirror.state is MirrorState.STALE and mirror.source in of.out_of_sight:
+            yield f"the mirror {mirror.name} stands still: what it has not copied stays in {mirror.source}"
+
+
+def _is_out_of_sight(until: datetime | None, into: Iterable[MirrorNow]) -> bool:
+    """Both are told of together, but for a reader that comes in between."""
+    newest = max((one.until for one in into if one.now and one.until), default=None)
+    return until is not None and newest is not None and newest - until > MINUTE
 
 
 def _region(cluster_id: str, regions: Mapping[str, str]) -> frozenset[str]:

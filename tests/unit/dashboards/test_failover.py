@@ -31,6 +31,7 @@ WELL = Evidence(
     active="north",
     passive="south",
     told=TOLD_NOW,
+    out_of_sight=frozenset(),
     groups=3,
     ready=3,
     unknown=0,
@@ -46,6 +47,10 @@ WELL = Evidence(
     findings=(),
     last_drill=None,
 )
+
+
+GONE = {"told": told_until(UNTIL, LATER), "out_of_sight": frozenset({"north"})}
+AS_THEN = ("north has not been seen for 3 min 30 s: its groups are as they were then",)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +109,29 @@ WELL = Evidence(
             Answer.NOBODY_KNOWS,
             ("nothing has been told of its groups for 3 min 30 s",),
         ),
+        # Who is out of sight is not asked; what died with it is what a failover is for.
+        (
+            GONE,
+            Answer.YES,
+            AS_THEN,
+        ),
+        (
+            GONE | {"mirrors": (mirror(), mirror("north", state=MirrorState.STALE))},
+            Answer.YES,
+            (*AS_THEN, "the mirror north to south stands still: what it has not copied stays in north"),
+        ),
+        (GONE | {"findings": (_finding("MIRROR_STALE", "north", "south"),)}, Answer.YES, AS_THEN),
+        (GONE | {"ready": 2}, Answer.NO, ("1 of 3 groups not ready", *AS_THEN)),
+        (
+            GONE | {"mirrors": (mirror("west", state=MirrorState.STALE),)},
+            Answer.NO,
+            ("the mirror west to south stands still", *AS_THEN),
+        ),
+        (
+            GONE | {"producers": (producers(now=False),)},
+            Answer.NOBODY_KNOWS,
+            ("not known: whether producers at apps can go on in south", *AS_THEN),
+        ),
     ],
 )
 def test_the_answer(changed: dict[str, Any], expected: Answer, because: tuple[str, ...]) -> None:
@@ -139,6 +167,21 @@ def test_the_evidence_is_of_this_pair_alone() -> None:
     assert found.reasons == (("stale", 2), ("loss", 1))
     assert [one.name for one in found.mirrors] == ["north to south", "west to south"]
     assert found.told == TOLD_NOW
+
+
+@pytest.mark.parametrize(("minutes", "gone"), [(0, False), (1, False), (2, True)])
+def test_a_cluster_is_out_of_sight_once_mirrors_are_told_of_without_its_groups(
+    minutes: int, gone: bool
+) -> None:
+    later = UNTIL + timedelta(minutes=minutes)
+    known = _known(groups=(group(),), mirrors=(mirror(until=later),))
+    found = evidence(known, PAIR, {"north": "n", "north-all": "n", "south": "s"}, later)
+    assert found.out_of_sight == (frozenset({"north", "north-all"}) if gone else frozenset())
+
+
+def test_a_mirror_that_nobody_looks_at_hides_no_cluster() -> None:
+    known = _known(groups=(group(),), mirrors=(mirror(until=LATER, now=False),))
+    assert not evidence(known, PAIR, {}, LATER).out_of_sight
 
 
 def test_a_sum_of_what_nobody_knows_is_not_known() -> None:
