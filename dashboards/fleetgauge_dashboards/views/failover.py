@@ -123,7 +123,7 @@ def evidence(known: Known, pair: tuple[str, str], regions: Mapping[str, str], no
 
 def answer(of: Evidence) -> tuple[Answer, tuple[str, ...]]:
     """NOBODY KNOWS where nothing is told of its groups; NO where anything speaks against; YES only where all
-    that counts is known. What is not known never speaks for it, what died with the active cluster not against.
+    that counts is known. What is not known never speaks for it; what died with the cluster, not against it.
     """
     if of.told.age is None:
         return Answer.NOBODY_KNOWS, ("nothing is told of its groups",)
