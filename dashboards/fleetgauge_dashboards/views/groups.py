@@ -29,6 +29,7 @@ REASONS = {
     "loss": "more would be lost than the limit",
     "unknown_lag": "nobody knows what has got across",
     "nothing_committed": "it has committed nothing",
+    "not_written": "nobody writes its position there",
     "producers_cut_off": "producers could not go on there",
     "headroom": "the load would be too much there",
 }

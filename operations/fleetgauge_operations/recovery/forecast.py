@@ -20,6 +20,8 @@ class Reason(StrEnum):
     UNKNOWN_LAG = "unknown_lag"
     """Nobody knows what of a source has got across."""
     NOTHING_COMMITTED = "nothing_committed"
+    NOT_WRITTEN = "not_written"
+    """It could go on, but nothing is committed there, and nobody writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ def _reasons(found: GroupForecast, limits: RecoveryLimits) -> Iterator[str]:
         yield Reason.NOTHING_COMMITTED
     against = {one.decision.verdict for one in found.partitions if not one.decision.verdict.is_fine}
     yield from (verdict for verdict in Verdict if verdict in against)
+    if any(one.decision.verdict is Verdict.WRITE and one.replay_at_most is None for one in found.partitions):
+        yield Reason.NOT_WRITTEN
     if (found.replay or 0) > limits.replay_records:
         yield Reason.REPLAY
     if found.lost_at_most is None:

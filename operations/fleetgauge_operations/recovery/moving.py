@@ -39,6 +39,15 @@ class GroupPlan:
     def is_fine(self) -> bool:
         return all(one.verdict.is_fine for one in self.decisions)
 
+    @property
+    def unwritten(self) -> "GroupPlan":
+        """Where it goes on if nothing of this is written: from what is committed there."""
+        stands = (
+            replace(one, resume=one.passive.committed) if one.verdict is Verdict.WRITE else one
+            for one in self.decisions
+        )
+        return replace(self, decisions=tuple(stands))
+
 
 class Mover:
     """The groups of one entry of fleet.yaml. All raise KafkaUnavailableError."""

@@ -74,7 +74,7 @@ class Watchman:
                 pass
 
     def _moved(self) -> dict[Pair, list[GroupForecast]]:
-        """What a failover would cost each group, of pairs that can be seen."""
+        """What a failover would cost each group as it stands then, of pairs that can be seen."""
         found: dict[Pair, list[GroupForecast]] = {}
         for mover in self.movers:
             seen = []
@@ -87,7 +87,8 @@ class Watchman:
                 continue
             self.metrics.moved(mover.pair.active, mover.pair.passive, seen)
             known, now_ms = self.collector.known, self.now_ms()
+            stand = seen if self.execute else [plan.unwritten for plan in seen]
             found.setdefault(mover.pair, []).extend(
-                forecast_of(self.fleet, plan, known, now_ms) for plan in seen
+                forecast_of(self.fleet, plan, known, now_ms) for plan in stand
             )
         return found

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from fleetgauge_operations.recovery.checkpoint import Checkpoint, Log, Origin, Route, TopicIds
-from fleetgauge_operations.recovery.deciding import Decision, Passive, Position, Verdict
+from fleetgauge_operations.recovery.deciding import Decision, Pair, Passive, Position, Verdict
 from fleetgauge_operations.recovery.forecast import GroupForecast, forecast
 from fleetgauge_operations.recovery.known import Known
 from fleetgauge_operations.recovery.lag import Lag, lag_of
+from fleetgauge_operations.recovery.moving import GroupPlan
 from fleetgauge_probes.fleet import RecoveryLimits
 from tests.unit.operations.recovery.known import known
 
@@ -66,6 +67,17 @@ def test_what_nobody_knows_is_no_zero() -> None:
     found = forecast_of(DECISION, unknown)
     assert (found.replay, found.replay_at_most) == (None, None)
     assert found.reasons == ("unbounded",)
+
+
+def test_without_a_hand_that_writes_it_goes_on_from_what_is_there() -> None:
+    """As MirrorMaker's own sync may have written it; where nothing is, nobody is ready."""
+    plan = GroupPlan("billing", Pair("north-all", "south-all"), (DECISION,))
+    assert forecast_of(*plan.unwritten.decisions).reasons == ("not_written",)
+    there = replace(DECISION, passive=replace(DECISION.passive, committed=65))
+    found = forecast_of(*replace(plan, decisions=(there,)).unwritten.decisions)
+    assert (found.replay_at_most, found.replay, found.reasons) == (35, 25, ())
+    stays = replace(DECISION, verdict=Verdict.UNCHANGED)
+    assert replace(plan, decisions=(stays,)).unwritten.decisions == (stays,)
 
 
 @pytest.mark.parametrize("verdict", [one for one in Verdict if not one.is_fine])
