@@ -13,6 +13,7 @@ import yaml
 from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
+from deltalake import DeltaTable
 
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
@@ -142,13 +143,21 @@ def test_it_promotes_when_all_holds_by_the_labels_of_a_topic(regions: LocalFleet
     )
     store = {"topic": LABELS, "cluster": "south", "promote": [hook, "{service}", "{to}", "{epoch}"]}
     config = described(regions, tmp_path, store)
-    done = promoted(config)
+    done = promoted(config, "--author", "an operator")
     assert (done["epoch"], against(done)) == (4, set())
     fleet = load(config)
     assert fleet.recovery.primaries is not None
     assert claims_now(fleet.recovery.primaries, fleet) == (Claim("billing", "south-all", 4),)
-    code, again = promote(config)
+    code, again = promote(config, "--execute")
     assert (code, again["outcome"], against(again)) == (1, "REFUSED", {"label"})
+    # What was refused has changed nothing, and is no act.
+    (row,) = DeltaTable(str(tmp_path / "lake/ops/actions")).to_pyarrow_table().to_pylist()
+    assert (row["kind"], row["cluster_id"], row["author"]) == ("promote", "south-all", "an operator")
+    assert row["reason"].startswith("billing: PROMOTED: the primary is now south-all at epoch 4")
+    assert row["starts"] <= row["ends"]
+    assert (
+        json.loads(row["detail"]).items() >= {"service": "billing", "from": "north-all", "epoch": 4}.items()
+    )
 
 
 def test_it_refuses_while_two_claim_to_be_the_primary(regions: LocalFleet, tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 import getpass
 import time
+import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,7 +22,7 @@ from fleetgauge_operations.recovery.primaries.live import scene_of
 from fleetgauge_operations.recovery.primaries.promoting import Promoter
 from fleetgauge_operations.recovery.primaries.promotion import Name
 from fleetgauge_operations.recovery.primaries.watching import ServicesEye
-from fleetgauge_operations.recovery.primaries.words import promoted_document, promoted_lines
+from fleetgauge_operations.recovery.primaries.words import promoted_document, promoted_lines, promoted_row
 from fleetgauge_operations.recovery.readiness.keeping import Readiness
 from fleetgauge_operations.recovery.regions import Plans, now_ms, regions_of, tracing_of
 from fleetgauge_operations.recovery.returning import WayBack
@@ -37,7 +39,7 @@ from fleetgauge_operations.recovery.words import (
     plan_lines,
 )
 from fleetgauge_pipelines.lakes.kept import KeptTableError
-from fleetgauge_pipelines.tables import DRILLS
+from fleetgauge_pipelines.tables import ACTIONS, DRILLS
 from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
 from fleetgauge_probes.kafka import KafkaUnavailableError
 from fleetgauge_probes.logs import log_option, start_logging
@@ -237,8 +239,12 @@ def promote(
     """
     with _one_line(), regions_of(config, location) as regions:
         scene = scene_of(regions, service, Pair(active, passive), execute, time.sleep)
+        began = _now()
         found = Promoter(scene, time.monotonic, time.sleep).run(execute, despite)
+        lake = regions.lake
     _say(promoted_lines(found, despite))
+    if found.was_tried:
+        _keep(lake, promoted_row(found, despite, author, uuid.uuid4().hex[:12], began, _now()))
     if as_json:
         print_json(promoted_document(found, despite, author))
     context.exit(0 if found.is_fine else 1)
@@ -372,6 +378,14 @@ def _one_line() -> Iterator[None]:
         yield
     except (KafkaUnavailableError, KeptTableError, StoreLostError, ClaimsError) as error:
         raise InputError(str(error)) from error
+
+
+def _keep(lake: str, row: Mapping[str, Any]) -> None:
+    """What was done is done, and a lake that cannot be written is no failure of it."""
+    try:
+        Book(lake, ACTIONS).add([dict(row)])
+    except KeptTableError as error:
+        _say([f"it is not on record: {error}"])
 
 
 def _now() -> datetime:

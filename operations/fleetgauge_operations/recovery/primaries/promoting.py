@@ -38,6 +38,11 @@ class Promoted:
     def is_fine(self) -> bool:
         return self.outcome in (Outcome.DRY_RUN, Outcome.PROMOTED)
 
+    @property
+    def was_tried(self) -> bool:
+        """Whether the user's command was run."""
+        return self.outcome in (Outcome.PROMOTED, Outcome.FAILED)
+
 
 class Scene(Protocol):
     """One service's way from one cluster to another."""

@@ -1,6 +1,8 @@
-"""What `fleetgauge recover promote` tells a person, in lines, and a script, as JSON."""
+"""`fleetgauge recover promote` in lines for a person, as JSON for a script, and as a row of ops/actions."""
 
+import json
 from collections.abc import Collection, Iterator
+from datetime import datetime
 from typing import Any
 
 from fleetgauge_operations.recovery.primaries.promoting import Promoted
@@ -34,4 +36,23 @@ def promoted_document(found: Promoted, despite: Collection[str], author: str) ->
             {"name": one.name.value, "holds": one.holds, "words": one.words}
             for one in promotion.preconditions
         ],
+    }
+
+
+def promoted_row(
+    found: Promoted, despite: Collection[str], author: str, action_id: str, began: datetime, ended: datetime
+) -> dict[str, Any]:
+    """Of one that was tried; of the cluster that was to be the primary."""
+    document = promoted_document(found, despite, author)
+    about = {name: document[name] for name in ("service", "from", "to", "epoch", "despite", "preconditions")}
+    return {
+        "action_id": action_id,
+        "kind": "promote",
+        "cluster_id": found.promotion.pair.passive,
+        "broker_id": None,
+        "starts": began,
+        "ends": ended,
+        "reason": f"{found.promotion.service}: {found.outcome}: {found.words}",
+        "author": author,
+        "detail": json.dumps(about),
     }
