@@ -57,6 +57,8 @@ def mirror_minute(source: str, destination: str, minute: datetime, **changed: An
         "tracer_p50_ms": 310,
         "tracer_p99_ms": 620,
         "looped": 0,
+        "source_answers": True,
+        "destination_answers": True,
     }
     return values | changed
 

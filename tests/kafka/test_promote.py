@@ -27,7 +27,7 @@ from fleetgauge_operations.recovery.primaries.promotion import Name
 from fleetgauge_operations.recovery.primaries.reading import claims_now, findings_now
 from fleetgauge_operations.recovery.regions import regions_of
 from fleetgauge_probes.fleet import load
-from tests.regions import DEADLINE_S, admin, client, merged, produce
+from tests.regions import DEADLINE_S, admin, call, client, merged, produce
 from tests.waiting import wait_until
 
 #: What no mirror takes.
@@ -143,6 +143,10 @@ def test_it_promotes_when_all_holds_by_the_labels_of_a_topic(regions: LocalFleet
     )
     store = {"topic": LABELS, "cluster": "south", "promote": [hook, "{service}", "{to}", "{epoch}"]}
     config = described(regions, tmp_path, store)
+    # A promotion writes no offsets: until somebody has, its groups are not ready.
+    wait_until(lambda: against(promote(config)[1]) == {"groups"}, DEADLINE_S, "all else to hold")
+    assert "not_written" in words(promote(config)[1], "groups")
+    assert call(config, "sync", "--group", GROUP, "--execute").exit_code == 0
     done = promoted(config, "--author", "an operator")
     assert (done["epoch"], against(done)) == (4, set())
     fleet = load(config)

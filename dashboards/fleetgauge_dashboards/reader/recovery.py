@@ -19,6 +19,8 @@ MIRROR_MINUTE = (
     "fresh",
     "tracer_p99_ms",
     "looped",
+    "source_answers",
+    "destination_answers",
 )
 #: How far a mirror was behind, over many minutes.
 RPO_MINUTE = ("source", "destination", "minute", "behind_s_at_most", "behind_s")

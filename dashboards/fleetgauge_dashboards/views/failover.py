@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.units import count, duration
 from fleetgauge_dashboards.views.drills import Drill, DrilledGroup, last_drill
 from fleetgauge_dashboards.views.findings import OpenFinding
@@ -45,8 +44,8 @@ class Evidence:
 
     ``mirrors`` lead into the passive cluster, ``producers`` are tried in the clusters of its region.
     ``headroom`` is the share of its capacity left after taking over, None where that is not known.
-    ``out_of_sight``: the active cluster and those of its region, once it is not seen while mirrors are; its
-    groups are as they were then, for where nobody can read nothing is consumed.
+    ``out_of_sight``: the active cluster, if it does not answer and the passive one does, and whatever of its
+    region is silent with it; its groups are as they were then, for where nobody can read nothing is consumed.
     """
 
     active: str
@@ -101,7 +100,7 @@ def evidence(known: Known, pair: tuple[str, str], regions: Mapping[str, str], no
         active=active,
         passive=passive,
         told=told_until(until, now),
-        out_of_sight=here if _is_out_of_sight(until, into) else frozenset(),
+        out_of_sight=_out_of_sight(pair, here, known.mirrors),
         groups=len(own),
         ready=sum(one.ready is True for one in own),
         unknown=sum(one.ready is None for one in own),
@@ -164,6 +163,8 @@ def _not_known(of: Evidence) -> Iterator[str]:
     for mirror in of.mirrors:
         if mirror.state is MirrorState.UNKNOWN:
             yield f"not known: how the mirror {mirror.name} is"
+    if of.has_capacity and of.headroom is None:
+        yield f"not known: whether {of.passive}'s region could take the load of both"
     for one in of.producers:
         if not one.now or one.get_through is None:
             yield f"not known: whether producers at {one.vantage} can go on in {one.cluster_id}"
@@ -179,10 +180,12 @@ def _gone(age: timedelta, of: Evidence) -> Iterator[str]:
             yield f"the mirror {mirror.name} stands still: what it has not copied stays in {mirror.source}"
 
 
-def _is_out_of_sight(until: datetime | None, into: Iterable[MirrorNow]) -> bool:
-    """Both are told of together, but for a reader that comes in between."""
-    newest = max((one.until for one in into if one.now and one.until), default=None)
-    return until is not None and newest is not None and newest - until > MINUTE
+def _out_of_sight(
+    pair: tuple[str, str], here: frozenset[str], mirrors: Sequence[MirrorNow]
+) -> frozenset[str]:
+    active, passive = pair
+    silent = {cluster for one in mirrors if one.now for cluster in one.silent}
+    return here & silent if active in silent and passive not in silent else frozenset()
 
 
 def _region(cluster_id: str, regions: Mapping[str, str]) -> frozenset[str]:

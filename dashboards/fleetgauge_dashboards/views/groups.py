@@ -67,9 +67,13 @@ def reasons_of(text: str | None) -> tuple[str, ...]:
     return tuple(word for part in (text or "").split(",") if (word := part.strip()))
 
 
-def groups_now(rows: pa.Table) -> tuple[GroupNow, ...]:
-    """Worst first. Of each pair those that its newest minute tells of: others are gone."""
-    newest = newest_of_each(rows, _KEY)
+def groups_now(rows: pa.Table, pairs: Sequence[tuple[str, str]] = ()) -> tuple[GroupNow, ...]:
+    """Of the ``pairs`` of the fleet file, or without any of those that were told of lately; worst first.
+
+    Of each pair those that its own newest minute tells of: others are gone.
+    """
+    parts = [_of_pair(rows, pair) for pair in sorted(set(pairs))] or [rows]
+    newest = [row for part in parts for row in newest_of_each(part, _KEY)]
     until: dict[tuple[str, str], datetime] = {}
     for row in newest:
         pair = (row["active"], row["passive"])
@@ -81,6 +85,11 @@ def groups_now(rows: pa.Table) -> tuple[GroupNow, ...]:
         if until[row["active"], row["passive"]] - row["minute"] <= STALE_AFTER
     ]
     return worst_first(found)
+
+
+def _of_pair(rows: pa.Table, pair: tuple[str, str]) -> pa.Table:
+    active, passive = (pc.equal(rows[name], one) for name, one in zip(_KEY[:2], pair, strict=True))
+    return rows.filter(pc.and_(active, passive))
 
 
 def worst_first(groups: Iterable[GroupNow]) -> tuple[GroupNow, ...]:

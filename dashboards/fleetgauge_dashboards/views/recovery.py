@@ -51,7 +51,7 @@ def recovery(
     weeks = tables.weeks()
     known = Known(
         mirrors_now(minutes[0], mirrors, now),
-        groups_now(minutes[1]),
+        groups_now(minutes[1], pairs),
         producers_now(minutes[2], now),
         open_findings(tables.findings()),
         drilled(tables.drills()),

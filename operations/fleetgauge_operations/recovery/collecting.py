@@ -59,6 +59,9 @@ class Collector:
         self.answering, self.ends = frozenset(names), {}
         for eye in self._eyes:
             mirror = eye.mirror
+            if mirror.source in names:
+                taken = filter(mirror.takes, names[mirror.source])
+                self.known.has_topics(mirror.source, mirror.destination, taken)
             if mirror.source not in names or mirror.destination not in names:
                 continue
             try:

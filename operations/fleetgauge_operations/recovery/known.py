@@ -28,6 +28,7 @@ class Known:
         self._kept_up_ms: dict[Route, int] = {}
         self._renewed_ms: dict[Route, int] = {}
         self._looked_ms: dict[tuple[str, str], int] = {}
+        self._topics: dict[tuple[str, str], frozenset[str]] = {}
         for fact in facts:
             self.learn(fact.route, fact.ids, fact.checkpoint)
 
@@ -38,12 +39,18 @@ class Known:
         return self._histories.get(route)
 
     def between(self, source: str, destination: str) -> tuple[History, ...]:
-        """Of every partition of that mirror."""
+        """Of every partition of that mirror, but of topics that it has no more."""
+        topics = self._topics.get((source, destination))
         return tuple(
             history
             for route, history in self._histories.items()
             if (route.source, route.destination) == (source, destination)
+            and (topics is None or route.topic in topics)
         )
+
+    def has_topics(self, source: str, destination: str, topics: Iterable[str]) -> None:
+        """Which that mirror has now."""
+        self._topics[source, destination] = frozenset(topics)
 
     def ids(self, route: Route) -> TopicIds | None:
         """Which topics it was about when something was learned last."""

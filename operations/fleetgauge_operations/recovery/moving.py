@@ -42,11 +42,17 @@ class GroupPlan:
     @property
     def unwritten(self) -> "GroupPlan":
         """Where it goes on if nothing of this is written: from what is committed there."""
-        stands = (
-            replace(one, resume=one.passive.committed) if one.verdict is Verdict.WRITE else one
-            for one in self.decisions
-        )
-        return replace(self, decisions=tuple(stands))
+        return replace(self, decisions=tuple(map(_unwritten, self.decisions)))
+
+
+def _unwritten(one: Decision) -> Decision:
+    """What is committed there may be further on than where it may be, or lie where there is no record."""
+    there, log = one.passive.committed, one.passive.log
+    if one.verdict is not Verdict.WRITE or one.resume is None:
+        return one
+    if there is None or (log is not None and there < log.start):
+        return replace(one, resume=None)
+    return replace(one, resume=there, verdict=Verdict.BACKWARDS if there > one.resume else one.verdict)
 
 
 class Mover:
@@ -76,12 +82,18 @@ class Mover:
 
         Changes nothing.
         """
-        wanted = (name for name in self._active.names() if self._wanted.fullmatch(name))
-        committed = self._active.committed([name for name in wanted if only in (None, name)])
+        taken = (name for name in self._active.names() if self._wanted.fullmatch(name))
+        wanted = [name for name in taken if only in (None, name)]
+        committed = self._active.committed(wanted)
+        for name in sorted({*wanted} - {*committed}):
+            _log.warning("%s: there is no right to ask for it in %s", name, self.pair.active)
         names = sorted(name for name, places in committed.items() if places)
         there, connected = self._passive.committed(names), self._passive.connected(names)
         for name in names:
-            decisions = self._decided(known, committed[name], there[name], name in connected)
+            decisions = self._decided(known, committed[name], there.get(name, {}), name in connected)
+            if name not in there:
+                _log.warning("%s: there is no right to ask for it in %s", name, self.pair.passive)
+                decisions = _instead(decisions, Verdict.FAILED)
             for one in decisions:
                 if one.passive.log:
                     known.expire(one.into_passive, one.passive.log.start)
@@ -102,7 +114,7 @@ class Mover:
             return replace(plan, decisions=_instead(plan.decisions, Verdict.CONNECTED))
         for place, why in refused.items():
             _log.warning("%s: %s/%d: not written: %s", plan.group, place.topic, place.partition, why)
-        found = self._passive.committed([plan.group])[plan.group]
+        found = self._passive.committed([plan.group]).get(plan.group, {})
         missing = {place for place, one in wanted.items() if found.get(place) != one}
         decisions = tuple(
             replace(one, verdict=Verdict.FAILED)

@@ -75,20 +75,22 @@ class Watchman:
 
     def _moved(self) -> dict[Pair, list[GroupForecast]]:
         """What a failover would cost each group as it stands then, of pairs that can be seen."""
-        found: dict[Pair, list[GroupForecast]] = {}
+        seen: dict[Pair, list[GroupPlan]] = {mover.pair: [] for mover in self.movers}
         for mover in self.movers:
-            seen = []
             try:
                 for plan in mover.plans(self.collector.known):
-                    seen.append(mover.write(plan) if self.execute else plan)
-                    self.show(seen[-1])
+                    done = mover.write(plan) if self.execute else plan
+                    self.show(done)
+                    if mover.pair in seen:
+                        seen[mover.pair].append(done)
             except KafkaUnavailableError as error:
                 _log.warning("groups cannot be seen: %s", error)
-                continue
-            self.metrics.moved(mover.pair.active, mover.pair.passive, seen)
-            known, now_ms = self.collector.known, self.now_ms()
-            stand = seen if self.execute else [plan.unwritten for plan in seen]
-            found.setdefault(mover.pair, []).extend(
-                forecast_of(self.fleet, plan, known, now_ms) for plan in stand
-            )
+                # Of some of a pair's groups nobody is to take for all of them.
+                seen.pop(mover.pair, None)
+        known, now_ms = self.collector.known, self.now_ms()
+        found: dict[Pair, list[GroupForecast]] = {}
+        for pair, plans in seen.items():
+            self.metrics.moved(pair.active, pair.passive, plans)
+            stand = plans if self.execute else [plan.unwritten for plan in plans]
+            found[pair] = [forecast_of(self.fleet, plan, known, now_ms) for plan in stand]
         return found

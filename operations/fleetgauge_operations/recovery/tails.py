@@ -6,33 +6,17 @@ from hashlib import blake2b
 
 from fleetgauge_operations.recovery.looking import CLIENT_ID
 from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka import Place, Record, TopicReader
+from fleetgauge_probes.kafka import Place, Record, records_between
 
 #: So many on each side; more is said not to have been compared.
 COMPARED_AT_MOST = 200_000
-_SILENT_S = 3.0
 
 Fingerprint = bytes
 
 
 def records(access: Access, place: Place, start: int, end: int) -> Iterator[Record]:
     """Those from ``start`` to before ``end``. Raises KafkaUnavailableError."""
-    if start >= end:
-        return
-    reader = TopicReader(access, place.topic, CLIENT_ID)
-    reader.start()
-    try:
-        reader.add_from({place.partition: start})
-        offset = start
-        while offset < end:
-            record = reader.poll(_SILENT_S)
-            if record is None or record.offset >= end:
-                # The marker of a transaction takes an offset, and is no record.
-                return
-            offset = record.offset + 1
-            yield record
-    finally:
-        reader.stop()
+    return records_between(access, place.topic, place.partition, range(start, end), CLIENT_ID)
 
 
 def fingerprint(record: Record) -> Fingerprint:

@@ -367,6 +367,8 @@ MIRROR_MINUTES = Table(
         tracer_p50_ms=_T.LONG,
         tracer_p99_ms=_T.LONG,
         looped=_T.LONG,
+        source_answers=_T.BOOLEAN,
+        destination_answers=_T.BOOLEAN,
         day=_T.DATE,
     ),
     partition_by=("day",),

@@ -8,7 +8,7 @@ of replicas.
 from fleetgauge_probes.kafka.admin import Admin, PartitionView, TopicSpec, TopicView
 from fleetgauge_probes.kafka.answer import Answer, cold_answer
 from fleetgauge_probes.kafka.bootstrap import Bootstrap, cold_bootstrap
-from fleetgauge_probes.kafka.consumer import Record, TopicReader, values_now
+from fleetgauge_probes.kafka.consumer import Record, TopicReader, records_between, values_now
 from fleetgauge_probes.kafka.credentials import ensure_usable, tls_context
 from fleetgauge_probes.kafka.demotions import demoted_now, mark_demoted
 from fleetgauge_probes.kafka.errors import (
@@ -99,6 +99,7 @@ __all__ = [
     "read_layout",
     "reassign",
     "reassign_all",
+    "records_between",
     "registered_brokers",
     "telemetry_specs",
     "tls_context",

@@ -17,6 +17,7 @@ from fleetgauge_probes.kafka.errors import KafkaRefusedError, KafkaUnavailableEr
 _TRIED = 5
 _SETTLED_WITHIN_S = 4
 _POLL_S = 0.005
+_KNOWN_FOR_MS = 10_000
 #: The last is for a cluster of which much is to be told.
 _TRIES_MS = (2_000, 3_000, 4_000, 10_000)
 
@@ -48,6 +49,8 @@ def asking(
             request_timeout_ms=request_timeout_ms,
             bootstrap_timeout_ms=bootstrap_timeout_ms,
             reconnect_backoff_max_ms=500,
+            # Whoever asks all brokers asks those that it knows: one that came back is to be among them.
+            metadata_max_age_ms=_KNOWN_FOR_MS,
             kafka_client=network,
             **identity,
         )

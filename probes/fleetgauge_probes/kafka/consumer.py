@@ -7,7 +7,15 @@ from datetime import datetime
 from queue import SimpleQueue
 from typing import cast
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka import settings
@@ -82,14 +90,7 @@ class TopicReader:
         message: Message | None = self._consumer.poll(timeout_s)
         if message is None or message.error() is not None:
             return None
-        return Record(
-            message.partition() or 0,
-            message.offset() or 0,
-            message.value() or b"",
-            message.key(),
-            max(message.timestamp()[1], 0),
-            _headers(message),
-        )
+        return _record(message)
 
     def until(self, ends: Mapping[int, int], timeout_s: float) -> Iterator[Record]:
         """What lies before the given end offsets. Raises KafkaUnavailableError after a silent timeout."""
@@ -119,6 +120,48 @@ class TopicReader:
 
     def stop(self) -> None:
         self._consumer.close()
+
+
+def records_between(
+    access: Access, topic: str, partition: int, span: range, client_id: str, timeout_s: float = 10
+) -> Iterator[Record]:
+    """Those with offsets of the span, up to where the partition ends.
+
+    Raises KafkaUnavailableError after so long a silence, and for whatever else is not the end: the marker of
+    a transaction takes an offset and is no record, so how many there are nobody knows before.
+    """
+    if not span:
+        return
+    whole = {"enable.partition.eof": True, "auto.offset.reset": "error", "client.id": client_id}
+    consumer = Consumer(settings.CONNECTION | settings.PROBE_CONSUMER | whole | for_librdkafka(access))
+    try:
+        consumer.assign([TopicPartition(topic, partition, span.start)])
+        offset = span.start
+        while offset < span.stop:
+            message = consumer.poll(timeout_s)
+            if message is None:
+                raise KafkaUnavailableError(f"{topic}/{partition}: no record within {timeout_s:g} s")
+            error = message.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                return
+            if error is not None:
+                raise KafkaUnavailableError(f"{topic}/{partition}: {error.str()}")
+            offset = (message.offset() or 0) + 1
+            if offset <= span.stop:
+                yield _record(message)
+    finally:
+        consumer.close()
+
+
+def _record(message: Message) -> Record:
+    return Record(
+        message.partition() or 0,
+        message.offset() or 0,
+        message.value() or b"",
+        message.key(),
+        max(message.timestamp()[1], 0),
+        _headers(message),
+    )
 
 
 def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:

@@ -15,6 +15,7 @@ from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
 from kafka.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
+    KafkaError,
     NoError,
     NonEmptyGroupError,
     NotCoordinatorError,
@@ -25,7 +26,7 @@ from kafka.errors import (
 from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka.asking import asking, in_our_words, settle
 from fleetgauge_probes.kafka.credentials import ensure_usable
-from fleetgauge_probes.kafka.errors import KafkaUnavailableError
+from fleetgauge_probes.kafka.errors import KafkaRefusedError, KafkaUnavailableError
 from fleetgauge_probes.kafka.layout import Place
 from fleetgauge_probes.kafka.registry import open_doors
 
@@ -85,12 +86,24 @@ class Groups:
         return frozenset(group for group in groups if states.get(group, "Dead") not in _IDLE)
 
     def committed(self, groups: Collection[str]) -> dict[str, dict[Place, Committed]]:
-        """By group, of each partition for which it has committed anything. Raises KafkaUnavailableError."""
+        """By group, of each partition for which it has committed anything. Raises KafkaUnavailableError.
+
+        Groups that we may not ask for are left out.
+        """
         wanted = sorted(groups)
         found: dict[str, dict[Place, Committed]] = {}
         for first in range(0, len(wanted), _AT_ONCE):
-            found |= self._told(partial(_committed, wanted[first : first + _AT_ONCE]))
+            found |= self._committed(wanted[first : first + _AT_ONCE])
         return found
+
+    def _committed(self, groups: list[str]) -> dict[str, dict[Place, Committed]]:
+        """One that is refused refuses all that are asked for with it, so then each is asked for by itself."""
+        try:
+            return self._told(partial(_committed, groups))
+        except KafkaRefusedError:
+            if len(groups) == 1:
+                return {}
+        return {group: one for name in groups for group, one in self._committed([name]).items()}
 
     def commit(self, group: str, offsets: Mapping[Place, Committed]) -> dict[Place, str]:
         """Let it read these next; by partition why not, of those that were refused.
@@ -101,7 +114,7 @@ class Groups:
             TopicPartition(*place): OffsetAndMetadata(one.offset, one.metadata, -1)
             for place, one in offsets.items()
         }
-        errors = self._told(lambda admin: admin.alter_group_offsets(group, wanted))
+        errors = self._told(partial(_altered, group, wanted))
         if any(error in _HAS_MEMBERS for error in errors.values()):
             raise GroupHasMembersError(group)
         return {Place(*place): error.message for place, error in errors.items() if error is not NoError}
@@ -126,6 +139,8 @@ class Groups:
                             raise
                         self.stop()
                         time.sleep(_ASKED_AGAIN_S)
+        except KafkaRefusedError:
+            raise
         except KafkaUnavailableError:
             self.stop()
             raise
@@ -140,6 +155,17 @@ class Groups:
             settle(network)
             self._client = client
         return self._client
+
+
+def _altered(
+    group: str, wanted: Mapping[TopicPartition, OffsetAndMetadata], admin: KafkaAdminClient
+) -> dict[TopicPartition, type[KafkaError]]:
+    """An error of the coordinator's, which comes with each partition, is raised as it is elsewhere."""
+    errors: dict[TopicPartition, type[KafkaError]] = admin.alter_group_offsets(group, wanted)
+    for error in errors.values():
+        if error in _SOON:
+            raise error
+    return errors
 
 
 def _committed(groups: list[str], admin: KafkaAdminClient) -> dict[str, dict[Place, Committed]]:

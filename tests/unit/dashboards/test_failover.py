@@ -10,7 +10,7 @@ from fleetgauge_dashboards.views.drills import drilled
 from fleetgauge_dashboards.views.failover import Answer, Evidence, Known, answer, evidence, failovers
 from fleetgauge_dashboards.views.findings import OpenFinding, open_findings
 from fleetgauge_dashboards.views.freshness import STALE_AFTER
-from fleetgauge_dashboards.views.mirrors import MirrorState
+from fleetgauge_dashboards.views.mirrors import MirrorNow, MirrorState
 from fleetgauge_dashboards.views.told import told_until
 from tests.browser.recovery_lake import drill, finding
 from tests.unit.dashboards.frames import START
@@ -81,6 +81,11 @@ AS_THEN = ("north has not been seen for 3 min 30 s: its groups are as they were 
             ("not known: whether 1 group could go on there",),
         ),
         ({"mirrors": ()}, Answer.NOBODY_KNOWS, ("no mirror into south is told of",)),
+        (
+            {"headroom": None},
+            Answer.NOBODY_KNOWS,
+            ("not known: whether south's region could take the load of both",),
+        ),
         (
             {"mirrors": (mirror(), mirror("west", state=MirrorState.UNKNOWN))},
             Answer.NOBODY_KNOWS,
@@ -169,19 +174,20 @@ def test_the_evidence_is_of_this_pair_alone() -> None:
     assert found.told == TOLD_NOW
 
 
-@pytest.mark.parametrize(("minutes", "gone"), [(0, False), (1, False), (2, True)])
-def test_a_cluster_is_out_of_sight_once_mirrors_are_told_of_without_its_groups(
-    minutes: int, gone: bool
-) -> None:
-    later = UNTIL + timedelta(minutes=minutes)
-    known = _known(groups=(group(),), mirrors=(mirror(until=later),))
-    found = evidence(known, PAIR, {"north": "n", "north-all": "n", "south": "s"}, later)
-    assert found.out_of_sight == (frozenset({"north", "north-all"}) if gone else frozenset())
+def test_a_cluster_that_is_silent_is_out_of_sight_with_what_is_silent_of_its_region() -> None:
+    regions = {"north": "n", "north-all": "n", "south": "s", "south-all": "s"}
+    pair = ("north-all", "south-all")
 
+    def out_of_sight(*mirrors: MirrorNow) -> frozenset[str]:
+        return evidence(_known(mirrors=mirrors), pair, regions, NOW).out_of_sight
 
-def test_a_mirror_that_nobody_looks_at_hides_no_cluster() -> None:
-    known = _known(groups=(group(),), mirrors=(mirror(until=LATER, now=False),))
-    assert not evidence(known, PAIR, {}, LATER).out_of_sight
+    into_north = mirror("south", "north-all", silent=frozenset({"north-all"}))
+    assert out_of_sight(into_north) == {"north-all"}
+    assert out_of_sight(into_north, mirror("north", silent=frozenset({"north"}))) == {"north", "north-all"}
+    # Nobody looked, the one that is to take over is silent too, or another one is.
+    assert not out_of_sight(replace(into_north, now=False))
+    assert not out_of_sight(into_north, mirror("south", "south-all", silent=frozenset({"south-all"})))
+    assert not out_of_sight(mirror("north", "south-all", silent=frozenset({"north", "south-all"})))
 
 
 def test_a_sum_of_what_nobody_knows_is_not_known() -> None:

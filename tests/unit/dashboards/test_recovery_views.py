@@ -81,6 +81,12 @@ def test_a_mirror_is_as_its_newest_minute_says(changed: dict[str, Any], state: M
     assert (found.state, found.now, found.until) == (state, True, UNTIL)
 
 
+def test_who_did_not_answer_is_silent() -> None:
+    rows = [mirror_minute("a", "b", START, source_answers=False), mirror_minute("c", "b", START)]
+    rows.append(mirror_minute("d", "b", START, source_answers=None, destination_answers=None))
+    assert [one.silent for one in mirrors_now(mirror_rows(rows), (), NOW)] == [{"a"}, set(), set()]
+
+
 def test_of_a_mirror_that_nobody_tells_of_nobody_knows_though_others_are_told_of() -> None:
     rows = mirror_rows([mirror_minute("a", "b", minute(-5)), mirror_minute("c", "d", START)])
     late, well = mirrors_now(rows, (), NOW)
@@ -155,6 +161,12 @@ def test_groups_do_not_lend_each_other_their_past() -> None:
 def test_a_group_that_its_pairs_newest_minute_does_not_tell_of_is_gone() -> None:
     rows = [_ready(-5, False, "gone"), _ready(0, True), _ready(-5, True, "late", "c")]
     assert {one.group_id for one in groups_now(group_rows(rows))} == {"g", "late"}
+
+
+def test_the_groups_of_a_pair_that_the_file_names_stay_though_others_are_told_of() -> None:
+    rows = group_rows([_ready(-200, True, "last"), _ready(0, True, "now", "c"), _ready(0, True, "old", "d")])
+    assert {one.group_id for one in groups_now(rows)} == {"now", "old"}
+    assert {one.group_id for one in groups_now(rows, (("a", "b"), ("c", "b")))} == {"last", "now"}
 
 
 def test_no_groups_are_none() -> None:

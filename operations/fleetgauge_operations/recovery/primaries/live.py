@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fleetgauge_operations.recovery.deciding import Pair
-from fleetgauge_operations.recovery.drill import Drills
+from fleetgauge_operations.recovery.drill import forecast_of
 from fleetgauge_operations.recovery.forecast import GroupForecast
 from fleetgauge_operations.recovery.primaries.commands import ran
 from fleetgauge_operations.recovery.primaries.judging import Standing, standing
@@ -89,13 +89,14 @@ class LiveScene:
         known, answering = self.regions.collector.known, self.regions.collector.answering
         if not {self.pair.active, self.pair.passive} <= answering:
             return None
-        of_pair = [Drills(self.regions.fleet, one) for one in self.regions.movers if one.pair == self.pair]
+        of_pair = [one for one in self.regions.movers if one.pair == self.pair]
         try:
-            drilled = [one for drills in of_pair for one in drills.forecasts(known, now_ms())]
+            # Who promotes writes no offsets.
+            plans = [plan.unwritten for mover in of_pair for plan in mover.plans(known)]
         except KafkaUnavailableError as error:
             _log.warning("groups cannot be seen: %s", error)
             return None
-        return [one.forecast for one in drilled]
+        return [forecast_of(self.regions.fleet, plan, known, now_ms()) for plan in plans]
 
 
 def scene_of(

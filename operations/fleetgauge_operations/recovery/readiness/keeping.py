@@ -111,7 +111,7 @@ class Readiness:
         rows = self._rows(
             collector, forecasts, Moment(now, _floor(now) - _MINUTE if is_over else _floor(now))
         )
-        found = self._findings.judge(self._conditions(rows, collector), now)
+        found = self._findings.judge([*self._conditions(rows, collector), *self._unseen(forecasts)], now)
         for finding in found:
             self._tray.put(finding, now)
         self._wait_for(RECOVERY_FINDINGS, map(row_of, found))
@@ -134,6 +134,7 @@ class Readiness:
                 collector.known,
                 told.delays.get(Way(one.source, one.destination)),
                 self._rates.of(one.source),
+                collector.answering,
                 moment,
             )
             for one in recovery.mirrors
@@ -170,6 +171,16 @@ class Readiness:
         found += of_headroom(rows[PRODUCER_MINUTES])
         found += self._services(collector.answering)
         return found
+
+    def _unseen(self, forecasts: Mapping[Pair, Sequence[GroupForecast]]) -> Iterable[Condition]:
+        """Of groups that could not be seen this time nothing is over."""
+        pairs = {(one.active, one.passive) for one in self._fleet.recovery.groups}
+        unseen = pairs - {(one.active, one.passive) for one in forecasts}
+        return (
+            one
+            for one in self._findings.opened
+            if one.whom.kind is Kind.GROUPS_NOT_READY and (one.whom.cluster, one.whom.other) in unseen
+        )
 
     def _keep_pairings(self, collector: Collector) -> None:
         """A tracer says exactly where a record lies; one a minute is enough."""

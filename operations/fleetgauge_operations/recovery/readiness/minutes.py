@@ -1,6 +1,6 @@
 """A minute of a mirror, a group and a vantage, as the tables keep them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -29,9 +29,13 @@ def mirror_minute(
     known: Known,
     delay: Delay | None,
     records_per_s: float | None,
+    answering: Collection[str],
     moment: Moment,
 ) -> Row:
-    """``records_per_s``: into the source. Without tracers, or before one came, there is no estimate."""
+    """``records_per_s``: into the source; ``answering``: the clusters that did at the last look.
+
+    Without tracers, or before one came, there is no estimate.
+    """
     now_ms = round(moment.at.timestamp() * 1000)
     histories = carried(mirror, recovery, known)
     lags = [lag_of(one, now_ms) for one in histories]
@@ -57,6 +61,8 @@ def mirror_minute(
         "tracer_p50_ms": quantile(50, took),
         "tracer_p99_ms": quantile(99, took),
         "looped": delay.looped if delay else 0,
+        "source_answers": mirror.source in answering,
+        "destination_answers": mirror.destination in answering,
     }
 
 

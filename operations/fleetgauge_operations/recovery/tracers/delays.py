@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from fleetgauge_operations.recovery.tracers.tracer import Tracer
 
-#: By then a tracer is lost with its topic, or nobody waits for it any more.
+#: By then a tracer is lost, if a later one has come.
 _FORGET_MS = 3_600_000
 #: An hour of tracers, one a second, and more.
 _REMEMBERED = 10_000
@@ -66,6 +66,8 @@ class _Route:
     under_way: dict[int, int] = field(default_factory=dict)
     """When each was produced that its source has, and that was not seen there."""
     arrived: dict[int, None] = field(default_factory=dict)
+    furthest: int = -1
+    """The highest sequence that has arrived."""
     last_ms: int | None = None
     took_ms: list[int] = field(default_factory=list)
     newest: tuple[int, int, int] | None = None
@@ -98,7 +100,8 @@ class Delays:
         home.ack_ms.append(took_ms)
         _remember(home.offsets, tracer.sequence, offset)
         for way, route in self._routes.items():
-            if way.source == tracer.cluster and tracer.sequence not in route.arrived:
+            waits = len(route.under_way) < _REMEMBERED and tracer.sequence not in route.arrived
+            if way.source == tracer.cluster and waits:
                 route.under_way[tracer.sequence] = tracer.produced_ms
 
     def seen(self, tracer: Tracer, cluster: str, offset: int, at_ms: int) -> None:
@@ -111,6 +114,7 @@ class Delays:
         if route is None or tracer.run != self._run or tracer.sequence in route.arrived:
             return
         _remember(route.arrived, tracer.sequence, None)
+        route.furthest = max(route.furthest, tracer.sequence)
         route.under_way.pop(tracer.sequence, None)
         route.last_ms = max(0, at_ms - tracer.produced_ms)
         route.took_ms.append(route.last_ms)
@@ -150,7 +154,9 @@ class Delays:
 
 
 def _delay(route: _Route, looped: int, now_ms: int) -> Delay:
-    route.under_way = {n: at_ms for n, at_ms in route.under_way.items() if at_ms > now_ms - _FORGET_MS}
+    route.under_way = {
+        n: at_ms for n, at_ms in route.under_way.items() if n > route.furthest or at_ms > now_ms - _FORGET_MS
+    }
     late = [now_ms - at_ms for at_ms in route.under_way.values()]
     late += [] if route.last_ms is None else [route.last_ms]
     took_ms, route.took_ms = tuple(route.took_ms), []

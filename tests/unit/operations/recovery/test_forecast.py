@@ -76,6 +76,10 @@ def test_without_a_hand_that_writes_it_goes_on_from_what_is_there() -> None:
     there = replace(DECISION, passive=replace(DECISION.passive, committed=65))
     found = forecast_of(*replace(plan, decisions=(there,)).unwritten.decisions)
     assert (found.replay_at_most, found.replay, found.reasons) == (35, 25, ())
+    gone = replace(DECISION, passive=replace(DECISION.passive, log=Log(66, 100), committed=65))
+    assert forecast_of(*replace(plan, decisions=(gone,)).unwritten.decisions).reasons == ("not_written",)
+    set_back = replace(DECISION, passive=replace(DECISION.passive, committed=71))
+    assert forecast_of(*replace(plan, decisions=(set_back,)).unwritten.decisions).reasons == ("backwards",)
     stays = replace(DECISION, verdict=Verdict.UNCHANGED)
     assert replace(plan, decisions=(stays,)).unwritten.decisions == (stays,)
 

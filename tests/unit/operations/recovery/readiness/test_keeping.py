@@ -38,6 +38,7 @@ class World:
                 "clusters": [{"id": "north", "bootstrap": "a:1"}, {"id": "south", "bootstrap": "b:1"}],
                 "recovery": {
                     "mirrors": [{"source": "north", "destination": "south"}],
+                    "groups": [{"groups": ".*", "active": "north", "passive": "south"}],
                     "tracers": {},
                     "limits": {"stale_s": 100},
                 },
@@ -57,7 +58,13 @@ class World:
         found.start()
         return found
 
-    def turn(self, after_s: float, told: Told = NOTHING_TOLD, reasons: tuple[str, ...] = ()) -> list[Kind]:
+    def turn(
+        self,
+        after_s: float,
+        told: Told = NOTHING_TOLD,
+        reasons: tuple[str, ...] = (),
+        groups_are_seen: bool = True,
+    ) -> list[Kind]:
         self.now += timedelta(seconds=after_s)
         collector = cast(
             Collector,
@@ -68,7 +75,7 @@ class World:
                 learn=lambda *what: self.learned.append(what),
             ),
         )
-        forecasts = {PAIR: [GroupForecast("billing", (), reasons)]}
+        forecasts = {PAIR: [GroupForecast("billing", (), reasons)]} if groups_are_seen else {}
         judged = self.readiness.judge(collector, forecasts, told)
         return [one.whom.kind for one in judged.opened]
 
@@ -134,6 +141,21 @@ def test_a_mirror_that_is_not_heard_explains_its_groups(tmp_path: Path) -> None:
         world = World(tmp_path, hook.url)
         world.turn(101, reasons=("stale",))
         assert world.turn(15, reasons=("stale",)) == [Kind.MIRROR_STALE]
+
+
+def test_of_groups_that_are_not_seen_nothing_is_over(tmp_path: Path) -> None:
+    with Receiver().listening() as hook:
+        world = World(tmp_path, hook.url)
+        for _ in range(2):
+            found = world.turn(15, reasons=("unbounded",))
+        assert found == [Kind.GROUPS_NOT_READY]
+        for _ in range(5):
+            world.hear()
+            assert world.turn(15, groups_are_seen=False) == [Kind.GROUPS_NOT_READY]
+        for _ in range(2):
+            world.hear()
+            found = world.turn(15)
+        assert found == []
 
 
 def test_a_lake_that_takes_nothing_loses_nothing(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def at(src: int, ago_s: float, origin: Origin = Origin.SYNC) -> Checkpoint:
     return Checkpoint(src, src, NOW_MS - round(1000 * ago_s), origin)
 
 
+ANSWERING = frozenset({"north"})
 #: orders lacks the last 20 records; payments has nothing left to copy.
 LAGS = known(
     ("orders", at(80, 50, Origin.FENCE)),
@@ -49,8 +50,9 @@ LAGS = known(
 
 
 def test_a_mirror_is_behind_by_all_its_partitions_but_tracers() -> None:
-    row = mirror_minute(MIRROR, RECOVERY, LAGS, None, None, MOMENT)
+    row = mirror_minute(MIRROR, RECOVERY, LAGS, None, None, ANSWERING, MOMENT)
     assert set(row) == set(MIRROR_MINUTES.names)
+    assert (row["source_answers"], row["destination_answers"]) == (True, False)
     assert (row["minute"], row["day"]) == (MOMENT.minute, MOMENT.minute.date())
     assert (row["partitions"], row["idle"], row["behind_at_most"], row["behind_s_at_most"]) == (
         2,
@@ -61,27 +63,35 @@ def test_a_mirror_is_behind_by_all_its_partitions_but_tracers() -> None:
     assert (row["silent_s"], row["fresh"], row["behind"], row["behind_s"]) == (9.0, True, None, None)
 
 
+def test_a_topic_that_the_mirror_has_no_more_makes_nobody_stale() -> None:
+    of_two = known(("orders", at(80, 5)), ("deleted", at(10, 500)), ("deleted", at(30, 400, Origin.FENCE)))
+    assert mirror_minute(MIRROR, RECOVERY, of_two, None, None, ANSWERING, MOMENT)["silent_s"] == 500
+    of_two.has_topics("north", "all", ["orders"])
+    row = mirror_minute(MIRROR, RECOVERY, of_two, None, None, ANSWERING, MOMENT)
+    assert (row["partitions"], row["silent_s"], row["fresh"]) == (1, 5, True)
+
+
 def test_tracers_make_an_estimate_of_it_that_is_no_more_than_the_bound() -> None:
     delay = Delay(took_ms=(400, 200, 300), late_s=0.3, looped=2)
-    row = mirror_minute(MIRROR, RECOVERY, LAGS, delay, 10.0, MOMENT)
+    row = mirror_minute(MIRROR, RECOVERY, LAGS, delay, 10.0, ANSWERING, MOMENT)
     assert (row["behind_s"], row["behind"]) == (0.3, 3)
     assert (row["tracers"], row["tracer_p50_ms"], row["tracer_p99_ms"], row["looped"]) == (3, 300, 400, 2)
-    far = mirror_minute(MIRROR, RECOVERY, LAGS, Delay(late_s=900), 10.0, MOMENT)
+    far = mirror_minute(MIRROR, RECOVERY, LAGS, Delay(late_s=900), 10.0, ANSWERING, MOMENT)
     assert (far["behind_s"], far["behind"]) == (900, 20)
-    assert mirror_minute(MIRROR, RECOVERY, LAGS, delay, None, MOMENT)["behind"] is None
+    assert mirror_minute(MIRROR, RECOVERY, LAGS, delay, None, ANSWERING, MOMENT)["behind"] is None
 
 
 def test_what_nobody_knows_is_no_zero() -> None:
     of_one = known(("orders", at(79, 9)))
-    row = mirror_minute(MIRROR, RECOVERY, of_one, None, None, MOMENT)
+    row = mirror_minute(MIRROR, RECOVERY, of_one, None, None, ANSWERING, MOMENT)
     assert (row["behind_at_most"], row["behind_s_at_most"]) == (None, None)
-    row = mirror_minute(MIRROR, RECOVERY, Known(), None, None, MOMENT)
+    row = mirror_minute(MIRROR, RECOVERY, Known(), None, None, ANSWERING, MOMENT)
     assert (row["partitions"], row["behind_at_most"], row["silent_s"], row["fresh"]) == (0, None, None, False)
 
 
 def test_a_mirror_that_was_not_heard_for_longer_than_the_limit_is_not_fresh() -> None:
     late = Moment(AT + timedelta(seconds=112), MOMENT.minute)
-    assert mirror_minute(MIRROR, RECOVERY, LAGS, None, None, late)["fresh"] is False
+    assert mirror_minute(MIRROR, RECOVERY, LAGS, None, None, ANSWERING, late)["fresh"] is False
 
 
 def test_a_group_is_as_its_forecast_says() -> None:

@@ -56,10 +56,21 @@ def test_before_any_tracer_nobody_knows() -> None:
     assert of.acks()["north"] == Acks(sent=1)
 
 
-def test_what_lasts_for_ever_is_forgotten() -> None:
+def test_what_is_lost_is_forgotten_after_an_hour() -> None:
     of = delays()
     sent(of, tracer(1, 1_000))
-    assert of.delays(3_700_000)[THERE].late_s is None
+    sent(of, tracer(2, 2_000))
+    of.seen(tracer(2, 2_000), "all", 50, at_ms=2_100)
+    assert of.delays(3_600_000)[THERE].late_s == 3_599
+    assert of.delays(3_700_000)[THERE].late_s == 0.1
+
+
+def test_a_mirror_that_stands_still_is_no_better_after_an_hour_though_its_source_sends_no_more() -> None:
+    of = delays()
+    for sequence in (1, 2):
+        sent(of, tracer(sequence, 1_000 * sequence))
+    of.seen(tracer(1, 1_000), "all", 50, at_ms=1_100)
+    assert of.delays(8_002_000)[THERE].late_s == 8_000
 
 
 def test_a_copy_may_be_seen_before_its_acknowledgement_and_again_after_the_mirror_began_again() -> None:
