@@ -47,7 +47,7 @@ class MirrorNow:
     silent_s: float | None = None
     tracer_p99_ms: int | None = None
     looped: int = 0
-    silent: frozenset[str] = frozenset()
+    silent: tuple[str, ...] = ()
     """Which of its clusters did not answer when it was looked at last."""
 
     @property
@@ -77,7 +77,7 @@ def _mirror(between: tuple[str, str], row: Row | None, now: datetime) -> MirrorN
         silent_s=row["silent_s"],
         tracer_p99_ms=row["tracer_p99_ms"],
         looped=row["looped"] or 0,
-        silent=frozenset(row[end] for end in _KEY if row[f"{end}_answers"] is False),
+        silent=tuple(row[end] for end in _KEY if row[f"{end}_answers"] is False),
     )
 
 

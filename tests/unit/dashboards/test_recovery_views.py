@@ -84,7 +84,7 @@ def test_a_mirror_is_as_its_newest_minute_says(changed: dict[str, Any], state: M
 def test_who_did_not_answer_is_silent() -> None:
     rows = [mirror_minute("a", "b", START, source_answers=False), mirror_minute("c", "b", START)]
     rows.append(mirror_minute("d", "b", START, source_answers=None, destination_answers=None))
-    assert [one.silent for one in mirrors_now(mirror_rows(rows), (), NOW)] == [{"a"}, set(), set()]
+    assert [one.silent for one in mirrors_now(mirror_rows(rows), (), NOW)] == [("a",), (), ()]
 
 
 def test_of_a_mirror_that_nobody_tells_of_nobody_knows_though_others_are_told_of() -> None:
