@@ -167,8 +167,7 @@ def lose(fleet: LocalFleet, folder: Path, idle: str | None) -> dict[str, Any]:
         read = group.rest("north-all", at_first)
         wait_for_verdict(config, group.name, group.topic, "unchanged")
         with Producing(fleet, sources, group.topic) as producing:
-            more, said = _until_killed(config, group, len(read))
-            killed = time.monotonic()
+            more, said, killed = _until_killed(config, group, len(read))
             read += more
             goes_on_at = committed(fleet, "south-all", group.name, group.topic) or 0
             rest = _until_new(group, set(read))
@@ -195,8 +194,11 @@ def lose(fleet: LocalFleet, folder: Path, idle: str | None) -> dict[str, Any]:
     return lost | {"back": come_back(fleet, folder, group, sources, sent)}
 
 
-def _until_killed(config: Path, group: Group, before: int) -> tuple[list[str], Forecast]:
-    """What the group reads in north-all until that dies, and the last forecast of it."""
+def _until_killed(config: Path, group: Group, before: int) -> tuple[list[str], Forecast, float]:
+    """What the group reads in north-all until that dies, the last forecast of it, and when it died.
+
+    What its consumer takes to give up is a part of the RTO.
+    """
     read: list[str] = []
     said: Forecast | None = None
     until = time.monotonic() + READS_S
@@ -206,8 +208,9 @@ def _until_killed(config: Path, group: Group, before: int) -> tuple[list[str], F
             read += [] if value is None else [value]
             if value is not None and len(read) % FORECAST_EVERY == 0:
                 said = forecast(config, group, ("north-all", "south-all"), before + len(read)) or said
+        killed = time.monotonic()
         group.fleet.fault("kill", "north-all", 1)
-    return read, said
+    return read, said, killed
 
 
 def _until_new(group: Group, seen: set[str]) -> list[str]:

@@ -127,7 +127,10 @@ class Groups:
         }
 
     def _told(self, question: Callable[[KafkaAdminClient], T]) -> T:
-        """A connection that has failed in anything is ended: it may know a coordinator that is none."""
+        """The answer. A connection that failed in anything is ended: it may know a coordinator that is none.
+
+        Of one that is to come nothing tells when it has: it is asked for again after a while.
+        """
         until_s = time.monotonic() + self._timeout_s
         try:
             with in_our_words(self._access):
@@ -140,6 +143,7 @@ class Groups:
                         self.stop()
                         time.sleep(_ASKED_AGAIN_S)
         except KafkaRefusedError:
+            # An answer like any other: the connection is good.
             raise
         except KafkaUnavailableError:
             self.stop()
