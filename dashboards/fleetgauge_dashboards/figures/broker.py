@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from fleetgauge_dashboards.figures.over_time import OverTime, draw_bands, draw_gaps, stamp, time_axis
-from fleetgauge_dashboards.figures.theme import PATTERNS, Theme, blank, log_ms_axis
+from fleetgauge_dashboards.figures.theme import PATTERNS, Theme, blank, count_axis, log_ms_axis
 from fleetgauge_dashboards.units import milliseconds
 from fleetgauge_dashboards.views.broker import BrokerMinutes, LegTimeline
 from fleetgauge_dashboards.views.minutes import Grid
@@ -60,9 +60,9 @@ def failures(model: BrokerMinutes, over: OverTime, look: Theme) -> go.Figure:
         )
     time_axis(figure, look, over, model.grid.at)
     figure.update_layout(barmode="stack")
-    figure.update_yaxes(rangemode="tozero", nticks=4, tickformat=",d")
+    most = max(map(sum, zip(*(counts for *_, counts in codes), strict=True)), default=0)
+    figure.update_yaxes(**count_axis(most))
     if not codes:
-        figure.update_yaxes(range=[0, 10])
         figure.add_annotation(text="No probe failed.", showarrow=False, font={"color": look.faint})
     draw_bands(figure, over, look)
     return figure

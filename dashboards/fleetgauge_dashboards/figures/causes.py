@@ -4,13 +4,15 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from fleetgauge_dashboards.figures.theme import Theme, blank
+from fleetgauge_dashboards.figures.theme import Theme, blank, count_axis
 from fleetgauge_dashboards.units import count, percent
 from fleetgauge_dashboards.views.causes import Cause
 
 HEIGHT = 220
 #: Bars that fit; the rest is one.
 BARS = 6
+#: There is room for so many at least: one alone is still a bar, not a wall.
+_LEAST_BARS = 3
 
 
 def pareto(found: Sequence[Cause], look: Theme) -> go.Figure:
@@ -32,10 +34,11 @@ def pareto(found: Sequence[Cause], look: Theme) -> go.Figure:
         showlegend=False,
     )
     figure.update_layout(hovermode="closest", margin={"l": 150, "r": 24, "t": 10}, bargap=0.25)
-    figure.update_xaxes(rangemode="tozero", nticks=5, tickformat=",d", fixedrange=True)
-    figure.update_yaxes(type="category", autorange="reversed", showgrid=False, fixedrange=True)
+    most = max((one.bad_minutes for one in shown), default=0)
+    figure.update_xaxes(**count_axis(most), fixedrange=True)
+    lowest = max(len(shown), _LEAST_BARS) - 0.5
+    figure.update_yaxes(type="category", range=[lowest, -0.5], showgrid=False, fixedrange=True)
     if not shown:
-        figure.update_xaxes(visible=False)
         figure.update_yaxes(visible=False)
         figure.add_annotation(
             text="No bad minute has a cause on record.", showarrow=False, font={"color": look.faint}

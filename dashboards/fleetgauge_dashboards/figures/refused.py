@@ -2,7 +2,7 @@
 
 import plotly.graph_objects as go
 
-from fleetgauge_dashboards.figures.theme import PATTERNS, Theme, blank
+from fleetgauge_dashboards.figures.theme import PATTERNS, Theme, blank, count_axis
 from fleetgauge_dashboards.views.trust import Refused
 
 HEIGHT = 200
@@ -26,8 +26,8 @@ def refused(model: Refused, look: Theme) -> go.Figure:
         )
     figure.update_layout(barmode="stack", margin={"r": 24})
     figure.update_xaxes(type="category")
-    figure.update_yaxes(rangemode="tozero", nticks=4, tickformat=",d")
+    most = max(map(sum, zip(*model.by_reason.values(), strict=True)), default=0)
+    figure.update_yaxes(**count_axis(most))
     if not model.total:
-        figure.update_yaxes(range=[0, 10])
         figure.add_annotation(text="No record was refused.", showarrow=False, font={"color": look.faint})
     return figure

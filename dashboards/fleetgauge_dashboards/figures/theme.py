@@ -6,6 +6,8 @@ symbol or a hatch says the same thing again without colour.
 
 import math
 from dataclasses import dataclass
+from itertools import count
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -118,6 +120,17 @@ def log_ms_axis(figure: go.Figure, values: list[float]) -> None:
         tickvals=(ticks := log_ticks(low, high)),
         ticktext=[milliseconds(1000 * tick).replace(".00", "").replace(".0 ", " ") for tick in ticks],
     )
+
+
+def count_axis(most: int) -> dict[str, Any]:
+    """Whole numbers from zero, in four steps at the most; with nothing counted there is no axis."""
+    steps = (step * 10**decade for decade in count() for step in (1, 2, 5))
+    return {
+        "rangemode": "tozero",
+        "dtick": next(step for step in steps if 4 * step >= most),
+        "tickformat": ",d",
+        "visible": most > 0,
+    }
 
 
 def log_ticks(low: float, high: float) -> list[float]:

@@ -12,7 +12,7 @@ from fleetgauge_dashboards.units import count
 from fleetgauge_dashboards.views.fleet import LATENCY, Trend, shown
 
 #: More names of weeks than these do not fit side by side.
-_NAMED_WEEKS = 6
+_NAMED_WEEKS = 5
 #: Values of a segment with a colour and a name of their own.
 VALUES_NAMED = 8
 _LINES = (("p99", "solid"), ("p90", "dash"), ("median", "dot"))

@@ -75,7 +75,7 @@ def body() -> list[Component]:
                     tools=tools("fleet", "availability", "fleet-availability"),
                 ),
                 panel(
-                    "What burns the latency budget",
+                    "What burns the budget",
                     "causes",
                     chart("fleet-causes", HEIGHT, "Bad minutes of the week by cause"),
                     tools=tools("fleet", "causes", "fleet-causes"),
@@ -264,7 +264,7 @@ PAGE = Page(
     parts=(
         Part("latency", "Latency p99 by week", _weeks_of(LATENCY)),
         Part("availability", "Availability by week", _weeks_of(AVAILABILITY)),
-        Part("causes", "What burns the latency budget", _causes_of),
+        Part("causes", "What burns the budget", _causes_of),
         Part("clusters", "Clusters of the week", _clusters_of),
         Part("segments", "Segments of the week", _segments_of, has_tools=False),
     ),

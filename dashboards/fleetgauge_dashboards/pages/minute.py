@@ -13,7 +13,16 @@ from fleetgauge_dashboards.pages.parts import Component, chart, link, number_car
 from fleetgauge_dashboards.reader import ClusterWeek
 from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader
 from fleetgauge_dashboards.times import Times
-from fleetgauge_dashboards.views.minute import SOURCES, BrokerLine, around, lines, numbers, of_leg, week_of
+from fleetgauge_dashboards.views.minute import (
+    SOURCES,
+    BrokerLine,
+    around,
+    lines,
+    lines_without_samples,
+    numbers,
+    of_leg,
+    week_of,
+)
 from fleetgauge_dashboards.views.samples import BrokerSamples, MinuteSamples, minute_samples
 
 _HEAD = ("Broker", "Leg", "Succeeded", "Failures", "p50", "p99", "p99, failures counted", "Slowest")
@@ -50,10 +59,12 @@ def body() -> list[Component]:
 
 
 def fill(view: MinuteView, context: Context, look: Theme) -> Slots | Notice:
-    held = next(iter(ClusterWeekReader(context.lake.root, view.cluster_id).minutes(view.span)), None)
+    reader = ClusterWeekReader(context.lake.root, view.cluster_id)
+    held = next(iter(reader.minutes(view.span)), None)
     found, week = _samples(view, context), _week(view, context)
     if held is None and not found.brokers:
         return _nothing(view, context.times(view))
+    brokers = lines(view, found) or lines_without_samples(view, reader.broker_minutes(view.span))
     objective_us = week.latency_objective_us if week else None
     objective_ms = None if objective_us is None else objective_us / 1000
     objectives_ms = {Leg.CLIENT: objective_ms, Leg.LEADER: None}
@@ -66,8 +77,7 @@ def fill(view: MinuteView, context: Context, look: Theme) -> Slots | Notice:
         "minute-cards.children": [number_card(number) for number in numbers(held, objective_us)],
         "minute-source.children": SOURCES[found.source],
         "minute-charts.style": {} if found.brokers else {"display": "none"},
-        "minute-table.children": _table(lines(view, found)) if found.brokers else None,
-        "minute-table.style": {} if found.brokers else {"display": "none"},
+        "minute-table.children": _table(brokers),
         **figures,
     }
 
@@ -152,7 +162,6 @@ PAGE = Page(
         "minute-source.children",
         "minute-charts.style",
         "minute-table.children",
-        "minute-table.style",
         *(f"minute-{leg}.figure" for leg in Leg),
     ),
     body=body,

@@ -79,7 +79,7 @@ def body() -> list[Component]:
 
 
 def fill(view: RecoveryView, context: Context, look: Theme) -> Slots | Notice:
-    if not context.lake.recovery.is_there:
+    if not context.lake.recovery.is_told_of:
         return _how_to_begin()
     found, times = recovery_now(context), context.times(view)
     minutes = rpo_minutes(view, context)

@@ -62,6 +62,11 @@ class ClusterWeekReader:
         found = self._rows(tables.CLUSTER_MINUTES, where, files)
         return sorted(found, key=lambda row: row["minute"])
 
+    def broker_minutes(self, span: Span) -> list[Row]:
+        """silver/broker_minutes of both legs, in no order."""
+        where, files = within(self._cluster_id, span), files_within(self._cluster_id, span)
+        return self._rows(tables.BROKER_MINUTES, where, files)
+
     def evidence(self, week: date) -> list[Row]:
         """gold/evidence: what was kept of the minutes that decided the week when it closed."""
         where = self._own & (column("week") == week)

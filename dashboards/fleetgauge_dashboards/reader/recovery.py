@@ -68,10 +68,10 @@ class RecoveryTables:
         return (self._mirrors, self._groups, self._producers, self._findings, self._weeks, self._drills)
 
     @property
-    def is_there(self) -> bool:
-        """Whether there is a table of minutes or of drills."""
-        minutes = (self._mirrors, self._groups, self._producers)
-        return any(reader.version() is not None for reader in (*minutes, self._drills))
+    def is_told_of(self) -> bool:
+        """Whether there is any minute, or a drill: a pipeline makes the tables, used or not."""
+        minutes = (self.mirror_minutes(), self.group_minutes(), self.producer_minutes())
+        return any(map(len, (*minutes, self.drills())))
 
     def mirror_minutes(self) -> pa.Table:
         """All mirrors' minutes of the newest two days, in no order."""

@@ -1,6 +1,6 @@
 """One minute of a cluster: its numbers, and each broker's samples behind them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,13 +16,14 @@ from fleetgauge_pipelines.slo.levels import BrokerMinuteLevels
 SLOWEST = 5
 #: Minutes to either side of a minute that a link to its cluster shows.
 _AROUND = 30
+_UNMEASURED = "not measured"
 
 #: Where the samples were found, for a person.
 SOURCES: dict[Source, str] = {
     "bronze": "Every sample that the probes sent.",
     "evidence": "The records have expired; these samples were kept as evidence when the week closed.",
     "expired": "The samples have expired, and none of this minute were kept as evidence: it did not "
-    "decide its week. What remains are the minute's own numbers.",
+    "decide its week. What remains are its numbers, broker by broker.",
 }
 
 
@@ -94,6 +95,26 @@ def lines(view: MinuteView, samples: MinuteSamples) -> tuple[BrokerLine, ...]:
     return tuple(_line(view, one) for one in sorted(samples.brokers, key=_worst_first))
 
 
+def lines_without_samples(view: MinuteView, rows: Iterable[Row]) -> tuple[BrokerLine, ...]:
+    """The same by silver's rows, which know of all samples the slowest alone."""
+    worst_first = sorted(
+        rows, key=lambda row: (row["leg"], -(row["latency_p99_censored_us"] or 0), row["broker_id"])
+    )
+    return tuple(
+        BrokerLine(
+            broker=_broker_then(view, row["broker_id"]),
+            leg=Leg(row["leg"]),
+            succeeded=f"{row['succeeded'] or 0:,} of {row['attempted'] or 0:,}",
+            failures=_counted(dict(row["failures"] or ())),
+            p50=milliseconds(row["latency_p50_us"]),
+            p99=milliseconds(row["latency_p99_us"]),
+            p99_censored=milliseconds(row["latency_p99_censored_us"]) if row["measured"] else _UNMEASURED,
+            slowest=milliseconds(row["latency_max_us"]),
+        )
+        for row in worst_first
+    )
+
+
 def of_leg(samples: MinuteSamples, leg: Leg) -> tuple[BrokerSamples, ...]:
     return tuple(one for one in samples.brokers if one.leg == leg)
 
@@ -106,15 +127,23 @@ def _worst_first(one: BrokerSamples) -> tuple[str, int, int]:
 def _line(view: MinuteView, one: BrokerSamples) -> BrokerLine:
     levels: BrokerMinuteLevels | None = one.levels
     return BrokerLine(
-        broker=BrokerView(view.cluster_id, one.broker_id, around(view).shown, lens=view.lens),
+        broker=_broker_then(view, one.broker_id),
         leg=Leg(one.leg),
         succeeded=f"{len(one.latencies_us):,} of {one.attempted:,}",
-        failures=", ".join(f"{code} {times:,}" for code, times in sorted(one.failures.items())) or NOTHING,
+        failures=_counted(one.failures),
         p50=milliseconds(levels.latency_p50_us if levels else None),
         p99=milliseconds(levels.latency_p99_us if levels else None),
-        p99_censored=milliseconds(levels.latency_p99_censored_us) if levels else "not measured",
+        p99_censored=milliseconds(levels.latency_p99_censored_us) if levels else _UNMEASURED,
         slowest=", ".join(milliseconds(us) for us in one.latencies_us[: -SLOWEST - 1 : -1]) or NOTHING,
     )
+
+
+def _broker_then(view: MinuteView, broker_id: int) -> BrokerView:
+    return BrokerView(view.cluster_id, broker_id, around(view).shown, lens=view.lens)
+
+
+def _counted(failures: Mapping[str, int]) -> str:
+    return ", ".join(f"{code} {times:,}" for code, times in sorted(failures.items())) or NOTHING
 
 
 def _broker(broker_id: int | None) -> str:

@@ -5,11 +5,13 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fleetgauge_dashboards.figures.brokers import heatmap, leader_lines, skew
 from fleetgauge_dashboards.figures.minutes import availability, latency, worst_homes
 from fleetgauge_dashboards.figures.over_time import OverTime
-from fleetgauge_dashboards.figures.theme import DARK, LIGHT, Theme, log_ticks, theme
+from fleetgauge_dashboards.figures.theme import DARK, LIGHT, Theme, count_axis, log_ticks, theme
 from fleetgauge_dashboards.figures.trend import divided, trend
 from fleetgauge_dashboards.links import Leg, Span
 from fleetgauge_dashboards.times import Times
@@ -200,11 +202,19 @@ def test_ticks_are_round_and_do_not_crowd(low: float, high: float, ticks: list[f
     assert log_ticks(low, high) == ticks
 
 
+@given(st.integers(0, 10**9))
+def test_what_is_counted_has_whole_steps_and_few(most: int) -> None:
+    axis = count_axis(most)
+    assert axis["dtick"] == int(axis["dtick"]) >= 1
+    assert most <= 4 * axis["dtick"] <= max(4, 10 * most)
+    assert axis["visible"] == bool(most)
+
+
 @pytest.mark.parametrize("count", [1, 10, 11, 35, 52])
 def test_only_as_many_weeks_are_named_as_fit_and_the_newest_always(count: int) -> None:
     weeks = tuple(date(2026, 1, 5) + timedelta(days=7 * n) for n in range(count))
     none = (None,) * count
     axis = trend(Trend(LATENCY, weeks, none, none, none, (3,) * count, frozenset()), LIGHT).layout.xaxis
-    assert len(axis.ticktext) <= 6
+    assert len(axis.ticktext) <= 5
     assert axis.tickvals[0] == f"{weeks[-1]:%d %b %Y}"
     assert {f"{week:%d %b %Y}" for week in weeks} >= set(axis.tickvals)

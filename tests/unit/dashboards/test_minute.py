@@ -13,7 +13,7 @@ from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.units import milliseconds
 from fleetgauge_dashboards.views.minute import SOURCES
 from fleetgauge_pipelines import tables
-from tests.browser.lake import ATTEMPTS, ORDERS, PAYMENTS, put
+from tests.browser.lake import ATTEMPTS, ORDERS, PAYMENTS, PAYMENTS_GAP, put
 from tests.unit.dashboards.served import NOW, Served, said, served
 
 
@@ -54,10 +54,29 @@ def test_the_worst_broker_comes_first_in_each_leg(lake: Served) -> None:
 
 
 def test_what_has_expired_says_so_and_keeps_the_minutes_numbers(lake: Served) -> None:
-    shown = lake.fill(minute.PAGE, MinuteView(PAYMENTS, NOW - timedelta(minutes=5)))
+    at = NOW - timedelta(minutes=5)
+    shown = lake.fill(minute.PAGE, MinuteView(PAYMENTS, at))
     assert shown["minute-source.children"] == SOURCES["expired"]
-    assert shown["minute-charts.style"] == shown["minute-table.style"] == {"display": "none"}
+    assert shown["minute-charts.style"] == {"display": "none"}
     assert "3 of 3" in said(shown["minute-cards.children"])
+    table = said(shown["minute-table.children"])
+    rows = read_once(str(lake.root), tables.BROKER_MINUTES).to_pylist()
+    own = [row for row in rows if (row["cluster_id"], row["minute"]) == (PAYMENTS, at)]
+    assert len(own) == 6
+    for row in own:
+        us = (row[f"latency_{name}_us"] for name in ("p50", "p99", "p99_censored", "max"))
+        counted = f"{row['succeeded']:,} of {row['attempted']:,}"
+        line = f"broker {row['broker_id']} {row['leg']} {counted} – {' '.join(map(milliseconds, us))}"
+        assert line in table
+    client = [row for row in own if row["leg"] == "client"]
+    slowest = max(client, key=lambda row: int(row["latency_p99_censored_us"]))
+    assert table.index(f"broker {slowest['broker_id']} client") == table.index("broker ")
+
+
+def test_a_minute_without_samples_says_who_was_not_measured(lake: Served) -> None:
+    at = NOW - timedelta(minutes=PAYMENTS_GAP[0])
+    shown = said(lake.fill(minute.PAGE, MinuteView(PAYMENTS, at))["minute-table.children"])
+    assert shown.count("0 of 0 – – – not measured –") == 6
 
 
 def test_evidence_outlives_the_records(lake: Served) -> None:

@@ -186,14 +186,17 @@ def test_weeks_tell_the_fleets_levels_and_who_missed(root: Path) -> None:
     assert "✕ south to south-all RPO at most, p99 of minutes mirror 6 min 52 s 5 min 99.8%" in closed
 
 
-def test_a_lake_without_its_tables_says_how_to_begin(tmp_path: Path) -> None:
+@pytest.mark.parametrize("made", [False, True])
+def test_a_lake_in_which_nothing_is_told_says_how_to_begin(tmp_path: Path, made: bool) -> None:
     lake = served(tmp_path)
+    for table in (tables.MIRROR_MINUTES, tables.GROUP_MINUTES, tables.DRILLS) if made else ():
+        put(tmp_path, table, [])
     found = lake.fill(recovery.PAGE, RecoveryView())
     assert isinstance(found, Notice)
     words = said(list(found.sentences))
     assert "recovery:" in words
     assert "fleetgauge recover run --config fleet.yaml" in words
-    assert not (tmp_path / "recovery").exists()
+    assert (tmp_path / "recovery").exists() == made
     assert lake.fill(fleet.PAGE, FleetView())["fleet-grid.rowData"]
 
 

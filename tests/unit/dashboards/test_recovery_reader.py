@@ -41,7 +41,7 @@ def test_what_is_read_are_columns_of_the_table(names: tuple[str, ...], table: Ta
 
 def test_a_lake_without_them_is_empty_and_is_not_made(tmp_path: Path) -> None:
     found = Lake(str(tmp_path / "none")).recovery
-    assert not found.is_there
+    assert not found.is_told_of
     assert [
         len(one) for one in (found.mirror_minutes(), found.group_minutes(), found.producer_minutes())
     ] == [0] * 3
@@ -82,7 +82,7 @@ def test_all_kinds_of_minutes_are_read(tmp_path: Path) -> None:
     put(tmp_path, tables.GROUP_MINUTES, [group_minute("a", "b", "g", START, ready=None)])
     put(tmp_path, tables.PRODUCER_MINUTES, [producer_minute("a", START)])
     found = RecoveryTables(str(tmp_path))
-    assert found.is_there
+    assert found.is_told_of
     assert found.group_minutes().select(["group_id", "ready"]).to_pylist() == [
         {"group_id": "g", "ready": None}
     ]
