@@ -145,5 +145,6 @@ def _shown(fleet: Fleet, lake: str | None) -> ShownFleet:
         segments={cluster.id: cluster.segments for cluster in fleet.clusters},
         regions={cluster.id: cluster.region for cluster in fleet.clusters if cluster.region is not None},
         mirrors=tuple((one.source, one.destination) for one in fleet.recovery.mirrors),
+        ends={cluster.id: cluster.until for cluster in fleet.clusters},
         pairs=tuple(dict.fromkeys((one.active, one.passive) for one in fleet.recovery.groups)),
     )

@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 PATIENCE_S = 5.0
 #: Who asks after that waits no longer than this, or slow questions would take every thread of the server.
 IMPATIENT_S = 0.1
-#: An answer that nobody fetched is made anew.
+#: An answer that nobody fetched is forgotten.
 FRESH_S = 30.0
 #: Answers that are made at a time.
 AT_A_TIME = 8
@@ -33,6 +33,9 @@ class _Asked:
     answer: "Future[Any]"
     done_s: float | None = None
 
+    def is_old(self, now_s: float) -> bool:
+        return self.done_s is not None and now_s - self.done_s > FRESH_S
+
 
 class Patience:
     """Each question is answered once at a time, however many ask it."""
@@ -45,6 +48,11 @@ class Patience:
         self._lock = threading.Lock()
         self._asked: dict[Hashable, _Asked] = {}
         self._makers = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="answers")
+
+    @property
+    def waiting(self) -> int:
+        """Answers that are being made, or wait to be fetched."""
+        return len(self._asked)
 
     def ask(self, question: Hashable, make: Callable[[], Answer]) -> Answer:
         """Raises SlowError where it takes too long, and what ``make`` raises."""
@@ -62,9 +70,11 @@ class Patience:
     def _begun(self, question: Hashable, make: Callable[[], Any]) -> _Asked:
         """What is being made already, or begins to be."""
         with self._lock:
-            asked = self._asked.get(question)
             now_s = self._monotonic()
-            if asked is None or (asked.done_s is not None and now_s - asked.done_s > FRESH_S):
+            for old in [one for one, it in self._asked.items() if it.is_old(now_s)]:
+                del self._asked[old]
+            asked = self._asked.get(question)
+            if asked is None:
                 asked = self._asked[question] = _Asked(now_s, self._makers.submit(make))
                 asked.answer.add_done_callback(lambda _: self._done(asked))
             return asked

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from fleetgauge_pipelines.slo.weeks import WeekCalendar
 from fleetgauge_probes.fleet import Fleet
@@ -15,7 +16,8 @@ class ShownFleet:
 
     A vantage that sent later than ``agent_late_us`` is left out of pooled samples, as in silver. ``segments``
     are each cluster's, as name and value; of a lake without a fleet file none are known. Nor are ``regions``,
-    by cluster, ``mirrors``, as source and destination, and ``pairs``, as active and passive.
+    by cluster, ``mirrors``, as source and destination, ``pairs``, as active and passive, and ``ends``: when
+    each cluster ends, None for one that goes on.
     """
 
     name: str
@@ -28,6 +30,15 @@ class ShownFleet:
     regions: Mapping[str, str] = field(default_factory=dict)
     mirrors: tuple[tuple[str, str], ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
+    ends: Mapping[str, datetime | None] = field(default_factory=dict)
+
+    def is_awaited(self, now: datetime) -> bool:
+        """Whether data should come: of a fleet that is measured, and not over."""
+        return not self.simulated and len(self.over(now)) < len(self.ends)
+
+    def over(self, now: datetime) -> frozenset[str]:
+        """The clusters that have ended."""
+        return frozenset(cluster for cluster, end in self.ends.items() if end is not None and end <= now)
 
     @property
     def calendar(self) -> WeekCalendar:

@@ -3,7 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import rmtree
+from urllib.error import HTTPError
 from urllib.parse import quote
+from urllib.request import urlopen
 
 import pyarrow as pa
 import pytest
@@ -23,6 +25,8 @@ from fleetgauge_dashboards.links import (
     WhyView,
     href,
 )
+from fleetgauge_dashboards.reader import Lake
+from fleetgauge_dashboards.served import ShownFleet
 from fleetgauge_pipelines import tables
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import ORDERS, put, write
@@ -134,9 +138,49 @@ def test_without_a_table_there_is_a_page_all_the_same(
 ) -> None:
     known = write(tmp_path, datetime.now(UTC))
     rmtree(tmp_path / NEEDED[view].path)
-    page = look(f"{sites(tmp_path, known.now + timedelta(seconds=30)).url}{href(view)}")
+    site, lost = sites(tmp_path, known.now + timedelta(seconds=30)), NEEDED[view].path
+    page = look(f"{site.url}{href(view)}")
     expect(page.locator("h1, .fg-empty h2").first).to_be_visible()
     assert "Traceback" not in page.locator("main").inner_text()
+    if NEEDED[view] is not tables.QUALITY:
+        expect(page.locator("#banners")).to_contain_text(f"{lost}: there is no such table")
+        with pytest.raises(HTTPError, match="503"):
+            urlopen(f"{site.url}/readyz?strict", timeout=5)
+
+
+def test_lost_alerts_are_not_no_alerts_and_the_rest_is_kept(tmp_path: Path, sites: Serve, look: Open) -> None:
+    known = write(tmp_path, datetime.now(UTC))
+    rmtree(tmp_path / tables.HEALTH_EVENTS.path)
+    site = sites(tmp_path, known.now + timedelta(seconds=30))
+    page = look(site.url)
+    expect(page.locator(".ag-center-cols-container [row-index='0']")).to_contain_text("? alerts not known")
+    expect(look(f"{site.url}{href(ClusterView(ORDERS))}").locator("#cluster-cards")).to_contain_text("ms")
+    alerts = look(f"{site.url}{href(AlertsView())}")
+    expect(alerts.locator(".fg-empty--bad")).to_contain_text("ops/health_events: there is no such table")
+    expect(alerts.locator("main")).not_to_contain_text("No open alert")
+
+
+def test_one_fleets_numbers_do_not_stand_for_anothers(tmp_path: Path, sites: Serve, look: Open) -> None:
+    known = write(tmp_path / "a", datetime.now(UTC))
+    write(tmp_path / "b", datetime.now(UTC))
+    log = tmp_path / "b" / tables.CLUSTER_WEEKS.path / "_delta_log"
+    (log / "00000000000000000001.json").write_text("{ this is no commit\n")
+    other = ShownFleet("b", str(tmp_path / "b"))
+    page = look(sites(tmp_path / "a", known.now + timedelta(seconds=30), beside=[other]).url)
+    expect(page.locator("h1")).to_be_visible()
+    page.get_by_role("navigation", name="Fleets").get_by_role("link", name="b").click()
+    expect(page.locator(".fg-empty--bad")).to_contain_text(tables.CLUSTER_WEEKS.path)
+    expect(page.locator("h1")).to_be_hidden()
+
+
+def test_a_page_that_fails_says_so(
+    tmp_path: Path, sites: Serve, look: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = write(tmp_path, datetime.now(UTC))
+    monkeypatch.setattr(Lake, "latency_history", lambda *_: 1 // 0)
+    page = look(sites(tmp_path, known.now + timedelta(seconds=30)).url)
+    expect(page.locator(".fg-empty--bad")).to_contain_text("This page could not be made")
+    expect(page.locator("main")).not_to_contain_text("ZeroDivisionError")
 
 
 def test_a_column_that_is_missing_is_a_gap(tmp_path: Path, sites: Serve, look: Open) -> None:

@@ -1,13 +1,14 @@
 """Each chart has a table as its twin, a file and a picture; a fleet can be divided, and shown on a wall."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from fleetgauge_dashboards.links import ClusterView, FleetView, Lens, href
+from fleetgauge_dashboards.links import ClusterView, FleetView, Lens, Span, TableView, href
 from fleetgauge_dashboards.served import ShownFleet
 from fleetgauge_pipelines import tables
 from tests.browser.conftest import Open, Serve, Site
@@ -32,6 +33,27 @@ def test_a_charts_twin_is_a_table_that_can_be_sorted_and_left_again(live: Live, 
     expect(again.locator("#numbers-title")).to_contain_text("60 rows")
     page.get_by_role("link", name="Show the page").click()
     expect(page.locator("h1")).to_contain_text(f"{ORDERS}, week of")
+
+
+def test_links_keep_all_that_an_address_says(live: Live, look: Open) -> None:
+    site, known = live
+    span = Span(known.now - timedelta(minutes=9), known.now - timedelta(minutes=2))
+    view = ClusterView(ORDERS, known.week, span, lens=Lens(zone="Europe/Berlin"))
+    page = look(f"{site.url}{href(view)}")
+    twin = page.locator("#cluster-latency-tools").get_by_role("link", name="latency as a table")
+    expect(twin).to_have_attribute("href", href(TableView(view, "latency")))
+    twin.click()
+    expect(page.locator("#numbers-title")).to_contain_text("7 rows")
+    back = page.get_by_role("link", name="Show the page")
+    expect(back).to_have_attribute("href", href(view))
+    back.click()
+    expect(page).to_have_url(f"{site.url}{href(view)}")
+    odd = FleetView(search="a&b%c#d?e+f")
+    searched = look(f"{site.url}{href(odd)}")
+    zones = searched.get_by_role("navigation", name="Whose times")
+    expect(zones.get_by_role("link", name="UTC")).to_have_attribute("href", href(odd))
+    searched.get_by_role("link", name="For a wall screen").click()
+    expect(searched).to_have_url(f"{site.url}{href(replace(odd, lens=Lens(wall=True)))}")
 
 
 def test_a_chart_is_taken_away_as_a_picture(live: Live, look: Open) -> None:

@@ -78,6 +78,17 @@
     if (button) picture(button);
   });
 
+  /* A link inside the application is an address, of which dash hears as of a step back or forth. */
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-inside]");
+    const elsewhere = event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+    if (!link || elsewhere) return;
+    event.preventDefault();
+    window.history.pushState({}, "", link.getAttribute("href"));
+    window.dispatchEvent(new PopStateEvent("popstate"));
+    window.scrollTo(0, 0);
+  });
+
   /* "/" leads to the search for clusters, Escape from a wall screen back to the hand. */
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select, [contenteditable]");

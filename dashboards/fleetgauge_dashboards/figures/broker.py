@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from fleetgauge_dashboards.figures.over_time import OverTime, draw_bands, draw_gaps, stamp, time_axis
-from fleetgauge_dashboards.figures.theme import PATTERNS, Theme, blank, count_axis, log_ms_axis
+from fleetgauge_dashboards.figures.theme import PATTERNS, Theme, blank, count_axis, log_ms_axis, say
 from fleetgauge_dashboards.units import milliseconds
 from fleetgauge_dashboards.views.broker import BrokerMinutes, LegTimeline
 from fleetgauge_dashboards.views.minutes import Grid
@@ -63,6 +63,6 @@ def failures(model: BrokerMinutes, over: OverTime, look: Theme) -> go.Figure:
     most = max(map(sum, zip(*(counts for *_, counts in codes), strict=True)), default=0)
     figure.update_yaxes(**count_axis(most))
     if not codes:
-        figure.add_annotation(text="No probe failed.", showarrow=False, font={"color": look.faint})
+        say(figure, look, "No probe failed.")
     draw_bands(figure, over, look)
     return figure

@@ -5,7 +5,7 @@ import math
 import plotly.graph_objects as go
 
 from fleetgauge_dashboards.figures.over_time import OverTime, draw_bands, hatch, stamp, time_axis
-from fleetgauge_dashboards.figures.theme import DASHES, Theme, blank, log_ms_axis, log_ticks
+from fleetgauge_dashboards.figures.theme import DASHES, Theme, blank, log_ms_axis, log_ticks, say
 from fleetgauge_dashboards.links import Leg
 from fleetgauge_dashboards.units import milliseconds
 from fleetgauge_dashboards.views.bands import What
@@ -52,7 +52,14 @@ def heatmap(model: Brokers, leg: Leg, objective_ms: float | None, over: OverTime
     time_axis(figure, look, over)
     figure.update_layout(hovermode="closest", barmode="overlay")
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False, fixedrange=True)
+    _say_if_none(figure, model, look)
     return figure
+
+
+def _say_if_none(figure: go.Figure, model: Brokers, look: Theme) -> None:
+    if not model.brokers:
+        say(figure, look, "No broker's minute is held of this time.")
+        figure.update_yaxes(visible=False)
 
 
 def _mark_over(
@@ -131,6 +138,7 @@ def leader_lines(model: Brokers, over: OverTime, look: Theme) -> go.Figure:
         _mark_failures(figure, model, row, look.faint if place is None else look.series[place])
     time_axis(figure, look, over, model.grid.at)
     log_ms_axis(figure, [ms for row in model.brokers for ms in _drawn(row)])
+    _say_if_none(figure, model, look)
     draw_bands(figure, over, look)
     return figure
 
@@ -178,5 +186,6 @@ def skew(model: Brokers, over: OverTime, look: Theme) -> go.Figure:
     known = [one for one in values if one is not None]
     figure.update_layout(margin={"t": 8})
     figure.update_yaxes(range=[0.95, max([1.5, *known]) * 1.05], nticks=4, tickformat=".1f")
+    _say_if_none(figure, model, look)
     draw_bands(figure, over, look)
     return figure

@@ -5,7 +5,7 @@ from dataclasses import replace
 import plotly.graph_objects as go
 
 from fleetgauge_dashboards.figures.over_time import OverTime, draw_bands, stamp, time_axis
-from fleetgauge_dashboards.figures.theme import Theme, blank
+from fleetgauge_dashboards.figures.theme import Theme, blank, say
 from fleetgauge_dashboards.units import minutes
 from fleetgauge_dashboards.views.burn_down import BurnDown
 
@@ -18,9 +18,7 @@ def burn_down(model: BurnDown | None, over: OverTime, look: Theme) -> go.Figure:
     if model is None:
         figure.update_xaxes(visible=False)
         figure.update_yaxes(visible=False)
-        figure.add_annotation(
-            text="No minute of this week is held any more.", showarrow=False, font={"color": look.faint}
-        )
+        say(figure, look, "No minute of this week is held any more.")
         return figure
     week = replace(over, span=model.week)
     figure.add_scatter(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from fleetgauge_dashboards.figures.theme import Theme, blank, count_axis
+from fleetgauge_dashboards.figures.theme import Theme, blank, count_axis, say
 from fleetgauge_dashboards.units import count, percent
 from fleetgauge_dashboards.views.causes import Cause
 
@@ -40,9 +40,7 @@ def pareto(found: Sequence[Cause], look: Theme) -> go.Figure:
     figure.update_yaxes(type="category", range=[lowest, -0.5], showgrid=False, fixedrange=True)
     if not shown:
         figure.update_yaxes(visible=False)
-        figure.add_annotation(
-            text="No bad minute has a cause on record.", showarrow=False, font={"color": look.faint}
-        )
+        say(figure, look, "No bad minute has a cause on record.")
     return figure
 
 

@@ -13,7 +13,7 @@ from fleetgauge_dashboards.figures.over_time import (
     stamp,
     time_axis,
 )
-from fleetgauge_dashboards.figures.theme import Theme, blank, log_ms_axis
+from fleetgauge_dashboards.figures.theme import Theme, blank, log_ms_axis, say
 from fleetgauge_dashboards.units import milliseconds, percent
 from fleetgauge_dashboards.views.minutes import Minute, Timeline
 
@@ -73,6 +73,7 @@ def latency(model: Timeline, over: OverTime, look: Theme) -> go.Figure:
             font={"size": 11, "color": look.text},
         )
     draw_gaps(figure, model.gaps, look)
+    _say_if_none(figure, model, look)
     draw_bands(figure, over, look)
     label_bands(figure, over, look)
     return figure
@@ -96,8 +97,15 @@ def availability(model: Timeline, over: OverTime, look: Theme) -> go.Figure:
     time_axis(figure, look, over, model.grid.at)
     figure.update_yaxes(range=[100 * (1 - 1.12 * room), 100 * (1 + 0.1 * room)], ticksuffix="%", nticks=5)
     draw_gaps(figure, model.gaps, look)
+    _say_if_none(figure, model, look)
     draw_bands(figure, over, look)
     return figure
+
+
+def _say_if_none(figure: go.Figure, model: Timeline, look: Theme) -> None:
+    """Minutes that are not held any more are no gaps."""
+    if not model.gaps and not any(model.minutes):
+        say(figure, look, "No minute is held of this time.")
 
 
 def _worst_home(minute: Minute | None) -> str:

@@ -2,7 +2,7 @@
 
 import plotly.graph_objects as go
 
-from fleetgauge_dashboards.figures.theme import PATTERNS, Theme, blank, count_axis
+from fleetgauge_dashboards.figures.theme import PATTERNS, Theme, blank, count_axis, say
 from fleetgauge_dashboards.views.trust import Refused
 
 HEIGHT = 200
@@ -29,5 +29,5 @@ def refused(model: Refused, look: Theme) -> go.Figure:
     most = max(map(sum, zip(*model.by_reason.values(), strict=True)), default=0)
     figure.update_yaxes(**count_axis(most))
     if not model.total:
-        figure.add_annotation(text="No record was refused.", showarrow=False, font={"color": look.faint})
+        say(figure, look, "No record was refused.")
     return figure

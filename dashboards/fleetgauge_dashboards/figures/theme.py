@@ -107,6 +107,12 @@ def blank(look: Theme, height: int, revision: str) -> go.Figure:
     return figure
 
 
+def say(figure: go.Figure, look: Theme, words: str) -> None:
+    """In the middle of a figure that has nothing to draw."""
+    middle = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
+    figure.add_annotation(text=words, showarrow=False, font={"color": look.faint}, **middle)
+
+
 def log_ms_axis(figure: go.Figure, values: list[float]) -> None:
     """A log axis in ms around the values."""
     positive = [value for value in values if value > 0] or [1.0, 100.0]

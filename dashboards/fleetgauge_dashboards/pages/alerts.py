@@ -57,6 +57,8 @@ def body() -> list[Component]:
 def fill(view: AlertsView, context: Context, _look: Theme) -> Slots | Notice:
     now = context.clock()
     mine = _mine(view, context)
+    if view.alert_id is not None and not any(alert.alert_id == view.alert_id for alert in mine):
+        return _no_alert(view)
     actions = context.lake.actions()
     told = _Told(now, context.times(view), view.lens, acknowledged(actions), judged(actions))
     unfinished = [alert for alert in mine if alert.cleared is None]
@@ -69,6 +71,13 @@ def fill(view: AlertsView, context: Context, _look: Theme) -> Slots | Notice:
         "alerts-open.children": [_unfinished(alert, told) for alert in unfinished] or _all_quiet(),
         "alerts-history.children": _history(view, finished, told),
     }
+
+
+def _no_alert(view: AlertsView) -> Notice:
+    whose = f" of {view.cluster_id}" if view.cluster_id else ""
+    every = link(f"Show all alerts{whose}", replace(view, alert_id=None))
+    said = "Its events are not in the lake: they are of another one, or were taken out of it."
+    return Notice(f"No alert {view.alert_id}{whose}", (said, every))
 
 
 def _mine(view: AlertsView, context: Context) -> list[Alert]:
@@ -168,7 +177,8 @@ def _history(view: AlertsView, finished: list[Alert], told: _Told) -> list[Compo
         return [html.P("No alert has ended yet.", className="fg-note")]
     titles = ("Kind", "Who", "Opened", "Cleared", "Lasted", "Judged", "")
     head = html.Tr([html.Th(title, scope="col") for title in titles])
-    rows = [row for alert in finished[:HISTORY] for row in _finished(view, alert, told)]
+    asked = [alert for alert in finished[HISTORY:] if alert.alert_id == view.alert_id]
+    rows = [row for alert in [*asked, *finished[:HISTORY]] for row in _finished(view, alert, told)]
     listed = html.Table([html.Thead(head), html.Tbody(rows)], className="fg-table")
     more = len(finished) - HISTORY
     return [

@@ -23,7 +23,7 @@ from fleetgauge_dashboards.pages.parts import (
 from fleetgauge_dashboards.reader.lake import BROKER_DETAIL
 from fleetgauge_dashboards.times import Times
 from fleetgauge_dashboards.units import NOTHING, duration
-from fleetgauge_dashboards.views.alerts import Alert, alerts
+from fleetgauge_dashboards.views.alerts import Alert
 from fleetgauge_dashboards.views.broker import Reason, broker_minutes, history
 from fleetgauge_dashboards.views.cluster import from_begin, span_shown
 
@@ -75,7 +75,8 @@ def fill(view: BrokerView, context: Context, look: Theme) -> Slots | Notice:
     lake, now = context.lake, context.clock()
     span = span_shown(view, context.fresh(), now)
     rows = lake.broker_detail(view.cluster_id, view.broker_id, span)
-    found = history(alerts(lake.health_events()), view)
+    told = context.alerts()
+    found = history(told or (), view)
     if not len(rows) and not found:
         return _nothing(view)
     span = from_begin(view, span, min(rows["minute"].to_pylist(), default=None))
@@ -88,7 +89,7 @@ def fill(view: BrokerView, context: Context, look: Theme) -> Slots | Notice:
         **figures,
         "broker-failures.figure": failures(model, over, look),
         "broker-reasons.children": _reasons(model.reasons, over.times),
-        "broker-history.children": _history(found, now, view, over.times),
+        "broker-history.children": _history(None if told is None else found, now, view, over.times),
     }
 
 
@@ -128,8 +129,11 @@ def _reasons(found: Sequence[Reason], times: Times) -> Component:
     return table("Why probes failed", head, rows)
 
 
-def _history(found: Sequence[Alert], now: datetime, view: BrokerView, times: Times) -> list[Component]:
+def _history(found: Sequence[Alert] | None, now: datetime, view: BrokerView, times: Times) -> list[Component]:
+    """None where alerts cannot be read."""
     heading = html.H2("Found of it, newest first", className="fg-heading")
+    if found is None:
+        return [heading, html.P("Not known: the alerts cannot be read.", className="fg-note")]
     if not found:
         return [heading, html.P("Nothing was ever found of this broker.", className="fg-note")]
     rows = [

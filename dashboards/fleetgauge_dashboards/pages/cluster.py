@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, date, timedelta
+from datetime import UTC, date
 from difflib import get_close_matches
 
 import pyarrow as pa
@@ -40,15 +40,16 @@ from fleetgauge_dashboards.pages.parts import (
     week_menu,
     window_switch,
 )
-from fleetgauge_dashboards.reader import ClusterWeek, Lake
-from fleetgauge_dashboards.reader.lake import BROKER_MINUTE, CLUSTER_MINUTE
+from fleetgauge_dashboards.reader import ClusterWeek, Lake, UnreadableError
+from fleetgauge_dashboards.reader.lake import BROKER_MINUTE, CLUSTER_MINUTE, NO_TABLE
 from fleetgauge_dashboards.times import Times
 from fleetgauge_dashboards.units import NOTHING, count, duration, milliseconds, percent
 from fleetgauge_dashboards.views.burn_down import BurnDown, burn_down
 from fleetgauge_dashboards.views.cluster import (
-    find_week,
     from_begin,
+    newest_end,
     numbers,
+    settled,
     span_shown,
     week_span,
     worst_minutes,
@@ -57,6 +58,7 @@ from fleetgauge_dashboards.views.deciding import Row, worst_home
 from fleetgauge_dashboards.views.episodes import is_bad
 from fleetgauge_dashboards.views.fleet import standing
 from fleetgauge_dashboards.views.minutes import Brokers, Timeline, brokers, timeline
+from fleetgauge_pipelines import tables
 
 _CHARTS = ("latency", "worst", "heatmap", "leader", "skew", "availability", "budget")
 CHARTS = tuple(f"cluster-{name}" for name in _CHARTS)
@@ -146,11 +148,12 @@ def body() -> list[Component]:
 def fill(view: ClusterView, context: Context, look: Theme) -> Slots | Notice:
     lake = context.lake
     weeks = lake.weeks_of(view.cluster_id)
-    week = find_week(weeks, view.week)
+    asked = view
+    view, week = _settled(view, context)
     if week is None:
-        return _not_found(view, lake.clusters())
+        return _no_week(asked) if weeks else _not_found(view, lake)
     rows, over = _minutes(view, context)
-    minutes = timeline(rows, over.span, week.latency_objective_us)
+    minutes = timeline(rows, over.span, week.latency_objective_us, lake.minutes_since())
     leader, shown = (_brokers_of(view, leg, over.span, lake) for leg in (Leg.LEADER, view.leg))
     of_week = over_time(view, week_span(week.week, context.fleet.week_zone), context)
     figures = {
@@ -166,12 +169,17 @@ def fill(view: ClusterView, context: Context, look: Theme) -> Slots | Notice:
     return {
         "cluster-title.children": _title(view, week, weeks, context.fleet.week_zone),
         "cluster-cards.children": [number_card(number) for number in numbers(week)],
-        "cluster-span.children": _span_row(view, over, minutes),
+        "cluster-span.children": _span_row(view, week, over, minutes),
         "cluster-leg.children": _leg_switch(view),
         "cluster-brokers.children": _links_to(view, [row.broker_id for row in leader.brokers]),
-        "cluster-minutes.children": _worst(view, worst, over.times),
+        "cluster-minutes.children": _worst(view, worst, over.times, any_held=bool(len(rows))),
         **{f"cluster-{name}.figure": figure for name, figure in figures.items()},
     }
+
+
+def _settled(view: ClusterView, context: Context) -> tuple[ClusterView, ClusterWeek | None]:
+    weeks, zone = context.lake.weeks_of(view.cluster_id), context.fleet.week_zone
+    return settled(view, weeks, zone, newest_end(context.fresh(), context.clock()))
 
 
 def _minutes(view: ClusterView, context: Context) -> tuple[pa.Table, OverTime]:
@@ -192,8 +200,16 @@ def _burn_down(view: ClusterView, week: ClusterWeek, span: Span, context: Contex
     return burn_down(rows, week, span, uncounted(view.cluster_id, span, context))
 
 
-def _not_found(view: ClusterView, known: Sequence[str]) -> Notice:
+def _no_week(view: ClusterView) -> Notice:
+    newest = link("Show its newest week", ClusterView(view.cluster_id, lens=view.lens))
+    return Notice(f"{view.cluster_id} has no week of {view.week:%a %d %b %Y}", ("It has others.", newest))
+
+
+def _not_found(view: ClusterView, lake: Lake) -> Notice:
     """With those that are written most alike, for a fleet may have thousands."""
+    if (path := tables.CLUSTER_WEEKS.path) in lake.missing():
+        raise UnreadableError(path, NO_TABLE)
+    known = lake.clusters()
     alike = get_close_matches(view.cluster_id, known, KNOWN_LISTED, cutoff=0) or known[:KNOWN_LISTED]
     return Notice(
         f"No cluster named {view.cluster_id}",
@@ -228,17 +244,19 @@ def _at_week(view: ClusterView, week: date, newest: bool, zone: str) -> ClusterV
     return replace(view, week=week, shown=week_span(week, zone))
 
 
-def _span_row(view: ClusterView, over: OverTime, minutes: Timeline) -> list[Component]:
+def _span_row(view: ClusterView, week: ClusterWeek, over: OverTime, minutes: Timeline) -> list[Component]:
     step = minutes.grid.step_min
-    unmeasured = sum((gap.end - gap.start for gap in minutes.gaps), start=timedelta(0))
-    return window_switch(
-        view,
-        over.span,
-        over.times,
-        f"bad minutes: {minutes.bad}",
-        f"not measured: {duration(unmeasured)}" if unmeasured else "",
+    facts = [
+        f"bad minutes: {minutes.bad}" if minutes.held else "",
+        f"not measured: {duration(minutes.unmeasured)}" if minutes.unmeasured else "",
         "" if step == 1 else f"each point is the worst of {step} minutes",
-    )
+    ]
+    row = window_switch(view, over.span, over.times, *facts)
+    if minutes.held_since is None:
+        return row
+    held = f"minutes are held from {over.times.minute(minutes.held_since)} on: "
+    why = link("what is kept of earlier ones", WhyView(view.cluster_id, week.week, lens=view.lens))
+    return [*row, html.Span([held, why], className="fg-sub")]
 
 
 def _links_to(view: ClusterView, known: Sequence[int]) -> list[Component]:
@@ -249,9 +267,10 @@ def _links_to(view: ClusterView, known: Sequence[int]) -> list[Component]:
     ]
 
 
-def _worst(view: ClusterView, found: Sequence[Row], times: Times) -> Component:
+def _worst(view: ClusterView, found: Sequence[Row], times: Times, any_held: bool) -> Component:
     if not found:
-        return html.P("No minute shown was over the objective.", className="fg-note")
+        said = "No minute shown was over the objective." if any_held else "No minute is held of this time."
+        return html.P(said, className="fg-note")
     rows = [
         (
             link(times.minute(at), MinuteView(view.cluster_id, at, lens=view.lens)),
@@ -274,7 +293,7 @@ def _leg_switch(view: ClusterView) -> Component:
 
 def _latency_rows(view: ClusterView, context: Context) -> Rows:
     """The minutes shown as silver has them, whether they are bad, and why."""
-    week = find_week(context.lake.weeks_of(view.cluster_id), view.week)
+    view, week = _settled(view, context)
     rows, _ = _minutes(view, context)
     minutes = rows.sort_by("minute").to_pylist()
     objective_us = week.latency_objective_us if week else None
@@ -284,6 +303,7 @@ def _latency_rows(view: ClusterView, context: Context) -> Rows:
 def _broker_rows(leg: Leg | None) -> Callable[[ClusterView, Context], Rows]:
     def rows(view: ClusterView, context: Context) -> Rows:
         """Every broker's minutes of a leg, or of the one that is shown."""
+        view, _ = _settled(view, context)
         _, over = _minutes(view, context)
         found = context.lake.broker_minutes(view.cluster_id, leg or view.leg, over.span)
         return Rows(
@@ -294,6 +314,7 @@ def _broker_rows(leg: Leg | None) -> Callable[[ClusterView, Context], Rows]:
 
 
 def _skew_rows(view: ClusterView, context: Context) -> Rows:
+    view, _ = _settled(view, context)
     _, over = _minutes(view, context)
     model = _brokers_of(view, Leg.LEADER, over.span, context.lake)
     steps = zip(model.grid.at, model.skew, strict=True)
@@ -303,7 +324,7 @@ def _skew_rows(view: ClusterView, context: Context) -> Rows:
 
 
 def _budget_rows(view: ClusterView, context: Context) -> Rows:
-    week = find_week(context.lake.weeks_of(view.cluster_id), view.week)
+    view, week = _settled(view, context)
     span = week_span(week.week, context.fleet.week_zone) if week else None
     model = _burn_down(view, week, span, context) if week and span else None
     hours = zip(model.at, model.left, strict=True) if model else ()

@@ -27,7 +27,6 @@ from fleetgauge_dashboards.pages.parts import (
 )
 from fleetgauge_dashboards.reader import WHOLE, ClusterWeek, FleetWeek, Lake
 from fleetgauge_dashboards.units import count
-from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.burning import latency_burns
 from fleetgauge_dashboards.views.causes import Cause, causes
 from fleetgauge_dashboards.views.fleet import (
@@ -40,10 +39,10 @@ from fleetgauge_dashboards.views.fleet import (
     fleet,
     members,
     segment_of,
-    shown_week,
 )
 from fleetgauge_dashboards.views.fleet_rows import TREND_WEEKS as ROW_WEEKS
 from fleetgauge_dashboards.views.fleet_rows import Beside
+from fleetgauge_dashboards.views.weeks import shown_week
 
 _QUANTILES = ("median", "p90", "p99")
 _TITLES = {
@@ -90,12 +89,10 @@ def body() -> list[Component]:
 
 def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
     lake = context.lake
-    week = shown_week(lake.weeks(), view.week)
+    weeks = lake.weeks()
+    week = shown_week(weeks, view.week)
     if week is None:
-        return Notice(
-            "No week yet",
-            ("Minutes may be there, but no week is computed. It appears with the pipeline's next batch.",),
-        )
+        return _no_week(view, bool(weeks))
     known = lake.segments()
     if view.by is not None and view.by not in known:
         whole = link("Show the whole fleet", replace(view, by=None, value=None))
@@ -114,7 +111,7 @@ def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
     )
     return {
         "fleet-title.children": _title(model, view, known),
-        "fleet-cards.children": [_card(headline, view) for headline in model.headlines],
+        "fleet-cards.children": [_card(headline, _at(view, week)) for headline in model.headlines],
         "fleet-excluded.children": model.excluded,
         "fleet-latency.figure": latency,
         "fleet-availability.figure": availability,
@@ -126,11 +123,21 @@ def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
     }
 
 
+def _no_week(view: FleetView, others: bool) -> Notice:
+    if others:
+        newest = link("Show the newest week", replace(view, week=None))
+        return Notice(f"No week of {view.week:%a %d %b %Y}", ("The lake holds others.", newest))
+    return Notice(
+        "No week yet",
+        ("Minutes may be there, but no week is computed. It appears with the pipeline's next batch.",),
+    )
+
+
 def _model(view: FleetView, context: Context, week: date) -> Fleet:
     lake, fresh, segments = context.lake, context.fresh(), context.fleet.segments
     clusters = members(lake.cluster_weeks(week), segments, view)
     beside = Beside(
-        alerts(lake.health_events()),
+        context.alerts(),
         fresh,
         lake.latency_history(week, ROW_WEEKS),
         latency_burns(lake.recent_minutes(), clusters, context.clock()),
@@ -182,6 +189,11 @@ def _segments(model: Fleet, view: FleetView) -> Component:
         tools=[file_link("CSV", view, "segments")],
         class_name="fg-apart",
     )
+
+
+def _at(view: FleetView, week: date) -> FleetView:
+    """The same at the week that is shown, whichever day was asked for; the newest moves on."""
+    return view if view.week is None else replace(view, week=week)
 
 
 def _found(model: Fleet, view: FleetView) -> str:

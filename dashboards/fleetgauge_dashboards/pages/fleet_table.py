@@ -22,7 +22,7 @@ def clusters_table() -> list[Component]:
     """The search above, the table below."""
     search = dmc.TextInput(
         id="fleet-search",
-        placeholder="Cluster",
+        placeholder="Find a cluster ( / )",
         debounce=SEARCH_AFTER_MS,
         size="xs",
         w=260,

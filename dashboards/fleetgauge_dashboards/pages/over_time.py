@@ -4,7 +4,7 @@ from fleetgauge_dashboards.figures.over_time import OverTime
 from fleetgauge_dashboards.links import BrokerView, Span, href
 from fleetgauge_dashboards.pages.page import Context
 from fleetgauge_dashboards.reader.table import Row
-from fleetgauge_dashboards.views.alerts import Alert, alerts
+from fleetgauge_dashboards.views.alerts import Alert
 from fleetgauge_dashboards.views.bands import corrected, done, found, left_out
 from fleetgauge_dashboards.views.cluster import OfMinutes
 
@@ -22,7 +22,7 @@ def over_time(view: OfMinutes, span: Span, context: Context) -> OverTime:
         return [row for row in rows if broker_id is None or row["broker_id"] in (None, broker_id)]
 
     bands = (
-        *found(list(filter(about, alerts(lake.health_events()))), view.cluster_id, span, now),
+        *found(list(filter(about, context.alerts() or ())), view.cluster_id, span, now),
         *corrected(touching(lake.corrections()), view.cluster_id, segments, zone, span),
         *done(touching(lake.actions()), view.cluster_id, span, now),
     )

@@ -1,10 +1,11 @@
 """What a page is, and the one way in which every page is kept fresh."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
@@ -16,10 +17,20 @@ from fleetgauge_dashboards.patience import Patience, SlowError
 from fleetgauge_dashboards.reader import Lake, LakeError
 from fleetgauge_dashboards.served import ShownFleet
 from fleetgauge_dashboards.times import Times
+from fleetgauge_dashboards.views.alerts import Alert, alerts
 from fleetgauge_dashboards.views.freshness import Freshness, freshness
+
+logger = logging.getLogger(__name__)
 
 #: What a page's slots are filled with: "component.property" -> value.
 Slots = Mapping[str, Any]
+
+
+class _Drawn(TypedDict):
+    """What a page's browser was given: of which address, by what; no key if that failed."""
+
+    address: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +46,17 @@ class Context:
         return Times(view.lens.zone or self.fleet.week_zone)
 
     def fresh(self) -> Freshness:
-        return freshness(self.lake.recency(), self.clock())
+        now = self.clock()
+        return freshness(
+            self.lake.recency(), now, awaited=self.fleet.is_awaited(now), over=self.fleet.over(now)
+        )
+
+    def alerts(self) -> tuple[Alert, ...] | None:
+        """Newest first; None where they cannot be read, which the frame says on every page."""
+        try:
+            return alerts(self.lake.health_events())
+        except LakeError:
+            return None
 
 
 #: Every fleet's by its name; the first one's by None as well.
@@ -137,7 +158,7 @@ def register(
         search: str,
         tick: int | None,  # noqa: ARG001 (it asks again)
         scheme: str | None,
-        drawn: str | None,
+        drawn: _Drawn | None,
     ) -> dict[str, Any]:
         view = parse(pathname, search or "")
         nothing: dict[str, Any] = dict.fromkeys([*outputs, *frame], no_update)
@@ -166,16 +187,17 @@ def _answer(
     patience: Patience,
     shared: Shared[Slots | Notice],
     scheme: str,
-    drawn: str | None,
+    drawn: _Drawn | None,
 ) -> Slots:
     """New slots where something moved, a notice where there is nothing to draw."""
+    address = href(view)
     if context is None:
         return {"notice": _shown(no_such_fleet(view)), "style": {"display": "none"}, "drawn": None}
     lake = context.lake
     try:
         versions = patience.ask(("versions", lake.root), lake.versions)
-        key = f"{href(view)} {scheme} {versions} {context.clock():%Y-%m-%dT%H:%M}"
-        if key == drawn:
+        key = f"{address} {scheme} {versions} {context.clock():%Y-%m-%dT%H:%M}"
+        if drawn is not None and drawn["key"] == key:
             return {}
         filled = (
             nothing_yet(lake.root)
@@ -185,13 +207,17 @@ def _answer(
             )
         )
     except (LakeError, SlowError) as error:
-        # What was drawn stays, under the error: it was true when it was read.
         filled, key = slow(error) if isinstance(error, SlowError) else unreadable(error), ""
-        if drawn is not None:
-            return {"notice": _shown(filled), "drawn": key}
-    if isinstance(filled, Notice):
-        return {"notice": _shown(filled), "style": {"display": "none"}, "drawn": key}
-    return {**filled, **page.tools(view), "notice": None, "style": {}, "drawn": key}
+    except Exception:
+        logger.exception("page %s, asked for %s", page.name, address)
+        filled, key = not_made(), ""
+    now_drawn: _Drawn = {"address": address, "key": key}
+    if not isinstance(filled, Notice):
+        return {**filled, **page.tools(view), "notice": None, "style": {}, "drawn": now_drawn}
+    if not key and drawn is not None and drawn["address"] == address:
+        # What was drawn of this very view stays, under the error: it was true when it was read.
+        return {"notice": _shown(filled), "drawn": now_drawn}
+    return {"notice": _shown(filled), "style": {"display": "none"}, "drawn": now_drawn}
 
 
 def _shown(what: Notice) -> Component:
@@ -234,11 +260,22 @@ def unreadable(error: LakeError) -> Notice:
     )
 
 
+def not_made() -> Notice:
+    return Notice(
+        "This page could not be made",
+        (
+            "An error of the page itself, not a statement about the fleet's health; the server's log has it. "
+            "The page tries again every 10 seconds.",
+        ),
+        bad=True,
+    )
+
+
 def slow(error: SlowError) -> Notice:
     return Notice(
         "The lake answers slowly",
         (
             f"It has been read for {error.for_s:.0f} s, and is read on: the page fills itself once the "
-            "answer is there. What is drawn was true when it was read. Check the lake's disk or store.",
+            "answer is there. What it shows was true when it was read. Check the lake's disk or store.",
         ),
     )

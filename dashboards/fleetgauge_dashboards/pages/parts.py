@@ -114,9 +114,13 @@ def anchor(
     current: str | None = None,
     label: str | None = None,
 ) -> Component:
-    """A link inside the application: the page changes without being loaded anew."""
-    said = aria(current=current, label=label)
-    return dmc.Anchor(text, href=address, className=class_name, inherit=True, **said)
+    """A link inside the application: the page changes without being loaded anew (fleetgauge.js).
+
+    Components that do that by themselves decode the address first, and with it what a query holds, or know
+    no labels.
+    """
+    said = {"data-inside": "true", **aria(current=current, label=label)}
+    return html.A(text, href=address, className=class_name, **said)
 
 
 def link(text: str, view: View, class_name: str = "fg-link") -> Component:
@@ -173,7 +177,9 @@ def table(label: str, head: Sequence[str], rows: Sequence[Sequence[Component]]) 
 def window_switch(view: ClusterView | BrokerView, span: Span, times: Times, *facts: str) -> list[Component]:
     """The newest minutes to choose from, the span that is shown, and what is known of it."""
     live = isinstance(view.shown, Window)
-    choices = [(f"last {w.value}", replace(view, shown=w), w is view.shown) for w in Window]
+    # What moves with the clock is of no week.
+    moving = replace(view, week=None) if isinstance(view, ClusterView) else view
+    choices = [(f"last {w.value}", replace(moving, shown=w), w is view.shown) for w in Window]
     shown = f"{times.minute(span.start)} to {times.minute(span.end)} {times.zone}{'' if live else ', fixed'}"
     return [
         switch("Minutes shown", choices),

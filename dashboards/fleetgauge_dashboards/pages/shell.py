@@ -179,6 +179,7 @@ def _status(
         banners += _age_banner(fresh, times)
     except LakeError:
         fresh = NO_DATA  # the page itself says why
+    banners += [_missing_banner(path) for path in context.lake.missing()]
     try:
         opened = still_open(alerts(context.lake.health_events()))
     except LakeError as error:
@@ -335,6 +336,11 @@ def _age_banner(fresh: Freshness, times: Times) -> list[Component]:
             ],
         )
     ]
+
+
+def _missing_banner(path: str) -> Component:
+    said = "What it held is not shown, and not known. Bring it back, or let the pipeline make it anew."
+    return _banner("bad", [html.Strong(f"▲ {path}: there is no such table."), html.Span(said)])
 
 
 def _held_back_banners(context: Context, times: Times) -> list[Component]:

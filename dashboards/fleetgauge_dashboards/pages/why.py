@@ -14,7 +14,7 @@ from fleetgauge_dashboards.views.deciding import Decided
 from fleetgauge_dashboards.views.episodes import MINUTE_COLUMNS, with_bad
 from fleetgauge_dashboards.views.explanation import Explanation, explanation
 from fleetgauge_dashboards.views.fleet import standing_in_words
-from fleetgauge_dashboards.views.samples import minutes_from_evidence
+from fleetgauge_dashboards.views.samples import held_minutes
 
 #: Longer lists are cut; the file has every minute.
 SHOWN = 20
@@ -217,7 +217,7 @@ def _rows(view: WhyView, context: Context) -> Rows:
     known = _known(view, context)
     if known is None:
         return Rows(MINUTE_COLUMNS, ())
-    held = known.minutes or minutes_from_evidence(known.evidence)
+    held = held_minutes(known.minutes, known.evidence)
     return Rows(MINUTE_COLUMNS, with_bad(known.cluster_id, held, known.newest["latency_objective_us"]))
 
 

@@ -1,7 +1,7 @@
 """The questions that the pages ask of a lake."""
 
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +47,8 @@ BROKER_DETAIL = (
 )
 BROKER_MINUTE = ("broker_id", "minute", "measured", "latency_p99_us", "latency_p99_censored_us")
 
+NO_TABLE = "there is no such table"
+
 #: The segment that is the fleet itself.
 WHOLE = "fleet"
 
@@ -90,6 +92,18 @@ class Lake:
             self._corrections,
             *self.recovery.readers,
         )
+
+    def missing(self) -> tuple[str, ...]:
+        """Tables that every lake with data has, and this one has not: lost, or not made yet."""
+        core = (
+            self._cluster_weeks,
+            self._fleet_weeks,
+            self._cluster_minutes,
+            self._broker_minutes,
+            self._health_events,
+        )
+        absent = tuple(reader.table.path for reader in core if _is_absent(reader))
+        return absent if len(absent) < len(core) else ()
 
     def versions(self) -> tuple[int | None, ...]:
         """One version a table: as long as it is the same, every answer is."""
@@ -177,6 +191,15 @@ class Lake:
         """All clusters' minutes of the newest days, with what their burn rates need."""
         return self._cluster_minutes.newest_days(BURN, BURN_DAYS)
 
+    def minutes_since(self) -> datetime | None:
+        """Since when silver holds minutes; older ones have expired, or there were none."""
+
+        def ask(delta: DeltaTable) -> datetime | None:
+            first = min((entry["day"] for entry in delta.partitions() if entry["day"]), default=None)
+            return None if first is None else datetime.fromisoformat(f"{first}T00:00:00+00:00")
+
+        return self._cluster_minutes.answer("since", ask, None)
+
     def cluster_minutes(self, cluster_id: str, span: Span) -> pa.Table:
         """One cluster's minutes of the span, in no order."""
         reader = self._cluster_minutes
@@ -209,7 +232,9 @@ class Lake:
         )
 
     def health_events(self) -> tuple[HealthEvent, ...]:
-        """Every change of state, oldest first, each once."""
+        """Every change of state, oldest first, each once. A lake that has lost them does not know of none."""
+        if self._health_events.table.path in self.missing():
+            raise UnreadableError(self._health_events.table.path, NO_TABLE)
         reader = self._health_events
 
         def ask(delta: DeltaTable) -> tuple[HealthEvent, ...]:
@@ -234,7 +259,11 @@ class Lake:
 
     def readable(self) -> tuple[Readable, ...]:
         """What can be read, table by table."""
-        return tuple(_readable(reader) for reader in self.readers)
+        missing = self.missing()
+        return tuple(
+            Readable(reader.table.path, None, NO_TABLE) if reader.table.path in missing else _readable(reader)
+            for reader in self.readers
+        )
 
 
 def _held(reader: TableReader, name: str) -> frozenset[Any]:
@@ -244,6 +273,13 @@ def _held(reader: TableReader, name: str) -> frozenset[Any]:
         lambda delta: frozenset(reader.frame(delta, (name,))[name].unique().to_pylist()),
         frozenset(),
     )
+
+
+def _is_absent(reader: TableReader) -> bool:
+    try:
+        return reader.version() is None
+    except UnreadableError:
+        return False
 
 
 def _readable(reader: TableReader) -> Readable:

@@ -1,7 +1,7 @@
 """How far the newest minutes reach, and how many of them were measured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -14,11 +14,15 @@ LOOK_BACK = timedelta(minutes=60)
 
 @dataclass(frozen=True, slots=True)
 class Recency:
-    """Each cluster's newest measured minute, and broker-minutes of the hour up to the newest one's end."""
+    """Each cluster's newest measured minute, and broker-minutes of the hour up to the newest one's end.
+
+    ``unheard`` are those expected of clusters without any row in that hour, as their last row says.
+    """
 
     newest: Mapping[str, datetime]
     measured: int
     expected: int
+    unheard: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def until(self) -> datetime | None:
@@ -35,7 +39,17 @@ def recency(recent: pa.Table) -> Recency:
     newest = {row["cluster_id"]: row["minute_max"].astimezone(UTC) for row in rows}
     if not newest:
         return NOTHING_MEASURED
-    return Recency(newest, *_coverage(recent, max(newest.values()) + MINUTE))
+    until = max(newest.values()) + MINUTE
+    return Recency(newest, *_coverage(recent, until), _unheard(recent, until - LOOK_BACK))
+
+
+def _unheard(recent: pa.Table, since: datetime) -> dict[str, int]:
+    last = recent.group_by("cluster_id").aggregate([("minute", "max")])
+    silent = last.filter(pc.less(last["minute_max"], pa.scalar(since)))["cluster_id"]
+    rows = recent.filter(pc.is_in(recent["cluster_id"], silent.combine_chunks())).sort_by("minute")
+    names = ("cluster_id", "brokers_expected")
+    brokers = dict(zip(*(rows[name].to_pylist() for name in names), strict=True))
+    return {cluster: (expected or 0) * (LOOK_BACK // MINUTE) for cluster, expected in brokers.items()}
 
 
 def _coverage(recent: pa.Table, until: datetime) -> tuple[int, int]:

@@ -43,7 +43,7 @@ _BEGUN_BEFORE = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A cluster's minutes of the week from silver, or where they have expired what evidence kept."""
+    """A cluster's minutes of the week from silver, as far as it holds them, and what evidence kept."""
 
     minutes: Sequence[Row]
     evidence: Sequence[Row]
@@ -101,7 +101,7 @@ class ReviewReader:
         for cluster_id in sorted({row["cluster_id"] for row in actions if row["broker_id"] is not None}):
             reader = ClusterWeekReader(self._lake.root, cluster_id)
             minutes = reader.minutes(Span(week.start, week.end))
-            found[cluster_id] = Held(minutes, () if minutes else reader.evidence(week.week))
+            found[cluster_id] = Held(minutes, reader.evidence(week.week))
         return found
 
     def _fleet_weeks(self, until: date) -> list[Row]:

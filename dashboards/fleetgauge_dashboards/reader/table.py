@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from fleetgauge_pipelines.lakes.store import ARROW, BROKEN, open_table, reason
+from fleetgauge_pipelines.lakes.store import ARROW, BROKEN, is_there, open_table, reason
 from fleetgauge_pipelines.tables import Table
 
 #: pyarrow.compute.Expression, which comes without types.
@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 #: Queries kept per table: about what a few dozen open pages ask for.
 KEPT = 64
+#: What they may take together: a week of a great cluster's minutes is 10 MB.
+KEPT_BYTES = 64_000_000
 
 
 class LakeError(Exception):
@@ -55,7 +57,8 @@ class TableReader:
         self._lock = threading.Lock()
         self._delta: DeltaTable | None = None
         self._looked_at = float("-inf")
-        self._answers: OrderedDict[Hashable, tuple[tuple[str, int], Any]] = OrderedDict()
+        self._at: tuple[str, int] | None = None
+        self._answers: OrderedDict[Hashable, Any] = OrderedDict()
 
     def version(self) -> int | None:
         """The table's newest version, None while there is no table."""
@@ -73,14 +76,20 @@ class TableReader:
         if delta is None:
             return empty
         at = (str(delta.metadata().id), delta.version())
-        kept = self._answers.get(query)
-        if kept is None or kept[0] != at:
-            self._answers[query] = (at, ask(delta))
+        if at != self._at:
+            self._answers.clear()
+            self._at = at
+        if query not in self._answers:
+            self._answers[query] = ask(delta)
         self._answers.move_to_end(query)
-        while len(self._answers) > KEPT:
+        while len(self._answers) > 1 and (len(self._answers) > KEPT or self._kept_bytes() > KEPT_BYTES):
             self._answers.popitem(last=False)
-        value: T = self._answers[query][1]
+        value: T = self._answers[query]
         return value
+
+    def _kept_bytes(self) -> int:
+        """Of arrow's tables, which are the large ones."""
+        return sum(one.nbytes for one in self._answers.values() if isinstance(one, pa.Table))
 
     def frame(
         self, delta: DeltaTable, names: tuple[str, ...], where: Filter = None, files: Files = ()
@@ -133,8 +142,11 @@ class TableReader:
             return self._delta
         if self._delta is None:
             self._delta = open_table(self._lake, self.table)
-        else:
+        elif is_there(self._lake, self.table):
             self._delta.update_incremental()
+        else:
+            # Deleted under us: what was read of it is no answer any more.
+            self._forget()
         self._looked_at = now
         return self._delta
 

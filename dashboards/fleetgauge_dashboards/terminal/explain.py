@@ -25,7 +25,7 @@ from fleetgauge_dashboards.views.cluster import week_span
 from fleetgauge_dashboards.views.deciding import Row
 from fleetgauge_dashboards.views.episodes import MINUTE_COLUMNS, with_bad
 from fleetgauge_dashboards.views.explanation import Explanation, explanation
-from fleetgauge_dashboards.views.samples import MinuteSamples, minute_samples, minutes_from_evidence
+from fleetgauge_dashboards.views.samples import MinuteSamples, held_minutes, minute_samples
 from fleetgauge_pipelines import tables
 from fleetgauge_probes.cli import InputError, console
 
@@ -77,7 +77,7 @@ def _answer(
     answer = explanation(known, _segments(source, cluster_id))
     deciding = answer.deciding_minutes
     samples = minute_samples(deciding, reader.records(deciding), known.evidence, source.agent_late_us)
-    return answer, known.minutes or minutes_from_evidence(known.evidence), samples
+    return answer, held_minutes(known.minutes, known.evidence), samples
 
 
 def _segments(source: Asked, cluster_id: str) -> frozenset[tuple[str, str]] | None:

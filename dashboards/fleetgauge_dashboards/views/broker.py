@@ -98,8 +98,10 @@ def _leg(leg: Leg, rows: Iterable[Row], steps: Grid) -> LegTimeline:
     for row in rows:
         within.setdefault(steps.index(row["minute"].astimezone(UTC)), []).append(row)
     begun = min(within, default=0)
-    cells = [[row for row in within.get(i, ()) if row["measured"]] for i in range(steps.size)]
-    failures = [sum((Counter(dict(row["failures"] or ())) for row in cell), Counter[str]()) for cell in cells]
+    every = [within.get(i, []) for i in range(steps.size)]
+    cells = [[row for row in own if row["measured"]] for own in every]
+    # What failed did so in a minute of few attempts too.
+    failures = [sum((Counter(dict(row["failures"] or ())) for row in own), Counter[str]()) for own in every]
     return LegTimeline(
         leg,
         _worst("latency_p50_us", cells),

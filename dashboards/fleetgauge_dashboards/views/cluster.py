@@ -13,6 +13,7 @@ from fleetgauge_dashboards.views.deciding import Row
 from fleetgauge_dashboards.views.episodes import is_bad
 from fleetgauge_dashboards.views.freshness import Age, Freshness
 from fleetgauge_dashboards.views.minutes import COLUMNS
+from fleetgauge_dashboards.views.weeks import shown_week
 from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 #: A view of a stretch of minutes.
@@ -44,10 +45,30 @@ class Number:
     definition: str
 
 
-def find_week(own: Sequence[ClusterWeek], week: date | None) -> ClusterWeek | None:
-    """Of a cluster's weeks the asked one, or else the newest."""
-    newest = max(own, key=lambda row: row.week, default=None)
-    return next((row for row in own if row.week == week), newest)
+def find_week(own: Sequence[ClusterWeek], day: date | None) -> ClusterWeek | None:
+    """Of a cluster's weeks the one that has the day, or the newest if none is asked for."""
+    week = shown_week([row.week for row in own], day)
+    return next((row for row in own if row.week == week), None)
+
+
+def settled(
+    view: ClusterView, own: Sequence[ClusterWeek], zone: str, until: datetime
+) -> tuple[ClusterView, ClusterWeek | None]:
+    """The view with the minutes of its week, and the week of its minutes: each follows from the other.
+
+    A week alone shows all of its minutes up to ``until``, minutes alone the week in which they begin.
+    """
+    if view.week is not None:
+        week = find_week(own, view.week)
+        if week is None or not isinstance(view.shown, Window):
+            return view, week
+        whole = week_span(week.week, zone)
+        return replace(view, shown=Span(whole.start, max(whole.start + MINUTE, min(whole.end, until)))), week
+    newest = find_week(own, None)
+    if isinstance(view.shown, Window):
+        return view, newest
+    begun = find_week(own, view.shown.start.astimezone(ZoneInfo(zone)).date())
+    return view, begun or newest
 
 
 def numbers(week: ClusterWeek) -> tuple[Number, ...]:
@@ -115,8 +136,13 @@ def span_shown(view: OfMinutes, fresh: Freshness, now: datetime) -> Span:
     """
     if not isinstance(view.shown, Window):
         return view.shown
-    end = fresh.until if fresh.until and fresh.state is not Age.STALE else _minute_after(now)
+    end = newest_end(fresh, now)
     return Span(end - view.shown.length, end)
+
+
+def newest_end(fresh: Freshness, now: datetime) -> datetime:
+    """Where moving windows end."""
+    return fresh.until if fresh.until and fresh.state is not Age.STALE else _minute_after(now)
 
 
 def from_begin(view: OfMinutes, span: Span, first: datetime | None) -> Span:
@@ -149,12 +175,18 @@ def clicked(view: OfMinutes, x: str) -> MinuteView | OfMinutes | None:
     """To where a click on a chart's point leads: its minute, or closer to it where a point is many."""
     try:
         at = datetime.fromisoformat(x).replace(tzinfo=UTC, second=0, microsecond=0)
-        length = view.shown.length if isinstance(view.shown, Window) else view.shown.end - view.shown.start
-        if length <= COLUMNS * MINUTE:
+        if _length(view) <= COLUMNS * MINUTE:
             return MinuteView(view.cluster_id, at, lens=view.lens)
         return replace(view, shown=Span(at - CLOSER / 2, at + CLOSER / 2))
     except (ValueError, OverflowError):
         return None
+
+
+def _length(view: OfMinutes) -> timedelta:
+    if not isinstance(view.shown, Window):
+        return view.shown.end - view.shown.start
+    of_week = isinstance(view, ClusterView) and view.week is not None
+    return timedelta(days=7) if of_week else view.shown.length
 
 
 def week_span(week: date, zone: str) -> Span:

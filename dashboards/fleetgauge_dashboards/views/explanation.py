@@ -18,7 +18,7 @@ from fleetgauge_dashboards.views.episodes import (
     unmeasured_stretches,
     worst_homes,
 )
-from fleetgauge_dashboards.views.samples import minutes_from_evidence
+from fleetgauge_dashboards.views.samples import held_minutes
 from fleetgauge_pipelines import tables
 
 #: Which of the definitions a week rests on.
@@ -76,8 +76,8 @@ def explanation(known: KnownWeek, segments: Set[tuple[str, str]] | None) -> Expl
     """Of what is held; without the cluster's ``segments`` corrections of every segment are taken along."""
     week, minutes, evidence = known.newest, known.minutes, known.evidence
     objective_us = week["latency_objective_us"]
-    held = minutes or minutes_from_evidence(evidence)
-    numbers = decided(week, held, complete=bool(minutes))
+    held = held_minutes(minutes, evidence)
+    numbers = decided(week, held, complete=bool(minutes) and len(held) == len(minutes))
     corrections = [row for row in known.corrections if may_touch(row, known.cluster_id, segments, known.span)]
     return Explanation(
         cluster_id=week["cluster_id"],

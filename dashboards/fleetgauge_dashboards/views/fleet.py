@@ -20,6 +20,8 @@ CLUSTERS_FOR_A_P99 = 100
 #: Weeks in the trend.
 TREND_WEEKS = 52
 
+_WEEK = timedelta(days=7)
+
 
 @dataclass(frozen=True, slots=True)
 class Headline:
@@ -80,11 +82,6 @@ class Fleet:
     clusters: int
     matching: int
     rows: tuple[ClusterRow, ...]
-
-
-def shown_week(weeks: Sequence[date], asked: date | None) -> date | None:
-    """The asked week, or else the newest; None while there is no week at all."""
-    return asked if asked in weeks else max(weeks, default=None)
 
 
 def segment_of(view: FleetView) -> tuple[str, str]:
@@ -232,17 +229,29 @@ def _of(metric: str, week: date, fleet_weeks: Sequence[FleetWeek]) -> FleetWeek 
 
 
 def _trend(metric: str, until: date, fleet_weeks: Sequence[FleetWeek]) -> Trend:
-    rows = sorted((r for r in fleet_weeks if r.metric == metric and r.week <= until), key=lambda r: r.week)
-    rows = rows[-TREND_WEEKS:]
+    since = until - TREND_WEEKS * _WEEK
+    rows = {row.week: row for row in fleet_weeks if row.metric == metric and since < row.week <= until}
+    weeks = _without_holes(sorted(rows))
+    known = [rows.get(week) for week in weeks]
     return Trend(
         metric=metric,
-        weeks=tuple(row.week for row in rows),
-        median=tuple(row.median for row in rows),
-        p90=tuple(row.p90 for row in rows),
-        p99=tuple(row.p99 for row in rows),
-        clusters=tuple(row.clusters for row in rows),
-        open_weeks=frozenset(row.week for row in rows if not row.closed),
+        weeks=weeks,
+        median=tuple(row.median if row else None for row in known),
+        p90=tuple(row.p90 if row else None for row in known),
+        p99=tuple(row.p99 if row else None for row in known),
+        clusters=tuple(row.clusters if row else 0 for row in known),
+        open_weeks=frozenset(week for week, row in rows.items() if not row.closed),
     )
+
+
+def _without_holes(weeks: Sequence[date]) -> tuple[date, ...]:
+    """A week without a row has its place all the same: its neighbours are none of each other."""
+    found = list(weeks[:1])
+    for week in weeks[1:]:
+        while week - found[-1] > _WEEK:
+            found.append(found[-1] + _WEEK)
+        found.append(week)
+    return tuple(found)
 
 
 def _excluded(clusters: Sequence[ClusterWeek]) -> str:

@@ -26,9 +26,12 @@ Burns = Mapping[str, tuple[float | None, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What is known of clusters beside their week: alerts, silence, weeks before, burn now, segments."""
+    """What is known of clusters beside their week: alerts, silence, weeks before, burn now, segments.
 
-    alerts: Sequence[Alert]
+    ``alerts`` are None where they cannot be read.
+    """
+
+    alerts: Sequence[Alert] | None
     fresh: Freshness
     history: pa.Table
     burns: Burns
@@ -69,11 +72,11 @@ def cluster_rows(
     """
     wanted = (view.search or "").casefold()
     unfinished: dict[str, list[Alert]] = {}
-    for alert in beside.alerts:
+    for alert in beside.alerts or ():
         if alert.cleared is None:
             unfinished.setdefault(alert.cluster_id, []).append(alert)
     matching = [
-        (one, _state(unfinished.get(one.cluster_id, ()), beside.fresh.silence(one.cluster_id)))
+        (one, _state(unfinished.get(one.cluster_id, ()), beside, one.cluster_id))
         for one in clusters
         if wanted in one.cluster_id.casefold()
     ]
@@ -84,8 +87,9 @@ def cluster_rows(
     return tuple(found), len(matching)
 
 
-def _state(unfinished: Sequence[Alert], silence: str | None) -> tuple[int, str]:
+def _state(unfinished: Sequence[Alert], beside: Beside, cluster_id: str) -> tuple[int, str]:
     """The symbol says it without colour."""
+    silence = beside.fresh.silence(cluster_id)
     opened = [alert for alert in unfinished if alert.is_open]
     if opened:
         return 0, f"▲ {', '.join(map(_named, opened))}"
@@ -93,7 +97,7 @@ def _state(unfinished: Sequence[Alert], silence: str | None) -> tuple[int, str]:
         return 1, f"◌ NO DATA for {silence}"
     if unfinished:
         return 2, f"△ suspected {', '.join(map(_named, unfinished))}"
-    return 3, "● no alert"
+    return (3, "● no alert") if beside.alerts is not None else (2, "? alerts not known")
 
 
 def _named(alert: Alert) -> str:

@@ -1,6 +1,6 @@
 """How old the data is and how much of what was expected is there: read before any other number."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,7 +11,7 @@ from fleetgauge_dashboards.units import duration
 
 #: Records take up to 70 s on their way (the last probe's deadline, a batch every 30 s).
 STALE_AFTER = timedelta(minutes=3)
-#: A lake that ended longer ago is looked at as history, not as a pipeline that is late.
+#: A lake for whose data nobody waits is history when it ended longer ago.
 ENDED_AFTER = timedelta(hours=24)
 
 
@@ -29,7 +29,7 @@ class Freshness:
     """The data's age, and broker-minutes measured of those expected in the hour up to its end.
 
     ``silent`` are the clusters of a live lake whose own newest minute is stale,
-    ``heard`` all that were measured in the newest days.
+    ``heard`` all that were measured in the newest days, or need not be.
     """
 
     until: datetime | None
@@ -57,18 +57,27 @@ class Freshness:
 NO_DATA = Freshness(None, None, Age.NONE, 0, 0, {}, frozenset())
 
 
-def freshness(known: Recency, now: datetime) -> Freshness:
-    """Of what the newest minutes hold."""
+def freshness(
+    known: Recency, now: datetime, *, awaited: bool = False, over: Set[str] = frozenset()
+) -> Freshness:
+    """Of what the newest minutes hold.
+
+    ``awaited``: data should come, however long it has not; ``over``: clusters of which none should any more.
+    """
     if known.until is None:
         return NO_DATA
     age = max(now - known.until, timedelta(0))
-    state = state_of(age)
-    ages = {cluster: now - (minute + MINUTE) for cluster, minute in known.newest.items()}
+    state = state_of(age, awaited=awaited)
+    ages = {
+        cluster: now - (minute + MINUTE) for cluster, minute in known.newest.items() if cluster not in over
+    }
     late = {} if state is Age.ENDED else {cluster: own for cluster, own in ages.items() if own > STALE_AFTER}
-    return Freshness(known.until, age, state, known.measured, known.expected, late, frozenset(known.newest))
+    unheard = sum(expected for cluster, expected in known.unheard.items() if cluster not in over)
+    heard = frozenset(known.newest) | over
+    return Freshness(known.until, age, state, known.measured, known.expected + unheard, late, heard)
 
 
-def state_of(age: timedelta) -> Age:
+def state_of(age: timedelta, *, awaited: bool = False) -> Age:
     if age <= STALE_AFTER:
         return Age.FRESH
-    return Age.STALE if age <= ENDED_AFTER else Age.ENDED
+    return Age.STALE if awaited or age <= ENDED_AFTER else Age.ENDED

@@ -22,6 +22,7 @@ _UNMEASURED = "not measured"
 SOURCES: dict[Source, str] = {
     "bronze": "Every sample that the probes sent.",
     "evidence": "The records have expired; these samples were kept as evidence when the week closed.",
+    "late": "All vantages sent too late in this minute for their samples to count; their records have them.",
     "expired": "The samples have expired, and none of this minute were kept as evidence: it did not "
     "decide its week. What remains are its numbers, broker by broker.",
 }

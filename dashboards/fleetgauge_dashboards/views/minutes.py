@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fleetgauge_dashboards.links import Span
+from fleetgauge_dashboards.links import MINUTE, Span
+from fleetgauge_dashboards.views.deciding import worst_home
 
 #: At most so many points side by side.
 COLUMNS = 360
@@ -55,24 +56,23 @@ class Minute:
 class Timeline:
     """A cluster's minutes on a grid; None is a step in which nothing was measured.
 
-    Nothing was expected before the step ``begun``.
+    ``gaps`` are the stretches that were not measured, minute by minute, ``unmeasured`` is what they last
+    together, ``held`` how many minutes there are rows of. ``held_since`` says from when on there can be any,
+    where that is later than the span's begin.
     """
 
     grid: Grid
     minutes: tuple[Minute | None, ...]
     objective_ms: float | None
-    begun: int = 0
+    gaps: tuple[Span, ...] = ()
+    unmeasured: timedelta = timedelta(0)
+    held: int = 0
+    held_since: datetime | None = None
 
     @property
     def bad(self) -> int:
         """Minutes of the span that are over the objective."""
         return sum(minute.bad for minute in self.minutes if minute)
-
-    @property
-    def gaps(self) -> tuple[Span, ...]:
-        return runs(
-            self.grid, [minute is None and step >= self.begun for step, minute in enumerate(self.minutes)]
-        )
 
     @property
     def worst_homes(self) -> dict[int, tuple[int, ...]]:
@@ -108,8 +108,8 @@ class Brokers:
 
         None where fewer than two brokers had a success.
         """
-        steps = zip(*(row.latency_p99_ms for row in self.brokers), strict=True)
-        return tuple(_skew([ms for ms in step if ms is not None]) for step in steps)
+        rows = [row.latency_p99_ms for row in self.brokers]
+        return tuple(_skew([ms for row in rows if (ms := row[i]) is not None]) for i in range(self.grid.size))
 
 
 def grid(span: Span) -> Grid:
@@ -120,21 +120,45 @@ def grid(span: Span) -> Grid:
     return Grid(start, step, -((start - span.end) // timedelta(minutes=step)))
 
 
-def timeline(rows: pa.Table, span: Span, objective_us: int | None) -> Timeline:
-    """Cluster-minutes to the span's grid."""
+def timeline(
+    rows: pa.Table, span: Span, objective_us: int | None, held_since: datetime | None = None
+) -> Timeline:
+    """Cluster-minutes to the span's grid; before ``held_since`` the table holds none."""
     steps = grid(span)
     within: dict[int, list[dict[str, Any]]] = {}
     for row in rows.to_pylist():
         within.setdefault(steps.index(row["minute"].astimezone(UTC)), []).append(row)
     measured = {step: [row for row in own if row["brokers_measured"]] for step, own in within.items()}
+    unmeasured = _unmeasured(rows, span, held_since)
+    gaps = unmeasured if len(unmeasured) <= COLUMNS else _whole_steps(steps, unmeasured)
     return Timeline(
         grid=steps,
         minutes=tuple(
             _worst(own, objective_us) if (own := measured.get(step)) else None for step in range(steps.size)
         ),
         objective_ms=_ms(objective_us),
-        begun=min(within, default=0),
+        gaps=gaps,
+        unmeasured=sum((gap.end - gap.start for gap in unmeasured), timedelta(0)),
+        held=len(rows),
+        held_since=held_since if held_since and span.start < held_since else None,
     )
+
+
+def _unmeasured(rows: pa.Table, span: Span, held_since: datetime | None) -> tuple[Span, ...]:
+    """Minutes without a measurement, from the first row on: nothing was expected before it."""
+    at = [one.astimezone(UTC) for one in rows["minute"].to_pylist()]
+    begun = min(at, default=max(span.start, held_since or span.start))
+    measured = {
+        minute for minute, brokers in zip(at, rows["brokers_measured"].to_pylist(), strict=True) if brokers
+    }
+    every = Grid(max(begun, span.start), 1, max(0, (span.end - max(begun, span.start)) // MINUTE))
+    return runs(every, [minute not in measured for minute in every.at])
+
+
+def _whole_steps(steps: Grid, gaps: Sequence[Span]) -> tuple[Span, ...]:
+    """Gaps too many to draw, as the steps that hold any of them."""
+    marked = {i for gap in gaps for i in range(steps.index(gap.start), steps.index(gap.end - MINUTE) + 1)}
+    return runs(steps, [i in marked for i in range(steps.size)])
 
 
 def _worst(rows: list[dict[str, Any]], objective_us: int | None) -> Minute:
@@ -142,7 +166,7 @@ def _worst(rows: list[dict[str, Any]], objective_us: int | None) -> Minute:
     return Minute(
         latency_p99_ms=_ms(_max([row["latency_p99_us"] for row in rows])),
         latency_p99_censored_ms=_ms(_max(censored)),
-        worst_home=max(rows, key=lambda row: row["latency_p99_us"] or 0)["latency_worst_home"],
+        worst_home=worst_home(max(rows, key=lambda row: row["latency_p99_censored_us"] or 0)),
         availability_pooled=min(
             (a for row in rows if (a := row["availability_pooled"]) is not None), default=None
         ),

@@ -16,7 +16,7 @@ from fleetgauge_dashboards.views.incidents import Durations, Incident, incidents
 from fleetgauge_dashboards.views.movers import Changes, Standing, changes, standing
 from fleetgauge_dashboards.views.recovery_weeks import RecoveryWeek, recovery_week
 from fleetgauge_dashboards.views.remarks import acknowledged, judged
-from fleetgauge_dashboards.views.samples import minutes_from_evidence
+from fleetgauge_dashboards.views.samples import held_minutes
 from fleetgauge_dashboards.views.standings import (
     Row,
     availability_left_minutes,
@@ -172,7 +172,7 @@ def _bad_minutes(held: Mapping[str, Held], now: Sequence[Row]) -> dict[str, froz
     return {
         cluster_id: frozenset(
             row["minute"].astimezone(UTC)
-            for row in one.minutes or minutes_from_evidence(one.evidence)
+            for row in held_minutes(one.minutes, one.evidence)
             if is_bad(row, objectives.get(cluster_id))
         )
         for cluster_id, one in held.items()
@@ -202,8 +202,8 @@ def _budgets(now: Sequence[Row]) -> Budgets:
     return Budgets(
         len(now),
         sum(row["bad_minutes"] or 0 for row in now),
-        sum(latency is None or latency >= 0 for latency, _ in lefts),
-        sum(availability is None or availability >= 0 for _, availability in lefts),
+        sum(latency is not None and latency >= 0 for latency, _ in lefts),
+        sum(availability is not None and availability >= 0 for _, availability in lefts),
     )
 
 

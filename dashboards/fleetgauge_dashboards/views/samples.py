@@ -1,7 +1,7 @@
 """The probes behind a minute: from bronze while it holds them, then from evidence."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from fleetgauge_dashboards.views.deciding import Row
 from fleetgauge_pipelines.slo.levels import BrokerMinuteLevels, broker_minute_levels
 
-Source = Literal["bronze", "evidence", "expired"]
+Source = Literal["bronze", "evidence", "late", "expired"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,19 @@ def minute_samples(
 ) -> tuple[MinuteSamples, ...]:
     """``records`` are bronze's; those of a late vantage leave pooling, as in silver."""
     on_time = [row for row in records if row["schedule_lag_p95_us"] <= agent_late_us]
-    return tuple(_minute_samples(at, on_time, evidence) for at in sorted(set(minutes)))
+    late = {row["minute"] for row in records}
+    return tuple(_minute_samples(at, on_time, evidence, late) for at in sorted(set(minutes)))
 
 
-def _minute_samples(at: datetime, records: Iterable[Row], evidence: Iterable[Row]) -> MinuteSamples:
+def _minute_samples(
+    at: datetime, records: Iterable[Row], evidence: Iterable[Row], late: Set[datetime]
+) -> MinuteSamples:
     choices: tuple[tuple[Source, Iterable[Row]], ...] = (("bronze", records), ("evidence", evidence))
     for source, rows in choices:
         own = [row for row in rows if row["minute"] == at]
         if own:
             return MinuteSamples(at, source, _pooled(own))
-    return MinuteSamples(at, "expired", ())
+    return MinuteSamples(at, "late" if at in late else "expired", ())
 
 
 def _pooled(rows: Iterable[Row]) -> tuple[BrokerSamples, ...]:
@@ -73,6 +76,13 @@ def _failures(row: Row) -> Counter[str]:
     """Codes and counts; arrow gives a map as pairs. Bronze keeps two maps, evidence their sum."""
     names = ("produce_failures", "consume_failures", "failures")
     return sum((Counter(dict(row.get(name) or ())) for name in names), Counter[str]())
+
+
+def held_minutes(silver: Sequence[Row], evidence: Sequence[Row]) -> list[Row]:
+    """Cluster-minutes from silver; where they have expired, what evidence kept. In time's order."""
+    held = {row["minute"].astimezone(UTC) for row in silver}
+    kept = [row for row in minutes_from_evidence(evidence) if row["minute"] not in held]
+    return sorted([*silver, *kept], key=lambda row: row["minute"].astimezone(UTC))
 
 
 def minutes_from_evidence(evidence: Sequence[Row]) -> list[dict[str, Any]]:

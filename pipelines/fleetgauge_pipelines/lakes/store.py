@@ -59,11 +59,25 @@ def schema(table: Table) -> pa.Schema:
 
 def open_table(lake: str, table: Table) -> DeltaTable | None:
     """The table as it is now, None while there is none. Raises one of BROKEN where that cannot be told."""
-    uri = f"{lake.rstrip('/')}/{table.path}"
+    uri = _uri(lake, table)
     try:
-        return DeltaTable(uri, storage_options=dict(_PATIENCE) if "://" in uri else None)
+        return DeltaTable(uri, storage_options=_options(uri))
     except TableNotFoundError:
         return None
+
+
+def is_there(lake: str, table: Table) -> bool:
+    """Whether there is a log, as there was when the table was opened. Raises one of BROKEN."""
+    uri = _uri(lake, table)
+    return bool(DeltaTable.is_deltatable(uri, storage_options=_options(uri)))
+
+
+def _uri(lake: str, table: Table) -> str:
+    return f"{lake.rstrip('/')}/{table.path}"
+
+
+def _options(uri: str) -> dict[str, str] | None:
+    return dict(_PATIENCE) if "://" in uri else None
 
 
 def reason(error: Exception) -> str:

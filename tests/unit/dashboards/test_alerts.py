@@ -1,10 +1,17 @@
 """Changes of state fold into alerts."""
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from fleetgauge_dashboards.links import ClusterView, Leg, Span, href, parse
+from fleetgauge_dashboards.links import AlertsView, ClusterView, Leg, Span, href, parse
+from fleetgauge_dashboards.pages import alerts as alerts_page
+from fleetgauge_dashboards.pages.page import Notice
 from fleetgauge_dashboards.reader import HealthEvent
 from fleetgauge_dashboards.views.alerts import alerts, still_open
+from fleetgauge_pipelines import tables
+from tests.browser.lake import ORDERS, put
+from tests.unit.dashboards.served import NOW, said, served
 
 START = datetime(2026, 3, 2, 10, tzinfo=UTC)
 
@@ -79,3 +86,31 @@ def test_a_link_to_an_alert_of_weeks_stays_within_what_a_page_draws() -> None:
     view = parse(*href(alert.view()).split("?"))
     assert isinstance(view, ClusterView)
     assert isinstance(view.shown, Span)
+
+
+def test_a_link_to_an_old_alert_shows_it_and_to_none_says_so(tmp_path: Path) -> None:
+    lake = served(tmp_path)
+    events = [
+        {
+            "event_id": f"{number}-{state}",
+            "fingerprint": f"f{number}",
+            "cluster_id": ORDERS,
+            "broker_id": 1,
+            "at": NOW - timedelta(days=number, seconds=state == "BROKER_DOWN"),
+            "from_state": "HEALTHY" if state == "BROKER_DOWN" else "BROKER_DOWN",
+            "to_state": state,
+            "kind": "BROKER_DOWN",
+            "evidence": json.dumps({"number": number}),
+        }
+        for number in range(1, alerts_page.HISTORY + 6)
+        for state in ("BROKER_DOWN", "HEALTHY")
+    ]
+    put(tmp_path, tables.HEALTH_EVENTS, events)
+    oldest = alerts_page.HISTORY + 5
+    asked = AlertsView(alert_id=f"{oldest}-BROKER_DOWN")
+    shown = said(lake.fill(alerts_page.PAGE, asked)["alerts-history.children"])
+    assert f'"number": {oldest}' in shown
+    assert f'"number": {oldest - 1}' not in shown
+    nobody = lake.fill(alerts_page.PAGE, AlertsView(alert_id="nobody"))
+    assert isinstance(nobody, Notice)
+    assert nobody.title == "No alert nobody"

@@ -115,3 +115,13 @@ def test_reasons_say_where_to_look_and_since_when(lake: Served) -> None:
     assert (led.first, led.last) == (NOW - HUNG_FOR * MINUTE, NOW - MINUTE)
     shown = said(lake.fill(broker.PAGE, BrokerView(PAYMENTS, 2, HOUR))["broker-reasons.children"])
     assert shown == "No probe failed in the minutes shown."
+
+
+def test_what_failed_in_a_minute_of_few_attempts_is_drawn_too(lake: Served) -> None:
+    rows = lake.context.lake.broker_detail(ORDERS, 2, HOUR)
+    few = [row | {"measured": False} for row in rows.to_pylist()]
+    model = broker_minutes(pa.Table.from_pylist(few, schema=rows.schema), 2, HOUR)
+    assert {leg.leg: sum(leg.failures["timed_out"]) for leg in model.legs} == {
+        Leg.CLIENT: 20 + 4 * (HUNG_FOR - 1),
+        Leg.LEADER: 100 * HUNG_FOR,
+    }

@@ -4,11 +4,13 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from fleetgauge_dashboards.links import ClusterView, Span, Window
+from fleetgauge_dashboards.links import ClusterView, MinuteView, Span, Window
 from fleetgauge_dashboards.views.cluster import (
     Verdict,
+    clicked,
     find_week,
     numbers,
+    settled,
     span_shown,
     week_span,
     zoomed,
@@ -35,12 +37,42 @@ def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
     assert {number.verdict for number in numbers(nothing)} == {Verdict.UNKNOWN}
 
 
-def test_the_asked_week_is_found_or_else_the_newest() -> None:
+def test_the_week_with_the_asked_day_is_found_or_the_newest_if_none_is_asked() -> None:
     weeks = [cluster_week(week=WEEK - timedelta(days=7 * back)) for back in (2, 0, 1)]
     asked = WEEK - timedelta(days=7)
-    assert find_week(weeks, asked) == weeks[2]
+    assert find_week(weeks, asked) == find_week(weeks, asked + timedelta(days=6)) == weeks[2]
+    assert find_week(weeks, WEEK + timedelta(days=7)) is None
     assert find_week(weeks, None) == weeks[1]
     assert find_week([], None) is None
+
+
+def test_a_weeks_minutes_and_the_minutes_week_go_together() -> None:
+    weeks = [cluster_week(week=WEEK - timedelta(days=7 * back)) for back in range(3)]
+    until = minute(90)
+
+    def shown(view: ClusterView, zone: str = "UTC") -> tuple[object, date | None]:
+        found, week = settled(view, weeks, zone, until)
+        return found.shown, week.week if week else None
+
+    before = WEEK - timedelta(days=7)
+    assert shown(ClusterView("a")) == (Window.HOUR, WEEK)
+    assert shown(ClusterView("a", before)) == (week_span(before, "UTC"), before)
+    assert shown(ClusterView("a", before, Window.DAY)) == (week_span(before, "UTC"), before)
+    assert shown(ClusterView("a", WEEK)) == (Span(week_span(WEEK, "UTC").start, until), WEEK)
+    assert shown(ClusterView("a", WEEK, HOUR)) == (HOUR, WEEK)
+    assert shown(ClusterView("a", WEEK + timedelta(days=70)))[1] is None
+    old = Span(minute(-14 * 1440), minute(-14 * 1440 + 60))
+    assert shown(ClusterView("a", shown=old)) == (old, WEEK - timedelta(days=14))
+    first = Span(week_span(WEEK, "Asia/Tokyo").start, minute(0))
+    assert shown(ClusterView("a", shown=first), "Asia/Tokyo") == (first, WEEK)
+    assert shown(ClusterView("a", shown=first)) == (first, before)
+
+
+def test_a_click_on_a_weeks_chart_leads_closer_and_not_to_a_minute() -> None:
+    assert isinstance(clicked(ClusterView("a"), "2026-03-02 10:00:00"), MinuteView)
+    closer = clicked(ClusterView("a", WEEK), "2026-03-02 10:00:00")
+    assert isinstance(closer, ClusterView)
+    assert isinstance(closer.shown, Span)
 
 
 @pytest.mark.parametrize(

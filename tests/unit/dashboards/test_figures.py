@@ -24,7 +24,7 @@ SPAN = Span(START, minute(4))
 STEPS = Grid(START, 1, 4)
 GOOD = Minute(40.0, 40.0, 1, 1.0, 0)
 OUTAGE = Minute(None, 10_000.0, None, 0.0, 1)
-LINE = Timeline(STEPS, (GOOD, None, OUTAGE, GOOD), 100.0)
+LINE = Timeline(STEPS, (GOOD, None, OUTAGE, GOOD), 100.0, (Span(minute(1), minute(2)),))
 MAP = Brokers(
     STEPS,
     (

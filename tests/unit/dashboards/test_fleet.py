@@ -8,9 +8,10 @@ import pyarrow as pa
 from fleetgauge_dashboards.links import FleetView
 from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek, HealthEvent
 from fleetgauge_dashboards.views.alerts import Alert, alerts
-from fleetgauge_dashboards.views.fleet import AVAILABILITY, LATENCY, Fleet, fleet, members, shown_week
+from fleetgauge_dashboards.views.fleet import AVAILABILITY, LATENCY, Fleet, fleet, members
 from fleetgauge_dashboards.views.fleet_rows import Beside
 from fleetgauge_dashboards.views.freshness import NO_DATA, Age, Freshness
+from fleetgauge_dashboards.views.weeks import shown_week
 from tests.unit.dashboards.frames import START, WEEK, cluster_week, fleet_week
 
 #: No week before.
@@ -99,12 +100,28 @@ def test_the_worst_cluster_comes_first() -> None:
     ]
 
 
-def test_an_asked_week_is_shown_and_an_unknown_one_is_the_newest() -> None:
+def test_an_asked_week_is_the_one_with_that_day_and_an_unknown_one_is_none() -> None:
     before = WEEK - timedelta(days=7)
     weeks = [cluster_week(), cluster_week(week=before, closed=True, revision=2)]
     assert _fleet(weeks, asked=before).standing == "closed, revision 2"
     assert _fleet(weeks, asked=before).rows[0].link == f"/cluster/orders-eu?week={before}"
-    assert _fleet(weeks, asked=WEEK + timedelta(days=70)).week == WEEK
+    assert _fleet(weeks, asked=before + timedelta(days=2)).week == before
+    held = [before, WEEK]
+    assert [shown_week(held, WEEK + timedelta(days=days)) for days in (6, 7, -8)] == [WEEK, None, None]
+    assert shown_week(held, None) == WEEK
+
+
+def test_a_week_without_a_row_has_its_place_in_the_trend() -> None:
+    rows = [fleet_week(LATENCY, week=WEEK - timedelta(days=7 * back)) for back in (4, 3, 0)]
+    trend = _fleet([cluster_week()], rows).trends[0]
+    assert trend.weeks == tuple(WEEK - timedelta(days=7 * back) for back in (4, 3, 2, 1, 0))
+    assert trend.p99 == (1.0, 1.0, None, None, 1.0)
+
+
+def test_where_alerts_cannot_be_read_nobody_is_said_to_have_none() -> None:
+    beside = Beside(None, NO_DATA, HISTORY, {}, {})
+    model = fleet(WEEK, [WEEK], [cluster_week()], [], (), beside, FleetView())
+    assert [row.state for row in model.rows] == ["? alerts not known"]
 
 
 def test_a_search_finds_a_part_of_a_name_whatever_its_case() -> None:

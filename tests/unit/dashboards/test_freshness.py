@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from fleetgauge_dashboards.reader.recency import recency
+from fleetgauge_dashboards.served import ShownFleet
 from fleetgauge_dashboards.views.freshness import Age, Freshness, freshness
 from tests.unit.dashboards.frames import minute, recent
 
@@ -56,3 +57,31 @@ def test_a_hole_in_the_rows_is_expected_too() -> None:
 def test_a_cluster_that_joined_is_expected_from_its_first_minute() -> None:
     rows = [_row("a", m) for m in range(60)] + [_row("b", m) for m in range(55, 60)]
     assert _fresh(rows, 60).coverage == 1
+
+
+def test_a_cluster_silent_for_more_than_the_hour_is_expected_until_it_has_ended() -> None:
+    rows = [_row("a", m) for m in range(200)] + [_row("b", m, expected=4) for m in range(20)]
+    known = recency(recent(rows))
+    waiting = freshness(known, minute(200))
+    assert (waiting.measured, waiting.expected) == (180, 180 + 4 * 60)
+    assert waiting.silence("b") == "3 h"
+    ended = freshness(known, minute(200), over=frozenset({"b", "c"}))
+    assert (ended.measured, ended.expected) == (180, 180)
+    assert ended.silence("b") is ended.silence("c") is None
+    assert ended.silence("d") == "more than a day"
+
+
+def test_who_waits_for_data_does_not_call_it_history() -> None:
+    known = recency(recent([_row("a", 9)]))
+    assert freshness(known, minute(5000)).state is Age.ENDED
+    waiting = freshness(known, minute(5000), awaited=True)
+    assert (waiting.state, waiting.silence("a")) == (Age.STALE, "3 d 11 h")
+
+
+def test_a_fleet_is_waited_for_until_its_last_cluster_has_ended() -> None:
+    ends = {"a": None, "b": minute(5)}
+    assert ShownFleet("f", "x", ends=ends).is_awaited(minute(10))
+    assert ShownFleet("f", "x", ends=ends).over(minute(10)) == {"b"}
+    assert not ShownFleet("f", "x", ends=ends, simulated=True).is_awaited(minute(10))
+    assert not ShownFleet("f", "x", ends={"b": minute(5)}).is_awaited(minute(10))
+    assert not ShownFleet("f", "x").is_awaited(minute(10))

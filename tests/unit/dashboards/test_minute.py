@@ -1,5 +1,6 @@
 """A minute's page says what silver and bronze hold of it, sample by sample."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from shutil import rmtree
@@ -12,6 +13,7 @@ from fleetgauge_dashboards.pages.page import Notice
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.units import milliseconds
 from fleetgauge_dashboards.views.minute import SOURCES
+from fleetgauge_dashboards.views.samples import held_minutes
 from fleetgauge_pipelines import tables
 from tests.browser.lake import ATTEMPTS, ORDERS, PAYMENTS, PAYMENTS_GAP, put
 from tests.unit.dashboards.served import NOW, Served, said, served
@@ -115,3 +117,23 @@ def test_the_file_has_a_line_a_probe(lake: Served) -> None:
     assert sum(row["outcome"] == "timed_out" for row in legs[Leg.LEADER]) == 100
     every = [row for rows in legs.values() for row in rows]
     assert all((row["latency_us"] is None) == (row["outcome"] != "success") for row in every)
+
+
+def test_a_minute_of_late_vantages_alone_has_not_expired(lake: Served) -> None:
+    view = MinuteView(ORDERS, NOW - timedelta(minutes=5))
+    late = Served(
+        lake.root, lake.known, replace(lake.context, fleet=replace(lake.context.fleet, agent_late_us=-1))
+    )
+    assert late.fill(minute.PAGE, view)["minute-source.children"] == SOURCES["late"]
+
+
+def test_of_a_half_expired_week_evidence_fills_in() -> None:
+    def kept(at: int) -> dict[str, object]:
+        sample = {"broker_id": 1, "leg": "client", "attempted": 100, "e2e_us": [at] * 100, "failures": {}}
+        return {"minute": NOW + timedelta(minutes=at), **sample}
+
+    silver = [{"minute": NOW + timedelta(minutes=at), "latency_p99_us": -1} for at in (2, 3)]
+    held = held_minutes(silver, [kept(1), kept(2)])
+    assert [(row["minute"], row["latency_p99_us"]) for row in held] == [
+        (NOW + timedelta(minutes=at), us) for at, us in ((1, 1), (2, -1), (3, -1))
+    ]

@@ -114,3 +114,38 @@ def test_brokers_keep_their_own_rows_and_gaps() -> None:
 
 def test_no_rows_are_no_brokers() -> None:
     assert brokers(broker_minutes([]), HOUR).brokers == ()
+
+
+def test_the_worst_broker_of_a_minute_is_the_one_whose_probes_failed() -> None:
+    outage = _minute(0, 48_000, 10_000_000, latency_worst_home=5, availability=0.0, availability_worst_home=4)
+    line = timeline(cluster_minutes([outage, _minute(1)]), HOUR, 100_000)
+    assert line.worst_homes == {1: (1,), 4: (0,)}
+
+
+def test_what_was_not_measured_counts_in_minutes_however_coarse_the_steps() -> None:
+    week = Span(START, minute(7 * 24 * 60))
+    rows = [_minute(m) for m in range(7 * 24 * 60) if not 1000 <= m < 1020]
+    line = timeline(cluster_minutes(rows), week, 100_000)
+    assert line.grid.step_min == 30
+    assert line.gaps == (Span(minute(1000), minute(1020)),)
+    assert line.unmeasured == timedelta(minutes=20)
+    assert None not in line.minutes
+
+
+def test_gaps_too_many_to_draw_are_the_steps_that_hold_them() -> None:
+    day = Span(START, minute(24 * 60))
+    line = timeline(cluster_minutes([_minute(m) for m in range(0, 24 * 60, 2)]), day, 100_000)
+    assert line.gaps == (day,)
+    assert line.unmeasured == timedelta(hours=12)
+
+
+def test_what_has_expired_was_not_left_unmeasured() -> None:
+    nothing = timeline(cluster_minutes([]), HOUR, 100_000, minute(600))
+    assert (nothing.gaps, nothing.held, nothing.held_since) == ((), 0, minute(600))
+    half = timeline(cluster_minutes([]), HOUR, 100_000, minute(20))
+    assert half.gaps == (Span(minute(20), minute(60)),)
+    assert timeline(cluster_minutes([]), HOUR, 100_000, START).held_since is None
+
+
+def test_without_a_brokers_minute_there_is_no_skew() -> None:
+    assert brokers(broker_minutes([]), HOUR).skew == (None,) * 60

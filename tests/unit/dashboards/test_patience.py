@@ -78,3 +78,18 @@ def test_what_nobody_fetched_in_time_is_made_anew(disk: Disk) -> None:
     wait_until(lambda: all(one.done_s is not None for one in patience._asked.values()), 10, "the disk", 0.01)
     now_s = FRESH_S + 1
     assert patience.ask("a", lambda: "new") == "new"
+
+
+def test_an_answer_that_nobody_fetches_is_forgotten(disk: Disk) -> None:
+    now_s = [0.0]
+    patience = Patience(patience_s=0.01, monotonic=lambda: now_s[0])
+    with pytest.raises(SlowError):
+        patience.ask("a", disk.read)
+    disk.let.set()
+
+    def is_forgotten() -> bool:
+        now_s[0] += 2 * FRESH_S
+        assert patience.ask("b", lambda: 1) == 1
+        return patience.waiting == 0
+
+    wait_until(is_forgotten, 10, "the answer to be forgotten")

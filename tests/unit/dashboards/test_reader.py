@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from shutil import rmtree
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -17,6 +18,7 @@ from fleetgauge_dashboards.reader import (
     Lake,
     TableReader,
     UnreadableError,
+    table,
 )
 from fleetgauge_pipelines import tables
 from fleetgauge_pipelines.tables import Table
@@ -151,3 +153,42 @@ def test_a_lake_from_before_weeks_were_judged_holds_none_back(tmp_path: Path) ->
     old = Table(tables.QUALITY.path, ("check_id",), tables.QUALITY.columns[:-1])
     put(tmp_path, old, [{"check_id": "a", "success": False}])
     assert Lake(str(tmp_path)).broken_weeks() == ()
+
+
+def test_a_table_that_is_deleted_is_none_any_more(tmp_path: Path) -> None:
+    write(tmp_path, START + timedelta(days=3))
+    now_s = [0.0]
+    reader = TableReader(str(tmp_path), tables.CLUSTER_WEEKS, monotonic=lambda: now_s[0])
+    assert reader.rows("all")
+    rmtree(tmp_path / tables.CLUSTER_WEEKS.path)
+    now_s[0] = 2
+    assert (reader.version(), reader.rows("all")) == (None, [])
+
+
+def test_a_lake_with_data_says_which_of_its_tables_is_lost(tmp_path: Path) -> None:
+    assert Lake(str(tmp_path)).missing() == ()
+    write(tmp_path, START + timedelta(days=3))
+    assert Lake(str(tmp_path)).missing() == ()
+    rmtree(tmp_path / tables.HEALTH_EVENTS.path)
+    lake = Lake(str(tmp_path))
+    assert lake.missing() == (tables.HEALTH_EVENTS.path,)
+    with pytest.raises(UnreadableError, match="ops/health_events: there is no such table"):
+        lake.health_events()
+    assert {one.path: one.error for one in lake.readable()}[tables.HEALTH_EVENTS.path] is not None
+
+
+def test_what_is_kept_of_a_table_is_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "KEPT_BYTES", 100_000)
+    write(tmp_path, START + timedelta(days=3))
+    reader, asked = TableReader(str(tmp_path), tables.BROKER_MINUTES), list[int]()
+
+    def ask(number: int) -> None:
+        def read(delta: DeltaTable) -> pa.Table:
+            asked.append(number)
+            return pa.table({"x": pa.array([number] * 5_000, pa.int64())})
+
+        reader.answer(number, read, None)
+
+    for number in (1, 2, 2, 3, 1):
+        ask(number)
+    assert asked == [1, 2, 3, 1]

@@ -39,7 +39,7 @@ def test_markdown_becomes_components() -> None:
     shown = marked("## A\n\nb **c** `d` [e](</f?g=h>)\n\n| i | j |\n| --- | ---: |\n| 1 | 2 |\n\n- k\n")
     assert [type(one).__name__ for one in shown] == ["H2", "P", "Div", "Ul"]
     assert said(shown) == "Ab c d eij12k"
-    assert [one.href for one in named(shown, "Anchor")] == ["/f?g=h"]
+    assert [one.href for one in named(shown, "A")] == ["/f?g=h"]
     assert [one.className for one in named(shown, "Td")] == [None, "fg-number"]
 
 
@@ -47,7 +47,7 @@ def test_text_stays_text() -> None:
     shown = marked(f"| a |\n| --- |\n| {text(HOSTILE)} |\n\n{text(HOSTILE)}\n\n{HOSTILE}")
     assert said(named(shown, "Td")) == HOSTILE
     assert said(shown).count("<img src=x onerror=alert(1)>") == 3
-    assert named(shown, "Anchor") == named(shown, "Img") == []
+    assert named(shown, "A") == named(shown, "Img") == []
 
 
 @pytest.fixture(scope="module")

@@ -40,3 +40,12 @@ def test_the_least_recently_asked_for_is_forgotten() -> None:
     for key in (*range(KEPT), 0, KEPT, 0, 1):
         ask(key)
     assert made == [*range(KEPT + 1), 1]
+
+
+def test_what_nobody_asked_for_a_minute_is_forgotten() -> None:
+    now_s = [0.0]
+    shared, made = Shared[int](lambda: now_s[0]), list[int]()
+    for at_s, key in ((0, 1), (50, 1), (100, 1), (100, 2), (161, 2)):
+        now_s[0] = at_s
+        shared.answer(key, lambda key=key: made.append(key) or key)
+    assert made == [1, 2, 2]
