@@ -31,6 +31,7 @@ def write(
     for back in range(weeks):
         _put(root, tables.CLUSTER_WEEKS, _weeks(random, clusters, newest - timedelta(days=7 * back), back))
     _put(root, tables.FLEET_WEEKS, _fleet(random, clusters, newest, weeks))
+    _put(root, tables.HEALTH_EVENTS, {"event_id": []})
     minutes = _last_week(now)
     for cluster in range(min(clusters, with_minutes)):
         _put(root, tables.CLUSTER_MINUTES, _cluster_minutes(random, cluster, minutes))
