@@ -71,7 +71,7 @@ _DRAWN_WITH: Mapping[type, tuple[str, ...]] = {
 class _Application(Dash):
     """Has the browser fetch at once what the page that is asked for first draws with."""
 
-    def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]
+    def interpolate_index(self, *_: Any, **parts: Any) -> str:
         view = parse(request.path, request.query_string.decode(errors="replace"))
         early = [
             f'<link rel="preload" as="script" href="/_dash-component-suites/{path}">'
