@@ -19,8 +19,9 @@ _PAGERDUTY_SEVERITIES = {"page": "critical", "ticket": "warning", "burn-in": "in
 #: Longer summaries are refused.
 _PAGERDUTY_SUMMARY = 1024
 _TIMEOUT_S = 5
-#: What a receiver answers that may take it later.
-_LATER = (408, 429)
+#: What a receiver answers to words that it never takes: malformed, too large, not understood. All else may
+#: pass: a key or an address that is mended, a proxy, a limit.
+_NEVER = (400, 413, 422)
 
 
 class Outcome(StrEnum):
@@ -50,7 +51,7 @@ def posted(pool: urllib3.PoolManager, who: str, where: str, body: object, what: 
     if answer.status < 300:
         return Outcome.TAKEN
     _log.error("%s: %s refused with status %d", who, what, answer.status)
-    return Outcome.OUT if answer.status in _LATER or answer.status >= 500 else Outcome.REFUSED
+    return Outcome.REFUSED if answer.status in _NEVER else Outcome.OUT
 
 
 def url(notifier: Notifier) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_operations.watch.memory import Memory
+from fleetgauge_operations.watch.memory import Memory, Told
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.run import Watch
 from fleetgauge_pipelines.detection import Chain, Finding, HistoryOf, Phase, Subject, Took
@@ -37,6 +37,7 @@ DEADLINE_S = 60
 NOW = at(40)
 ACTIVE = "fleetgauge_watch_active"
 NAMED = "fleetgauge_broker_named"
+IGNORED = "fleetgauge_watch_pulses_ignored_total"
 HEARD = "fleetgauge_watch_pulse_timestamp_seconds"
 
 
@@ -216,6 +217,54 @@ def test_what_is_planned_is_told_when_it_should_be_over(
     ]
 
 
+def test_what_waited_while_later_things_were_told_is_told_after_a_restart(
+    telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver, tmp_path: Path
+) -> None:
+    """The maintenance of broker 1 ends while nobody watches; broker 2 was told of meanwhile."""
+    put(tmp_path, CORRECTIONS, [planned(at(0), at(600), broker_id=1)])
+    notifier = {"kind": "webhook", "url": receiver.url}
+    with _watching(telemetry, notifier, lake=tmp_path) as vitals:
+        _hear(vitals, send)
+        send(pulse(20, hung(9, 1), broker(2), broker(3)))
+        _until(lambda: samples_of(vitals.registry, NAMED).get(("1", "orders")) == 1)
+        send(pulse(25, hung(14, 1), hung(9, 2), broker(3)))
+        wait_until(lambda: bool(receiver.posts), DEADLINE_S, "the page for broker 2")
+    with _watching(telemetry, notifier, lake=tmp_path, clock=lambda: at(601)):
+        wait_until(lambda: len(receiver.posts) > 1, DEADLINE_S, "the page for broker 1")
+    assert [body["broker"] for body in receiver.bodies] == [2, 1]
+
+
+def test_of_a_cluster_that_has_left_the_fleet_file_all_is_over(
+    telemetry: Telemetry, receiver: Receiver
+) -> None:
+    ensure_topics(telemetry)
+    ensure_state_topic(telemetry, telemetry.topics.watch_state)
+    gone = [Subject("carts", Chain.CLUSTER_DOWN), Subject("carts", Chain.LATENCY_BURN)]
+    notifier = {"kind": "webhook", "url": receiver.url}
+    with _watching(telemetry, notifier) as vitals, _remembering(telemetry) as memory:
+        _until(lambda: _is_active(vitals))
+        for subject in gone:
+            memory.found(finding(subject, Phase.HEALTHY, Phase(subject.chain.value), at(10), {"brokers": 3}))
+    with _watching(telemetry, notifier):
+        wait_until(lambda: len(_ended(receiver)) == 2, DEADLINE_S, "their ends")
+    assert _ended(receiver) == {"CLUSTER_DOWN", "LATENCY_BURN"}
+
+
+def _ended(receiver: Receiver) -> set[str]:
+    return {body["kind"] for body in receiver.bodies if body["status"] == "resolved"}
+
+
+def test_an_agent_whose_clock_is_ahead_is_not_listened_to(
+    telemetry: Telemetry, send: Callable[[ProbePulse], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    with _watching(telemetry) as vitals:
+        _hear(vitals, send)
+        send(pulse(40 + 11, hung(9, 1), broker(2), vantage="zone-b"))
+        _until(lambda: samples_of(vitals.registry, IGNORED).get(("orders", "zone-b")) == 1)
+        assert samples_of(vitals.registry, NAMED)["1", "orders"] == 0
+    assert "the clock of vantage zone-b is 0:00:11 ahead of ours: one is wrong" in caplog.text
+
+
 def _burn(telemetry: Telemetry, first: int, end: int, failed: int) -> None:
     """Minutes from so many after NOW on, in which one of three brokers fails so many of 100 probes."""
     agent = RecordProducer(telemetry.access, "agent")
@@ -272,7 +321,7 @@ def test_what_is_kept_comes_back(telemetry: Telemetry) -> None:
         memory.learnt(whose, (Took(1, 2),))
         memory.found(event)
         memory.learnt(whose, (Took(1, 2), Took(3, 4)))
-        memory.told("hook", event)
+        memory.told(Told(notifier="hook", event_id=event.event.event_id, at=event.event.at))
         for end in (59, 60, 61, 62):
             memory.spent("orders", spent[:end], spent[end - 1].minute)
     with _remembering(telemetry) as later:

@@ -120,14 +120,21 @@ def changed(limits: Thresholds, changes: Sequence[str]) -> Thresholds:
         name, _, value = change.partition("=")
         if name not in known:
             raise InputError(f"--set {change}: no threshold {name!r}; there are {', '.join(known)}")
+        usual = known[name]
         try:
-            number = float(value) if isinstance(known[name], timedelta) else int(value)
-            known[name] = timedelta(seconds=number) if isinstance(known[name], timedelta) else number
+            known[name] = _threshold(value, as_a_span=isinstance(usual, timedelta))
         except (ValueError, OverflowError) as error:
             raise InputError(
-                f"--set {change}: wanted a number, as in {name}={_plain(known[name])}"
+                f"--set {change}: wanted a number above 0, as in {name}={_plain(usual)}"
             ) from error
     return Thresholds(**known)
+
+
+def _threshold(value: str, *, as_a_span: bool) -> timedelta | int:
+    number = float(value) if as_a_span else int(value)
+    if number <= 0:
+        raise ValueError(number)
+    return timedelta(seconds=number) if as_a_span else int(number)
 
 
 def _plain(limit: timedelta | int) -> str:

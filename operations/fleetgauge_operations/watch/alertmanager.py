@@ -77,8 +77,8 @@ class Alertmanager:
         self._url = url
         self._manner = manner
         self._telling = telling
-        # None is the end.
-        self._waiting: SimpleQueue[Alert | None] = SimpleQueue()
+        # None is the end; a finding, one that is put off.
+        self._waiting: SimpleQueue[Alert | Finding | None] = SimpleQueue()
         self._alerts: dict[Subject, Alert] = {}
         self._thread = Thread(target=self._go_on, name="alertmanager", daemon=True)
 
@@ -96,6 +96,9 @@ class Alertmanager:
         self._telling.waits(1)
         self._waiting.put(Alert(finding.subject, called, finding.event.at, ends, finding))
 
+    def put_off(self, finding: Finding) -> None:
+        self._waiting.put(finding)
+
     def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
         """Go on with what an earlier watch named."""
         now = self._telling.clock()
@@ -104,29 +107,40 @@ class Alertmanager:
 
     def _go_on(self) -> None:
         wait_s, ending = _AGAIN_S, False
-        untaken: list[Finding] = []
+        untaken: list[Alert | Finding] = []
         with posting() as pool:
             while not ending:
                 told = self._told_within(wait_s)
                 ending = None in told
-                for one in filter(None, told):
-                    before = self._alerts.get(one.subject)
-                    self._alerts[one.subject] = replace(one, starts=before.starts) if before else one
-                    untaken += [one.news] if one.news else []
+                for one in (each for each in told if each is not None):
+                    if isinstance(one, Alert):
+                        self._stands(one)
+                    untaken.append(one)
                 if not self._telling.may_tell():
                     return
                 outcome = self._post(pool) if self._alerts else Outcome.TAKEN
                 if outcome is not Outcome.OUT:
-                    for finding in untaken:
-                        self._telling.waits(-1)
-                        self._telling.dealt_with(finding, outcome is Outcome.TAKEN)
+                    for one in untaken:
+                        self._settle(one, taken=outcome is Outcome.TAKEN)
                     untaken = []
                     self._alerts = {subject: one for subject, one in self._alerts.items() if not one.ends}
                 wait_s = _AGAIN_S if outcome is Outcome.TAKEN else _RETRY_S
 
-    def _told_within(self, seconds: float) -> list[Alert | None]:
+    def _stands(self, one: Alert) -> None:
+        before = self._alerts.get(one.subject)
+        # What an earlier watch named began before this one knew of it.
+        self._alerts[one.subject] = replace(one, starts=min(before.starts, one.starts)) if before else one
+
+    def _settle(self, one: Alert | Finding, *, taken: bool) -> None:
+        if isinstance(one, Finding):
+            self._telling.put_off(one)
+        elif one.news:
+            self._telling.waits(-1)
+            self._telling.dealt_with(one.news, taken)
+
+    def _told_within(self, seconds: float) -> list[Alert | Finding | None]:
         """As soon as there is something, all that there is; nothing if so long nothing came."""
-        told: list[Alert | None] = []
+        told: list[Alert | Finding | None] = []
         with suppress(Empty):
             told.append(self._waiting.get(timeout=seconds))
             while True:

@@ -44,6 +44,9 @@ class Heartbeat:
     def tell(self, finding: Finding) -> None:
         """That something is wrong is no reason to fall silent."""
 
+    def put_off(self, finding: Finding) -> None:
+        """Nor is that it is planned."""
+
     def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
         """Nor is that."""
 
@@ -64,4 +67,4 @@ class Heartbeat:
 
     def _hears(self) -> bool:
         heard = self._telling.heard()
-        return heard is not None and self._telling.clock() - heard < _HEARD_WITHIN
+        return heard is not None and abs(self._telling.clock() - heard) < _HEARD_WITHIN

@@ -4,7 +4,7 @@ Planned is what `fleetgauge correct` took out of the levels ahead of time. A fin
 the same; who is told is all that waits.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,27 +29,33 @@ class Plan:
     def covers(self, subject: Subject, at: datetime) -> bool:
         """Whether it is planned to be out then: its cluster, or the broker that it is about."""
         broker_id = subject.broker_id if subject.broker_id is not None else subject.towards
-        segments = self.clusters.get(subject.cluster_id, frozenset())
-        return any(
-            one.covers(subject.cluster_id, segments)
-            and one.broker_id in (None, broker_id)
-            and any(occurrences(one, self.zone, at, at + _MOMENT))
+        return not self.out(subject.cluster_id, at).isdisjoint({None, broker_id})
+
+    def out(self, cluster_id: str, at: datetime) -> Set[int | None]:
+        """The brokers that are planned to be out then; None among them: all of the cluster."""
+        segments = self.clusters.get(cluster_id, frozenset())
+        return {
+            one.broker_id
             for one in self.corrections
-        )
+            if one.covers(cluster_id, segments) and any(occurrences(one, self.zone, at, at + _MOMENT))
+        }
 
 
 class Waiting:
-    """The findings that wait. ``perhaps_told``: of earlier watches, who may have told them or not."""
+    """The findings that wait: of earlier watches ``those``, of which ``told`` to some notifiers."""
 
-    def __init__(self, perhaps_told: Iterable[Finding] = ()) -> None:
-        self._findings = {one.subject: one for one in perhaps_told}
-        self._perhaps_told = set(self._findings)
+    def __init__(self, those: Iterable[Finding] = (), told: Collection[Subject] = ()) -> None:
+        self._findings = {one.subject: one for one in those}
+        self._perhaps_told = self._findings.keys() & set(told)
+
+    def __contains__(self, subject: Subject) -> bool:
+        return subject in self._findings
 
     def told_of(self, finding: Finding, planned: bool) -> tuple[Finding, ...]:
-        """What is to be told now that this is found. Of one that waited nobody need know that it ended."""
+        """What is to be told now that this is found: of what was told all else, of what waits not its end."""
         subject = finding.subject
         waits = subject in self._findings
-        if finding.names and (planned or waits):
+        if finding.names and (waits or (planned and not finding.from_phase.names)):
             self._findings[subject] = finding
             return ()
         if finding.clears and waits:

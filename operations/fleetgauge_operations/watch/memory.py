@@ -42,13 +42,17 @@ class Learnt(BaseModel):
 
 
 class Told(BaseModel):
-    """The last event that a notifier has been told, or need not be told; none is before all others."""
+    """The last event that a notifier has been told, or need not be told; none is before all others.
+
+    ``owes``: events before it that it is still to be told, for they waited while later ones did not.
+    """
 
     model_config = ConfigDict(frozen=True)
     kind: Literal["told"] = "told"
     notifier: str
     event_id: str | None = None
     at: AwareDatetime = _NEVER
+    owes: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -58,11 +62,13 @@ class Told(BaseModel):
         """Of all that was found, in order, what it has not been told."""
         ids = [one.event.event_id for one in findings]
         if self.event_id in ids:
-            later = findings[len(ids) - ids[::-1].index(self.event_id) :]
+            upto = len(ids) - ids[::-1].index(self.event_id)
+            earlier, later = findings[:upto], findings[upto:]
         else:
             # Never stored, or expired since.
-            later = [one for one in findings if one.event.at > self.at]
-        return tuple(one for one in later if one.names or one.clears)
+            earlier, later = findings, [one for one in findings if one.event.at > self.at]
+        owes = [one for one in earlier if one.event.event_id in self.owes]
+        return (*owes, *(one for one in later if one.names or one.clears))
 
 
 class Spent(BaseModel):
@@ -127,10 +133,8 @@ class Memory:
         bounds = self._events.bounds(self._events.partitions())
         self._events.add_from({partition: end for partition, (_, end) in bounds.items()})
         events, notes = (self._values(name) for name in (topics.health_events.name, topics.watch_state.name))
-        findings = tuple(one for value in events if (one := finding_in(value)))
-        for one in findings:
-            self._is_news(one)
-        return left(findings, notes)
+        found = (one for value in events if (one := finding_in(value)))
+        return left(tuple(one for one in found if self._follows(one)), notes)
 
     def late(self) -> Iterator[Finding]:
         """What another watch found and could not leave in time: telemetry hung, and came back with us."""
@@ -141,8 +145,13 @@ class Memory:
 
     def _is_news(self, finding: Finding) -> bool:
         """Neither known nor older than what is known of the same: a watch that stood still writes such."""
+        known = self._changed.get(finding.event.fingerprint)
+        return finding.event.at != known and self._follows(finding)
+
+    def _follows(self, finding: Finding) -> bool:
+        """Not older than what is known of the same."""
         event = finding.event
-        if event.at <= self._changed.get(event.fingerprint, _NEVER):
+        if event.at < self._changed.get(event.fingerprint, _NEVER):
             return False
         self._changed[event.fingerprint] = event.at
         return True
@@ -158,10 +167,9 @@ class Memory:
         took = tuple((one.p50_us, one.p99_us) for one in history)
         self._keep(Learnt(cluster=of.cluster_id, broker=of.broker_id, vantage=of.vantage, took=took))
 
-    def told(self, notifier: str, last: Finding | None) -> None:
-        """Keep that a notifier need not be told of that, nor of anything before; None: of nothing yet."""
-        known = {"event_id": last.event.event_id, "at": last.event.at} if last else {}
-        self._keep(Told(notifier=notifier, **known))
+    def told(self, note: Told) -> None:
+        """Keep what a notifier has been told."""
+        self._keep(note)
 
     def spent(self, cluster_id: str, minutes: Sequence[BurnMinute], at: datetime) -> None:
         """Keep those of the hour in which ``at`` is; they are ascending, and none is later."""

@@ -26,7 +26,7 @@ _log = logging.getLogger("fleetgauge.watch")
 _LISTEN_S = 0.5
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
-#: By then whoever was to be woken knows otherwise, and what is true now waits behind it.
+#: What has changed again by then is history, and what is true now waits behind it.
 GIVE_UP_AFTER = timedelta(hours=1)
 
 
@@ -48,7 +48,9 @@ class Messenger:
         self._kind = kind
         self._write = write
         self._telling = telling
-        self._waiting: SimpleQueue[tuple[Finding, datetime]] = SimpleQueue()
+        #: Since when; of what is only put off, never.
+        self._waiting: SimpleQueue[tuple[Finding, datetime | None]] = SimpleQueue()
+        self._latest: dict[Subject, Finding] = {}
         self._stopping = Event()
         self._thread = Thread(target=self._go_on, name=kind, daemon=True)
 
@@ -62,7 +64,11 @@ class Messenger:
 
     def tell(self, finding: Finding) -> None:
         self._telling.waits(1)
+        self._latest[finding.subject] = finding
         self._waiting.put((finding, self._telling.clock()))
+
+    def put_off(self, finding: Finding) -> None:
+        self._waiting.put((finding, None))
 
     def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
         """It was told of each when it was found."""
@@ -74,6 +80,9 @@ class Messenger:
                     finding, since = self._waiting.get(timeout=_LISTEN_S)
                 except Empty:
                     continue
+                if since is None:
+                    self._telling.put_off(finding)
+                    continue
                 outcome = self._delivered(pool, finding, since)
                 if outcome is None:
                     return
@@ -84,16 +93,21 @@ class Messenger:
         """None where it is left to the next watch."""
         pause_s = _FIRST_PAUSE_S
         while self._telling.may_tell():
+            if self._is_history(finding, since):
+                _log.error("%s: event %s given up", self._kind, finding.event.event_id)
+                return Outcome.OUT
             outcome = self._post(pool, finding)
             if outcome is not Outcome.OUT:
-                return outcome
-            if self._telling.clock() - since > GIVE_UP_AFTER:
-                _log.error("%s: event %s given up", self._kind, finding.event.event_id)
                 return outcome
             if self._stopping.wait(pause_s):
                 break
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         return None
+
+    def _is_history(self, finding: Finding, since: datetime) -> bool:
+        """How a subject stands now is never given up: somebody is to hear of it, or of its end."""
+        changed_again = self._latest[finding.subject] is not finding
+        return changed_again and self._telling.clock() - since > GIVE_UP_AFTER
 
     def _post(self, pool: urllib3.PoolManager, finding: Finding) -> Outcome:
         what = f"event {finding.event.event_id}"

@@ -33,6 +33,12 @@ class WatchMetrics:
             ("cluster", "vantage"),
             registry=registry,
         )
+        self._ignored = Counter(
+            "fleetgauge_watch_pulses_ignored_total",
+            "Pulses that were too old, or ahead of this clock, or of a cluster that is not watched now.",
+            ("cluster", "vantage"),
+            registry=registry,
+        )
         self._notifications = Counter(
             "fleetgauge_notifications_total",
             "Findings that a notifier was to be told.",
@@ -60,6 +66,10 @@ class WatchMetrics:
         for broker in pulse.brokers:
             for named in self._named.values():
                 named.labels(pulse.cluster_id, broker.broker_id)
+
+    def ignored(self, pulse: ProbePulse) -> None:
+        """One came that says nothing of now."""
+        self._ignored.labels(pulse.cluster_id, pulse.vantage).inc()
 
     def found(self, finding: Finding) -> None:
         """Something changed."""

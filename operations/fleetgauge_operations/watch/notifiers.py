@@ -24,6 +24,9 @@ class Sink(Protocol):
 
     def tell(self, finding: Finding) -> None: ...
 
+    def put_off(self, finding: Finding) -> None:
+        """This is not to be told, at least not now."""
+
     def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
         """These were named before this watch began."""
 

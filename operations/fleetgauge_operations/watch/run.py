@@ -1,6 +1,7 @@
 """`fleetgauge watch` as one of several: who has the seat works, and the others wait for it."""
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -8,8 +9,9 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from fleetgauge_operations.receivers import host
+from fleetgauge_operations.watch.account import Account, introduced
 from fleetgauge_operations.watch.background import Background
-from fleetgauge_operations.watch.maintenance import Waiting
+from fleetgauge_operations.watch.maintenance import Plan, Waiting
 from fleetgauge_operations.watch.memory import Left, Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink, name, sink
@@ -17,7 +19,15 @@ from fleetgauge_operations.watch.spending import Spending
 from fleetgauge_operations.watch.telling import Telling
 from fleetgauge_operations.watch.turn import Heard, Turn
 from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import Finding, FleetState, expect, remember, remember_budgets
+from fleetgauge_pipelines.detection import (
+    Finding,
+    FleetState,
+    Phase,
+    Subject,
+    expect,
+    remember,
+    remember_budgets,
+)
 from fleetgauge_probes.fleet import Fleet, Notifier, Telemetry
 from fleetgauge_probes.kafka import (
     KafkaUnavailableError,
@@ -34,6 +44,8 @@ from fleetgauge_probes.vitals import Vitals
 _log = logging.getLogger("fleetgauge.watch")
 
 _LISTEN_S = 0.5
+
+Open = tuple[Subject, Phase]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,28 +97,30 @@ class Watch:
             pulses.add(pulses.partitions())
             background = stack.enter_context(_running(Background(self.fleet, self.clock)))
             left, now, heard = memory.recall(), self.clock(), Heard()
-            clusters = [cluster.id for cluster in self.fleet.clusters]
+            clusters = [one.id for one in self.fleet.clusters if one.expects(now)]
             state = expect(remember(left.findings, left.histories), clusters, now)
             budgets = remember_budgets(left.findings, left.minutes)
-            spending = Spending(self.fleet, self.telemetry, memory, budgets)
+            spending = Spending(
+                self.fleet, self.telemetry, memory, budgets, lambda *minute: background.plan.out(*minute)
+            )
             spending.start(now)
             stack.callback(spending.stop)
             opened = (*state.open_findings(), *budgets.open_findings())
-            planned = {one for one, _ in opened if background.plan.covers(one, now)}
-            waiting = Waiting(one for one in left.findings if one.names and one.subject in planned)
+            accounts = [self._account(one, left, opened, memory) for one in self.fleet.notifiers]
+            waiting = _waiting(left.findings, opened, [owed for _, owed in accounts], background.plan, now)
             stack.enter_context(self.metrics.watching(opened))
             sinks = []
-            for notifier in self.fleet.notifiers:
-                one = stack.enter_context(_running(self._sink(notifier, term, memory, heard, background)))
-                for finding in self._owed(notifier, left, memory):
-                    if finding.subject not in planned:
-                        one.tell(finding)
-                one.remind(pair for pair in opened if pair[0] not in planned)
+            for notifier, (kept, owed) in zip(self.fleet.notifiers, accounts, strict=True):
+                one = stack.enter_context(_running(self._sink(notifier, term, kept, heard, background)))
+                for finding in owed:
+                    (one.put_off if finding.subject in waiting else one.tell)(finding)
+                one.remind(pair for pair in opened if pair[0] not in waiting)
                 sinks.append(one)
             self.vitals.ready()
             _log.info("at work")
             stack.callback(_log.info, "no longer at work")
             turn = Turn(
+                clusters={one.id: one for one in self.fleet.clusters},
                 term=term,
                 pulses=pulses,
                 spending=spending,
@@ -116,6 +130,7 @@ class Watch:
                 sinks=sinks,
                 heard=heard,
                 clock=self.clock,
+                elapsed_s=time.monotonic,
                 show=self.show,
                 vitals=self.vitals,
                 metrics=self.metrics,
@@ -123,13 +138,13 @@ class Watch:
             return turn.listen(state, stopping)
 
     def _sink(
-        self, notifier: Notifier, term: Term, memory: Memory, heard: Heard, background: Background
+        self, notifier: Notifier, term: Term, kept: Account, heard: Heard, background: Background
     ) -> Sink:
         counts = self.metrics.notifier(host(notifier))
 
         def dealt_with(finding: Finding, taken: bool) -> None:
             counts.dealt_with(taken)
-            memory.told(name(notifier), finding)
+            kept.dealt_with(finding)
 
         telling = Telling(
             clock=self.clock,
@@ -137,17 +152,37 @@ class Watch:
             waits=counts.waits,
             heard=lambda: heard.at,
             dealt_with=dealt_with,
+            put_off=kept.put_off,
         )
         manner = Manner(self.fleet.page_url, notifier.burn_in, background.of)
         return sink(notifier, manner, telling)
 
-    def _owed(self, notifier: Notifier, left: Left, memory: Memory) -> Sequence[Finding]:
-        told = left.told.get(name(notifier))
-        if told is None:
-            # Who is new need not hear of the past, but must of all from now on.
-            memory.told(name(notifier), left.findings[-1] if left.findings else None)
-            return ()
-        return told.owed(left.findings)
+    def _account(
+        self, notifier: Notifier, left: Left, opened: Sequence[Open], memory: Memory
+    ) -> tuple[Account, Sequence[Finding]]:
+        """And what it is owed."""
+        note = left.told.get(name(notifier))
+        if note is None:
+            note = introduced(name(notifier), left.findings, {subject for subject, _ in opened})
+            memory.told(note)
+        owed = note.owed(left.findings)
+        return Account(note, owed, memory.told), owed
+
+
+def _waiting(
+    findings: Sequence[Finding],
+    opened: Sequence[Open],
+    owed: Sequence[Sequence[Finding]],
+    plan: Plan,
+    now: datetime,
+) -> Waiting:
+    """What earlier watches did not tell for its maintenance, which goes on."""
+    owing = [{one.subject for one in of_notifier} for of_notifier in owed]
+    waits = {
+        subject for subject, _ in opened if any(subject in one for one in owing) and plan.covers(subject, now)
+    }
+    told = {subject for subject in waits if not all(subject in one for one in owing)}
+    return Waiting((one for one in findings if one.names and one.subject in waits), told)
 
 
 class _Runs(Protocol):

@@ -1,11 +1,21 @@
 """What clusters spend of their budgets, followed from the topic of minutes beside the pulses."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Set
 from datetime import datetime, timedelta
+from functools import partial
 
 from fleetgauge_operations.reading import minute_in
 from fleetgauge_operations.watch.memory import Memory
-from fleetgauge_pipelines.detection import REMEMBERED, Budgets, Finding, Goal, count, explain, learn
+from fleetgauge_pipelines.detection import (
+    REMEMBERED,
+    Budgets,
+    Finding,
+    Goal,
+    count,
+    explain,
+    learn,
+    retire_budgets,
+)
 from fleetgauge_pipelines.goals import goal_of
 from fleetgauge_probes.contract import ProbeMinute
 from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
@@ -20,13 +30,24 @@ _STALE_AFTER = timedelta(minutes=10)
 
 
 class Spending:
-    """Reads from ``start`` to ``stop``, from where what is known of ``budgets`` ends."""
+    """Reads from ``start`` to ``stop``, from where what is known of ``budgets`` ends.
 
-    def __init__(self, fleet: Fleet, telemetry: Telemetry, memory: Memory, budgets: Budgets) -> None:
+    ``out``: the brokers of a cluster that are planned to be out in a minute; None among them, all.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        telemetry: Telemetry,
+        memory: Memory,
+        budgets: Budgets,
+        out: Callable[[str, datetime], Set[int | None]],
+    ) -> None:
         self._clusters: Mapping[str, tuple[Cluster, Goal]] = {
             one.id: (one, goal_of(fleet, one)) for one in fleet.clusters
         }
         self._memory = memory
+        self._out = out
         self._reader = TopicReader(telemetry.access, telemetry.topics.probe_minutes.name, "fleetgauge-watch")
         self._budgets = budgets
 
@@ -57,22 +78,33 @@ class Spending:
         """Somebody is told of this, so what it costs needs no page of its own."""
         self._budgets = explain(self._budgets, finding)
 
+    def retire(self, gone: Callable[[str], bool], now: datetime) -> tuple[Finding, ...]:
+        """Forget the clusters that are not watched any more; what that ends."""
+        self._budgets, over = retire_budgets(self._budgets, gone, now)
+        return over
+
     def _count(self, record: ProbeMinute, now: datetime) -> tuple[Finding, ...]:
-        known = self._clusters.get(record.cluster_id)
-        if known is None or not known[0].expects(record.minute):
+        if not self._counts(record.cluster_id, record.minute):
             return ()
+        goal = self._clusters[record.cluster_id][1]
         before = self._budgets.of(record.cluster_id).minutes
         found: tuple[Finding, ...] = ()
+        planned = partial(self._out, record.cluster_id)
         if now - record.minute > _STALE_AFTER:
-            self._budgets = learn(self._budgets, record, known[1])
+            self._budgets = learn(self._budgets, record, goal, planned)
         else:
-            self._budgets, found = count(self._budgets, record, known[1])
+            self._budgets, found = count(self._budgets, record, goal, planned)
         after = self._budgets.of(record.cluster_id).minutes
         if after[-1:] != before[-1:]:
             self._memory.spent(record.cluster_id, after, after[-1].minute)
         return found
 
+    def _counts(self, cluster_id: str, at: datetime) -> bool:
+        known = self._clusters.get(cluster_id)
+        return known is not None and known[0].expects(at)
+
     def _known_until(self, now: datetime) -> datetime:
         """From when on records may tell something new; a cluster that was never heard of has no past."""
-        ends = [one.minutes[-1].minute for one in self._budgets.clusters.values() if one.minutes]
+        known = (one for cluster_id, one in self._budgets.clusters.items() if self._counts(cluster_id, now))
+        ends = [one.minutes[-1].minute for one in known if one.minutes]
         return max(min(ends, default=now - REMEMBERED), now - REMEMBERED)

@@ -23,3 +23,5 @@ class Telling:
     """When the last pulse of any cluster was made that this watch has heard."""
     dealt_with: Callable[[Finding, bool], None]
     """A finding was taken, or else given up: either way it need not be told again."""
+    put_off: Callable[[Finding], None]
+    """A finding is not told now, nor are those after it held up by it."""

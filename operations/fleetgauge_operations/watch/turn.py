@@ -1,8 +1,8 @@
 """A watch's turn: one pulse at a time through the fold; what is found is kept, and told whoever must know."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -13,8 +13,18 @@ from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink
 from fleetgauge_operations.watch.spending import Spending
-from fleetgauge_pipelines.detection import Finding, FleetState, adopt, judge, learnt, pass_time
+from fleetgauge_pipelines.detection import (
+    Finding,
+    FleetState,
+    adopt,
+    expect,
+    judge,
+    learnt,
+    pass_time,
+    retire,
+)
 from fleetgauge_probes.contract import ProbePulse
+from fleetgauge_probes.fleet import Cluster
 from fleetgauge_probes.kafka import Standing, Term, TopicReader
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
@@ -23,22 +33,33 @@ _log = logging.getLogger("fleetgauge.watch")
 
 #: A pulse this old tells of the past; a watch that starts must not page for it.
 STALE_AFTER = timedelta(seconds=30)
+#: One that is further ahead of our clock than this is of an agent whose clock is wrong, or ours is: it would
+#: make all others look old, and its silence young.
+AHEAD = timedelta(seconds=10)
 #: Who has fallen silent, and whose maintenance is over, is looked for in all clusters.
-LOOK_EVERY = timedelta(seconds=1)
+_LOOK_EVERY_S = 1.0
 _LISTEN_S = 0.5
 
 
 @dataclass(slots=True)
 class Heard:
-    """When the last pulse of any cluster was made that was heard; None before the first."""
+    """When the last pulse of any cluster was made that was heard; None before the first.
+
+    ``ahead``: vantages whose clocks are, or ours is behind.
+    """
 
     at: datetime | None = None
+    ahead: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a watch works with while the seat is its own. ``show`` is given every change that it finds."""
+    """What a watch works with while the seat is its own. ``show`` is given every change that it finds.
 
+    ``elapsed_s``: of a clock that nobody sets.
+    """
+
+    clusters: Mapping[str, Cluster]
     term: Term
     pulses: TopicReader
     spending: Spending
@@ -48,35 +69,69 @@ class Turn:
     sinks: Sequence[Sink]
     heard: Heard
     clock: Callable[[], datetime]
+    elapsed_s: Callable[[], float]
     show: Callable[[Finding], None]
     vitals: Vitals
     metrics: WatchMetrics
 
     def listen(self, state: FleetState, stopping: Stopping) -> FleetState:
         """Until ``stopping`` is set or the seat is lost; what is known then."""
-        look_at = self.clock()
+        look_at_s, now = self.elapsed_s(), self.clock()
+        # Of a cluster that has left the fleet file nobody would ever say that it is well.
+        state, findings = self._retire(state, lambda one: one not in self.clusters, now)
+        if not self._tell_of(findings, now):
+            return state
         while not (stopping.is_set() or self.term.is_lost):
             self.vitals.beat()
             record = self.pulses.poll(_LISTEN_S)
             state = self._caught_up(state)
-            now, before = self.clock(), state
-            findings: tuple[Finding, ...] = ()
-            if now >= look_at:
-                state, findings = pass_time(state, now)
+            before, before_now, now = state, now, self.clock()
+            findings = ()
+            if before_now - now > AHEAD:
+                _log.error("this clock went back by %s", before_now - now)
+                state = expect(state, self._expected(now), now)
+            if self.elapsed_s() >= look_at_s:
+                state, findings = self._look(state, now)
                 self._tell(self.waiting.over(partial(self.background.plan.covers, at=now)))
-                look_at = now + LOOK_EVERY
+                look_at_s = self.elapsed_s() + _LOOK_EVERY_S
             if record and (pulse := pulse_in(record.value)):
                 state, of_pulse = self._hear(state, pulse, now)
                 findings += of_pulse
             for finding in findings:
                 self.spending.explain(finding)
             findings += self.spending.read(now)
-            if findings and self.term.confirm() is Standing.LOST:
-                # Whoever has the seat now finds them as well.
+            if not self._tell_of(findings, now):
                 return before
-            for finding in findings:
-                self._found(finding, now)
         return state
+
+    def _tell_of(self, findings: Sequence[Finding], now: datetime) -> bool:
+        """False, nothing done, where the seat is lost: whoever has it now finds them as well."""
+        if findings and self.term.confirm() is Standing.LOST:
+            return False
+        for finding in findings:
+            self._found(finding, now)
+        return True
+
+    def _look(self, state: FleetState, now: datetime) -> tuple[FleetState, tuple[Finding, ...]]:
+        """At all clusters: who has fallen silent, who is watched no more, and who from now on."""
+        state, over = self._retire(state, partial(self._is_out, now=now), now)
+        state = expect(state, self._expected(now) - state.clusters.keys(), now)
+        state, silent = pass_time(state, now)
+        return state, (*over, *silent)
+
+    def _retire(
+        self, state: FleetState, gone: Callable[[str], bool], now: datetime
+    ) -> tuple[FleetState, tuple[Finding, ...]]:
+        state, over = retire(state, gone, now)
+        return state, (*over, *self.spending.retire(gone, now))
+
+    def _expected(self, now: datetime) -> set[str]:
+        return {name for name, one in self.clusters.items() if one.expects(now)}
+
+    def _is_out(self, cluster_id: str, now: datetime) -> bool:
+        """Not yet, or no more; one that is not in our file may be in a newer one."""
+        known = self.clusters.get(cluster_id)
+        return known is not None and not known.expects(now)
 
     def _caught_up(self, state: FleetState) -> FleetState:
         """With what the last watch told and could not leave in time: its end is ours to tell."""
@@ -94,8 +149,17 @@ class Turn:
         self, state: FleetState, pulse: ProbePulse, now: datetime
     ) -> tuple[FleetState, tuple[Finding, ...]]:
         self.metrics.heard(pulse)
+        age = now - pulse.emitted_at
+        if age < -AHEAD:
+            if pulse.vantage not in self.heard.ahead:
+                _log.error("the clock of vantage %s is %s ahead of ours: one is wrong", pulse.vantage, -age)
+            self.heard.ahead.add(pulse.vantage)
+            self.metrics.ignored(pulse)
+            return state, ()
+        self.heard.ahead.discard(pulse.vantage)
         self.heard.at = max(pulse.emitted_at, self.heard.at or pulse.emitted_at)
-        if now - pulse.emitted_at > STALE_AFTER:
+        if age > STALE_AFTER or self._is_out(pulse.cluster_id, now):
+            self.metrics.ignored(pulse)
             return state, ()
         after, findings = judge(state, pulse)
         for whose, history in learnt(state, after, pulse):
@@ -106,7 +170,11 @@ class Turn:
         self.metrics.found(finding)
         self.memory.found(finding)
         self.show(finding)
-        self._tell(self.waiting.told_of(finding, self.background.plan.covers(finding.subject, now)))
+        told = self.waiting.told_of(finding, self.background.plan.covers(finding.subject, now))
+        self._tell(told)
+        if not told and (finding.names or finding.clears):
+            for sink in self.sinks:
+                sink.put_off(finding)
 
     def _tell(self, findings: Iterable[Finding]) -> None:
         for finding in findings:

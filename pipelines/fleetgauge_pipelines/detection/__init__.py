@@ -11,6 +11,7 @@ from fleetgauge_pipelines.detection.budgets import (
     explain,
     learn,
     remember_budgets,
+    retire_budgets,
 )
 from fleetgauge_pipelines.detection.episodes import Episode, episodes
 from fleetgauge_pipelines.detection.finding import Chain, Finding, Phase, Subject, recalled
@@ -23,6 +24,7 @@ from fleetgauge_pipelines.detection.fold import (
     learnt,
     pass_time,
     remember,
+    retire,
 )
 from fleetgauge_pipelines.detection.signs import Signs, read_signs
 from fleetgauge_pipelines.detection.slowness import History, Took
@@ -62,4 +64,6 @@ __all__ = [
     "recalled",
     "remember",
     "remember_budgets",
+    "retire",
+    "retire_budgets",
 ]

@@ -9,7 +9,7 @@ whoever is paged is to look for something else. What comes later than that is fo
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -47,6 +47,11 @@ class Goal:
     windows: Sequence[BurnWindow]
     agent_late_us: int
     retired: frozenset[int] = frozenset()
+
+
+#: By minute, the brokers of which nothing is expected; None among them: of none. As corrections do, it takes
+#: them out of measured and expected alike.
+Planned = Callable[[datetime], Set[int | None]]
 
 
 class _Counted(NamedTuple):
@@ -103,7 +108,11 @@ class Budgets:
         )
 
 
-def learn(budgets: Budgets, record: ProbeMinute, goal: Goal) -> Budgets:
+def _nothing(_: datetime) -> Set[int | None]:
+    return frozenset()
+
+
+def learn(budgets: Budgets, record: ProbeMinute, goal: Goal, planned: Planned = _nothing) -> Budgets:
     """Fold in a record of the past: what burnt then is over, or will be found by the next that is not.
 
     A record of a closed minute, or of the leader leg, changes nothing.
@@ -111,12 +120,15 @@ def learn(budgets: Budgets, record: ProbeMinute, goal: Goal) -> Budgets:
     before = budgets.of(record.cluster_id)
     if record.leg is not Leg.CLIENT or (before.minutes and record.minute <= before.minutes[-1].minute):
         return budgets
-    return _with(budgets, record.cluster_id, _closed(_added(before, record, goal), record.minute, goal))
+    closed = _closed(_added(before, record, goal), record.minute, goal, planned)
+    return _with(budgets, record.cluster_id, closed)
 
 
-def count(budgets: Budgets, record: ProbeMinute, goal: Goal) -> tuple[Budgets, tuple[Finding, ...]]:
+def count(
+    budgets: Budgets, record: ProbeMinute, goal: Goal, planned: Planned = _nothing
+) -> tuple[Budgets, tuple[Finding, ...]]:
     """Fold one record in, and judge if that closes a minute."""
-    after = learn(budgets, record, goal)
+    after = learn(budgets, record, goal, planned)
     budget = after.of(record.cluster_id)
     if budget.minutes[-1:] == budgets.of(record.cluster_id).minutes[-1:]:
         return after, ()
@@ -165,6 +177,20 @@ def remember_budgets(findings: Iterable[Finding], minutes: Mapping[str, Iterable
     return budgets
 
 
+def retire_budgets(
+    budgets: Budgets, gone: Callable[[str], bool], now: datetime
+) -> tuple[Budgets, tuple[Finding, ...]]:
+    """Without the clusters that are not watched any more: what burnt there is over."""
+    left = {one: budget for one, budget in budgets.clusters.items() if gone(one)}
+    over = tuple(
+        finding(Subject(cluster_id, chain), Phase(chain.value), Phase.HEALTHY, now, _evidence(()))
+        for cluster_id, budget in left.items()
+        for chain in sorted(budget.burning)
+    )
+    kept = {one: budget for one, budget in budgets.clusters.items() if one not in left}
+    return Budgets(kept) if left else budgets, over
+
+
 def _with(budgets: Budgets, cluster_id: str, one: Budget) -> Budgets:
     return Budgets({**budgets.clusters, cluster_id: one})
 
@@ -180,7 +206,7 @@ def _added(budget: Budget, record: ProbeMinute, goal: Goal) -> Budget:
     return replace(budget, open={**budget.open, record.minute: _Open(records, expected)})
 
 
-def _closed(budget: Budget, upto: datetime, goal: Goal) -> Budget:
+def _closed(budget: Budget, upto: datetime, goal: Goal, planned: Planned) -> Budget:
     """Every minute before ``upto``, also those of which nobody has said anything."""
     start = budget.minutes[-1].minute + _MINUTE if budget.minutes else min(budget.open)
     start = max(start, upto - REMEMBERED)
@@ -190,7 +216,8 @@ def _closed(budget: Budget, upto: datetime, goal: Goal) -> Budget:
     for minute in _minutes(start, upto):
         one = budget.open.get(minute, _Open())
         expected = one.expected or expected
-        closed.append(_burn_minute(minute, one, expected, goal))
+        out = planned(minute)
+        closed.append(_burn_minute(minute, one, frozenset() if None in out else expected - out, goal))
     return replace(
         budget,
         minutes=tuple(one for one in closed if one.minute >= upto - REMEMBERED),

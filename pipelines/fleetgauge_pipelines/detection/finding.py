@@ -8,7 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from fleetgauge_probes.contract import HealthEvent
+from pydantic import BaseModel, ValidationError
+
+from fleetgauge_probes.contract import ContractError, HealthEvent
 
 
 class Chain(StrEnum):
@@ -118,19 +120,46 @@ def finding(
 
 
 def recalled(event: HealthEvent) -> Finding | None:
-    """What the event told of; None for one of a newer version that tells of something else."""
+    """What the event told of; None for one of a newer version that tells of something else.
+
+    Raises ContractError where its evidence lacks what goes on from it: a fold must not meet that.
+    """
     if not {event.from_state, event.to_state} <= set(Phase):
         return None
     before, after = Phase(event.from_state), Phase(event.to_state)
-    chain, evidence = (after if after.names else before).chain, json.loads(event.evidence)
-    subject = Subject(
-        event.cluster_id,
-        chain,
-        event.broker_id,
-        evidence["vantage"] if chain in (Chain.PATH, Chain.VANTAGE_ILL) else None,
-        evidence["broker"] if chain is Chain.PATH else None,
-    )
-    return Finding(subject, before, after, event)
+    chain = (after if after.names else before).chain
+    try:
+        evidence = _EVIDENCE[chain].model_validate_json(event.evidence)
+    except ValidationError as error:
+        where = ", ".join(".".join(map(str, one["loc"])) or one["type"] for one in error.errors())
+        raise ContractError("health_event", f"evidence of {chain}: {where}") from error
+    vantage, broker = getattr(evidence, "vantage", None), getattr(evidence, "broker", None)
+    return Finding(Subject(event.cluster_id, chain, event.broker_id, vantage, broker), before, after, event)
+
+
+class _Evidence(BaseModel):
+    """What is gone on from, of the chains that say no more than that they hold."""
+
+
+class _OfPath(_Evidence):
+    vantage: str
+    broker: int
+
+
+class _OfVantage(_Evidence):
+    vantage: str
+    brokers: list[int]
+
+
+class _OfSlowness(_Evidence):
+    slow: str
+
+
+_EVIDENCE: Mapping[Chain, type[_Evidence]] = dict.fromkeys(Chain, _Evidence) | {
+    Chain.PATH: _OfPath,
+    Chain.VANTAGE_ILL: _OfVantage,
+    Chain.DEGRADED: _OfSlowness,
+}
 
 
 def _digest(text: str) -> str:

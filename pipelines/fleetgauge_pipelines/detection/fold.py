@@ -5,9 +5,10 @@ said live.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ class ClusterState:
     brokers: Mapping[int, BrokerState] = field(default_factory=dict)
     heard_since: datetime | None = None
     heard: datetime | None = None
+    said: datetime | None = None
+    """When the latest pulse was made; ``heard`` may be when one was expected from."""
     silent: bool = False
     down: bool = False
     down_at: datetime | None = None
@@ -188,10 +191,12 @@ def judge(
 ) -> tuple[FleetState, tuple[Finding, ...]]:
     """Fold one pulse in. Pure; a broker that no vantage mentions any more has left the cluster."""
     known = state.clusters.get(pulse.cluster_id, ClusterState())
-    before, missed = _missed(pulse.cluster_id, known, pulse.emitted_at, limits)
+    # One whose clock is behind speaks of now all the same, and not of before the others spoke.
+    at = max(pulse.emitted_at, known.said or pulse.emitted_at)
+    before, missed = _missed(pulse.cluster_id, known, at, limits)
     mentioned = frozenset(one.broker_id for one in pulse.brokers)
-    after = _judged(_heard(before, pulse, limits), mentioned, pulse.emitted_at, limits)
-    findings = _changes(pulse.cluster_id, before, after, pulse.emitted_at)
+    after = _judged(_heard(before, pulse, at, limits), mentioned, at, limits)
+    findings = _changes(pulse.cluster_id, before, after, at)
     return FleetState({**state.clusters, pulse.cluster_id: after}), (*missed, *findings)
 
 
@@ -217,26 +222,38 @@ def _missed(
     return silent, tuple(_changes(cluster_id, known, silent, known.heard + limits.no_data))
 
 
+def retire(
+    state: FleetState, gone: Callable[[str], bool], now: datetime
+) -> tuple[FleetState, tuple[Finding, ...]]:
+    """Without the clusters that are not watched any more: what was found of them is over."""
+    kept = {one: known for one, known in state.clusters.items() if not gone(one)}
+    if len(kept) == len(state.clusters):
+        return state, ()
+    left = [(one, known) for one, known in state.clusters.items() if one not in kept]
+    over = (_changes(cluster_id, known, ClusterState(), now) for cluster_id, known in left)
+    return FleetState(kept), tuple(chain.from_iterable(over))
+
+
 def expect(state: FleetState, clusters: Iterable[str], now: datetime) -> FleetState:
     """As if each of them had been heard of just now: one that never is, is missed then."""
     heard = {one: replace(state.clusters.get(one, ClusterState()), heard=now) for one in clusters}
     return FleetState({**state.clusters, **heard})
 
 
-def _heard(known: ClusterState, pulse: ProbePulse, limits: Thresholds) -> ClusterState:
+def _heard(known: ClusterState, pulse: ProbePulse, at: datetime, limits: Thresholds) -> ClusterState:
     brokers, took = dict(known.brokers), measured(pulse, limits)
     for one in pulse.brokers:
         before = brokers.get(one.broker_id, BrokerState())
-        signs, at = read_signs(one, limits), pulse.emitted_at
+        signs = read_signs(one, limits)
         # What waited for a broker that was down is late, which is no second finding.
         pace = None if before.presence.phase.names else took.get(one.broker_id)
         brokers[one.broker_id] = BrokerState(
             before.presence.heard(pulse.vantage, at, signs, limits),
             before.slowness.after(pulse.vantage, at, pace, limits),
         )
-    heard = max(pulse.emitted_at, known.heard or pulse.emitted_at)
-    since = known.heard_since if known.heard_since and not known.silent else pulse.emitted_at
-    return replace(known, brokers=brokers, heard_since=since, heard=heard, silent=False)
+    since = known.heard_since if known.heard_since and not known.silent else at
+    heard = max(at, known.heard or at)
+    return replace(known, brokers=brokers, heard_since=since, heard=heard, said=at, silent=False)
 
 
 def _judged(seen: ClusterState, mentioned: Set[int], now: datetime, limits: Thresholds) -> ClusterState:
@@ -250,7 +267,8 @@ def _judged(seen: ClusterState, mentioned: Set[int], now: datetime, limits: Thre
     coming_back = down_at is not None and now - down_at < 2 * limits.settled
     may_name = settled and not coming_back
     heard = {vantage for one in seen.brokers.values() for vantage in one.presence.sightings}
-    lone = seen.lone.after(sights, heard, limits)
+    lone = seen.lone.of(heard) if _knows_all(seen, now, limits) else seen.lone
+    lone = lone.after(sights, heard, limits)
     alone = lone.by_broker()
     brokers = {}
     for broker_id, one in seen.brokers.items():

@@ -56,6 +56,13 @@ class Lone:
             frozenset(v for v in heard if alone[v] > 1 and 2 * alone[v] > seen_by[v]) | (self.ill - heard),
         )
 
+    def of(self, vantages: Set[str]) -> "Lone":
+        """What is so of these alone: one that an earlier watch heard may never speak again."""
+        if self.ill <= vantages and all(vantage in vantages for vantage, _ in self.contradicted):
+            return self
+        paths = frozenset(path for path in self.contradicted if path[0] in vantages)
+        return Lone(paths, self.ill & vantages)
+
     def restored(self, vantage: str, brokers: Iterable[int], *, ill: bool, stands: bool) -> "Lone":
         """As an earlier watch said: of an ill vantage what it alone did not reach, or of one path."""
         paths = frozenset((vantage, broker_id) for broker_id in brokers)

@@ -68,10 +68,12 @@ def test_a_threshold_is_tried_without_a_change_of_code(folder: Path) -> None:
     ("change", "words"),
     [
         ("calmness=3", "no threshold 'calmness'; there are unanswered_ms"),
-        ("flaps=some", "wanted a number, as in flaps=3"),
-        ("calm", "wanted a number, as in calm=120"),
-        ("calm=nan", "wanted a number, as in calm=120"),
-        ("calm=inf", "wanted a number, as in calm=120"),
+        ("flaps=some", "wanted a number above 0, as in flaps=3"),
+        ("slow_rounds=0", "wanted a number above 0, as in slow_rounds=4"),
+        ("history_block=-1", "wanted a number above 0, as in history_block=15"),
+        ("calm", "wanted a number above 0, as in calm=120"),
+        ("calm=nan", "wanted a number above 0, as in calm=120"),
+        ("calm=inf", "wanted a number above 0, as in calm=120"),
     ],
 )
 def test_a_threshold_that_is_none_is_refused(change: str, words: str, folder: Path) -> None:

@@ -51,6 +51,7 @@ class Ear:
     heard: datetime | None = NOON
     waiting: int = 0
     dealt_with: list[tuple[str, bool]] = field(default_factory=list)
+    put_off: list[Finding] = field(default_factory=list)
 
     @property
     def taken(self) -> list[bool]:
@@ -63,6 +64,7 @@ class Ear:
             waits=self._waits,
             heard=lambda: self.heard,
             dealt_with=self._dealt_with,
+            put_off=self.put_off.append,
         )
 
     def _waits(self, more: int) -> None:

@@ -90,12 +90,21 @@ def test_what_outlasts_its_maintenance_is_told_then_as_what_it_is_called_by_then
 
 
 def test_the_end_of_what_an_earlier_watch_may_have_told_is_told() -> None:
-    assert Waiting([DOWN]).told_of(BACK, planned=True) == (BACK,)
-    assert Waiting([DOWN]).over(lambda _: False) == (DOWN,)
+    assert Waiting([DOWN], {BROKER}).told_of(BACK, planned=True) == (BACK,)
+    assert Waiting([DOWN], {BROKER}).over(lambda _: False) == (DOWN,)
+    assert Waiting([DOWN]).told_of(BACK, planned=True) == ()
 
 
 def test_what_was_told_of_once_may_wait_the_next_time_without_a_word() -> None:
-    waiting = Waiting([DOWN])
+    waiting = Waiting([DOWN], {BROKER})
     waiting.told_of(BACK, planned=True)
     waiting.told_of(DOWN, planned=True)
     assert waiting.told_of(BACK, planned=True) == ()
+
+
+def test_what_was_told_before_its_maintenance_is_told_on_to_its_end() -> None:
+    waiting = Waiting()
+    cut_off = named(BROKER, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN)
+    assert waiting.told_of(DOWN, planned=False) == (DOWN,)
+    assert waiting.told_of(cut_off, planned=True) == (cut_off,)
+    assert waiting.told_of(BACK, planned=True) == (BACK,)

@@ -35,8 +35,10 @@ NEW = Told(notifier="n")
         (_told(STORY[5]), []),
         (NEW, [STORY[1], STORY[2], STORY[4], STORY[5]]),
         (Told(notifier="n", event_id="never stored", at=STORY[2].event.at), [STORY[4], STORY[5]]),
+        (_told(STORY[4]).model_copy(update={"owes": (STORY[1].event.event_id,)}), [STORY[1], STORY[5]]),
+        (_told(STORY[5]).model_copy(update={"owes": ("expired",)}), []),
     ],
-    ids=["in the middle", "all", "nothing", "an event that nobody has"],
+    ids=["in the middle", "all", "nothing", "an event that nobody has", "one waits", "one waited too long"],
 )
 def test_owed_is_what_was_named_and_cleared_after_what_was_told(told: Told, owed: Sequence[Finding]) -> None:
     assert list(told.owed(STORY)) == owed

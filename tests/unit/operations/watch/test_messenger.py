@@ -11,7 +11,7 @@ from fleetgauge_pipelines.detection import Finding
 from fleetgauge_probes.fleet import Secret
 from tests.ports import free_port
 from tests.receiver import Receiver
-from tests.unit.operations.watch.tellings import NOON, Ear, cleared, named
+from tests.unit.operations.watch.tellings import NOON, PATH, Ear, cleared, named
 from tests.waiting import wait_until
 
 PATIENCE_S = 30
@@ -95,22 +95,43 @@ def test_what_cannot_be_said_is_left_to_the_next_watch_and_logged_without_its_ur
     assert all("not delivered" in one and "hunter2" not in one for one in messages)
 
 
-def test_a_receiver_that_stays_out_is_given_up_after_an_hour_and_the_next_finding_gets_its_turn(
+def _an_hour_later(*told: Finding) -> Ear:
+    """All are told at noon; from then on it is later."""
+    later = NOON + GIVE_UP_AFTER + timedelta(seconds=1)
+    times = chain([NOON for _ in told], repeat(later))
+    return Ear(clock=lambda: next(times))
+
+
+def test_what_has_changed_again_is_given_up_after_an_hour_and_how_it_stands_is_told(
     receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    receiver.answers = [503]
-    # Both are told at noon; from then on it is later.
-    times = chain([NOON, NOON], repeat(NOON + GIVE_UP_AFTER + timedelta(seconds=1)))
-    ear = Ear(clock=lambda: next(times))
-    one = Messenger(
-        "webhook", lambda finding: Message(receiver.url, {"id": finding.event.event_id}), ear.telling()
-    )
-    one.tell(DOWN)
-    one.tell(BACK)
-    one.start()
-    one.stop()
+    ear = _an_hour_later(DOWN, BACK)
+    _send(receiver.url, ear, DOWN, BACK)
     assert ear.taken == [False, True]
+    assert _ids(receiver) == [BACK.event.event_id]
     assert f"webhook: event {DOWN.event.event_id} given up" in caplog.text
+
+
+def test_who_is_still_down_when_a_receiver_comes_back_is_told_however_late(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messenger, "_FIRST_PAUSE_S", 0.05)
+    receiver.answers, ear = [503, 404], _an_hour_later(DOWN)
+    one = _to(receiver.url, ear)
+    one.tell(DOWN)
+    wait_until(lambda: ear.taken == [True], PATIENCE_S, "it to be taken")
+    one.stop()
+    assert _ids(receiver) == [DOWN.event.event_id] * 3
+
+
+def test_what_is_put_off_is_so_in_its_turn(receiver: Receiver) -> None:
+    ear = Ear()
+    one = _to(receiver.url, ear)
+    one.tell(DOWN)
+    one.put_off(named(PATH))
+    one.tell(BACK)
+    one.stop()
+    assert (_ids(receiver), ear.put_off) == ([DOWN.event.event_id, BACK.event.event_id], [named(PATH)])
 
 
 def test_who_may_not_tell_any_more_says_nothing(receiver: Receiver) -> None:

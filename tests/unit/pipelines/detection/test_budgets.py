@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_pipelines.detection import (
+    BURNS,
     Budgets,
     Chain,
     Finding,
@@ -19,6 +20,7 @@ from fleetgauge_pipelines.detection import (
     explain,
     learn,
     remember_budgets,
+    retire_budgets,
 )
 from fleetgauge_pipelines.detection.finding import finding
 from fleetgauge_pipelines.slo.burn import BurnMinute
@@ -176,6 +178,33 @@ def test_what_is_lost_when_nobody_is_named_any_more_is_told() -> None:
     _, found = told(minutes(60, 80, failed=100), budgets)
     # Cleared at 65, explained until 66: two minutes of its own later.
     assert changes(found)[0] == (Chain.AVAILABILITY_BURN, True, at(68))
+
+
+def test_a_planned_outage_burns_nothing_while_it_lasts_nor_when_it_is_over() -> None:
+    """An hour well, half an hour in which broker 2 loses all, planned or not, and half an hour well."""
+    records = [*minutes(0, 60), *minutes(60, 90, failed=100), *minutes(90, 120)]
+
+    def found(*out: int | None) -> set[Chain]:
+        def planned(minute: datetime) -> frozenset[int | None]:
+            return frozenset(out if at(60) <= minute < at(90) else ())
+
+        budgets, chains = NOTHING, set[Chain]()
+        for one in records:
+            budgets, more = count(budgets, one, GOAL, planned)
+            chains |= {finding.subject.chain for finding in more}
+        return chains
+
+    assert found() == found(1) == set(BURNS)
+    assert found(None) == found(2) == set()
+
+
+def test_what_burns_in_a_cluster_that_is_not_watched_any_more_is_over() -> None:
+    budgets, _ = told(minutes(0, 10, failed=100))
+    kept, over = retire_budgets(budgets, lambda one: one == CLIENT.cluster_id, at(20))
+    assert [one.subject.chain for one in over] == sorted(budgets.of(CLIENT.cluster_id).burning) != []
+    assert all(one.clears and one.event.at == at(20) for one in over)
+    assert kept == NOTHING
+    assert retire_budgets(budgets, lambda _: False, at(20)) == (budgets, ())
 
 
 def test_findings_of_paths_and_other_clusters_explain_nothing() -> None:

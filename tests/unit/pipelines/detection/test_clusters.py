@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from fleetgauge_pipelines.detection import (
     judge,
     pass_time,
     remember,
+    retire,
 )
 from fleetgauge_probes.contract import BrokerPulse, ProbePulse
 from tests.unit.pipelines.detection.pulses import at, broker, hung, leg, pulse, recall
@@ -164,6 +166,40 @@ def test_a_watch_that_starts_again_neither_ends_nor_doubles_what_vantages_find()
         assert fold(story(60, unreached, start_s=60), state)[1] == []
         _, after = fold(story(60, lambda *_: (), start_s=60), state)
         assert [one.subject for one in after if one.clears] == [one.subject for one in before if one.names]
+
+
+def test_a_vantage_that_a_watch_knows_of_and_never_hears_takes_all_of_its_own_along() -> None:
+    """As above, but a watch began anew between its last word and the end of that."""
+    for sick in ((2,), (1, 2, 3)):
+        before, _ = fold(story(60, lambda _, zone, sick=sick: sick if zone == "zone-b" else ()))
+        _, findings = fold(story(60, lambda _, zone, sick=sick: sick if zone == "zone-b" else ()))
+        state = remember(recall(findings))
+        assert state.open_findings() == before.open_findings() != ()
+        after, _ = fold(story(60, lambda *_: (), ("zone-a", "zone-c"), start_s=60), state)
+        assert after.open_findings() == ()
+
+
+@pytest.mark.parametrize("clock_s", range(-60, 11, 5))
+def test_a_vantage_whose_clock_is_wrong_never_makes_a_broker_sick(clock_s: int) -> None:
+    """It may be as far behind as you like, and as far ahead as a watch lets it be."""
+    pulses = story(150, lambda second, zone: [2] if zone == "zone-b" and second >= 60 else [])
+    wrong = timedelta(seconds=clock_s)
+    heard = [
+        replace(one, emitted_at=one.emitted_at + wrong) if one.vantage == "zone-b" else one for one in pulses
+    ]
+    _, findings = fold(heard)
+    named = [one for one in findings if one.names]
+    assert [(one.subject.chain, one.subject.vantage) for one in named] == [(Chain.PATH, "zone-b")]
+
+
+def test_of_clusters_that_are_not_watched_any_more_everything_is_over_and_forgotten() -> None:
+    state, findings = fold(story(30, lambda *_: (2,)))
+    down = [one.subject for one in findings if one.names]
+    other, _ = judge(state, pulse(30, broker(1), cluster="payments"))
+    kept, over = retire(other, lambda one: one == "orders", at(40))
+    assert [(one.subject, one.clears, one.event.at) for one in over] == [(one, True, at(40)) for one in down]
+    assert set(kept.clusters) == {"payments"}
+    assert retire(kept, lambda one: one == "orders", at(41)) == (kept, ())
 
 
 def test_a_watch_that_starts_does_not_name_whom_the_first_vantage_alone_does_not_reach() -> None:

@@ -1,6 +1,7 @@
 import json
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,8 @@ from fleetgauge_pipelines.detection import (
     recalled,
     remember,
 )
-from fleetgauge_probes.contract import BrokerPulse, HealthEvent, ProbePulse
+from fleetgauge_pipelines.detection.finding import finding
+from fleetgauge_probes.contract import BrokerPulse, ContractError, HealthEvent, ProbePulse
 from tests.unit.pipelines.detection.pulses import (
     at,
     away,
@@ -408,3 +410,20 @@ def test_what_is_known_already_and_what_is_over_changes_nothing() -> None:
     assert adopt(state, down) is state
     _, (over,) = fold([pulse(15, broker())], state)
     assert adopt(state, over) is state
+
+
+@pytest.mark.parametrize(
+    ("chain", "evidence"),
+    [
+        ("PATH", {}),
+        ("PATH", {"vantage": "a", "broker": "two"}),
+        ("VANTAGE_ILL", {"vantage": "a"}),
+        ("DEGRADED", {"vantages": {}}),
+        ("DEGRADED", []),
+        ("BROKER_DOWN", None),
+    ],
+)
+def test_an_event_whose_evidence_cannot_be_gone_on_from_is_refused(chain: str, evidence: object) -> None:
+    one = finding(Subject("orders", Chain(chain), 1), Phase.HEALTHY, Phase(chain), at(0), {}).event
+    with pytest.raises(ContractError, match=f"evidence of {chain}"):
+        recalled(replace(one, evidence=json.dumps(evidence) if evidence is not None else "not JSON"))
