@@ -30,25 +30,30 @@ from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.mitigation.run import OnDuty
 from fleetgauge_pipelines.detection import Chain, Phase, Subject
 from fleetgauge_pipelines.detection.finding import finding
-from fleetgauge_pipelines.tables import ACTIONS
+from fleetgauge_pipelines.tables import ACTIONS, CORRECTIONS
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from fleetgauge_probes.fleet import Access, load
 from fleetgauge_probes.kafka import (
     THROTTLED_RATE,
     THROTTLED_REPLICAS,
     Admin,
+    KafkaUnavailableError,
     Layout,
     Place,
     RecordProducer,
+    Seat,
     TopicSpec,
+    ensure_state_topic,
     read_layout,
     reassign,
+    reorder_all,
 )
 from fleetgauge_probes.stopping import Stopping
 from fleetgauge_probes.vitals import Vitals
 from tests.browser.lake import put
 from tests.kafka.agents import Agent, fleet_of, probed, probed_by_way_of_others
 from tests.receiver import Receiver
+from tests.unit.operations.watch.tellings import planned
 from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)
@@ -73,6 +78,8 @@ class Desk:
     access: Access
     agent: Agent
     human: Receiver
+    watch: Seat
+    """That of a watch which is at work, as its group tells."""
     topics: list[str] = field(default_factory=list)
 
     def says(self, *arguments: str, code: int = 0) -> Any:
@@ -175,19 +182,32 @@ def desk(acted: LocalFleet, local_fleet: LocalFleet, tmp_path: Path) -> Iterator
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(document))
     described = load(tmp_path / "fleet.yaml")
     assert described.telemetry is not None
-    put(tmp_path / "lake", ACTIONS, [])
+    for table in (ACTIONS, CORRECTIONS):
+        put(tmp_path / "lake", table, [])
     agent = Agent(described, described.telemetry, tmp_path / "spool")
-    desk = Desk(tmp_path, Access(acted.bootstrap("acted")), agent, human)
+    ensure_state_topic(described.telemetry, described.telemetry.topics.watch_state)
+    watch = Seat(telemetry.access, described.telemetry.topics.watch_state.name)
+    desk = Desk(tmp_path, Access(acted.bootstrap("acted")), agent, human, watch)
     health = Admin(telemetry.access)
     health.start()
     health.create(TopicSpec(telemetry.topics.health_events.name, partitions=1, replication_factor=1))
     desk.find(2, Phase.DEGRADED)
     desk.topic((2, 3, 1), **{"min.insync.replicas": "2"})
-    with human.listening():
+    with human.listening(), _held(watch):
         yield desk
     admin = AdminClient({"bootstrap.servers": desk.access.bootstrap})
     for deleted in admin.delete_topics(desk.topics).values() if desk.topics else ():
         deleted.result(DEADLINE_S)
+
+
+@contextmanager
+def _held(seat: Seat) -> Iterator[None]:
+    seat.start()
+    try:
+        assert seat.wait(DEADLINE_S)
+        yield
+    finally:
+        seat.stop()
 
 
 def _without_ages(words: str) -> str:
@@ -392,6 +412,36 @@ def test_who_is_needed_for_min_insync_replicas_is_not_demoted(desk: Desk) -> Non
 def test_with_a_second_sick_broker_none_is_demoted(desk: Desk) -> None:
     desk.find(3, Phase.DEGRADED)
     assert desk.refused() == ["second_sick"]
+
+
+def test_while_no_watch_is_at_work_what_it_found_last_is_no_reason(desk: Desk) -> None:
+    desk.watch.stop()
+    assert desk.refused() == ["no_watch"]
+
+
+def test_whom_people_have_planned_to_be_out_is_left_to_them(desk: Desk) -> None:
+    now = datetime.now(UTC)
+    row = planned(now - timedelta(hours=1), now + timedelta(hours=1), cluster_id="acted", broker_id=2)
+    put(desk.folder / "lake", CORRECTIONS, [row])
+    assert desk.refused() == ["planned"]
+
+
+def test_an_order_that_would_move_data_is_none(desk: Desk) -> None:
+    """A person has given it other replicas since it was looked at."""
+    topic = desk.topic((2, 1))
+    with pytest.raises(KafkaUnavailableError, match=f"{topic}-0 has been given other replicas since"):
+        reorder_all(desk.access, {Place(topic, 0): (3, 2)})
+    assert desk.of(topic) == {0: (2, 1)}
+    assert reorder_all(desk.access, {Place(topic, 0): (1, 2)})
+    wait_until(lambda: desk.of(topic) == {0: (1, 2)}, DEADLINE_S, "the order")
+
+
+def test_what_was_broken_off_is_given_up_and_somebody_is_told(desk: Desk) -> None:
+    _kept(desk, 2, "z2", Outcome.BEGUN)
+    assert desk.refused() == ["already", "circuit_open"]
+    with desk.on_duty(Limits()):
+        desk.await_told("MITIGATION_FAILED")
+    assert [one["outcome"] for one in desk.says("history")] == ["failed", "refused"]
 
 
 def test_while_a_reassignment_runs_nobody_is_demoted(desk: Desk) -> None:

@@ -41,7 +41,20 @@ _lake = click.option("--lake", "location", help="Where the tables are, instead o
 _execute = click.option(
     "--execute", is_flag=True, help="Do it; without this it is only said what would be done."
 )
-_reason = click.option("--reason", help="Why, if it is not for what the watch has found; it goes on record.")
+
+
+def _not_blank(_: click.Context, __: click.Parameter, reason: str | None) -> str | None:
+    """A variable that is not set must not pass for a person's reason."""
+    if reason is not None and not reason.strip():
+        raise click.BadParameter("is blank: say why, or leave it away")
+    return reason
+
+
+_reason = click.option(
+    "--reason",
+    callback=_not_blank,
+    help="Why, if it is not for what the watch has found; it goes on record.",
+)
 _author = click.option(
     "--author", default=getpass.getuser, show_default="the user's login", help="Who answers for it."
 )

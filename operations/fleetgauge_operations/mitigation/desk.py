@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fleetgauge_operations.bulletins import tell
+from fleetgauge_operations.corrections.store import Corrections
 from fleetgauge_operations.mitigation.hand import Hand
 from fleetgauge_operations.mitigation.live import LiveCluster, only_hand
 from fleetgauge_operations.mitigation.look import Look
@@ -57,7 +58,9 @@ def desk_of(config: Path, location: str | None) -> Desk:
     fleet = fleet_of(config)
     if fleet.telemetry is None:
         raise InputError(f"{config}: telemetry.bootstrap is missing: say where the watch's findings are")
-    return Desk(fleet, Look(fleet.telemetry, Record(location or fleet.lake), now), config)
+    lake = location or fleet.lake
+    look = Look(fleet, fleet.telemetry, Record(lake), Corrections(lake), now)
+    return Desk(fleet, look, config)
 
 
 def fleet_of(config: Path) -> Fleet:

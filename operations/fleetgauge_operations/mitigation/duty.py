@@ -6,7 +6,8 @@ rung, a person is told, once. What was done by this is undone once the broker ha
 what a person did is theirs to undo.
 """
 
-from collections.abc import Iterable, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,11 +16,12 @@ from fleetgauge_operations.mitigation.demotion import restored
 from fleetgauge_operations.mitigation.fail_safes import Refusal, Why, refusals, undo_refusals
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.situation import Sick, Situation
+from fleetgauge_pipelines.detection import Phase
 
 #: Who answers for it on record.
 AUTHOR = "fleetgauge mitigate run"
 #: What passes by itself: nobody need be told.
-_WAITING = frozenset({Why.TOO_YOUNG, Why.TOO_SOON})
+_WAITING = frozenset({Why.TOO_YOUNG, Why.TOO_SOON, Why.NO_WATCH, Why.PLANNED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,14 @@ class Withdraw:
     case: Case
 
 
-Step = Treat | HandOver | Restore | Withdraw
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Whoever began it has not ended it: unless they are at work still, it has failed."""
+
+    case: Case
+
+
+Step = Treat | HandOver | Restore | Withdraw | GiveUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,9 @@ class Duty:
 
     def next_step(self) -> Step | None:
         """What is due."""
+        for case in self.situation.cases:
+            if case.outcome is Outcome.BEGUN:
+                return GiveUp(case)
         for sick in self.situation.sick:
             step = self._against(sick)
             if step:
@@ -83,10 +95,10 @@ class Duty:
         if any(case.outcome is Outcome.UNDONE for case in of_now):
             # By a person, who knows better.
             return None
-        taken = {case.action for case in cases if case.is_open or (case.acted and case in of_now)}
-        action = self._rung(sick, taken)
+        done = [case for case in cases if case.is_open or (case.acted and case in of_now)]
+        action = self._rung(sick, done)
         if action is None:
-            return None
+            return self._exhausted(sick, done, of_now)
         intent = Intent(action, self.cluster_id, sick.broker_id)
         against = refusals(intent, self.situation, self.now, self.limits)
         if _waits(against):
@@ -98,13 +110,34 @@ class Duty:
             return None
         return HandOver(intent, sick.phase, Outcome.REFUSED if acts else Outcome.ADVISED, against)
 
-    def _rung(self, sick: Sick, taken: Set[Action]) -> Action | None:
-        """The first that helps against it and has not been taken yet."""
+    def _rung(self, sick: Sick, done: Sequence[Case]) -> Action | None:
+        """The first that helps against it and has not been taken yet; a restart may be once more."""
+        if _is_unmeasured(sick, done):
+            return None
+        taken = Counter(case.action for case in done)
         for action in LADDER:
             helps = sick.phase in self.limits.warrants[action] and self.situation.mode(action) != "off"
-            if helps and action not in taken:
+            if helps and taken[action] < (self.limits.restarts if action is Action.RESTART else 1):
                 return action
         return None
+
+    def _exhausted(self, sick: Sick, done: Sequence[Case], of_now: Sequence[Case]) -> HandOver | None:
+        """All was done that could be, and it is sick still: that is for a person."""
+        if not done or self.now - done[-1].began < self.limits.pause or sick.broker_id is None:
+            return None
+        last = done[-1]
+        if _is_unmeasured(sick, done):
+            words = (
+                f"broker {sick.broker_id} leads nothing since it was demoted, so nobody measures whether it "
+                f"is {sick.phase} still: see to it, and undo case {last.case_id} with a reason to see"
+            )
+        else:
+            words = f"broker {sick.broker_id} is {sick.phase} though all was done that could be"
+        against = (Refusal(Why.EXHAUSTED, words),)
+        if any(_says(case, last.action, against) for case in of_now):
+            return None
+        intent = Intent(last.action, self.cluster_id, sick.broker_id)
+        return HandOver(intent, sick.phase, Outcome.REFUSED, against)
 
     def _afterwards(self) -> Restore | Withdraw | None:
         sick = {one.broker_id for one in self.situation.sick}
@@ -124,6 +157,8 @@ class Duty:
         return (
             case.outcome is Outcome.DONE
             and case.action.lasts
+            and self.situation.watched
+            and not self._is_disturbed()
             and self.situation.mode(case.action) == "act"
             and well is not None
             and self.now - max(well, case.began) >= self.limits.well_for
@@ -131,6 +166,18 @@ class Duty:
                 case, restored(self.situation.layout, case.orders), self.situation, reason=None
             )
         )
+
+    def _is_disturbed(self) -> bool:
+        """Whether anything goes on in the cluster in which nobody should give a broker its load back."""
+        situation = self.situation
+        others_fenced = any(one.fenced for one in situation.layout.brokers.values())
+        return bool(situation.sick or situation.rolling or situation.planned or others_fenced)
+
+
+def _is_unmeasured(sick: Sick, done: Sequence[Case]) -> bool:
+    """A broker that leads nothing serves no probe that could be slow: it stays as it was called."""
+    demoted = any(case.action is Action.DEMOTE and case.outcome is Outcome.DONE for case in done)
+    return demoted and sick.phase is Phase.DEGRADED
 
 
 def _waits(against: Sequence[Refusal]) -> bool:

@@ -33,6 +33,7 @@ class Why(StrEnum):
     MIN_IN_SYNC = "min_in_sync"
     MOVING = "moving"
     ROLLING = "rolling"
+    PLANNED = "planned"
     ALREADY = "already"
     OTHER_BROKER = "other_broker"
     OTHER_ZONE = "other_zone"
@@ -45,6 +46,8 @@ class Why(StrEnum):
     THROTTLED = "throttled"
     NOT_IN_SYNC = "not_in_sync"
     STILL_SICK = "still_sick"
+    NO_WATCH = "no_watch"
+    EXHAUSTED = "exhausted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +100,17 @@ def _against_undoing(
 ) -> Iterator[tuple[Why, str]]:
     broker_id, layout = case.broker_id, situation.layout
     known = layout.brokers.get(broker_id)
-    if known is None:
-        yield Why.NOT_REGISTERED, f"broker {broker_id} is not registered any more"
-    elif known.fenced:
+    if known is None and reason is None:
+        yield (
+            Why.NOT_REGISTERED,
+            f"broker {broker_id} is not registered any more: give a reason of your own to close the case",
+        )
+    elif known and known.fenced:
         yield Why.FENCED, f"broker {broker_id} is fenced"
     if layout.moving:
         yield Why.MOVING, f"a reassignment is under way: {_named(layout.moving)}"
     behind = [place for place in back.led_by(broker_id) if broker_id not in layout.partitions[place].in_sync]
-    if behind:
+    if behind and known:
         yield Why.NOT_IN_SYNC, f"broker {broker_id} is behind in {_named(behind)}, which it is to lead"
     for one in situation.sick:
         if one.broker_id == broker_id and reason is None:
@@ -166,6 +172,11 @@ def _not_measured(asked: _Asked) -> Iterator[str]:
             yield f"{one.phase} since {one.since:%FT%TZ}: whether it helps could not be seen"
 
 
+def _no_watch(asked: _Asked) -> Iterator[str]:
+    if not asked.situation.watched and asked.intent.reason is None:
+        yield "no watch is at work: what was found last may be over"
+
+
 def _second_sick(asked: _Asked) -> Iterator[str]:
     for one in asked.situation.sick:
         if one.broker_id not in (None, asked.broker_id):
@@ -214,6 +225,11 @@ def _rolling(asked: _Asked) -> Iterator[str]:
         yield "its brokers are being rolled"
 
 
+def _planned(asked: _Asked) -> Iterator[str]:
+    if not asked.situation.planned.isdisjoint({None, asked.broker_id}) and asked.intent.reason is None:
+        yield f"broker {asked.broker_id} is planned to be out now: whoever planned it is at work there"
+
+
 def _already(asked: _Asked) -> Iterator[str]:
     for case in asked.situation.cases:
         if case.is_open and (case.broker_id, case.action) == (asked.broker_id, asked.intent.action):
@@ -240,6 +256,8 @@ def _circuit_open(asked: _Asked) -> Iterator[str]:
     for case in asked.situation.cases:
         if case.outcome is Outcome.FAILED:
             yield f"case {case.case_id} failed: see to it and undo it before anything else is done"
+        if case.outcome is Outcome.BEGUN:
+            yield f"case {case.case_id} was begun and has no end: wait for it, or see to it and undo it"
 
 
 def _too_soon(asked: _Asked) -> Iterator[str]:
@@ -296,12 +314,14 @@ _FAIL_SAFES: tuple[tuple[Why, Callable[[_Asked], Iterator[str]]], ...] = (
     (Why.NO_FINDING, _no_finding),
     (Why.TOO_YOUNG, _too_young),
     (Why.NOT_MEASURED, _not_measured),
+    (Why.NO_WATCH, _no_watch),
     (Why.SECOND_SICK, _second_sick),
     (Why.OTHER_FENCED, _other_fenced),
     (Why.ONLY_REPLICA, _only_replica),
     (Why.MIN_IN_SYNC, _min_in_sync),
     (Why.MOVING, _moving),
     (Why.ROLLING, _rolling),
+    (Why.PLANNED, _planned),
     (Why.ALREADY, _already),
     (Why.OTHER_BROKER, _other_broker),
     (Why.OTHER_ZONE, _other_zone),

@@ -16,6 +16,8 @@ from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, Place
 _ELECTED_WITHIN = timedelta(seconds=5)
 #: A broker starts within a minute, and catches up at the speed of its disk and network.
 _BACK_WITHIN = timedelta(minutes=5)
+#: Whoever has just started is behind for a moment in any case.
+_KEPT_OUT_FOR = timedelta(seconds=30)
 _LOOK_EVERY_S = 0.5
 
 
@@ -36,7 +38,7 @@ class Cluster(Protocol):
     def throttle(self, broker_id: int, replicas: Mapping[str, str]) -> None:
         """Slow what these follow, until ``release``."""
 
-    def release(self, broker_id: int, replicas: Mapping[str, str]) -> None:
+    def release(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> None:
         """Let these follow as fast as they can; what is not as it was left stays."""
 
     def restart(self, broker_id: int) -> None: ...
@@ -113,8 +115,9 @@ class Hand:
         self.journal.add(case)
         try:
             self._carry_out(intent, case)
-        except (KafkaUnavailableError, HookError, _StoppedError) as error:
-            return self._ended(replace(case, outcome=Outcome.FAILED, words=(str(error),)))
+        except Exception as error:
+            # Whatever it was, something may have been changed.
+            return self._ended(replace(case, outcome=Outcome.FAILED, words=(_said(error),)))
         ended = None if case.action.lasts else self.clock()
         return self._ended(replace(case, outcome=Outcome.DONE, ended=ended))
 
@@ -131,9 +134,12 @@ class Hand:
         kept = (f"{place.topic}-{place.partition} {why}" for place, why in sorted(back.kept.items()))
         words = (*((f"undone: {reason}",) if reason else ()), *kept)
         try:
-            self._take_back(case, back)
-        except (KafkaUnavailableError, _StoppedError) as error:
-            return self._ended(replace(case, outcome=Outcome.FAILED, words=(str(error), *words)))
+            if case.broker_id in situation.layout.brokers:
+                words += self._take_back(case, back)
+            else:
+                words += self._close(case)
+        except Exception as error:
+            return self._ended(replace(case, outcome=Outcome.FAILED, words=(_said(error), *words)))
         return self._ended(replace(case, outcome=Outcome.UNDONE, ended=self.clock(), words=words))
 
     def _carry_out(self, intent: Intent, case: Case) -> None:
@@ -147,15 +153,29 @@ class Hand:
             case Action.EVACUATE:
                 raise AssertionError("it is always refused")
 
-    def _take_back(self, case: Case, back: Restoration) -> None:
+    def _take_back(self, case: Case, back: Restoration) -> tuple[str, ...]:
+        """What is still to come of it."""
         match case.action:
             case Action.DEMOTE:
                 self._restore(case, back)
             case Action.QUARANTINE_RESTART:
-                self._release(case)
+                return self._release(case)
             case _:
                 # Nothing is otherwise; whoever closes the case has seen to what had failed.
                 self._verify(case, lambda now: not_back(now, case.broker_id), _BACK_WITHIN)
+        return ()
+
+    def _close(self, case: Case) -> tuple[str, ...]:
+        """Of a broker that is gone for good: nothing can be given back to it, and nothing of it may stay."""
+        self._may_go_on()
+        match case.action:
+            case Action.DEMOTE:
+                self.cluster.mark(case.broker_id, demoted=False)
+            case Action.QUARANTINE_RESTART:
+                self.cluster.release(case.broker_id, case.throttles, registered=False)
+        return (
+            f"broker {case.broker_id} is gone: the order of {len(case.orders)} partitions stays as it is",
+        )
 
     def _demote(self, intent: Intent, case: Case) -> None:
         self._may_go_on()
@@ -179,17 +199,24 @@ class Hand:
         self._looked_again(intent, case)
         self._may_go_on()
         self.cluster.restart(case.broker_id)
-        self._verify(case, lambda now: not_quarantined(now, case.broker_id), _BACK_WITHIN)
+        self._verify(
+            case, lambda now: not_quarantined(now, case.broker_id), _BACK_WITHIN, holds=_KEPT_OUT_FOR
+        )
 
     def _restart(self, case: Case) -> None:
         self._may_go_on()
         self.cluster.restart(case.broker_id)
         self._verify(case, lambda now: not_back(now, case.broker_id), _BACK_WITHIN)
 
-    def _release(self, case: Case) -> None:
+    def _release(self, case: Case) -> tuple[str, ...]:
+        """Where it is still behind, if it has much to copy: that is no failure of the release."""
         self._may_go_on()
-        self.cluster.release(case.broker_id, case.throttles)
-        self._verify(case, lambda now: not_released(now, case.broker_id), _BACK_WITHIN)
+        self.cluster.release(case.broker_id, case.throttles, registered=True)
+        try:
+            self._verify(case, lambda now: not_released(now, case.broker_id), _BACK_WITHIN)
+        except _StoppedError as error:
+            return (f"{error}: it copies on",)
+        return ()
 
     def _looked_again(self, intent: Intent, case: Case) -> Layout:
         """In the middle of it, what it has changed itself set aside."""
@@ -200,11 +227,22 @@ class Hand:
             raise _StoppedError("; ".join(one.words for one in against))
         return situation.layout
 
-    def _verify(self, case: Case, wrong: Callable[[Layout], str], within: timedelta) -> None:
-        until = self.clock() + within
-        while found := self._still(case, wrong):
-            if self.clock() >= until:
+    def _verify(
+        self,
+        case: Case,
+        wrong: Callable[[Layout], str],
+        within: timedelta,
+        holds: timedelta = timedelta(0),
+    ) -> None:
+        """Until nothing is wrong any more, and has not been for so long."""
+        until, right_since = self.clock() + within, None
+        while True:
+            found, now = self._still(case, wrong), self.clock()
+            if found and now >= until:
                 raise _StoppedError(f"{found} after {within.total_seconds():.0f} s")
+            right_since = None if found else right_since or now
+            if right_since and now - right_since >= holds:
+                return
             self.wait(_LOOK_EVERY_S)
 
     def _still(self, case: Case, wrong: Callable[[Layout], str]) -> str:
@@ -219,8 +257,17 @@ class Hand:
             raise _StoppedError("somebody else may be acting: this one has lost its seat")
 
     def _ended(self, case: Case) -> Case:
-        self.journal.amend(case)
+        """Who reads of it must hear of it, though it cannot be written down."""
+        try:
+            self.journal.amend(case)
+        except Exception as error:
+            return replace(case, words=(*case.words, f"not on record: {_said(error)}"))
         return case
+
+
+def _said(error: Exception) -> str:
+    known = isinstance(error, KafkaUnavailableError | HookError | _StoppedError)
+    return str(error) if known else f"{type(error).__name__}: {error}"
 
 
 def _not_demoted(layout: Layout, case: Case) -> str:

@@ -1,10 +1,13 @@
 """A real cluster, changed."""
 
+import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from tempfile import TemporaryFile
 
 from fleetgauge_operations.mitigation.hand import HookError
 from fleetgauge_probes.fleet import Cluster as Configured
@@ -19,7 +22,7 @@ from fleetgauge_probes.kafka import (
     Term,
     ensure_state_topic,
     mark_demoted,
-    reassign_all,
+    reorder_all,
 )
 
 #: A member that was killed is given up after its session, 6 s.
@@ -61,7 +64,7 @@ class LiveCluster:
         mark_demoted(self.telemetry, self.cluster.id, broker_id, demoted, self.clock())
 
     def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
-        if orders and not reassign_all(self.cluster.access, orders):
+        if orders and not reorder_all(self.cluster.access, orders):
             raise KafkaUnavailableError("a reassignment is under way")
 
     def elect(self, places: Iterable[Place]) -> None:
@@ -79,29 +82,39 @@ class LiveCluster:
         for topic, value in replicas.items():
             admin.set(topic, THROTTLED_REPLICAS, value)
 
-    def release(self, broker_id: int, replicas: Mapping[str, str]) -> None:
+    def release(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> None:
         admin = self._admin()
         for topic, value in replicas.items():
             if admin.topic(topic) and admin.setting(topic, THROTTLED_REPLICAS) == value:
                 admin.set(topic, THROTTLED_REPLICAS, None)
-        if admin.setting_of_broker(broker_id, THROTTLED_RATE) == _SLOWED_TO_BYTES_S:
+        # Nobody can be asked of one that is gone; without a replica that is named its rate slows nothing.
+        if registered and admin.setting_of_broker(broker_id, THROTTLED_RATE) == _SLOWED_TO_BYTES_S:
             admin.set_of_broker(broker_id, THROTTLED_RATE, None)
 
     def restart(self, broker_id: int) -> None:
         command = [one.replace("{broker}", str(broker_id)) for one in self.cluster.restart]
-        try:
-            done = subprocess.run(
-                command,
-                timeout=_RESTARTED_WITHIN_S,
-                check=False,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise HookError(f"{command[0]}: {error}") from error
-        if done.returncode:
-            said = done.stdout.decode(errors="replace").strip().splitlines()
-            raise HookError(f"{command[0]} ended with {done.returncode}: {said[-1] if said else 'no word'}")
+        # A file and not a pipe: a broker that the command leaves running would keep a pipe open.
+        with TemporaryFile() as said:
+            try:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+                code = process.wait(_RESTARTED_WITHIN_S)
+            except OSError as error:
+                raise HookError(f"{command[0]}: {error}") from error
+            except subprocess.TimeoutExpired as error:
+                # With all that it started, else that would go on after it is said to have failed.
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise HookError(f"{command[0]} was ended after {_RESTARTED_WITHIN_S} s") from error
+            said.seek(0)
+            lines = said.read().decode(errors="replace").strip().splitlines()
+        if code:
+            raise HookError(f"{command[0]} ended with {code}: {lines[-1] if lines else 'no word'}")
 
     def _admin(self) -> Admin:
         admin = Admin(self.cluster.access)

@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from fleetgauge_operations.corrections.plan import planned
+from fleetgauge_operations.corrections.store import Corrections
 from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.mitigation.situation import Situation, sick_now, well_since
 from fleetgauge_operations.reading import finding_in
 from fleetgauge_pipelines.detection import Finding
-from fleetgauge_probes.fleet import Cluster, Telemetry
-from fleetgauge_probes.kafka import read_layout, values_now
+from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
+from fleetgauge_probes.kafka import Groups, read_layout, values_now
 
 
 def findings_of(telemetry: Telemetry) -> tuple[Finding, ...]:
@@ -23,13 +25,16 @@ def findings_of(telemetry: Telemetry) -> tuple[Finding, ...]:
 class Look:
     """Where the parts of a situation are read."""
 
+    fleet: Fleet
     telemetry: Telemetry
     record: Record
+    corrections: Corrections
     clock: Callable[[], datetime]
 
     def at(self, cluster: Cluster, findings: Sequence[Finding], but: str | None = None) -> Situation:
         """Without the case ``but``. Raises KafkaUnavailableError, KeptTableError."""
-        said = self.record.read(self.clock())
+        now = self.clock()
+        said, plan = self.record.read(now), planned(self.corrections.rows(), self.fleet)
         return Situation(
             layout=read_layout(cluster.access),
             sick=sick_now(findings, cluster.id),
@@ -38,7 +43,19 @@ class Look:
             modes=cluster.mitigation.model_dump(),
             can_restart=bool(cluster.restart),
             rolling=cluster.id in said.rolling,
+            planned=plan.out(cluster.id, now),
+            watched=self._is_watched(),
         )
+
+    def _is_watched(self) -> bool:
+        """A watch that is killed or hangs loses its place in its group within seconds."""
+        group = self.telemetry.topics.watch_state.name
+        groups = Groups(self.telemetry.access, "fleetgauge-mitigate")
+        groups.start()
+        try:
+            return group in groups.connected([group])
+        finally:
+            groups.stop()
 
     def again(self, cluster: Cluster, but: str) -> Situation:
         """With what has been found by now."""

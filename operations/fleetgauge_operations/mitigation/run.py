@@ -4,18 +4,19 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from fleetgauge_operations.mitigation.case import Action, Case
+from fleetgauge_operations.mitigation.case import Action, Case, Outcome
 from fleetgauge_operations.mitigation.desk import Desk, new_case_id, now
 from fleetgauge_operations.mitigation.duty import (
     AUTHOR,
     Duty,
+    GiveUp,
     HandOver,
     Restore,
     Step,
     Treat,
     Withdraw,
 )
-from fleetgauge_operations.mitigation.hand import UndoRefusedError
+from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.live import SeatTakenError
 from fleetgauge_operations.mitigation.look import findings_of
@@ -62,7 +63,10 @@ class OnDuty:
     def _turn(self, stopping: Stopping) -> list[Case]:
         findings = findings_of(self.desk.look.telemetry)
         cases = self.desk.look.record.read(now()).cases
-        own = {case.cluster_id for case in cases if case.author == AUTHOR and case.ended is None}
+        open_ones = [case for case in cases if case.ended is None]
+        own = {
+            case.cluster_id for case in open_ones if case.author == AUTHOR or case.outcome is Outcome.BEGUN
+        }
         came: list[Case] = []
         for cluster in self.desk.fleet.clusters:
             if stopping.is_set():
@@ -78,32 +82,45 @@ class OnDuty:
         return came
 
     def _see_to(self, cluster: Cluster, findings: Sequence[Finding]) -> list[Case]:
-        situation = self.desk.look.at(cluster, findings)
-        step = Duty(cluster.id, situation, now(), self.limits).next_step()
-        return [self._take(step, cluster, situation)] if step else []
+        if not self._due(cluster, self.desk.look.at(cluster, findings)):
+            return []
+        with self.desk.hand(cluster) as hand:
+            # Decided anew: whoever had the seat until now may have done just that.
+            situation = hand.observe("")
+            step = self._due(cluster, situation)
+            return [self._take(step, hand, situation)] if step else []
 
-    def _take(self, step: Step, cluster: Cluster, situation: Situation) -> Case:
+    def _due(self, cluster: Cluster, situation: Situation) -> Step | None:
+        return Duty(cluster.id, situation, now(), self.limits).next_step()
+
+    def _take(self, step: Step, hand: Hand, situation: Situation) -> Case:
         match step:
             case Treat(intent, reason):
-                with self.desk.hand(cluster) as hand:
-                    case = hand.treat(intent, new_case_id(), AUTHOR, reason)
+                case = hand.treat(intent, new_case_id(), AUTHOR, reason)
+                if case.outcome is Outcome.REFUSED:
+                    # As one that is handed over: open until its broker is well.
+                    case = replace(case, ended=None)
+                    self.desk.look.record.amend(case)
+                self.desk.tell(News.of(case, now()))
+            case GiveUp(before):
+                case = replace(before, outcome=Outcome.FAILED, words=(*before.words, "broken off"))
+                self.desk.look.record.amend(case)
                 self.desk.tell(News.of(case, now()))
             case HandOver():
                 case = _handed_over(step, situation)
                 self.desk.look.record.add(case)
                 self.desk.tell(News.of(case, now()))
             case Restore(before):
-                case = self._restored(before, cluster)
+                case = self._restored(before, hand)
             case Withdraw(before):
                 case = replace(before, ended=now())
                 self.desk.look.record.amend(case)
                 self.desk.tell(News.of(case, now(), over=True))
         return case
 
-    def _restored(self, case: Case, cluster: Cluster) -> Case:
+    def _restored(self, case: Case, hand: Hand) -> Case:
         try:
-            with self.desk.hand(cluster) as hand:
-                after = hand.undo(case, None)
+            after = hand.undo(case, None)
         except UndoRefusedError as error:
             _log.info("case %s: %s", case.case_id, error)
             return case

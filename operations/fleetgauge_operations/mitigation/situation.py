@@ -1,6 +1,6 @@
 """All that a decision rests on, as it is read at one moment."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -30,6 +30,10 @@ class Situation:
     modes: Mapping[str, str] = field(default_factory=dict)
     """By action, as fleet.yaml says it: ``off``, ``advise`` or ``act``."""
     rolling: bool = False
+    planned: Set[int | None] = frozenset()
+    """Brokers that people have planned to be out now; None among them: all."""
+    watched: bool = True
+    """Whether a watch is at work, so that what is named is so now."""
     can_restart: bool = False
     """Whether somebody has said how a broker is restarted."""
 

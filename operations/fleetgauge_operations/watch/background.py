@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from threading import Event, Thread
 from typing import Any
 
+from fleetgauge_operations.corrections.plan import Plan, planned
 from fleetgauge_operations.mitigation.case import Case
-from fleetgauge_operations.watch.maintenance import Plan, planned
 from fleetgauge_pipelines.slo.weeks import WeekCalendar
 from fleetgauge_probes.fleet import Fleet
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from fleetgauge_operations.corrections.plan import Plan
 from fleetgauge_operations.receivers import host
 from fleetgauge_operations.watch.account import Account, introduced
 from fleetgauge_operations.watch.background import Background
-from fleetgauge_operations.watch.maintenance import Plan, Waiting
+from fleetgauge_operations.watch.maintenance import Waiting
 from fleetgauge_operations.watch.memory import Left, Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink, name, sink

@@ -1,5 +1,6 @@
 """What clusters spend of their budgets, followed from the topic of minutes beside the pulses."""
 
+import time
 from collections.abc import Callable, Mapping, Set
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,8 +22,8 @@ from fleetgauge_probes.contract import ProbeMinute
 from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
 from fleetgauge_probes.kafka import TopicReader
 
-#: Of a backlog so many at once: a pulse must not wait for them.
-_AT_ONCE = 500
+#: Of a backlog so much at once: a pulse must not wait for it.
+_AT_ONCE_S = 0.05
 #: An agent's clock may be a little ahead of ours; one that is far ahead would close minutes that are to come.
 _AHEAD = timedelta(minutes=5)
 #: A watch that catches up must not page for what was.
@@ -65,10 +66,8 @@ class Spending:
     def read(self, now: datetime) -> tuple[Finding, ...]:
         """Fold in what has come; what that shows."""
         found: list[Finding] = []
-        for _ in range(_AT_ONCE):
-            message = self._reader.poll(0)
-            if message is None:
-                break
+        until_s = time.monotonic() + _AT_ONCE_S
+        while time.monotonic() < until_s and (message := self._reader.poll(0)):
             record = minute_in(message.value)
             if record and record.minute <= now + _AHEAD:
                 found += self._count(record, now)

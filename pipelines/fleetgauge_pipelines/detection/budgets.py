@@ -8,6 +8,7 @@ of a later one comes, for by then its own are there. What was lost in the minute
 whoever is paged is to look for something else. What comes later than that is for the tables alone.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -82,6 +83,8 @@ class Budget:
     """Findings that explain losses, and since when."""
     explained: tuple[tuple[datetime, datetime], ...] = ()
     """From when to when those explain them that are over."""
+    history: BurnHistory | None = field(default=None, compare=False, repr=False)
+    """The minutes, as far as what explains them has not changed since it was made."""
 
     def explains(self, minute: datetime) -> bool:
         """Whether what was lost in that minute is known to be somebody's fault."""
@@ -141,8 +144,8 @@ def close(
 ) -> tuple[Budgets, tuple[Finding, ...]]:
     """Fold in a minute that is closed already, as the tables have it, and judge."""
     budget = budgets.of(cluster_id)
-    kept = (one for one in budget.minutes if one.minute > minute.minute - REMEMBERED)
-    judged, found = _judged(cluster_id, replace(budget, minutes=(*kept, minute)), goal)
+    upto = minute.minute + _MINUTE
+    judged, found = _judged(cluster_id, _grown(budget, [minute], upto), goal)
     return _with(budgets, cluster_id, judged), found
 
 
@@ -155,12 +158,13 @@ def explain(budgets: Budgets, found: Finding) -> Budgets:
     named = dict(one.named)
     if found.names:
         named.setdefault(subject, at - _NAMED_WITHIN)
-        return _with(budgets, subject.cluster_id, replace(one, named=named))
+        return _with(budgets, subject.cluster_id, replace(one, named=named, history=None))
     if subject not in named:
         return budgets
     since, until = named.pop(subject), at + _ENDS_WITHIN
     kept = [span for span in one.explained if span[1] > at - REMEMBERED]
-    return _with(budgets, subject.cluster_id, replace(one, named=named, explained=(*kept, (since, until))))
+    explained = (*kept, (since, until))
+    return _with(budgets, subject.cluster_id, replace(one, named=named, explained=explained, history=None))
 
 
 def remember_budgets(findings: Iterable[Finding], minutes: Mapping[str, Iterable[BurnMinute]]) -> Budgets:
@@ -212,17 +216,32 @@ def _closed(budget: Budget, upto: datetime, goal: Goal, planned: Planned) -> Bud
     start = max(start, upto - REMEMBERED)
     if start >= upto:
         return budget
-    closed, expected = list(budget.minutes), budget.expected
+    closed, expected = list[BurnMinute](), budget.expected
     for minute in _minutes(start, upto):
         one = budget.open.get(minute, _Open())
         expected = one.expected or expected
         out = planned(minute)
         closed.append(_burn_minute(minute, one, frozenset() if None in out else expected - out, goal))
     return replace(
-        budget,
-        minutes=tuple(one for one in closed if one.minute >= upto - REMEMBERED),
+        _grown(budget, closed, upto),
         open={minute: one for minute, one in budget.open.items() if minute >= upto},
         expected=expected,
+    )
+
+
+def _grown(budget: Budget, closed: Sequence[BurnMinute], upto: datetime) -> Budget:
+    """With these minutes, without those that no window before ``upto`` looks back on any more."""
+    start = upto - REMEMBERED
+    drop = bisect_left(budget.minutes, start, key=lambda one: one.minute)
+    history = budget.history and budget.history.extended(_kept(budget, closed), start)
+    return replace(budget, minutes=(*budget.minutes[drop:], *closed), history=history)
+
+
+def _kept(budget: Budget, minutes: Iterable[BurnMinute]) -> Iterator[BurnMinute]:
+    """What was lost with somebody named for it, as if it had not been."""
+    return (
+        one._replace(bad=False, succeeded=one.attempted) if budget.explains(one.minute) else one
+        for one in minutes
     )
 
 
@@ -252,7 +271,8 @@ def _burn_minute(minute: datetime, one: _Open, expected: frozenset[int], goal: G
 
 def _judged(cluster_id: str, budget: Budget, goal: Goal) -> tuple[Budget, tuple[Finding, ...]]:
     end = budget.minutes[-1].minute + _MINUTE
-    alerts = _alerts(budget, end, goal)
+    budget = _counted_up(budget, end)
+    alerts = budget.history.alerts(end, goal.windows, goal.availability) if budget.history else ()
     found: list[Finding] = []
     burning = set(budget.burning)
     for (indicator, severity), chain in _CHAINS.items():
@@ -266,16 +286,14 @@ def _judged(cluster_id: str, budget: Budget, goal: Goal) -> tuple[Budget, tuple[
     return replace(budget, burning=frozenset(burning)), tuple(found)
 
 
-def _alerts(budget: Budget, end: datetime, goal: Goal) -> tuple[BurnAlert, ...]:
-    """None to be asked of a cluster that loses nothing, which is most of them most of the time."""
+def _counted_up(budget: Budget, end: datetime) -> Budget:
+    """Nothing is of a cluster that loses nothing, which is most of them most of the time."""
+    if budget.history:
+        return budget
     if not budget.burning and all(not one.bad and one.attempted == one.succeeded for one in budget.minutes):
-        return ()
-    kept = (
-        one._replace(bad=False, succeeded=one.attempted) if budget.explains(one.minute) else one
-        for one in budget.minutes
-    )
-    history = BurnHistory([*_unknown(budget, end - REMEMBERED), *kept])
-    return history.alerts(end, goal.windows, goal.availability)
+        return budget
+    known = [*_unknown(budget, end - REMEMBERED), *_kept(budget, budget.minutes)]
+    return replace(budget, history=BurnHistory(known))
 
 
 def _unknown(budget: Budget, start: datetime) -> Iterator[BurnMinute]:

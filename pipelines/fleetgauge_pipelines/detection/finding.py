@@ -129,7 +129,7 @@ def recalled(event: HealthEvent) -> Finding | None:
     before, after = Phase(event.from_state), Phase(event.to_state)
     chain = (after if after.names else before).chain
     try:
-        evidence = _EVIDENCE[chain].model_validate_json(event.evidence)
+        evidence = _EVIDENCE.get(chain, _Evidence).model_validate_json(event.evidence)
     except ValidationError as error:
         where = ", ".join(".".join(map(str, one["loc"])) or one["type"] for one in error.errors())
         raise ContractError("health_event", f"evidence of {chain}: {where}") from error
@@ -148,14 +148,14 @@ class _OfPath(_Evidence):
 
 class _OfVantage(_Evidence):
     vantage: str
-    brokers: list[int]
+    brokers: list[int] = []
 
 
 class _OfSlowness(_Evidence):
-    slow: str
+    slow: str = "most"
 
 
-_EVIDENCE: Mapping[Chain, type[_Evidence]] = dict.fromkeys(Chain, _Evidence) | {
+_EVIDENCE: dict[Chain, type[_Evidence]] = {
     Chain.PATH: _OfPath,
     Chain.VANTAGE_ILL: _OfVantage,
     Chain.DEGRADED: _OfSlowness,

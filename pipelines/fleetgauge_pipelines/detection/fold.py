@@ -163,7 +163,10 @@ def _restored(known: ClusterState, found: Finding) -> ClusterState:
             return replace(known, down=stands)
         case Chain.VANTAGE_ILL if subject.vantage is not None:
             return replace(
-                known, lone=known.lone.restored(subject.vantage, evidence["brokers"], ill=True, stands=stands)
+                known,
+                lone=known.lone.restored(
+                    subject.vantage, evidence.get("brokers", ()), ill=True, stands=stands
+                ),
             )
         case Chain.PATH if subject.vantage is not None and subject.towards is not None:
             return replace(
@@ -173,7 +176,9 @@ def _restored(known: ClusterState, found: Finding) -> ClusterState:
             return known
     broker = known.broker(subject.broker_id)
     if subject.chain is Chain.DEGRADED:
-        broker = replace(broker, slowness=broker.slowness.restored(named=stands, slow=evidence["slow"]))
+        broker = replace(
+            broker, slowness=broker.slowness.restored(named=stands, slow=evidence.get("slow", "most"))
+        )
     else:
         broker = replace(broker, presence=_restored_presence(broker.presence, found.to_phase, found.event.at))
     return replace(known, brokers={**known.brokers, subject.broker_id: broker})

@@ -4,11 +4,15 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from fleetgauge_pipelines.lakes.store import BROKEN, open_table, reason, schema
 from fleetgauge_pipelines.tables import Table
 
 Row = dict[str, Any]
+
+#: Others write rows at the same time, and Delta lets one of two win.
+_AMENDED_WITHIN = 10
 
 
 class KeptTableError(Exception):
@@ -42,10 +46,16 @@ class KeptTable:
     def amend(self, row: Row) -> None:
         """Let this be the row of its key."""
         same = " AND ".join(f"t.{name} = s.{name}" for name in self._kept.key)
-        try:
-            self._table().merge(self._frame(row), same, "s", "t").when_matched_update_all().execute()
-        except BROKEN as error:
-            raise self._failed("written", error) from error
+        for _ in range(_AMENDED_WITHIN):
+            try:
+                self._table().merge(self._frame(row), same, "s", "t").when_matched_update_all().execute()
+            except CommitFailedError as error:
+                conflict = error
+            except BROKEN as error:
+                raise self._failed("written", error) from error
+            else:
+                return
+        raise self._failed("written", conflict) from conflict
 
     def _frame(self, row: Row) -> pa.Table:
         return pa.Table.from_pylist([dict.fromkeys(self._kept.names) | row], schema=self._schema)

@@ -96,6 +96,15 @@ class BurnHistory:
         self._at = [one.minute for one in ascending]
         self._until = list(accumulate(map(_counted, ascending), _added, initial=_Sums()))
 
+    def extended(self, minutes: Iterable[BurnMinute], start: datetime) -> "BurnHistory":
+        """With these, of which each is later than all that it has, and without those before ``start``."""
+        later, drop = sorted(minutes), bisect_left(self._at, start)
+        sums = accumulate(map(_counted, later), _added, initial=self._until[-1])
+        extended = BurnHistory(())
+        extended._at = [*self._at[drop:], *(one.minute for one in later)]
+        extended._until = [*self._until[drop:-1], *sums]
+        return extended
+
     def window(self, end: datetime, minutes: int, indicator: Indicator, objective: float) -> WindowBurn:
         """The ``minutes`` before ``end``; a minute that has no row was not expected."""
         sums = self._sums(end - timedelta(minutes=minutes), end)

@@ -37,7 +37,7 @@ from fleetgauge_probes.kafka.producer import (
     SpoolProducer,
     TracerProducer,
 )
-from fleetgauge_probes.kafka.reassignment import reassign, reassign_all
+from fleetgauge_probes.kafka.reassignment import reassign, reassign_all, reorder_all
 from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
 from fleetgauge_probes.kafka.seat import Seat, Standing, Term
 from fleetgauge_probes.kafka.silence import Silence
@@ -101,6 +101,7 @@ __all__ = [
     "reassign_all",
     "records_between",
     "registered_brokers",
+    "reorder_all",
     "telemetry_specs",
     "tls_context",
     "values_now",

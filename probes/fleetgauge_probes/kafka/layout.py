@@ -10,6 +10,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka.admin import PartitionView
 from fleetgauge_probes.kafka.asking import asking, in_our_words, settle, tried
+from fleetgauge_probes.kafka.errors import KafkaUnavailableError
 from fleetgauge_probes.kafka.inquiry import partition_view
 from fleetgauge_probes.kafka.registry import Registration, open_doors, registry
 
@@ -78,4 +79,10 @@ def _settings(admin: KafkaAdminClient, topics: list[str]) -> dict[str, dict[str,
     keys = [_MIN_IN_SYNC, THROTTLED_REPLICAS]
     wanted = [ConfigResource(ConfigResourceType.TOPIC, name, keys) for name in topics]
     found = admin.describe_configs(wanted, config_filter="all").get("topic", {})
-    return {name: {key: one[key]["value"] for key in keys} for name, one in found.items()}
+    # Of one that was deleted since it was listed nothing is said, nor of one that we may not ask for.
+    untold = [name for name in topics if not set(keys) <= found.get(name, {}).keys()]
+    if untold:
+        raise KafkaUnavailableError(
+            f"settings of topic {untold[0]} are not told: it was just deleted, or DescribeConfigs is missing"
+        )
+    return {name: {key: found[name][key]["value"] for key in keys} for name in topics}

@@ -1,12 +1,14 @@
 """Where replicas lie: who is being moved, and whom to move (KIP-455). librdkafka cannot ask either."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from kafka import TopicPartition
 
 from fleetgauge_probes.fleet import Access
 from fleetgauge_probes.kafka.asking import asking, in_our_words, settle, tried
-from fleetgauge_probes.kafka.errors import unavailable
+from fleetgauge_probes.kafka.errors import KafkaUnavailableError, unavailable
+from fleetgauge_probes.kafka.inquiry import partition_view
 from fleetgauge_probes.kafka.layout import Place
 from fleetgauge_probes.kafka.registry import open_doors
 
@@ -25,7 +27,18 @@ def reassign_all(access: Access, replicas: Mapping[Place, Sequence[int]]) -> boo
     return tried(lambda timeout_ms: _reassign(doors, replicas, timeout_ms))
 
 
-def _reassign(doors: Access, replicas: Mapping[Place, Sequence[int]], timeout_ms: int) -> bool:
+def reorder_all(access: Access, replicas: Mapping[Place, Sequence[int]]) -> bool:
+    """As ``reassign_all``, but never so that data moves: with the replicas that each has at that moment.
+
+    Raises KafkaUnavailableError where somebody has given one others; then nothing was done.
+    """
+    doors = open_doors(access)
+    return tried(lambda timeout_ms: _reassign(doors, replicas, timeout_ms, in_order_alone=True))
+
+
+def _reassign(
+    doors: Access, replicas: Mapping[Place, Sequence[int]], timeout_ms: int, *, in_order_alone: bool = False
+) -> bool:
     wanted = {TopicPartition(*place): list(brokers) for place, brokers in replicas.items()}
     topics = {place.topic for place in replicas}
     with in_our_words(doors), asking(doors, "fleetgauge-reassign", timeout_ms, timeout_ms) as (admin, net):
@@ -33,8 +46,25 @@ def _reassign(doors: Access, replicas: Mapping[Place, Sequence[int]], timeout_ms
         moving = admin.list_partition_reassignments(timeout_ms=timeout_ms)
         if any(one.topic in topics for one in moving):
             return False
+        if in_order_alone:
+            _check_that_none_moves(replicas, admin.describe_topics(sorted(topics)))
         errors = admin.alter_partition_reassignments(wanted, timeout_ms=timeout_ms)
     for partition, refusal in errors.items():
         if refusal is not None:
             raise unavailable(refusal.message, f"partition {partition.partition}: {refusal.description}")
     return True
+
+
+def _check_that_none_moves(
+    replicas: Mapping[Place, Sequence[int]], topics: Iterable[Mapping[str, Any]]
+) -> None:
+    now = {
+        Place(topic["name"], one["partition_index"]): partition_view(one).replicas
+        for topic in topics
+        for one in topic["partitions"]
+    }
+    for place, wanted in replicas.items():
+        if set(now.get(place, ())) != set(wanted):
+            raise KafkaUnavailableError(
+                f"{place.topic}-{place.partition} has been given other replicas since"
+            )

@@ -78,3 +78,11 @@ def test_a_cluster_or_a_case_that_is_not_known_is_one_line(folder: Path) -> None
         done = run(folder, *arguments)
         assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
         assert said in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("apply", "--cluster", "orders", "--broker", "2"), ("undo", "c1")])
+def test_a_blank_reason_is_none(folder: Path, arguments: tuple[str, ...]) -> None:
+    for blank in ("", "  "):
+        done = run(folder, *arguments, "--reason", blank)
+        assert done.exit_code == 2
+        assert "is blank: say why" in done.stderr

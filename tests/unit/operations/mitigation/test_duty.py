@@ -7,7 +7,16 @@ from datetime import timedelta
 import pytest
 
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
-from fleetgauge_operations.mitigation.duty import AUTHOR, Duty, HandOver, Restore, Step, Treat, Withdraw
+from fleetgauge_operations.mitigation.duty import (
+    AUTHOR,
+    Duty,
+    GiveUp,
+    HandOver,
+    Restore,
+    Step,
+    Treat,
+    Withdraw,
+)
 from fleetgauge_operations.mitigation.fail_safes import Why
 from fleetgauge_operations.mitigation.situation import Sick, Situation
 from fleetgauge_pipelines.detection import Phase
@@ -68,10 +77,22 @@ def test_what_only_has_to_wait_is_waited_for() -> None:
 
 
 def test_while_it_stays_sick_the_ladder_is_climbed() -> None:
-    demoted = replace(SICK, cases=(DONE,))
-    assert step(demoted) == Treat(replace(DEMOTE, action=Action.QUARANTINE_RESTART), "DEGRADED")
+    measured = replace(SICK, modes={"demote": "off"})
     quarantined = replace(DONE, action=Action.QUARANTINE_RESTART, began=NOON - timedelta(minutes=11))
-    assert handed(replace(SICK, cases=(DONE, quarantined))) == ("evacuate", "advised", [Why.PROPOSED_ONLY])
+    assert step(measured) == Treat(replace(DEMOTE, action=Action.QUARANTINE_RESTART), "DEGRADED")
+    assert handed(replace(measured, cases=(quarantined,))) == ("evacuate", "advised", [Why.PROPOSED_ONLY])
+
+
+def test_who_leads_nothing_is_not_measured_and_so_nothing_more_is_done_about_it_but_to_say_so() -> None:
+    """It may have been well for long: nobody would know."""
+    demoted = replace(SICK, cases=(replace(DONE, began=NOON - timedelta(minutes=9)),))
+    assert step(demoted) is None
+    demoted = replace(SICK, cases=(DONE,))
+    assert handed(demoted) == ("demote", "refused", [Why.EXHAUSTED])
+    told = replace(DONE, case_id="c2", outcome=Outcome.REFUSED, against=(Why.EXHAUSTED,), began=NOON)
+    assert step(replace(demoted, cases=(DONE, told))) is None
+    well = replace(demoted, sick=(), well_since={2: NOON}, cases=(DONE, told))
+    assert step(well) == Withdraw(told)
 
 
 def test_what_is_off_is_left_out() -> None:
@@ -79,12 +100,28 @@ def test_what_is_off_is_left_out() -> None:
     assert step(off) == Treat(replace(DEMOTE, action=Action.QUARANTINE_RESTART), "DEGRADED")
 
 
-def test_who_is_down_is_restarted_once_an_episode() -> None:
+def test_who_is_down_is_restarted_twice_an_episode_and_then_somebody_is_called() -> None:
     fenced = layout((broker(1), broker(2, fenced=True), broker(3)))
     down = replace(SICK, sick=(Sick(2, Phase.BROKER_DOWN, LONG_AGO),), layout=fenced)
     assert step(down) == Treat(replace(DEMOTE, action=Action.RESTART), "BROKER_DOWN")
-    restarted = replace(DONE, action=Action.RESTART)
-    assert step(replace(down, cases=(restarted,))) is None
+    first = replace(DONE, action=Action.RESTART)
+    assert step(replace(down, cases=(first,))) == Treat(replace(DEMOTE, action=Action.RESTART), "BROKER_DOWN")
+    second = replace(first, case_id="c2", began=NOON - timedelta(minutes=9))
+    assert step(replace(down, cases=(first, second))) is None
+    second = replace(second, began=NOON - timedelta(minutes=11))
+    assert handed(replace(down, cases=(first, second))) == ("restart", "refused", [Why.EXHAUSTED])
+
+
+def test_what_was_begun_and_has_no_end_is_given_up_before_anything_else_is_done() -> None:
+    begun = replace(DONE, outcome=Outcome.BEGUN, author="ann")
+    assert step(replace(SICK, cases=(begun,))) == GiveUp(begun)
+    assert step(replace(WELL, cases=(begun,))) == GiveUp(begun)
+
+
+def test_while_no_watch_is_at_work_nothing_is_done_nor_undone() -> None:
+    assert step(replace(SICK, watched=False)) is None
+    assert step(replace(SICK, planned={2})) is None
+    assert step(replace(WELL, watched=False)) is None
 
 
 def test_what_a_person_undoes_while_it_is_sick_is_not_done_again() -> None:
@@ -115,6 +152,14 @@ def test_what_a_person_did_or_wants_to_undo_is_theirs() -> None:
 def test_what_may_not_be_undone_yet_is_waited_for() -> None:
     assert step(replace(WELL, layout=layout(moving=[Place("t", 0)]))) is None
     assert step(replace(WELL, layout=layout(partitions={Place("t", 0): partition(1, 3)}))) == Restore(DONE)
+    for disturbed in (
+        replace(WELL, sick=(Sick(None, Phase.NO_DATA, LONG_AGO),)),
+        replace(WELL, sick=(degraded(3),), cases=(DONE, replace(DONE, broker_id=3))),
+        replace(WELL, rolling=True),
+        replace(WELL, planned={1}),
+        replace(WELL, layout=layout((broker(1, fenced=True), broker(2), broker(3)))),
+    ):
+        assert not isinstance(step(disturbed), Restore)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.ADVISED, Outcome.REFUSED])

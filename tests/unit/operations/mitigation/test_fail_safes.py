@@ -53,11 +53,14 @@ UNDONE_TODAY = tuple(case(1, Outcome.UNDONE, ago) for ago in (20, 60, 23 * 60))
         (replace(FINE, sick=(Sick(2, Phase.BROKER_DOWN, LONG_AGO),)), Why.NO_FINDING),
         (replace(FINE, sick=(degraded(2, NOON - timedelta(seconds=74)),)), Why.TOO_YOUNG),
         (replace(FINE, sick=(degraded(2), Sick(None, Phase.NO_DATA, LONG_AGO))), Why.NOT_MEASURED),
+        (replace(FINE, watched=False), Why.NO_WATCH),
         (replace(FINE, sick=(degraded(2), degraded(3))), Why.SECOND_SICK),
         (replace(FINE, layout=OTHERS), Why.OTHER_FENCED),
         (replace(FINE, layout=SHORT), Why.MIN_IN_SYNC),
         (replace(FINE, layout=MOVING), Why.MOVING),
         (replace(FINE, rolling=True), Why.ROLLING),
+        (replace(FINE, planned={2}), Why.PLANNED),
+        (replace(FINE, planned={None}), Why.PLANNED),
         (replace(FINE, cases=(case(2, Outcome.DONE),)), Why.ALREADY),
         (replace(FINE, cases=(case(3, Outcome.DONE, zone="zone-2"),)), Why.OTHER_BROKER),
         (replace(FINE, cases=(case(3, Outcome.DONE),)), Why.OTHER_ZONE),
@@ -117,6 +120,7 @@ def test_who_alone_has_a_partition_or_is_alone_in_sync_keeps_it() -> None:
 
 def test_what_failed_stands_in_the_way_of_all_else_until_it_is_undone() -> None:
     assert why(replace(FINE, cases=(case(3, Outcome.FAILED),))) == [Why.OTHER_ZONE, Why.CIRCUIT_OPEN]
+    assert why(replace(FINE, cases=(case(3, Outcome.BEGUN),))) == [Why.OTHER_ZONE, Why.CIRCUIT_OPEN]
     assert why(replace(FINE, cases=(case(3, Outcome.UNDONE),))) == []
 
 
@@ -129,6 +133,8 @@ def test_what_was_refused_or_is_long_ago_counts_for_nothing() -> None:
 def test_a_person_may_do_it_for_a_reason_of_their_own_but_past_no_fail_safe() -> None:
     mine = replace(INTENT, reason="its disk is to be changed")
     assert why(replace(FINE, sick=()), mine) == []
+    assert why(replace(FINE, sick=(), watched=False, planned={2}), mine) == []
+    assert why(replace(FINE, planned={3})) == []
     assert why(replace(FINE, sick=(), layout=SHORT), mine) == [Why.MIN_IN_SYNC]
 
 
@@ -152,6 +158,12 @@ def test_undoing_has_fail_safes_of_its_own(situation: Situation, expected: list[
     done = replace(case(2, Outcome.DONE), orders={Place("t", 1): Order((2, 3, 1), (3, 1, 2))})
     back = restored(situation.layout, done.orders)
     assert [one.why for one in undo_refusals(done, back, situation, None)] == expected
+
+
+def test_a_case_of_a_broker_that_is_gone_is_closed_for_a_reason() -> None:
+    done = replace(case(2, Outcome.DONE), orders={Place("t", 1): Order((2, 3, 1), (3, 1, 2))})
+    gone = replace(FINE, sick=(), layout=layout((broker(1), broker(3))))
+    assert undo_refusals(done, restored(gone.layout, done.orders), gone, "replaced by 4") == ()
 
 
 def test_who_is_behind_is_not_given_its_lead_back() -> None:

@@ -1,5 +1,6 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 
 import pytest
 
@@ -9,7 +10,7 @@ from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.situation import Sick, Situation
 from fleetgauge_pipelines.detection import Phase
 from fleetgauge_probes.kafka import Place
-from tests.unit.operations.mitigation.world import LONG_AGO, World, degraded
+from tests.unit.operations.mitigation.world import LONG_AGO, NOON, World, broker, degraded
 
 INTENT = Intent(Action.DEMOTE, "orders", 2)
 
@@ -204,6 +205,67 @@ def test_a_restart_that_failed_is_closed_by_who_has_seen_to_it(world: World) -> 
     assert (case.outcome, case.is_open) == (Outcome.FAILED, True)
     world.sick = ()
     assert hand(world).undo(case, "started by hand").outcome is Outcome.UNDONE
+
+
+def test_who_is_out_of_sync_for_a_moment_as_it_starts_is_not_kept_out(world: World) -> None:
+    """As every broker is that has just been restarted."""
+
+    def observe(but: str) -> Situation:
+        if "restart" in world.said and world.now > NOON + timedelta(seconds=5):
+            for place, one in world.layout.partitions.items():
+                world.change(place, in_sync=one.in_sync | {2})
+        return world.observe(but)
+
+    case = quarantined(world, hand(world, observe))
+    assert case.outcome is Outcome.FAILED
+    assert "in sync with everything" in case.words[0]
+
+
+def test_who_has_much_to_copy_is_released_all_the_same(world: World) -> None:
+    case = quarantined(world)
+    world.sick, world.back = (), False
+    case = hand(world).undo(case, None)
+    assert case.outcome is Outcome.UNDONE
+    assert case.words == ("broker 2 is behind in 3 of 3 partitions after 300 s: it copies on",)
+
+
+@pytest.mark.parametrize("action", [Action.DEMOTE, Action.QUARANTINE_RESTART])
+def test_the_case_of_a_broker_that_is_gone_is_closed_and_leaves_nothing_behind(
+    world: World, action: Action
+) -> None:
+    case = hand(world).treat(Intent(action, "orders", 2), "c1", "ann", "DEGRADED")
+    world.sick = ()
+    world.layout = dataclasses.replace(world.layout, brokers={1: broker(1), 3: broker(3)})
+    after = hand(world).undo(case, "replaced by broker 4")
+    assert after.outcome is Outcome.UNDONE
+    assert after.words[0] == "undone: replaced by broker 4"
+    assert "broker 2 is gone" in after.words[-1]
+    assert (world.marked, world.layout.throttled) == (set(), frozenset())
+
+
+@pytest.mark.parametrize("fault", [KeyError("min.insync.replicas"), OSError("no space"), RuntimeError()])
+def test_whatever_goes_wrong_once_it_has_begun_is_a_failure_on_record(world: World, fault: Exception) -> None:
+    def observe(but: str) -> Situation:
+        if world.said:
+            raise fault
+        return world.observe(but)
+
+    case = demoted(world, hand(world, observe))
+    assert (case.outcome, world.cases["c1"]) == (Outcome.FAILED, case)
+    assert case.words == (f"{type(fault).__name__}: {fault}",)
+
+
+def test_what_cannot_be_written_down_is_said(world: World) -> None:
+    @dataclasses.dataclass
+    class Unwritten(World):
+        def amend(self, case: Case) -> None:
+            raise RuntimeError("commit failed")
+
+    unwritten = Unwritten(sick=(degraded(2),))
+    case = demoted(unwritten)
+    assert (case.outcome, case.words) == (Outcome.DONE, ("not on record: RuntimeError: commit failed",))
+    against = refusals(INTENT, unwritten.observe("another"), unwritten.now)
+    assert Why.CIRCUIT_OPEN in [one.why for one in against]
 
 
 def test_agents_are_told_of_a_demotion_before_it_and_of_its_end(world: World) -> None:

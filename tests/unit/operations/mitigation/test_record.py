@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from fleetgauge_operations.mitigation.case import Action, Case, Order, Outcome
 from fleetgauge_operations.mitigation.record import Record
-from fleetgauge_pipelines.lakes.kept import KeptTableError
+from fleetgauge_pipelines.lakes.kept import KeptTable, KeptTableError
 from fleetgauge_pipelines.tables import ACTIONS
 from fleetgauge_probes.kafka import Place
 from tests.browser.lake import put
@@ -64,3 +65,30 @@ def test_a_roll_is_under_way_from_its_start_to_its_end(tmp_path: Path, row: Any,
 def test_a_lake_without_the_table_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(KeptTableError, match="ops/actions: no such table"):
         Record(str(tmp_path)).read(NOON)
+
+
+class Busy(KeptTable):
+    """A row of somebody else's comes in between, so many times."""
+
+    def __init__(self, lake: str, others: int) -> None:
+        super().__init__(lake, ACTIONS)
+        self.others = others
+
+    def _table(self) -> DeltaTable:
+        table = super()._table()
+        if self.others:
+            self.others -= 1
+            at = NOON + timedelta(minutes=self.others)
+            Record(self._lake).add(replace(CASE, case_id=f"other-{self.others}", began=at))
+        return table
+
+
+def test_an_end_is_written_though_others_write_meanwhile(tmp_path: Path) -> None:
+    put(tmp_path, ACTIONS, [])
+    record = Record(str(tmp_path))
+    record.add(CASE)
+    record._table = Busy(str(tmp_path), 3)
+    record.amend(replace(CASE, outcome=Outcome.FAILED))
+    cases = Record(str(tmp_path)).read(NOON).cases
+    assert {one.case_id: one.outcome for one in cases}[CASE.case_id] is Outcome.FAILED
+    assert len(cases) == 4

@@ -11,12 +11,12 @@ from random import Random
 import pytest
 
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
-from fleetgauge_operations.mitigation.duty import AUTHOR, Duty, HandOver, Restore, Treat, Withdraw
+from fleetgauge_operations.mitigation.duty import AUTHOR, Duty, GiveUp, HandOver, Restore, Treat, Withdraw
 from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.situation import Sick, Situation
 from fleetgauge_pipelines.detection import Phase
 from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, PartitionView, Place
-from tests.unit.operations.mitigation.world import World, broker, layout
+from tests.unit.operations.mitigation.world import BrokenError, World, broker, layout
 
 STEPS = 12
 PHASES = (Phase.DEGRADED, Phase.DEGRADED, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN)
@@ -69,6 +69,12 @@ class Story(World):
         super().restart(broker_id)
 
     def judge(self, case_id: str, broker_id: int) -> None:
+        try:
+            self._judge(case_id, broker_id)
+        except AssertionError as error:
+            raise BrokenError(case_id) from error
+
+    def _judge(self, case_id: str, broker_id: int) -> None:
         brokers, partitions = self.layout.brokers, self.layout.partitions
         action = self.cases[case_id].action
         assert not any(one.fenced for one in brokers.values() if one.broker_id != broker_id)
@@ -240,6 +246,8 @@ def on_duty(seed: int) -> Story:
                 _take_back(world, case)
             case Withdraw(case):
                 world.amend(replace(case, ended=world.now))
+            case GiveUp(case):
+                raise BrokenError(f"{case.case_id} has no end")
     return world
 
 

@@ -46,6 +46,10 @@ def degraded(broker_id: int, since: datetime = LONG_AGO) -> Sick:
     return Sick(broker_id, Phase.DEGRADED, since)
 
 
+class BrokenError(BaseException):
+    """A fail-safe is: nothing that acts may take this for a fault of Kafka's, and go on."""
+
+
 @dataclass
 class World:
     """One cluster; ``said`` keeps what was asked of it. Where it is ``deaf`` elections come to nothing."""
@@ -57,6 +61,8 @@ class World:
     well_since: dict[int, datetime] = field(default_factory=dict)
     modes: dict[str, str] = field(default_factory=dict)
     deaf: bool = False
+    back: bool = True
+    """Whether a broker that is slowed no more catches up."""
     stuck: bool = False
     """Where a restart fails."""
     idle: frozenset[Place] = frozenset()
@@ -91,7 +97,8 @@ class World:
             raise KafkaUnavailableError("a reassignment is under way")
         self.said.append(f"reorder {len(orders)}")
         for place, replicas in orders.items():
-            assert set(replicas) == set(self.layout.partitions[place].replicas), "data would move"
+            if set(replicas) != set(self.layout.partitions[place].replicas):
+                raise BrokenError("data would move")
             self.change(place, replicas=tuple(replicas))
 
     def elect(self, places: Iterable[Place]) -> None:
@@ -107,10 +114,11 @@ class World:
         self.said.append(f"throttle {sorted(replicas)}")
         self.layout = replace(self.layout, throttled=self.layout.throttled | set(replicas))
 
-    def release(self, broker_id: int, replicas: Mapping[str, str]) -> None:
+    def release(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> None:
         self.said.append("release")
+        assert registered is (broker_id in self.layout.brokers)
         self.layout = replace(self.layout, throttled=self.layout.throttled - set(replicas))
-        for place, one in self.layout.replicated_on(broker_id).items():
+        for place, one in self.layout.replicated_on(broker_id).items() if self.back else ():
             self.change(place, in_sync=one.in_sync | {broker_id})
 
     def restart(self, broker_id: int) -> None:

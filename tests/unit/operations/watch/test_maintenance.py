@@ -3,7 +3,8 @@ from datetime import timedelta
 
 import pytest
 
-from fleetgauge_operations.watch.maintenance import Plan, Waiting
+from fleetgauge_operations.corrections.plan import Plan
+from fleetgauge_operations.watch.maintenance import Waiting
 from fleetgauge_pipelines.detection import Chain, Phase, Subject
 from fleetgauge_pipelines.slo.corrections import Correction
 from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named

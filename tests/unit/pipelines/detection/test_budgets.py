@@ -269,3 +269,37 @@ def test_three_days_are_remembered_and_no_more() -> None:
     known = budgets.of("orders").minutes
     assert (known[0].minute, known[-1].minute) == (far.minute - timedelta(days=3), far.minute - MINUTE)
     assert len(known) == 4320
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from([0, 0, 1, 30]), st.sampled_from([5_000, 5_000, 200_000])),
+            st.sampled_from([Phase.BROKER_DOWN, Phase.HEALTHY]),
+            st.just(40),
+        ),
+        max_size=25,
+    )
+)
+def test_what_is_counted_up_minute_by_minute_is_what_all_minutes_say_together(
+    steps: list[tuple[int, int] | Phase | int],
+) -> None:
+    """Minutes in which something is lost or slow, gaps, and a broker that is named and cleared meanwhile."""
+    sick = Subject(CLIENT.cluster_id, Chain.BROKER_DOWN, 2)
+    kept = anew = NOTHING
+    minute, phase = 0, Phase.HEALTHY
+    for step in steps:
+        anew = Budgets({name: replace(one, history=None) for name, one in anew.clusters.items()})
+        if isinstance(step, Phase):
+            found = finding(sick, phase, step, at(minute), {})
+            phase = step
+            kept, anew = explain(kept, found), explain(anew, found)
+        elif isinstance(step, int):
+            minute += step
+        else:
+            for one in minutes(minute, minute + 1, *step):
+                kept, told_kept = count(kept, one, GOAL)
+                anew, told_anew = count(anew, one, GOAL)
+                assert told_kept == told_anew
+            minute += 1
+        assert kept == anew

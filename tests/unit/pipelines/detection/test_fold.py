@@ -417,8 +417,8 @@ def test_what_is_known_already_and_what_is_over_changes_nothing() -> None:
     [
         ("PATH", {}),
         ("PATH", {"vantage": "a", "broker": "two"}),
-        ("VANTAGE_ILL", {"vantage": "a"}),
-        ("DEGRADED", {"vantages": {}}),
+        ("VANTAGE_ILL", {"vantage": "a", "brokers": 3}),
+        ("DEGRADED", {"slow": {"zone-a": "most"}}),
         ("DEGRADED", []),
         ("BROKER_DOWN", None),
     ],
@@ -427,3 +427,16 @@ def test_an_event_whose_evidence_cannot_be_gone_on_from_is_refused(chain: str, e
     one = finding(Subject("orders", Chain(chain), 1), Phase.HEALTHY, Phase(chain), at(0), {}).event
     with pytest.raises(ContractError, match=f"evidence of {chain}"):
         recalled(replace(one, evidence=json.dumps(evidence) if evidence is not None else "not JSON"))
+
+
+@pytest.mark.parametrize(
+    ("chain", "broker_id", "evidence"),
+    [("DEGRADED", 1, {}), ("VANTAGE_ILL", None, {"vantage": "a"}), ("BROKER_DOWN", 1, {"of": "later"})],
+)
+def test_what_an_event_says_is_gone_on_from_though_its_evidence_is_another_versions(
+    chain: str, broker_id: int | None, evidence: dict[str, str]
+) -> None:
+    subject = Subject("orders", Chain(chain), broker_id, evidence.get("vantage"))
+    found = recalled(finding(subject, Phase.HEALTHY, Phase(chain), at(0), evidence).event)
+    assert found is not None
+    assert remember([found]).open_findings() == ((subject, Phase(chain)),)
