@@ -1,7 +1,8 @@
 """What operations tell people, by the fleet's notifiers: the same incident under the same key everywhere."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -56,14 +57,33 @@ class Bulletin:
         return "burn-in" if notifier.burn_in else self.severity
 
 
-def tell(notifiers: Iterable[Notifier], bulletin: Bulletin, wait: Callable[[float], object]) -> list[str]:
-    """The hosts of those that have taken it; of the others the log says why they have not."""
+def tell(
+    notifiers: Iterable[Notifier],
+    bulletin: Bulletin,
+    wait: Callable[[float], object],
+    but: Collection[str] = (),
+) -> list[str]:
+    """The hosts of those that have taken it, ``but`` those; of the others the log says why they have not."""
+    told: list[str] = []
     with posting() as pool:
-        return [
-            host(one)
-            for one in notifiers
-            if one.kind != "heartbeat" and _has_taken(pool, one, bulletin, wait)
-        ]
+        for one in notifiers:
+            try:
+                who = host(one)
+            except SecretError as error:
+                _log.error("%s: %s not told: %s", one.kind, bulletin.bulletin_id, error)
+                continue
+            if one.kind != "heartbeat" and who not in but and _has_taken(pool, one, bulletin, wait):
+                told.append(who)
+    return told
+
+
+def hosts(notifiers: Iterable[Notifier]) -> frozenset[str]:
+    """Who is to be told, as far as it is known now."""
+    found: set[str] = set()
+    for one in notifiers:
+        with suppress(SecretError):
+            found |= {host(one)} if one.kind != "heartbeat" else set()
+    return frozenset(found)
 
 
 def _has_taken(

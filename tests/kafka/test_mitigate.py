@@ -515,6 +515,16 @@ def test_on_duty_where_it_may_only_advise_it_calls_a_person_and_says_when_it_is_
     assert (case["outcome"], case["ended"] is not None) == ("advised", True)
 
 
+def test_on_duty_it_tells_again_until_somebody_takes_it(desk: Desk) -> None:
+    """Longer than it tries at once: a ticket that nobody took would never come else."""
+    desk.human.answers = [503] * 5
+    with desk.on_duty(Limits()):
+        wait_until(lambda: len(desk.human.bodies) >= 6, DEADLINE_S, "it to be told again")
+        wait_until(lambda: desk.says("history")[0]["told"] == ["127.0.0.1"], DEADLINE_S, "it to be known")
+    assert {one["id"] for one in desk.human.bodies} == {desk.human.bodies[0]["id"]}
+    assert len(desk.human.bodies) == 6
+
+
 def test_two_hands_do_not_act_at_once(desk: Desk) -> None:
     with only_hand(desk.agent.telemetry):
         done = CliRunner().invoke(

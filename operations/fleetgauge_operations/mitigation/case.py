@@ -84,6 +84,8 @@ class Case:
     against: tuple[str, ...] = ()
     """The fail-safes that forbade it, by name."""
     words: tuple[str, ...] = ()
+    told: tuple[str, ...] | None = None
+    """By host, who has been told how it stands; None where nobody need be."""
 
     @property
     def is_open(self) -> bool:

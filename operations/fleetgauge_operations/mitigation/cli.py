@@ -339,5 +339,6 @@ def _document(case: Case) -> dict[str, Any]:
         "partitions": len(case.orders),
         "topics": len(case.throttles),
         "against": list(case.against),
+        "told": list(case.told or ()),
         "words": list(case.words),
     }

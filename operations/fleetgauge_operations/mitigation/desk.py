@@ -2,13 +2,13 @@
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fleetgauge_operations.bulletins import tell
+from fleetgauge_operations.bulletins import hosts, tell
 from fleetgauge_operations.corrections.store import Corrections
 from fleetgauge_operations.mitigation.hand import Hand
 from fleetgauge_operations.mitigation.live import LiveCluster, only_hand
@@ -48,9 +48,13 @@ class Desk:
                 wait=time.sleep,
             )
 
-    def tell(self, news: News) -> list[str]:
-        """By host, who was told of it."""
-        return tell(self.fleet.notifiers, news.bulletin, time.sleep)
+    def tell(self, news: News, but: Collection[str] = ()) -> list[str]:
+        """By host, who was told of it; ``but`` those who know."""
+        return tell(self.fleet.notifiers, news.bulletin, time.sleep, but)
+
+    def everybody(self) -> frozenset[str]:
+        """By host, who is to be told of what is done."""
+        return hosts(self.fleet.notifiers)
 
 
 def desk_of(config: Path, location: str | None) -> Desk:

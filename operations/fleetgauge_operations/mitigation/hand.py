@@ -79,8 +79,12 @@ class Hand:
     clock: Callable[[], datetime]
     wait: Callable[[float], object]
 
-    def treat(self, intent: Intent, case_id: str, author: str, reason: str) -> Case:
-        """The case as it ended. What it takes to undo it is on record before anything is changed.
+    def treat(
+        self, intent: Intent, case_id: str, author: str, reason: str, told: tuple[str, ...] | None = None
+    ) -> Case:
+        """The case as it ended, ``told`` as it is then.
+
+        What it takes to undo it is on record before anything is changed.
 
         Raises KafkaUnavailableError where nothing could be read, so that nothing was done.
         """
@@ -95,6 +99,7 @@ class Hand:
             reason=reason,
             began=self.clock(),
             outcome=Outcome.BEGUN,
+            told=told,
         )
         against = refusals(intent, situation, case.began)
         if against:
@@ -131,6 +136,7 @@ class Hand:
         against = undo_refusals(case, back, situation, reason)
         if against:
             raise UndoRefusedError(against)
+        case = replace(case, told=None if case.told is None else ())
         kept = (f"{place.topic}-{place.partition} {why}" for place, why in sorted(back.kept.items()))
         words = (*((f"undone: {reason}",) if reason else ()), *kept)
         try:

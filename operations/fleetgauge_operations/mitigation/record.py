@@ -64,6 +64,7 @@ def _row(case: Case) -> Row:
                 "zone": case.zone,
                 "against": case.against,
                 "words": case.words,
+                "told": case.told,
                 "throttles": dict(case.throttles),
                 "orders": [[*place, order.before, order.after] for place, order in case.orders.items()],
             }
@@ -92,4 +93,5 @@ def _case(row: Row) -> Case:
         throttles=detail["throttles"],
         against=tuple(detail.get("against", ())),
         words=tuple(detail["words"]),
+        told=None if (told := detail.get("told")) is None else tuple(told),
     )

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
 from fleetgauge_operations.mitigation.desk import Desk, new_case_id, now
@@ -18,7 +19,7 @@ from fleetgauge_operations.mitigation.duty import (
 )
 from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
-from fleetgauge_operations.mitigation.live import SeatTakenError
+from fleetgauge_operations.mitigation.live import SeatTakenError, only_hand
 from fleetgauge_operations.mitigation.look import findings_of
 from fleetgauge_operations.mitigation.news import News
 from fleetgauge_operations.mitigation.situation import Situation, sick_now
@@ -34,6 +35,8 @@ _log = logging.getLogger("fleetgauge.mitigate")
 _LISTEN_S = 0.5
 #: Nothing is acted upon before it has been named for 20 s.
 _LISTENS = 30
+#: Then it is known otherwise, or has passed.
+_TOLD_WITHIN = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ class OnDuty:
     def _turn(self, stopping: Stopping) -> list[Case]:
         findings = findings_of(self.desk.look.telemetry)
         cases = self.desk.look.record.read(now()).cases
+        if any(map(self._is_untold, cases)):
+            self._tell_again()
         open_ones = [case for case in cases if case.ended is None]
         own = {
             case.cluster_id for case in open_ones if case.author == AUTHOR or case.outcome is Outcome.BEGUN
@@ -96,36 +101,56 @@ class OnDuty:
     def _take(self, step: Step, hand: Hand, situation: Situation) -> Case:
         match step:
             case Treat(intent, reason):
-                case = hand.treat(intent, new_case_id(), AUTHOR, reason)
+                case = hand.treat(intent, new_case_id(), AUTHOR, reason, told=())
                 if case.outcome is Outcome.REFUSED:
                     # As one that is handed over: open until its broker is well.
                     case = replace(case, ended=None)
-                    self.desk.look.record.amend(case)
-                self.desk.tell(News.of(case, now()))
             case GiveUp(before):
-                case = replace(before, outcome=Outcome.FAILED, words=(*before.words, "broken off"))
+                words = (*before.words, "broken off")
+                case = replace(before, outcome=Outcome.FAILED, words=words, told=())
                 self.desk.look.record.amend(case)
-                self.desk.tell(News.of(case, now()))
             case HandOver():
                 case = _handed_over(step, situation)
                 self.desk.look.record.add(case)
-                self.desk.tell(News.of(case, now()))
             case Restore(before):
                 case = self._restored(before, hand)
+                if case is before:
+                    return case
             case Withdraw(before):
-                case = replace(before, ended=now())
+                case = replace(before, ended=now(), told=())
                 self.desk.look.record.amend(case)
-                self.desk.tell(News.of(case, now(), over=True))
+        return self._tell(case)
+
+    def _tell(self, case: Case) -> Case:
+        """Who does not take it is told again, by whoever is on duty then."""
+        over = not case.acted and case.ended is not None
+        news = News.of(case, now(), undoing=case.outcome is Outcome.UNDONE, over=over)
+        known = case.told or ()
+        case = replace(case, told=(*known, *self.desk.tell(news, known)))
+        self.desk.look.record.amend(case)
         return case
 
-    def _restored(self, case: Case, hand: Hand) -> Case:
+    def _tell_again(self) -> None:
         try:
-            after = hand.undo(case, None)
+            with only_hand(self.desk.look.telemetry):
+                for case in filter(self._is_untold, self.desk.look.record.read(now()).cases):
+                    self._tell(case)
+        except SeatTakenError as error:
+            _log.warning("nobody told again: %s", error)
+
+    def _is_untold(self, case: Case) -> bool:
+        if case.told is None or case.outcome is Outcome.BEGUN:
+            return False
+        late = now() - (case.ended or case.began) > _TOLD_WITHIN
+        return not late and not self.desk.everybody() <= set(case.told)
+
+    def _restored(self, case: Case, hand: Hand) -> Case:
+        """The same where it may not be."""
+        try:
+            return hand.undo(case, None)
         except UndoRefusedError as error:
             _log.info("case %s: %s", case.case_id, error)
             return case
-        self.desk.tell(News.of(after, now(), undoing=True))
-        return after
 
 
 def _handed_over(step: HandOver, situation: Situation) -> Case:
@@ -150,4 +175,5 @@ def _handed_over(step: HandOver, situation: Situation) -> Case:
         outcome=step.outcome,
         against=tuple(one.why for one in step.against),
         words=words,
+        told=(),
     )
