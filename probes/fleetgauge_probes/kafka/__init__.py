@@ -37,7 +37,7 @@ from fleetgauge_probes.kafka.producer import (
     SpoolProducer,
     TracerProducer,
 )
-from fleetgauge_probes.kafka.reassignment import reassign, reassign_all, reorder_all
+from fleetgauge_probes.kafka.reassignment import reassign, reorder_all
 from fleetgauge_probes.kafka.registry import Registration, Registry, registered_brokers
 from fleetgauge_probes.kafka.seat import Seat, Standing, Term
 from fleetgauge_probes.kafka.silence import Silence
@@ -98,7 +98,6 @@ __all__ = [
     "mark_demoted",
     "read_layout",
     "reassign",
-    "reassign_all",
     "records_between",
     "registered_brokers",
     "reorder_all",

@@ -14,23 +14,20 @@ from fleetgauge_probes.kafka.registry import open_doors
 
 
 def reassign(access: Access, topic: str, replicas: Mapping[int, Sequence[int]]) -> bool:
-    """As ``reassign_all``, of one topic's partitions by number."""
-    return reassign_all(access, {Place(topic, number): brokers for number, brokers in replicas.items()})
-
-
-def reassign_all(access: Access, replicas: Mapping[Place, Sequence[int]]) -> bool:
-    """Let these be the replicas, in this order; False, nothing done, while any of their topics is moving.
+    """Let these be the replicas, by partition, in this order; False, nothing done, while the topic is moving.
 
     Raises KafkaUnavailableError, KafkaRefusedError.
     """
     doors = open_doors(access)
-    return tried(lambda timeout_ms: _reassign(doors, replicas, timeout_ms))
+    wanted = {Place(topic, number): brokers for number, brokers in replicas.items()}
+    return tried(lambda timeout_ms: _reassign(doors, wanted, timeout_ms))
 
 
 def reorder_all(access: Access, replicas: Mapping[Place, Sequence[int]]) -> bool:
-    """As ``reassign_all``, but never so that data moves: with the replicas that each has at that moment.
+    """Let the replicas that each has be in this order; False, nothing done, while any of them is moving.
 
-    Raises KafkaUnavailableError where somebody has given one others; then nothing was done.
+    Raises KafkaUnavailableError where somebody has given one other replicas: data would move, and nothing was
+    done; KafkaRefusedError.
     """
     doors = open_doors(access)
     return tried(lambda timeout_ms: _reassign(doors, replicas, timeout_ms, in_order_alone=True))
