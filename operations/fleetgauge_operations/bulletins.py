@@ -66,13 +66,13 @@ def tell(
     """The hosts of those that have taken it, ``but`` those; of the others the log says why they have not."""
     told: list[str] = []
     with posting() as pool:
-        for one in notifiers:
+        for one in _people(notifiers):
             try:
                 who = host(one)
             except SecretError as error:
                 _log.error("%s: %s not told: %s", one.kind, bulletin.bulletin_id, error)
                 continue
-            if one.kind != "heartbeat" and who not in but and _has_taken(pool, one, bulletin, wait):
+            if who not in but and _has_taken(pool, one, bulletin, wait):
                 told.append(who)
     return told
 
@@ -80,10 +80,14 @@ def tell(
 def hosts(notifiers: Iterable[Notifier]) -> frozenset[str]:
     """Who is to be told, as far as it is known now."""
     found: set[str] = set()
-    for one in notifiers:
+    for one in _people(notifiers):
         with suppress(SecretError):
-            found |= {host(one)} if one.kind != "heartbeat" else set()
+            found.add(host(one))
     return frozenset(found)
+
+
+def _people(notifiers: Iterable[Notifier]) -> Iterable[Notifier]:
+    return (one for one in notifiers if one.kind != "heartbeat")
 
 
 def _has_taken(

@@ -168,10 +168,15 @@ class Duty:
         )
 
     def _is_disturbed(self) -> bool:
-        """Whether anything goes on in the cluster in which nobody should give a broker its load back."""
+        """Whether anything goes on in the cluster in which nobody should give a broker its load back.
+
+        A budget that burns is nothing of the kind: it may burn for days, for the very load that is missing.
+        """
         situation = self.situation
-        others_fenced = any(one.fenced for one in situation.layout.brokers.values())
-        return bool(situation.sick or situation.rolling or situation.planned or others_fenced)
+        blind = (Phase.NO_DATA, Phase.CLUSTER_DOWN)
+        sick = any(one.broker_id is not None or one.phase in blind for one in situation.sick)
+        fenced = any(one.fenced for one in situation.layout.brokers.values())
+        return sick or fenced or situation.rolling or bool(situation.planned)
 
 
 def _is_unmeasured(sick: Sick, done: Sequence[Case]) -> bool:

@@ -179,9 +179,7 @@ class Hand:
                 self.cluster.mark(case.broker_id, demoted=False)
             case Action.QUARANTINE_RESTART:
                 self.cluster.release(case.broker_id, case.throttles, registered=False)
-        return (
-            f"broker {case.broker_id} is gone: the order of {len(case.orders)} partitions stays as it is",
-        )
+        return (f"broker {case.broker_id} is gone: nothing is given back to it",)
 
     def _demote(self, intent: Intent, case: Case) -> None:
         self._may_go_on()

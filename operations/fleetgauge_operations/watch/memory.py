@@ -66,7 +66,8 @@ class Told(BaseModel):
             earlier, later = findings[:upto], findings[upto:]
         else:
             # Never stored, or expired since.
-            earlier, later = findings, [one for one in findings if one.event.at > self.at]
+            earlier = [one for one in findings if one.event.at <= self.at]
+            later = [one for one in findings if one.event.at > self.at]
         owes = [one for one in earlier if one.event.event_id in self.owes]
         return (*owes, *(one for one in later if one.names or one.clears))
 

@@ -160,6 +160,8 @@ def test_what_may_not_be_undone_yet_is_waited_for() -> None:
         replace(WELL, layout=layout((broker(1, fenced=True), broker(2), broker(3)))),
     ):
         assert not isinstance(step(disturbed), Restore)
+    burning = replace(WELL, sick=(Sick(None, Phase.LATENCY_BURN_SLOW, LONG_AGO),))
+    assert step(burning) == Restore(DONE)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.ADVISED, Outcome.REFUSED])

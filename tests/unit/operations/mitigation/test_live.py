@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 #: Leaves a child behind that writes its id, as who starts a broker does.
 LEAVES = """
 import subprocess, sys
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
 open(sys.argv[1], "w").write(str(child.pid))
 """
 WAITS = LEAVES + "child.wait()"
