@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = settings_of(load(options.fleet))
         lake = _lake(options.records)
-        records = _records(lake)
+        records = _records(lake, options.taken_by)
         weeks = evaluate(records, settings, options.clock, _operations(lake)).cluster_weeks
         report: Row = {"records": len(records), "clock": options.clock, "cluster_weeks": weeks}
         if options.compare:
@@ -70,6 +70,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--clock", type=_moment, default=datetime.now(UTC), help="the run's clock (default: now)"
     )
+    parser.add_argument(
+        "--taken-by", type=_moment, help="leave out records that were taken later (default: none)"
+    )
     return parser.parse_args(arguments)
 
 
@@ -87,9 +90,11 @@ def _lake(given: Path) -> Path:
     return given.parents[len(table.parts) - 1] if given.parts[-len(table.parts) :] == table.parts else given
 
 
-def _records(lake: Path) -> list[Row]:
+def _records(lake: Path, taken_by: datetime | None) -> list[Row]:
     """Bronze rows as records: maps as dicts, minutes aware."""
-    return [row | {name: dict(row[name] or ()) for name in MAPS} for row in _rows(lake, PROBE_MINUTES)]
+    rows = _rows(lake, PROBE_MINUTES)
+    taken = [row for row in rows if taken_by is None or row["ingested_at"] <= taken_by]
+    return [row | {name: dict(row[name] or ()) for name in MAPS} for row in taken]
 
 
 def _operations(lake: Path) -> Operations:

@@ -1,5 +1,5 @@
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,15 @@ def test_a_week_that_gold_lacks_is_found(lake: Path, capsys: pytest.CaptureFixtu
     _write(lake, CLUSTER_WEEKS, _weeks(lake, capsys)[1:])
     assert _run(lake, "--compare") == 1
     assert _difference_columns(capsys) == [""]
+
+
+def test_records_that_were_taken_later_can_be_left_out(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(lake, "--taken-by", LONG_AFTER.isoformat()) == 0
+    all_of_them = json.loads(capsys.readouterr().out)["records"]
+    assert _run(lake, "--taken-by", (LONG_AFTER - timedelta(microseconds=1)).isoformat()) == 0
+    assert all_of_them > 0 == json.loads(capsys.readouterr().out)["records"]
 
 
 def test_what_cannot_be_read_is_said_in_one_line(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
