@@ -19,6 +19,7 @@ from fleetgauge_local.demo import (
     FAULT_AFTER_S,
     Named,
     Running,
+    Say,
     hurt,
     page_status,
     running_demo,
@@ -141,7 +142,7 @@ def demo(
         signal.signal(number, signal.default_int_handler)
     try:
         with console.status("starting") as spinner:
-            succeeded = _run(wanted, spinner, started)
+            succeeded = _run(wanted, _saying(spinner), started)
     except (LocalFleetError, SetupError) as error:
         raise InputError(str(error)) from error
     except KeyboardInterrupt:
@@ -151,23 +152,38 @@ def demo(
         raise SystemExit(1)
 
 
-def _run(wanted: _Wanted, spinner: Status, started: float) -> bool:
+def _saying(spinner: Status) -> Say:
+    """What is being done; where no terminal shows it turning, a line for each new thing."""
+    if console.is_terminal:
+        return spinner.update
+    said = set[str]()
+
+    def say(text: str) -> None:
+        words = re.sub(r"\d+", "", text)
+        if words not in said:
+            said.add(words)
+            console.print(text, markup=False, soft_wrap=True)
+
+    return say
+
+
+def _run(wanted: _Wanted, say: Say, started: float) -> bool:
     """Whether the page answered and the fault, if there was one, was named rightly."""
     directory = wanted.directory
     _refuse_what_cannot_end_well(directory)
-    find_java(default_cache(), spinner.update)
+    find_java(default_cache(), say)
     for lock in wanted.locks:
-        ensure(lock, default_cache(), spinner.update)
+        ensure(lock, default_cache(), say)
     for old in ("lake", "logs", "spool"):
         shutil.rmtree(directory / old, ignore_errors=True)
-    past = _past(directory, spinner) if wanted.with_history else None
-    with running_demo(directory, wanted.port, spinner.update, started, past, wanted.topology) as running:
+    past = _past(directory, say) if wanted.with_history else None
+    with running_demo(directory, wanted.port, say, started, past, wanted.topology) as running:
         _introduce(running, directory)
         if wanted.for_s is None:
             while True:
-                wait_for(_FOREVER_S, running, lambda _: spinner.update("running; ^C ends it"), "")
-        fault, named = _exercise(running, wanted.kind, wanted.for_s, spinner)
-        found = wait_until_caught_up(running, datetime.now(UTC), spinner.update)
+                wait_for(_FOREVER_S, running, lambda _: say("running; ^C ends it"), "")
+        fault, named = _exercise(running, wanted.kind, wanted.for_s, say)
+        found = wait_until_caught_up(running, datetime.now(UTC), say)
         status = page_status(running.page_url)
         report = _report(running, found, status, fault, named) | {"history": str(past) if past else None}
         if running.with_mirrors:
@@ -182,9 +198,9 @@ def _run(wanted: _Wanted, spinner: Status, started: float) -> bool:
     return status == 200 and rightly
 
 
-def _past(directory: Path, spinner: Status) -> Path:
+def _past(directory: Path, say: Say) -> Path:
     log = directory / "logs" / "simulate.log"
-    return history(default_cache(), log, datetime.now(UTC).date(), spinner.update)
+    return history(default_cache(), log, datetime.now(UTC).date(), say)
 
 
 def _refuse_what_cannot_end_well(directory: Path) -> None:
@@ -199,19 +215,19 @@ def _refuse_what_cannot_end_well(directory: Path) -> None:
 
 
 def _exercise(
-    running: Running, kind: Kind | None, for_s: float, spinner: Status
+    running: Running, kind: Kind | None, for_s: float, say: Say
 ) -> tuple[Fault | None, Named | None]:
     """Let it run for so long, with a fault in it if one is asked for."""
     until = time.monotonic() + for_s
     fault = named = None
     if kind:
-        wait_for(min(FAULT_AFTER_S, for_s / 2), running, spinner.update, "running")
+        wait_for(min(FAULT_AFTER_S, for_s / 2), running, say, "running")
         fault = hurt(running, kind)
         console.print(f"{fault.at} {kind}: broker {fault.broker} of {fault.cluster}")
-        named = wait_until_named(running, datetime.fromisoformat(fault.at), spinner.update)
+        named = wait_until_named(running, datetime.fromisoformat(fault.at), say)
         if named:
             console.print(f"named after {named.after_s:.1f} s: broker {named.broker} of {named.cluster}")
-    wait_for(until - time.monotonic(), running, spinner.update, "running")
+    wait_for(until - time.monotonic(), running, say, "running")
     return fault, named
 
 

@@ -16,7 +16,7 @@ def history(cache: Path, log: Path, today: date, say: Callable[[str], None]) -> 
     root = cache / "history"
     monday = today - timedelta(days=today.weekday())
     end = max((folder.name for folder in root.glob("????-??-??")), default=monday.isoformat())
-    say(f"looking for {WEEKS} weeks of history; making them takes a minute, once")
+    say(f"looking for {WEEKS} weeks of history; making them takes some minutes, once")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as said:
         done = subprocess.run(_command(root / end, end), stdin=subprocess.DEVNULL, stdout=said, stderr=said)

@@ -1,4 +1,4 @@
-"""What one watch costs that follows a whole fleet: real pulses on a real topic, every 5 s of each cluster.
+"""What one watch costs that follows a whole fleet: real pulses and minutes on real topics, as agents send.
 
 It starts with an hour of every broker's history, as a watch that takes over does.
 """
@@ -10,10 +10,11 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
+from typing import Any
 
 import psutil
 import yaml
@@ -22,7 +23,15 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import HOST, ClusterSpec
 from fleetgauge_operations.watch.memory import Memory
 from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, HistoryOf, Took
-from fleetgauge_probes.contract import PROBE_PULSE, BrokerPulse, Leg, LegPulse, ProbePulse
+from fleetgauge_probes.contract import (
+    PROBE_MINUTE,
+    PROBE_PULSE,
+    BrokerPulse,
+    Leg,
+    LegPulse,
+    ProbeMinute,
+    ProbePulse,
+)
 from fleetgauge_probes.fleet import Telemetry, load
 from fleetgauge_probes.kafka import RecordProducer, ensure_state_topic, ensure_topics
 from tests.benchmarks._measure import Figure, Options, peak_bytes
@@ -34,6 +43,11 @@ MEASURED_S = 120
 WARM_UP_S = 60
 PATIENCE_S = 120
 EVERY_S = 5
+#: A cluster's minutes come with every twelfth of its pulses.
+PULSES_A_MINUTE = 60 // EVERY_S
+#: Of a hundred minutes of a broker one has lost a probe: 99.99% available.
+LOSES = 0.01
+MINUTE = timedelta(minutes=1)
 #: Of one cluster.
 BROKERS = 100
 VANTAGE = "bench"
@@ -63,14 +77,16 @@ def _watched(brokers: int, seconds: float) -> Iterator[Figure]:
             telemetry = load(config).telemetry
             assert telemetry is not None
             _remember(telemetry, names)
-            with _told(telemetry, names), _watching(where, config) as watch:
+            with _told(telemetry, names) as sent, _watching(where, config) as watch:
                 watch.wait_for(len(names))
                 let_pass(time.monotonic() + WARM_UP_S)
                 cost = watch.cost(seconds)
+                behind = _minutes_behind(telemetry, dict(sent))
     what = f"a watch of {brokers} brokers in {len(names)} clusters"
     yield Figure(f"{what}: CPU", round(cost.cpu_s / cost.seconds, 4), "cores")
     yield Figure(f"{what}: memory", round(cost.memory_bytes / _MB), "MB")
     yield Figure(f"{what}: oldest latest pulse", round(cost.oldest_s, 1), "s", 2 * EVERY_S)
+    yield Figure(f"{what}: minutes of a cluster that it has not counted", behind, "minutes", 2)
     yield Figure(f"{what}: processor that the host kept", round(100 * cost.stolen, 1), "%")
 
 
@@ -79,34 +95,61 @@ def _remember(telemetry: Telemetry, names: list[str]) -> None:
     ensure_topics(telemetry)
     ensure_state_topic(telemetry, telemetry.topics.watch_state)
     history = (Took(4_000, 12_000),) * DEFAULT_THRESHOLDS.history_blocks
-    memory = Memory(telemetry)
-    memory.start()
-    for name in names:
-        for broker in range(1, BROKERS + 1):
-            memory.learnt(HistoryOf(name, broker, VANTAGE), history)
-    memory.stop()
+    with _memory(telemetry) as memory:
+        for name in names:
+            for broker in range(1, BROKERS + 1):
+                memory.learnt(HistoryOf(name, broker, VANTAGE), history)
+
+
+def _minutes_behind(telemetry: Telemetry, sent: Mapping[str, datetime]) -> int:
+    """Of the cluster that it is furthest behind with; one is open until the next begins."""
+    with _memory(telemetry) as memory:
+        counted = memory.recall().minutes
+    return max((newest - max(one.minute for one in counted[name])) // MINUTE for name, newest in sent.items())
 
 
 @contextmanager
-def _told(telemetry: Telemetry, names: list[str]) -> Iterator[None]:
-    """What an agent says of each cluster every 5 s, spread over them, while the block runs."""
-    enough, agent = Event(), RecordProducer(telemetry.access, "bench")
+def _memory(telemetry: Telemetry) -> Iterator[Memory]:
+    memory = Memory(telemetry)
+    memory.start()
+    try:
+        yield memory
+    finally:
+        memory.stop()
+
+
+@contextmanager
+def _told(telemetry: Telemetry, names: list[str]) -> Iterator[Mapping[str, datetime]]:
+    """What an agent says of each cluster, spread over them, while the block runs: a pulse every 5 s, the
+    minutes of its brokers' two legs every minute. Each cluster's newest minute so far.
+    """
+    sent: dict[str, datetime] = {}
+    enough, agent, topics = Event(), RecordProducer(telemetry.access, "bench"), telemetry.topics
 
     def go_on() -> None:
         # Only its time and number change: making all of it anew would take the processor that is measured.
         pulses = [asdict(_pulse(name, Random(name))) for name in names]
+        minutes, random = asdict(_minute()), Random(1)
+        # An agent has a minute's last answer 13 s after its end.
+        first = (datetime.now(UTC) - timedelta(seconds=73)).replace(second=0, microsecond=0)
         number, started_s = 0, time.monotonic()
         while not enough.wait(max(0.0, started_s + number * EVERY_S / len(names) - time.monotonic())):
+            pulse, of = divmod(number, len(names))
             now = {"sequence": number, "emitted_at": datetime.now(UTC)}
-            value = PROBE_PULSE.encode(pulses[number % len(names)] | now)
-            agent.send(telemetry.topics.probe_pulse.name, names[number % len(names)], value)
+            agent.send(topics.probe_pulse.name, names[of], PROBE_PULSE.encode(pulses[of] | now))
+            minute, left = divmod(pulse - of % PULSES_A_MINUTE, PULSES_A_MINUTE)
+            if not left:
+                told = {"cluster_id": names[of], "sequence": minute, "minute": first + minute * MINUTE}
+                for one in _of_all_brokers(minutes | told, random):
+                    agent.send(topics.probe_minutes.name, names[of], PROBE_MINUTE.encode(one))
+                sent[names[of]] = first + minute * MINUTE
             number += 1
 
     agent.start()
     thread = Thread(target=go_on)
     thread.start()
     try:
-        yield
+        yield sent
     finally:
         enough.set()
         thread.join()
@@ -123,6 +166,49 @@ def _broker(broker_id: int, p50_us: int) -> BrokerPulse:
         LegPulse(leg, 25, 25, 0, 0, None, 300, p50_us, 3 * p50_us) for leg in (Leg.CLIENT, Leg.LEADER)
     )
     return BrokerPulse(broker_id, True, True, False, 500, 900, legs, None, 200, None, None)
+
+
+def _minute() -> ProbeMinute:
+    """Of a broker that answers all."""
+    took_us = tuple(sorted(Random(0).choices(range(3_000, 12_000), k=100)))
+    return ProbeMinute(
+        agent_id="bench",
+        agent_version="bench",
+        run_id="run",
+        sequence=0,
+        vantage=VANTAGE,
+        cluster_id="",
+        kafka_cluster_uuid="uuid",
+        broker_id=0,
+        rack=None,
+        leg=Leg.CLIENT,
+        minute=datetime.now(UTC),
+        expected_brokers=tuple(range(1, BROKERS + 1)),
+        attempted=100,
+        acknowledged=100,
+        received=100,
+        ack_us=took_us,
+        e2e_us=took_us,
+        produce_failures={},
+        consume_failures={},
+        lost=0,
+        duplicated=0,
+        out_of_order=0,
+        schedule_lag_p95_us=300,
+        schedule_lag_max_us=900,
+        led_by=(1,),
+        leader_epoch=1,
+        emitted_at=datetime.now(UTC),
+    )
+
+
+def _of_all_brokers(minute: Mapping[str, Any], random: Random) -> Iterator[Mapping[str, Any]]:
+    """Both legs of each; now and then a probe is lost."""
+    for broker in range(1, BROKERS + 1):
+        loses = random.random() < LOSES
+        lost = {"received": 99, "e2e_us": minute["e2e_us"][:-1], "consume_failures": {"NOT_RECEIVED": 1}}
+        yield {**minute, "broker_id": broker, **(lost if loses else {})}
+        yield {**minute, "broker_id": broker, "leg": "leader", "e2e_us": ()}
 
 
 @dataclass(frozen=True, slots=True)

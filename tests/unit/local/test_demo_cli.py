@@ -2,6 +2,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fleetgauge_local import demo_cli
+from fleetgauge_local.demo import Say
 from fleetgauge_local.demo_cli import demo
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.layout import TOPOLOGIES
@@ -55,6 +56,17 @@ def test_regions_go_without_history_unless_it_is_asked_for(
     (one,) = wanted
     assert (one.topology, one.with_history) == (TOPOLOGIES[topology], with_history)
     assert (MIRROR_LOCK in one.locks) == (topology == "regions")
+
+
+def test_without_a_terminal_each_new_thing_is_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(_: object, say: Say, __: float) -> bool:
+        for text in ("making topics", "running, 12 s left", "running, 11 s left"):
+            say(text)
+        return True
+
+    monkeypatch.setattr(demo_cli, "_run", work)
+    monkeypatch.setattr(demo_cli.signal, "signal", lambda *_: None)
+    assert call().stderr == "making topics\nrunning, 12 s left\n"
 
 
 def test_what_cannot_be_done_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
