@@ -9,7 +9,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -37,6 +37,7 @@ from fleetgauge_probes.kafka import RecordProducer, ensure_state_topic, ensure_t
 from tests.benchmarks._measure import Figure, Options, peak_bytes
 from tests.exposition import samples
 from tests.ports import free_port
+from tests.probe_minutes import CLIENT, MINUTE
 from tests.waiting import let_pass, wait_until
 
 MEASURED_S = 120
@@ -47,7 +48,6 @@ EVERY_S = 5
 PULSES_A_MINUTE = 60 // EVERY_S
 #: Of a hundred minutes of a broker one has lost a probe: 99.99% available.
 LOSES = 0.01
-MINUTE = timedelta(minutes=1)
 #: Of one cluster.
 BROKERS = 100
 VANTAGE = "bench"
@@ -101,11 +101,11 @@ def _remember(telemetry: Telemetry, names: list[str]) -> None:
                 memory.learnt(HistoryOf(name, broker, VANTAGE), history)
 
 
-def _minutes_behind(telemetry: Telemetry, sent: Mapping[str, datetime]) -> int:
+def _minutes_behind(telemetry: Telemetry, sent: Mapping[str, int]) -> int:
     """Of the cluster that it is furthest behind with; one is open until the next begins."""
     with _memory(telemetry) as memory:
         counted = memory.recall().minutes
-    return max((newest - max(one.minute for one in counted[name])) // MINUTE for name, newest in sent.items())
+    return max(number - len(counted.get(name, ())) for name, number in sent.items())
 
 
 @contextmanager
@@ -119,11 +119,11 @@ def _memory(telemetry: Telemetry) -> Iterator[Memory]:
 
 
 @contextmanager
-def _told(telemetry: Telemetry, names: list[str]) -> Iterator[Mapping[str, datetime]]:
+def _told(telemetry: Telemetry, names: list[str]) -> Iterator[Mapping[str, int]]:
     """What an agent says of each cluster, spread over them, while the block runs: a pulse every 5 s, the
-    minutes of its brokers' two legs every minute. Each cluster's newest minute so far.
+    minutes of its brokers' two legs every minute. Of each cluster, how many minutes so far.
     """
-    sent: dict[str, datetime] = {}
+    sent: dict[str, int] = {}
     enough, agent, topics = Event(), RecordProducer(telemetry.access, "bench"), telemetry.topics
 
     def go_on() -> None:
@@ -142,7 +142,7 @@ def _told(telemetry: Telemetry, names: list[str]) -> Iterator[Mapping[str, datet
                 told = {"cluster_id": names[of], "sequence": minute, "minute": first + minute * MINUTE}
                 for one in _of_all_brokers(minutes | told, random):
                     agent.send(topics.probe_minutes.name, names[of], PROBE_MINUTE.encode(one))
-                sent[names[of]] = first + minute * MINUTE
+                sent[names[of]] = minute + 1
             number += 1
 
     agent.start()
@@ -171,20 +171,10 @@ def _broker(broker_id: int, p50_us: int) -> BrokerPulse:
 def _minute() -> ProbeMinute:
     """Of a broker that answers all."""
     took_us = tuple(sorted(Random(0).choices(range(3_000, 12_000), k=100)))
-    return ProbeMinute(
-        agent_id="bench",
-        agent_version="bench",
-        run_id="run",
-        sequence=0,
+    return replace(
+        CLIENT,
         vantage=VANTAGE,
-        cluster_id="",
-        kafka_cluster_uuid="uuid",
-        broker_id=0,
-        rack=None,
-        leg=Leg.CLIENT,
-        minute=datetime.now(UTC),
         expected_brokers=tuple(range(1, BROKERS + 1)),
-        attempted=100,
         acknowledged=100,
         received=100,
         ack_us=took_us,
@@ -192,13 +182,6 @@ def _minute() -> ProbeMinute:
         produce_failures={},
         consume_failures={},
         lost=0,
-        duplicated=0,
-        out_of_order=0,
-        schedule_lag_p95_us=300,
-        schedule_lag_max_us=900,
-        led_by=(1,),
-        leader_epoch=1,
-        emitted_at=datetime.now(UTC),
     )
 
 
