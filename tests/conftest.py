@@ -23,8 +23,9 @@ with warnings.catch_warnings():
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-_OF_BROKERS = ("tests/kafka/", "tests/spark/test_backfill_topic.py")
-_DEMO = "tests/end_to_end/test_demo.py"
+_OF_SPARK = "tests/spark/"
+_OF_BROKERS = "tests/kafka/"
+_FIRST = (_OF_SPARK, _OF_BROKERS, "tests/browser/", "tests/end_to_end/")
 _NICE = 15
 
 
@@ -43,14 +44,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 class _ModuleByModule(LoadScopeScheduling):
-    """A worker takes a module whole, or all that share the brokers, so that there is one fleet.
+    """A worker takes a module whole, or all that share a session of Spark or the brokers: there is one each.
+
+    A session's first batches cost several times what the same batches cost once its JVM is warm.
 
     xdist's own groups are a suffix of a test's id, which this pytest no longer lets it add: with them a
     second worker would start a second fleet.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "fleet" if nodeid.startswith(_OF_BROKERS) else nodeid.partition("::")[0]
+        shared = next((one for one in (_OF_SPARK, _OF_BROKERS) if nodeid.startswith(one)), None)
+        return shared or nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
@@ -58,16 +62,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark first, which takes longest; a demo, whose stream yields to all, beside tests that mostly wait."""
+    """Spark first, which takes longest; a demo, whose stream yields to all, when that is over."""
     items.sort(key=_turn)
 
 
 def _turn(item: pytest.Item) -> int:
-    if item.nodeid.startswith(_OF_BROKERS):
-        return 1
-    if item.nodeid.startswith(_DEMO):
-        return 2
-    return 0 if item.path.parent.name == "spark" else 3
+    return next((turn for turn, one in enumerate(_FIRST) if item.nodeid.startswith(one)), len(_FIRST))
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,14 @@ def rows(folder: Path, table: Table) -> list[dict[str, Any]]:
     return found
 
 
+def content(folder: Path, table: Table) -> list[Mapping[str, Any]]:
+    """The rows without what says when they were computed, in the key's order."""
+    found = [
+        {name: row[name] for name in table.names if name not in table.volatile} for row in rows(folder, table)
+    ]
+    return sorted(found, key=lambda row: tuple(str(row[name]) for name in table.key))
+
+
 def counts(folder: Path) -> dict[str, int]:
     """How many rows each table has."""
     return {table.path: delta(folder, table).to_pyarrow_table().num_rows for table in ALL}

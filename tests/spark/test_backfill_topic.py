@@ -1,5 +1,6 @@
 """A backfill from a topic that the stream reads as well, on real brokers."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,12 +8,13 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.backfill import records_of
 from fleetgauge_pipelines.jobs.stream import Pace, run_stream
 from fleetgauge_pipelines.tables import PROBE_MINUTES, QUALITY, QUARANTINE
 from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Telemetry, load
+from fleetgauge_probes.fleet import Telemetry
 from fleetgauge_probes.kafka import ensure_topics
 from fleetgauge_probes.stopping import Stopping
 from tests.spark.broken import good_record
@@ -20,15 +22,14 @@ from tests.spark.lakes import backfilled, rows, versions
 from tests.spark.test_backfill import CLOCK, FLEET, GOOD, LACKING, MINUTE, OTHER, assert_equal_lakes
 
 
-def _telemetry(local_fleet: LocalFleet) -> Telemetry:
-    """The local fleet's, with topics that nobody else uses."""
-    telemetry = load(local_fleet.fleet_file).telemetry
-    assert telemetry is not None
-    names = {
-        use: topic.model_copy(update={"name": f"{topic.name}.backfilled", "partitions": 2})
-        for use, topic in telemetry.topics
-    }
-    return telemetry.model_copy(update={"topics": telemetry.topics.model_copy(update=names)})
+@pytest.fixture
+def telemetry(tmp_path: Path) -> Iterator[Telemetry]:
+    """Of one broker: the suite's fleet is another worker's."""
+    with LocalFleet(tmp_path / "fleet", (ClusterSpec("carrier", brokers=1),)) as fleet:
+        topics = {"probe_minutes": {"name": "probe-minutes", "partitions": 2, "retention_hours": 2}}
+        found = Telemetry.model_validate({"bootstrap": fleet.bootstrap("carrier"), "topics": topics})
+        ensure_topics(found)
+        yield found
 
 
 def _send(telemetry: Telemetry, values: list[bytes]) -> None:
@@ -39,11 +40,9 @@ def _send(telemetry: Telemetry, values: list[bytes]) -> None:
 
 
 def test_a_topic_that_the_stream_has_taken_changes_nothing_and_alone_makes_the_same_tables(
-    spark: SparkSession, local_fleet: LocalFleet, tmp_path: Path
+    spark: SparkSession, telemetry: Telemetry, tmp_path: Path
 ) -> None:
-    telemetry = _telemetry(local_fleet)
     topic = telemetry.topics.probe_minutes.name
-    ensure_topics(telemetry)
     values = [PROBE_MINUTE.encode(record) for record in (*GOOD, LACKING, OTHER[0])]
     _send(telemetry, [*values, b"noise"])
     streamed, alone = tmp_path / "streamed", tmp_path / "alone"

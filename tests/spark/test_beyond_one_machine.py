@@ -24,8 +24,7 @@ from fleetgauge_pipelines.jobs.simulate_records import write_files
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS
 from fleetgauge_probes.fleet import load
-from tests.spark.lakes import backfilled
-from tests.spark.test_any_order import content
+from tests.spark.lakes import backfilled, content
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 CLOCK = START + timedelta(hours=1)
