@@ -62,7 +62,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark first, which takes longest; a demo, whose stream yields to all, when that is over."""
+    """Spark first, which takes longest; a demo, whose stream yields to all, when that is mostly over."""
     items.sort(key=_turn)
 
 
