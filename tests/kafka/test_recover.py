@@ -386,10 +386,10 @@ def test_readiness_is_kept_every_minute_and_what_lasts_is_told(regions: LocalFle
             wait_until(lambda: bool(rows(MIRROR_MINUTES)), 3 * DEADLINE_S, "a minute's row")
             regions.fault_mirror("hang", "south-all")
             try:
-                wait_until(lambda: len(told("firing")) >= 2, DEADLINE_S, "both ways into south-all")
+                wait_until(lambda: len(told("firing")) >= 2, 3 * DEADLINE_S, "both ways into south-all")
             finally:
                 regions.fault_mirror("heal", "south-all")
-            wait_until(lambda: len(told("resolved")) >= 2, DEADLINE_S, "their end")
+            wait_until(lambda: len(told("resolved")) >= 2, 3 * DEADLINE_S, "their end")
     well = {(row["source"], row["destination"]): row for row in rows(MIRROR_MINUTES)}
     assert set(well) == {(one, all_) for one in ("north", "south") for all_ in ("north-all", "south-all")}
     assert all(row["tracers"] > 5 and row["looped"] == 0 for row in well.values())
