@@ -371,7 +371,7 @@ def test_readiness_is_kept_every_minute_and_what_lasts_is_told(regions: LocalFle
         config = described(regions, tmp_path)
         document = yaml.safe_load(config.read_text())
         document["recovery"]["tracers"] = {"every_s": 1, "vantage": "here"}
-        document["recovery"]["objectives"] = {"rpo_s": 6}
+        document["recovery"]["objectives"] = {"rpo_s": 20}
         document["notifiers"] = [{"kind": "webhook", "url": hook.url}]
         config.write_text(yaml.safe_dump(document))
 
