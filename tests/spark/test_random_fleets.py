@@ -13,8 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.tables import QUARANTINE
-from tests.oracle.random_fleets import random_lake
-from tests.spark.agreement import compare, take
+from tests.chaos.random_fleets import hold
 
 ROOT = Path(__file__).parents[2]
 FLEETS = 50
@@ -37,8 +36,7 @@ def test_fifty_random_fleets_have_the_oracles_tables_in_a_far_zone(
 ) -> None:
     """Fourteen hours ahead of UTC, around a day that its clocks left out."""
     assert datetime(2011, 12, 31).astimezone().utcoffset() == timedelta(hours=14)
-    lake = random_lake(SEED, FLEETS)
-    compared = compare(tmp_path, lake, take(spark, tmp_path, lake))
+    compared = hold(spark, tmp_path, SEED, FLEETS)
     assert {path: one.differences for path, one in compared.items() if one.differences} == {}
     assert {path for path, one in compared.items() if not one.rows} == {QUARANTINE.path}
 
