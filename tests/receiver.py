@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleetgauge_local.layout import HOST
 
@@ -22,21 +22,32 @@ class Post:
     body: Any
 
 
+class Answer(NamedTuple):
+    status: int
+    body: bytes = b""
+    location: str | None = None
+
+
 class Receiver:
-    """Answers with ``answers`` as long as there are any, then with 200."""
+    """Answers with ``answers``, a status alone being one, as long as there are any, then with 200."""
 
     def __init__(self) -> None:
         self.posts: list[Post] = []
-        self.answers: list[int] = []
+        self.answers: list[int | Answer] = []
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 receiver.posts.append(Post(time.monotonic(), self.path, self.headers["Content-Type"], body))
-                self.send_response(receiver.answers.pop(0) if receiver.answers else 200)
-                self.send_header("Content-Length", "0")
+                answer = receiver.answers.pop(0) if receiver.answers else 200
+                answer = Answer(answer) if isinstance(answer, int) else answer
+                self.send_response(answer.status)
+                if answer.location:
+                    self.send_header("Location", answer.location)
+                self.send_header("Content-Length", str(len(answer.body)))
                 self.end_headers()
+                self.wfile.write(answer.body)
 
             def log_message(self, format: str, *args: object) -> None:
                 """Say nothing."""

@@ -1,6 +1,7 @@
 """Who is told things by POST: how they are reached, and what their APIs want."""
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -22,6 +23,7 @@ _TIMEOUT_S = 5
 #: What a receiver answers to words that it never takes: malformed, too large, not understood. All else may
 #: pass: a key or an address that is mended, a proxy, a limit.
 _NEVER = (400, 413, 422)
+_OF_THE_KEY = re.compile(rb"routing[ _]key", re.IGNORECASE)
 
 
 class Outcome(StrEnum):
@@ -35,9 +37,9 @@ class Outcome(StrEnum):
 
 
 def posting() -> urllib3.PoolManager:
-    """Follows redirects and tries nothing twice: when to try again is for whoever posts."""
-    once = urllib3.Retry(connect=0, read=0, status=0, other=0, redirect=3)
-    return urllib3.PoolManager(retries=once, timeout=urllib3.Timeout(_TIMEOUT_S))
+    """Tries nothing twice: when to try again is for whoever posts. Follows no redirect: what it leads to,
+    often a page to log in at, answers that all is well and has taken nothing."""
+    return urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(_TIMEOUT_S))
 
 
 def posted(pool: urllib3.PoolManager, who: str, where: str, body: object, what: str) -> Outcome:
@@ -51,7 +53,9 @@ def posted(pool: urllib3.PoolManager, who: str, where: str, body: object, what: 
     if answer.status < 300:
         return Outcome.TAKEN
     _log.error("%s: %s refused with status %d", who, what, answer.status)
-    return Outcome.REFUSED if answer.status in _NEVER else Outcome.OUT
+    # PagerDuty answers 400 to a key that it does not know, too: that is mended, and the words are good.
+    never = answer.status in _NEVER and not _OF_THE_KEY.search(answer.data)
+    return Outcome.REFUSED if never else Outcome.OUT
 
 
 def url(notifier: Notifier) -> str:

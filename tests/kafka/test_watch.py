@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -248,6 +248,21 @@ def test_of_a_cluster_that_has_left_the_fleet_file_all_is_over(
     with _watching(telemetry, notifier):
         wait_until(lambda: len(_ended(receiver)) == 2, DEADLINE_S, "their ends")
     assert _ended(receiver) == {"CLUSTER_DOWN", "LATENCY_BURN"}
+
+
+def test_a_cluster_that_an_agents_old_fleet_file_has_is_missed_by_nobody(
+    telemetry: Telemetry, receiver: Receiver, send: Callable[[ProbePulse], None]
+) -> None:
+    ensure_topics(telemetry)
+    ensure_state_topic(telemetry, telemetry.topics.watch_state)
+    now = NOW
+    with _watching(telemetry, {"kind": "webhook", "url": receiver.url}, clock=lambda: now) as vitals:
+        _hear(vitals, send)
+        send(pulse(15, broker(1), broker(2), cluster="carts"))
+        _until(lambda: len(samples_of(vitals.registry, HEARD)) == 2)
+        now += timedelta(seconds=40)
+        wait_until(lambda: len(receiver.posts) == 1, DEADLINE_S, "orders to be missed")
+    assert [(body["kind"], body["cluster"]) for body in receiver.bodies] == [("NO_DATA", "orders")]
 
 
 def _ended(receiver: Receiver) -> set[str]:

@@ -6,6 +6,7 @@ kept by name, since later ones are told before them.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from fleetgauge_operations.watch.maintenance import Waiting
 from fleetgauge_operations.watch.memory import Told
 from fleetgauge_pipelines.detection import Finding, Subject
 
@@ -25,9 +26,12 @@ class Account:
         owed = self._owes.pop(finding.subject, None)
         self._goes_on(self._note if owed == finding.event.event_id else self._upto(finding))
 
+    def has_put_off(self, finding: Finding) -> bool:
+        return self._owes.get(finding.subject) == finding.event.event_id
+
     def put_off(self, finding: Finding) -> None:
         """It is not told of this now; of the end of what it was not told, never."""
-        if self._owes.get(finding.subject) == finding.event.event_id:
+        if self.has_put_off(finding):
             return
         if finding.names:
             self._owes[finding.subject] = finding.event.event_id
@@ -51,4 +55,24 @@ def introduced(notifier: str, findings: Sequence[Finding], opened: Collection[Su
         notifier=notifier,
         owes=tuple(one.event.event_id for one in latest.values()),
         **({"event_id": last.event_id, "at": last.at} if last else {}),
+    )
+
+
+def still_waiting(
+    findings: Iterable[Finding],
+    opened: Iterable[Subject],
+    owing: Sequence[tuple[Account, Sequence[Finding]]],
+    planned: Callable[[Subject], bool],
+) -> Waiting:
+    """What earlier watches told nobody for its maintenance, which goes on.
+
+    ``owing``: of each who is told, what it is owed. What is merely on its way to one that is out does not
+    wait, nor what another has been told: it is reminded of that for as long as it stands.
+    """
+    named = {one.subject: one for one in findings if one.names}
+    latest = [named[subject] for subject in opened if subject in named and planned(subject)]
+    return Waiting(
+        one
+        for one in latest
+        if any(account.has_put_off(one) for account, _ in owing) and all(one in owed for _, owed in owing)
     )

@@ -4,39 +4,33 @@ Planned is what `fleetgauge correct` took out of the levels ahead of time. A fin
 the same; who is told is all that waits.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 from fleetgauge_pipelines.detection import Finding, Subject
 
 
 class Waiting:
-    """The findings that wait: of earlier watches ``those``, of which ``told`` to some notifiers."""
+    """The findings that wait, ``those`` of earlier watches."""
 
-    def __init__(self, those: Iterable[Finding] = (), told: Collection[Subject] = ()) -> None:
+    def __init__(self, those: Iterable[Finding] = ()) -> None:
         self._findings = {one.subject: one for one in those}
-        self._perhaps_told = self._findings.keys() & set(told)
 
     def __contains__(self, subject: Subject) -> bool:
         return subject in self._findings
 
     def told_of(self, finding: Finding, planned: bool) -> tuple[Finding, ...]:
-        """What is to be told now that this is found: of what was told all else, of what waits not its end."""
+        """What is to be told now that this is found: of what was told all else, of what waits nothing."""
         subject = finding.subject
         waits = subject in self._findings
         if finding.names and (waits or (planned and not finding.from_phase.names)):
             self._findings[subject] = finding
             return ()
         if finding.clears and waits:
-            known = subject in self._perhaps_told
-            self._release(subject)
-            return (finding,) if known else ()
+            del self._findings[subject]
+            return ()
         return (finding,) if finding.names or finding.clears else ()
 
     def over(self, planned: Callable[[Subject], bool]) -> tuple[Finding, ...]:
         """What is to be told because its maintenance is over."""
         due = [subject for subject in self._findings if not planned(subject)]
-        return tuple(self._release(subject) for subject in due)
-
-    def _release(self, subject: Subject) -> Finding:
-        self._perhaps_told.discard(subject)
-        return self._findings.pop(subject)
+        return tuple(self._findings.pop(subject) for subject in due)

@@ -112,7 +112,8 @@ class Memory:
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
-        self._producer = RecordProducer(telemetry.access, "fleetgauge-watch")
+        # What was told while telemetry was away must be known once it is back, however long that takes.
+        self._producer = RecordProducer(telemetry.access, "fleetgauge-watch", give_up_after_s=None)
         self._events = TopicReader(telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch")
         #: Of each finding, when it was last known to have changed.
         self._changed: dict[str, datetime] = {}
@@ -124,7 +125,8 @@ class Memory:
 
     def stop(self) -> None:
         """Deliver what is on its way, within a bound."""
-        self._producer.stop()
+        if lost := self._producer.stop():
+            _log.error("%d findings and notes for the next watch did not get out", lost)
         self._events.stop()
 
     def recall(self) -> Left:

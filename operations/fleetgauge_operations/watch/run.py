@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Protocol, TypeVar
 
-from fleetgauge_operations.corrections.plan import Plan
 from fleetgauge_operations.receivers import host
-from fleetgauge_operations.watch.account import Account, introduced
+from fleetgauge_operations.watch.account import Account, introduced, still_waiting
 from fleetgauge_operations.watch.background import Background
-from fleetgauge_operations.watch.maintenance import Waiting
 from fleetgauge_operations.watch.memory import Left, Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink, name, sink
@@ -108,7 +107,13 @@ class Watch:
             stack.callback(spending.stop)
             opened = (*state.open_findings(), *budgets.open_findings())
             accounts = [self._account(one, left, opened, memory) for one in self.fleet.notifiers]
-            waiting = _waiting(left.findings, opened, [owed for _, owed in accounts], background.plan, now)
+            people = [
+                of_one
+                for of_one, one in zip(accounts, self.fleet.notifiers, strict=True)
+                if one.kind != "heartbeat"
+            ]
+            planned = partial(background.plan.covers, at=now)
+            waiting = still_waiting(left.findings, [one for one, _ in opened], people, planned)
             stack.enter_context(self.metrics.watching(opened))
             sinks = []
             for notifier, (kept, owed) in zip(self.fleet.notifiers, accounts, strict=True):
@@ -143,17 +148,26 @@ class Watch:
     ) -> Sink:
         counts = self.metrics.notifier(host(notifier))
 
+        def may_tell() -> bool:
+            return term.confirm() is not Standing.LOST
+
         def dealt_with(finding: Finding, taken: bool) -> None:
             counts.dealt_with(taken)
-            kept.dealt_with(finding)
+            # The POST may have taken long: whoever has the seat by now has told more than we know of.
+            if may_tell():
+                kept.dealt_with(finding)
+
+        def put_off(finding: Finding) -> None:
+            if may_tell():
+                kept.put_off(finding)
 
         telling = Telling(
             clock=self.clock,
-            may_tell=lambda: term.confirm() is not Standing.LOST,
+            may_tell=may_tell,
             waits=counts.waits,
             heard=lambda: heard.at,
             dealt_with=dealt_with,
-            put_off=kept.put_off,
+            put_off=put_off,
         )
         manner = Manner(self.fleet.page_url, notifier.burn_in, background.of)
         return sink(notifier, manner, telling)
@@ -168,22 +182,6 @@ class Watch:
             memory.told(note)
         owed = note.owed(left.findings)
         return Account(note, owed, memory.told), owed
-
-
-def _waiting(
-    findings: Sequence[Finding],
-    opened: Sequence[Open],
-    owed: Sequence[Sequence[Finding]],
-    plan: Plan,
-    now: datetime,
-) -> Waiting:
-    """What earlier watches did not tell for its maintenance, which goes on."""
-    owing = [{one.subject for one in of_notifier} for of_notifier in owed]
-    waits = {
-        subject for subject, _ in opened if any(subject in one for one in owing) and plan.covers(subject, now)
-    }
-    told = {subject for subject in waits if not all(subject in one for one in owing)}
-    return Waiting((one for one in findings if one.names and one.subject in waits), told)
 
 
 class _Runs(Protocol):

@@ -114,7 +114,9 @@ class Turn:
 
     def _look(self, state: FleetState, now: datetime) -> tuple[FleetState, tuple[Finding, ...]]:
         """At all clusters: who has fallen silent, who is watched no more, and who from now on."""
-        state, over = self._retire(state, partial(self._is_out, now=now), now)
+        strangers = {one for one in state.clusters.keys() - self.clusters.keys() if state.is_silent(one, now)}
+        gone = partial(self._is_out, now=now)
+        state, over = self._retire(state, lambda one: one in strangers or gone(one), now)
         state = expect(state, self._expected(now) - state.clusters.keys(), now)
         state, silent = pass_time(state, now)
         return state, (*over, *silent)

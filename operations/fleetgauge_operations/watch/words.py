@@ -36,7 +36,7 @@ _WORDS = {
         "vantage {vantage} reaches its brokers again",
     ),
     Phase.CLUSTER_DOWN: ("no broker answers or acknowledges", "its brokers answer again"),
-    Phase.NO_DATA: ("no pulse comes: nobody measures it", "it is measured again"),
+    Phase.NO_DATA: ("nothing is heard of its brokers: nobody measures it", "it is measured again"),
     Phase.LATENCY_BURN: (
         "its latency budget is going fast, and no broker is named for it",
         "its latency budget lasts again",

@@ -37,7 +37,8 @@ class ClusterState:
     heard_since: datetime | None = None
     heard: datetime | None = None
     said: datetime | None = None
-    """When the latest pulse was made; ``heard`` may be when one was expected from."""
+    """What is found next is no earlier: when the latest pulse was made, or was missed. ``heard`` may be
+    when one was expected from."""
     silent: bool = False
     down: bool = False
     down_at: datetime | None = None
@@ -107,6 +108,11 @@ class FleetState:
         named = ((subject, phase) for subject, phase in found if phase.names)
         return tuple(sorted(named, key=lambda pair: [str(one) for one in pair[0]]))
 
+    def is_silent(self, cluster_id: str, now: datetime, limits: Thresholds = DEFAULT_THRESHOLDS) -> bool:
+        """Whether nothing was heard of it for so long that it is missed."""
+        heard = self.clusters[cluster_id].heard
+        return heard is None or now - heard >= limits.no_data
+
 
 class HistoryOf(NamedTuple):
     """Whose, and as seen from where."""
@@ -135,13 +141,15 @@ def remember(
 def adopt(state: FleetState, found: Finding) -> FleetState:
     """With what another watch named and this one learnt of too late to remember it.
 
-    It holds until what is heard says otherwise, so that whoever was told is told of its end.
+    It holds until what is heard says otherwise, so that whoever was told is told of its end. What burns a
+    budget is not heard here: of that nothing changes.
     """
     if not found.names or found.subject in dict(state.open_findings()):
         return state
     cluster_id = found.subject.cluster_id
     known = state.clusters.get(cluster_id, ClusterState())
-    return FleetState({**state.clusters, cluster_id: _restored(known, found)})
+    after = _restored(known, found)
+    return state if after is known else FleetState({**state.clusters, cluster_id: after})
 
 
 def learnt(before: FleetState, after: FleetState, pulse: ProbePulse) -> Iterator[tuple[HistoryOf, History]]:
@@ -158,7 +166,7 @@ def _restored(known: ClusterState, found: Finding) -> ClusterState:
     evidence = json.loads(found.event.evidence)
     match subject.chain:
         case Chain.NO_DATA:
-            return replace(known, silent=stands)
+            return replace(known, silent=stands, said=found.event.at)
         case Chain.CLUSTER_DOWN:
             return replace(known, down=stands)
         case Chain.VANTAGE_ILL if subject.vantage is not None:
@@ -223,8 +231,10 @@ def _missed(
     """Silent by now, as of when that was due, whenever somebody looks: a replay finds the same."""
     if known.heard is None or known.silent or now - known.heard < limits.no_data:
         return known, ()
-    silent = replace(known, silent=True)
-    return silent, tuple(_changes(cluster_id, known, silent, known.heard + limits.no_data))
+    due = known.heard + limits.no_data
+    # A pulse that comes late all the same ends it then at the earliest, not before it began.
+    silent = replace(known, silent=True, said=max(due, known.said or due))
+    return silent, tuple(_changes(cluster_id, known, silent, due))
 
 
 def retire(
@@ -256,6 +266,9 @@ def _heard(known: ClusterState, pulse: ProbePulse, at: datetime, limits: Thresho
             before.presence.heard(pulse.vantage, at, signs, limits),
             before.slowness.after(pulse.vantage, at, pace, limits),
         )
+    if not pulse.brokers and not known.down:
+        # Of an agent that reaches no broker: it says nothing of the cluster.
+        return replace(known, heard=known.heard or at, said=at)
     since = known.heard_since if known.heard_since and not known.silent else at
     heard = max(at, known.heard or at)
     return replace(known, brokers=brokers, heard_since=since, heard=heard, said=at, silent=False)
@@ -266,7 +279,8 @@ def _judged(seen: ClusterState, mentioned: Set[int], now: datetime, limits: Thre
     gone = [is_gone(of_broker) for of_broker in sights.values() if of_broker]
     # Whoever is heard first after a pause may be the one vantage that is wrong.
     settled = seen.heard_since is not None and now - seen.heard_since >= limits.settled
-    down = len(gone) > 1 and all(gone) and (settled or seen.down)
+    # An agent that starts meanwhile knows no broker: what is down is so until one of its brokers answers.
+    down = all(gone) and (seen.down or (settled and len(gone) > 1))
     down_at = now if down else seen.down_at
     # Its brokers come back one after the other.
     coming_back = down_at is not None and now - down_at < 2 * limits.settled

@@ -118,14 +118,18 @@ def _route(facts: Mapping[str, Any]) -> Route:
 
 
 class RecordProducer:
-    """Delivers records at least once and in order (acks=all, idempotent), or gives them up after a while."""
+    """Delivers records at least once and in order (acks=all, idempotent), or gives them up after a while.
 
-    def __init__(self, access: Access, client_id: str, give_up_after_s: int = 300) -> None:
+    ``give_up_after_s``: None to hold them for as long as this runs.
+    """
+
+    def __init__(self, access: Access, client_id: str, give_up_after_s: int | None = 300) -> None:
         self._access = access
         self._settings = (
             settings.CONNECTION
             | settings.RECORD_PRODUCER
-            | {"client.id": client_id, "message.timeout.ms": give_up_after_s * 1000}
+            # 0 is for ever there.
+            | {"client.id": client_id, "message.timeout.ms": (give_up_after_s or 0) * 1000}
         )
         self._stopping = threading.Event()
         self.delivered = 0

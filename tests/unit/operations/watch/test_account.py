@@ -6,8 +6,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_operations.watch.account import Account, introduced
-from fleetgauge_operations.watch.maintenance import Waiting
+from fleetgauge_operations.watch.account import Account, introduced, still_waiting
 from fleetgauge_operations.watch.memory import Told
 from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
 from tests.unit.operations.watch.tellings import NOON, cleared, named
@@ -34,8 +33,9 @@ class Life:
     def start(self) -> None:
         owed = self.note.owed(self.log)
         self.account = Account(self.note, owed, self._keep)
-        waits = {one.subject for one in owed} & self.named & self.planned
-        self.waiting = Waiting(one for one in self.log if one.names and one.subject in waits)
+        self.waiting = still_waiting(
+            self.log, self.named, [(self.account, owed)], lambda subject: subject in self.planned
+        )
         for one in owed:
             if one.subject in self.waiting:
                 self.account.put_off(one)
@@ -108,6 +108,26 @@ def test_who_is_new_is_told_of_what_is_open_and_of_nothing_else() -> None:
     assert note.owed(log) == (log[2],)
     assert note.owed([*log, at(5)]) == (log[2], at(5))
     assert introduced("n", [], set()).owed([at(5)]) == (at(5),)
+
+
+def account(*owes: Finding) -> Account:
+    return Account(Told(notifier="n", owes=tuple(ids(*owes))), owes, lambda _: None)
+
+
+def test_what_was_put_off_waits_on_unless_one_was_told_of_it() -> None:
+    """Whoever is reminded of what stands, as Alertmanager is, would else take it for over."""
+    down, told = at(10), account()
+    log, everywhere = [at(0), at(1, cleared), down], lambda _: True
+    for owing, waits in (
+        ([(account(down), [down])], True),
+        ([(account(down), [down]), (account(), [down])], True),
+        ([(account(down), [down]), (told, [])], False),
+        ([(account(), [down])], False),
+        ([], False),
+    ):
+        assert (ONE in still_waiting(log, [ONE], owing, everywhere)) is waits
+    assert ONE not in still_waiting(log, [ONE], [(account(down), [down])], lambda _: False)
+    assert ONE not in still_waiting(log, [], [(account(down), [down])], everywhere)
 
 
 SUBJECTS = [ONE, TWO, Subject("orders", Chain.BROKER_DOWN, 2)]

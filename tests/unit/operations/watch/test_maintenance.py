@@ -90,17 +90,9 @@ def test_what_outlasts_its_maintenance_is_told_then_as_what_it_is_called_by_then
     assert waiting.told_of(BACK, planned=False) == (BACK,)
 
 
-def test_the_end_of_what_an_earlier_watch_may_have_told_is_told() -> None:
-    assert Waiting([DOWN], {BROKER}).told_of(BACK, planned=True) == (BACK,)
-    assert Waiting([DOWN], {BROKER}).over(lambda _: False) == (DOWN,)
+def test_what_an_earlier_watch_let_wait_is_told_when_its_maintenance_is_over_and_its_end_else_never() -> None:
+    assert Waiting([DOWN]).over(lambda _: False) == (DOWN,)
     assert Waiting([DOWN]).told_of(BACK, planned=True) == ()
-
-
-def test_what_was_told_of_once_may_wait_the_next_time_without_a_word() -> None:
-    waiting = Waiting([DOWN], {BROKER})
-    waiting.told_of(BACK, planned=True)
-    waiting.told_of(DOWN, planned=True)
-    assert waiting.told_of(BACK, planned=True) == ()
 
 
 def test_what_was_told_before_its_maintenance_is_told_on_to_its_end() -> None:

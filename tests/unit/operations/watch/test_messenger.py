@@ -10,7 +10,7 @@ from fleetgauge_operations.watch.messenger import GIVE_UP_AFTER, Message, Messen
 from fleetgauge_pipelines.detection import Finding
 from fleetgauge_probes.fleet import Secret
 from tests.ports import free_port
-from tests.receiver import Receiver
+from tests.receiver import Answer, Receiver
 from tests.unit.operations.watch.tellings import NOON, PATH, Ear, cleared, named
 from tests.waiting import wait_until
 
@@ -77,6 +77,27 @@ def test_a_refusal_is_logged_and_does_not_hold_up_the_next_finding(
     assert [record.getMessage() for record in caplog.records] == [
         f"webhook: event {DOWN.event.event_id} refused with status 400"
     ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(302, location="/login"),
+        Answer(400, b'{"status":"invalid event","errors":["Length of \'routing_key\' is incorrect"]}'),
+        Answer(400, b'{"message":"Invalid routing key"}'),
+    ],
+)
+def test_what_a_page_to_log_in_at_took_or_a_key_forbade_is_said_again(
+    receiver: Receiver, answer: Answer, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.answers, ear = [answer], Ear()
+    one = _to(receiver.url, ear)
+    with caplog.at_level(logging.INFO):
+        one.tell(DOWN)
+        wait_until(lambda: ear.taken == [True], PATIENCE_S, "it to be taken")
+    one.stop()
+    assert [post.path for post in receiver.posts] == ["/hook", "/hook"]
+    assert "/hook" not in caplog.text
 
 
 @pytest.mark.parametrize(

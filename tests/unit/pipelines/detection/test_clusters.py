@@ -22,7 +22,7 @@ from fleetgauge_pipelines.detection import (
     retire,
 )
 from fleetgauge_probes.contract import BrokerPulse, ProbePulse
-from tests.unit.pipelines.detection.pulses import at, broker, hung, leg, pulse, recall
+from tests.unit.pipelines.detection.pulses import at, broker, changes, hung, leg, pulse, recall
 
 BROKERS = (1, 2, 3)
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -265,8 +265,33 @@ def test_a_broker_that_is_removed_while_it_is_down_is_cleared() -> None:
 
 
 def test_an_agent_that_starts_and_knows_no_broker_yet_clears_none() -> None:
-    state, _ = fold([pulse(0, broker(1), broker(2)), pulse(5, hung(5, 1), broker(2))])
-    assert fold([pulse(PULSE_S * n) for n in range(2, 20)], state)[1] == []
+    state, findings = fold([pulse(0, broker(1), broker(2)), pulse(5, hung(5, 1), broker(2))])
+    state, later = fold([pulse(PULSE_S * n) for n in range(2, 20)], state)
+    assert changes([*findings, *later]) == [(1, "BROKER_DOWN"), (None, "NO_DATA")]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_cluster_is_down_until_one_of_its_brokers_answers_whoever_starts_meanwhile(restarts: bool) -> None:
+    state, before = fold(story(60, lambda second, _: BROKERS if second >= 30 else ()))
+    if restarts:
+        state = remember(recall(before))
+    state, meanwhile = fold([*(pulse(60 + PULSE_S * n) for n in range(60)), pulse(360, hung(330, 1))], state)
+    state, after = fold([pulse(365, broker(1), hung(335, 2), hung(335, 3))], state)
+    assert [kind for _, _, kind in told(before)] == ["CLUSTER_DOWN"]
+    assert told(meanwhile) == []
+    assert told(after) == [(365, None, "HEALTHY")]
+
+
+def test_of_a_cluster_that_an_agent_never_reaches_nothing_is_heard() -> None:
+    """Be it down since before the agent began, or in no network of it."""
+    state = expect(FleetState(), ["orders"], at(0))
+    _, findings = fold([pulse(PULSE_S * n) for n in range(20)], state)
+    assert [(one.to_phase, one.event.at) for one in findings] == [(Phase.NO_DATA, at(30))]
+    _, findings = fold([pulse(PULSE_S * n, *((broker(),) if n > 9 else ())) for n in range(20)], state)
+    assert [(one.to_phase, one.event.at) for one in findings] == [
+        (Phase.NO_DATA, at(30)),
+        (Phase.HEALTHY, at(50)),
+    ]
 
 
 # Flapping ----------------------------------------------------------------------------
@@ -322,6 +347,19 @@ def test_a_cluster_of_which_nothing_is_heard_for_half_a_minute_is_without_data_o
     assert pass_time(state, at(31.9))[1] == ()
     _, findings = judge(state, pulse(40, broker()))
     assert [(one.event.cluster_id, one.clears) for one in findings] == [("orders", True)]
+
+
+def test_what_comes_late_after_all_ends_a_silence_no_earlier_than_it_began() -> None:
+    """Else whoever reads both in order of time takes it for open still."""
+    state, findings = pass_time(fold([pulse(0, broker())])[0], at(40))
+    for known, late_s in (
+        (state, 15),
+        (remember(recall(findings)), 15),
+        (expect(state, ["orders"], at(1)), 8),
+    ):
+        after, ended = judge(known, pulse(late_s, broker()))
+        assert [(one.clears, one.event.at) for one in ended] == [(True, at(30))]
+        assert remember(recall([*findings, *ended])).open_findings() == after.open_findings() == ()
 
 
 def test_a_cluster_that_was_never_heard_of_is_missed_as_well() -> None:
