@@ -1,7 +1,7 @@
 """What operations tell people, by the fleet's notifiers: the same incident under the same key everywhere."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,6 +12,7 @@ import urllib3
 from fleetgauge_operations.receivers import (
     Outcome,
     host,
+    name,
     pagerduty_resolve,
     pagerduty_trigger,
     plain,
@@ -63,12 +64,13 @@ def tell(
     wait: Callable[[float], object],
     but: Collection[str] = (),
 ) -> list[str]:
-    """The hosts of those that have taken it, ``but`` those; of the others the log says why they have not."""
+    """Who has taken it, ``but`` those, by host; of the others the log says why they have not."""
     told: list[str] = []
+    people = _people(notifiers)
     with posting() as pool:
-        for one in _people(notifiers):
+        for one in people:
             try:
-                who = host(one)
+                who = _who(one, people)
             except SecretError as error:
                 _log.error("%s: %s not told: %s", one.kind, bulletin.bulletin_id, error)
                 continue
@@ -80,14 +82,29 @@ def tell(
 def hosts(notifiers: Iterable[Notifier]) -> frozenset[str]:
     """Who is to be told, as far as it is known now."""
     found: set[str] = set()
-    for one in _people(notifiers):
+    people = _people(notifiers)
+    for one in people:
         with suppress(SecretError):
-            found.add(host(one))
+            found.add(_who(one, people))
     return frozenset(found)
 
 
-def _people(notifiers: Iterable[Notifier]) -> Iterable[Notifier]:
-    return (one for one in notifiers if one.kind != "heartbeat")
+def _people(notifiers: Iterable[Notifier]) -> Sequence[Notifier]:
+    return [one for one in notifiers if one.kind != "heartbeat"]
+
+
+def _who(notifier: Notifier, people: Iterable[Notifier]) -> str:
+    """By host, and by what tells it from others that have the same: a channel each. Raises SecretError."""
+    where = host(notifier)
+    return (
+        f"{where} {name(notifier)[:6]}" if any(_is_another(one, notifier, where) for one in people) else where
+    )
+
+
+def _is_another(one: Notifier, notifier: Notifier, where: str) -> bool:
+    with suppress(SecretError):
+        return name(one) != name(notifier) and host(one) == where
+    return False
 
 
 def _has_taken(

@@ -1,6 +1,7 @@
 """Records that a watch reads: what cannot be read is one line in the log, and never stops it."""
 
 import logging
+from datetime import datetime
 
 from fleetgauge_pipelines.detection import Finding, recalled
 from fleetgauge_probes.contract import ContractError, HealthEvent, ProbeMinute, ProbePulse
@@ -34,3 +35,24 @@ def finding_in(value: bytes) -> Finding | None:
     except ContractError as error:
         _log.warning("a health event was passed over: %s", error)
         return None
+
+
+class LastChange:
+    """When each finding changed last. A watch that stood still, or was cut off, writes late what is over."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, datetime] = {}
+
+    def of(self, finding: Finding) -> datetime | None:
+        return self._at.get(finding.event.fingerprint)
+
+    def note(self, finding: Finding) -> None:
+        self._at[finding.event.fingerprint] = finding.event.at
+
+    def follows(self, finding: Finding) -> bool:
+        """Whether it is no older than what is known of the same; then it is what is known."""
+        known = self.of(finding)
+        if known and finding.event.at < known:
+            return False
+        self.note(finding)
+        return True

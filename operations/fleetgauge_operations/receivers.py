@@ -1,5 +1,6 @@
 """Who is told things by POST: how they are reached, and what their APIs want."""
 
+import hashlib
 import logging
 import re
 from collections.abc import Iterable, Mapping
@@ -75,6 +76,12 @@ def host(notifier: Notifier) -> str:
         return urllib3.util.parse_url(notifier.address()).host or "unknown"
     except urllib3.exceptions.LocationParseError:
         return "unknown"
+
+
+def name(notifier: Notifier) -> str:
+    """By which whoever comes later knows it, without its secrets."""
+    address = notifier.model_dump_json(include={"kind", "url", "url_from", "routing_key"})
+    return hashlib.sha256(address.encode()).hexdigest()[:16]
 
 
 def plain(text: str) -> str:

@@ -429,10 +429,13 @@ def test_whom_people_have_planned_to_be_out_is_left_to_them(desk: Desk) -> None:
 def test_an_order_that_would_move_data_is_none(desk: Desk) -> None:
     """A person has given it other replicas since it was looked at."""
     topic = desk.topic((2, 1))
-    with pytest.raises(KafkaUnavailableError, match=f"{topic}-0 has been given other replicas since"):
-        reorder_all(desk.access, {Place(topic, 0): (3, 2)})
+    with pytest.raises(KafkaUnavailableError, match=f"{topic}-0 has been given other replicas"):
+        reorder_all(desk.access, {Place(topic, 0): (3, 2)}, {Place(topic, 0): [(3, 2), (2, 3)]})
     assert desk.of(topic) == {0: (2, 1)}
-    assert reorder_all(desk.access, {Place(topic, 0): (1, 2)})
+    with pytest.raises(KafkaUnavailableError, match="another order since"):
+        reorder_all(desk.access, {Place(topic, 0): (1, 2)}, {Place(topic, 0): [(1, 2)]})
+    assert desk.of(topic) == {0: (2, 1)}
+    assert reorder_all(desk.access, {Place(topic, 0): (1, 2)}, {Place(topic, 0): [(2, 1)]})
     wait_until(lambda: desk.of(topic) == {0: (1, 2)}, DEADLINE_S, "the order")
 
 
@@ -513,6 +516,30 @@ def test_on_duty_where_it_may_only_advise_it_calls_a_person_and_says_when_it_is_
     assert "mitigate apply --cluster acted --broker 2 --action demote" in advised["words"][0]
     (case,) = desk.says("history")
     assert (case["outcome"], case["ended"] is not None) == ("advised", True)
+
+
+def test_on_duty_with_nothing_to_put_it_on_record_it_does_nothing_and_says_so_once(desk: Desk) -> None:
+    before, table = desk.layout(), desk.folder / "lake" / ACTIONS.path
+    aside = table.with_name("aside")
+    desk.describe(mitigation={"demote": "act"})
+    table.rename(aside)
+    with desk.on_duty(Limits()):
+        desk.await_told("MITIGATION_STANDS_STILL")
+        assert desk.layout() == before
+        aside.rename(table)
+        wait_until(lambda: len(desk.human.bodies) == 3, DEADLINE_S, "it to go on")
+    still, done, again = desk.human.bodies
+    assert [one["status"] for one in (still, again)] == ["firing", "resolved"]
+    assert still["fingerprint"] == again["fingerprint"]
+    assert "ops/actions" in still["words"][0]
+    assert (done["kind"], desk.layout().led_by(2)) == ("MITIGATION_DONE", set())
+
+
+def test_a_watch_that_was_cut_off_makes_nobody_sick_again(desk: Desk) -> None:
+    """It writes what it had found before, once another has found it to be over."""
+    desk.find(2, Phase.HEALTHY, minutes_ago=1)
+    desk.find(2, Phase.DEGRADED, minutes_ago=4)
+    assert desk.refused() == ["no_finding"]
 
 
 def test_on_duty_it_tells_again_until_somebody_takes_it(desk: Desk) -> None:

@@ -86,6 +86,10 @@ class Case:
     words: tuple[str, ...] = ()
     told: tuple[str, ...] | None = None
     """By host, who has been told how it stands; None where nobody need be."""
+    undone_since: datetime | None = None
+    """When it was begun to be undone, or last tried to."""
+    overruled: bool = False
+    """Whether a person undid it, or tried to, with a reason of their own."""
 
     @property
     def is_open(self) -> bool:

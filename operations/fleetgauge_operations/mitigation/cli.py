@@ -181,7 +181,7 @@ def undo(
             try:
                 with _acting(), desk.hand(cluster) as hand:
                     case = hand.undo(case, reason)
-                against, news = (), News.of(case, now(), undoing=True)
+                against, news = (), News.of(case, now())
             except UndoRefusedError as error:
                 words = tuple(one.words for one in error.against)
                 against, news = error.against, News(case, Outcome.REFUSED, words, now(), undoing=True)
@@ -301,7 +301,7 @@ def _acting() -> Status:
 def _told(desk: Desk, news: News) -> list[str]:
     """By host, who was told of it."""
     with console.status("telling the notifiers"):
-        return desk.tell(news)
+        return desk.tell(news.bulletin)
 
 
 @contextmanager

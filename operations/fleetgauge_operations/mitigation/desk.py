@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fleetgauge_operations.bulletins import hosts, tell
+from fleetgauge_operations.bulletins import Bulletin, hosts, tell
 from fleetgauge_operations.corrections.store import Corrections
 from fleetgauge_operations.mitigation.hand import Hand
 from fleetgauge_operations.mitigation.live import LiveCluster, only_hand
 from fleetgauge_operations.mitigation.look import Look
-from fleetgauge_operations.mitigation.news import News
 from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_probes.cli import InputError
 from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, load
@@ -48,9 +47,9 @@ class Desk:
                 wait=time.sleep,
             )
 
-    def tell(self, news: News, but: Collection[str] = ()) -> list[str]:
+    def tell(self, bulletin: Bulletin, but: Collection[str] = ()) -> list[str]:
         """By host, who was told of it; ``but`` those who know."""
-        return tell(self.fleet.notifiers, news.bulletin, time.sleep, but)
+        return tell(self.fleet.notifiers, bulletin, time.sleep, but)
 
     def everybody(self) -> frozenset[str]:
         """By host, who is to be told of what is done."""

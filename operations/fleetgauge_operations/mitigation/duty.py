@@ -78,7 +78,7 @@ class Duty:
     def next_step(self) -> Step | None:
         """What is due."""
         for case in self.situation.cases:
-            if case.outcome is Outcome.BEGUN:
+            if case.outcome is Outcome.BEGUN or _is_half_undone(case):
                 return GiveUp(case)
         for sick in self.situation.sick:
             step = self._against(sick)
@@ -92,8 +92,8 @@ class Duty:
         since = min(one.since for one in self.situation.sick if one.broker_id == sick.broker_id)
         cases = [case for case in self.situation.cases if case.broker_id == sick.broker_id]
         of_now = [case for case in cases if case.began >= since]
-        if any(case.outcome is Outcome.UNDONE for case in of_now):
-            # By a person, who knows better.
+        if any(case.overruled and case.undone_since and case.undone_since >= since for case in cases):
+            # A person knows better.
             return None
         done = [case for case in cases if case.is_open or (case.acted and case in of_now)]
         action = self._rung(sick, done)
@@ -177,6 +177,11 @@ class Duty:
         sick = any(one.broker_id is not None or one.phase in blind for one in situation.sick)
         fenced = any(one.fenced for one in situation.layout.brokers.values())
         return sick or fenced or situation.rolling or bool(situation.planned)
+
+
+def _is_half_undone(case: Case) -> bool:
+    """By a person; what was done by this is undone anew, as soon as it is due."""
+    return case.outcome is Outcome.DONE and case.undone_since is not None and case.author != AUTHOR
 
 
 def _is_unmeasured(sick: Sick, done: Sequence[Case]) -> bool:

@@ -157,7 +157,7 @@ def _too_young(asked: _Asked) -> Iterator[str]:
         return
     warrants = asked.limits.warrants[asked.intent.action]
     waits = [
-        (asked.now - one.since, warrants[one.phase], one.phase)
+        (asked.now - (one.called_since or one.since), warrants[one.phase], one.phase)
         for one in asked.situation.sick
         if one.broker_id == asked.broker_id and one.phase in warrants
     ]

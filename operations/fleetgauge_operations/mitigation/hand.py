@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
+from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, demoted, restored
 from fleetgauge_operations.mitigation.fail_safes import Refusal, Why, refusals, undo_refusals
 from fleetgauge_operations.mitigation.restarts import not_back, not_quarantined, not_released, throttles
@@ -16,6 +16,8 @@ from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, Place
 _ELECTED_WITHIN = timedelta(seconds=5)
 #: A broker starts within a minute, and catches up at the speed of its disk and network.
 _BACK_WITHIN = timedelta(minutes=5)
+#: One that was killed counts as there until its session ends, after 9 s unless it is configured otherwise.
+_BACK_FOR = timedelta(seconds=30)
 #: Whoever has just started is behind for a moment in any case.
 _KEPT_OUT_FOR = timedelta(seconds=30)
 _LOOK_EVERY_S = 0.5
@@ -31,7 +33,8 @@ class Cluster(Protocol):
     def mark(self, broker_id: int, *, demoted: bool) -> None:
         """Tell its agents, which else give it its probe partition back."""
 
-    def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None: ...
+    def reorder(self, orders: Mapping[Place, Sequence[int]], known: Mapping[Place, Order]) -> None:
+        """Where each is as it is known, before or after; nothing where one is otherwise by now."""
 
     def elect(self, places: Iterable[Place]) -> None: ...
 
@@ -129,14 +132,19 @@ class Hand:
     def undo(self, case: Case, reason: str | None) -> Case:
         """The case as it is then: undone, or failed and still to be undone. ``reason``: a person's own.
 
-        Raises UndoRefusedError, and KafkaUnavailableError where nothing could be read: nothing was done then.
+        That it is begun is on record before anything is changed.
+
+        Raises UndoRefusedError, KafkaUnavailableError where nothing could be read, and whatever the journal
+        does that cannot be written: nothing was done then.
         """
         situation = self.observe(case.case_id)
         back = restored(situation.layout, case.orders)
         against = undo_refusals(case, back, situation, reason)
         if against:
             raise UndoRefusedError(against)
-        case = replace(case, told=None if case.told is None else ())
+        told = None if case.told is None else ()
+        case = replace(case, told=told, undone_since=self.clock(), overruled=reason is not None)
+        self.journal.amend(case)
         kept = (f"{place.topic}-{place.partition} {why}" for place, why in sorted(back.kept.items()))
         words = (*((f"undone: {reason}",) if reason else ()), *kept)
         try:
@@ -168,7 +176,7 @@ class Hand:
                 return self._release(case)
             case _:
                 # Nothing is otherwise; whoever closes the case has seen to what had failed.
-                self._verify(case, lambda now: not_back(now, case.broker_id), _BACK_WITHIN)
+                self._verify(case, lambda now: not_back(now, case.broker_id), _BACK_WITHIN, holds=_BACK_FOR)
         return ()
 
     def _close(self, case: Case) -> tuple[str, ...]:
@@ -184,7 +192,7 @@ class Hand:
     def _demote(self, intent: Intent, case: Case) -> None:
         self._may_go_on()
         self.cluster.mark(case.broker_id, demoted=True)
-        self.cluster.reorder({place: order.after for place, order in case.orders.items()})
+        self.cluster.reorder({place: order.after for place, order in case.orders.items()}, case.orders)
         led = self._looked_again(intent, case).led_by(case.broker_id)
         self._may_go_on()
         self.cluster.elect(sorted(led))
@@ -192,7 +200,7 @@ class Hand:
 
     def _restore(self, case: Case, back: Restoration) -> None:
         self._may_go_on()
-        self.cluster.reorder(back.orders)
+        self.cluster.reorder(back.orders, case.orders)
         self.cluster.elect(back.led_by(case.broker_id))
         self._verify(case, lambda now: _not_restored(now, case.broker_id, back.orders), _ELECTED_WITHIN)
         self.cluster.mark(case.broker_id, demoted=False)
@@ -210,7 +218,7 @@ class Hand:
     def _restart(self, case: Case) -> None:
         self._may_go_on()
         self.cluster.restart(case.broker_id)
-        self._verify(case, lambda now: not_back(now, case.broker_id), _BACK_WITHIN)
+        self._verify(case, lambda now: not_back(now, case.broker_id), _BACK_WITHIN, holds=_BACK_FOR)
 
     def _release(self, case: Case) -> tuple[str, ...]:
         """Where it is still behind, if it has much to copy: that is no failure of the release."""

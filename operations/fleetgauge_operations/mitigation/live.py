@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from tempfile import TemporaryFile
 
+from fleetgauge_operations.mitigation.case import Order
 from fleetgauge_operations.mitigation.hand import HookError
 from fleetgauge_probes.fleet import Cluster as Configured
 from fleetgauge_probes.fleet import Telemetry
@@ -63,8 +64,8 @@ class LiveCluster:
     def mark(self, broker_id: int, *, demoted: bool) -> None:
         mark_demoted(self.telemetry, self.cluster.id, broker_id, demoted, self.clock())
 
-    def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
-        if orders and not reorder_all(self.cluster.access, orders):
+    def reorder(self, orders: Mapping[Place, Sequence[int]], known: Mapping[Place, Order]) -> None:
+        if orders and not reorder_all(self.cluster.access, orders, known):
             raise KafkaUnavailableError("a reassignment is under way")
 
     def elect(self, places: Iterable[Place]) -> None:

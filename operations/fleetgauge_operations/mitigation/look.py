@@ -8,7 +8,7 @@ from fleetgauge_operations.corrections.plan import planned
 from fleetgauge_operations.corrections.store import Corrections
 from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.mitigation.situation import Situation, sick_now, well_since
-from fleetgauge_operations.reading import finding_in
+from fleetgauge_operations.reading import LastChange, finding_in
 from fleetgauge_pipelines.detection import Finding
 from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
 from fleetgauge_probes.kafka import Groups, read_layout, values_now
@@ -16,9 +16,9 @@ from fleetgauge_probes.kafka import Groups, read_layout, values_now
 
 def findings_of(telemetry: Telemetry) -> tuple[Finding, ...]:
     """All that watches have found, in order, as long as it is kept. Raises KafkaUnavailableError."""
-    name = telemetry.topics.health_events.name
+    name, changed = telemetry.topics.health_events.name, LastChange()
     values = values_now(telemetry.access, name, "fleetgauge-mitigate")
-    return tuple(found for value in values if (found := finding_in(value)))
+    return tuple(found for value in values if (found := finding_in(value)) and changed.follows(found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,8 @@ def _row(case: Case) -> Row:
                 "against": case.against,
                 "words": case.words,
                 "told": case.told,
+                "undone_since": case.undone_since.isoformat() if case.undone_since else None,
+                "overruled": case.overruled,
                 "throttles": dict(case.throttles),
                 "orders": [[*place, order.before, order.after] for place, order in case.orders.items()],
             }
@@ -94,4 +96,6 @@ def _case(row: Row) -> Case:
         against=tuple(detail.get("against", ())),
         words=tuple(detail["words"]),
         told=None if (told := detail.get("told")) is None else tuple(told),
+        undone_since=datetime.fromisoformat(since) if (since := detail.get("undone_since")) else None,
+        overruled=detail.get("overruled", False),
     )

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
@@ -21,7 +21,7 @@ from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.live import SeatTakenError, only_hand
 from fleetgauge_operations.mitigation.look import findings_of
-from fleetgauge_operations.mitigation.news import News
+from fleetgauge_operations.mitigation.news import News, stands_still
 from fleetgauge_operations.mitigation.situation import Situation, sick_now
 from fleetgauge_pipelines.detection import Finding
 from fleetgauge_pipelines.lakes.kept import KeptTableError
@@ -47,6 +47,8 @@ class OnDuty:
     vitals: Vitals
     show: Callable[[Case], None]
     limits: Limits = DEFAULT_LIMITS
+    _still: set[str] = field(default_factory=set, init=False)
+    """Clusters of which nothing can be put on record."""
 
     def run(self, stopping: Stopping) -> tuple[Case, ...]:
         """Until ``stopping`` is set; the cases that came of it, as they were then."""
@@ -65,26 +67,52 @@ class OnDuty:
 
     def _turn(self, stopping: Stopping) -> list[Case]:
         findings = findings_of(self.desk.look.telemetry)
-        cases = self.desk.look.record.read(now()).cases
-        if any(map(self._is_untold, cases)):
-            self._tell_again()
+        sick = {one.id for one in self.desk.fleet.clusters if sick_now(findings, one.id)}
+        try:
+            cases = self.desk.look.record.read(now()).cases
+        except KeptTableError as error:
+            for cluster_id in sorted(sick):
+                self._stands_still(cluster_id, error)
+            raise
         open_ones = [case for case in cases if case.ended is None]
         own = {
-            case.cluster_id for case in open_ones if case.author == AUTHOR or case.outcome is Outcome.BEGUN
+            case.cluster_id
+            for case in open_ones
+            if case.author == AUTHOR or case.outcome is Outcome.BEGUN or case.undone_since
         }
         came: list[Case] = []
         for cluster in self.desk.fleet.clusters:
             if stopping.is_set():
                 break
-            if not (sick_now(findings, cluster.id) or cluster.id in own):
+            if cluster.id not in sick | own | self._still:
                 continue
+            # A restart takes minutes.
+            self.vitals.beat()
             try:
                 came += self._see_to(cluster, findings)
+                self._goes_on(cluster.id)
             except (KafkaUnavailableError, SeatTakenError) as error:
                 _log.warning("%s: nothing done: %s", cluster.id, error)
+            except KeptTableError as error:
+                _log.warning("%s: nothing done: %s", cluster.id, error)
+                self._stands_still(cluster.id, error)
         for case in came:
             self.show(case)
+        # A receiver that is out must not hold up what is done.
+        if any(map(self._is_untold, cases)):
+            self._tell_again()
         return came
+
+    def _stands_still(self, cluster_id: str, error: KeptTableError) -> None:
+        """What is decided cannot be put on record, so nothing is done: somebody must hear of it, once."""
+        if cluster_id not in self._still:
+            self._still.add(cluster_id)
+            self.desk.tell(stands_still(cluster_id, str(error), now()))
+
+    def _goes_on(self, cluster_id: str) -> None:
+        if cluster_id in self._still:
+            self._still.remove(cluster_id)
+            self.desk.tell(stands_still(cluster_id, None, now()))
 
     def _see_to(self, cluster: Cluster, findings: Sequence[Finding]) -> list[Case]:
         if not self._due(cluster, self.desk.look.at(cluster, findings)):
@@ -124,9 +152,9 @@ class OnDuty:
     def _tell(self, case: Case) -> Case:
         """Who does not take it is told again, by whoever is on duty then."""
         over = not case.acted and case.ended is not None
-        news = News.of(case, now(), undoing=case.outcome is Outcome.UNDONE, over=over)
+        news = News.of(case, now(), over=over)
         known = case.told or ()
-        case = replace(case, told=(*known, *self.desk.tell(news, known)))
+        case = replace(case, told=(*known, *self.desk.tell(news.bulletin, known)))
         self.desk.look.record.amend(case)
         return case
 
@@ -141,7 +169,8 @@ class OnDuty:
     def _is_untold(self, case: Case) -> bool:
         if case.told is None or case.outcome is Outcome.BEGUN:
             return False
-        late = now() - (case.ended or case.began) > _TOLD_WITHIN
+        # What has failed is somebody's until it is undone, however long ago it was begun.
+        late = case.outcome is not Outcome.FAILED and now() - (case.ended or case.began) > _TOLD_WITHIN
         return not late and not self.desk.everybody() <= set(case.told)
 
     def _restored(self, case: Case, hand: Hand) -> Case:

@@ -1,7 +1,7 @@
 """All that a decision rests on, as it is read at one moment."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from fleetgauge_operations.mitigation.case import Action, Case
@@ -16,6 +16,8 @@ class Sick:
     broker_id: int | None
     phase: Phase
     since: datetime
+    called_since: datetime | None = None
+    """Since when by its phase, where it was named as something else before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,19 @@ def sick_now(findings: Iterable[Finding], cluster_id: str) -> tuple[Sick, ...]:
     for one in _of(findings, cluster_id):
         subject = one.subject
         if one.names:
-            since = named[subject].since if subject in named else one.event.at
-            named[subject] = Sick(subject.broker_id, one.to_phase, since)
+            named[subject] = _renamed(named.get(subject), one)
         else:
             named.pop(subject, None)
     return tuple(named.values())
+
+
+def _renamed(known: Sick | None, found: Finding) -> Sick:
+    now = Sick(found.subject.broker_id, found.to_phase, found.event.at)
+    if known is None:
+        return now
+    # That one is cut off is found by its going on as silent as it was.
+    same = now.phase in (known.phase, Phase.NETWORK_UNAVAILABLE)
+    return replace(now, since=known.since, called_since=known.called_since if same else found.event.at)
 
 
 def well_since(findings: Iterable[Finding], cluster_id: str) -> dict[int, datetime]:

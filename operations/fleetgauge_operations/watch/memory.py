@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-from fleetgauge_operations.reading import finding_in
+from fleetgauge_operations.reading import LastChange, finding_in
 from fleetgauge_pipelines.detection import REMEMBERED, Finding, History, HistoryOf, Took
 from fleetgauge_pipelines.slo.burn import BurnMinute
 from fleetgauge_probes.fleet import Telemetry
@@ -115,8 +115,7 @@ class Memory:
         # What was told while telemetry was away must be known once it is back, however long that takes.
         self._producer = RecordProducer(telemetry.access, "fleetgauge-watch", give_up_after_s=None)
         self._events = TopicReader(telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch")
-        #: Of each finding, when it was last known to have changed.
-        self._changed: dict[str, datetime] = {}
+        self._changed = LastChange()
 
     def start(self) -> None:
         """Raises KafkaUnavailableError where secrets cannot be read."""
@@ -137,7 +136,7 @@ class Memory:
         self._events.add_from({partition: end for partition, (_, end) in bounds.items()})
         events, notes = (self._values(name) for name in (topics.health_events.name, topics.watch_state.name))
         found = (one for value in events if (one := finding_in(value)))
-        return left(tuple(one for one in found if self._follows(one)), notes)
+        return left(tuple(one for one in found if self._changed.follows(one)), notes)
 
     def late(self) -> Iterator[Finding]:
         """What another watch found and could not leave in time: telemetry hung, and came back with us."""
@@ -147,22 +146,13 @@ class Memory:
                 yield one
 
     def _is_news(self, finding: Finding) -> bool:
-        """Neither known nor older than what is known of the same: a watch that stood still writes such."""
-        known = self._changed.get(finding.event.fingerprint)
-        return finding.event.at != known and self._follows(finding)
-
-    def _follows(self, finding: Finding) -> bool:
-        """Not older than what is known of the same."""
-        event = finding.event
-        if event.at < self._changed.get(event.fingerprint, _NEVER):
-            return False
-        self._changed[event.fingerprint] = event.at
-        return True
+        """Neither known nor older than what is known of the same."""
+        return finding.event.at != self._changed.of(finding) and self._changed.follows(finding)
 
     def found(self, finding: Finding) -> None:
         """Keep what was found, for the tables too."""
         event = finding.event
-        self._changed[event.fingerprint] = event.at
+        self._changed.note(finding)
         self._producer.send(self._telemetry.topics.health_events.name, event.cluster_id, event.encode())
 
     def learnt(self, of: HistoryOf, history: History) -> None:

@@ -1,6 +1,5 @@
 """Where findings go. Each notifier is told of what is named and cleared, not of mere doubts."""
 
-import hashlib
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -51,9 +50,3 @@ def sink(notifier: Notifier, manner: Manner, telling: Telling) -> Sink:
 
 def _messenger(notifier: Notifier, write: Callable[[Finding], object], telling: Telling) -> Messenger:
     return Messenger(notifier.kind, lambda one: Message(url(notifier), write(one)), telling)
-
-
-def name(notifier: Notifier) -> str:
-    """By which a watch knows it that comes later, without its secrets."""
-    address = notifier.model_dump_json(include={"kind", "url", "url_from", "routing_key"})
-    return hashlib.sha256(address.encode()).hexdigest()[:16]

@@ -9,12 +9,12 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol, TypeVar
 
-from fleetgauge_operations.receivers import host
+from fleetgauge_operations.receivers import host, name
 from fleetgauge_operations.watch.account import Account, introduced, still_waiting
 from fleetgauge_operations.watch.background import Background
 from fleetgauge_operations.watch.memory import Left, Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.notifiers import Sink, name, sink
+from fleetgauge_operations.watch.notifiers import Sink, sink
 from fleetgauge_operations.watch.spending import Spending
 from fleetgauge_operations.watch.telling import Telling
 from fleetgauge_operations.watch.turn import Heard, Turn

@@ -1,6 +1,6 @@
 """Where replicas lie: who is being moved, and whom to move (KIP-455). librdkafka cannot ask either."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from kafka import TopicPartition
@@ -11,6 +11,8 @@ from fleetgauge_probes.kafka.errors import KafkaUnavailableError, unavailable
 from fleetgauge_probes.kafka.inquiry import partition_view
 from fleetgauge_probes.kafka.layout import Place
 from fleetgauge_probes.kafka.registry import open_doors
+
+Known = Mapping[Place, Collection[tuple[int, ...]]]
 
 
 def reassign(access: Access, topic: str, replicas: Mapping[int, Sequence[int]]) -> bool:
@@ -23,18 +25,18 @@ def reassign(access: Access, topic: str, replicas: Mapping[int, Sequence[int]]) 
     return tried(lambda timeout_ms: _reassign(doors, wanted, timeout_ms))
 
 
-def reorder_all(access: Access, replicas: Mapping[Place, Sequence[int]]) -> bool:
-    """Let the replicas that each has be in this order; False, nothing done, while any of them is moving.
+def reorder_all(access: Access, replicas: Mapping[Place, Sequence[int]], known: Known) -> bool:
+    """Let replicas be in this order, by partition; False, nothing done, while any of them is moving.
 
-    Raises KafkaUnavailableError where somebody has given one other replicas: data would move, and nothing was
-    done; KafkaRefusedError.
+    ``known``: the orders in which each may be found. Raises KafkaUnavailableError where somebody has given
+    one another since, so that theirs would be lost or data move: nothing was done; KafkaRefusedError.
     """
     doors = open_doors(access)
-    return tried(lambda timeout_ms: _reassign(doors, replicas, timeout_ms, in_order_alone=True))
+    return tried(lambda timeout_ms: _reassign(doors, replicas, timeout_ms, known))
 
 
 def _reassign(
-    doors: Access, replicas: Mapping[Place, Sequence[int]], timeout_ms: int, *, in_order_alone: bool = False
+    doors: Access, replicas: Mapping[Place, Sequence[int]], timeout_ms: int, known: Known | None = None
 ) -> bool:
     wanted = {TopicPartition(*place): list(brokers) for place, brokers in replicas.items()}
     topics = {place.topic for place in replicas}
@@ -43,8 +45,8 @@ def _reassign(
         moving = admin.list_partition_reassignments(timeout_ms=timeout_ms)
         if any(one.topic in topics for one in moving):
             return False
-        if in_order_alone:
-            _check_that_none_moves(replicas, admin.describe_topics(sorted(topics)))
+        if known is not None:
+            _check_that_none_is_otherwise(known, replicas, admin.describe_topics(sorted(topics)))
         errors = admin.alter_partition_reassignments(wanted, timeout_ms=timeout_ms)
     for partition, refusal in errors.items():
         if refusal is not None:
@@ -52,16 +54,16 @@ def _reassign(
     return True
 
 
-def _check_that_none_moves(
-    replicas: Mapping[Place, Sequence[int]], topics: Iterable[Mapping[str, Any]]
+def _check_that_none_is_otherwise(
+    known: Known, places: Iterable[Place], topics: Iterable[Mapping[str, Any]]
 ) -> None:
     now = {
-        Place(topic["name"], one["partition_index"]): partition_view(one).replicas
+        Place(topic["name"], one["partition_index"]): tuple(partition_view(one).replicas)
         for topic in topics
         for one in topic["partitions"]
     }
-    for place, wanted in replicas.items():
-        if set(now.get(place, ())) != set(wanted):
+    for place in places:
+        if now.get(place) not in known[place]:
             raise KafkaUnavailableError(
-                f"{place.topic}-{place.partition} has been given other replicas since"
+                f"{place.topic}-{place.partition} has been given other replicas or another order since"
             )

@@ -125,7 +125,25 @@ def test_while_no_watch_is_at_work_nothing_is_done_nor_undone() -> None:
 
 
 def test_what_a_person_undoes_while_it_is_sick_is_not_done_again() -> None:
-    assert step(replace(SICK, cases=(replace(DONE, outcome=Outcome.UNDONE),))) is None
+    undone = replace(DONE, outcome=Outcome.UNDONE, undone_since=NOON - timedelta(minutes=20), overruled=True)
+    assert step(replace(SICK, cases=(undone,))) is None
+    named_again = degraded(2, NOON - timedelta(minutes=25))
+    assert step(replace(SICK, sick=(named_again,), cases=(undone,))) is None
+    of_another_time = degraded(2, NOON - timedelta(minutes=19))
+    assert step(replace(SICK, sick=(of_another_time,), cases=(undone,))) == Treat(DEMOTE, "DEGRADED")
+
+
+def test_what_this_gave_back_is_no_verdict_of_a_person() -> None:
+    """The broker may have got sick again just as its load came back."""
+    back = replace(DONE, outcome=Outcome.UNDONE, undone_since=NOON - timedelta(minutes=20))
+    again = degraded(2, NOON - timedelta(minutes=21))
+    assert step(replace(SICK, sick=(again,), cases=(back,))) == Treat(DEMOTE, "DEGRADED")
+
+
+def test_what_a_person_was_killed_undoing_is_given_up() -> None:
+    half = replace(DONE, author="ann", undone_since=NOON, overruled=True)
+    assert step(replace(WELL, cases=(half,))) == GiveUp(half)
+    assert step(replace(WELL, cases=(replace(half, author=AUTHOR),))) == Restore(replace(half, author=AUTHOR))
 
 
 @pytest.mark.parametrize("phase", [Phase.NO_DATA, Phase.CLUSTER_DOWN])

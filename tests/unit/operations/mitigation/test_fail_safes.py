@@ -92,6 +92,8 @@ def test_who_is_down_may_be_restarted_though_it_is_fenced_and_nobody_else_has_wh
     assert why(replace(down, layout=alone), RESTART) == []
     young = replace(DOWN, since=NOON - timedelta(seconds=119))
     assert why(replace(down, sick=(young,)), RESTART) == [Why.TOO_YOUNG]
+    just_now = replace(DOWN, called_since=NOON - timedelta(seconds=6))
+    assert why(replace(down, sick=(just_now,)), RESTART) == [Why.TOO_YOUNG]
     assert why(replace(down, can_restart=False), RESTART) == [Why.NO_RESTART]
     assert why(replace(FINE, can_restart=True), RESTART) == [Why.NO_FINDING]
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
+from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.fail_safes import Why, refusals
 from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.situation import Sick, Situation
@@ -65,7 +65,7 @@ def test_the_order_is_on_record_before_it_is_changed(world: World) -> None:
 
     @dataclasses.dataclass
     class Watched(World):
-        def reorder(self, orders: object) -> None:
+        def reorder(self, *_: object) -> None:
             known = self.cases["c1"]
             assert known.outcome is Outcome.BEGUN
             assert known.orders[Place("t", 1)].before == (2, 3, 1)
@@ -199,6 +199,57 @@ def test_a_restart_is_over_once_the_broker_is_back(world: World) -> None:
     assert world.said == ["restart"]
 
 
+def test_who_was_killed_counts_as_back_only_once_its_session_would_have_ended(world: World) -> None:
+    """A hook may only have asked for it: for seconds the broker that is gone looks well and in sync."""
+
+    def observe(but: str) -> Situation:
+        if "restart" in world.said and world.now >= NOON + timedelta(seconds=9):
+            gone = dataclasses.replace(world.layout.brokers[2], fenced=True)
+            world.layout = dataclasses.replace(world.layout, brokers={**world.layout.brokers, 2: gone})
+        return world.observe(but)
+
+    world.sick = (DOWN,)
+    case = hand(world, observe).treat(RESTART, "c1", "ann", "STORAGE_STALLED")
+    assert (case.outcome, case.words) == (Outcome.FAILED, ("broker 2 is not back after 300 s",))
+
+
+def test_that_undoing_is_begun_is_on_record_before_anything_is_changed(world: World) -> None:
+    """Else it would be done again and again by who is on duty and cannot put on record that it is done."""
+
+    @dataclasses.dataclass
+    class Full(World):
+        full: bool = False
+
+        def amend(self, case: Case) -> None:
+            if self.full:
+                raise OSError("no space")
+            super().amend(case)
+
+    one = Full(sick=(degraded(2),))
+    case = demoted(one)
+    one.sick, one.full, one.said = (), True, []
+    with pytest.raises(OSError, match="no space"):
+        hand(one).undo(case, None)
+    assert (one.said, one.cases["c1"]) == ([], case)
+    one.full = False
+    undone = hand(one).undo(case, "all is well")
+    assert (undone.undone_since, undone.overruled) == (one.now, True)
+
+
+def test_an_order_that_a_person_gives_between_look_and_act_stays(world: World) -> None:
+    @dataclasses.dataclass
+    class Between(World):
+        def mark(self, broker_id: int, *, demoted: bool) -> None:
+            super().mark(broker_id, demoted=demoted)
+            if demoted:
+                self.change(Place("t", 1), replicas=(2, 1, 3))
+
+    one = Between(sick=(degraded(2),))
+    case = demoted(one)
+    assert (case.outcome, case.words) == (Outcome.FAILED, ("another order since",))
+    assert orders(one) == {0: (1, 2, 3), 1: (2, 1, 3), 2: (3, 1, 2)}
+
+
 def test_a_restart_that_failed_is_closed_by_who_has_seen_to_it(world: World) -> None:
     world.sick, world.stuck = (DOWN,), True
     case = hand(world).treat(RESTART, "c1", "ann", "BROKER_DOWN")
@@ -271,9 +322,9 @@ def test_what_cannot_be_written_down_is_said(world: World) -> None:
 def test_agents_are_told_of_a_demotion_before_it_and_of_its_end(world: World) -> None:
     @dataclasses.dataclass
     class Watched(World):
-        def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
+        def reorder(self, orders: Mapping[Place, Sequence[int]], known: Mapping[Place, Order]) -> None:
             assert self.marked == {2}
-            super().reorder(orders)
+            super().reorder(orders, known)
 
     watched = Watched(sick=(degraded(2),))
     case = demoted(watched)

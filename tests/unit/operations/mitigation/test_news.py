@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fleetgauge_operations.bulletins import message, tell
+from fleetgauge_operations.bulletins import hosts, message, tell
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
 from fleetgauge_operations.mitigation.news import News
 from fleetgauge_probes.fleet import Notifier
@@ -89,7 +89,11 @@ def test_who_is_out_for_a_moment_is_told_again_and_who_refuses_is_not(
             notifier("webhook", url=refuses.url),
             notifier("heartbeat"),
         ]
-        assert tell(three, REFUSED.bulletin, pauses.append) == ["127.0.0.1"]
+        (told,) = tell(three, REFUSED.bulletin, pauses.append)
+        assert {told} < hosts(three)
+        assert len(hosts(three)) == 2
+        assert all(one.startswith("127.0.0.1 ") for one in hosts(three))
+        assert tell(three[:1], REFUSED.bulletin, pauses.append, but={"127.0.0.1"}) == []
         assert (len(out.posts), len(refuses.posts)) == (3, 1)
     assert pauses == [1.0, 3.0]
     assert "webhook: c1/refused refused with status 400" in caplog.text

@@ -41,7 +41,14 @@ def test_a_case_comes_back_as_it_was_kept_and_amended(tmp_path: Path) -> None:
     assert record.read(NOON).cases == (CASE,)
     later = replace(CASE, case_id="c2", began=NOON + timedelta(hours=1), outcome=Outcome.REFUSED, orders={})
     record.add(later)
-    done = replace(CASE, outcome=Outcome.UNDONE, ended=NOON + timedelta(hours=1), words=("t-1 stays",))
+    done = replace(
+        CASE,
+        outcome=Outcome.UNDONE,
+        ended=NOON + timedelta(hours=1),
+        words=("t-1 stays",),
+        undone_since=NOON + timedelta(minutes=59),
+        overruled=True,
+    )
     record.amend(done)
     assert record.read(NOON).cases == (done, later)
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
+from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.duty import AUTHOR, Duty, GiveUp, HandOver, Restore, Treat, Withdraw
 from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.situation import Sick, Situation
@@ -44,11 +44,11 @@ class Story(World):
             raise KafkaUnavailableError("no answer")
         return super().observe(but)
 
-    def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
+    def reorder(self, orders: Mapping[Place, Sequence[int]], known: Mapping[Place, Order]) -> None:
         if self.treating:
             self.judge(*self.treating)
             self.acted_at.append(self.now)
-        super().reorder(orders)
+        super().reorder(orders, known)
 
     def elect(self, places: Iterable[Place]) -> None:
         if self.treating:

@@ -26,6 +26,18 @@ def test_who_is_named_is_sick_since_it_was_first_named() -> None:
     assert sick_now(story, "orders") == (Sick(2, Phase.NETWORK_UNAVAILABLE, since),)
 
 
+def test_what_it_is_called_counts_from_when_it_is() -> None:
+    """One that was cut off for long and is rebooted is down since then, and may be up again in a minute."""
+    phases = (Phase.HEALTHY, Phase.BROKER_DOWN, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN)
+    assert sick_now(of(BROKER, *phases), "orders") == (
+        Sick(2, Phase.BROKER_DOWN, NOON, called_since=NOON + timedelta(minutes=2)),
+    )
+    again = (*phases, Phase.NETWORK_UNAVAILABLE)
+    assert sick_now(of(BROKER, *again), "orders") == (
+        Sick(2, Phase.NETWORK_UNAVAILABLE, NOON, called_since=NOON + timedelta(minutes=2)),
+    )
+
+
 def test_who_is_cleared_is_not_and_one_broker_may_be_sick_in_two_ways() -> None:
     well_again = of(BROKER, Phase.HEALTHY, Phase.BROKER_DOWN, Phase.HEALTHY)
     slow = of(SLOW, Phase.HEALTHY, Phase.DEGRADED)

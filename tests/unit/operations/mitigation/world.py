@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fleetgauge_operations.mitigation.case import Case
+from fleetgauge_operations.mitigation.case import Case, Order
 from fleetgauge_operations.mitigation.hand import HookError
 from fleetgauge_operations.mitigation.situation import Sick, Situation
 from fleetgauge_pipelines.detection import Phase
@@ -92,9 +92,11 @@ class World:
     def mark(self, broker_id: int, *, demoted: bool) -> None:
         (self.marked.add if demoted else self.marked.discard)(broker_id)
 
-    def reorder(self, orders: Mapping[Place, Sequence[int]]) -> None:
+    def reorder(self, orders: Mapping[Place, Sequence[int]], known: Mapping[Place, Order]) -> None:
         if self.layout.moving:
             raise KafkaUnavailableError("a reassignment is under way")
+        if any(self.layout.partitions[place].replicas not in known[place] for place in orders):
+            raise KafkaUnavailableError("another order since")
         self.said.append(f"reorder {len(orders)}")
         for place, replicas in orders.items():
             if set(replicas) != set(self.layout.partitions[place].replicas):

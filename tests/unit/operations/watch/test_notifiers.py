@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from fleetgauge_operations.receivers import host
+from fleetgauge_operations.receivers import host, name
 from fleetgauge_operations.watch.alertmanager import Alertmanager
 from fleetgauge_operations.watch.messenger import Messenger
-from fleetgauge_operations.watch.notifiers import name, sink
+from fleetgauge_operations.watch.notifiers import sink
 from fleetgauge_operations.watch.words import Manner
 from fleetgauge_probes.fleet import Notifier, Secret, SecretError
 from tests.receiver import Receiver
