@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+from urllib.parse import urljoin
 
 import urllib3
 
@@ -24,6 +25,8 @@ _TIMEOUT_S = 5
 #: What a receiver answers to words that it never takes: malformed, too large, not understood. All else may
 #: pass: a key or an address that is mended, a proxy, a limit.
 _NEVER = (400, 413, 422)
+#: The same is to be asked there.
+_MOVED = (307, 308)
 _OF_THE_KEY = re.compile(rb"routing[ _]key", re.IGNORECASE)
 
 
@@ -38,15 +41,14 @@ class Outcome(StrEnum):
 
 
 def posting() -> urllib3.PoolManager:
-    """Tries nothing twice: when to try again is for whoever posts. Follows no redirect: what it leads to,
-    often a page to log in at, answers that all is well and has taken nothing."""
+    """Tries nothing twice: when to try again is for whoever posts."""
     return urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(_TIMEOUT_S))
 
 
 def posted(pool: urllib3.PoolManager, who: str, where: str, body: object, what: str) -> Outcome:
     """What became of it; unless it was taken the log says so. A URL may carry a secret, so it says none."""
     try:
-        answer = pool.request("POST", where, json=body)
+        answer = _answer(pool, where, body)
     except urllib3.exceptions.HTTPError as error:
         reason = getattr(error, "reason", None) or error
         _log.error("%s: %s not delivered: %s", who, what, type(reason).__name__)
@@ -57,6 +59,17 @@ def posted(pool: urllib3.PoolManager, who: str, where: str, body: object, what: 
     # PagerDuty answers 400 to a key that it does not know, too: that is mended, and the words are good.
     never = answer.status in _NEVER and not _OF_THE_KEY.search(answer.data)
     return Outcome.REFUSED if never else Outcome.OUT
+
+
+def _answer(pool: urllib3.PoolManager, where: str, body: object) -> urllib3.BaseHTTPResponse:
+    """Of where it has moved to, at the same host; any other redirect leads to a page to log in at, or away:
+    what answers there that all is well has taken nothing."""
+    answer = pool.request("POST", where, json=body)
+    if answer.status not in _MOVED or not (place := answer.get_redirect_location()):
+        return answer
+    there = urljoin(where, place)
+    here, moved = urllib3.util.parse_url(where), urllib3.util.parse_url(there)
+    return pool.request("POST", there, json=body) if here.host == moved.host else answer
 
 
 def url(notifier: Notifier) -> str:

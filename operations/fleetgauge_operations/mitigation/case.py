@@ -89,7 +89,7 @@ class Case:
     undone_since: datetime | None = None
     """When it was begun to be undone, or last tried to."""
     overruled: bool = False
-    """Whether a person undid it, or tried to, with a reason of their own."""
+    """Whether a person undid what was done, or tried to, with a reason of their own."""
 
     @property
     def is_open(self) -> bool:

@@ -92,8 +92,10 @@ class Duty:
         since = min(one.since for one in self.situation.sick if one.broker_id == sick.broker_id)
         cases = [case for case in self.situation.cases if case.broker_id == sick.broker_id]
         of_now = [case for case in cases if case.began >= since]
-        if any(case.overruled and case.undone_since and case.undone_since >= since for case in cases):
-            # A person knows better.
+        if any(case.outcome is Outcome.UNDONE for case in of_now) or any(
+            case.overruled and case.undone_since and case.undone_since >= since for case in cases
+        ):
+            # By a person, who knows better.
             return None
         done = [case for case in cases if case.is_open or (case.acted and case in of_now)]
         action = self._rung(sick, done)

@@ -109,9 +109,12 @@ def _against_undoing(
         yield Why.FENCED, f"broker {broker_id} is fenced"
     if layout.moving:
         yield Why.MOVING, f"a reassignment is under way: {_named(layout.moving)}"
-    behind = [place for place in back.led_by(broker_id) if broker_id not in layout.partitions[place].in_sync]
+    to_lead = back.led_by(broker_id)
+    # Who is behind anywhere has not recovered; what a person wants takes no more than what it is to lead.
+    wanted = layout.replicated_on(broker_id) if to_lead and reason is None else to_lead
+    behind = [place for place in wanted if broker_id not in layout.partitions[place].in_sync]
     if behind and known:
-        yield Why.NOT_IN_SYNC, f"broker {broker_id} is behind in {_named(behind)}, which it is to lead"
+        yield Why.NOT_IN_SYNC, f"broker {broker_id} is behind in {_named(behind)}: give it time to catch up"
     for one in situation.sick:
         if one.broker_id == broker_id and reason is None:
             yield (

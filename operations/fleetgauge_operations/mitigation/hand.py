@@ -143,7 +143,9 @@ class Hand:
         if against:
             raise UndoRefusedError(against)
         told = None if case.told is None else ()
-        case = replace(case, told=told, undone_since=self.clock(), overruled=reason is not None)
+        # To close what had failed is no verdict on what was done.
+        overruled = reason is not None and (case.outcome is Outcome.DONE or case.overruled)
+        case = replace(case, told=told, undone_since=self.clock(), overruled=overruled)
         self.journal.amend(case)
         kept = (f"{place.topic}-{place.partition} {why}" for place, why in sorted(back.kept.items()))
         words = (*((f"undone: {reason}",) if reason else ()), *kept)

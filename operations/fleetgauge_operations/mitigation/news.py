@@ -67,22 +67,3 @@ class News:
             labels={"action": case.action.value},
             details={"author": case.author, "reason": case.reason},
         )
-
-
-def stands_still(cluster_id: str, why: str | None, at: datetime) -> Bulletin:
-    """Nothing is done about a cluster's brokers, for nothing can be put on record; with None it can again."""
-    still = f"{cluster_id}: nothing is done about its brokers, since nothing can be put on record"
-    return Bulletin(
-        bulletin_id=f"mitigate/{cluster_id}/record/{at.isoformat()}",
-        incident=f"mitigate/{cluster_id}/record",
-        opens=why is not None,
-        severity="ticket",
-        kind="MITIGATION_STANDS_STILL",
-        cluster_id=cluster_id,
-        at=at,
-        summary=still if why else f"{cluster_id}: what is done can be put on record again",
-        words=(why,) if why else (),
-        byline=f"{at:%Y-%m-%d %H:%M:%S} UTC, fleetgauge mitigate run",
-        alert="MITIGATION",
-        labels={"action": "any"},
-    )

@@ -1,10 +1,11 @@
 """`fleetgauge mitigate run`: look, decide by duty, do it, until it is stopped."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from fleetgauge_operations.bulletins import Bulletin
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
 from fleetgauge_operations.mitigation.desk import Desk, new_case_id, now
 from fleetgauge_operations.mitigation.duty import (
@@ -21,8 +22,9 @@ from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.live import SeatTakenError, only_hand
 from fleetgauge_operations.mitigation.look import findings_of
-from fleetgauge_operations.mitigation.news import News, stands_still
+from fleetgauge_operations.mitigation.news import News
 from fleetgauge_operations.mitigation.situation import Situation, sick_now
+from fleetgauge_operations.mitigation.standstill import StandStill
 from fleetgauge_pipelines.detection import Finding
 from fleetgauge_pipelines.lakes.kept import KeptTableError
 from fleetgauge_probes.fleet import Cluster
@@ -35,11 +37,13 @@ _log = logging.getLogger("fleetgauge.mitigate")
 _LISTEN_S = 0.5
 #: Nothing is acted upon before it has been named for 20 s.
 _LISTENS = 30
+#: A receiver that is out stays so for a while, and who asks it holds the seat meanwhile.
+_PAUSE = timedelta(minutes=5)
 #: Then it is known otherwise, or has passed.
 _TOLD_WITHIN = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OnDuty:
     """Every 15 s one look at all clusters. ``show`` is given every case that comes of it."""
 
@@ -47,8 +51,9 @@ class OnDuty:
     vitals: Vitals
     show: Callable[[Case], None]
     limits: Limits = DEFAULT_LIMITS
-    _still: set[str] = field(default_factory=set, init=False)
-    """Clusters of which nothing can be put on record."""
+    _still: StandStill = field(default_factory=StandStill, init=False)
+    _tells_again: datetime | None = field(default=None, init=False)
+    """Not before then."""
 
     def run(self, stopping: Stopping) -> tuple[Case, ...]:
         """Until ``stopping`` is set; the cases that came of it, as they were then."""
@@ -60,6 +65,7 @@ class OnDuty:
                 self.vitals.ready()
             except (KafkaUnavailableError, KeptTableError) as error:
                 _log.warning("nothing can be seen: %s", error)
+            self._still.tell(self.desk.everybody(), self._told_of)
             for _ in range(_LISTENS):
                 if stopping.wait(_LISTEN_S):
                     break
@@ -67,12 +73,13 @@ class OnDuty:
 
     def _turn(self, stopping: Stopping) -> list[Case]:
         findings = findings_of(self.desk.look.telemetry)
-        sick = {one.id for one in self.desk.fleet.clusters if sick_now(findings, one.id)}
+        sick = {one.id: sick_now(findings, one.id) for one in self.desk.fleet.clusters}
         try:
             cases = self.desk.look.record.read(now()).cases
         except KeptTableError as error:
-            for cluster_id in sorted(sick):
-                self._stands_still(cluster_id, error)
+            for cluster_id, those in sick.items():
+                if any(one.broker_id is not None for one in those):
+                    self._still.found(cluster_id, str(error), now())
             raise
         open_ones = [case for case in cases if case.ended is None]
         own = {
@@ -84,35 +91,28 @@ class OnDuty:
         for cluster in self.desk.fleet.clusters:
             if stopping.is_set():
                 break
-            if cluster.id not in sick | own | self._still:
+            if not (sick[cluster.id] or cluster.id in own or cluster.id in self._still):
                 continue
             # A restart takes minutes.
             self.vitals.beat()
             try:
                 came += self._see_to(cluster, findings)
-                self._goes_on(cluster.id)
+                self._still.over(cluster.id, now())
             except (KafkaUnavailableError, SeatTakenError) as error:
                 _log.warning("%s: nothing done: %s", cluster.id, error)
             except KeptTableError as error:
                 _log.warning("%s: nothing done: %s", cluster.id, error)
-                self._stands_still(cluster.id, error)
+                self._still.found(cluster.id, str(error), now())
         for case in came:
             self.show(case)
         # A receiver that is out must not hold up what is done.
-        if any(map(self._is_untold, cases)):
-            self._tell_again()
+        if any(map(self._is_untold, cases)) and (self._tells_again is None or now() >= self._tells_again):
+            self._tells_again = None if self._tell_again() else now() + _PAUSE
         return came
 
-    def _stands_still(self, cluster_id: str, error: KeptTableError) -> None:
-        """What is decided cannot be put on record, so nothing is done: somebody must hear of it, once."""
-        if cluster_id not in self._still:
-            self._still.add(cluster_id)
-            self.desk.tell(stands_still(cluster_id, str(error), now()))
-
-    def _goes_on(self, cluster_id: str) -> None:
-        if cluster_id in self._still:
-            self._still.remove(cluster_id)
-            self.desk.tell(stands_still(cluster_id, None, now()))
+    def _told_of(self, bulletin: Bulletin, but: Collection[str]) -> Sequence[str]:
+        self.vitals.beat()
+        return self.desk.tell(bulletin, but)
 
     def _see_to(self, cluster: Cluster, findings: Sequence[Finding]) -> list[Case]:
         if not self._due(cluster, self.desk.look.at(cluster, findings)):
@@ -133,6 +133,7 @@ class OnDuty:
                 if case.outcome is Outcome.REFUSED:
                     # As one that is handed over: open until its broker is well.
                     case = replace(case, ended=None)
+                    self.desk.look.record.amend(case)
             case GiveUp(before):
                 words = (*before.words, "broken off")
                 case = replace(before, outcome=Outcome.FAILED, words=words, told=())
@@ -155,16 +156,21 @@ class OnDuty:
         news = News.of(case, now(), over=over)
         known = case.told or ()
         case = replace(case, told=(*known, *self.desk.tell(news.bulletin, known)))
-        self.desk.look.record.amend(case)
+        if case.told != known:
+            self.desk.look.record.amend(case)
         return case
 
-    def _tell_again(self) -> None:
+    def _tell_again(self) -> bool:
+        """Whether that reached anybody."""
+        reached = False
         try:
             with only_hand(self.desk.look.telemetry):
                 for case in filter(self._is_untold, self.desk.look.record.read(now()).cases):
-                    self._tell(case)
+                    self.vitals.beat()
+                    reached |= self._tell(case).told != case.told
         except SeatTakenError as error:
             _log.warning("nobody told again: %s", error)
+        return reached
 
     def _is_untold(self, case: Case) -> bool:
         if case.told is None or case.outcome is Outcome.BEGUN:

@@ -112,20 +112,23 @@ class Memory:
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
-        # What was told while telemetry was away must be known once it is back, however long that takes.
-        self._producer = RecordProducer(telemetry.access, "fleetgauge-watch", give_up_after_s=None)
+        self._producer = RecordProducer(telemetry.access, "fleetgauge-watch")
+        #: What was told while telemetry was away must be known once it is back, however long that takes.
+        self._patient = RecordProducer(telemetry.access, "fleetgauge-watch", give_up_after_s=None)
         self._events = TopicReader(telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch")
         self._changed = LastChange()
 
     def start(self) -> None:
         """Raises KafkaUnavailableError where secrets cannot be read."""
         self._producer.start()
+        self._patient.start()
         self._events.start()
 
     def stop(self) -> None:
         """Deliver what is on its way, within a bound."""
-        if lost := self._producer.stop():
-            _log.error("%d findings and notes for the next watch did not get out", lost)
+        self._producer.stop()
+        if lost := self._patient.stop() + self._patient.failed:
+            _log.error("%d findings, or notes of who was told of one, did not get out", lost)
         self._events.stop()
 
     def recall(self) -> Left:
@@ -153,27 +156,28 @@ class Memory:
         """Keep what was found, for the tables too."""
         event = finding.event
         self._changed.note(finding)
-        self._producer.send(self._telemetry.topics.health_events.name, event.cluster_id, event.encode())
+        self._patient.send(self._telemetry.topics.health_events.name, event.cluster_id, event.encode())
 
     def learnt(self, of: HistoryOf, history: History) -> None:
         """Keep what a broker usually takes."""
         took = tuple((one.p50_us, one.p99_us) for one in history)
-        self._keep(Learnt(cluster=of.cluster_id, broker=of.broker_id, vantage=of.vantage, took=took))
+        whose = Learnt(cluster=of.cluster_id, broker=of.broker_id, vantage=of.vantage, took=took)
+        self._keep(whose, self._producer)
 
     def told(self, note: Told) -> None:
         """Keep what a notifier has been told."""
-        self._keep(note)
+        self._keep(note, self._patient)
 
     def spent(self, cluster_id: str, minutes: Sequence[BurnMinute], at: datetime) -> None:
         """Keep those of the hour in which ``at`` is; they are ascending, and none is later."""
         hour = at.replace(minute=0, second=0, microsecond=0)
         own = takewhile(lambda one: one.minute >= hour, reversed(minutes))
         told = tuple(((one.minute - hour) // _MINUTE, *one[1:]) for one in own)
-        self._keep(Spent(cluster=cluster_id, hour=hour, minutes=told[::-1]))
+        self._keep(Spent(cluster=cluster_id, hour=hour, minutes=told[::-1]), self._producer)
 
-    def _keep(self, note: Learnt | Told | Spent) -> None:
+    def _keep(self, note: Learnt | Told | Spent, producer: RecordProducer) -> None:
         name = self._telemetry.topics.watch_state.name
-        self._producer.send(name, note.key, note.model_dump_json().encode())
+        producer.send(name, note.key, note.model_dump_json().encode())
 
     def _values(self, topic: str) -> Iterator[bytes]:
         return values_now(self._telemetry.access, topic, "fleetgauge-watch")

@@ -16,7 +16,7 @@ from fleetgauge_operations.watch.memory import Left, Memory
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import Sink, sink
 from fleetgauge_operations.watch.spending import Spending
-from fleetgauge_operations.watch.telling import Telling
+from fleetgauge_operations.watch.telling import Leave, Telling
 from fleetgauge_operations.watch.turn import Heard, Turn
 from fleetgauge_operations.watch.words import Manner
 from fleetgauge_pipelines.detection import (
@@ -119,7 +119,8 @@ class Watch:
             for notifier, (kept, owed) in zip(self.fleet.notifiers, accounts, strict=True):
                 one = stack.enter_context(_running(self._sink(notifier, term, kept, heard, background)))
                 for finding in owed:
-                    (one.put_off if finding.subject in waiting else one.tell)(finding)
+                    # An end that is owed is of what was told before.
+                    (one.put_off if finding.names and finding.subject in waiting else one.tell)(finding)
                 one.remind(pair for pair in opened if pair[0] not in waiting)
                 sinks.append(one)
             self.vitals.ready()
@@ -148,22 +149,20 @@ class Watch:
     ) -> Sink:
         counts = self.metrics.notifier(host(notifier))
 
-        def may_tell() -> bool:
-            return term.confirm() is not Standing.LOST
+        leave = Leave(lambda: term.confirm() is not Standing.LOST)
 
         def dealt_with(finding: Finding, taken: bool) -> None:
             counts.dealt_with(taken)
-            # The POST may have taken long: whoever has the seat by now has told more than we know of.
-            if may_tell():
+            if leave.to_note():
                 kept.dealt_with(finding)
 
         def put_off(finding: Finding) -> None:
-            if may_tell():
+            if leave.to_note():
                 kept.put_off(finding)
 
         telling = Telling(
             clock=self.clock,
-            may_tell=may_tell,
+            may_tell=leave.to_tell,
             waits=counts.waits,
             heard=lambda: heard.at,
             dealt_with=dealt_with,

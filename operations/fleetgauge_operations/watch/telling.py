@@ -5,9 +5,33 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from fleetgauge_pipelines.detection import Finding
+from fleetgauge_probes.uptime import uptime_ns
 
 #: How long a notifier may take to say what waits when the watch ends.
 LAST_WORDS_S = 30
+
+
+#: What was found out before a POST holds for what is noted after it, unless it took long: then somebody else
+#: may have told more meanwhile. To ask takes seconds where nobody answers.
+_HOLDS_NS = 5_000_000_000
+
+
+class Leave:
+    """One notifier's to tell, and to note what was told; ``ask`` may take seconds."""
+
+    def __init__(self, ask: Callable[[], bool], clock_ns: Callable[[], int] = uptime_ns) -> None:
+        self._ask = ask
+        self._clock_ns = clock_ns
+        self._asked_ns: int | None = None
+
+    def to_tell(self) -> bool:
+        began_ns = self._clock_ns()
+        self._asked_ns = began_ns if self._ask() else None
+        return self._asked_ns is not None
+
+    def to_note(self) -> bool:
+        known = self._asked_ns is not None and self._clock_ns() - self._asked_ns < _HOLDS_NS
+        return known or self.to_tell()
 
 
 @dataclass(frozen=True, slots=True)

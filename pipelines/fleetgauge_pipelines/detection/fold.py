@@ -37,9 +37,10 @@ class ClusterState:
     heard_since: datetime | None = None
     heard: datetime | None = None
     said: datetime | None = None
-    """What is found next is no earlier: when the latest pulse was made, or was missed. ``heard`` may be
-    when one was expected from."""
+    """When the latest pulse was made; ``heard`` may be when one was expected from."""
     silent: bool = False
+    missed: datetime | None = None
+    """When its silence was found."""
     down: bool = False
     down_at: datetime | None = None
     """The last time that all of it was."""
@@ -166,7 +167,7 @@ def _restored(known: ClusterState, found: Finding) -> ClusterState:
     evidence = json.loads(found.event.evidence)
     match subject.chain:
         case Chain.NO_DATA:
-            return replace(known, silent=stands, said=found.event.at)
+            return replace(known, silent=stands, missed=found.event.at)
         case Chain.CLUSTER_DOWN:
             return replace(known, down=stands)
         case Chain.VANTAGE_ILL if subject.vantage is not None:
@@ -232,8 +233,7 @@ def _missed(
     if known.heard is None or known.silent or now - known.heard < limits.no_data:
         return known, ()
     due = known.heard + limits.no_data
-    # A pulse that comes late all the same ends it then at the earliest, not before it began.
-    silent = replace(known, silent=True, said=max(due, known.said or due))
+    silent = replace(known, silent=True, missed=due)
     return silent, tuple(_changes(cluster_id, known, silent, due))
 
 
@@ -316,4 +316,10 @@ def _changes(cluster_id: str, before: ClusterState, after: ClusterState, at: dat
     changed = (one for one in was.keys() | now.keys() if was.get(one) is not now.get(one))
     for subject in sorted(changed, key=lambda one: [str(part) for part in one]):
         phases = (was.get(subject, Phase.HEALTHY), now.get(subject, Phase.HEALTHY))
-        yield finding(subject, *phases, at, after.evidence(subject, before, at))
+        # A pulse that comes late ends a silence, though not before it began.
+        ends = (
+            max(at, before.missed)
+            if subject.chain is Chain.NO_DATA and before.silent and before.missed
+            else at
+        )
+        yield finding(subject, *phases, ends, after.evidence(subject, before, at))

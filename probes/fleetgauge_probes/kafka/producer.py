@@ -156,10 +156,13 @@ class RecordProducer:
             self.send(topic, key, value)
 
     def stop(self, timeout_s: float = 10) -> int:
-        """Deliver what waits, at most so long; returns how many records did not get out."""
+        """Deliver what waits, at most so long; returns how many records did not get out, nor will later."""
         self._stopping.set()
         self._thread.join()
-        return int(self._producer.flush(timeout_s))
+        if left := int(self._producer.flush(timeout_s)):
+            self._producer.purge()
+            self._producer.poll(0)
+        return left
 
     def _poll(self) -> None:
         while not self._stopping.is_set():

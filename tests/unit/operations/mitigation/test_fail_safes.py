@@ -169,9 +169,13 @@ def test_a_case_of_a_broker_that_is_gone_is_closed_for_a_reason() -> None:
 
 
 def test_who_is_behind_is_not_given_its_lead_back() -> None:
-    behind = layout(partitions={Place("t", 1): partition(3, 1, 2, out=(2,))})
+    """Behind in what it is to lead; for who is on duty, behind anywhere."""
     done = replace(case(2, Outcome.DONE), orders={Place("t", 1): Order((2, 3, 1), (3, 1, 2))})
-    situation = replace(FINE, sick=(), layout=behind)
-    (refused,) = undo_refusals(done, restored(behind, done.orders), situation, None)
-    assert refused.why is Why.NOT_IN_SYNC
-    assert "t-1" in refused.words
+    for place, persons_too in ((Place("t", 1), True), (Place("followed", 0), False)):
+        led = {Place("t", 1): partition(3, 1, 2), Place("followed", 0): partition(3, 1, 2)}
+        behind = layout(partitions=led | {place: partition(3, 1, 2, out=(2,))})
+        situation, back = replace(FINE, sick=(), layout=behind), restored(behind, done.orders)
+        (refused,) = undo_refusals(done, back, situation, None)
+        assert refused.why is Why.NOT_IN_SYNC
+        assert f"{place.topic}-{place.partition}" in refused.words
+        assert bool(undo_refusals(done, back, situation, "now")) is persons_too

@@ -236,6 +236,14 @@ def test_that_undoing_is_begun_is_on_record_before_anything_is_changed(world: Wo
     assert (undone.undone_since, undone.overruled) == (one.now, True)
 
 
+def test_to_close_what_had_failed_is_no_verdict_on_what_may_be_done(world: World) -> None:
+    world.deaf = True
+    failed = demoted(world)
+    world.deaf = False
+    closed = hand(world).undo(failed, "seen to")
+    assert (failed.outcome, closed.outcome, closed.overruled) == (Outcome.FAILED, Outcome.UNDONE, False)
+
+
 def test_an_order_that_a_person_gives_between_look_and_act_stays(world: World) -> None:
     @dataclasses.dataclass
     class Between(World):

@@ -37,7 +37,7 @@ class Life:
             self.log, self.named, [(self.account, owed)], lambda subject: subject in self.planned
         )
         for one in owed:
-            if one.subject in self.waiting:
+            if one.names and one.subject in self.waiting:
                 self.account.put_off(one)
             else:
                 self._tell([one])

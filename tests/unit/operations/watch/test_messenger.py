@@ -100,6 +100,16 @@ def test_what_a_page_to_log_in_at_took_or_a_key_forbade_is_said_again(
     assert "/hook" not in caplog.text
 
 
+def test_what_has_moved_at_its_host_is_said_there_and_nowhere_else(receiver: Receiver) -> None:
+    receiver.answers, ear = [Answer(308, location="/moved")], Ear()
+    _send(receiver.url, ear, DOWN)
+    assert [post.path for post in receiver.posts] == ["/hook", "/moved"]
+    assert (_ids(receiver), ear.taken) == ([DOWN.event.event_id] * 2, [True])
+    receiver.answers = [Answer(307, location="http://localhost:1/elsewhere")]
+    _send(receiver.url, ear, BACK)
+    assert {post.path for post in receiver.posts[2:]} == {"/hook"}
+
+
 @pytest.mark.parametrize(
     "address",
     [lambda port: f"http://127.0.0.1:{port}/hunter2", lambda _: "http://[hunter2", lambda _: "http://"],

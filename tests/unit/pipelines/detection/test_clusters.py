@@ -362,6 +362,16 @@ def test_what_comes_late_after_all_ends_a_silence_no_earlier_than_it_began() -> 
         assert remember(recall([*findings, *ended])).open_findings() == after.open_findings() == ()
 
 
+def test_a_silence_found_by_a_clock_that_was_an_hour_ahead_blinds_nobody() -> None:
+    state, findings = pass_time(expect(FleetState(), ["orders"], at(3600)), at(3640))
+    for known in (state, remember(recall(findings))):
+        began = expect(known, ["orders"], at(0))
+        state, found = fold(story(90, lambda second, _: (2,) if second >= 60 else ()), began)
+        assert [kind for _, _, kind in told(found)] == ["HEALTHY", "BROKER_DOWN"]
+        assert found[-1].event.at < at(90)
+        assert [one.to_phase for one in pass_time(state, at(130))[1]] == [Phase.NO_DATA]
+
+
 def test_a_cluster_that_was_never_heard_of_is_missed_as_well() -> None:
     state = expect(FleetState(), ["orders", "payments"], at(0))
     state, _ = judge(state, pulse(10, broker()))
