@@ -65,11 +65,19 @@ def _answer(pool: urllib3.PoolManager, where: str, body: object) -> urllib3.Base
     """Of where it has moved to, at the same host; any other redirect leads to a page to log in at, or away:
     what answers there that all is well has taken nothing."""
     answer = pool.request("POST", where, json=body)
-    if answer.status not in _MOVED or not (place := answer.get_redirect_location()):
-        return answer
-    there = urljoin(where, place)
-    here, moved = urllib3.util.parse_url(where), urllib3.util.parse_url(there)
-    return pool.request("POST", there, json=body) if here.host == moved.host else answer
+    there = _moved_to(where, answer.get_redirect_location() or "") if answer.status in _MOVED else None
+    return pool.request("POST", there, json=body) if there else answer
+
+
+def _moved_to(where: str, place: str) -> str | None:
+    """None where no secret may be sent, or that is no place."""
+    try:
+        there = urljoin(where, place)
+        here, moved = urllib3.util.parse_url(where), urllib3.util.parse_url(there)
+    except ValueError:
+        return None
+    is_safe = moved.scheme in (here.scheme, "https") and moved.host == here.host
+    return there if is_safe else None
 
 
 def url(notifier: Notifier) -> str:

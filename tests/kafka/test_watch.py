@@ -312,6 +312,8 @@ def test_a_budget_that_goes_with_nobody_named_is_told_once_and_its_end_by_whoeve
     notifier = {"kind": "webhook", "url": receiver.url}
     ensure_topics(telemetry)
     _burn(telemetry, -60, -5, failed=0)
+    # Of an agent whose clock is ahead: by it the minutes that others have yet to tell of would be over.
+    _burn(telemetry, 1, 2, failed=0)
     _burn(telemetry, -5, 0, failed=100)
     with _watching(telemetry, notifier, clock=lambda: now[0]):
         wait_until(lambda: len(told()) == 2, DEADLINE_S, "the pages")

@@ -65,7 +65,7 @@ class OnDuty:
                 self.vitals.ready()
             except (KafkaUnavailableError, KeptTableError) as error:
                 _log.warning("nothing can be seen: %s", error)
-            self._still.tell(self.desk.everybody(), self._told_of)
+            self._still.tell(self.desk.everybody(), self._told_of, now())
             for _ in range(_LISTENS):
                 if stopping.wait(_LISTEN_S):
                     break

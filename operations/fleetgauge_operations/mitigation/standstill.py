@@ -5,9 +5,14 @@ What is known of it dies with its process: who starts next and finds the same te
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from fleetgauge_operations.bulletins import Bulletin
+
+#: A receiver that is out stays so for a while, and whoever is sick waits meanwhile.
+_PAUSE = timedelta(minutes=5)
+#: That it is over; then it has passed.
+_TOLD_WITHIN = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,11 @@ class _Ticket:
     why: str | None
     at: datetime
     told: tuple[str, ...] = ()
+    again: datetime | None = None
+    """Not before then."""
+
+    def is_known_to(self, everybody: Collection[str]) -> bool:
+        return set(everybody) <= set(self.told)
 
 
 class StandStill:
@@ -39,14 +49,18 @@ class StandStill:
             self._tickets[cluster_id] = _Ticket(None, at)
 
     def tell(
-        self, everybody: Collection[str], tell: Callable[[Bulletin, Collection[str]], Sequence[str]]
+        self,
+        everybody: Collection[str],
+        tell: Callable[[Bulletin, Collection[str]], Sequence[str]],
+        now: datetime,
     ) -> None:
         """Those of ``everybody`` who do not know yet; ``tell`` says whom it reached."""
         for cluster_id, one in list(self._tickets.items()):
-            if not set(everybody) <= set(one.told):
-                one = replace(one, told=(*one.told, *tell(_bulletin(cluster_id, one), one.told)))
+            if not one.is_known_to(everybody) and (one.again is None or now >= one.again):
+                told = tell(_bulletin(cluster_id, one), one.told)
+                one = replace(one, told=(*one.told, *told), again=now + _PAUSE)
                 self._tickets[cluster_id] = one
-            if one.why is None and set(everybody) <= set(one.told):
+            if one.why is None and (one.is_known_to(everybody) or now - one.at > _TOLD_WITHIN):
                 del self._tickets[cluster_id]
 
 

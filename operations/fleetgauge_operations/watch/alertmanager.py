@@ -65,8 +65,9 @@ class Alert:
             "labels": labels,
             "annotations": annotations,
             **({"generatorURL": page} if page else {}),
-            "startsAt": self.starts.isoformat(),
-            "endsAt": (self.ends or now + _GOOD_FOR).isoformat(),
+            # A finding's time is of its agents' clocks: an alert that begins after its end is refused.
+            "startsAt": min(self.starts, now).isoformat(),
+            "endsAt": (min(self.ends, now) if self.ends else now + _GOOD_FOR).isoformat(),
         }
 
 

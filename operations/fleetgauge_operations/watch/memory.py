@@ -127,7 +127,8 @@ class Memory:
     def stop(self) -> None:
         """Deliver what is on its way, within a bound."""
         self._producer.stop()
-        if lost := self._patient.stop() + self._patient.failed:
+        self._patient.stop()
+        if lost := self._patient.failed:
             _log.error("%d findings, or notes of who was told of one, did not get out", lost)
         self._events.stop()
 

@@ -24,8 +24,10 @@ from fleetgauge_probes.kafka import TopicReader
 
 #: Of a backlog so much at once: a pulse must not wait for it.
 _AT_ONCE_S = 0.05
-#: An agent's clock may be a little ahead of ours; one that is far ahead would close minutes that are to come.
-_AHEAD = timedelta(minutes=5)
+#: An agent's clock may be a little ahead of ours; one that is further ahead would close minutes in which the
+#: others have not had their say.
+_AHEAD = timedelta(seconds=10)
+_MINUTE = timedelta(minutes=1)
 #: A watch that catches up must not page for what was.
 _STALE_AFTER = timedelta(minutes=10)
 
@@ -69,7 +71,7 @@ class Spending:
         until_s = time.monotonic() + _AT_ONCE_S
         while time.monotonic() < until_s and (message := self._reader.poll(0)):
             record = minute_in(message.value)
-            if record and record.minute <= now + _AHEAD:
+            if record and record.minute + _MINUTE <= now + _AHEAD:
                 found += self._count(record, now)
         return tuple(found)
 

@@ -22,6 +22,7 @@ from fleetgauge_pipelines.detection import (
     learnt,
     pass_time,
     retire,
+    rewound,
 )
 from fleetgauge_probes.contract import ProbePulse
 from fleetgauge_probes.fleet import Cluster
@@ -89,7 +90,7 @@ class Turn:
             findings = ()
             if before_now - now > AHEAD:
                 _log.error("this clock went back by %s", before_now - now)
-                state = expect(state, self._expected(now), now)
+                state = expect(rewound(state, now), self._expected(now), now)
             if self.elapsed_s() >= look_at_s:
                 state, findings = self._look(state, now)
                 self._tell(self.waiting.over(partial(self.background.plan.covers, at=now)))

@@ -25,6 +25,7 @@ from fleetgauge_pipelines.detection.fold import (
     pass_time,
     remember,
     retire,
+    rewound,
 )
 from fleetgauge_pipelines.detection.signs import Signs, read_signs
 from fleetgauge_pipelines.detection.slowness import History, Took
@@ -66,4 +67,5 @@ __all__ = [
     "remember_budgets",
     "retire",
     "retire_budgets",
+    "rewound",
 ]

@@ -7,7 +7,7 @@ said live.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
@@ -19,6 +19,9 @@ from fleetgauge_pipelines.detection.slowness import History, Slowness, measured
 from fleetgauge_pipelines.detection.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from fleetgauge_pipelines.detection.vantages import Lone
 from fleetgauge_probes.contract import ProbePulse
+
+#: As far apart as stored times can be told from each other.
+_MOMENT = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,8 @@ class ClusterState:
     said: datetime | None = None
     """When the latest pulse was made; ``heard`` may be when one was expected from."""
     silent: bool = False
-    missed: datetime | None = None
-    """When its silence was found."""
+    turned: datetime | None = None
+    """When it was last found to be silent, or heard again: what is found of that next is later."""
     down: bool = False
     down_at: datetime | None = None
     """The last time that all of it was."""
@@ -167,7 +170,7 @@ def _restored(known: ClusterState, found: Finding) -> ClusterState:
     evidence = json.loads(found.event.evidence)
     match subject.chain:
         case Chain.NO_DATA:
-            return replace(known, silent=stands, missed=found.event.at)
+            return replace(known, silent=stands, turned=found.event.at)
         case Chain.CLUSTER_DOWN:
             return replace(known, down=stands)
         case Chain.VANTAGE_ILL if subject.vantage is not None:
@@ -232,8 +235,8 @@ def _missed(
     """Silent by now, as of when that was due, whenever somebody looks: a replay finds the same."""
     if known.heard is None or known.silent or now - known.heard < limits.no_data:
         return known, ()
-    due = known.heard + limits.no_data
-    silent = replace(known, silent=True, missed=due)
+    due = _turned(known, known.heard + limits.no_data)
+    silent = replace(known, silent=True, turned=due)
     return silent, tuple(_changes(cluster_id, known, silent, due))
 
 
@@ -255,6 +258,22 @@ def expect(state: FleetState, clusters: Iterable[str], now: datetime) -> FleetSt
     return FleetState({**state.clusters, **heard})
 
 
+def rewound(state: FleetState, now: datetime) -> FleetState:
+    """By a clock that was set back to ``now``: without all that is dated, which would lie ahead for long.
+
+    What is named, and what brokers usually take, is kept, as by a watch that starts anew.
+    """
+    return FleetState({cluster_id: _undated(one, now) for cluster_id, one in state.clusters.items()})
+
+
+def _undated(known: ClusterState, now: datetime) -> ClusterState:
+    brokers = {
+        broker_id: BrokerState(one.presence.undated(now), one.slowness.undated())
+        for broker_id, one in known.brokers.items()
+    }
+    return replace(known, brokers=brokers, heard_since=None, heard=now, said=None, down_at=None)
+
+
 def _heard(known: ClusterState, pulse: ProbePulse, at: datetime, limits: Thresholds) -> ClusterState:
     brokers, took = dict(known.brokers), measured(pulse, limits)
     for one in pulse.brokers:
@@ -271,7 +290,15 @@ def _heard(known: ClusterState, pulse: ProbePulse, at: datetime, limits: Thresho
         return replace(known, heard=known.heard or at, said=at)
     since = known.heard_since if known.heard_since and not known.silent else at
     heard = max(at, known.heard or at)
-    return replace(known, brokers=brokers, heard_since=since, heard=heard, said=at, silent=False)
+    turned = _turned(known, at) if known.silent else known.turned
+    return replace(
+        known, brokers=brokers, heard_since=since, heard=heard, said=at, silent=False, turned=turned
+    )
+
+
+def _turned(known: ClusterState, at: datetime) -> datetime:
+    """A pulse that comes late ends a silence, though not before it began; whoever reads both goes by that."""
+    return max(at, known.turned + _MOMENT) if known.turned else at
 
 
 def _judged(seen: ClusterState, mentioned: Set[int], now: datetime, limits: Thresholds) -> ClusterState:
@@ -316,10 +343,5 @@ def _changes(cluster_id: str, before: ClusterState, after: ClusterState, at: dat
     changed = (one for one in was.keys() | now.keys() if was.get(one) is not now.get(one))
     for subject in sorted(changed, key=lambda one: [str(part) for part in one]):
         phases = (was.get(subject, Phase.HEALTHY), now.get(subject, Phase.HEALTHY))
-        # A pulse that comes late ends a silence, though not before it began.
-        ends = (
-            max(at, before.missed)
-            if subject.chain is Chain.NO_DATA and before.silent and before.missed
-            else at
-        )
-        yield finding(subject, *phases, ends, after.evidence(subject, before, at))
+        when = after.turned or at if subject.chain is Chain.NO_DATA else at
+        yield finding(subject, *phases, when, after.evidence(subject, before, at))

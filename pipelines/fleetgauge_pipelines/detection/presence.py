@@ -71,6 +71,10 @@ class Presence:
         """Named once more."""
         return replace(self, namings=(*self.namings, at)[-_NAMINGS_KEPT:])
 
+    def undated(self, now: datetime) -> "Presence":
+        """As it stands, by a clock that was set back to ``now``."""
+        return Presence(self.phase, min(self.since, now) if self.since else None)
+
     def fresh(self, now: datetime, limits: Thresholds) -> dict[str, Sighting]:
         """By vantage, of those that are heard from."""
         return {v: one for v, one in self.sightings.items() if limits.are_fresh(one.at, now)}

@@ -134,6 +134,11 @@ class Slowness:
         """As an earlier watch learnt it."""
         return replace(self, remembered={**self.remembered, vantage: history})
 
+    def undated(self) -> "Slowness":
+        """As it stands, and with what it usually takes."""
+        learnt = {vantage: one.history for vantage, one in self.seen.items()}
+        return Slowness(self.named, self.tail, remembered={**self.remembered, **learnt})
+
     def restored(self, *, named: bool, slow: str) -> "Slowness":
         """As an earlier watch said; ``slow`` is that of its evidence."""
         return replace(self, named=named, tail=named and slow == "some")

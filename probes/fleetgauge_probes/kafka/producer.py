@@ -156,7 +156,10 @@ class RecordProducer:
             self.send(topic, key, value)
 
     def stop(self, timeout_s: float = 10) -> int:
-        """Deliver what waits, at most so long; returns how many records did not get out, nor will later."""
+        """Deliver what waits, at most so long; returns how many records did not get out, nor will later.
+
+        They count as failed.
+        """
         self._stopping.set()
         self._thread.join()
         if left := int(self._producer.flush(timeout_s)):

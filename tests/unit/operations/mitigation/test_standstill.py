@@ -1,5 +1,5 @@
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from fleetgauge_operations.bulletins import Bulletin
 from fleetgauge_operations.mitigation.standstill import StandStill
@@ -20,8 +20,8 @@ class Desk:
         self.heard += [(who, bulletin.opens, bulletin.bulletin_id) for who in reached]
         return reached
 
-    def hears_of(self, still: StandStill) -> None:
-        still.tell({"pager", "channel"}, self.tell)
+    def hears_of(self, still: StandStill, at: datetime = NOON) -> None:
+        still.tell({"pager", "channel"}, self.tell, at)
 
 
 def test_everybody_hears_once_that_it_stands_still_and_once_that_it_goes_on() -> None:
@@ -44,14 +44,15 @@ def test_whom_it_did_not_reach_hears_it_later_under_the_same_id() -> None:
     desk.hears_of(still)
     desk.out = set()
     desk.hears_of(still)
+    assert [who for who, *_ in desk.heard] == ["channel"]
+    desk.hears_of(still, LATER)
     assert [who for who, *_ in desk.heard] == ["channel", "pager"]
     assert len({bulletin_id for *_, bulletin_id in desk.heard}) == 1
     still.over("orders", LATER)
     desk.out = {"channel", "pager"}
-    desk.hears_of(still)
+    desk.hears_of(still, LATER)
     assert "orders" in still
-    desk.out = set()
-    desk.hears_of(still)
+    desk.hears_of(still, LATER + timedelta(days=2))
     assert "orders" not in still
 
 

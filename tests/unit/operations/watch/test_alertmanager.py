@@ -69,8 +69,10 @@ def test_what_holds_is_good_for_minutes_and_what_is_over_has_its_end() -> None:
         "2026-03-02T12:00:00+00:00",
         "2026-03-02T13:05:00+00:00",
     )
-    over = Alert(BROKER, Phase.BROKER_DOWN, NOON, ends=NOON + timedelta(minutes=1)).as_posted(NOON, MANNER)
-    assert over["endsAt"] == "2026-03-02T12:01:00+00:00"
+    over = Alert(BROKER, Phase.BROKER_DOWN, NOON, ends=NOON + timedelta(minutes=1))
+    assert over.as_posted(NOON + timedelta(minutes=2), MANNER)["endsAt"] == "2026-03-02T12:01:00+00:00"
+    by_a_clock_ahead = over.as_posted(NOON - timedelta(minutes=1), MANNER)
+    assert by_a_clock_ahead["startsAt"] == by_a_clock_ahead["endsAt"] == "2026-03-02T11:59:00+00:00"
 
 
 # A real one -------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from itertools import chain, repeat
 
 import pytest
 
+from fleetgauge_operations import receivers
 from fleetgauge_operations.watch import messenger
 from fleetgauge_operations.watch.messenger import GIVE_UP_AFTER, Message, Messenger
 from fleetgauge_pipelines.detection import Finding
@@ -108,6 +109,15 @@ def test_what_has_moved_at_its_host_is_said_there_and_nowhere_else(receiver: Rec
     receiver.answers = [Answer(307, location="http://localhost:1/elsewhere")]
     _send(receiver.url, ear, BACK)
     assert {post.path for post in receiver.posts[2:]} == {"/hook"}
+
+
+@pytest.mark.parametrize("location", ["https://[bad/", "http://hooks.example.com/hook", "//", ""])
+def test_where_no_secret_may_go_nothing_is_sent(location: str) -> None:
+    assert receivers._moved_to("https://hooks.example.com/services/S", location) in (
+        None,
+        "https://hooks.example.com/services/S",
+    )
+    assert receivers._moved_to("http://h/a", "https://h/b") == "https://h/b"
 
 
 @pytest.mark.parametrize(

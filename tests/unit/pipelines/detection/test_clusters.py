@@ -20,6 +20,7 @@ from fleetgauge_pipelines.detection import (
     pass_time,
     remember,
     retire,
+    rewound,
 )
 from fleetgauge_probes.contract import BrokerPulse, ProbePulse
 from tests.unit.pipelines.detection.pulses import at, broker, changes, hung, leg, pulse, recall
@@ -358,7 +359,7 @@ def test_what_comes_late_after_all_ends_a_silence_no_earlier_than_it_began() -> 
         (expect(state, ["orders"], at(1)), 8),
     ):
         after, ended = judge(known, pulse(late_s, broker()))
-        assert [(one.clears, one.event.at) for one in ended] == [(True, at(30))]
+        assert [(one.clears, one.event.at) for one in ended] == [(True, at(30.001))]
         assert remember(recall([*findings, *ended])).open_findings() == after.open_findings() == ()
 
 
@@ -369,7 +370,28 @@ def test_a_silence_found_by_a_clock_that_was_an_hour_ahead_blinds_nobody() -> No
         state, found = fold(story(90, lambda second, _: (2,) if second >= 60 else ()), began)
         assert [kind for _, _, kind in told(found)] == ["HEALTHY", "BROKER_DOWN"]
         assert found[-1].event.at < at(90)
-        assert [one.to_phase for one in pass_time(state, at(130))[1]] == [Phase.NO_DATA]
+        _, again = pass_time(state, at(130))
+        assert [one.to_phase for one in again] == [Phase.NO_DATA]
+        silences = [one for one in (*findings, *found, *again) if one.subject.chain is Chain.NO_DATA]
+        times = [one.event.at for one in recall(silences)]
+        assert len(times) == len(set(times)) == 3
+        assert times == sorted(times)
+
+
+def test_by_a_clock_that_is_set_back_brokers_are_named_and_cleared_as_ever() -> None:
+    """Watch and agent had the same clock, an hour ahead."""
+
+    def sick(second: int, _: str) -> Iterable[int]:
+        return (2,) if second >= 3660 or 60 <= second < 90 else ()
+
+    ahead, before = fold(story(90, sick, start_s=3600))
+    state = expect(rewound(ahead, at(0)), ["orders"], at(0))
+    assert state.open_findings() == ahead.open_findings() != ()
+    state, after = fold(story(120, sick), state)
+    assert [kind for _, _, kind in told(before)] == ["BROKER_DOWN"]
+    assert [kind for _, _, kind in told(after)] == ["HEALTHY", "BROKER_DOWN", "HEALTHY"]
+    assert all(one.event.at < at(120) for one in after)
+    assert [one.to_phase for one in pass_time(state, at(160))[1]] == [Phase.NO_DATA]
 
 
 def test_a_cluster_that_was_never_heard_of_is_missed_as_well() -> None:
