@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.detection import Budgets, Chain, Finding, Phase, Subject, count, explain
@@ -37,6 +38,11 @@ def of_payments(one: Finding) -> Finding:
     return finding(subject, one.from_phase, one.to_phase, one.event.at, {})
 
 
+def of_no_end() -> Finding:
+    """A path's, without its ends."""
+    return finding(Subject("orders", Chain.PATH), Phase.HEALTHY, Phase.PATH, NAMED.event.at, {})
+
+
 def watched(fleet: Fleet, records: list[ProbeMinute], said: list[Finding]) -> list[Finding]:
     """As a watch hears it: a minute's records come 73 s after its start, findings when they are found."""
     goals = {one.id: goal_of(fleet, one) for one in fleet.clusters}
@@ -54,7 +60,9 @@ def watched(fleet: Fleet, records: list[ProbeMinute], said: list[Finding]) -> li
     return found
 
 
-def test_budgets_judged_from_the_tables_are_what_the_watch_said(spark: SparkSession, tmp_path: Path) -> None:
+def test_budgets_judged_from_the_tables_are_what_the_watch_said(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     fleet = Fleet.model_validate({"clusters": [{"id": one, "bootstrap": "nobody:1"} for one in CLUSTERS]})
     records = [of_cluster(one, cluster_id) for cluster_id in CLUSTERS for one in STORY]
     said = [of_payments(NAMED), of_payments(CLEARED)]
@@ -62,10 +70,12 @@ def test_budgets_judged_from_the_tables_are_what_the_watch_said(spark: SparkSess
     lake, pipeline = opened(spark, tmp_path / "lake", fleet)
     values = [one.encode() for one in records]
     pipeline.process(raw_frame(spark, values), "records", NOON + timedelta(hours=3))
-    events = [tuple(asdict(one.event)[name] for name in HEALTH_EVENTS.names) for one in [*said, *told]]
+    known = [one.event for one in (*said, *told, of_no_end())]
+    events = [tuple(asdict(one)[name] for name in HEALTH_EVENTS.names) for one in known]
     lake.append(HEALTH_EVENTS, dataframe(spark, events, HEALTH_EVENTS.ddl))
 
     now = findings_now(lake, fleet, NOON, END)
+    assert "a health event was passed over" in caplog.text
     assert [one.event for one in now] == sorted(
         (one.event for one in told if one.event.at < END), key=lambda event: (event.at, event.event_id)
     )

@@ -4,6 +4,7 @@ Silver's cluster-minutes are what the watch makes of the same records, so the tw
 came too late for the watch. What explains losses is taken from ops/health_events, as it was found then.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -26,8 +27,10 @@ from fleetgauge_pipelines.goals import goal_of
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.rows import utc
 from fleetgauge_pipelines.tables import CLUSTER_MINUTES, HEALTH_EVENTS
-from fleetgauge_probes.contract import HealthEvent
+from fleetgauge_probes.contract import ContractError, HealthEvent
 from fleetgauge_probes.fleet import Fleet
+
+_log = logging.getLogger("fleetgauge.backtest")
 
 #: A minute is closed by the first record of the next, which is written 13 s after that one's end.
 _KNOWN_AFTER = timedelta(seconds=133)
@@ -64,9 +67,17 @@ def findings_then(lake: Lake, since: datetime, until: datetime) -> tuple[Finding
 
 
 def _findings(rows: Iterable[dict[str, Any]]) -> tuple[Finding, ...]:
-    events = (HealthEvent(**row) for row in rows)
-    found = (one for event in events if (one := recalled(event)))
+    found = (one for row in rows if (one := _finding_in(row)))
     return tuple(sorted(found, key=lambda one: (one.event.at, one.event.event_id)))
+
+
+def _finding_in(row: dict[str, Any]) -> Finding | None:
+    """None for what a watch passes over as well."""
+    try:
+        return recalled(HealthEvent(**row))
+    except ContractError as error:
+        _log.warning("a health event was passed over: %s", error)
+        return None
 
 
 def _folded(
