@@ -23,7 +23,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def whole(built: tuple[Path, Path]) -> Iterator[Path]:
     """The bin folder of an environment with the wheel and everything that it needs, and no tool of ours."""
-    # Too large to be kept for a look, as pytest's own folders are.
+    # Too large to be kept for a look where a test fails, as pytest's own folders are.
     with tempfile.TemporaryDirectory() as folder:
         yield environment(Path(folder, "venv"), built[0], "[all]")
 
