@@ -437,3 +437,27 @@ def test_a_tracer_that_comes_home_again_is_a_loop(regions: LocalFleet, tmp_path:
         back.stop()
     finally:
         tracing.stop()
+
+
+def test_tracers_that_came_before_anybody_looked_for_them_are_not_late(
+    regions: LocalFleet, tmp_path: Path
+) -> None:
+    """As where the destination is away when tracing begins: its mirror is there again before its reader."""
+    fleet = load(described(regions, tmp_path))
+    tracers = Tracers(every_s=1, topic="fleetgauge.tracers")
+    tracing = Tracing(fleet, tracers, "unseen", lambda: time.time_ns() // 1_000_000)
+
+    def late_s() -> float:
+        return tracing.told().delays[Way("north", "south-all")].late_s or 0.0
+
+    regions.fault("hang", "south-all", 1)
+    tracing.start()
+    try:
+        # By then the reader has given up once, and waits before it tries again.
+        wait_until(lambda: late_s() > 11, DEADLINE_S, "a mirror that is late")
+        regions.fault("heal", "south-all", 1)
+        wait_until(lambda: late_s() < 5, DEADLINE_S, "a mirror that is abreast")
+    finally:
+        regions.fault("heal", "south-all", 1)
+        tracing.stop()
+    regions.wait_ready()

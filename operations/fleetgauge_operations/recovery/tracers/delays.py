@@ -1,4 +1,8 @@
-"""What tracers tell: how long a mirror takes, how long the oldest has been under way, and which came back."""
+"""What tracers tell: how long a mirror takes, how long the oldest has been under way, and which came back.
+
+A mirror keeps a partition's order: what it has not brought when a later one is there, it will not bring, or
+nobody was looking yet when it did.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,8 +10,6 @@ from typing import NamedTuple, TypeVar
 
 from fleetgauge_operations.recovery.tracers.tracer import Tracer
 
-#: By then a tracer is lost, if a later one has come.
-_FORGET_MS = 3_600_000
 #: An hour of tracers, one a second, and more.
 _REMEMBERED = 10_000
 
@@ -64,10 +66,9 @@ class Acks:
 @dataclass(slots=True)
 class _Route:
     under_way: dict[int, int] = field(default_factory=dict)
-    """When each was produced that its source has, and that was not seen there."""
-    arrived: dict[int, None] = field(default_factory=dict)
+    """When each was produced that its source has; those up to the furthest no longer are."""
     furthest: int = -1
-    """The highest sequence that has arrived."""
+    """The highest sequence that was seen there."""
     last_ms: int | None = None
     took_ms: list[int] = field(default_factory=list)
     newest: tuple[int, int, int] | None = None
@@ -100,7 +101,7 @@ class Delays:
         home.ack_ms.append(took_ms)
         _remember(home.offsets, tracer.sequence, offset)
         for way, route in self._routes.items():
-            waits = len(route.under_way) < _REMEMBERED and tracer.sequence not in route.arrived
+            waits = len(route.under_way) < _REMEMBERED and tracer.sequence > route.furthest
             if way.source == tracer.cluster and waits:
                 route.under_way[tracer.sequence] = tracer.produced_ms
 
@@ -111,11 +112,9 @@ class Delays:
             return
         route = self._routes.get(Way(tracer.cluster, cluster))
         # A mirror that begins again copies some twice.
-        if route is None or tracer.run != self._run or tracer.sequence in route.arrived:
+        if route is None or tracer.run != self._run or tracer.sequence <= route.furthest:
             return
-        _remember(route.arrived, tracer.sequence, None)
-        route.furthest = max(route.furthest, tracer.sequence)
-        route.under_way.pop(tracer.sequence, None)
+        route.furthest = tracer.sequence
         route.last_ms = max(0, at_ms - tracer.produced_ms)
         route.took_ms.append(route.last_ms)
         route.newest = tracer.sequence, offset, at_ms
@@ -154,9 +153,7 @@ class Delays:
 
 
 def _delay(route: _Route, looped: int, now_ms: int) -> Delay:
-    route.under_way = {
-        n: at_ms for n, at_ms in route.under_way.items() if n > route.furthest or at_ms > now_ms - _FORGET_MS
-    }
+    route.under_way = {n: at_ms for n, at_ms in route.under_way.items() if n > route.furthest}
     late = [now_ms - at_ms for at_ms in route.under_way.values()]
     late += [] if route.last_ms is None else [route.last_ms]
     took_ms, route.took_ms = tuple(route.took_ms), []

@@ -56,13 +56,22 @@ def test_before_any_tracer_nobody_knows() -> None:
     assert of.acks()["north"] == Acks(sent=1)
 
 
-def test_what_is_lost_is_forgotten_after_an_hour() -> None:
+def test_what_a_later_one_has_overtaken_is_not_late() -> None:
     of = delays()
-    sent(of, tracer(1, 1_000))
+    sent(of, tracer(1, 1_000), tracer(2, 2_000), tracer(3, 3_000))
+    assert of.delays(60_000)[THERE].late_s == 59.0
+    of.seen(tracer(2, 2_000), "all", 50, at_ms=60_000)
+    assert of.delays(62_000)[THERE] == Delay((58_000,), late_s=59.0)
+    of.seen(tracer(3, 3_000), "all", 51, at_ms=62_000)
+    assert of.delays(90_000)[THERE] == Delay((59_000,), late_s=59.0)
+
+
+def test_nor_is_one_that_is_acknowledged_after_a_later_one_came() -> None:
+    of = delays()
     sent(of, tracer(2, 2_000))
     of.seen(tracer(2, 2_000), "all", 50, at_ms=2_100)
-    assert of.delays(3_600_000)[THERE].late_s == 3_599
-    assert of.delays(3_700_000)[THERE].late_s == 0.1
+    sent(of, tracer(1, 1_000))
+    assert of.delays(90_000)[THERE] == Delay((100,), late_s=0.1)
 
 
 def test_a_mirror_that_stands_still_is_no_better_after_an_hour_though_its_source_sends_no_more() -> None:
