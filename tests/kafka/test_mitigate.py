@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -336,6 +336,31 @@ def test_demoted_under_load_left_alone_and_given_back_but_for_what_a_person_chan
         "REFUSED",
         "UNDONE",
     ]
+
+
+def test_what_it_led_comes_back_in_lots_but_for_what_a_person_changes_between_them(desk: Desk) -> None:
+    desk.topic(*[(2, 3, 1)] * 5, **{"min.insync.replicas": "2"})
+    before = desk.layout().led_by(2)
+    case_id = desk.says(*APPLY, "--execute")["case"]
+    desk.find(2, Phase.HEALTHY, minutes_ago=0)
+    (case,) = desk.record.read(datetime.now(UTC)).cases
+    *_, last = sorted(before)
+    led: list[int] = []
+
+    def wait(seconds: float) -> None:
+        if seconds < 60:
+            time.sleep(seconds)
+            return
+        led.append(len(desk.layout().led_by(2)))
+        assert reassign(desk.access, last.topic, {last.partition: (1, 3, 2)})
+
+    mine = desk_of(desk.folder / "fleet.yaml", None)
+    with mine.hand(mine.cluster("acted"), Limits(led_again_a_minute=2)) as hand:
+        undone = replace(hand, wait=wait).undo(case, None)
+    assert (undone.case_id, undone.outcome) == (case_id, Outcome.UNDONE)
+    assert undone.words == (f"{last.topic}-{last.partition} was changed to 1, 3, 2 since",)
+    assert led == list(range(2, len(before), 2))
+    assert desk.layout().led_by(2) == before - {last}
 
 
 def test_restarted_out_of_sync_while_it_copies_and_back_after_release(desk: Desk) -> None:

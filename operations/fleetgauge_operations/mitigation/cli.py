@@ -288,9 +288,11 @@ def _undoing(case: Case, back: Restoration) -> str:
         return f"broker {case.broker_id} may follow {len(case.throttles)} topics as fast as it can"
     if case.action is not Action.DEMOTE:
         return f"nothing is otherwise; the case is closed once broker {case.broker_id} is back"
+    at_most = f"{DEFAULT_LIMITS.led_again_a_minute:,} a minute at most"
     return (
         f"{len(back.orders)} partitions get their order back, broker {case.broker_id} leads "
-        f"{len(back.led_by(case.broker_id))} of them; {len(back.kept)} were changed since and stay"
+        f"{len(back.led_by(case.broker_id))} of them ({at_most}); "
+        f"{len(back.kept)} were changed since and stay"
     )
 
 

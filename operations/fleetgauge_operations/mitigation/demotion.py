@@ -41,6 +41,13 @@ class Restoration:
         """What the broker is to lead again."""
         return sorted(place for place, replicas in self.orders.items() if replicas[0] == broker_id)
 
+    def lots(self, broker_id: int, most: int) -> Sequence["Restoration"]:
+        """Parts of it, at most so many for the broker to lead in each; what others lead is in the first."""
+        to_lead = self.led_by(broker_id)
+        lots = [set(to_lead[at : at + most]) for at in range(0, len(to_lead), most)] or [set()]
+        lots[0] |= self.orders.keys() - set(to_lead)
+        return [Restoration({place: self.orders[place] for place in sorted(lot)}, {}) for lot in lots]
+
 
 def restored(layout: Layout, orders: Mapping[Place, Order]) -> Restoration:
     """Each as it was before, where it is as the demotion left it."""

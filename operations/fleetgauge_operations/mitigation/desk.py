@@ -11,6 +11,7 @@ from pathlib import Path
 from fleetgauge_operations.bulletins import Bulletin, hosts, tell
 from fleetgauge_operations.corrections.store import Corrections
 from fleetgauge_operations.mitigation.hand import Hand
+from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.live import LiveCluster, only_hand
 from fleetgauge_operations.mitigation.look import Look
 from fleetgauge_operations.mitigation.record import Record
@@ -35,7 +36,7 @@ class Desk:
         return known[cluster_id]
 
     @contextmanager
-    def hand(self, cluster: Cluster) -> Iterator[Hand]:
+    def hand(self, cluster: Cluster, limits: Limits = DEFAULT_LIMITS) -> Iterator[Hand]:
         """The only one in the fleet. Raises KafkaUnavailableError, SeatTakenError."""
         with only_hand(self.look.telemetry) as term:
             yield Hand(
@@ -45,6 +46,7 @@ class Desk:
                 may_act=lambda: term.confirm() is Standing.HELD,
                 clock=now,
                 wait=time.sleep,
+                limits=limits,
             )
 
     def tell(self, bulletin: Bulletin, but: Collection[str] = ()) -> list[str]:

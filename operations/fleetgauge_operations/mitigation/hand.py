@@ -8,6 +8,7 @@ from typing import Protocol
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, demoted, restored
 from fleetgauge_operations.mitigation.fail_safes import Refusal, Why, refusals, undo_refusals
+from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.restarts import not_back, not_quarantined, not_released, throttles
 from fleetgauge_operations.mitigation.situation import Situation
 from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, Place
@@ -21,6 +22,7 @@ _BACK_FOR = timedelta(seconds=30)
 #: Whoever has just started is behind for a moment in any case.
 _KEPT_OUT_FOR = timedelta(seconds=30)
 _LOOK_EVERY_S = 0.5
+_MINUTE_S = 60.0
 
 
 class HookError(Exception):
@@ -81,6 +83,7 @@ class Hand:
     may_act: Callable[[], bool]
     clock: Callable[[], datetime]
     wait: Callable[[float], object]
+    limits: Limits = DEFAULT_LIMITS
 
     def treat(
         self, intent: Intent, case_id: str, author: str, reason: str, told: tuple[str, ...] | None = None
@@ -104,7 +107,7 @@ class Hand:
             outcome=Outcome.BEGUN,
             told=told,
         )
-        against = refusals(intent, situation, case.began)
+        against = refusals(intent, situation, case.began, self.limits)
         if against:
             case = replace(
                 case,
@@ -147,11 +150,10 @@ class Hand:
         overruled = reason is not None and (case.outcome is Outcome.DONE or case.overruled)
         case = replace(case, told=told, undone_since=self.clock(), overruled=overruled)
         self.journal.amend(case)
-        kept = (f"{place.topic}-{place.partition} {why}" for place, why in sorted(back.kept.items()))
-        words = (*((f"undone: {reason}",) if reason else ()), *kept)
+        words = (*((f"undone: {reason}",) if reason else ()), *_kept(back))
         try:
             if case.broker_id in situation.layout.brokers:
-                words += self._take_back(case, back)
+                words += self._take_back(case, back, reason)
             else:
                 words += self._close(case)
         except Exception as error:
@@ -169,11 +171,11 @@ class Hand:
             case Action.EVACUATE:
                 raise AssertionError("it is always refused")
 
-    def _take_back(self, case: Case, back: Restoration) -> tuple[str, ...]:
-        """What is still to come of it."""
+    def _take_back(self, case: Case, back: Restoration, reason: str | None) -> tuple[str, ...]:
+        """What else there is to say of it."""
         match case.action:
             case Action.DEMOTE:
-                self._restore(case, back)
+                return self._restore(case, back, reason)
             case Action.QUARANTINE_RESTART:
                 return self._release(case)
             case _:
@@ -200,12 +202,32 @@ class Hand:
         self.cluster.elect(sorted(led))
         self._verify(case, lambda now: _not_demoted(now, case), _ELECTED_WITHIN)
 
-    def _restore(self, case: Case, back: Restoration) -> None:
+    def _restore(self, case: Case, back: Restoration, reason: str | None) -> tuple[str, ...]:
+        first, *others = back.lots(case.broker_id, self.limits.led_again_a_minute)
+        self._give_back(case, first)
+        words: tuple[str, ...] = ()
+        for other in others:
+            self.wait(_MINUTE_S)
+            lot = self._still_to_give_back(case, other.orders, reason)
+            self._give_back(case, lot)
+            words += _kept(lot)
+        self.cluster.mark(case.broker_id, demoted=False)
+        return words
+
+    def _still_to_give_back(self, case: Case, places: Iterable[Place], reason: str | None) -> Restoration:
+        """By a look of its own."""
+        situation = self.observe(case.case_id)
+        back = restored(situation.layout, {place: case.orders[place] for place in places})
+        against = undo_refusals(case, back, situation, reason)
+        if against:
+            raise _StoppedError("; ".join(one.words for one in against))
+        return back
+
+    def _give_back(self, case: Case, back: Restoration) -> None:
         self._may_go_on()
         self.cluster.reorder(back.orders, case.orders)
         self.cluster.elect(back.led_by(case.broker_id))
         self._verify(case, lambda now: _not_restored(now, case.broker_id, back.orders), _ELECTED_WITHIN)
-        self.cluster.mark(case.broker_id, demoted=False)
 
     def _quarantine(self, intent: Intent, case: Case) -> None:
         self._may_go_on()
@@ -236,7 +258,8 @@ class Hand:
         """In the middle of it, what it has changed itself set aside."""
         situation = self.observe(case.case_id)
         own = _OWN_DOING[intent.action]
-        against = [one for one in refusals(intent, situation, self.clock()) if one.why is not own]
+        now = self.clock()
+        against = [one for one in refusals(intent, situation, now, self.limits) if one.why is not own]
         if against:
             raise _StoppedError("; ".join(one.words for one in against))
         return situation.layout
@@ -277,6 +300,10 @@ class Hand:
         except Exception as error:
             return replace(case, words=(*case.words, f"not on record: {_said(error)}"))
         return case
+
+
+def _kept(back: Restoration) -> tuple[str, ...]:
+    return tuple(f"{place.topic}-{place.partition} {why}" for place, why in sorted(back.kept.items()))
 
 
 def _said(error: Exception) -> str:

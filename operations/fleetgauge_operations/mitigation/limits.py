@@ -46,6 +46,9 @@ class Limits:
     restarts_in: timedelta = timedelta(minutes=30)
     well_for: timedelta = timedelta(minutes=10)
     """What was done is undone by itself only after so long."""
+    led_again_a_minute: int = 1_000
+    """Partitions that a broker is given back: as many as Kafka's controller gives back in one go by itself
+    (MAX_ELECTIONS_PER_IMBALANCE). Who leads anew has all their clients at once, and nothing in its caches."""
 
 
 DEFAULT_LIMITS = Limits()

@@ -117,7 +117,7 @@ class OnDuty:
     def _see_to(self, cluster: Cluster, findings: Sequence[Finding]) -> list[Case]:
         if not self._due(cluster, self.desk.look.at(cluster, findings)):
             return []
-        with self.desk.hand(cluster) as hand:
+        with self.desk.hand(cluster, self.limits) as hand:
             # Decided anew: whoever had the seat until now may have done just that.
             situation = hand.observe("")
             step = self._due(cluster, situation)

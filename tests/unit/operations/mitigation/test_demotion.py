@@ -61,6 +61,17 @@ def test_it_comes_back_exactly(before: Layout, broker_id: int) -> None:
     )
 
 
+@given(layouts(), st.sampled_from(BROKERS), st.integers(1, 4))
+def test_lots_are_all_of_it_once_and_none_has_more_to_lead(before: Layout, broker_id: int, most: int) -> None:
+    back = restored(before, demoted(before, broker_id))
+    lots = back.lots(broker_id, most)
+    assert [place for lot in lots for place in lot.led_by(broker_id)] == back.led_by(broker_id)
+    assert sorted(place for lot in lots for place in lot.orders) == sorted(back.orders)
+    assert all(lot.orders[place] == back.orders[place] for lot in lots for place in lot.orders)
+    assert all(len(lot.led_by(broker_id)) <= most for lot in lots)
+    assert len(lots) == max(1, -(-len(back.led_by(broker_id)) // most))
+
+
 def test_what_somebody_changed_since_or_removed_stays_as_it_is() -> None:
     orders = {Place("t", number): Order((2, 3, 1), (3, 1, 2)) for number in range(3)}
     now = layout(partitions={Place("t", 0): partition(3, 1, 2), Place("t", 1): partition(1, 3, 2)})

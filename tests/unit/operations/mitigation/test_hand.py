@@ -7,10 +7,19 @@ import pytest
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.fail_safes import Why, refusals
 from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
+from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.situation import Sick, Situation
 from fleetgauge_pipelines.detection import Phase
 from fleetgauge_probes.kafka import Place
-from tests.unit.operations.mitigation.world import LONG_AGO, NOON, World, broker, degraded
+from tests.unit.operations.mitigation.world import (
+    LONG_AGO,
+    NOON,
+    World,
+    broker,
+    degraded,
+    layout,
+    partition,
+)
 
 INTENT = Intent(Action.DEMOTE, "orders", 2)
 
@@ -19,8 +28,9 @@ def hand(
     world: World,
     observe: Callable[[str], Situation] | None = None,
     may_act: Callable[[], bool] = lambda: True,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Hand:
-    return Hand(observe or world.observe, world, world, may_act, world.clock, world.wait)
+    return Hand(observe or world.observe, world, world, may_act, world.clock, world.wait, limits)
 
 
 def demoted(world: World, the_hand: Hand | None = None) -> Case:
@@ -145,6 +155,65 @@ def test_undoing_that_fails_can_be_tried_again(world: World) -> None:
     world.deaf = False
     assert hand(world).undo(case, None).outcome is Outcome.UNDONE
     assert world.layout == before
+
+
+MINUTE = timedelta(minutes=1)
+TWO_A_MINUTE = Limits(led_again_a_minute=2)
+
+
+@pytest.fixture
+def leader() -> World:
+    """Broker 2 leads five partitions, and follows in a sixth."""
+    partitions = {Place("t", number): partition(2, 3, 1) for number in range(5)}
+    return World(
+        layout=layout(partitions={**partitions, Place("t", 5): partition(1, 2, 3)}), sick=(degraded(2),)
+    )
+
+
+def test_it_is_given_back_in_lots_a_minute_apart(leader: World) -> None:
+    before = leader.layout
+    case = demoted(leader)
+    leader.sick, leader.said, began = (), [], leader.now
+    case = hand(leader, limits=TWO_A_MINUTE).undo(case, None)
+    assert (case.outcome, case.ended) == (Outcome.UNDONE, began + 2 * MINUTE)
+    assert leader.said == ["reorder 3", "elect 2", "reorder 2", "elect 2", "reorder 1", "elect 1"]
+    assert leader.layout == before
+    assert leader.marked == set()
+
+
+def test_what_a_person_changes_between_two_lots_stays(leader: World) -> None:
+    case = demoted(leader)
+    leader.sick = ()
+
+    def observe(but: str) -> Situation:
+        if Place("t", 0) in leader.layout.led_by(2):
+            leader.change(Place("t", 4), replicas=(1, 3, 2), leader=1)
+        return leader.observe(but)
+
+    case = hand(leader, observe, limits=TWO_A_MINUTE).undo(case, None)
+    assert (case.outcome, case.words) == (Outcome.UNDONE, ("t-4 was changed to 1, 3, 2 since",))
+    assert leader.layout.led_by(2) == {Place("t", number) for number in range(4)}
+    assert orders(leader)[4] == (1, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome", "led"), [(None, Outcome.FAILED, 2), ("an experiment", Outcome.UNDONE, 5)]
+)
+def test_who_falls_ill_between_two_lots_is_given_no_more_unless_a_person_wants_it(
+    leader: World, reason: str | None, outcome: Outcome, led: int
+) -> None:
+    case = demoted(leader)
+    leader.sick = ()
+
+    def observe(but: str) -> Situation:
+        leader.sick = (degraded(2),) if leader.layout.led_by(2) else ()
+        return leader.observe(but)
+
+    case = hand(leader, observe, limits=TWO_A_MINUTE).undo(case, reason)
+    assert (case.outcome, len(leader.layout.led_by(2))) == (outcome, led)
+    if not reason:
+        assert case.words[0].startswith("broker 2 is DEGRADED since")
+        assert leader.marked == {2}
 
 
 QUARANTINE = Intent(Action.QUARANTINE_RESTART, "orders", 2)

@@ -13,12 +13,14 @@ import pytest
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.duty import AUTHOR, Duty, GiveUp, HandOver, Restore, Treat, Withdraw
 from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
+from fleetgauge_operations.mitigation.limits import Limits
 from fleetgauge_operations.mitigation.situation import Sick, Situation
 from fleetgauge_pipelines.detection import Phase
 from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, PartitionView, Place
 from tests.unit.operations.mitigation.world import BrokenError, World, broker, layout
 
 STEPS = 12
+ONE_A_MINUTE = Limits(led_again_a_minute=1)
 PHASES = (Phase.DEGRADED, Phase.DEGRADED, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN)
 HELPS = {
     Action.DEMOTE: {Phase.DEGRADED, Phase.NETWORK_UNAVAILABLE},
@@ -34,6 +36,8 @@ class Story(World):
 
     chance: Random = field(default_factory=Random)
     treating: tuple[str, int] | None = None
+    undoing: int | None = None
+    """The broker that something is given back to, by nobody in person."""
     acted_at: list[datetime] = field(default_factory=list)
     well_at: list[datetime] = field(default_factory=list)
 
@@ -48,6 +52,8 @@ class Story(World):
         if self.treating:
             self.judge(*self.treating)
             self.acted_at.append(self.now)
+        if self.undoing:
+            self.judge_giving_back(self.undoing, orders)
         super().reorder(orders, known)
 
     def elect(self, places: Iterable[Place]) -> None:
@@ -73,6 +79,18 @@ class Story(World):
             self._judge(case_id, broker_id)
         except AssertionError as error:
             raise BrokenError(case_id) from error
+
+    def judge_giving_back(self, broker_id: int, orders: Mapping[Place, Sequence[int]]) -> None:
+        try:
+            to_lead = [place for place, replicas in orders.items() if replicas[0] == broker_id]
+            assert len(to_lead) <= ONE_A_MINUTE.led_again_a_minute
+            assert broker_id not in {one.broker_id for one in self.sick}
+            assert not self.layout.brokers[broker_id].fenced
+            assert not self.layout.moving
+            for one in self.layout.replicated_on(broker_id).values() if to_lead else ():
+                assert broker_id in one.in_sync
+        except AssertionError as error:
+            raise BrokenError(broker_id) from error
 
     def _judge(self, case_id: str, broker_id: int) -> None:
         brokers, partitions = self.layout.brokers, self.layout.partitions
@@ -146,7 +164,9 @@ class Story(World):
         self.change(place, replicas=tuple(replicas))
 
     def hand(self) -> Hand:
-        return Hand(self.observe, self, self, lambda: self.chance.random() > 0.05, self.clock, self.wait)
+        return Hand(
+            self.observe, self, self, lambda: self.chance.random() > 0.05, self.clock, self.wait, ONE_A_MINUTE
+        )
 
 
 def a_layout(chance: Random) -> Layout:
@@ -202,11 +222,14 @@ def _undo(world: Story) -> None:
 
 
 def _take_back(world: Story, case: Case) -> None:
+    world.undoing = case.broker_id
     try:
         after = world.hand().undo(case, None)
     except (KafkaUnavailableError, UndoRefusedError):
         assert world.cases[case.case_id] == case
         return
+    finally:
+        world.undoing = None
     if after.outcome is Outcome.UNDONE:
         assert after.ended
     else:
