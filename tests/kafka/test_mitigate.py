@@ -346,16 +346,16 @@ def test_what_it_led_comes_back_in_lots_but_for_what_a_person_changes_between_th
     (case,) = desk.record.read(datetime.now(UTC)).cases
     *_, last = sorted(before)
     led: list[int] = []
-
-    def wait(seconds: float) -> None:
-        if seconds < 60:
-            time.sleep(seconds)
-            return
-        led.append(len(desk.layout().led_by(2)))
-        assert reassign(desk.access, last.topic, {last.partition: (1, 3, 2)})
-
     mine = desk_of(desk.folder / "fleet.yaml", None)
     with mine.hand(mine.cluster("acted"), Limits(led_again_a_minute=2)) as hand:
+
+        def wait(seconds: float) -> None:
+            if seconds < 60:
+                hand.wait(seconds)
+                return
+            led.append(len(desk.layout().led_by(2)))
+            assert reassign(desk.access, last.topic, {last.partition: (1, 3, 2)})
+
         undone = replace(hand, wait=wait).undo(case, None)
     assert (undone.case_id, undone.outcome) == (case_id, Outcome.UNDONE)
     assert undone.words == (f"{last.topic}-{last.partition} was changed to 1, 3, 2 since",)
