@@ -147,12 +147,16 @@ class Seat:
             error: KafkaError = raised.args[0]
             if error.code() == KafkaError.UNKNOWN_MEMBER_ID:
                 return Standing.LOST
-            if error.code() not in _JOINING:
-                self._log(error)
+            if error.code() in _JOINING:
+                return self._of_answer(Standing.UNKNOWN)
+            self._log(error)
             return Standing.UNKNOWN
         self._trouble = None
-        # To a member that lost sight of its group an answer says that it could have been seen.
-        return Standing.HELD if self._member else Standing.LOST
+        return self._of_answer(Standing.HELD)
+
+    def _of_answer(self, to_member: Standing) -> Standing:
+        """To one that lost sight of its group any answer says that it could have been seen."""
+        return to_member if self._member else Standing.LOST
 
     def _give(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         consumer.incremental_assign(list(partitions))
