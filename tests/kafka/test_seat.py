@@ -101,7 +101,7 @@ def bench(local_fleet: LocalFleet) -> Bench:
 def test_who_joins_takes_nothing_from_who_holds_it(bench: Bench) -> None:
     with bench.held_by_another() as holder, bench.asked_for() as seat:
         wait_until(lambda: bench.members() == 2, DEADLINE_S, "both to have joined")
-        assert asked(holder) == "held"
+        wait_until(lambda: asked(holder) == "held", DEADLINE_S, "the group to be made anew")
         assert seat.wait(0) is None
 
 
@@ -127,4 +127,4 @@ def test_one_that_was_stopped_does_not_believe_that_it_has_it_still(bench: Bench
         term = given(seat)
         os.kill(holder.pid, signal.SIGCONT)
         assert asked(holder) == "lost"
-        assert term.confirm() is Standing.HELD
+        wait_until(lambda: term.confirm() is Standing.HELD, DEADLINE_S, "the group to be made anew")
