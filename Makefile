@@ -27,6 +27,7 @@ check: $(READY) $(TOOLS) ## Format, lint, types, import contracts, what is gener
 	@$(BIN)/mypy
 	@told=$$($(BIN)/lint-imports) || { echo "$$told" >&2; exit 1; }
 	@$(BIN)/python -m tests.generated_docs --check
+	@$(BIN)/python -m tests.promises --check
 	@$(BIN)/python -m tests.prometheus_rule --check
 	@$(BIN)/hadolint infra/docker/Dockerfile
 	@$(BIN)/pytest -q tests/deployment
@@ -35,6 +36,7 @@ format: $(READY) ## Put the code and what is generated in shape
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 	@$(BIN)/python -m tests.generated_docs
+	@$(BIN)/python -m tests.promises
 	@$(BIN)/python -m tests.prometheus_rule
 
 bench: $(READY) ## We and a peer on the same data in the same run (ARGS="NAME --json")

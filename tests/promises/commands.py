@@ -1,0 +1,31 @@
+"""Every command with its path, from the click objects."""
+
+from collections.abc import Iterator
+
+import click
+
+from fleetgauge_probes.cli import main
+
+NAME = "fleetgauge"
+
+
+def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """The path as it is typed, the command and its context; groups too, parents first."""
+    yield from _below(main, click.Context(main, info_name=NAME, **main.context_settings))
+
+
+def commands_with_json() -> Iterator[tuple[str, click.Command]]:
+    """Those that have --json, by their path after the program's name."""
+    for path, command, _ in commands():
+        if any("--json" in parameter.opts for parameter in command.params):
+            yield path.removeprefix(f"{NAME} "), command
+
+
+def _below(
+    command: click.Command, context: click.Context
+) -> Iterator[tuple[str, click.Command, click.Context]]:
+    yield context.command_path, command, context
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            if child := command.get_command(context, name):
+                yield from _below(child, click.Context(child, info_name=name, parent=context))

@@ -1,0 +1,67 @@
+"""Exit codes: the rule of all commands, and what a command's help and function say besides."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from fleetgauge_probes.cli import InputError
+from tests.promises.commands import commands
+from tests.promises.source import functions_of, tree_of
+
+_SAID = re.compile(r"\bexit(?:s with| code)? (\d+)", re.IGNORECASE)
+
+
+def collect() -> Iterator[str]:
+    """Of commands that do something."""
+    yield f"wrong input: {InputError.exit_code}"
+    yield f"wrong usage: {click.UsageError.exit_code}"
+    for path, command, _ in commands():
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            yield f"{path}: 0 done"
+            yield from (f"{path}: {code} by its help" for code in _said(command))
+            yield from (f"{path}: {code} by its function" for code in _ended_with(command))
+
+
+def _said(command: click.Command) -> set[str]:
+    texts = [
+        command.help,
+        command.epilog,
+        *(getattr(parameter, "help", None) for parameter in command.params),
+    ]
+    return {code for text in texts for code in _SAID.findall(" ".join((text or "").split()))}
+
+
+def _ended_with(command: click.Command) -> set[int]:
+    return {code for function in functions_of(command) for code in _codes(function)} - {0}
+
+
+def _codes(function: Callable[..., Any]) -> Iterator[int]:
+    """Of every SystemExit and every ``context.exit``."""
+    for node in ast.walk(tree_of(function)):
+        if isinstance(node, ast.Call) and _ends(node.func):
+            for argument in node.args:
+                yield from _numbers(argument, function)
+
+
+def _ends(called: ast.expr) -> bool:
+    match called:
+        case ast.Name(id="SystemExit") | ast.Attribute(value=ast.Name(id="context"), attr="exit"):
+            return True
+        case _:
+            return False
+
+
+def _numbers(node: ast.expr, function: Callable[..., Any]) -> Iterator[int]:
+    """What it can come to: a number, the one of a name, either of two."""
+    match node:
+        case ast.Constant(value=int(number)):
+            yield number
+        case ast.Name(id=name):
+            value = function.__globals__.get(name)
+            yield from [value] if isinstance(value, int) else []
+        case ast.IfExp(body=body, orelse=otherwise):
+            yield from _numbers(body, function)
+            yield from _numbers(otherwise, function)

@@ -1,0 +1,123 @@
+"""Paths of keys, as ``clusters[].id``: of values as JSON has them, and of types as they become JSON."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel
+
+Paths = frozenset[str]
+NONE: Paths = frozenset()
+
+
+def under(key: str, below: Iterable[str]) -> Paths:
+    """A key, and what lies below it."""
+    return frozenset({key, *(join(key, path) for path in below)})
+
+
+def in_list(below: Iterable[str]) -> Paths:
+    """What lies in the entries of a list."""
+    return frozenset(join("[]", path) for path in below)
+
+
+def join(key: str, path: str) -> str:
+    return f"{key}{path}" if path.startswith("[]") else f"{key}.{path}"
+
+
+def paths_of_value(value: Any, keyed_by_data: Collection[str] = (), at: str = "") -> Paths:
+    """Of what was read from JSON. Objects at a path that is ``keyed_by_data`` have keys that are data."""
+    if isinstance(value, Mapping):
+        parts = (
+            _paths_at("*" if at in keyed_by_data else str(key), below, keyed_by_data, at)
+            for key, below in value.items()
+        )
+        return NONE.union(*parts)
+    if isinstance(value, list | tuple):
+        return in_list(NONE.union(*(paths_of_value(below, keyed_by_data, f"{at}[]") for below in value)))
+    return NONE
+
+
+def _paths_at(key: str, value: Any, keyed_by_data: Collection[str], at: str) -> Paths:
+    return under(key, paths_of_value(value, keyed_by_data, f"{at}.{key}".removeprefix(".")))
+
+
+def paths_of_type(kind: Any) -> Paths:
+    """Of a value of that type after ``asdict`` or ``model_dump``; of what is ``Any``, nothing."""
+    return _paths_of_type(kind, ())
+
+
+def _paths_of_type(kind: Any, around: tuple[Any, ...]) -> Paths:
+    if kind in around:
+        return NONE
+    if members := fields_of(kind):
+        parts = (under(name, _paths_of_type(below, (*around, kind))) for name, below in members.items())
+        return NONE.union(*parts)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _paths_of_type(arguments[0], around)
+    if origin in (Union, UnionType):
+        return NONE.union(*(_paths_of_type(choice, around) for choice in arguments))
+    if is_kind(origin, Mapping):
+        return under("*", _paths_of_type(arguments[1], around)) if arguments[1] is not Any else NONE
+    if is_kind(origin, Collection):
+        return in_list(
+            NONE.union(*(_paths_of_type(entry, around) for entry in arguments if entry is not ...))
+        )
+    return NONE
+
+
+def fields_of(kind: Any) -> Mapping[str, Any]:
+    """Name to type of what becomes a JSON object; empty of all else."""
+    if not isinstance(kind, type) or get_origin(kind) is not None or issubclass(kind, Enum):
+        return {}
+    if is_dataclass(kind):
+        hints = hints_of(kind)
+        return {field.name: hints.get(field.name, Any) for field in fields(kind)}
+    if issubclass(kind, BaseModel):
+        hints = hints_of(kind)
+        return {name: hints.get(name, Any) for name in kind.model_fields}
+    return {}
+
+
+def hints_of(thing: Any) -> Mapping[str, Any]:
+    """The types of a class's fields or a function's parameters, as far as they can be known."""
+    try:
+        return get_type_hints(thing)
+    except (NameError, TypeError):
+        return _each_hint_of(thing)
+
+
+def _each_hint_of(thing: Any) -> Mapping[str, Any]:
+    """Of what names something that is imported for type checkers alone."""
+    known = {}
+    for name, hint in getattr(thing, "__annotations__", {}).items():
+        try:
+            known[name] = get_type_hints(_Holder(name, hint, thing))[name]
+        except (NameError, TypeError):
+            known[name] = Any
+    return known
+
+
+class _Holder:
+    """Holds one annotation of a function, for ``get_type_hints``."""
+
+    def __init__(self, name: str, hint: Any, thing: Any) -> None:
+        self.__annotations__ = {name: hint}
+        self.__globals__ = getattr(thing, "__globals__", {})
+
+
+def is_kind(origin: Any, kind: type) -> bool:
+    return isinstance(origin, type) and issubclass(origin, kind)
+
+
+def is_literal(kind: Any) -> bool:
+    return get_origin(kind) is Literal
+
+
+def not_none(kind: Any) -> tuple[Any, ...]:
+    """The choices of a union, None left out; of all else the type itself."""
+    if get_origin(kind) in (Union, UnionType):
+        return tuple(choice for choice in get_args(kind) if choice is not NoneType)
+    return (kind,)

@@ -1,0 +1,85 @@
+"""What the pages' server answers: its addresses, its health, and the numbers behind each part of a page.
+
+It takes seconds, so that tests/unit/promises compares it, and not `make check`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from flask.testing import FlaskClient
+
+from fleetgauge_dashboards.app import PAGES, create_app
+from fleetgauge_dashboards.links import TableView, csv_href
+from fleetgauge_dashboards.people import NoLogin
+from fleetgauge_dashboards.served import ShownFleet
+from tests.browser import lake as minutes_lake
+from tests.browser import recovery_lake
+from tests.browser.lake import ORDERS
+from tests.promises.key_paths import fields_of, paths_of_value
+from tests.promises.run_promises import NOW
+from tests.promises.specimens import specimen
+
+#: By what a view is of one thing among many.
+_SHOWN = {"cluster_id": ORDERS, "broker_id": 1, "minute": NOW - timedelta(minutes=20)}
+_OF_DASH = ("/_", "/assets", "/<path:path>")
+_KEYED_BY_DATA = frozenset({"data", "fleets"})
+
+
+def collect() -> Iterator[str]:
+    with TemporaryDirectory() as folder:
+        minutes_lake.write(Path(folder), NOW)
+        recovery_lake.write(Path(folder), NOW)
+        app = create_app([_fleet(folder)], NoLogin("who"), clock=lambda: NOW)
+        yield from (
+            f"address {rule}" for rule in app.server.url_map.iter_rules() if not _is_of_dash(str(rule))
+        )
+        client = app.server.test_client()
+        yield from _health(client)
+        for page in PAGES:
+            yield from _of_page(page, client)
+
+
+def _fleet(lake: str) -> ShownFleet:
+    return ShownFleet(
+        "fleet", lake, regions=recovery_lake.REGIONS, mirrors=recovery_lake.MIRRORS, pairs=recovery_lake.PAIRS
+    )
+
+
+def _is_of_dash(rule: str) -> bool:
+    return rule == "/" or rule.startswith(_OF_DASH)
+
+
+def _health(client: FlaskClient) -> Iterator[str]:
+    for address in ("/livez", "/readyz"):
+        yield from (f"{address}: {path}" for path in paths_of_value(client.get(address).json, _KEYED_BY_DATA))
+
+
+def _of_page(page: Any, client: FlaskClient) -> Iterator[str]:
+    """Its parts, and the columns of each as a file."""
+    yield f"page {page.name}"
+    if page.view is not TableView:
+        for part in page.parts:
+            header, *_ = _file(client, csv_href(_view(page.view), part.name)).splitlines()
+            yield f"page {page.name}: part {part.name}"
+            yield from (f"page {page.name}: part {part.name}: column {name}" for name in header.split(","))
+
+
+def _file(client: FlaskClient, address: str) -> str:
+    answer = client.get(address)
+    if answer.status_code != HTTPStatus.OK:
+        raise RuntimeError(f"{address}: {answer.status}: {answer.text}")
+    return answer.text
+
+
+def _view(kind: type) -> Any:
+    """Of the newest week and minutes, of a cluster that the lake has."""
+    known = {name: value for name, value in _SHOWN.items() if name in fields_of(kind)}
+    try:
+        return kind(**known)
+    except TypeError:
+        return replace(specimen(kind), **known)

@@ -1,0 +1,91 @@
+"""What the text of a command's function says, and that of the functions of its module that it calls."""
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tests.promises.key_paths import NONE, Paths, in_list, under
+
+
+def functions_of(command: click.Command) -> tuple[Callable[..., Any], ...]:
+    """The command's own function, and those of its module that it calls, however indirectly."""
+    reached: dict[Callable[..., Any], None] = {}
+    if command.callback is not None:
+        _reach(inspect.unwrap(command.callback), reached)
+    return tuple(reached)
+
+
+def _reach(function: Callable[..., Any], reached: dict[Callable[..., Any], None]) -> None:
+    if function in reached:
+        return
+    reached[function] = None
+    for node in ast.walk(tree_of(function)):
+        named = function.__globals__.get(node.id) if isinstance(node, ast.Name) else None
+        if inspect.isfunction(named) and named.__module__ == function.__module__:
+            _reach(inspect.unwrap(named), reached)
+
+
+def tree_of(function: Callable[..., Any]) -> ast.AST:
+    """A function as its module's text has it."""
+    code = function.__code__
+    return _functions_in(code.co_filename)[code.co_firstlineno]
+
+
+@cache
+def _functions_in(file: str) -> Mapping[int, ast.FunctionDef]:
+    """By the first line of each, its decorators' included."""
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    return {
+        min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]): node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+def literal_keys(function: Callable[..., Any]) -> Paths:
+    """The key paths of every JSON object that is written out in a function."""
+    return NONE.union(*(_paths(node) for node in _outermost_objects(tree_of(function))))
+
+
+def _outermost_objects(node: ast.AST) -> Iterator[ast.Dict]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Dict):
+            yield child
+        elif not _changes_a_model(child):
+            yield from _outermost_objects(child)
+
+
+def _changes_a_model(node: ast.AST) -> bool:
+    return isinstance(node, ast.keyword) and node.arg == "update"
+
+
+def _paths(node: ast.AST | None) -> Paths:
+    match node:
+        case ast.Dict(keys=keys, values=values):
+            return NONE.union(*(_paths_of_entry(*entry) for entry in zip(keys, values, strict=True)))
+        case ast.List(elts=entries) | ast.Tuple(elts=entries):
+            return in_list(NONE.union(*map(_paths, entries)))
+        case ast.ListComp(elt=entry):
+            return in_list(_paths(entry))
+        case ast.IfExp(body=body, orelse=otherwise):
+            return _paths(body) | _paths(otherwise)
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _paths(left) | _paths(right)
+        case _:
+            return NONE
+
+
+def _paths_of_entry(key: ast.expr | None, value: ast.expr) -> Paths:
+    """A key that is no text is none of a JSON object; what is unpacked stands beside the rest."""
+    match key:
+        case None:
+            return _paths(value)
+        case ast.Constant(value=str(name)):
+            return under(name, _paths(value))
+        case _:
+            return NONE

@@ -1,0 +1,136 @@
+"""JSON within tables, topics and files: what scripts and later versions read of it."""
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from fleetgauge_dashboards.views.alerts import Alert
+from fleetgauge_dashboards.views.remarks import acknowledging, judging
+from fleetgauge_operations.mitigation.case import Case
+from fleetgauge_operations.mitigation.record import _row as row_of_case
+from fleetgauge_operations.recovery.primaries.claims import _EXAMPLE as CLAIM
+from fleetgauge_operations.recovery.primaries.claims import single
+from fleetgauge_operations.recovery.primaries.promoting import Promoted
+from fleetgauge_operations.recovery.primaries.words import promoted_row
+from fleetgauge_operations.recovery.readiness.conditions import (
+    of_groups,
+    of_headroom,
+    of_mirror,
+    of_producers,
+)
+from fleetgauge_operations.recovery.readiness.findings import Finding
+from fleetgauge_operations.recovery.readiness.telling import row_of
+from fleetgauge_operations.recovery.tracers.tracer import Tracer
+from fleetgauge_operations.recovery.what_if import _KEYS as MAP_KEYS
+from fleetgauge_operations.watch.memory import Learnt, Spent, Told
+from fleetgauge_pipelines.detection import BURNS, Chain, Subject
+from fleetgauge_pipelines.detection.budgets import _evidence as evidence_of_alerts
+from fleetgauge_pipelines.detection.fold import ClusterState
+from fleetgauge_pipelines.simulation import SimulatedFleet
+from fleetgauge_pipelines.slo.burn import BurnAlert
+from fleetgauge_pipelines.tables import GROUP_MINUTES, MIRROR_MINUTES, PRODUCER_MINUTES, Table, Type
+from fleetgauge_probes.fleet import Recovery
+from fleetgauge_probes.kafka.demotions import _Mark as Mark
+from tests.promises.key_paths import NONE, Paths, paths_of_value
+from tests.promises.specimens import specimen
+from tests.unit.operations.replay.stories import hang, incident
+
+_VALUES: Mapping[Type, Any] = {
+    Type.STRING: "*",
+    Type.BOOLEAN: False,
+    Type.INT: 2,
+    Type.LONG: 2,
+    Type.DOUBLE: 1e9,
+    Type.TIMESTAMP: specimen(datetime),
+    Type.DATE: specimen(datetime).date(),
+}
+_TOPICS = {"learnt": Learnt, "told": Told, "spent": Spent}
+
+
+def collect() -> Iterator[str]:
+    for what, paths in {**_of_actions(), **_of_findings(), **_of_topics(), **_of_files()}.items():
+        yield from (f"{what}: {path}" for path in paths)
+    yield from (f"key of watch_state: {specimen(kind).key.partition('/')[0]}" for kind in _TOPICS.values())
+
+
+def _of_actions() -> Mapping[str, Paths]:
+    """``detail`` in ops/actions, by who writes it."""
+    alert, now = specimen(Alert), specimen(datetime)
+    rows = {
+        "mitigate": row_of_case(specimen(Case)),
+        "acknowledge": acknowledging(alert, "who", now, "id"),
+        "judge": judging(alert, specimen(judging.__annotations__["judgement"]), "who", now, "id"),
+        "promote": promoted_row(specimen(Promoted), (), "who", "id", now, now),
+    }
+    return {f"ops/actions.detail of {who}": _json(row["detail"]) for who, row in rows.items()}
+
+
+def _of_findings() -> Mapping[str, Paths]:
+    """``evidence`` of what the watch found, and of what `recover run` found."""
+    state, at = specimen(ClusterState), specimen(datetime)
+    states = {
+        chain: paths_of_value(state.evidence(Subject("*", chain, 1, "*", 1), state, at))
+        for chain in set(Chain) - BURNS
+    }
+    burns = {
+        chain: paths_of_value(evidence_of_alerts([specimen(BurnAlert)]), ("windows",)) for chain in BURNS
+    }
+    return {f"ops/health_events.evidence of {chain}": paths for chain, paths in (states | burns).items()} | {
+        f"recovery/findings.evidence of {condition.whom.kind}": _json(
+            row_of(Finding(condition, at, True))["evidence"]
+        )
+        for condition in _conditions()
+    }
+
+
+def _conditions() -> Iterator[Any]:
+    """Of minutes that are as bad as can be."""
+    mirror = _row(MIRROR_MINUTES)
+    yield from of_mirror(mirror, Recovery())
+    yield from of_groups("a", "p", [_row(GROUP_MINUTES)], ())
+    yield from of_producers([_row(PRODUCER_MINUTES) | {"acknowledged": 0}])
+    rates = {"records_per_s": 2.0, "capacity_records_per_s": 1.0}
+    yield from of_headroom([{"cluster_id": cluster, **rates} for cluster in ("a", "b")])
+
+
+def _row(table: Table) -> dict[str, Any]:
+    return {column.name: _VALUES[column.type] for column in table.columns}
+
+
+def _of_topics() -> Mapping[str, Paths]:
+    notes = {f"watch_state, {what}": specimen(kind).model_dump() for what, kind in _TOPICS.items()}
+    documents = notes | {"demotions": specimen(Mark).model_dump(), "header of a tracer": _tracer()}
+    return {what: paths_of_value(document) for what, document in documents.items()}
+
+
+def _tracer() -> Any:
+    ((_, value),) = specimen(Tracer).headers.items()
+    return json.loads(value)
+
+
+def _of_files() -> Mapping[str, Paths]:
+    """A claim and a case are read; the others are written."""
+    single(CLAIM.encode(), "example")
+    ledger = SimulatedFleet(1, 1, specimen(datetime), 7 * 24 * 60, 9).ledger()
+    return {
+        "claim of a primary": _json(CLAIM),
+        "case of recover map": frozenset(MAP_KEYS),
+        "ledger.json of simulate": paths_of_value(ledger),
+        "incident of replay": _incident(),
+    }
+
+
+def _incident() -> Paths:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "file.incident.gz")
+        incident(hang()).write(path)
+        lines = gzip.decompress(path.read_bytes()).splitlines()
+    return NONE.union(*map(_json, lines))
+
+
+def _json(text: str | bytes) -> Paths:
+    return paths_of_value(json.loads(text))

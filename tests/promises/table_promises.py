@@ -1,0 +1,17 @@
+"""The lake's tables: columns with types, keys, partitions, and the words of ops/quarantine."""
+
+from collections.abc import Iterator
+
+from fleetgauge_pipelines.tables import ALL, QUARANTINE, REASONS, Table
+
+
+def collect() -> Iterator[str]:
+    for table in ALL:
+        yield from _of_table(table)
+    yield from (f"{QUARANTINE.path}: reason may be {reason}" for reason in REASONS)
+
+
+def _of_table(table: Table) -> Iterator[str]:
+    yield f"{table.path}: key {', '.join(table.key)}"
+    yield f"{table.path}: partitioned by {', '.join(table.partition_by) or 'nothing'}"
+    yield from (f"{table.path}: column {column.name} {column.type.value}" for column in table.columns)

@@ -1,0 +1,67 @@
+"""Topics of the telemetry cluster, the records in them, and the rights that are granted on them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from click.testing import CliRunner
+
+from fleetgauge_probes.cli import main
+from fleetgauge_probes.contract import EARLIER_PULSES, HEALTH_EVENT, PROBE_MINUTE, PROBE_PULSE, Schema
+from fleetgauge_probes.fleet.model import Topics
+
+_FLEET = {"telemetry": {"bootstrap": "t:9092"}, "clusters": [{"id": "orders", "bootstrap": "o:9092"}]}
+
+
+def collect() -> Iterator[str]:
+    for use, topic in Topics():
+        yield from (f"{use}: {name} {value}" for name, value in topic.model_dump(mode="json").items())
+    for schema in (PROBE_MINUTE, PROBE_PULSE, *EARLIER_PULSES, HEALTH_EVENT):
+        yield from _of_schema(schema)
+    yield from (f"granted: {line}" for line in _granted())
+
+
+def _of_schema(schema: Schema) -> Iterator[str]:
+    """Versions of one record are told apart by their fingerprints."""
+    document = json.loads(schema.text)
+    name = f"{document['name']} {schema.fingerprint.hex()}"
+    yield f"{name}: schema"
+    yield from (f"{name}: {field}" for field in _fields(document, ""))
+
+
+def _fields(kind: Any, prefix: str) -> Iterator[str]:
+    """Each field with its type, records within records too."""
+    match kind:
+        case {"type": "record", "fields": fields}:
+            for field in fields:
+                path = f"{prefix}.{field['name']}".lstrip(".")
+                yield f"{path} {_type(field['type'])}"
+                yield from _fields(field["type"], path)
+        case {"type": "array", "items": items}:
+            yield from _fields(items, f"{prefix}[]")
+
+
+def _type(kind: Any) -> str:
+    match kind:
+        case str():
+            return kind
+        case list():
+            return " or ".join(map(_type, kind))
+        case {"type": "array", "items": items}:
+            return f"list of {_type(items)}"
+        case {"type": "map", "values": values}:
+            return f"map of {_type(values)}"
+        case Mapping():
+            return str(kind.get("logicalType") or kind.get("name") or kind["type"])
+    raise TypeError(f"no Avro type: {kind}")
+
+
+def _granted() -> list[str]:
+    """What `probe acls` prints, the least that an agent needs."""
+    with TemporaryDirectory() as folder:
+        config = Path(folder, "fleet.yaml")
+        config.write_text(json.dumps(_FLEET), encoding="utf-8")
+        done = CliRunner().invoke(main, ["probe", "acls", "--config", str(config)])
+    return done.stdout.splitlines()

@@ -1,0 +1,43 @@
+"""Addresses of pages: paths, and the keys of their queries."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, get_args
+from urllib.parse import parse_qsl, unquote
+
+from fleetgauge_dashboards.links import Drawn, Lens, TableView, Window, csv_href, href, parse
+from tests.promises.specimens import specimen
+
+
+def collect() -> Iterator[str]:
+    for kind in get_args(Drawn):
+        for view in _views(kind):
+            yield from _of_view(view)
+
+
+def _views(kind: Any) -> Iterator[Any]:
+    """With a value for every key; of what shows a window or a span, one of each."""
+    for choice in (0, 1):
+        view = replace(specimen(kind, choice), lens=Lens("fleet", "Europe/Berlin", wall=True))
+        yield view
+        if hasattr(view, "shown"):
+            yield replace(view, shown=Window.WEEK)
+
+
+def _of_view(view: Any) -> Iterator[str]:
+    path, _, query = href(view).partition("?")
+    assert parse(path, query) == view, f"{href(view)} leads elsewhere"
+    shown = _placeholders(unquote(path))
+    yield f"page {shown}"
+    yield from (f"page {shown}?{key}" for key, _ in parse_qsl(query))
+    for address in (csv_href(view, "part"), href(TableView(view, "part"))):
+        path, _, query = address.partition("?")
+        yield from (f"numbers {path}?{key}" for key, _ in parse_qsl(query))
+
+
+def _placeholders(path: str) -> str:
+    """A segment that is data, as a cluster's id, is a star."""
+    words = path.split("/")
+    data = {after for before, after in pairwise(words) if before in ("cluster", "broker", "minute")}
+    return "/".join("*" if word in data else word for word in words)

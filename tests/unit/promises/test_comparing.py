@@ -1,0 +1,47 @@
+"""What differs between a list and what is collected is said, and nothing that is listed gets lost."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.promises import lists
+from tests.promises.comparing import Difference, compare, describe, merge
+
+FILE = "tests/promises/list/cli.txt"
+
+
+def test_equal_lists_do_not_differ() -> None:
+    assert compare(["b", "a"], ["a", "b", "b"]) == Difference((), ())
+
+
+def test_a_removed_entry_is_a_difference() -> None:
+    difference = compare(["slo --csv", "slo --json"], ["slo --json"])
+    assert difference == Difference(removed=("slo --csv",), added=())
+    (line,) = describe(FILE, difference)
+    assert line.startswith("removed: slo --csv (")
+    assert f"delete its line of {FILE} by hand" in line
+
+
+def test_an_unlisted_entry_is_a_difference() -> None:
+    difference = compare(["slo --json"], ["slo --csv", "slo --json"])
+    assert difference == Difference(removed=(), added=("slo --csv",))
+    (line,) = describe(FILE, difference)
+    assert line.startswith("added, not yet listed: run make format: slo --csv")
+
+
+def test_a_renamed_entry_is_both() -> None:
+    assert compare(["slo --csv"], ["slo --table"]) == Difference(("slo --csv",), ("slo --table",))
+
+
+def test_what_is_listed_stays_listed() -> None:
+    assert merge(["b", "gone"], ["b", "a"]) == ["a", "b", "gone"]
+
+
+def test_a_written_list_holds_what_was_there_and_what_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "FOLDER", tmp_path)
+    lists.add("kind", ["b"])
+    lists.add("kind", ["a"])
+    assert lists.read("kind") == ["a", "b"]
+    assert (tmp_path / "kind.txt").read_text(encoding="utf-8") == "a\nb\n"
