@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fleetgauge_probes.fleet.schema import schema_text
+from fleetgauge_core.fleet.schema import schema_text
 from tests import cli_reference, configuration_reference
 
 DOCS = Path(__file__).parents[1] / "docs"

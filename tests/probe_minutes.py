@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from fleetgauge_probes.contract import Leg, ProbeMinute
+from fleetgauge_core.contract import Leg, ProbeMinute
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

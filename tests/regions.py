@@ -148,7 +148,7 @@ def wait_for_verdict(config: Path, group: str, topic: str, verdict: str) -> dict
 
 @contextmanager
 def running(config: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "fleetgauge_probes", "recover", "run", "--config", str(config)]
+    command = [sys.executable, "-m", "fleetgauge_core", "recover", "run", "--config", str(config)]
     process = subprocess.Popen(
         [*command, "--look-every", "1", "--sync-every", "1", *arguments],
         stdout=subprocess.DEVNULL,

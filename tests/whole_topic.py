@@ -1,7 +1,7 @@
 """A topic as it is now."""
 
-from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka import values_now
+from fleetgauge_core.fleet import Access
+from fleetgauge_core.kafka import values_now
 
 
 def values_on(access: Access, topic: str, timeout_s: float = 30) -> list[bytes]:

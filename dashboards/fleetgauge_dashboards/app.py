@@ -8,7 +8,8 @@ from typing import Any
 from dash import Dash, html
 from flask import request
 
-from fleetgauge_dashboards import defence, health
+from fleetgauge_dashboards import health, security_headers
+from fleetgauge_dashboards.identity import Asked, Login, Person
 from fleetgauge_dashboards.links import (
     BrokerView,
     ClusterView,
@@ -21,10 +22,11 @@ from fleetgauge_dashboards.links import (
 )
 from fleetgauge_dashboards.metrics import DashMetrics
 from fleetgauge_dashboards.pages import (
+    alert_actions,
     alerts,
     broker,
     cluster,
-    correcting,
+    correction_form,
     drill,
     files,
     fleet,
@@ -33,16 +35,14 @@ from fleetgauge_dashboards.pages import (
     numbers,
     quality,
     recovery,
-    remarking,
     review,
     shell,
     why,
 )
 from fleetgauge_dashboards.pages.page import Context, Contexts, register
-from fleetgauge_dashboards.patience import Patience
-from fleetgauge_dashboards.people import Asked, Login, Person
 from fleetgauge_dashboards.reader import Lake
-from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_dashboards.served_fleets import ShownFleet
+from fleetgauge_dashboards.single_flight import Patience
 
 _DRAWN = (
     fleet.PAGE,
@@ -120,8 +120,8 @@ def create_app(
     drill.register(app, broker.CHARTS)
     files.register(app, PAGES, contexts)
     review.add_downloads(app.server, contexts)
-    remarking.register(app, contexts, who)
-    correcting.register(app, contexts, who)
-    defence.add(app, who)
+    alert_actions.register(app, contexts, who)
+    correction_form.register(app, contexts, who)
+    security_headers.add(app, who)
     health.add(app.server, contexts, patience, metrics.text)
     return app

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from fleetgauge_dashboards.people import Login, NoLogin, ProxyLogin
-from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_core.fleet import Fleet, FleetFileError, load
+from fleetgauge_core.runtime.cli import InputError, console, print_json
+from fleetgauge_dashboards.identity import Login, NoLogin, ProxyLogin
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from fleetgauge_dashboards.server import address, listening, serve
-from fleetgauge_probes.cli import InputError, console, print_json
-from fleetgauge_probes.fleet import Fleet, FleetFileError, load
 
 
 @click.command(

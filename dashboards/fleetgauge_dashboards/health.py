@@ -7,8 +7,8 @@ from flask import Flask, Response, jsonify, request
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from fleetgauge_dashboards.pages.page import Context, Contexts
-from fleetgauge_dashboards.patience import Patience, SlowError
 from fleetgauge_dashboards.reader import Lake, LakeError
+from fleetgauge_dashboards.single_flight import Patience, SlowError
 from fleetgauge_dashboards.views.freshness import Age
 
 #: States of data that are not ready, the worst first. What has ended is history, and whole.

@@ -12,9 +12,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from fleetgauge_dashboards.patience import Patience, SlowError
+from fleetgauge_core.runtime.health_server import Vitals
 from fleetgauge_dashboards.reader import Lake, LakeError
-from fleetgauge_probes.vitals import Vitals
+from fleetgauge_dashboards.single_flight import Patience, SlowError
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 

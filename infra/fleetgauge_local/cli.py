@@ -10,11 +10,11 @@ import click
 import platformdirs
 from rich.table import Table
 
+from fleetgauge_core.runtime.cli import InputError, console, print_json
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TOPOLOGIES
 from fleetgauge_local.messages import BrokerStatus, Fault, FleetStatus, Kind, MirrorFault
-from fleetgauge_probes.cli import InputError, console, print_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,6 +12,14 @@ from pathlib import Path
 
 import urllib3
 
+from fleetgauge_core.contract import HealthEvent, Leg, ProbePulse
+from fleetgauge_core.fleet import Fleet, Telemetry, load
+from fleetgauge_core.kafka import (
+    Groups,
+    KafkaUnavailableError,
+    TopicReader,
+    ensure_topics,
+)
 from fleetgauge_local.errors import LocalFleetError, NotReadyError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.lake_counts import LakeCounts, counts, holds_minute
@@ -19,9 +27,6 @@ from fleetgauge_local.layout import HOST, TOPOLOGIES, Topology
 from fleetgauge_local.messages import Fault, Kind
 from fleetgauge_local.services import Services, ServiceSpec
 from fleetgauge_local.traffic import BILLING, aggregate, committed, traffic_spec
-from fleetgauge_probes.contract import HealthEvent, Leg, ProbePulse
-from fleetgauge_probes.fleet import Fleet, Telemetry, load
-from fleetgauge_probes.kafka import Groups, KafkaUnavailableError, TopicReader, ensure_topics
 
 _READY_S = 180
 _CAUGHT_UP_S = 600

@@ -15,6 +15,7 @@ import click
 import platformdirs
 from rich.status import Status
 
+from fleetgauge_core.runtime.cli import InputError, console, print_json
 from fleetgauge_local.demo import (
     FAULT_AFTER_S,
     Named,
@@ -42,7 +43,6 @@ from fleetgauge_pipelines.io.cache import default_cache
 from fleetgauge_pipelines.io.errors import SetupError
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, ensure
 from fleetgauge_pipelines.io.java import find_java
-from fleetgauge_probes.cli import InputError, console, print_json
 
 _FOREVER_S = 3600.0
 _UNITS_S = {"s": 1, "m": 60, "h": 3600}

@@ -29,4 +29,4 @@ def _command(folder: Path, end: str) -> list[str]:
     """It returns at once where the folder holds all of this already, and begins anew what broke off."""
     length = ("--clusters", str(CLUSTERS), "--weeks", str(WEEKS), "--seed", str(SEED))
     arguments = ("simulate", "--to", str(folder), *length, "--end", f"{end}T00:00:00Z")
-    return [sys.executable, "-m", "fleetgauge_probes", *arguments]
+    return [sys.executable, "-m", "fleetgauge_core", *arguments]

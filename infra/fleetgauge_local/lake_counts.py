@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from fleetgauge_pipelines.tables import (
+from fleetgauge_core.tables import (
     BROKER_MINUTES,
     CHECKPOINTS,
     CLUSTER_MINUTES,

@@ -29,7 +29,7 @@ class ServiceSpec:
     arguments: tuple[str, ...]
     nice: int = 0
     grace_s: float = 10
-    module: str = "fleetgauge_probes"
+    module: str = "fleetgauge_core"
 
 
 @dataclass(slots=True)

@@ -8,6 +8,16 @@ from pathlib import Path
 
 import yaml
 
+from fleetgauge_core.fleet import (
+    Cluster,
+    Fleet,
+    Mirror,
+    RecoveredGroups,
+    Recovery,
+    RecoveryLimits,
+    Telemetry,
+    Tracers,
+)
 from fleetgauge_local.distribution import CHECKPOINT, Distribution, kafka_version
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.folder import BrokerPlan, Folder, MirrorPlan, Plan, read, write
@@ -27,16 +37,6 @@ from fleetgauge_local.mirror_maker import MirrorMaker
 from fleetgauge_local.mirror_properties import mirror_properties
 from fleetgauge_local.ports import free_ports, is_free
 from fleetgauge_local.properties import render, server_properties
-from fleetgauge_probes.fleet import (
-    Cluster,
-    Fleet,
-    Mirror,
-    RecoveredGroups,
-    Recovery,
-    RecoveryLimits,
-    Telemetry,
-    Tracers,
-)
 
 #: Mirrors here commit every second, not once a minute.
 _STALE_S = 30

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import click
 
-from fleetgauge_local.services import ServiceSpec
-from fleetgauge_probes.fleet import Cluster, Fleet, load
-from fleetgauge_probes.kafka import (
+from fleetgauge_core.fleet import Cluster, Fleet, load
+from fleetgauge_core.kafka import (
     Admin,
     Committed,
     Groups,
@@ -25,8 +24,9 @@ from fleetgauge_probes.kafka import (
     TopicReader,
     TopicSpec,
 )
-from fleetgauge_probes.logs import start_logging
-from fleetgauge_probes.stopping import Stopping, stopping_on_signals
+from fleetgauge_core.runtime.logs import start_logging
+from fleetgauge_core.runtime.shutdown import Stopping, stopping_on_signals
+from fleetgauge_local.services import ServiceSpec
 
 _log = logging.getLogger("fleetgauge.traffic")
 

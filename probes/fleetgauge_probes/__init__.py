@@ -1,3 +1,1 @@
-"""Measure every broker of a Kafka fleet the way a client feels it."""
-
-__version__ = "0.1.0"
+"""Measure every broker of a Kafka fleet through the path that clients take."""

@@ -12,11 +12,11 @@ from unittest.mock import patch
 import click
 from confluent_kafka.admin import AdminClient
 
+from fleetgauge_core.fleet import Access
+from fleetgauge_core.kafka import Registration, Registry
 from fleetgauge_probes.agent import cluster_probe
-from fleetgauge_probes.agent.cli import probe
-from fleetgauge_probes.agent.ledger import LegLedger
-from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka import Registration, Registry
+from fleetgauge_probes.agent.probe_tracker import LegLedger
+from fleetgauge_probes.cli import probe
 
 
 @cache

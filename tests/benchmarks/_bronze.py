@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.tables import PROBE_MINUTES
 from fleetgauge_pipelines.simulation import Part, SimulatedFleet
 from fleetgauge_pipelines.simulation.pace import DAY, HOUR, WEEK
 from fleetgauge_pipelines.simulation.part import ATTEMPTS
 from fleetgauge_pipelines.simulation.silver import FAILURE, ack_us
-from fleetgauge_pipelines.tables import PROBE_MINUTES
-from fleetgauge_probes.contract import Leg
 
 START = datetime(2026, 11, 9, tzinfo=UTC)
 SEED = 11

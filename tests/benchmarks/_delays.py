@@ -14,9 +14,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from fleetgauge_core.contract import Leg
 from fleetgauge_local.layout import HOST
 from fleetgauge_probes.agent.payload import SIZE_BYTES, ProbeName, unpack
-from fleetgauge_probes.contract import Leg
 
 _SIZE = struct.Struct(">i")
 #: Behind the size: API key, version, correlation id (a response has the last alone).

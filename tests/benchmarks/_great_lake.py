@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from fleetgauge_pipelines import tables
-from fleetgauge_pipelines.lakes.store import schema
-from fleetgauge_pipelines.tables import Table
+from fleetgauge_core import tables
+from fleetgauge_core.lake.delta_table import schema
+from fleetgauge_core.tables import Table
 
 CLUSTERS, WEEKS = 10_000, 35
 WITH_MINUTES, BROKERS = 200, 12

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from fleetgauge_operations.recovery.checkpoint import TopicIds
-from fleetgauge_operations.recovery.learning import Ends, MirrorLook, Told
-from fleetgauge_operations.recovery.mirror_maker import OffsetSync, offset_sync
+from fleetgauge_operations.recovery.offsets.checkpoint import TopicIds
+from fleetgauge_operations.recovery.offsets.mirror_maker import OffsetSync, offset_sync
+from fleetgauge_operations.recovery.offsets.sync_ingest import Ends, MirrorLook, Told
 from tests.unit.operations.recovery import wire
 
 SOURCES = ("north", "south")

@@ -15,15 +15,15 @@ from typing import Any
 import psutil
 import yaml
 
+from fleetgauge_core.contract import PROBE_MINUTE, Leg
+from fleetgauge_core.fleet import Fleet, Telemetry
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.runtime.uptime import uptime_ns
+from fleetgauge_core.slo.quantile import quantile
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import HOST, ClusterSpec
 from fleetgauge_local.ports import free_ports
 from fleetgauge_probes.agent.topic_plan import TOPIC
-from fleetgauge_probes.contract import PROBE_MINUTE, Leg
-from fleetgauge_probes.fleet import Fleet, Telemetry
-from fleetgauge_probes.kafka import KafkaUnavailableError
-from fleetgauge_probes.quantile import quantile
-from fleetgauge_probes.uptime import uptime_ns
 from tests.benchmarks._delays import Delay, Truth, doors
 from tests.benchmarks._measure import Figure, Options, peak_bytes
 from tests.benchmarks._mock_cluster import mock_cluster

@@ -21,7 +21,7 @@ import click
 import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from fleetgauge_dashboards.defence import TOKEN_HEADER
+from fleetgauge_dashboards.security_headers import TOKEN_HEADER
 from tests.benchmarks._great_lake import CLUSTERS, DRAWN, WEEKS, write
 from tests.benchmarks._measure import Figure, Options, peak_bytes, seconds
 from tests.chromium import launched

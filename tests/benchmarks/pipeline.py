@@ -20,24 +20,24 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.slo.quantile import quantile as quantile_of
+from fleetgauge_core.tables import PROBE_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_files import RAW_DDL
 from fleetgauge_pipelines.io.session import open_session
+from fleetgauge_pipelines.jobs.annotations import read_said
 from fleetgauge_pipelines.jobs.bronze import Bronze
 from fleetgauge_pipelines.jobs.gold import Gold
 from fleetgauge_pipelines.jobs.gold_gate import GoldGate
-from fleetgauge_pipelines.jobs.horizons import Horizons
-from fleetgauge_pipelines.jobs.said import read_said
 from fleetgauge_pipelines.jobs.silver import Silver
+from fleetgauge_pipelines.jobs.silver_bounds import Horizons
 from fleetgauge_pipelines.quality.gate import GOLD
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.simulation.pace import DAY, HOUR, WEEK
 from fleetgauge_pipelines.simulation.records import probe_minutes
-from fleetgauge_pipelines.slo.quantile import quantile as quantile_of
-from fleetgauge_pipelines.tables import PROBE_MINUTES
 from fleetgauge_pipelines.transforms.quantile import ascending, quantile
-from fleetgauge_probes.contract import Leg
-from fleetgauge_probes.fleet import Fleet
 from tests.benchmarks._bronze import START, brokers_of, fleet_of, write_bronze
 from tests.benchmarks._measure import Options, Result, Spent, alternating, growth_exponent, peak_memory, spent
 

@@ -15,15 +15,27 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from statistics import mean
 
-from fleetgauge_operations.recovery.checkpoint import Checkpoint, Log, Origin, Route, TopicIds
-from fleetgauge_operations.recovery.deciding import Pair, Passive, Position, Verdict, decided
-from fleetgauge_operations.recovery.history import History
-from fleetgauge_operations.recovery.known import Fact, Known
-from fleetgauge_operations.recovery.learning import learned
-from fleetgauge_operations.recovery.mapping import Rule, mapped
-from fleetgauge_operations.recovery.store import CheckpointStore
-from fleetgauge_operations.recovery.translation import translated
-from fleetgauge_probes.fleet import Mirror, RecoveredGroups, Recovery
+from fleetgauge_core.fleet import Mirror, RecoveredGroups, Recovery
+from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore
+from fleetgauge_operations.recovery.offsets.checkpoint import (
+    Checkpoint,
+    Log,
+    Origin,
+    Route,
+    TopicIds,
+)
+from fleetgauge_operations.recovery.offsets.mapping import Rule, mapped
+from fleetgauge_operations.recovery.offsets.mirror_state import Fact, Known
+from fleetgauge_operations.recovery.offsets.offset_sync_store import History
+from fleetgauge_operations.recovery.offsets.sync_ingest import learned
+from fleetgauge_operations.recovery.offsets.translation import translated
+from fleetgauge_operations.recovery.plan.sync_decision import (
+    Pair,
+    Passive,
+    Position,
+    Verdict,
+    decided,
+)
 from tests.benchmarks import _merging
 from tests.benchmarks._measure import Figure, Options, peak_bytes, spent
 from tests.oracle.offset_sync_store import OffsetSyncStore

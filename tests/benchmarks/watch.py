@@ -19,11 +19,7 @@ from typing import Any
 import psutil
 import yaml
 
-from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.layout import HOST, ClusterSpec
-from fleetgauge_operations.watch.memory import Memory
-from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, HistoryOf, Took
-from fleetgauge_probes.contract import (
+from fleetgauge_core.contract import (
     PROBE_MINUTE,
     PROBE_PULSE,
     BrokerPulse,
@@ -32,8 +28,12 @@ from fleetgauge_probes.contract import (
     ProbeMinute,
     ProbePulse,
 )
-from fleetgauge_probes.fleet import Telemetry, load
-from fleetgauge_probes.kafka import RecordProducer, ensure_state_topic, ensure_topics
+from fleetgauge_core.detection import DEFAULT_THRESHOLDS, HistoryOf, Took
+from fleetgauge_core.fleet import Telemetry, load
+from fleetgauge_core.kafka import RecordProducer, ensure_state_topic, ensure_topics
+from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_local.layout import HOST, ClusterSpec
+from fleetgauge_operations.watch.state_store import Memory
 from tests.benchmarks._measure import Figure, Options, peak_bytes
 from tests.exposition import samples
 from tests.ports import free_port
@@ -242,7 +242,7 @@ class Watching:
 @contextmanager
 def _watching(folder: Path, config: Path) -> Iterator[Watching]:
     port = free_port()
-    command = (sys.executable, "-m", "fleetgauge_probes", "watch", "--config", str(config))
+    command = (sys.executable, "-m", "fleetgauge_core", "watch", "--config", str(config))
     with (folder / "watch.log").open("wb") as log:
         process = psutil.Popen([*command, "--listen", f"{HOST}:{port}"], stdout=log, stderr=log)
         try:

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from fleetgauge_dashboards.app import create_app
-from fleetgauge_dashboards.people import Login, NoLogin
-from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_dashboards.identity import Login, NoLogin
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from tests.browser.lake import Known, write
 from tests.serving import Serving
 

@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from fleetgauge_pipelines import tables
-from fleetgauge_pipelines.lakes.store import schema
-from fleetgauge_pipelines.slo.quantile import quantile, rank
-from fleetgauge_pipelines.tables import Table
+from fleetgauge_core import tables
+from fleetgauge_core.lake.delta_table import schema
+from fleetgauge_core.slo.quantile import quantile, rank
+from fleetgauge_core.tables import Table
 
 MINUTE = timedelta(minutes=1)
 OBJECTIVE_US = 100_000

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fleetgauge_pipelines import tables
+from fleetgauge_core import tables
 from tests.browser.lake import put
 
 MINUTE = timedelta(minutes=1)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from fleetgauge_dashboards.people import ProxyLogin
-from fleetgauge_pipelines import tables
+from fleetgauge_core import tables
+from fleetgauge_dashboards.identity import ProxyLogin
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import put, write
 

@@ -12,6 +12,7 @@ import pytest
 from deltalake import write_deltalake
 from playwright.sync_api import expect
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import (
     AlertsView,
     BrokerView,
@@ -26,8 +27,7 @@ from fleetgauge_dashboards.links import (
     href,
 )
 from fleetgauge_dashboards.reader import Lake
-from fleetgauge_dashboards.served import ShownFleet
-from fleetgauge_pipelines import tables
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import ORDERS, put, write
 

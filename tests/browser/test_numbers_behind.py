@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import ClusterView, FleetView, Lens, Span, TableView, href
-from fleetgauge_dashboards.served import ShownFleet
-from fleetgauge_pipelines import tables
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import ORDERS, PAYMENTS, Known, put, write
 

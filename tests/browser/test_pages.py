@@ -11,8 +11,8 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Page, expect
 
-from fleetgauge_dashboards.served import ShownFleet
-from fleetgauge_pipelines import tables
+from fleetgauge_core import tables
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import Known, put, write
 from tests.exposition import samples

@@ -9,9 +9,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import Lens, RecoveryView, TableView, Window, href
-from fleetgauge_dashboards.served import ShownFleet
-from fleetgauge_pipelines import tables
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from tests.browser import recovery_lake
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import put, write

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import expect
 
-from fleetgauge_dashboards.patience import PATIENCE_S
+from fleetgauge_dashboards.single_flight import PATIENCE_S
 from tests.benchmarks import _great_lake
 from tests.browser.conftest import Open, Serve
 from tests.browser.lake import write

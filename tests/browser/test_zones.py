@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from fleetgauge_dashboards.links import ClusterView, Lens, MinuteView, Span, href
-from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import ORDERS, Known, write
 

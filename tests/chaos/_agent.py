@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.kafka import KafkaUnavailableError
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import KafkaUnavailableError
 from tests.chaos._streaming import Row
 from tests.waiting import wait_until
 from tests.whole_topic import values_on

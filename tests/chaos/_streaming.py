@@ -14,11 +14,11 @@ import psutil
 import yaml
 from deltalake import DeltaTable
 
+from fleetgauge_core.fleet import Fleet, Telemetry, load
+from fleetgauge_core.kafka import Admin, ensure_topics
+from fleetgauge_core.tables import Table, Type
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_pipelines.tables import Table, Type
-from fleetgauge_probes.fleet import Fleet, Telemetry, load
-from fleetgauge_probes.kafka import Admin, ensure_topics
 from tests.waiting import wait_until
 
 #: Spark starts within a minute on a busy machine; the first batch takes as long again.
@@ -27,7 +27,7 @@ _GRACE_S = 60
 #: Any name but telemetry's: a local fleet needs a cluster that its own fleet file measures.
 CARRIER = "carrier"
 
-FLEETGAUGE = (sys.executable, "-m", "fleetgauge_probes")
+FLEETGAUGE = (sys.executable, "-m", "fleetgauge_core")
 
 Row = dict[str, Any]
 

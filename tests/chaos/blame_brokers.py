@@ -22,11 +22,11 @@ from typing import Any
 import click
 import psutil
 
+from fleetgauge_core.contract import Leg, LegPulse, ProbePulse
+from fleetgauge_core.fleet import Telemetry, load
+from fleetgauge_core.kafka import TopicReader, ensure_topics
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TELEMETRY, ClusterSpec
-from fleetgauge_probes.contract import Leg, LegPulse, ProbePulse
-from fleetgauge_probes.fleet import Telemetry, load
-from fleetgauge_probes.kafka import TopicReader, ensure_topics
 from tests.chaos._faults import slowed
 from tests.chaos._streaming import Command, say
 from tests.waiting import let_pass

@@ -25,8 +25,13 @@ from typing import Any
 import click
 from confluent_kafka import KafkaError, Message, Producer
 
-from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES, QUARANTINE
-from fleetgauge_probes.contract import PROBE_MINUTE
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.tables import (
+    BROKER_MINUTES,
+    CLUSTER_MINUTES,
+    PROBE_MINUTES,
+    QUARANTINE,
+)
 from tests.chaos._streaming import PATIENCE_S, Command, Row, Scene, rows, say, scene, size
 from tests.oracle.compare import differences
 from tests.oracle.oracle import evaluate, settings_of

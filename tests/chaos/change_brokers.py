@@ -28,6 +28,13 @@ from typing import Any
 import click
 import psutil
 
+from fleetgauge_core.fleet import Access, Telemetry, load
+from fleetgauge_core.kafka import (
+    Admin,
+    KafkaUnavailableError,
+    ensure_topics,
+    reassign,
+)
 from fleetgauge_local.distribution import prepare
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.folder import Folder, read
@@ -35,8 +42,6 @@ from fleetgauge_local.layout import TELEMETRY, ClusterSpec, Layout
 from fleetgauge_local.storage import format_storage
 from fleetgauge_pipelines.io.cache import default_cache
 from fleetgauge_probes.agent.topic_plan import TOPIC
-from fleetgauge_probes.fleet import Access, Telemetry, load
-from fleetgauge_probes.kafka import Admin, KafkaUnavailableError, ensure_topics, reassign
 from tests.chaos._agent import MINUTE, PATIENCE_S, attempts, on_the_topic, so_far
 from tests.chaos._streaming import Command, Row, say
 from tests.waiting import wait_until

@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
+from fleetgauge_core.contract import HealthEvent
+from fleetgauge_core.kafka import TopicReader
 from fleetgauge_local.demo import Running, running_demo
 from fleetgauge_local.ports import free_ports
-from fleetgauge_probes.contract import HealthEvent
-from fleetgauge_probes.kafka import TopicReader
 
 DOWN, HEALTHY = "BROKER_DOWN", "HEALTHY"
 

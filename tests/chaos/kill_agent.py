@@ -24,10 +24,10 @@ from typing import Any
 
 import click
 
+from fleetgauge_core.fleet import Telemetry, load
+from fleetgauge_core.kafka import ensure_topics
+from fleetgauge_core.tables import BROKER_MINUTES
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_pipelines.tables import BROKER_MINUTES
-from fleetgauge_probes.fleet import Telemetry, load
-from fleetgauge_probes.kafka import ensure_topics
 from tests.chaos._agent import MINUTE, PATIENCE_S, attempts, on_the_topic, wait_for_minute
 from tests.chaos._streaming import Command, Row, rows, say
 from tests.waiting import let_pass

@@ -29,10 +29,10 @@ import fastavro
 import psutil
 import pyspark
 
+from fleetgauge_core.tables import ALL, QUALITY, Table
 from fleetgauge_pipelines.io.cache import default_cache
 from fleetgauge_pipelines.io.java import find_java
 from fleetgauge_pipelines.jobs import submit
-from fleetgauge_pipelines.tables import ALL, QUALITY, Table
 from tests.chaos._streaming import FLEETGAUGE, Command, Row, rows, say, size
 from tests.oracle.compare import differences
 from tests.spark.agreement import write_files
@@ -86,7 +86,7 @@ class Kill:
 def simulated(folder: Path, seed: int) -> Path:
     """A folder with fleet.yaml and records of one hour."""
     arguments = ("--clusters", CLUSTERS, "--minutes", 60, "--records", "files", "--seed", seed)
-    command = [sys.executable, "-m", "fleetgauge_probes", "simulate", "--to", folder, *arguments]
+    command = [sys.executable, "-m", "fleetgauge_core", "simulate", "--to", folder, *arguments]
     subprocess.run(
         [*map(str, command), "--end", f"{END:%Y-%m-%dT%H:%M:%SZ}"], check=True, capture_output=True
     )

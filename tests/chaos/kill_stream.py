@@ -23,7 +23,8 @@ from typing import Any
 import click
 from confluent_kafka import Producer
 
-from fleetgauge_pipelines.tables import (
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.tables import (
     BROKER_MINUTES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
@@ -32,7 +33,6 @@ from fleetgauge_pipelines.tables import (
     QUARANTINE,
     Table,
 )
-from fleetgauge_probes.contract import PROBE_MINUTE
 from tests.chaos._streaming import PATIENCE_S, Command, Row, Scene, rows, say, scene, size
 from tests.oracle.compare import differences
 from tests.oracle.week import random_fleet, random_week

@@ -32,14 +32,14 @@ import psutil
 import yaml
 from kafka import KafkaAdminClient
 
+from fleetgauge_core.detection import BURNS
+from fleetgauge_core.fleet import load
+from fleetgauge_core.kafka import ensure_topics
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TELEMETRY, ClusterSpec
 from fleetgauge_local.messages import Kind
 from fleetgauge_operations.replay.incident import SUFFIX
 from fleetgauge_operations.replay.kept import kept
-from fleetgauge_pipelines.detection import BURNS
-from fleetgauge_probes.fleet import load
-from fleetgauge_probes.kafka import ensure_topics
 from tests.chaos._faults import slowed, stopped
 from tests.chaos._second_way import SecondWay, second_way
 from tests.chaos._streaming import Command, say

@@ -27,8 +27,18 @@ from typing import Any
 
 import click
 
-from fleetgauge_pipelines.detection import Finding, FleetState, judge, pass_time
-from fleetgauge_probes.contract import BrokerPulse, Leg, LegPulse, ProbePulse
+from fleetgauge_core.contract import (
+    BrokerPulse,
+    Leg,
+    LegPulse,
+    ProbePulse,
+)
+from fleetgauge_core.detection import (
+    Finding,
+    FleetState,
+    judge,
+    pass_time,
+)
 from tests.chaos._streaming import say
 
 BROKERS = 5

@@ -23,10 +23,10 @@ from typing import Any
 
 import click
 
+from fleetgauge_core.contract import HealthEvent
+from fleetgauge_core.fleet import Telemetry, load
+from fleetgauge_core.kafka import ensure_topics
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_probes.contract import HealthEvent
-from fleetgauge_probes.fleet import Telemetry, load
-from fleetgauge_probes.kafka import ensure_topics
 from tests.chaos._agent import MINUTE, on_the_topic, wait_for_minute
 from tests.chaos._streaming import Command, Row, say
 from tests.waiting import let_pass

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from fleetgauge_probes.cli import main
+from fleetgauge_core.runtime.cli import main
 from tests.deployment.images import LOCKS, stages
 from tests.deployment.manifests import INFRA, document, of_kind, pod_templates, raw_resources
 

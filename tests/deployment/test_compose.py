@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetgauge_probes.fleet import load
+from fleetgauge_core.fleet import load
 from tests.deployment.images import stages
 from tests.deployment.manifests import INFRA, ROOT, Document, document
 

@@ -6,7 +6,7 @@ import kubernetes_validate
 import pytest
 from kubeflow_spark_api.models.spark_v1beta2_spark_application import SparkV1beta2SparkApplication
 
-from fleetgauge_probes.fleet import load
+from fleetgauge_core.fleet import load
 from tests.deployment.manifests import (
     COMPONENTS,
     KUBERNETES,

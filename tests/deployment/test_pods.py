@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 import pytest
 
-from fleetgauge_probes import __version__
+from fleetgauge_core import __version__
 from tests.deployment.images import LOCKS, stages
 from tests.deployment.manifests import (
     INFRA,

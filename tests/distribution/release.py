@@ -15,11 +15,11 @@ from typing import Any
 
 import click
 
+from fleetgauge_core import __version__
+from fleetgauge_core.runtime.cli import console
 from fleetgauge_local.distribution import KAFKA_LOCK
 from fleetgauge_local.mirror_maker import MIRROR_LOCK
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, read_lock
-from fleetgauge_probes import __version__
-from fleetgauge_probes.cli import console
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent

@@ -11,7 +11,7 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from fleetgauge_probes import __version__
+from fleetgauge_core import __version__
 from tests.distribution.release import Package, bill_of_materials, build, environment, packages, refused
 
 

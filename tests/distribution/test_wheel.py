@@ -25,7 +25,7 @@ def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_carries_schemas_locks_and_assets(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {
-        "fleetgauge_probes/contract/probe_minute_v1.avsc",
+        "fleetgauge_core/contract/probe_minute_v1.avsc",
         "fleetgauge_pipelines/io/spark-jars.lock.toml",
         "fleetgauge_pipelines/quality/suites/gold.json",
         "fleetgauge_local/kafka-jars.lock.toml",
@@ -59,7 +59,7 @@ def test_everything_but_the_pipeline_imports_without_spark() -> None:
     blocked = "import sys; sys.modules['pyspark'] = None; sys.modules['delta'] = None; "
     rooms = "import fleetgauge_probes, fleetgauge_operations, fleetgauge_dashboards"
     modules = (
-        "fleetgauge_probes.agent.cli, fleetgauge_operations.watch.cli, "
+        "fleetgauge_probes.cli, fleetgauge_operations.watch.cli, "
         "fleetgauge_dashboards.cli, fleetgauge_local.demo_cli, fleetgauge_pipelines.jobs.cli, "
         "fleetgauge_pipelines.jobs.lake_cli"
     )

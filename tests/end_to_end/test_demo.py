@@ -14,8 +14,8 @@ import pytest
 from deltalake import DeltaTable
 from playwright.sync_api import Browser, expect
 
-from fleetgauge_pipelines.tables import CLUSTER_WEEKS, HEALTH_EVENTS
-from fleetgauge_probes.fleet import load
+from fleetgauge_core.fleet import load
+from fleetgauge_core.tables import CLUSTER_WEEKS, HEALTH_EVENTS
 from tests.oracle.evaluate_run import main as evaluate
 
 RUN_S = 170
@@ -42,7 +42,7 @@ class Demo:
             "--no-history",
         ]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "fleetgauge_probes", *arguments],
+            [sys.executable, "-m", "fleetgauge_core", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

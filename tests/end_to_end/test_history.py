@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from fleetgauge_core.fleet import load
 from fleetgauge_local import history as demo_history
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.history import history
-from fleetgauge_probes.fleet import load
 
 
 def test_it_is_made_once_and_kept_for_later_weeks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

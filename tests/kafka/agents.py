@@ -10,13 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from fleetgauge_core.contract import Leg, ProbePulse
+from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
+from fleetgauge_core.kafka import TopicReader
+from fleetgauge_core.runtime.health_server import Vitals
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_probes.agent.run import run_agent
 from fleetgauge_probes.agent.spool import Spool
-from fleetgauge_probes.contract import Leg, ProbePulse
-from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
-from fleetgauge_probes.kafka import TopicReader
-from fleetgauge_probes.vitals import Vitals
 
 STOPPED_S = 30
 #: Warming up, and a pulse that looks back on nothing but well probes.

@@ -14,10 +14,15 @@ import pytest
 from confluent_kafka import Consumer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from fleetgauge_core.contract import (
+    MAX_RECORD_BYTES,
+    PROBE_MINUTE,
+    Leg,
+    ProbePulse,
+)
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.runtime.cli import Address
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_probes.cli import Address
-from fleetgauge_probes.contract import MAX_RECORD_BYTES, PROBE_MINUTE, Leg, ProbePulse
-from fleetgauge_probes.fleet import Fleet
 from tests.exposition import samples, samples_of
 from tests.kafka.agents import STOPPED_S, Agent, fleet_of
 

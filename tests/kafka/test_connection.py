@@ -15,7 +15,7 @@ from fleetgauge_local import properties
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.folder import Folder, Plan, read
 from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_probes.fleet.cli import validate
+from fleetgauge_probes.connection.validate import validate
 from tests.kafka.acls import DENY, rule
 
 KINDS = {"reachable", "brokers", "version", "rights", "clock", "topics"}

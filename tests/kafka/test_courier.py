@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Telemetry
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_probes.agent.courier import Courier
 from fleetgauge_probes.agent.spool import Spool
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Telemetry
+from fleetgauge_probes.agent.spool_forwarder import Courier
 from tests.probe_minutes import record
 from tests.whole_topic import values_on
 

@@ -12,11 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from fleetgauge_core.contract import BrokerPulse
+from fleetgauge_core.detection import (
+    DEFAULT_THRESHOLDS,
+    Finding,
+    FleetState,
+    Phase,
+    judge,
+)
+from fleetgauge_core.fleet import Telemetry, load
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, Finding, FleetState, Phase, judge
-from fleetgauge_probes.contract import BrokerPulse
-from fleetgauge_probes.fleet import Telemetry, load
 from tests.kafka.agents import Agent, fleet_of, pulses
 
 SICK = 2

@@ -7,9 +7,15 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from fleetgauge_core.fleet import Access
+from fleetgauge_core.kafka import (
+    Committed,
+    GroupHasMembersError,
+    Groups,
+    KafkaUnavailableError,
+    Place,
+)
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka import Committed, GroupHasMembersError, Groups, KafkaUnavailableError, Place
 from tests.waiting import wait_until
 
 DEADLINE_S = 60

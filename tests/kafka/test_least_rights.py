@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka.admin import AclOperation
 
+from fleetgauge_core.fleet import load
 from fleetgauge_local import properties
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.folder import Folder, Plan, read
 from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_probes.agent.cli import probe
-from fleetgauge_probes.fleet import load
-from fleetgauge_probes.fleet.cli import validate
+from fleetgauge_probes.cli import probe
+from fleetgauge_probes.connection.validate import validate
 from tests.kafka.acls import rule
 from tests.kafka.agents import Agent, probed
 from tests.kafka.broker_classes import add_class

@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from fleetgauge_core.fleet.load import load
 from fleetgauge_local.errors import LocalFleetError, NoFleetError, RequestError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.folder import Folder, State, read
@@ -23,7 +24,6 @@ from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_local.messages import BrokerStatus
 from fleetgauge_local.processes import find
 from fleetgauge_local.readiness import brokers_seen
-from fleetgauge_probes.fleet.load import load
 
 DEADLINE_S = 30
 ONE_BROKER = (ClusterSpec("lone", brokers=1),)
@@ -299,7 +299,7 @@ def test_a_folder_of_other_clusters_is_refused_unless_started_fresh(lone_fleet: 
 
 
 def fleet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from fleetgauge_probes.cli import main; main()", "fleet", *arguments]
+    command = [sys.executable, "-m", "fleetgauge_core", "fleet", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 

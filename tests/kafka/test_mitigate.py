@@ -19,21 +19,10 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_operations.mitigation.case import Action, Case, Outcome
-from fleetgauge_operations.mitigation.cli import mitigate
-from fleetgauge_operations.mitigation.desk import desk_of
-from fleetgauge_operations.mitigation.limits import Limits
-from fleetgauge_operations.mitigation.live import only_hand
-from fleetgauge_operations.mitigation.record import Record
-from fleetgauge_operations.mitigation.run import OnDuty
-from fleetgauge_pipelines.detection import Chain, Phase, Subject
-from fleetgauge_pipelines.detection.finding import finding
-from fleetgauge_pipelines.tables import ACTIONS, CORRECTIONS
-from fleetgauge_probes.agent.topic_plan import TOPIC
-from fleetgauge_probes.fleet import Access, load
-from fleetgauge_probes.kafka import (
+from fleetgauge_core.detection import Chain, Phase, Subject
+from fleetgauge_core.detection.finding import finding
+from fleetgauge_core.fleet import Access, load
+from fleetgauge_core.kafka import (
     THROTTLED_RATE,
     THROTTLED_REPLICAS,
     Admin,
@@ -48,8 +37,19 @@ from fleetgauge_probes.kafka import (
     reassign,
     reorder_all,
 )
-from fleetgauge_probes.stopping import Stopping
-from fleetgauge_probes.vitals import Vitals
+from fleetgauge_core.runtime.health_server import Vitals
+from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.tables import ACTIONS, CORRECTIONS
+from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_local.layout import ClusterSpec
+from fleetgauge_operations.mitigation.case import Action, Case, Outcome
+from fleetgauge_operations.mitigation.cli import mitigate
+from fleetgauge_operations.mitigation.desk import desk_of
+from fleetgauge_operations.mitigation.limits import Limits
+from fleetgauge_operations.mitigation.live import only_hand
+from fleetgauge_operations.mitigation.record import Record
+from fleetgauge_operations.mitigation.run import OnDuty
+from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.browser.lake import put
 from tests.kafka.agents import Agent, fleet_of, probed, probed_by_way_of_others
 from tests.receiver import Receiver

@@ -8,14 +8,19 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AclOperation
 
+from fleetgauge_core.fleet import Access, Cluster
+from fleetgauge_core.kafka import (
+    Admin,
+    TopicSpec,
+    reassign,
+    registered_brokers,
+)
+from fleetgauge_core.runtime.uptime import uptime_ns
 from fleetgauge_local import properties
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_probes.agent.reconciler import Reconciler
 from fleetgauge_probes.agent.topic_plan import TOPIC, Home, Partition
-from fleetgauge_probes.fleet import Access, Cluster
-from fleetgauge_probes.kafka import Admin, TopicSpec, reassign, registered_brokers
-from fleetgauge_probes.uptime import uptime_ns
 from tests.kafka.acls import DENY, rule
 from tests.kafka.agents import Agent, fleet_of, probed, probed_by_way_of_others
 from tests.kafka.broker_classes import add_class

@@ -15,18 +15,18 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 from deltalake import DeltaTable
 
+from fleetgauge_core.fleet import load
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
 from fleetgauge_operations.recovery.cli import recover
-from fleetgauge_operations.recovery.deciding import Pair
-from fleetgauge_operations.recovery.primaries.claims import Claim
-from fleetgauge_operations.recovery.primaries.judging import Kind
+from fleetgauge_operations.recovery.plan.sync_decision import Pair
+from fleetgauge_operations.recovery.primaries.lease_store_reader import claims_now, findings_now
 from fleetgauge_operations.recovery.primaries.live import scene_of
-from fleetgauge_operations.recovery.primaries.promoting import Outcome, Promoter
-from fleetgauge_operations.recovery.primaries.promotion import Name
-from fleetgauge_operations.recovery.primaries.reading import claims_now, findings_now
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import Claim
+from fleetgauge_operations.recovery.primaries.plan.primary_state import Kind
+from fleetgauge_operations.recovery.primaries.plan.promotion import Name
+from fleetgauge_operations.recovery.primaries.promotion_executor import Outcome, Promoter
 from fleetgauge_operations.recovery.regions import regions_of
-from fleetgauge_probes.fleet import load
 from tests.regions import DEADLINE_S, admin, call, client, merged, produce
 from tests.waiting import wait_until
 

@@ -8,10 +8,10 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.protocol.admin import AlterClientQuotasRequest
 
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Telemetry
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Telemetry
 from tests.exposition import samples_of
 from tests.kafka.agents import Agent, fleet_of, probed
 from tests.waiting import wait_until

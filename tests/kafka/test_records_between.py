@@ -4,9 +4,9 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from fleetgauge_core.fleet import Access
+from fleetgauge_core.kafka import KafkaUnavailableError, records_between
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka import KafkaUnavailableError, records_between
 
 DEADLINE_S = 60
 TOPIC = "records-between"

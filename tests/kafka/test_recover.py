@@ -20,16 +20,21 @@ from confluent_kafka import (
 from confluent_kafka.admin import NewTopic
 from deltalake import DeltaTable
 
+from fleetgauge_core.fleet import Tracers, load
+from fleetgauge_core.kafka import Delivery, Extents, TracerProducer
+from fleetgauge_core.tables import (
+    GROUP_MINUTES,
+    MIRROR_MINUTES,
+    PRODUCER_MINUTES,
+    Table,
+)
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
-from fleetgauge_operations.recovery.checkpoint import Origin
-from fleetgauge_operations.recovery.store import CheckpointStore
-from fleetgauge_operations.recovery.tracers.delays import Way
-from fleetgauge_operations.recovery.tracers.tracer import Tracer
-from fleetgauge_operations.recovery.tracers.tracing import Tracing
-from fleetgauge_pipelines.tables import GROUP_MINUTES, MIRROR_MINUTES, PRODUCER_MINUTES, Table
-from fleetgauge_probes.fleet import Tracers, load
-from fleetgauge_probes.kafka import Delivery, Extents, TracerProducer
+from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore
+from fleetgauge_operations.recovery.offsets.checkpoint import Origin
+from fleetgauge_operations.recovery.tracers.plan.delays import Way
+from fleetgauge_operations.recovery.tracers.plan.tracer import Tracer
+from fleetgauge_operations.recovery.tracers.tracer_loop import Tracing
 from tests.receiver import Receiver
 from tests.regions import (
     DEADLINE_S,

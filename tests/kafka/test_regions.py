@@ -14,11 +14,11 @@ import psutil
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
+from fleetgauge_core.fleet.load import load
 from fleetgauge_local.errors import RequestError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
 from fleetgauge_local.messages import MirrorStatus
-from fleetgauge_probes.fleet.load import load
 from tests.regions import DEADLINE_S, client, has_topic, make_topic, produce
 from tests.waiting import wait_until
 
@@ -222,7 +222,7 @@ def test_a_mirror_that_restarts_while_one_source_is_dead_copies_the_other(region
 
 
 def fleet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "fleetgauge_probes", "fleet", *arguments]
+    command = [sys.executable, "-m", "fleetgauge_core", "fleet", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 

@@ -4,9 +4,9 @@ from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Cluster
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Cluster
 from tests.exposition import samples_of
 from tests.kafka.agents import STOPPED_S, Agent, fleet_of, probed
 from tests.waiting import wait_until

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from fleetgauge_core.fleet import Telemetry, load
+from fleetgauge_core.kafka import RecordProducer, ensure_topics
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.replay.cli import replay
 from fleetgauge_operations.replay.incident import Incident
-from fleetgauge_probes.fleet import Telemetry, load
-from fleetgauge_probes.kafka import RecordProducer, ensure_topics
+from tests.unit.core.detection.pulses import broker, pulse
 from tests.unit.operations.replay.stories import hang, watched
-from tests.unit.pipelines.detection.pulses import broker, pulse
 
 FROM, TO = "2026-03-02T12:00:30Z", "2026-03-02T12:02:00Z"
 

@@ -11,9 +11,15 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from fleetgauge_core.fleet import Access
+from fleetgauge_core.kafka import (
+    Admin,
+    Seat,
+    Standing,
+    Term,
+    TopicSpec,
+)
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka import Admin, Seat, Standing, Term, TopicSpec
 from tests.waiting import wait_until
 
 DEADLINE_S = 60
@@ -21,8 +27,8 @@ DEADLINE_S = 60
 #: however long that takes. Between looking after its group and asking it may be late, as on a busy machine.
 SITTER = f"""
 import sys
-from fleetgauge_probes.fleet import Access
-from fleetgauge_probes.kafka import Seat
+from fleetgauge_core.fleet import Access
+from fleetgauge_core.kafka import Seat
 class Sitter(Seat):
     def _proof(self):
         self._consumer.poll(float(sys.argv[3]))

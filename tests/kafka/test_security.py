@@ -12,11 +12,14 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from fleetgauge_local.layout import HOST
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Access, Fleet, Security, load
-from fleetgauge_probes.fleet.cli import validate
-from fleetgauge_probes.kafka import (
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import (
+    Access,
+    Fleet,
+    Security,
+    load,
+)
+from fleetgauge_core.kafka import (
     Admin,
     KafkaUnavailableError,
     Silence,
@@ -24,6 +27,8 @@ from fleetgauge_probes.kafka import (
     registered_brokers,
     tls_context,
 )
+from fleetgauge_local.layout import HOST
+from fleetgauge_probes.connection.validate import validate
 from tests.exposition import samples_of
 from tests.kafka.agents import Agent, probed
 from tests.kafka.secured import KEY_PASSWORD, PASSWORD, USER, Secured, secret_files, ways_in

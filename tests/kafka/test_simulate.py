@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from fleetgauge_core.contract import PROBE_MINUTE, Leg
+from fleetgauge_core.fleet import load
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_pipelines.jobs.simulate_cli import simulate
-from fleetgauge_probes.contract import PROBE_MINUTE, Leg
-from fleetgauge_probes.fleet import load
 from tests.whole_topic import values_on
 
 

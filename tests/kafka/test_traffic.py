@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from fleetgauge_core.fleet import load
+from fleetgauge_core.kafka import Groups, KafkaUnavailableError
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
 from fleetgauge_local.services import Services
 from fleetgauge_local.traffic import BILLING, FLOWS, committed, traffic_spec
-from fleetgauge_probes.fleet import load
-from fleetgauge_probes.kafka import Groups, KafkaUnavailableError
 from tests.waiting import wait_until
 
 DEADLINE_S = 60

@@ -12,25 +12,37 @@ from typing import Any
 
 import pytest
 
+from fleetgauge_core.contract import ProbePulse
+from fleetgauge_core.detection import (
+    Chain,
+    Finding,
+    HistoryOf,
+    Phase,
+    Subject,
+    Took,
+)
+from fleetgauge_core.detection.finding import finding
+from fleetgauge_core.fleet import Fleet, Telemetry
+from fleetgauge_core.kafka import RecordProducer, ensure_state_topic, ensure_topics
+from fleetgauge_core.runtime.health_server import Vitals
+from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.slo.burn import BurnMinute
+from fleetgauge_core.tables import CORRECTIONS
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_operations.watch.memory import Memory, Told
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.run import Watch
-from fleetgauge_pipelines.detection import Chain, Finding, HistoryOf, Phase, Subject, Took
-from fleetgauge_pipelines.detection.finding import finding
-from fleetgauge_pipelines.slo.burn import BurnMinute
-from fleetgauge_pipelines.tables import CORRECTIONS
-from fleetgauge_probes.contract import ProbePulse
-from fleetgauge_probes.fleet import Fleet, Telemetry
-from fleetgauge_probes.kafka import RecordProducer, ensure_state_topic, ensure_topics
-from fleetgauge_probes.stopping import Stopping
-from fleetgauge_probes.vitals import Vitals
+from fleetgauge_operations.watch.state_store import Memory, Told
 from tests.browser.lake import put
 from tests.exposition import samples_of
 from tests.probe_minutes import CLIENT, MINUTE, NOON
 from tests.receiver import Receiver
+from tests.unit.core.detection.pulses import (
+    at,
+    broker,
+    hung,
+    pulse,
+)
 from tests.unit.operations.watch.tellings import cleared, named, planned
-from tests.unit.pipelines.detection.pulses import at, broker, hung, pulse
 from tests.waiting import wait_until
 
 DEADLINE_S = 60

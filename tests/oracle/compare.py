@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleetgauge_pipelines.tables import Table, Type
+from fleetgauge_core.tables import Table, Type
 
 RELATIVE_TOLERANCE = 1e-9
 #: For what is zero in one order of summing and a few last bits in another.

@@ -22,7 +22,8 @@ from deltalake.exceptions import DeltaError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from fleetgauge_pipelines.tables import (
+from fleetgauge_core.fleet import FleetFileError, load
+from fleetgauge_core.tables import (
     ACTIONS,
     CLUSTER_WEEKS,
     CORRECTIONS,
@@ -30,7 +31,6 @@ from fleetgauge_pipelines.tables import (
     PROBE_MINUTES,
     Table,
 )
-from fleetgauge_probes.fleet import FleetFileError, load
 from tests.oracle.compare import Difference, differences
 from tests.oracle.oracle import Operations, Row, evaluate, settings_of
 

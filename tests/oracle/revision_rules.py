@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fleetgauge_pipelines.tables import CLUSTER_WEEKS, FLEET_WEEKS, Table
+from fleetgauge_core.tables import CLUSTER_WEEKS, FLEET_WEEKS, Table
 from tests.oracle.oracle import Row, Tables
 
 LATE_RECORDS = "late_records"

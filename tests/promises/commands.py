@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from fleetgauge_probes.cli import main
+from fleetgauge_core.runtime.cli import main
 
 NAME = "fleetgauge"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fleetgauge_probes.cli import InputError
+from fleetgauge_core.runtime.cli import InputError
 from tests.promises.commands import commands
 from tests.promises.source import functions_of, tree_of
 

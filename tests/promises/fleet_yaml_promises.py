@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleetgauge_probes.fleet.schema import schema_text
+from fleetgauge_core.fleet.schema import schema_text
 
 Schema = Mapping[str, Any]
 

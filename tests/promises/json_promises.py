@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from fleetgauge_core.slo.comparison import Difference
 from fleetgauge_dashboards.views.explanation import Explanation
 from fleetgauge_dashboards.views.review import Review
 from fleetgauge_dashboards.views.samples import MinuteSamples
@@ -20,13 +21,12 @@ from fleetgauge_local.doctor.judge import Check
 from fleetgauge_local.messages import Fault, FleetStatus, MirrorFault
 from fleetgauge_operations.mitigation.cli import _document as case_document
 from fleetgauge_operations.mitigation.cli import _Planned as Planned
-from fleetgauge_operations.recovery.primaries.words import promoted_document
-from fleetgauge_operations.recovery.what_if import document as map_document
-from fleetgauge_operations.recovery.words import drill_document, failback_document, plan_document
+from fleetgauge_operations.recovery.cli_output import drill_document, failback_document, plan_document
+from fleetgauge_operations.recovery.plan.map_case import document as map_document
+from fleetgauge_operations.recovery.primaries.promote_output import promoted_document
 from fleetgauge_operations.replay.cli import _document as replay_document
 from fleetgauge_pipelines.jobs.backtest_cli import _document as backtest_document
 from fleetgauge_pipelines.jobs.cli import COUNTED
-from fleetgauge_pipelines.slo.comparison import Difference
 from fleetgauge_probes.connection import Findings
 from tests.promises.commands import commands_with_json
 from tests.promises.key_paths import NONE, Paths, hints_of, in_list, join, paths_of_type, paths_of_value

@@ -8,19 +8,19 @@ from dataclasses import replace
 from typing import Any
 from urllib.request import urlopen
 
-from fleetgauge_operations.bulletins import Bulletin, message
+from fleetgauge_core.fleet import Notifier
+from fleetgauge_core.runtime.cli import Address
+from fleetgauge_core.runtime.health_server import Vitals
+from fleetgauge_core.runtime.logs import NoFlood
+from fleetgauge_core.runtime.logs import _Json as JsonLine
 from fleetgauge_operations.mitigation.news import News
-from fleetgauge_operations.recovery.readiness.findings import Finding as RecoveryFinding
+from fleetgauge_operations.notify.notification import Bulletin, message
+from fleetgauge_operations.recovery.readiness.plan.findings import Finding as RecoveryFinding
 from fleetgauge_operations.recovery.readiness.telling import bulletin_of
 from fleetgauge_operations.watch import pagerduty, slack, webhook
 from fleetgauge_operations.watch.alertmanager import Alert
 from fleetgauge_operations.watch.heartbeat import Heartbeat
-from fleetgauge_operations.watch.words import Manner
-from fleetgauge_probes.cli import Address
-from fleetgauge_probes.fleet import Notifier
-from fleetgauge_probes.logs import NoFlood
-from fleetgauge_probes.logs import _Json as JsonLine
-from fleetgauge_probes.vitals import Vitals
+from fleetgauge_operations.watch.message_format import Manner
 from tests.promises.key_paths import NONE, Paths, paths_of_value
 from tests.promises.source import literal_keys
 from tests.promises.specimens import specimen

@@ -7,14 +7,14 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
+from fleetgauge_core.runtime.health_server import Vitals
 from fleetgauge_dashboards.metrics import DashMetrics
-from fleetgauge_dashboards.patience import Patience
 from fleetgauge_dashboards.reader import Lake
+from fleetgauge_dashboards.single_flight import Patience
 from fleetgauge_operations.recovery.metrics import RecoverMetrics
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
 from fleetgauge_probes.agent.metrics import AgentMetrics
-from fleetgauge_probes.vitals import Vitals
 from tests.deployment.metrics import RULES, alerts, recorded
 
 #: What a type adds to a metric's name; a histogram's three series have endings of their own.

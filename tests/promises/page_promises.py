@@ -14,9 +14,9 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from fleetgauge_dashboards.app import PAGES, create_app
+from fleetgauge_dashboards.identity import NoLogin
 from fleetgauge_dashboards.links import TableView, csv_href
-from fleetgauge_dashboards.people import NoLogin
-from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from tests.browser import lake as minutes_lake
 from tests.browser import recovery_lake
 from tests.browser.lake import ORDERS

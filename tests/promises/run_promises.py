@@ -14,11 +14,11 @@ from typing import Any
 
 from click.testing import CliRunner
 
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.runtime.cli import main
+from fleetgauge_core.tables import ACTIONS, CORRECTIONS, QUARANTINE
 from fleetgauge_operations.mitigation.case import Case
 from fleetgauge_operations.mitigation.record import Record
-from fleetgauge_pipelines.tables import ACTIONS, CORRECTIONS, QUARANTINE
-from fleetgauge_probes.cli import main
-from fleetgauge_probes.contract import PROBE_MINUTE
 from tests import configuration_reference
 from tests.browser import lake as minutes_lake
 from tests.browser import recovery_lake

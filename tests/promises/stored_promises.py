@@ -8,33 +8,39 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from fleetgauge_core.detection import BURNS, Chain, Subject
+from fleetgauge_core.detection.budgets import _evidence as evidence_of_alerts
+from fleetgauge_core.detection.fold import ClusterState
+from fleetgauge_core.fleet import Recovery
+from fleetgauge_core.kafka.demotions import _Mark as Mark
+from fleetgauge_core.slo.burn import BurnAlert
+from fleetgauge_core.tables import (
+    GROUP_MINUTES,
+    MIRROR_MINUTES,
+    PRODUCER_MINUTES,
+    Table,
+    Type,
+)
 from fleetgauge_dashboards.views.alerts import Alert
 from fleetgauge_dashboards.views.remarks import acknowledging, judging
 from fleetgauge_operations.mitigation.case import Case
 from fleetgauge_operations.mitigation.record import _row as row_of_case
-from fleetgauge_operations.recovery.primaries.claims import _EXAMPLE as CLAIM
-from fleetgauge_operations.recovery.primaries.claims import single
-from fleetgauge_operations.recovery.primaries.promoting import Promoted
-from fleetgauge_operations.recovery.primaries.words import promoted_row
-from fleetgauge_operations.recovery.readiness.conditions import (
+from fleetgauge_operations.recovery.plan.map_case import _KEYS as MAP_KEYS
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import _EXAMPLE as CLAIM
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import single
+from fleetgauge_operations.recovery.primaries.promote_output import promoted_row
+from fleetgauge_operations.recovery.primaries.promotion_executor import Promoted
+from fleetgauge_operations.recovery.readiness.plan.conditions import (
     of_groups,
     of_headroom,
     of_mirror,
     of_producers,
 )
-from fleetgauge_operations.recovery.readiness.findings import Finding
+from fleetgauge_operations.recovery.readiness.plan.findings import Finding
 from fleetgauge_operations.recovery.readiness.telling import row_of
-from fleetgauge_operations.recovery.tracers.tracer import Tracer
-from fleetgauge_operations.recovery.what_if import _KEYS as MAP_KEYS
-from fleetgauge_operations.watch.memory import Learnt, Spent, Told
-from fleetgauge_pipelines.detection import BURNS, Chain, Subject
-from fleetgauge_pipelines.detection.budgets import _evidence as evidence_of_alerts
-from fleetgauge_pipelines.detection.fold import ClusterState
+from fleetgauge_operations.recovery.tracers.plan.tracer import Tracer
+from fleetgauge_operations.watch.state_store import Learnt, Spent, Told
 from fleetgauge_pipelines.simulation import SimulatedFleet
-from fleetgauge_pipelines.slo.burn import BurnAlert
-from fleetgauge_pipelines.tables import GROUP_MINUTES, MIRROR_MINUTES, PRODUCER_MINUTES, Table, Type
-from fleetgauge_probes.fleet import Recovery
-from fleetgauge_probes.kafka.demotions import _Mark as Mark
 from tests.promises.key_paths import NONE, Paths, paths_of_value
 from tests.promises.specimens import specimen
 from tests.unit.operations.replay.stories import hang, incident

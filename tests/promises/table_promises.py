@@ -2,7 +2,12 @@
 
 from collections.abc import Iterator
 
-from fleetgauge_pipelines.tables import ALL, QUARANTINE, REASONS, Table
+from fleetgauge_core.tables import (
+    ALL,
+    QUARANTINE,
+    REASONS,
+    Table,
+)
 
 
 def collect() -> Iterator[str]:

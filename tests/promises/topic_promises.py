@@ -8,9 +8,15 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from fleetgauge_probes.cli import main
-from fleetgauge_probes.contract import EARLIER_PULSES, HEALTH_EVENT, PROBE_MINUTE, PROBE_PULSE, Schema
-from fleetgauge_probes.fleet.model import Topics
+from fleetgauge_core.contract import (
+    EARLIER_PULSES,
+    HEALTH_EVENT,
+    PROBE_MINUTE,
+    PROBE_PULSE,
+    Schema,
+)
+from fleetgauge_core.fleet.model import Topics
+from fleetgauge_core.runtime.cli import main
 
 _FLEET = {"telemetry": {"bootstrap": "t:9092"}, "clusters": [{"id": "orders", "bootstrap": "o:9092"}]}
 

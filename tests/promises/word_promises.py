@@ -5,9 +5,18 @@ from dataclasses import fields
 from datetime import timedelta
 from typing import get_args
 
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.detection import DEFAULT_THRESHOLDS, Chain, Phase
+from fleetgauge_core.detection.slowness import Pace
+from fleetgauge_core.fleet.burn_windows import BURN_WINDOWS
+from fleetgauge_core.kafka.connection_failure import Silence
+from fleetgauge_core.slo.burn import State as BurnState
+from fleetgauge_core.slo.causes import PRECEDENCE
+from fleetgauge_core.slo.levels import DEFINITION
+from fleetgauge_core.tables import Type
+from fleetgauge_dashboards.identity import Role
 from fleetgauge_dashboards.links import Leg as ShownLeg
 from fleetgauge_dashboards.links import Window
-from fleetgauge_dashboards.people import Role
 from fleetgauge_dashboards.views.compared import Verdict as ComparedVerdict
 from fleetgauge_dashboards.views.freshness import Age
 from fleetgauge_dashboards.views.remarks import ACKNOWLEDGE, JUDGE, Judgement
@@ -18,27 +27,23 @@ from fleetgauge_local.messages import Kind as FaultKind
 from fleetgauge_operations.mitigation.case import LADDER, Action
 from fleetgauge_operations.mitigation.case import Outcome as CaseOutcome
 from fleetgauge_operations.mitigation.fail_safes import Why as FailSafe
-from fleetgauge_operations.recovery.checkpoint import Origin
-from fleetgauge_operations.recovery.deciding import Verdict as GroupVerdict
-from fleetgauge_operations.recovery.forecast import Reason
-from fleetgauge_operations.recovery.mapping import Rule, Why
-from fleetgauge_operations.recovery.primaries.promoting import Outcome as PromotionOutcome
-from fleetgauge_operations.recovery.primaries.promotion import Name as Precondition
-from fleetgauge_operations.recovery.readiness.conditions import Kind as RecoveryKind
+from fleetgauge_operations.recovery.offsets.checkpoint import Origin
+from fleetgauge_operations.recovery.offsets.mapping import Rule, Why
+from fleetgauge_operations.recovery.plan.forecast import Reason
+from fleetgauge_operations.recovery.plan.sync_decision import Verdict as GroupVerdict
+from fleetgauge_operations.recovery.primaries.plan.promotion import Name as Precondition
+from fleetgauge_operations.recovery.primaries.promotion_executor import Outcome as PromotionOutcome
+from fleetgauge_operations.recovery.readiness.plan.conditions import Kind as RecoveryKind
 from fleetgauge_operations.replay.incident import SUFFIX
 from fleetgauge_operations.replay.rerun import Verdict as ReplayVerdict
-from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, Chain, Phase
-from fleetgauge_pipelines.detection.slowness import Pace
 from fleetgauge_pipelines.jobs.backtest_cli import Verdict as BacktestVerdict
 from fleetgauge_pipelines.simulation.incidents import Kind as PlantedKind
-from fleetgauge_pipelines.slo.burn import State as BurnState
-from fleetgauge_pipelines.slo.causes import PRECEDENCE
-from fleetgauge_pipelines.slo.levels import DEFINITION
-from fleetgauge_pipelines.tables import Type
-from fleetgauge_probes.agent.ledger import ACK_LATE, NO_REPORT, NOT_LEADING, NOT_RECEIVED
-from fleetgauge_probes.contract import Leg
-from fleetgauge_probes.fleet.burn_windows import BURN_WINDOWS
-from fleetgauge_probes.kafka.silence import Silence
+from fleetgauge_probes.agent.probe_tracker import (
+    ACK_LATE,
+    NO_REPORT,
+    NOT_LEADING,
+    NOT_RECEIVED,
+)
 
 #: By what they are words of.
 _WORDS: Mapping[str, Iterable[str]] = {

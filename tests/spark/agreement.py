@@ -11,9 +11,9 @@ import pyarrow as pa
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.backfill import records_in
-from fleetgauge_pipelines.tables import (
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.tables import (
     ACTIONS,
     BROKER_MINUTES,
     BURN_CAUSES,
@@ -27,8 +27,8 @@ from fleetgauge_pipelines.tables import (
     Table,
     Type,
 )
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Fleet
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.jobs.backfill import records_in
 from tests.oracle.compare import differences
 from tests.oracle.minute_rules import distinct
 from tests.oracle.operations import Operations

@@ -12,7 +12,12 @@ from uuid import UUID
 
 import fastavro
 
-from fleetgauge_probes.contract import HEADER_BYTES, MAX_RECORD_BYTES, PROBE_MINUTE, PROBE_PULSE
+from fleetgauge_core.contract import (
+    HEADER_BYTES,
+    MAX_RECORD_BYTES,
+    PROBE_MINUTE,
+    PROBE_PULSE,
+)
 
 Record = dict[str, Any]
 Change = Mapping[str, Any]

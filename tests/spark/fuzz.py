@@ -10,8 +10,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE, REASONS
-from fleetgauge_probes.contract import HEADER_BYTES, MAX_RECORD_BYTES, PROBE_MINUTE, ContractError
+from fleetgauge_core.contract import (
+    HEADER_BYTES,
+    MAX_RECORD_BYTES,
+    PROBE_MINUTE,
+    ContractError,
+)
+from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE, REASONS
 from tests.spark.broken import Record, conflicting, good_record, mutated
 from tests.spark.lakes import SOURCE, opened, raw_frame, rows
 

@@ -8,14 +8,14 @@ from typing import Any
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.tables import ALL, Table
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_files import RAW_DDL
-from fleetgauge_pipelines.io.rows import dataframe
+from fleetgauge_pipelines.io.small_frames import dataframe
 from fleetgauge_pipelines.jobs.backfill import Backfilled, Records, run_backfill
 from fleetgauge_pipelines.jobs.batch import Pipeline
-from fleetgauge_pipelines.tables import ALL, Table
-from fleetgauge_probes.fleet import Fleet
-from fleetgauge_probes.stopping import Stopping
 
 #: Topic, partition and offset as the stream would say them.
 SOURCE = "topic-id/0/{}"

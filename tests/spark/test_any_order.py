@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.tables import CLUSTER_WEEKS
 from fleetgauge_pipelines.jobs import silver
 from fleetgauge_pipelines.jobs.batch import Pipeline
-from fleetgauge_pipelines.tables import CLUSTER_WEEKS
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Fleet
 from tests.oracle.week import START, Record, random_fleet, random_week
 from tests.spark.broken import good_record
 from tests.spark.lakes import opened, raw_frame, rows

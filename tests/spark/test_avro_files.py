@@ -12,10 +12,15 @@ import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.contract import (
+    HEADER_BYTES,
+    PROBE_MINUTE,
+    PROBE_PULSE,
+    ContractError,
+)
+from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.io.avro_files import Row, raw_records
 from fleetgauge_pipelines.io.record_files import read_files, record_files
-from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
-from fleetgauge_probes.contract import HEADER_BYTES, PROBE_MINUTE, PROBE_PULSE, ContractError
 from tests.spark.broken import Record, good_record
 from tests.spark.lakes import opened, rows
 

@@ -12,12 +12,12 @@ import yaml
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.tables import ALL, QUALITY, Table
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import backfill, backfill_cli
 from fleetgauge_pipelines.jobs.backfill import records_in, run_backfill
-from fleetgauge_pipelines.tables import ALL, QUALITY, Table
-from fleetgauge_probes.fleet import Fleet
-from fleetgauge_probes.stopping import Stopping
 from tests.spark.broken import good_record
 from tests.spark.lakes import backfilled, rows, versions
 from tests.spark.test_avro_files import write as write_avro

@@ -7,16 +7,16 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import ensure_topics
+from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.tables import PROBE_MINUTES, QUALITY, QUARANTINE
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.backfill import records_of
 from fleetgauge_pipelines.jobs.stream import Pace, run_stream
-from fleetgauge_pipelines.tables import PROBE_MINUTES, QUALITY, QUARANTINE
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.kafka import ensure_topics
-from fleetgauge_probes.stopping import Stopping
 from tests.spark.broken import good_record
 from tests.spark.lakes import backfilled, rows, versions
 from tests.spark.test_backfill import CLOCK, FLEET, GOOD, LACKING, MINUTE, OTHER, assert_equal_lakes

@@ -8,18 +8,26 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.detection import Budgets, Chain, Finding, Phase, Subject, count, explain
-from fleetgauge_pipelines.detection.finding import finding
-from fleetgauge_pipelines.goals import goal_of
-from fleetgauge_pipelines.io.rows import dataframe
+from fleetgauge_core.contract import ProbeMinute
+from fleetgauge_core.detection import (
+    Budgets,
+    Chain,
+    Finding,
+    Phase,
+    Subject,
+    count,
+    explain,
+)
+from fleetgauge_core.detection.finding import finding
+from fleetgauge_core.detection.goals import goal_of
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.tables import HEALTH_EVENTS
+from fleetgauge_pipelines.io.small_frames import dataframe
 from fleetgauge_pipelines.jobs.backtest import findings_now, findings_then
 from fleetgauge_pipelines.jobs.backtest_cli import Verdict, compared, of_budgets
-from fleetgauge_pipelines.tables import HEALTH_EVENTS
-from fleetgauge_probes.contract import ProbeMinute
-from fleetgauge_probes.fleet import Fleet
 from tests.probe_minutes import MINUTE, NOON
 from tests.spark.lakes import opened, raw_frame
-from tests.unit.pipelines.detection.test_budgets import at, minutes, outage
+from tests.unit.core.detection.test_budgets import at, minutes, outage
 
 #: A budget that goes with nobody named for it, and one that a named broker spends.
 CLUSTERS = ("orders", "payments")

@@ -15,6 +15,13 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.fleet import load
+from fleetgauge_core.tables import (
+    BROKER_MINUTES,
+    CLUSTER_MINUTES,
+    CLUSTER_WEEKS,
+    FLEET_WEEKS,
+)
 from fleetgauge_local.ports import free_ports
 from fleetgauge_pipelines.io.cache import default_cache
 from fleetgauge_pipelines.io.java import find_java
@@ -22,8 +29,6 @@ from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.backfill import records_in
 from fleetgauge_pipelines.jobs.simulate_records import write_files
 from fleetgauge_pipelines.simulation import SimulatedFleet
-from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS
-from fleetgauge_probes.fleet import load
 from tests.spark.lakes import backfilled, content
 
 START = datetime(2026, 11, 16, tzinfo=UTC)

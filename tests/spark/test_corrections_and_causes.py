@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.rows import dataframe
-from fleetgauge_pipelines.jobs.batch import Pipeline
-from fleetgauge_pipelines.tables import (
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.tables import (
     ACTIONS,
     BURN_CAUSES,
     CLUSTER_MINUTES,
@@ -22,7 +20,9 @@ from fleetgauge_pipelines.tables import (
     HEALTH_EVENTS,
     Table,
 )
-from fleetgauge_probes.contract import PROBE_MINUTE
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.small_frames import dataframe
+from fleetgauge_pipelines.jobs.batch import Pipeline
 from tests.spark.lakes import opened, raw_frame, rows
 
 CLUSTER = "orders"

@@ -10,11 +10,16 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.tables import (
+    CLUSTER_MINUTES,
+    CLUSTER_WEEKS,
+    FLEET_WEEKS,
+    QUALITY,
+)
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
-from fleetgauge_pipelines.tables import CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS, QUALITY
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Fleet
 from tests.spark.broken import Record, good_record
 from tests.spark.lakes import raw_frame, rows
 

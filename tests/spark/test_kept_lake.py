@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
-from fleetgauge_pipelines.tables import (
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.tables import (
     ACTIONS,
     BROKER_MINUTES,
     BURN_CAUSES,
@@ -27,7 +26,8 @@ from fleetgauge_pipelines.tables import (
     Table,
     Type,
 )
-from fleetgauge_probes.contract import PROBE_MINUTE
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
 from tests.fixtures.kept_lake import KeptLake, read_recorded, unpack
 from tests.oracle.compare import differences
 from tests.oracle.operations import Operations

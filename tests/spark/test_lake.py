@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.tables import CLUSTER_MINUTES, EVIDENCE, QUALITY
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.rows import dataframe
-from fleetgauge_pipelines.tables import CLUSTER_MINUTES, EVIDENCE, QUALITY
+from fleetgauge_pipelines.io.small_frames import dataframe
 from tests.spark.lakes import delta, rows, versions
 
 

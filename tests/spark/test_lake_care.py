@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.rows import dataframe
-from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
-from fleetgauge_pipelines.jobs.lake_care import Tidying, compact, expire
-from fleetgauge_pipelines.lakes.contents import contents
-from fleetgauge_pipelines.tables import (
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.lake.table_files import contents
+from fleetgauge_core.tables import (
     BROKER_MINUTES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
@@ -24,8 +22,10 @@ from fleetgauge_pipelines.tables import (
     QUARANTINE,
     Table,
 )
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Fleet
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.small_frames import dataframe
+from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
+from fleetgauge_pipelines.jobs.table_maintenance import Tidying, compact, expire
 from tests.spark.broken import Record, good_record
 from tests.spark.lakes import delta, opened, raw_frame, rows
 from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal

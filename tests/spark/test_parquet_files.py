@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fleetgauge_core.contract import HEADER_BYTES, PROBE_MINUTE
 from fleetgauge_pipelines.io.parquet_files import raw_records
-from fleetgauge_probes.contract import HEADER_BYTES, PROBE_MINUTE
 from tests.spark.broken import Record, good_record
 
 NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)

@@ -9,9 +9,9 @@ import fastavro
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.backfill import records_in
-from fleetgauge_pipelines.tables import (
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.tables import (
     BROKER_MINUTES,
     BURN_CAUSES,
     CLUSTER_MINUTES,
@@ -19,8 +19,8 @@ from fleetgauge_pipelines.tables import (
     FLEET_WEEKS,
     Table,
 )
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Fleet
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.jobs.backfill import records_in
 from tests.oracle.compare import differences
 from tests.oracle.oracle import evaluate, settings_of
 from tests.oracle.week import START, random_fleet, random_week
@@ -41,9 +41,9 @@ def write_files(folder: Path, records: Sequence[Mapping[str, Any]], files: int =
 
 
 def _schema_file() -> Path:
-    import fleetgauge_probes.contract
+    import fleetgauge_core.contract
 
-    return Path(fleetgauge_probes.contract.__file__).with_name("probe_minute_v1.avsc")
+    return Path(fleetgauge_core.contract.__file__).with_name("probe_minute_v1.avsc")
 
 
 def rows_of(frame: DataFrame, table: Table) -> list[dict[str, Any]]:

@@ -10,12 +10,12 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.contract import PROBE_MINUTE, ContractError
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.jobs.batch import Outcome
 from fleetgauge_pipelines.jobs.bronze import Bronze
-from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.transforms.decode import decode
-from fleetgauge_probes.contract import PROBE_MINUTE, ContractError
-from fleetgauge_probes.fleet import Fleet
 from tests.spark.broken import (
     REASONS,
     Broken,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.tables import QUARANTINE
+from fleetgauge_core.tables import QUARANTINE
 from tests.chaos.random_fleets import hold
 
 ROOT = Path(__file__).parents[2]

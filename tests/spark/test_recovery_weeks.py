@@ -13,13 +13,19 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.lake.delta_table import schema
+from fleetgauge_core.tables import (
+    ALL,
+    GROUP_MINUTES,
+    MIRROR_MINUTES,
+    RECOVERY_WEEKS,
+    Table,
+)
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
 from fleetgauge_pipelines.jobs.recovery_weeks import RecoveryWeeks
-from fleetgauge_pipelines.lakes.store import schema
-from fleetgauge_pipelines.tables import ALL, GROUP_MINUTES, MIRROR_MINUTES, RECOVERY_WEEKS, Table
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Fleet
 from tests.spark.broken import good_record
 from tests.spark.lakes import delta, opened, raw_frame, rows, versions
 

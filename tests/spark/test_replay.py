@@ -14,14 +14,14 @@ import yaml
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.lake.quarantine_view import Selection
+from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import quarantine_cli
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.jobs.quarantine import run_replay
-from fleetgauge_pipelines.lakes.quarantine import Selection
-from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Fleet
 from tests.spark.broken import Record, conflicting, good_record
 from tests.spark.lakes import SOURCE, opened, raw_frame, rows, versions
 from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import RecordProducer, ensure_topics
 from fleetgauge_pipelines.jobs.backfill import records_of
-from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.kafka import RecordProducer, ensure_topics
 from tests.kafka.secured import Secured, secret_files, ways_in
 from tests.kafka.secured import secured as running
 

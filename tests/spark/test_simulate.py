@@ -12,14 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs import simulate_cli
-from fleetgauge_pipelines.jobs.backfill import records_in
-from fleetgauge_pipelines.jobs.simulate_records import write_files
-from fleetgauge_pipelines.simulation import Kind, SimulatedFleet
-from fleetgauge_pipelines.simulation.causes import causes, reasons_of
-from fleetgauge_pipelines.simulation.silver import cluster_minutes
-from fleetgauge_pipelines.tables import (
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.fleet import Fleet, load
+from fleetgauge_core.tables import (
     BROKER_MINUTES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
@@ -27,8 +22,13 @@ from fleetgauge_pipelines.tables import (
     HEALTH_EVENTS,
     Table,
 )
-from fleetgauge_probes.contract import Leg
-from fleetgauge_probes.fleet import Fleet, load
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.jobs import simulate_cli
+from fleetgauge_pipelines.jobs.backfill import records_in
+from fleetgauge_pipelines.jobs.simulate_records import write_files
+from fleetgauge_pipelines.simulation import Kind, SimulatedFleet
+from fleetgauge_pipelines.simulation.causes import causes, reasons_of
+from fleetgauge_pipelines.simulation.silver import cluster_minutes
 from tests.oracle import week_rules
 from tests.oracle.compare import differences
 from tests.oracle.correction_rules import Corrected

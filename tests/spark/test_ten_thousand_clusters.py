@@ -10,8 +10,8 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.slo.horizon import Stretch
-from fleetgauge_pipelines.tables import CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS
+from fleetgauge_core.slo.minute_range import Stretch
+from fleetgauge_core.tables import CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS
 from tests.spark.lakes import delta, opened, rows
 
 pytestmark = pytest.mark.thorough

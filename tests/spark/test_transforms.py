@@ -11,16 +11,23 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_core.slo.levels import CENSORED_US, MEASURED_ATTEMPTS, broker_minute_levels
+from fleetgauge_core.slo.quantile import quantile as plain_quantile
+from fleetgauge_core.slo.quantile import quantile_from_bad_side as plain_quantile_from_bad_side
+from fleetgauge_core.tables import (
+    ALL,
+    BROKER_MINUTES,
+    CLUSTER_WEEKS,
+    PROBE_MINUTES,
+    Table,
+    Type,
+)
+from fleetgauge_core.tables.row_diff import row_changes
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.rows import dataframe
-from fleetgauge_pipelines.slo.levels import CENSORED_US, MEASURED_ATTEMPTS, broker_minute_levels
-from fleetgauge_pipelines.slo.quantile import quantile as plain_quantile
-from fleetgauge_pipelines.slo.quantile import quantile_from_bad_side as plain_quantile_from_bad_side
-from fleetgauge_pipelines.tables import ALL, BROKER_MINUTES, CLUSTER_WEEKS, PROBE_MINUTES, Table, Type
-from fleetgauge_pipelines.tables.changes import row_changes
+from fleetgauge_pipelines.io.small_frames import dataframe
 from fleetgauge_pipelines.transforms.broker_minutes import sum_by_code
-from fleetgauge_pipelines.transforms.changes import changes
 from fleetgauge_pipelines.transforms.quantile import censored_quantile, quantile, quantile_from_bad_side
+from fleetgauge_pipelines.transforms.row_diff import changes
 
 PERCENTS = (1, 50, 90, 95, 99, 100)
 AT = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)

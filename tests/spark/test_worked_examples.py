@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS
-from fleetgauge_probes.contract import PROBE_MINUTE
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.tables import (
+    BROKER_MINUTES,
+    CLUSTER_MINUTES,
+    CLUSTER_WEEKS,
+    FLEET_WEEKS,
+)
 from tests.spark.broken import Record, good_record
 from tests.spark.lakes import opened, raw_frame, rows
 

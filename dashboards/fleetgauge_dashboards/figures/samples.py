@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from fleetgauge_core.slo.levels import CENSORED_US
 from fleetgauge_dashboards.figures.theme import Theme, blank, log_ms_axis
 from fleetgauge_dashboards.links import Leg
 from fleetgauge_dashboards.units import milliseconds
 from fleetgauge_dashboards.views.samples import BrokerSamples
-from fleetgauge_pipelines.slo.levels import CENSORED_US
 
 #: Of the room between two brokers, so much is a broker's own.
 _WIDTH = 0.8

@@ -9,9 +9,9 @@ from dash import html
 
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import AlertsView, ClusterView, Lens
+from fleetgauge_dashboards.pages.alert_actions import acknowledge_button, judge_buttons
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
 from fleetgauge_dashboards.pages.parts import Component, link, number_card, panel, tools
-from fleetgauge_dashboards.pages.remarking import acknowledge_button, judge_buttons
 from fleetgauge_dashboards.reader import HealthEvent
 from fleetgauge_dashboards.times import Times
 from fleetgauge_dashboards.units import NOTHING, count, duration

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 import pyarrow as pa
 from dash import html
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.figures.brokers import SKEW_HEIGHT, heatmap, leader_lines, skew
 from fleetgauge_dashboards.figures.burn_down import HEIGHT as BURN_DOWN_HEIGHT
 from fleetgauge_dashboards.figures.burn_down import burn_down as budget
@@ -24,7 +25,7 @@ from fleetgauge_dashboards.links import (
     WhyView,
     Window,
 )
-from fleetgauge_dashboards.pages import correcting
+from fleetgauge_dashboards.pages import correction_form
 from fleetgauge_dashboards.pages.over_time import over_time, uncounted
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
 from fleetgauge_dashboards.pages.parts import (
@@ -54,11 +55,10 @@ from fleetgauge_dashboards.views.cluster import (
     week_span,
     worst_minutes,
 )
-from fleetgauge_dashboards.views.deciding import Row, worst_home
+from fleetgauge_dashboards.views.deciding_minutes import Row, worst_home
 from fleetgauge_dashboards.views.episodes import is_bad
 from fleetgauge_dashboards.views.fleet import standing
 from fleetgauge_dashboards.views.minutes import Brokers, Timeline, brokers, timeline
-from fleetgauge_pipelines import tables
 
 _CHARTS = ("latency", "worst", "heatmap", "leader", "skew", "availability", "budget")
 CHARTS = tuple(f"cluster-{name}" for name in _CHARTS)
@@ -141,7 +141,7 @@ def body() -> list[Component]:
             ],
             className="fg-panels fg-panels--wide",
         ),
-        correcting.form(),
+        correction_form.form(),
     ]
 
 

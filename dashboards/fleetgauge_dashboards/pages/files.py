@@ -8,7 +8,7 @@ from flask import Response, request
 from fleetgauge_dashboards.links import TableView, parse_table
 from fleetgauge_dashboards.pages.page import Contexts, Page, Part
 from fleetgauge_dashboards.reader import LakeError
-from fleetgauge_dashboards.written import csv_text
+from fleetgauge_dashboards.serialization import csv_text
 
 
 def register(app: Dash, pages: Sequence[Page], contexts: Contexts) -> None:

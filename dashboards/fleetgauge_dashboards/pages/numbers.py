@@ -13,8 +13,8 @@ from fleetgauge_dashboards.pages.files import part_of
 from fleetgauge_dashboards.pages.grid import options
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
 from fleetgauge_dashboards.pages.parts import Component, anchor, file_link
+from fleetgauge_dashboards.serialization import plain
 from fleetgauge_dashboards.units import count
-from fleetgauge_dashboards.written import plain
 
 #: More rows than a browser takes at once are in the file alone.
 ROWS = 20_000

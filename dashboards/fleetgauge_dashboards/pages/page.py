@@ -12,10 +12,10 @@ from dash import Dash, Input, Output, State, dcc, html, no_update
 from fleetgauge_dashboards.figures.theme import Theme, theme
 from fleetgauge_dashboards.links import FleetView, View, href, parse
 from fleetgauge_dashboards.pages.parts import Component, anchor, notice, numbers_of, tools_slot
-from fleetgauge_dashboards.pages.shared import Shared
-from fleetgauge_dashboards.patience import Patience, SlowError
+from fleetgauge_dashboards.pages.shared_answers import Shared
 from fleetgauge_dashboards.reader import Lake, LakeError
-from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_dashboards.served_fleets import ShownFleet
+from fleetgauge_dashboards.single_flight import Patience, SlowError
 from fleetgauge_dashboards.times import Times
 from fleetgauge_dashboards.views.alerts import Alert, alerts
 from fleetgauge_dashboards.views.freshness import Freshness, freshness

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from dash import html
 
-from fleetgauge_dashboards.figures.refused import HEIGHT, refused
+from fleetgauge_dashboards.figures.quarantined import HEIGHT, refused
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import QualityView, WhyView
 from fleetgauge_dashboards.pages.page import Context, Page, Part, Rows, Slots

@@ -13,7 +13,7 @@ from fleetgauge_dashboards.figures.rpo import HEIGHT as RPO_HEIGHT
 from fleetgauge_dashboards.figures.rpo import rpo as rpo_figure
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import RecoveryView, Window, href
-from fleetgauge_dashboards.pages.failing_over import failover_block
+from fleetgauge_dashboards.pages.failover_block import failover_block
 from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
 from fleetgauge_dashboards.pages.parts import Component, chart, number_card, panel, switch, table, tools
 from fleetgauge_dashboards.pages.recovery_rows import PARTS, recovery_now, rpo_minutes, shown_span
@@ -22,10 +22,10 @@ from fleetgauge_dashboards.units import NOTHING, count, duration, milliseconds, 
 from fleetgauge_dashboards.views.drills import DrilledGroup
 from fleetgauge_dashboards.views.failover import Failover
 from fleetgauge_dashboards.views.groups import GroupNow, in_words
+from fleetgauge_dashboards.views.recovery_freshness import Told
 from fleetgauge_dashboards.views.recovery_weeks import RecoveryWeek, held, level, measured, named, whose
 from fleetgauge_dashboards.views.regions import region_map
 from fleetgauge_dashboards.views.rpo import rpo
-from fleetgauge_dashboards.views.told import Told
 
 #: Groups listed, worst first, and groups of drills, newest first; the files have all.
 GROUPS, DRILLS = 200, 20

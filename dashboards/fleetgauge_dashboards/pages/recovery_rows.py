@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import RecoveryView, Span, Window
 from fleetgauge_dashboards.pages.page import Context, Part, Rows
 from fleetgauge_dashboards.reader.recovery import RPO_MINUTE
@@ -12,9 +13,8 @@ from fleetgauge_dashboards.views.findings import OpenFinding
 from fleetgauge_dashboards.views.groups import GroupNow
 from fleetgauge_dashboards.views.mirrors import MirrorNow
 from fleetgauge_dashboards.views.recovery import Recovery, recovery
+from fleetgauge_dashboards.views.recovery_freshness import Told, oldest_minute
 from fleetgauge_dashboards.views.rpo import rpo_span
-from fleetgauge_dashboards.views.told import Told, oldest_minute
-from fleetgauge_pipelines import tables
 
 
 def recovery_now(context: Context) -> Recovery:

@@ -11,7 +11,7 @@ from flask import Flask, Response, request
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import ReviewView, parse
 from fleetgauge_dashboards.pages.files import attachment, words
-from fleetgauge_dashboards.pages.marked import marked
+from fleetgauge_dashboards.pages.markdown_components import marked
 from fleetgauge_dashboards.pages.page import Context, Contexts, Notice, Page, Slots
 from fleetgauge_dashboards.pages.parts import Component, week_menu
 from fleetgauge_dashboards.reader import LakeError

@@ -6,6 +6,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
 
+from fleetgauge_core.slo.levels import FLEET_COVERAGE
 from fleetgauge_dashboards.links import (
     PLAIN,
     AlertsView,
@@ -26,15 +27,14 @@ from fleetgauge_dashboards.links import (
 )
 from fleetgauge_dashboards.pages.page import Context, Contexts, Page, output
 from fleetgauge_dashboards.pages.parts import Component, anchor, aria, help_sign, notice
-from fleetgauge_dashboards.patience import Patience, SlowError
 from fleetgauge_dashboards.reader import LakeError
+from fleetgauge_dashboards.single_flight import Patience, SlowError
 from fleetgauge_dashboards.times import Times, is_zone
 from fleetgauge_dashboards.units import duration, percent
 from fleetgauge_dashboards.views.alerts import Alert, alerts, still_open
 from fleetgauge_dashboards.views.freshness import NO_DATA, Age, Freshness
 from fleetgauge_dashboards.views.held_back import HeldBack, held_back
 from fleetgauge_dashboards.views.remarks import acknowledged
-from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 REFRESH_MS = 10_000
 #: Banners for so many alerts, and for so many weeks; the rest is a number.

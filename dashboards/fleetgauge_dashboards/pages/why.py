@@ -10,7 +10,7 @@ from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader, KnownWe
 from fleetgauge_dashboards.times import Times
 from fleetgauge_dashboards.units import NOTHING, milliseconds, minutes, percent
 from fleetgauge_dashboards.views.cluster import find_week, week_span
-from fleetgauge_dashboards.views.deciding import Decided
+from fleetgauge_dashboards.views.deciding_minutes import Decided
 from fleetgauge_dashboards.views.episodes import MINUTE_COLUMNS, with_bad
 from fleetgauge_dashboards.views.explanation import Explanation, explanation
 from fleetgauge_dashboards.views.fleet import standing_in_words

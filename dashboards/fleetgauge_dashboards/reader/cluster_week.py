@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import MINUTE, Span
 from fleetgauge_dashboards.reader.lake import files_within, of_cluster, within
 from fleetgauge_dashboards.reader.table import Files, Filter, column, read_once
-from fleetgauge_pipelines import tables
 
 Row = dict[str, Any]
 

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import Leg, Span
 from fleetgauge_dashboards.reader.recency import NOTHING_MEASURED, Recency, recency
 from fleetgauge_dashboards.reader.recovery import RecoveryTables
 from fleetgauge_dashboards.reader.rows import BrokenWeek, ClusterWeek, FleetWeek, HealthEvent, columns_of
 from fleetgauge_dashboards.reader.table import Files, Filter, Row, TableReader, UnreadableError, column
-from fleetgauge_pipelines import tables
 
 RECENT = ("cluster_id", "minute", "brokers_expected", "brokers_measured", "latency_p99_censored_us")
 #: What burn rates are made of, and how far back the longest of their windows looks.

@@ -3,8 +3,8 @@
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.reader.table import Row, TableReader, column
-from fleetgauge_pipelines import tables
 
 MIRROR_MINUTE = (
     "source",

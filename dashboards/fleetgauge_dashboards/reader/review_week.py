@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from fleetgauge_core import tables
+from fleetgauge_core.slo.weeks import WeekSpan
 from fleetgauge_dashboards.links import Span
 from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader
 from fleetgauge_dashboards.reader.lake import Lake
 from fleetgauge_dashboards.reader.rows import HealthEvent, columns_of
 from fleetgauge_dashboards.reader.table import Filter, column, read_once
-from fleetgauge_pipelines import tables
-from fleetgauge_pipelines.slo.weeks import WeekSpan
 
 Row = dict[str, Any]
 

@@ -15,8 +15,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from fleetgauge_pipelines.lakes.store import ARROW, BROKEN, is_there, open_table, reason
-from fleetgauge_pipelines.tables import Table
+from fleetgauge_core.lake.delta_table import (
+    ARROW,
+    BROKEN,
+    is_there,
+    open_table,
+    reason,
+)
+from fleetgauge_core.tables import Table
 
 #: pyarrow.compute.Expression, which comes without types.
 Filter = Any

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.reader.lake import Lake
 from fleetgauge_dashboards.reader.table import Files, Filter, column, read_once
-from fleetgauge_pipelines import tables
 
 #: How far back gates and quarantine are looked at.
 LOOK_BACK = timedelta(days=14)

@@ -19,7 +19,7 @@ from fleetgauge_dashboards.units import (
     percent,
     sparkline,
 )
-from fleetgauge_dashboards.views.acts import Act
+from fleetgauge_dashboards.views.actions import Act
 from fleetgauge_dashboards.views.alert_week import AlertWeek
 from fleetgauge_dashboards.views.causes import Cause
 from fleetgauge_dashboards.views.fleet import CLUSTERS_FOR_A_P99, shown, standing_in_words

@@ -11,9 +11,12 @@ import click
 from rich.box import SIMPLE
 from rich.table import Column, Table
 
+from fleetgauge_core import tables
+from fleetgauge_core.fleet import Cluster
+from fleetgauge_core.runtime.cli import InputError, console
+from fleetgauge_core.slo.comparison import CLUSTERS_FOR_AN_INTERVAL
 from fleetgauge_dashboards.reader import read_once
-from fleetgauge_dashboards.terminal.answering import answer_csv, answer_json, page
-from fleetgauge_dashboards.terminal.asking import (
+from fleetgauge_dashboards.terminal.options import (
     Asked,
     asked,
     form_options,
@@ -21,13 +24,10 @@ from fleetgauge_dashboards.terminal.asking import (
     lake_options,
     one_line_errors,
 )
+from fleetgauge_dashboards.terminal.output import answer_csv, answer_json, page
 from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
 from fleetgauge_dashboards.views.compared import METRICS, PAIRED, Compared, Row, before_and_after, groups
 from fleetgauge_dashboards.views.standings import week_rows
-from fleetgauge_pipelines import tables
-from fleetgauge_pipelines.slo.comparison import CLUSTERS_FOR_AN_INTERVAL
-from fleetgauge_probes.cli import InputError, console
-from fleetgauge_probes.fleet import Cluster
 
 _WEEK = click.DateTime(["%Y-%m-%d"])
 

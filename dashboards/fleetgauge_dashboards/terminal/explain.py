@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
+from fleetgauge_core import tables
+from fleetgauge_core.runtime.cli import InputError, console
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader
-from fleetgauge_dashboards.terminal.answering import answer_csv, answer_json
-from fleetgauge_dashboards.terminal.asking import (
+from fleetgauge_dashboards.terminal.explain_page import print_explanation
+from fleetgauge_dashboards.terminal.options import (
     Asked,
     asked,
     form_options,
@@ -20,14 +22,12 @@ from fleetgauge_dashboards.terminal.asking import (
     one_line_errors,
     week_argument,
 )
-from fleetgauge_dashboards.terminal.explain_page import print_explanation
+from fleetgauge_dashboards.terminal.output import answer_csv, answer_json
 from fleetgauge_dashboards.views.cluster import week_span
-from fleetgauge_dashboards.views.deciding import Row
+from fleetgauge_dashboards.views.deciding_minutes import Row
 from fleetgauge_dashboards.views.episodes import MINUTE_COLUMNS, with_bad
 from fleetgauge_dashboards.views.explanation import Explanation, explanation
 from fleetgauge_dashboards.views.samples import MinuteSamples, held_minutes, minute_samples
-from fleetgauge_pipelines import tables
-from fleetgauge_probes.cli import InputError, console
 
 _NAMED_CLUSTERS = 10
 

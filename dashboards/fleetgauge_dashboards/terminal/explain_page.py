@@ -7,9 +7,9 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Column, Table
 
-from fleetgauge_dashboards.terminal.answering import page
+from fleetgauge_dashboards.terminal.output import page
 from fleetgauge_dashboards.units import NOTHING, count, instant, milliseconds, minutes, percent
-from fleetgauge_dashboards.views.deciding import Decided, Row
+from fleetgauge_dashboards.views.deciding_minutes import Decided, Row
 from fleetgauge_dashboards.views.explanation import Explanation
 from fleetgauge_dashboards.views.samples import BrokerSamples, MinuteSamples
 

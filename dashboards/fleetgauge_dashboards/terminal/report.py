@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
+from fleetgauge_core.runtime.cli import InputError, console
 from fleetgauge_dashboards.reader import Lake
 from fleetgauge_dashboards.reader.review_week import ReviewReader
 from fleetgauge_dashboards.report.html import html_file
 from fleetgauge_dashboards.report.markdown import Letterhead, markdown
 from fleetgauge_dashboards.report.pdf import PrintError, pdf
-from fleetgauge_dashboards.terminal.answering import answer_json
-from fleetgauge_dashboards.terminal.asking import (
+from fleetgauge_dashboards.terminal.options import (
     Asked,
     asked,
     held_week,
@@ -22,8 +22,8 @@ from fleetgauge_dashboards.terminal.asking import (
     one_line_errors,
     week_argument,
 )
+from fleetgauge_dashboards.terminal.output import answer_json
 from fleetgauge_dashboards.views.review import Review, asked_week, review
-from fleetgauge_probes.cli import InputError, console
 
 
 @click.command(

@@ -11,10 +11,11 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 from rich.text import Text
 
+from fleetgauge_core import tables
+from fleetgauge_core.runtime.cli import console
 from fleetgauge_dashboards.reader import Lake, column, read_once
 from fleetgauge_dashboards.reader.recency import recency
-from fleetgauge_dashboards.terminal.answering import answer_csv, answer_json, page
-from fleetgauge_dashboards.terminal.asking import (
+from fleetgauge_dashboards.terminal.options import (
     Asked,
     asked,
     form_options,
@@ -23,6 +24,7 @@ from fleetgauge_dashboards.terminal.asking import (
     one_line_errors,
     week_argument,
 )
+from fleetgauge_dashboards.terminal.output import answer_csv, answer_json, page
 from fleetgauge_dashboards.units import count, duration, instant, milliseconds, minutes, percent
 from fleetgauge_dashboards.views.fleet import CLUSTERS_FOR_A_P99, shown
 from fleetgauge_dashboards.views.freshness import Age, Freshness, freshness
@@ -35,8 +37,6 @@ from fleetgauge_dashboards.views.standings import (
     week_rows,
     worst_first,
 )
-from fleetgauge_pipelines import tables
-from fleetgauge_probes.cli import console
 
 _BURN = tuple(field.name for field in fields(Burn))
 _NUMBERS = (

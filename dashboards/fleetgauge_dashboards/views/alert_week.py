@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
 
+from fleetgauge_core.slo.weeks import WeekSpan
 from fleetgauge_dashboards.units import NOTHING, count, duration, percent
 from fleetgauge_dashboards.views.alerts import Alert
 from fleetgauge_dashboards.views.cluster import Number
 from fleetgauge_dashboards.views.remarks import Judgement, Remark
-from fleetgauge_pipelines.slo.weeks import WeekSpan
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from fleetgauge_core.slo.corrections import Correction, occurrences
 from fleetgauge_dashboards.links import Span
-from fleetgauge_dashboards.views.acts import act
+from fleetgauge_dashboards.views.actions import act
 from fleetgauge_dashboards.views.alerts import Alert
 from fleetgauge_dashboards.views.remarks import REMARKS
-from fleetgauge_pipelines.slo.corrections import Correction, occurrences
 
 Row = Mapping[str, Any]
 #: A label is read in passing.

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fleetgauge_core.slo.levels import LATENCY_BUDGET_DIVISOR
 from fleetgauge_dashboards.links import MINUTE, Span
 from fleetgauge_dashboards.reader import ClusterWeek
-from fleetgauge_pipelines.slo.levels import LATENCY_BUDGET_DIVISOR
 
 STEP = timedelta(hours=1)
 

@@ -9,10 +9,10 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fleetgauge_core.slo.levels import LATENCY_BUDGET_DIVISOR
 from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.reader import ClusterWeek
 from fleetgauge_dashboards.views.freshness import STALE_AFTER
-from fleetgauge_pipelines.slo.levels import LATENCY_BUDGET_DIVISOR
 
 WINDOWS_MIN = (60, 360)
 

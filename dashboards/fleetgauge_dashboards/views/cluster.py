@@ -6,15 +6,15 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
+from fleetgauge_core.slo.levels import FLEET_COVERAGE
 from fleetgauge_dashboards.links import MINUTE, BrokerView, ClusterView, MinuteView, Span, Window
 from fleetgauge_dashboards.reader import ClusterWeek
 from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
-from fleetgauge_dashboards.views.deciding import Row
+from fleetgauge_dashboards.views.deciding_minutes import Row
 from fleetgauge_dashboards.views.episodes import is_bad
 from fleetgauge_dashboards.views.freshness import Age, Freshness
 from fleetgauge_dashboards.views.minutes import COLUMNS
 from fleetgauge_dashboards.views.weeks import shown_week
-from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 #: A view of a stretch of minutes.
 OfMinutes = ClusterView | BrokerView

@@ -7,8 +7,8 @@ from random import Random
 from statistics import median
 from typing import Any, Literal
 
-from fleetgauge_pipelines.slo.comparison import Difference, compare_groups, compare_pairs
-from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
+from fleetgauge_core.slo.comparison import Difference, compare_groups, compare_pairs
+from fleetgauge_core.slo.levels import FLEET_COVERAGE
 
 Row = Mapping[str, Any]
 Verdict = Literal["better", "worse", "not told apart", "too few to tell"]

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import MINUTE
-from fleetgauge_dashboards.views.deciding import Row, worst_home
-from fleetgauge_pipelines import tables
+from fleetgauge_dashboards.views.deciding_minutes import Row, worst_home
 
 #: What a file of minutes holds: silver's columns, and whether the minute is over the objective.
 MINUTE_COLUMNS = (*tables.CLUSTER_MINUTES.names, "bad")

@@ -5,10 +5,16 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.definitions import DEFINITIONS
 from fleetgauge_dashboards.links import Span
 from fleetgauge_dashboards.reader.cluster_week import KnownWeek
-from fleetgauge_dashboards.views.deciding import Decided, Row, decided, raw_of
+from fleetgauge_dashboards.views.deciding_minutes import (
+    Decided,
+    Row,
+    decided,
+    raw_of,
+)
 from fleetgauge_dashboards.views.episodes import (
     BadStretch,
     UnmeasuredStretch,
@@ -19,7 +25,6 @@ from fleetgauge_dashboards.views.episodes import (
     worst_homes,
 )
 from fleetgauge_dashboards.views.samples import held_minutes
-from fleetgauge_pipelines import tables
 
 #: Which of the definitions a week rests on.
 DEFINED = ("latency_p99", "latency_budget", "availability_ratio", "coverage")

@@ -12,7 +12,7 @@ from fleetgauge_dashboards.views.findings import OpenFinding
 from fleetgauge_dashboards.views.groups import GroupNow
 from fleetgauge_dashboards.views.mirrors import MirrorNow, MirrorState
 from fleetgauge_dashboards.views.producers import ProducersNow, headroom
-from fleetgauge_dashboards.views.told import Told, told_until
+from fleetgauge_dashboards.views.recovery_freshness import Told, told_until
 
 
 class Answer(StrEnum):

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
+from fleetgauge_core.slo.levels import FLEET_COVERAGE
 from fleetgauge_dashboards.links import FleetView
 from fleetgauge_dashboards.reader import WHOLE, ClusterWeek, FleetWeek
 from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
 from fleetgauge_dashboards.views.fleet_rows import Beside, ClusterRow, Segments, cluster_rows
-from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 LATENCY = "latency_p99_us"
 AVAILABILITY = "availability_ratio"

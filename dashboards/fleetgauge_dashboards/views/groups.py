@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.reader.table import Row
 from fleetgauge_dashboards.views.freshness import STALE_AFTER
-from fleetgauge_dashboards.views.told import newest_of_each
+from fleetgauge_dashboards.views.recovery_freshness import newest_of_each
 
 _KEY = ("active", "passive", "group_id")
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
+from fleetgauge_core.slo.weeks import WeekSpan
 from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.reader import HealthEvent
-from fleetgauge_dashboards.views.acts import Act
+from fleetgauge_dashboards.views.actions import Act
 from fleetgauge_dashboards.views.alerts import Alert, alerts
-from fleetgauge_pipelines.slo.weeks import WeekSpan
 
 
 @dataclass(frozen=True, slots=True)

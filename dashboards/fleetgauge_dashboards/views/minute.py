@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from fleetgauge_core.slo.levels import BrokerMinuteLevels
 from fleetgauge_dashboards.links import MINUTE, BrokerView, ClusterView, Leg, MinuteView, Span
 from fleetgauge_dashboards.reader import ClusterWeek
 from fleetgauge_dashboards.units import NOTHING, milliseconds, percent
 from fleetgauge_dashboards.views.cluster import Number, verdict, week_span
-from fleetgauge_dashboards.views.deciding import Row, worst_home
+from fleetgauge_dashboards.views.deciding_minutes import Row, worst_home
 from fleetgauge_dashboards.views.samples import BrokerSamples, MinuteSamples, Source
-from fleetgauge_pipelines.slo.levels import BrokerMinuteLevels
 
 #: Of each broker's samples, so many are written out; the file has all.
 SLOWEST = 5

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fleetgauge_dashboards.links import MINUTE, Span
-from fleetgauge_dashboards.views.deciding import worst_home
+from fleetgauge_dashboards.views.deciding_minutes import worst_home
 
 #: At most so many points side by side.
 COLUMNS = 360

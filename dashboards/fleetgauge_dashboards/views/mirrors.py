@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.reader.table import Row
-from fleetgauge_dashboards.views.told import newest_of_each, was_told
+from fleetgauge_dashboards.views.recovery_freshness import newest_of_each, was_told
 
 _KEY = ("source", "destination")
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fleetgauge_core.slo.levels import FLEET_COVERAGE
 from fleetgauge_dashboards.views.standings import Row, availability_left_minutes, share_left, worst_first
-from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
 
 #: A change that a reader would call one: a tenth, and a millisecond at that.
 LEAST_CHANGE, LEAST_CHANGE_US = 0.1, 1_000

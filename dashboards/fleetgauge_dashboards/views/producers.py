@@ -7,7 +7,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from fleetgauge_dashboards.links import MINUTE
-from fleetgauge_dashboards.views.told import newest_of_each, was_told
+from fleetgauge_dashboards.views.recovery_freshness import newest_of_each, was_told
 
 _KEY = ("vantage", "cluster_id")
 

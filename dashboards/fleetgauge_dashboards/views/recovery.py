@@ -14,13 +14,13 @@ from fleetgauge_dashboards.views.findings import OpenFinding, open_findings
 from fleetgauge_dashboards.views.groups import GroupNow, groups_now
 from fleetgauge_dashboards.views.mirrors import MirrorNow, MirrorState, mirrors_now
 from fleetgauge_dashboards.views.producers import producers_now
+from fleetgauge_dashboards.views.recovery_freshness import Told, told, told_until
 from fleetgauge_dashboards.views.recovery_weeks import (
     NOBODY_KNOWS,
     RecoveryWeek,
     rpo_objective_s,
     shown_weeks,
 )
-from fleetgauge_dashboards.views.told import Told, told, told_until
 
 #: Names in a card.
 _NAMED = 3

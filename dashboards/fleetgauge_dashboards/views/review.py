@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from fleetgauge_core.slo.levels import FLEET_COVERAGE
+from fleetgauge_core.slo.weeks import WeekSpan
 from fleetgauge_dashboards.reader.review_week import TREND_WEEKS, Held, Known
-from fleetgauge_dashboards.views.acts import Act, acts
+from fleetgauge_dashboards.views.actions import Act, acts
 from fleetgauge_dashboards.views.alert_week import AlertWeek, alert_week
 from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.causes import Cause, causes
@@ -23,8 +25,6 @@ from fleetgauge_dashboards.views.standings import (
     week_rows,
     worst_first,
 )
-from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
-from fleetgauge_pipelines.slo.weeks import WeekSpan
 
 METRICS = ("latency_p99_us", "availability_ratio", "availability_p99", "latency_budget_left_minutes")
 WORST = 10

@@ -9,7 +9,7 @@ import pyarrow as pa
 from fleetgauge_dashboards.links import MINUTE, Span, Window
 from fleetgauge_dashboards.views.freshness import Age
 from fleetgauge_dashboards.views.minutes import Grid, grid, on_grid, runs
-from fleetgauge_dashboards.views.told import Told
+from fleetgauge_dashboards.views.recovery_freshness import Told
 
 _LEGIBLE = timedelta(minutes=15)
 

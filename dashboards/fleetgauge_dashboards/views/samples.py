@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from fleetgauge_dashboards.views.deciding import Row
-from fleetgauge_pipelines.slo.levels import BrokerMinuteLevels, broker_minute_levels
+from fleetgauge_core.slo.levels import BrokerMinuteLevels, broker_minute_levels
+from fleetgauge_dashboards.views.deciding_minutes import Row
 
 Source = Literal["bronze", "evidence", "late", "expired"]
 

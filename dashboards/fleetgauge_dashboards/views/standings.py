@@ -7,9 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fleetgauge_dashboards.links import MINUTE
-from fleetgauge_dashboards.views.freshness import STALE_AFTER
-from fleetgauge_pipelines.slo.burn import (
+from fleetgauge_core.fleet import BURN_WINDOWS, BurnWindow
+from fleetgauge_core.slo.burn import (
     LATENCY_OBJECTIVE,
     BurnAlert,
     BurnHistory,
@@ -17,7 +16,8 @@ from fleetgauge_pipelines.slo.burn import (
     Indicator,
     State,
 )
-from fleetgauge_probes.fleet import BURN_WINDOWS, BurnWindow
+from fleetgauge_dashboards.links import MINUTE
+from fleetgauge_dashboards.views.freshness import STALE_AFTER
 
 Row = Mapping[str, Any]
 

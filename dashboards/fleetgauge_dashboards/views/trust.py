@@ -7,11 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 
+from fleetgauge_core.slo.quantile import quantile
 from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.reader.trust import Trust
 from fleetgauge_dashboards.units import NOTHING, count, duration
 from fleetgauge_dashboards.views.cluster import Number
-from fleetgauge_pipelines.slo.quantile import quantile
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ import click
 import platformdirs
 from rich.table import Table
 
+from fleetgauge_core.runtime.cli import console, print_json
 from fleetgauge_local.doctor.judge import Check, judge
 from fleetgauge_local.doctor.machine import look
 from fleetgauge_local.ports import PAGE_PORT
 from fleetgauge_pipelines.io.cache import default_cache
-from fleetgauge_probes.cli import console, print_json
 
 _SIGNS = {True: "[green]ok[/]", False: "[red]missing[/]", None: "[yellow]note[/]"}
 

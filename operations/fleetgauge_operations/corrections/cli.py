@@ -9,11 +9,16 @@ from pathlib import Path
 
 import click
 
-from fleetgauge_operations.corrections.store import Corrections, counts_at
-from fleetgauge_pipelines.lakes.kept import KeptTableError, Row
-from fleetgauge_pipelines.slo.corrections import RECURRENCES
-from fleetgauge_probes.cli import InputError, Instant, console, print_json
-from fleetgauge_probes.fleet import Fleet, FleetFileError, load
+from fleetgauge_core.fleet import Fleet, FleetFileError, load
+from fleetgauge_core.lake.corrections import Corrections, counts_at
+from fleetgauge_core.lake.table_store import KeptTableError, Row
+from fleetgauge_core.runtime.cli import (
+    InputError,
+    Instant,
+    console,
+    print_json,
+)
+from fleetgauge_core.slo.corrections import RECURRENCES
 
 _config = click.option(
     "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."

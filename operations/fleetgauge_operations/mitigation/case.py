@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from fleetgauge_probes.kafka import Place
+from fleetgauge_core.kafka import Place
 
 
 class Action(StrEnum):

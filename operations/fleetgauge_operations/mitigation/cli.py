@@ -10,6 +10,20 @@ from typing import Any
 import click
 from rich.status import Status
 
+from fleetgauge_core.detection import Finding
+from fleetgauge_core.fleet import Cluster
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.lake.table_store import KeptTableError
+from fleetgauge_core.runtime.cli import (
+    Address,
+    InputError,
+    console,
+    listen_option,
+    print_json,
+)
+from fleetgauge_core.runtime.health_server import Vitals, serving
+from fleetgauge_core.runtime.logs import log_option, start_logging
+from fleetgauge_core.runtime.shutdown import stopping_on_signals
 from fleetgauge_operations.mitigation.case import LADDER, Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, restored
 from fleetgauge_operations.mitigation.desk import Desk, desk_of, fleet_of, new_case_id, now
@@ -22,14 +36,6 @@ from fleetgauge_operations.mitigation.news import News
 from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.mitigation.run import OnDuty
 from fleetgauge_operations.mitigation.situation import Sick, Situation, sick_now
-from fleetgauge_pipelines.detection import Finding
-from fleetgauge_pipelines.lakes.kept import KeptTableError
-from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
-from fleetgauge_probes.fleet import Cluster
-from fleetgauge_probes.kafka import KafkaUnavailableError
-from fleetgauge_probes.logs import log_option, start_logging
-from fleetgauge_probes.stopping import stopping_on_signals
-from fleetgauge_probes.vitals import Vitals, serving
 
 #: A broker may take five minutes to restart, and five more to be back.
 _PATIENCE_S = 900

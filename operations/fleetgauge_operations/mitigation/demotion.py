@@ -11,8 +11,8 @@ somebody has changed it since.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fleetgauge_core.kafka import Layout, PartitionView, Place
 from fleetgauge_operations.mitigation.case import Order
-from fleetgauge_probes.kafka import Layout, PartitionView, Place
 
 
 def demoted(layout: Layout, broker_id: int) -> dict[Place, Order]:

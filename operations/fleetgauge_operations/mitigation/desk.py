@@ -8,16 +8,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fleetgauge_operations.bulletins import Bulletin, hosts, tell
-from fleetgauge_operations.corrections.store import Corrections
+from fleetgauge_core.fleet import (
+    Cluster,
+    Fleet,
+    FleetFileError,
+    load,
+)
+from fleetgauge_core.kafka import Standing
+from fleetgauge_core.lake.corrections import Corrections
+from fleetgauge_core.runtime.cli import InputError
 from fleetgauge_operations.mitigation.hand import Hand
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.live import LiveCluster, only_hand
 from fleetgauge_operations.mitigation.look import Look
 from fleetgauge_operations.mitigation.record import Record
-from fleetgauge_probes.cli import InputError
-from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, load
-from fleetgauge_probes.kafka import Standing
+from fleetgauge_operations.notify.notification import Bulletin, hosts, tell
 
 
 @dataclass(frozen=True, slots=True)

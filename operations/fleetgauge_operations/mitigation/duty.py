@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from fleetgauge_core.detection import Phase
 from fleetgauge_operations.mitigation.case import LADDER, Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.demotion import restored
 from fleetgauge_operations.mitigation.fail_safes import Refusal, Why, refusals, undo_refusals
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.situation import Sick, Situation
-from fleetgauge_pipelines.detection import Phase
 
 #: Who answers for it on record.
 AUTHOR = "fleetgauge mitigate run"

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from fleetgauge_core.detection import Phase
+from fleetgauge_core.kafka import Layout, Place
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, demoted
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.situation import Situation
-from fleetgauge_pipelines.detection import Phase
-from fleetgauge_probes.kafka import Layout, Place
 
 _DAY = timedelta(days=1)
 _RESTARTS = (Action.RESTART, Action.QUARANTINE_RESTART)

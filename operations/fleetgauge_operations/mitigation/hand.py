@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from fleetgauge_core.kafka import KafkaUnavailableError, Layout, Place
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, demoted, restored
 from fleetgauge_operations.mitigation.fail_safes import Refusal, Why, refusals, undo_refusals
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.restarts import not_back, not_quarantined, not_released, throttles
 from fleetgauge_operations.mitigation.situation import Situation
-from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, Place
 
 #: Metadata follows an election within milliseconds.
 _ELECTED_WITHIN = timedelta(seconds=5)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from fleetgauge_core.detection import Phase
 from fleetgauge_operations.mitigation.case import Action
-from fleetgauge_pipelines.detection import Phase
 
 #: As Cruise Control waits before it demotes, and before it removes; its rounds take five minutes each.
 _FIVE_ROUNDS = timedelta(seconds=75)

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from tempfile import TemporaryFile
 
-from fleetgauge_operations.mitigation.case import Order
-from fleetgauge_operations.mitigation.hand import HookError
-from fleetgauge_probes.fleet import Cluster as Configured
-from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.kafka import (
+from fleetgauge_core.fleet import Cluster as Configured
+from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import (
     THROTTLED_RATE,
     THROTTLED_REPLICAS,
     Admin,
@@ -25,6 +23,8 @@ from fleetgauge_probes.kafka import (
     mark_demoted,
     reorder_all,
 )
+from fleetgauge_operations.mitigation.case import Order
+from fleetgauge_operations.mitigation.hand import HookError
 
 #: A member that was killed is given up after its session, 6 s.
 _SEAT_WITHIN_S = 15

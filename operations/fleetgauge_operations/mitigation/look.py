@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from fleetgauge_operations.corrections.plan import planned
-from fleetgauge_operations.corrections.store import Corrections
+from fleetgauge_core.detection import Finding
+from fleetgauge_core.detection.record_reader import LastChange, finding_in
+from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
+from fleetgauge_core.kafka import Groups, read_layout, values_now
+from fleetgauge_core.lake.corrections import Corrections
+from fleetgauge_operations.corrections.planned_maintenance import planned
 from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.mitigation.situation import Situation, sick_now, well_since
-from fleetgauge_operations.reading import LastChange, finding_in
-from fleetgauge_pipelines.detection import Finding
-from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
-from fleetgauge_probes.kafka import Groups, read_layout, values_now
 
 
 def findings_of(telemetry: Telemetry) -> tuple[Finding, ...]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from fleetgauge_operations.bulletins import Bulletin
 from fleetgauge_operations.mitigation.case import Case, Outcome
+from fleetgauge_operations.notify.notification import Bulletin
 
 
 @dataclass(frozen=True, slots=True)

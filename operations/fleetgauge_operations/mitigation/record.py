@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from fleetgauge_core.kafka import Place
+from fleetgauge_core.lake.table_store import KeptTable, Row
+from fleetgauge_core.tables import ACTIONS
 from fleetgauge_operations.mitigation.case import Action, Case, Order, Outcome
-from fleetgauge_pipelines.lakes.kept import KeptTable, Row
-from fleetgauge_pipelines.tables import ACTIONS
-from fleetgauge_probes.kafka import Place
 
 _ROLL = "roll"
 

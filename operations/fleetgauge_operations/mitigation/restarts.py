@@ -9,7 +9,7 @@ more comes in than it may copy, it stays behind; freed, it catches up and is in 
 
 from collections import defaultdict
 
-from fleetgauge_probes.kafka import Layout
+from fleetgauge_core.kafka import Layout
 
 
 def throttles(layout: Layout, broker_id: int) -> dict[str, str]:

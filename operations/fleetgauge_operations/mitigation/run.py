@@ -5,7 +5,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from fleetgauge_operations.bulletins import Bulletin
+from fleetgauge_core.detection import Finding
+from fleetgauge_core.fleet import Cluster
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.lake.table_store import KeptTableError
+from fleetgauge_core.runtime.health_server import Vitals
+from fleetgauge_core.runtime.shutdown import Stopping
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
 from fleetgauge_operations.mitigation.desk import Desk, new_case_id, now
 from fleetgauge_operations.mitigation.duty import (
@@ -25,12 +30,7 @@ from fleetgauge_operations.mitigation.look import findings_of
 from fleetgauge_operations.mitigation.news import News
 from fleetgauge_operations.mitigation.situation import Situation, sick_now
 from fleetgauge_operations.mitigation.standstill import StandStill
-from fleetgauge_pipelines.detection import Finding
-from fleetgauge_pipelines.lakes.kept import KeptTableError
-from fleetgauge_probes.fleet import Cluster
-from fleetgauge_probes.kafka import KafkaUnavailableError
-from fleetgauge_probes.stopping import Stopping
-from fleetgauge_probes.vitals import Vitals
+from fleetgauge_operations.notify.notification import Bulletin
 
 _log = logging.getLogger("fleetgauge.mitigate")
 

@@ -4,9 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from fleetgauge_core.detection import (
+    Chain,
+    Finding,
+    Phase,
+    Subject,
+)
+from fleetgauge_core.kafka import Layout
 from fleetgauge_operations.mitigation.case import Action, Case
-from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
-from fleetgauge_probes.kafka import Layout
 
 
 @dataclass(frozen=True, slots=True)

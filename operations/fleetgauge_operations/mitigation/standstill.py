@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from fleetgauge_operations.bulletins import Bulletin
+from fleetgauge_operations.notify.notification import Bulletin
 
 #: A receiver that is out stays so for a while, and whoever is sick waits meanwhile.
 _PAUSE = timedelta(minutes=5)

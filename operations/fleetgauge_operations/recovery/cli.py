@@ -12,24 +12,21 @@ from typing import Any
 
 import click
 
-from fleetgauge_operations.recovery.deciding import Pair, Verdict
-from fleetgauge_operations.recovery.drill import rows_of
-from fleetgauge_operations.recovery.mapping import Rule
-from fleetgauge_operations.recovery.metrics import RecoverMetrics
-from fleetgauge_operations.recovery.moving import GroupPlan
-from fleetgauge_operations.recovery.primaries.claims import ClaimsError
-from fleetgauge_operations.recovery.primaries.live import scene_of
-from fleetgauge_operations.recovery.primaries.promoting import Promoter
-from fleetgauge_operations.recovery.primaries.promotion import Name
-from fleetgauge_operations.recovery.primaries.watching import ServicesEye
-from fleetgauge_operations.recovery.primaries.words import promoted_document, promoted_lines, promoted_row
-from fleetgauge_operations.recovery.readiness.keeping import Readiness
-from fleetgauge_operations.recovery.regions import Plans, now_ms, regions_of, tracing_of
-from fleetgauge_operations.recovery.returning import WayBack
-from fleetgauge_operations.recovery.run import Watchman
-from fleetgauge_operations.recovery.store import Book, StoreLostError
-from fleetgauge_operations.recovery.what_if import Case, CaseError, document, parsed
-from fleetgauge_operations.recovery.words import (
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.lake.table_store import KeptTableError
+from fleetgauge_core.runtime.cli import (
+    Address,
+    InputError,
+    console,
+    listen_option,
+    print_json,
+)
+from fleetgauge_core.runtime.health_server import Vitals, serving
+from fleetgauge_core.runtime.logs import log_option, start_logging
+from fleetgauge_core.runtime.shutdown import stopping_on_signals
+from fleetgauge_core.tables import ACTIONS, DRILLS
+from fleetgauge_operations.recovery.checkpoint_store import Book, StoreLostError
+from fleetgauge_operations.recovery.cli_output import (
     drill_document,
     drill_lines,
     failback_document,
@@ -38,13 +35,31 @@ from fleetgauge_operations.recovery.words import (
     plan_document,
     plan_lines,
 )
-from fleetgauge_pipelines.lakes.kept import KeptTableError
-from fleetgauge_pipelines.tables import ACTIONS, DRILLS
-from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
-from fleetgauge_probes.kafka import KafkaUnavailableError
-from fleetgauge_probes.logs import log_option, start_logging
-from fleetgauge_probes.stopping import stopping_on_signals
-from fleetgauge_probes.vitals import Vitals, serving
+from fleetgauge_operations.recovery.controller import Watchman
+from fleetgauge_operations.recovery.drill import rows_of
+from fleetgauge_operations.recovery.failback_inspection import WayBack
+from fleetgauge_operations.recovery.group_offset_sync import GroupPlan
+from fleetgauge_operations.recovery.metrics import RecoverMetrics
+from fleetgauge_operations.recovery.offsets.mapping import Rule
+from fleetgauge_operations.recovery.plan.map_case import (
+    Case,
+    CaseError,
+    document,
+    parsed,
+)
+from fleetgauge_operations.recovery.plan.sync_decision import Pair, Verdict
+from fleetgauge_operations.recovery.primaries.live import scene_of
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import ClaimsError
+from fleetgauge_operations.recovery.primaries.plan.promotion import Name
+from fleetgauge_operations.recovery.primaries.primary_conditions import ServicesEye
+from fleetgauge_operations.recovery.primaries.promote_output import (
+    promoted_document,
+    promoted_lines,
+    promoted_row,
+)
+from fleetgauge_operations.recovery.primaries.promotion_executor import Promoter
+from fleetgauge_operations.recovery.readiness.tracker import Readiness
+from fleetgauge_operations.recovery.regions import Plans, now_ms, regions_of, tracing_of
 
 #: A look at a hundred mirrors, one of them silent.
 _PATIENCE_S = 900

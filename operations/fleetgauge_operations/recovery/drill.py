@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from fleetgauge_operations.recovery.forecast import GroupForecast, forecast
-from fleetgauge_operations.recovery.known import Known
-from fleetgauge_operations.recovery.moving import GroupPlan, Mover
-from fleetgauge_operations.recovery.tails import COMPARED_AT_MOST, counted, records
-from fleetgauge_probes.fleet import Fleet
-from fleetgauge_probes.kafka import Place
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.kafka import Place
+from fleetgauge_operations.recovery.group_offset_sync import GroupPlan, Mover
+from fleetgauge_operations.recovery.offsets.mirror_state import Known
+from fleetgauge_operations.recovery.plan.forecast import GroupForecast, forecast
+from fleetgauge_operations.recovery.record_diff import COMPARED_AT_MOST, counted, records
 
 
 @dataclass(frozen=True, slots=True)

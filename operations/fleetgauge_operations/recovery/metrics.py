@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from fleetgauge_operations.recovery.deciding import Verdict
-from fleetgauge_operations.recovery.known import Known
-from fleetgauge_operations.recovery.lag import lag_of
-from fleetgauge_operations.recovery.moving import GroupPlan
-from fleetgauge_operations.recovery.readiness.conditions import Kind
-from fleetgauge_operations.recovery.readiness.keeping import Judged
-from fleetgauge_pipelines.tables import GROUP_MINUTES, MIRROR_MINUTES
-from fleetgauge_probes.fleet import Mirror
+from fleetgauge_core.fleet import Mirror
+from fleetgauge_core.tables import GROUP_MINUTES, MIRROR_MINUTES
+from fleetgauge_operations.recovery.group_offset_sync import GroupPlan
+from fleetgauge_operations.recovery.offsets.lag import lag_of
+from fleetgauge_operations.recovery.offsets.mirror_state import Known
+from fleetgauge_operations.recovery.plan.sync_decision import Verdict
+from fleetgauge_operations.recovery.readiness.plan.conditions import Kind
+from fleetgauge_operations.recovery.readiness.tracker import Judged
 
 
 class RecoverMetrics:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fleetgauge_operations.recovery.collecting import Collector
-from fleetgauge_operations.recovery.deciding import Pair
+from fleetgauge_core.fleet import Fleet, FleetFileError, load
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.runtime.cli import InputError
+from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore
 from fleetgauge_operations.recovery.drill import Drill, Drilled, Drills
-from fleetgauge_operations.recovery.forecast import GroupForecast, Reason
-from fleetgauge_operations.recovery.moving import GroupPlan, Mover
-from fleetgauge_operations.recovery.store import CheckpointStore
-from fleetgauge_operations.recovery.tracers.tracing import Tracing
-from fleetgauge_probes.cli import InputError
-from fleetgauge_probes.fleet import Fleet, FleetFileError, load
-from fleetgauge_probes.kafka import KafkaUnavailableError
+from fleetgauge_operations.recovery.group_offset_sync import GroupPlan, Mover
+from fleetgauge_operations.recovery.plan.forecast import GroupForecast, Reason
+from fleetgauge_operations.recovery.plan.sync_decision import Pair
+from fleetgauge_operations.recovery.sync_collector import Collector
+from fleetgauge_operations.recovery.tracers.tracer_loop import Tracing
 
 
 @dataclass(frozen=True, slots=True)

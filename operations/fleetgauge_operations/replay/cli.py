@@ -8,13 +8,28 @@ from typing import Any
 
 import click
 
+from fleetgauge_core.detection import (
+    DEFAULT_THRESHOLDS,
+    Episode,
+    Subject,
+    Thresholds,
+)
+from fleetgauge_core.fleet import (
+    Fleet,
+    FleetFileError,
+    Telemetry,
+    load,
+)
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.runtime.cli import (
+    InputError,
+    Instant,
+    console,
+    print_json,
+)
 from fleetgauge_operations.replay.incident import SUFFIX, Incident, IncidentError
 from fleetgauge_operations.replay.kept import kept
 from fleetgauge_operations.replay.rerun import Compared, Verdict, compared
-from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, Episode, Subject, Thresholds
-from fleetgauge_probes.cli import InputError, Instant, console, print_json
-from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
-from fleetgauge_probes.kafka import KafkaUnavailableError
 
 #: With the hour in which a broker's own history is learnt, and what its first block takes besides.
 _BEFORE_MIN = 75

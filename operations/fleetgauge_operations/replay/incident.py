@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from fleetgauge_pipelines.detection import Finding, recalled
-from fleetgauge_probes.contract import ContractError, HealthEvent, ProbePulse
+from fleetgauge_core.contract import ContractError, HealthEvent, ProbePulse
+from fleetgauge_core.detection import Finding, recalled
 
 SUFFIX = ".incident.gz"
 _FORMAT = 1

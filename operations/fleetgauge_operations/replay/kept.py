@@ -2,11 +2,11 @@
 
 from datetime import datetime, timedelta
 
-from fleetgauge_operations.reading import finding_in, pulse_in
+from fleetgauge_core.detection import BURNS
+from fleetgauge_core.detection.record_reader import finding_in, pulse_in
+from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import values_now
 from fleetgauge_operations.replay.incident import Incident
-from fleetgauge_pipelines.detection import BURNS
-from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.kafka import values_now
 
 _CLIENT = "fleetgauge-replay"
 

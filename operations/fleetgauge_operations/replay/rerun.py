@@ -7,8 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from itertools import zip_longest
 
-from fleetgauge_operations.replay.incident import Incident
-from fleetgauge_pipelines.detection import (
+from fleetgauge_core.detection import (
     Episode,
     Finding,
     FleetState,
@@ -19,6 +18,7 @@ from fleetgauge_pipelines.detection import (
     judge,
     pass_time,
 )
+from fleetgauge_operations.replay.incident import Incident
 
 #: Pulses come every 5 s: what differs by less is the same.
 TOLERANCE = timedelta(seconds=5)

@@ -17,10 +17,10 @@ from typing import Any
 
 import urllib3
 
-from fleetgauge_operations.receivers import Outcome, posted, posting
+from fleetgauge_core.detection import Finding, Phase, Subject
+from fleetgauge_operations.notify.receivers import Outcome, posted, posting
+from fleetgauge_operations.watch.message_format import Manner
 from fleetgauge_operations.watch.telling import LAST_WORDS_S, Telling
-from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import Finding, Phase, Subject
 
 _AGAIN_S = 60.0
 _RETRY_S = 5.0

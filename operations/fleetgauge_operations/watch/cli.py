@@ -5,16 +5,28 @@ from pathlib import Path
 
 import click
 
+from fleetgauge_core.detection import Finding, FleetState
+from fleetgauge_core.fleet import (
+    Fleet,
+    FleetFileError,
+    SecretError,
+    Telemetry,
+    load,
+)
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.runtime.cli import (
+    Address,
+    InputError,
+    console,
+    listen_option,
+    print_json,
+)
+from fleetgauge_core.runtime.health_server import Vitals, serving
+from fleetgauge_core.runtime.logs import log_option, start_logging
+from fleetgauge_core.runtime.shutdown import stopping_on_signals
+from fleetgauge_operations.watch.message_format import summary
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.run import Watch
-from fleetgauge_operations.watch.words import summary
-from fleetgauge_pipelines.detection import Finding, FleetState
-from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
-from fleetgauge_probes.fleet import Fleet, FleetFileError, SecretError, Telemetry, load
-from fleetgauge_probes.kafka import KafkaUnavailableError
-from fleetgauge_probes.logs import log_option, start_logging
-from fleetgauge_probes.stopping import stopping_on_signals
-from fleetgauge_probes.vitals import Vitals, serving
 
 #: The loop goes round twice a second; a minute of standing is no slowness.
 _PATIENCE_S = 60

@@ -16,10 +16,10 @@ from threading import Event, Thread
 
 import urllib3
 
-from fleetgauge_operations.receivers import Outcome, posted, posting
+from fleetgauge_core.detection import Finding, Phase, Subject
+from fleetgauge_core.fleet import SecretError
+from fleetgauge_operations.notify.receivers import Outcome, posted, posting
 from fleetgauge_operations.watch.telling import LAST_WORDS_S, Telling
-from fleetgauge_pipelines.detection import Finding, Phase, Subject
-from fleetgauge_probes.fleet import SecretError
 
 _log = logging.getLogger("fleetgauge.watch")
 

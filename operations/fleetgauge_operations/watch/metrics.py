@@ -6,8 +6,13 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
-from fleetgauge_probes.contract import ProbePulse
+from fleetgauge_core.contract import ProbePulse
+from fleetgauge_core.detection import (
+    Chain,
+    Finding,
+    Phase,
+    Subject,
+)
 
 
 class WatchMetrics:

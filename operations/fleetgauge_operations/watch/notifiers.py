@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from fleetgauge_operations.receivers import routing_key, url
+from fleetgauge_core.detection import Finding, Phase, Subject
+from fleetgauge_core.fleet import Notifier
+from fleetgauge_operations.notify.receivers import routing_key, url
 from fleetgauge_operations.watch import pagerduty, slack, webhook
 from fleetgauge_operations.watch.alertmanager import Alertmanager
 from fleetgauge_operations.watch.heartbeat import Heartbeat
+from fleetgauge_operations.watch.message_format import Manner
 from fleetgauge_operations.watch.messenger import Message, Messenger
 from fleetgauge_operations.watch.telling import Telling
-from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import Finding, Phase, Subject
-from fleetgauge_probes.fleet import Notifier
 
 
 class Sink(Protocol):

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from fleetgauge_operations.receivers import pagerduty_resolve, pagerduty_trigger
-from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import Finding
+from fleetgauge_core.detection import Finding
+from fleetgauge_operations.notify.receivers import pagerduty_resolve, pagerduty_trigger
+from fleetgauge_operations.watch.message_format import Manner
 
 
 def message(finding: Finding, manner: Manner, routing_key: str) -> dict[str, Any]:

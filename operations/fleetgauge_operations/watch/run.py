@@ -9,17 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol, TypeVar
 
-from fleetgauge_operations.receivers import host, name
-from fleetgauge_operations.watch.account import Account, introduced, still_waiting
-from fleetgauge_operations.watch.background import Background
-from fleetgauge_operations.watch.memory import Left, Memory
-from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.notifiers import Sink, sink
-from fleetgauge_operations.watch.spending import Spending
-from fleetgauge_operations.watch.telling import Leave, Telling
-from fleetgauge_operations.watch.turn import Heard, Turn
-from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import (
+from fleetgauge_core.detection import (
     Finding,
     FleetState,
     Phase,
@@ -28,8 +18,8 @@ from fleetgauge_pipelines.detection import (
     remember,
     remember_budgets,
 )
-from fleetgauge_probes.fleet import Fleet, Notifier, Telemetry
-from fleetgauge_probes.kafka import (
+from fleetgauge_core.fleet import Fleet, Notifier, Telemetry
+from fleetgauge_core.kafka import (
     KafkaUnavailableError,
     Seat,
     Standing,
@@ -38,8 +28,18 @@ from fleetgauge_probes.kafka import (
     ensure_state_topic,
     ensure_topics,
 )
-from fleetgauge_probes.stopping import Stopping
-from fleetgauge_probes.vitals import Vitals
+from fleetgauge_core.runtime.health_server import Vitals
+from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_operations.notify.receivers import host, name
+from fleetgauge_operations.watch.burn_tracker import Spending
+from fleetgauge_operations.watch.delivery_cursor import Account, introduced, still_waiting
+from fleetgauge_operations.watch.detection_loop import Heard, Turn
+from fleetgauge_operations.watch.lake_context import Background
+from fleetgauge_operations.watch.message_format import Manner
+from fleetgauge_operations.watch.metrics import WatchMetrics
+from fleetgauge_operations.watch.notifiers import Sink, sink
+from fleetgauge_operations.watch.state_store import Left, Memory
+from fleetgauge_operations.watch.telling import Leave, Telling
 
 _log = logging.getLogger("fleetgauge.watch")
 

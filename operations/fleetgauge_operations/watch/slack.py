@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from fleetgauge_operations.receivers import plain, slack_message
-from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import Finding
+from fleetgauge_core.detection import Finding
+from fleetgauge_operations.notify.receivers import plain, slack_message
+from fleetgauge_operations.watch.message_format import Manner
 
 
 def message(finding: Finding, manner: Manner) -> dict[str, Any]:

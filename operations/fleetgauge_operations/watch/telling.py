@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from fleetgauge_pipelines.detection import Finding
-from fleetgauge_probes.uptime import uptime_ns
+from fleetgauge_core.detection import Finding
+from fleetgauge_core.runtime.uptime import uptime_ns
 
 #: How long a notifier may take to say what waits when the watch ends.
 LAST_WORDS_S = 30

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import Finding
+from fleetgauge_core.detection import Finding
+from fleetgauge_operations.watch.message_format import Manner
 
 
 def message(finding: Finding, manner: Manner) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from typing import Any, cast
 
 import fastavro
 
-from fleetgauge_pipelines.tables import PROBE_MINUTES
-from fleetgauge_probes.contract.single_object import MARKER, fingerprint
+from fleetgauge_core.contract.logical_types import without_logical_types
+from fleetgauge_core.contract.single_object import MARKER, fingerprint
+from fleetgauge_core.tables import PROBE_MINUTES
 
 Row = tuple[bytes | None, str, int, str | None]
 
@@ -56,16 +57,6 @@ def _bodies(block: BytesIO, records: int, parsed: Any) -> Iterator[bytes]:
             return
         yield data[at : block.tell()]
         at = block.tell()
-
-
-def without_logical_types(schema: Any) -> Any:
-    """Plain integers cannot overflow a datetime; fingerprints do not depend on it."""
-    if isinstance(schema, dict):
-        hidden = {"logicalType", "__fastavro_parsed__", "__named_schemas"}
-        return {key: without_logical_types(value) for key, value in schema.items() if key not in hidden}
-    if isinstance(schema, list):
-        return [without_logical_types(one) for one in schema]
-    return schema
 
 
 def _lacks_a_field(schema: Any) -> str | None:

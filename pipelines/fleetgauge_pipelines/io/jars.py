@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleetgauge_core.runtime.cli import InputError
 from fleetgauge_pipelines.io.cache import default_cache, one_at_a_time
 from fleetgauge_pipelines.io.errors import JarError
-from fleetgauge_probes.cli import InputError
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext

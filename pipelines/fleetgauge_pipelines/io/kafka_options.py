@@ -9,8 +9,14 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from fleetgauge_probes.fleet import Access, OAuth, Sasl, Security, Tls
-from fleetgauge_probes.kafka import ensure_usable
+from fleetgauge_core.fleet import (
+    Access,
+    OAuth,
+    Sasl,
+    Security,
+    Tls,
+)
+from fleetgauge_core.kafka import ensure_usable
 
 _MODULES = "org.apache.kafka.common.security"
 _MODULE_BY_MECHANISM = {

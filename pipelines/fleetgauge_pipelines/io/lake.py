@@ -10,10 +10,10 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from fleetgauge_pipelines.io.rows import dataframe
-from fleetgauge_pipelines.tables import ALL, CLUSTER_MINUTES, Table
-from fleetgauge_pipelines.tables.changes import Change, Row, row_changes
-from fleetgauge_pipelines.transforms.changes import changes
+from fleetgauge_core.tables import ALL, CLUSTER_MINUTES, Table
+from fleetgauge_core.tables.row_diff import Change, Row, row_changes
+from fleetgauge_pipelines.io.small_frames import dataframe
+from fleetgauge_pipelines.transforms.row_diff import changes
 
 #: What a table's log holds from its first commit on: commits, checkpoints, checksums by version.
 _COMMITTED = re.compile(r"\d{20}\.|_last_checkpoint")

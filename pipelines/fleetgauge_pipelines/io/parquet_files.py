@@ -15,9 +15,10 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fleetgauge_pipelines.io.avro_files import Row, without_logical_types
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.contract.single_object import MARKER, fingerprint
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.contract.logical_types import without_logical_types
+from fleetgauge_core.contract.single_object import MARKER, fingerprint
+from fleetgauge_pipelines.io.avro_files import Row
 
 _ROWS_AT_ONCE = 1000
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_core.fleet import Access
 from fleetgauge_pipelines.io.kafka_options import kafka_options
-from fleetgauge_probes.fleet import Access
 
 #: A range never reaches over a multiple of it, so that ranges are the same when the topic has grown.
 _RANGE_RECORDS = 4096

@@ -14,15 +14,15 @@ from typing import Any, Protocol, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from fleetgauge_core.fleet import Fleet, Telemetry
+from fleetgauge_core.kafka import Admin, TopicReader
+from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.tables import Column, Table, Type
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_files import read_files, record_files
 from fleetgauge_pipelines.io.record_topics import OffsetRange, offset_ranges, read_ranges
-from fleetgauge_pipelines.io.rows import dataframe
+from fleetgauge_pipelines.io.small_frames import dataframe
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
-from fleetgauge_pipelines.tables import Column, Table, Type
-from fleetgauge_probes.fleet import Fleet, Telemetry
-from fleetgauge_probes.kafka import Admin, TopicReader
-from fleetgauge_probes.stopping import Stopping
 
 #: A piece has at least one file, however large that is.
 PIECE_BYTES = 64 * 1024 * 1024

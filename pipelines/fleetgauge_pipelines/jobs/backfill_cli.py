@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.runtime.cli import InputError, console, print_json
+from fleetgauge_core.runtime.shutdown import stopping_on_signals
 from fleetgauge_pipelines.jobs.cli import (
     COUNTED,
     clock_option,
@@ -23,10 +27,6 @@ from fleetgauge_pipelines.jobs.cli import (
     telemetry_of,
     writing,
 )
-from fleetgauge_probes.cli import InputError, console, print_json
-from fleetgauge_probes.fleet import Fleet
-from fleetgauge_probes.kafka import KafkaUnavailableError
-from fleetgauge_probes.stopping import stopping_on_signals
 
 if TYPE_CHECKING:
     from fleetgauge_pipelines.jobs.backfill import Advance, Backfilled, Records

@@ -13,7 +13,8 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import functions as F
 
-from fleetgauge_pipelines.detection import (
+from fleetgauge_core.contract import ContractError, HealthEvent
+from fleetgauge_core.detection import (
     REMEMBERED,
     Budgets,
     BurnMinute,
@@ -23,12 +24,11 @@ from fleetgauge_pipelines.detection import (
     explain,
     recalled,
 )
-from fleetgauge_pipelines.goals import goal_of
+from fleetgauge_core.detection.goals import goal_of
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.tables import CLUSTER_MINUTES, HEALTH_EVENTS
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.rows import utc
-from fleetgauge_pipelines.tables import CLUSTER_MINUTES, HEALTH_EVENTS
-from fleetgauge_probes.contract import ContractError, HealthEvent
-from fleetgauge_probes.fleet import Fleet
+from fleetgauge_pipelines.io.small_frames import utc
 
 _log = logging.getLogger("fleetgauge.backtest")
 

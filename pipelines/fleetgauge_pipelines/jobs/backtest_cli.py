@@ -8,9 +8,19 @@ from typing import Any
 
 import click
 
-from fleetgauge_pipelines.detection import BURNS, Episode, Finding, episodes
+from fleetgauge_core.detection import (
+    BURNS,
+    Episode,
+    Finding,
+    episodes,
+)
+from fleetgauge_core.runtime.cli import (
+    InputError,
+    Instant,
+    console,
+    print_json,
+)
 from fleetgauge_pipelines.jobs.cli import config_option, fleet_of, lake_option, reading
-from fleetgauge_probes.cli import InputError, Instant, console, print_json
 
 
 class Verdict(StrEnum):

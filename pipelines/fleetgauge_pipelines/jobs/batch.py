@@ -16,21 +16,21 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.slo.minute_range import Stretch, united
+from fleetgauge_core.slo.weeks import CLOSES_AFTER
+from fleetgauge_core.tables import QUALITY
 from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.jobs.annotations import Said, differing, read_said
 from fleetgauge_pipelines.jobs.bronze import Bronze, Ingested
 from fleetgauge_pipelines.jobs.gold import Computed, Gold
 from fleetgauge_pipelines.jobs.gold_gate import SUITE as GOLD_SUITE
 from fleetgauge_pipelines.jobs.gold_gate import GoldGate
-from fleetgauge_pipelines.jobs.horizons import Horizons
 from fleetgauge_pipelines.jobs.recovery_weeks import RecoveryWeeks
-from fleetgauge_pipelines.jobs.said import Said, differing, read_said
 from fleetgauge_pipelines.jobs.silver import Silver
+from fleetgauge_pipelines.jobs.silver_bounds import Horizons
 from fleetgauge_pipelines.quality.gate import BATCH, GOLD, Gate, Verdict
 from fleetgauge_pipelines.quality.silver_facts import Facts
-from fleetgauge_pipelines.slo.horizon import Stretch, united
-from fleetgauge_pipelines.slo.weeks import CLOSES_AFTER
-from fleetgauge_pipelines.tables import QUALITY
-from fleetgauge_probes.fleet import Fleet
 
 SUITE = "batch"
 #: A week, and the time until it closes.

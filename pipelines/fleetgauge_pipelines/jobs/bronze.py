@@ -7,13 +7,13 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.slo.days import days_of
+from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.io.lake import Lake, settle
-from fleetgauge_pipelines.io.rows import utc
-from fleetgauge_pipelines.slo.days import days_of
-from fleetgauge_pipelines.tables import PROBE_MINUTES, QUARANTINE
+from fleetgauge_pipelines.io.small_frames import utc
 from fleetgauge_pipelines.transforms.decode import check, decode
 from fleetgauge_pipelines.transforms.deduplicate import RECORD_COLUMNS, first_of_each, that_may_meet
-from fleetgauge_probes.fleet import Fleet
 
 
 @dataclass(frozen=True, slots=True)

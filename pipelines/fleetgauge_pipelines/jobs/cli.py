@@ -10,12 +10,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleetgauge_core.fleet import (
+    Fleet,
+    FleetFileError,
+    Telemetry,
+    load,
+)
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.runtime.cli import (
+    Address,
+    InputError,
+    console,
+    listen_option,
+    print_json,
+)
+from fleetgauge_core.runtime.health_server import Vitals, serving
+from fleetgauge_core.runtime.shutdown import stopping_on_signals
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
-from fleetgauge_probes.cli import Address, InputError, console, listen_option, print_json
-from fleetgauge_probes.fleet import Fleet, FleetFileError, Telemetry, load
-from fleetgauge_probes.kafka import KafkaUnavailableError
-from fleetgauge_probes.stopping import stopping_on_signals
-from fleetgauge_probes.vitals import Vitals, serving
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,7 +120,7 @@ def _now() -> datetime:
 def writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
     """A session and the lake's lease."""
     try:
-        from fleetgauge_pipelines.io.lease import LeaseError, lease
+        from fleetgauge_core.lake.lease import LeaseError, lease
     except ModuleNotFoundError as error:
         raise _missing(error) from error
     try:

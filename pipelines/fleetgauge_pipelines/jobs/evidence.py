@@ -5,12 +5,12 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.tables import EVIDENCE, PROBE_MINUTES
 from fleetgauge_pipelines.io.lake import Lake, settle
-from fleetgauge_pipelines.io.rows import dataframe
+from fleetgauge_pipelines.io.small_frames import dataframe
 from fleetgauge_pipelines.jobs.weeks import CountedWeeks
-from fleetgauge_pipelines.tables import EVIDENCE, PROBE_MINUTES
 from fleetgauge_pipelines.transforms.evidence import DECIDED_DDL, deciding, samples
-from fleetgauge_probes.fleet import Fleet
 
 Row = Mapping[str, Any]
 

@@ -10,24 +10,35 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.slo.causes import by_segment
+from fleetgauge_core.slo.corrections import Excluded, ids
+from fleetgauge_core.slo.minute_range import Stretch
+from fleetgauge_core.slo.revisions import (
+    OPEN,
+    Row,
+    latest,
+    revisions,
+)
+from fleetgauge_core.slo.weeks import WeekSpan
+from fleetgauge_core.tables import (
+    BURN_CAUSES,
+    CLUSTER_MINUTES,
+    CLUSTER_WEEKS,
+    FLEET_WEEKS,
+    Table,
+)
+from fleetgauge_core.tables.row_diff import Change, row_changes
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.rows import dataframe
+from fleetgauge_pipelines.io.small_frames import dataframe
+from fleetgauge_pipelines.jobs.annotations import Said
 from fleetgauge_pipelines.jobs.evidence import Evidence
 from fleetgauge_pipelines.jobs.gold_gate import GoldGate, Judged
-from fleetgauge_pipelines.jobs.said import Said
 from fleetgauge_pipelines.jobs.settings import calendar, segment_rows, week_row
 from fleetgauge_pipelines.jobs.weeks import CountedWeeks
 from fleetgauge_pipelines.quality.gate import Facts
 from fleetgauge_pipelines.quality.gold_facts import SilverCounts, gold_facts, silver_counts
-from fleetgauge_pipelines.slo.causes import by_segment
-from fleetgauge_pipelines.slo.corrections import Excluded, ids
-from fleetgauge_pipelines.slo.horizon import Stretch
-from fleetgauge_pipelines.slo.revisions import OPEN, Row, latest, revisions
-from fleetgauge_pipelines.slo.weeks import WeekSpan
-from fleetgauge_pipelines.tables import BURN_CAUSES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS, Table
-from fleetgauge_pipelines.tables.changes import Change, row_changes
 from fleetgauge_pipelines.transforms.fleet_weeks import FLEET_INPUT, SEGMENTS_DDL, fleet_weeks
-from fleetgauge_probes.fleet import Fleet
 
 _MINUTE = timedelta(minutes=1)
 

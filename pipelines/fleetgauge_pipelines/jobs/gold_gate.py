@@ -10,10 +10,10 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from fleetgauge_core.tables import QUALITY
+from fleetgauge_core.tables.row_diff import Row
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.quality.gate import Facts, Finding, Gate, Verdict
-from fleetgauge_pipelines.tables import QUALITY
-from fleetgauge_pipelines.tables.changes import Row
 
 SUITE = "gold"
 

@@ -4,9 +4,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
+from fleetgauge_core.contract import HEADER_BYTES, HEALTH_EVENT, MAX_RECORD_BYTES
+from fleetgauge_core.tables import HEALTH_EVENTS
 from fleetgauge_pipelines.io.lake import Lake, settle
-from fleetgauge_pipelines.tables import HEALTH_EVENTS
-from fleetgauge_probes.contract import HEADER_BYTES, HEALTH_EVENT, MAX_RECORD_BYTES
 
 
 def store_health_events(lake: Lake, rows: DataFrame) -> int:

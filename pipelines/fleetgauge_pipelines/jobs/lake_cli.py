@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table as Columns
 
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.lake.delta_table import BROKEN, reason
+from fleetgauge_core.lake.expiry import Keeping, first_kept_days
+from fleetgauge_core.lake.table_files import Contents, contents
+from fleetgauge_core.runtime.cli import InputError, console, print_json
+from fleetgauge_core.runtime.shutdown import stopping_on_signals
+from fleetgauge_core.slo.retention import MINUTES_KEPT, SAMPLES_KEPT, last_closed_day
+from fleetgauge_core.tables import ALL, OF_THE_PIPELINE, Table
 from fleetgauge_pipelines.jobs.cli import (
     clock_option,
     config_option,
@@ -20,14 +28,6 @@ from fleetgauge_pipelines.jobs.cli import (
 )
 from fleetgauge_pipelines.jobs.progress import Advance, bars
 from fleetgauge_pipelines.jobs.settings import calendar
-from fleetgauge_pipelines.lakes.contents import Contents, contents
-from fleetgauge_pipelines.lakes.expiry import Keeping, first_kept_days
-from fleetgauge_pipelines.lakes.store import BROKEN, reason
-from fleetgauge_pipelines.slo.retention import MINUTES_KEPT, SAMPLES_KEPT, last_closed_day
-from fleetgauge_pipelines.tables import ALL, OF_THE_PIPELINE, Table
-from fleetgauge_probes.cli import InputError, console, print_json
-from fleetgauge_probes.fleet import Fleet
-from fleetgauge_probes.stopping import stopping_on_signals
 
 if TYPE_CHECKING:
     from fleetgauge_pipelines.io.lake import Lake
@@ -90,9 +90,9 @@ def compact(config: Path, location: str | None, clock: datetime | None, as_json:
     before, last = _tables(where), last_closed_day(now_or(clock))
     portions = {table: before[table].scattered(last) for table in OF_THE_PIPELINE if before[table].files}
     with _changing(where) as (writable, advance):
-        from fleetgauge_pipelines.jobs import lake_care
+        from fleetgauge_pipelines.jobs import table_maintenance
 
-        lake_care.compact(writable, portions, advance)
+        table_maintenance.compact(writable, portions, advance)
     after = _tables(where)
     lines = [
         {
@@ -134,9 +134,9 @@ def expire(
     going = {table: found[table].before(day) for table, day in kept.items()}
     if not dry_run and any(found.files for found in going.values()):
         with _changing(where) as (writable, advance):
-            from fleetgauge_pipelines.jobs import lake_care
+            from fleetgauge_pipelines.jobs import table_maintenance
 
-            lake_care.expire(writable, kept, advance)
+            table_maintenance.expire(writable, kept, advance)
     lines = [
         {"table": table.path, "kept_from": str(kept[table]), **_size(found)} for table, found in going.items()
     ]

@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fleetgauge_probes.cli import console
-from fleetgauge_probes.stopping import Stopping
+from fleetgauge_core.runtime.cli import console
+from fleetgauge_core.runtime.shutdown import Stopping
 
 #: Told a step's name, how much of it is done and how much it is.
 Advance = Callable[[str, int, int], None]

@@ -5,12 +5,12 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.lake.quarantine_view import Selection
+from fleetgauge_core.tables import QUARANTINE
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
-from fleetgauge_pipelines.lakes.quarantine import Selection
-from fleetgauge_pipelines.tables import QUARANTINE
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Fleet
 
 
 def run_replay(

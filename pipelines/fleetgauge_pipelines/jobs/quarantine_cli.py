@@ -8,6 +8,15 @@ from typing import Any
 
 import click
 
+from fleetgauge_core.lake.quarantine_view import (
+    QuarantineError,
+    Selection,
+    groups,
+    held,
+    readable_fields,
+)
+from fleetgauge_core.runtime.cli import InputError, console, print_json
+from fleetgauge_core.tables import QUARANTINE, REASONS
 from fleetgauge_pipelines.jobs.cli import (
     COUNTED,
     clock_option,
@@ -20,9 +29,6 @@ from fleetgauge_pipelines.jobs.cli import (
     now_or,
     writing,
 )
-from fleetgauge_pipelines.lakes.quarantine import QuarantineError, Selection, groups, held, readable_fields
-from fleetgauge_pipelines.tables import QUARANTINE, REASONS
-from fleetgauge_probes.cli import InputError, console, print_json
 
 _HEX_BYTES = 64
 

@@ -8,11 +8,17 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.slo.weeks import WeekSpan
+from fleetgauge_core.tables import (
+    GROUP_MINUTES,
+    MIRROR_MINUTES,
+    RECOVERY_WEEKS,
+    Table,
+)
 from fleetgauge_pipelines.io.lake import Lake, settle
-from fleetgauge_pipelines.io.rows import dataframe, utc
+from fleetgauge_pipelines.io.small_frames import dataframe, utc
 from fleetgauge_pipelines.jobs.settings import calendar
-from fleetgauge_pipelines.slo.weeks import WeekSpan
-from fleetgauge_pipelines.tables import GROUP_MINUTES, MIRROR_MINUTES, RECOVERY_WEEKS, Table
 from fleetgauge_pipelines.transforms.recovery_weeks import (
     FLEET,
     MIRROR,
@@ -21,7 +27,6 @@ from fleetgauge_pipelines.transforms.recovery_weeks import (
     subject_minutes,
     subject_weeks,
 )
-from fleetgauge_probes.fleet import Fleet
 
 #: Every minute adds rows to both tables; a week hardly moves by them, and is read in many small files.
 _EVERY = timedelta(minutes=10)

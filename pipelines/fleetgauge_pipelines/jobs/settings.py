@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from fleetgauge_pipelines.goals import latency_objective_us
-from fleetgauge_pipelines.slo.weeks import WeekCalendar, WeekSpan
-from fleetgauge_probes.fleet import Cluster, Fleet
+from fleetgauge_core.detection.goals import latency_objective_us
+from fleetgauge_core.fleet import Cluster, Fleet
+from fleetgauge_core.slo.weeks import WeekCalendar, WeekSpan
 
 
 def calendar(fleet: Fleet) -> WeekCalendar:

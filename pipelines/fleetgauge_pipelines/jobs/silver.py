@@ -6,15 +6,27 @@ from datetime import datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from fleetgauge_pipelines.goals import latency_objective_us
+from fleetgauge_core.detection.goals import latency_objective_us
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.slo.days import days_of
+from fleetgauge_core.slo.minute_range import Stretch, pieces
+from fleetgauge_core.tables import (
+    BROKER_MINUTES,
+    CLUSTER_MINUTES,
+    PROBE_MINUTES,
+    Table,
+)
 from fleetgauge_pipelines.io.lake import Lake, settle
-from fleetgauge_pipelines.io.rows import dataframe
-from fleetgauge_pipelines.jobs.horizons import Horizons, Seen, expected_at_end, last_expected, seen_in
-from fleetgauge_pipelines.jobs.said import Said
+from fleetgauge_pipelines.io.small_frames import dataframe
+from fleetgauge_pipelines.jobs.annotations import Said
+from fleetgauge_pipelines.jobs.silver_bounds import (
+    Horizons,
+    Seen,
+    expected_at_end,
+    last_expected,
+    seen_in,
+)
 from fleetgauge_pipelines.quality.silver_facts import Facts, silver_facts, together
-from fleetgauge_pipelines.slo.days import days_of
-from fleetgauge_pipelines.slo.horizon import Stretch, pieces
-from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES, Table
 from fleetgauge_pipelines.transforms.broker_minutes import (
     DENSITY_DDL,
     broker_minutes,
@@ -23,8 +35,7 @@ from fleetgauge_pipelines.transforms.broker_minutes import (
 )
 from fleetgauge_pipelines.transforms.causes import REASONS_DDL, causes_again
 from fleetgauge_pipelines.transforms.cluster_minutes import cluster_minutes
-from fleetgauge_pipelines.transforms.expected import RANGES_DDL, expected_brokers, in_ranges
-from fleetgauge_probes.fleet import Fleet
+from fleetgauge_pipelines.transforms.expected_brokers import RANGES_DDL, expected_brokers, in_ranges
 
 #: Silver is made a week at a time, so that a gap of months does not have to fit into memory.
 _PIECE = timedelta(days=7)

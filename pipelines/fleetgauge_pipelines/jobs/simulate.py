@@ -7,10 +7,20 @@ from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.goals import latency_objective_us
-from fleetgauge_pipelines.io.columns import append_columns
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.detection.goals import latency_objective_us
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.slo.minute_range import Stretch
+from fleetgauge_core.tables import (
+    BROKER_MINUTES,
+    CLUSTER_MINUTES,
+    CLUSTER_WEEKS,
+    FLEET_WEEKS,
+    HEALTH_EVENTS,
+)
+from fleetgauge_pipelines.io.column_append import append_columns
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.rows import dataframe
+from fleetgauge_pipelines.io.small_frames import dataframe
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.jobs.progress import Advance
 from fleetgauge_pipelines.jobs.settings import calendar
@@ -19,16 +29,6 @@ from fleetgauge_pipelines.simulation.causes import causes, reasons_of
 from fleetgauge_pipelines.simulation.events import health_events
 from fleetgauge_pipelines.simulation.pace import HOUR, WEEK
 from fleetgauge_pipelines.simulation.silver import FAILURE, Columns, broker_minutes, cluster_minutes
-from fleetgauge_pipelines.slo.horizon import Stretch
-from fleetgauge_pipelines.tables import (
-    BROKER_MINUTES,
-    CLUSTER_MINUTES,
-    CLUSTER_WEEKS,
-    FLEET_WEEKS,
-    HEALTH_EVENTS,
-)
-from fleetgauge_probes.contract import Leg
-from fleetgauge_probes.fleet import Fleet
 
 #: So that a week's minutes fit into memory.
 _CLUSTERS_AT_ONCE = 50

@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-from fleetgauge_pipelines.io.lease import LeaseError
+from fleetgauge_core import __version__
+from fleetgauge_core.fleet import FleetFileError, Telemetry, load
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.lake.lease import LeaseError
+from fleetgauge_core.runtime.cli import InputError, console, print_json
+from fleetgauge_core.runtime.shutdown import Stopping, stopping_on_signals
 from fleetgauge_pipelines.jobs.cli import writing
 from fleetgauge_pipelines.jobs.progress import Advance, bars
 from fleetgauge_pipelines.jobs.simulate_folder import ForeignFolderError, SimulatedFolder
 from fleetgauge_pipelines.jobs.simulate_records import send, write_files
 from fleetgauge_pipelines.simulation import SimulatedFleet
-from fleetgauge_probes import __version__
-from fleetgauge_probes.cli import InputError, console, print_json
-from fleetgauge_probes.fleet import FleetFileError, Telemetry, load
-from fleetgauge_probes.kafka import KafkaUnavailableError
-from fleetgauge_probes.stopping import Stopping, stopping_on_signals
 
 _MINUTE = timedelta(minutes=1)
 _WEEK_MINUTES = 7 * 24 * 60

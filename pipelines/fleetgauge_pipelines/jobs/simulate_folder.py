@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from fleetgauge_pipelines.io.lease import lease
+from fleetgauge_core.lake.lease import lease
 from fleetgauge_pipelines.simulation import SimulatedFleet
 
 #: Written first, it says whose folder this is; written again as the last of all, with what was made.

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import fastavro
 
+from fleetgauge_core.contract import PROBE_MINUTE, ProbeMinute
+from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import KafkaUnavailableError, RecordProducer, ensure_topics
 from fleetgauge_pipelines.jobs.progress import Advance
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.simulation.pace import HOUR, WEEK
 from fleetgauge_pipelines.simulation.records import probe_minutes
-from fleetgauge_probes.contract import PROBE_MINUTE, ProbeMinute
-from fleetgauge_probes.fleet import Telemetry
-from fleetgauge_probes.kafka import KafkaUnavailableError, RecordProducer, ensure_topics
 
 _NAMES = tuple(field.name for field in fields(ProbeMinute))
 _DELIVERED_WITHIN_S = 60

@@ -9,16 +9,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from fleetgauge_core.fleet import Fleet, Telemetry
+from fleetgauge_core.kafka import Admin, ensure_topics
+from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.slo.retention import SAMPLES_KEPT
 from fleetgauge_pipelines.io.kafka_options import kafka_options
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_topics import raw_records
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
 from fleetgauge_pipelines.jobs.health import store_health_events
-from fleetgauge_pipelines.jobs.lake_care import Tidying
-from fleetgauge_pipelines.slo.retention import SAMPLES_KEPT
-from fleetgauge_probes.fleet import Fleet, Telemetry
-from fleetgauge_probes.kafka import Admin, ensure_topics
-from fleetgauge_probes.stopping import Stopping
+from fleetgauge_pipelines.jobs.table_maintenance import Tidying
 
 #: How long a batch may go on after the stream was asked to stop.
 _PATIENCE_S = 90

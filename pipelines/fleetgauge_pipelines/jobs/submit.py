@@ -27,7 +27,7 @@ def words() -> str:
 def _run() -> None:
     # A script's folder comes first on the path; what lies here must not pass for top-level modules.
     sys.path.pop(0)
-    from fleetgauge_probes.cli import main
+    from fleetgauge_core.runtime.cli import main
 
     main(prog_name="fleetgauge")
 

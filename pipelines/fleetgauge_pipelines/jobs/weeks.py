@@ -9,12 +9,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_core.slo.corrected import Row, beside_raw
+from fleetgauge_core.slo.corrections import Excluded, ids
+from fleetgauge_core.slo.days import days_of
+from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.rows import dataframe
-from fleetgauge_pipelines.slo.corrected import Row, beside_raw
-from fleetgauge_pipelines.slo.corrections import Excluded, ids
-from fleetgauge_pipelines.slo.days import days_of
-from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES
+from fleetgauge_pipelines.io.small_frames import dataframe
 from fleetgauge_pipelines.transforms.cluster_weeks import WEEKS_DDL, cluster_weeks
 from fleetgauge_pipelines.transforms.corrections import EXCLUDED_DDL, applied, corrected_minutes
 

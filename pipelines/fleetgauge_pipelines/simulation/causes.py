@@ -7,11 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetgauge_core.slo.causes import (
+    Event,
+    Reason,
+    cause_of,
+    findings,
+)
 from fleetgauge_pipelines.simulation.events import health_events
 from fleetgauge_pipelines.simulation.incidents import Incident
 from fleetgauge_pipelines.simulation.part import Part
 from fleetgauge_pipelines.simulation.silver import client_censored_p99_us
-from fleetgauge_pipelines.slo.causes import Event, Reason, cause_of, findings
 
 _MINUTE = timedelta(minutes=1)
 

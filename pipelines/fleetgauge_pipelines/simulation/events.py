@@ -4,9 +4,15 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from zlib import crc32
 
-from fleetgauge_pipelines.detection import FleetState, judge
+from fleetgauge_core.contract import (
+    BrokerPulse,
+    HealthEvent,
+    Leg,
+    LegPulse,
+    ProbePulse,
+)
+from fleetgauge_core.detection import FleetState, judge
 from fleetgauge_pipelines.simulation.incidents import Incident, Kind
-from fleetgauge_probes.contract import BrokerPulse, HealthEvent, Leg, LegPulse, ProbePulse
 
 _WINDOW_MS = 15_000
 #: How old the last answer and the last success are when the broker stops.

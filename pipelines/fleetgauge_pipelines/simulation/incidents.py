@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetgauge_core.slo.levels import CENSORED_US
 from fleetgauge_pipelines.simulation.pace import WEEK, Floats
 from fleetgauge_pipelines.simulation.profile import Profile
-from fleetgauge_pipelines.slo.levels import CENSORED_US
 
 _MINUTE = timedelta(minutes=1)
 #: Until a follower that hangs is out of the ISR (replica.lag.time.max.ms is 30 s), acks=all waits for it.

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetgauge_core.contract import Leg
 from fleetgauge_pipelines.simulation.incidents import Harm
 from fleetgauge_pipelines.simulation.pace import HOUR, Floats
 from fleetgauge_pipelines.simulation.profile import Profile
 from fleetgauge_pipelines.simulation.randomness import Stream, generator
-from fleetgauge_probes.contract import Leg
 
 Integers = NDArray[np.integer[Any]]
 

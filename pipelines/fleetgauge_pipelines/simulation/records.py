@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 from uuid import UUID
 
+from fleetgauge_core.contract import Leg, ProbeMinute
 from fleetgauge_pipelines.simulation.part import ATTEMPTS, Integers, Part
 from fleetgauge_pipelines.simulation.randomness import Stream, generator
 from fleetgauge_pipelines.simulation.silver import FAILURE, ack_us
-from fleetgauge_probes.contract import Leg, ProbeMinute
 
 _MINUTE = timedelta(minutes=1)
 #: A minute's last probe is decided 10 s after it.

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.slo.levels import CENSORED_US
 from fleetgauge_pipelines.simulation.part import ATTEMPTS, Integers, LegDraws, Part
-from fleetgauge_pipelines.slo.levels import CENSORED_US
-from fleetgauge_probes.contract import Leg
 
 #: A table's columns by name: an array with a value a row, NULL where it is masked (an empty
 #: list or map in a column of those), or one value for every row.

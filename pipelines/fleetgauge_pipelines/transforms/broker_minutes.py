@@ -6,7 +6,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from fleetgauge_pipelines.slo.levels import CENSORED_US, MEASURED_ATTEMPTS
+from fleetgauge_core.slo.levels import CENSORED_US, MEASURED_ATTEMPTS
 from fleetgauge_pipelines.transforms.quantile import ascending, censored_quantile, quantile
 
 KEY = ["cluster_id", "broker_id", "leg", "minute"]

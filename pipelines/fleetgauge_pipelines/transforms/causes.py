@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from fleetgauge_pipelines.slo.causes import PRECEDENCE, UNKNOWN, VANTAGE
+from fleetgauge_core.slo.causes import PRECEDENCE, UNKNOWN, VANTAGE
 
 #: A row per cluster: when its minutes are bad, and what may explain them, ranked as in slo.causes.
 REASONS_DDL = (

@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from fleetgauge_pipelines.slo.causes import UNKNOWN
-from fleetgauge_pipelines.slo.levels import DEFINITION, LATENCY_BUDGET_DIVISOR
+from fleetgauge_core.slo.causes import UNKNOWN
+from fleetgauge_core.slo.levels import DEFINITION, LATENCY_BUDGET_DIVISOR
 from fleetgauge_pipelines.transforms.quantile import quantile, quantile_from_bad_side
 
 #: The weeks to compute: a row per cluster and week, its bounds in UTC and the tier's objectives.

@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
-from fleetgauge_probes.contract import HEADER_BYTES, MAX_RECORD_BYTES, PROBE_MINUTE
-from fleetgauge_probes.contract.single_object import MARKER
+from fleetgauge_core.contract import HEADER_BYTES, MAX_RECORD_BYTES, PROBE_MINUTE
+from fleetgauge_core.contract.single_object import MARKER
 
 #: Clocks of agents may be ahead by as much.
 FUTURE_TOLERANCE = timedelta(minutes=5)

@@ -7,7 +7,7 @@ and disappears; one with other content is a conflicting_duplicate.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from fleetgauge_pipelines.tables import PROBE_MINUTES, Type
+from fleetgauge_core.tables import PROBE_MINUTES, Type
 
 #: Bronze columns that the record itself brings.
 RECORD_COLUMNS = tuple(n for n in PROBE_MINUTES.names if n not in ("source", "ingested_at", "day"))

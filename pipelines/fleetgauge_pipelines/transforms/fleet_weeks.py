@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
+from fleetgauge_core.slo.levels import FLEET_COVERAGE
 from fleetgauge_pipelines.transforms.quantile import quantile, quantile_from_bad_side
 
 #: Which segments a cluster belongs to, ('fleet', '') among them.

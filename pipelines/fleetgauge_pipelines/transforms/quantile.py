@@ -1,4 +1,4 @@
-"""Nearest-rank quantiles as column expressions; the twin of fleetgauge_pipelines.slo.quantile."""
+"""Nearest-rank quantiles as column expressions; the twin of fleetgauge_core.slo.quantile."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F

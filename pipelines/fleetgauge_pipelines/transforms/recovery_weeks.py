@@ -5,9 +5,9 @@ from math import inf
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from fleetgauge_pipelines.slo.levels import FLEET_COVERAGE
+from fleetgauge_core.fleet import RecoveryObjectives
+from fleetgauge_core.slo.levels import FLEET_COVERAGE
 from fleetgauge_pipelines.transforms.quantile import quantile, quantile_from_bad_side
-from fleetgauge_probes.fleet import RecoveryObjectives
 
 MIRROR = "mirror"
 GROUP = "group"

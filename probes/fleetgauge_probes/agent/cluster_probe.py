@@ -17,24 +17,14 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
-from fleetgauge_probes.agent.answers import Answers
-from fleetgauge_probes.agent.bootstraps import Bootstraps
-from fleetgauge_probes.agent.demotions import Demotions
-from fleetgauge_probes.agent.failure import failure_code
-from fleetgauge_probes.agent.ledger import WINDOW_NS, LegLedger, MinuteTally
-from fleetgauge_probes.agent.minute import Identity, Subject, probe_minute
-from fleetgauge_probes.agent.payload import ProbeName, pack, unpack
-from fleetgauge_probes.agent.progress import Counters, Progress
-from fleetgauge_probes.agent.reconciler import Reconciler
-from fleetgauge_probes.agent.report import Report
-from fleetgauge_probes.agent.schedule import TOO_LATE_NS, MinuteClock, Timetable, phase_ns
-from fleetgauge_probes.agent.stalls import Stalls
-from fleetgauge_probes.agent.standing import Standing, standing
-from fleetgauge_probes.agent.throttles import Throttles
-from fleetgauge_probes.agent.topic_plan import TOPIC, Home, Partition, home_partitions
-from fleetgauge_probes.contract import BrokerPulse, Leg, ProbeMinute, ProbePulse
-from fleetgauge_probes.fleet import Cluster
-from fleetgauge_probes.kafka import (
+from fleetgauge_core.contract import (
+    BrokerPulse,
+    Leg,
+    ProbeMinute,
+    ProbePulse,
+)
+from fleetgauge_core.fleet import Cluster
+from fleetgauge_core.kafka import (
     Admin,
     KafkaTurnedAwayError,
     KafkaUnavailableError,
@@ -47,7 +37,22 @@ from fleetgauge_probes.kafka import (
     registered_brokers,
     tls_context,
 )
-from fleetgauge_probes.uptime import uptime_ns
+from fleetgauge_core.runtime.uptime import uptime_ns
+from fleetgauge_probes.agent.broker_progress import Counters, Progress
+from fleetgauge_probes.agent.cluster_report import Report
+from fleetgauge_probes.agent.cold_bootstraps import Bootstraps
+from fleetgauge_probes.agent.cold_connections import Answers
+from fleetgauge_probes.agent.demotions import Demotions
+from fleetgauge_probes.agent.failure_code import failure_code
+from fleetgauge_probes.agent.leader_eligibility import Standing, standing
+from fleetgauge_probes.agent.minute import Identity, Subject, probe_minute
+from fleetgauge_probes.agent.payload import ProbeName, pack, unpack
+from fleetgauge_probes.agent.probe_tracker import WINDOW_NS, LegLedger, MinuteTally
+from fleetgauge_probes.agent.process_pauses import Stalls
+from fleetgauge_probes.agent.reconciler import Reconciler
+from fleetgauge_probes.agent.schedule import TOO_LATE_NS, MinuteClock, Timetable, phase_ns
+from fleetgauge_probes.agent.throttles import Throttles
+from fleetgauge_probes.agent.topic_plan import TOPIC, Home, Partition, home_partitions
 
 _log = logging.getLogger("fleetgauge.probe")
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Set
 
-from fleetgauge_probes.kafka import KafkaUnavailableError
+from fleetgauge_core.kafka import KafkaUnavailableError
 
 _log = logging.getLogger("fleetgauge.probe")
 

@@ -3,7 +3,13 @@
 import logging
 from pathlib import Path
 
-from fleetgauge_probes.fleet import Cluster, Fleet, FleetFileError, load, stamp
+from fleetgauge_core.fleet import (
+    Cluster,
+    Fleet,
+    FleetFileError,
+    load,
+    stamp,
+)
 
 _log = logging.getLogger("fleetgauge.probe")
 

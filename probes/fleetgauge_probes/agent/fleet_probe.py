@@ -5,10 +5,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 
+from fleetgauge_core.fleet import Cluster
+from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
-from fleetgauge_probes.agent.report import Report
-from fleetgauge_probes.fleet import Cluster
-from fleetgauge_probes.kafka import KafkaUnavailableError
+from fleetgauge_probes.agent.cluster_report import Report
 
 _log = logging.getLogger("fleetgauge.probe")
 

@@ -8,10 +8,10 @@ from math import nan
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from fleetgauge_probes.agent.durations import Durations
+from fleetgauge_core.contract import BrokerPulse, ProbeMinute, ProbePulse
+from fleetgauge_core.slo.quantile import quantile
+from fleetgauge_probes.agent.latency_histogram import Durations
 from fleetgauge_probes.agent.spool import SpoolState
-from fleetgauge_probes.contract import BrokerPulse, ProbeMinute, ProbePulse
-from fleetgauge_probes.quantile import quantile
 
 _PERCENTILES = {"0.5": 50, "0.99": 99}
 _US = 1_000_000

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from fleetgauge_probes.agent.ledger import MinuteTally
-from fleetgauge_probes.contract import Leg, ProbeMinute
-from fleetgauge_probes.quantile import quantile
+from fleetgauge_core.contract import Leg, ProbeMinute
+from fleetgauge_core.slo.quantile import quantile
+from fleetgauge_probes.agent.probe_tracker import MinuteTally
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import struct
 from typing import NamedTuple
 from uuid import UUID
 
-from fleetgauge_probes.contract import Leg
+from fleetgauge_core.contract import Leg
 
 _LAYOUT = struct.Struct(">16sBiQ")
 #: Padded to the size of a small business event.

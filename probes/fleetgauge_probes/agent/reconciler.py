@@ -3,6 +3,13 @@
 import logging
 from collections.abc import Mapping, Sequence
 
+from fleetgauge_core.fleet import Cluster
+from fleetgauge_core.kafka import (
+    Admin,
+    KafkaRefusedError,
+    TopicSpec,
+    reassign,
+)
 from fleetgauge_probes.agent.topic_plan import (
     ALL_LATITUDE,
     TOPIC,
@@ -18,8 +25,6 @@ from fleetgauge_probes.agent.topic_plan import (
     narrowed,
     plan,
 )
-from fleetgauge_probes.fleet import Cluster
-from fleetgauge_probes.kafka import Admin, KafkaRefusedError, TopicSpec, reassign
 
 _log = logging.getLogger("fleetgauge.probe")
 

@@ -11,22 +11,22 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID, uuid4
 
-from fleetgauge_probes import __version__
+from fleetgauge_core import __version__
+from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
+from fleetgauge_core.kafka import demoted_now
+from fleetgauge_core.runtime.health_server import Vitals
+from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.runtime.uptime import uptime_ns
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
-from fleetgauge_probes.agent.courier import Courier
-from fleetgauge_probes.agent.exporters import Exporters
 from fleetgauge_probes.agent.fleet_probe import FleetProbe
+from fleetgauge_probes.agent.jmx_exporters import Exporters
 from fleetgauge_probes.agent.metrics import AgentMetrics
 from fleetgauge_probes.agent.minute import Identity
-from fleetgauge_probes.agent.outlets import Outlets, Pulses
+from fleetgauge_probes.agent.process_pauses import EVERY_S, Stalls
+from fleetgauge_probes.agent.report_publisher import Outlets, Pulses
 from fleetgauge_probes.agent.schedule import MinuteClock
 from fleetgauge_probes.agent.spool import Spool, SpoolError
-from fleetgauge_probes.agent.stalls import EVERY_S, Stalls
-from fleetgauge_probes.fleet import Cluster, Fleet, Telemetry
-from fleetgauge_probes.kafka import demoted_now
-from fleetgauge_probes.stopping import Stopping
-from fleetgauge_probes.uptime import uptime_ns
-from fleetgauge_probes.vitals import Vitals
+from fleetgauge_probes.agent.spool_forwarder import Courier
 
 _ASK_EVERY_S = 1.0
 #: Over which the questions of a second are spread; fewer where there are fewer brokers.

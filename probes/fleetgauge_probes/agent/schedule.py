@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from fleetgauge_probes.contract import Leg
+from fleetgauge_core.contract import Leg
 
 INTERVAL_NS = 600_000_000
 MINUTE_NS = 60_000_000_000

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 from zlib import crc32
 
-from fleetgauge_probes.fleet import Cluster
+from fleetgauge_core.fleet import Cluster
 
 
 @dataclass(frozen=True, slots=True)

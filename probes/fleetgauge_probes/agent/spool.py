@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fleetgauge_probes.contract import ProbeMinute
+from fleetgauge_core.contract import ProbeMinute
 
 _FILE = "records.sqlite"
 _VERSION = 1

@@ -6,6 +6,6 @@ trial does both.
 
 from fleetgauge_probes.connection.acls import Grant, grants
 from fleetgauge_probes.connection.check import Check
-from fleetgauge_probes.connection.trial import Findings, try_connections
+from fleetgauge_probes.connection.connection_test import Findings, try_connections
 
 __all__ = ["Check", "Findings", "Grant", "grants", "try_connections"]

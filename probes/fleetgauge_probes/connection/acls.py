@@ -3,9 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fleetgauge_core.fleet import OPEN, Access, Fleet
 from fleetgauge_probes.agent.topic_plan import TOPIC
-from fleetgauge_probes.connection.rights import PROBING, REPORTING, Uses, option_name
-from fleetgauge_probes.fleet import OPEN, Access, Fleet
+from fleetgauge_probes.connection.permissions import (
+    PROBING,
+    REPORTING,
+    Uses,
+    option_name,
+)
 
 #: Where others say who leads nothing for a while.
 _LISTENING = ("DESCRIBE", "READ")

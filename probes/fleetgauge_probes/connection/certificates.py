@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from fleetgauge_core.kafka import Reply, Sight, Unknown
 from fleetgauge_probes.connection.check import Check, check
-from fleetgauge_probes.kafka import Reply, Sight, Unknown
 
 #: Time to renew one by hand; what renews them by itself does so earlier.
 _SOON = timedelta(days=14)

@@ -1,7 +1,7 @@
 """Whether the cluster's clock and ours agree."""
 
+from fleetgauge_core.kafka import Clock, Unknown
 from fleetgauge_probes.connection.check import Check, check, not_known
-from fleetgauge_probes.kafka import Clock, Unknown
 
 #: Far more than clocks that are kept by NTP differ, far less than the minute that is measured.
 _OFF_US = 1_000_000

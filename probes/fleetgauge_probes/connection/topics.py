@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from fleetgauge_core.kafka import TopicSight, TopicView, Unknown
 from fleetgauge_probes.connection.check import Check, check, not_known
-from fleetgauge_probes.kafka import TopicSight, TopicView, Unknown
 
 #: Other settings are a matter of taste, or the provider's.
 _SETTINGS_THAT_MATTER = ("cleanup.policy", "min.insync.replicas", "retention.ms")

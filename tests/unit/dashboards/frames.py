@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from fleetgauge_core import tables
+from fleetgauge_core.lake.delta_table import ARROW
+from fleetgauge_core.tables import Table
 from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek
 from fleetgauge_dashboards.reader.lake import BROKER_MINUTE, CLUSTER_MINUTE, RECENT
-from fleetgauge_pipelines import tables
-from fleetgauge_pipelines.lakes.store import ARROW
-from fleetgauge_pipelines.tables import Table
 
 START = datetime(2026, 3, 2, 10, tzinfo=UTC)
 WEEK = date(2026, 3, 2)

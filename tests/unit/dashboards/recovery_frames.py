@@ -6,13 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.reader.recovery import GROUP_MINUTE, MIRROR_MINUTE, PRODUCER_MINUTE
 from fleetgauge_dashboards.views.freshness import Age
 from fleetgauge_dashboards.views.groups import GroupNow
 from fleetgauge_dashboards.views.mirrors import MirrorNow, MirrorState
 from fleetgauge_dashboards.views.producers import ProducersNow
-from fleetgauge_dashboards.views.told import Told
-from fleetgauge_pipelines import tables
+from fleetgauge_dashboards.views.recovery_freshness import Told
 from tests.unit.dashboards.frames import START, frame
 
 #: Half a minute after the minute of START ended.

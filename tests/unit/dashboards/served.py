@@ -11,7 +11,7 @@ from fleetgauge_dashboards.figures.theme import LIGHT
 from fleetgauge_dashboards.links import View
 from fleetgauge_dashboards.pages.page import Context, Page
 from fleetgauge_dashboards.reader import Lake
-from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from tests.browser.lake import Known, write
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)

@@ -2,11 +2,11 @@
 
 from datetime import datetime, timedelta
 
+from fleetgauge_core.slo.weeks import WeekCalendar
 from fleetgauge_dashboards.reader import HealthEvent
 from fleetgauge_dashboards.views.alert_week import alert_week, numbers
 from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.remarks import Judgement, Remark
-from fleetgauge_pipelines.slo.weeks import WeekCalendar
 from tests.unit.dashboards.frames import START, minute
 
 WEEK = WeekCalendar("UTC", "monday").of(START)

@@ -4,12 +4,12 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import AlertsView, ClusterView, Leg, Span, href, parse
 from fleetgauge_dashboards.pages import alerts as alerts_page
 from fleetgauge_dashboards.pages.page import Notice
 from fleetgauge_dashboards.reader import HealthEvent
 from fleetgauge_dashboards.views.alerts import alerts, still_open
-from fleetgauge_pipelines import tables
 from tests.browser.lake import ORDERS, put
 from tests.unit.dashboards.served import NOW, said, served
 

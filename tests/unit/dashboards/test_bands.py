@@ -4,11 +4,11 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import Span
 from fleetgauge_dashboards.reader import HealthEvent
 from fleetgauge_dashboards.views.alerts import alerts
 from fleetgauge_dashboards.views.bands import LONGEST_LABEL, What, corrected, done, found, left_out
-from fleetgauge_pipelines import tables
 from tests.unit.dashboards.frames import START, minute
 
 HOUR = Span(START, minute(60))

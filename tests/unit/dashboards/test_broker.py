@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import BrokerView, Leg, Span
 from fleetgauge_dashboards.pages import broker
 from fleetgauge_dashboards.pages.page import Notice
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.views.broker import broker_minutes
-from fleetgauge_pipelines import tables
 from tests.browser.lake import HUNG_FOR, MINUTE, ORDERS, PAYMENTS, SEARCH
 from tests.unit.dashboards.served import NOW, Served, said, served
 

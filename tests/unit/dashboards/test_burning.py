@@ -6,10 +6,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetgauge_core.slo.burn import (
+    LATENCY_OBJECTIVE,
+    BurnHistory,
+    BurnMinute,
+    Indicator,
+)
 from fleetgauge_dashboards.links import Span
 from fleetgauge_dashboards.views.burn_down import burn_down
 from fleetgauge_dashboards.views.burning import WINDOWS_MIN, latency_burns
-from fleetgauge_pipelines.slo.burn import LATENCY_OBJECTIVE, BurnHistory, BurnMinute, Indicator
 from tests.unit.dashboards.frames import START, cluster_minutes, cluster_week, minute, recent
 
 OBJECTIVE_US = 100_000

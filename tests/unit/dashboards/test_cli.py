@@ -14,9 +14,9 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
+from fleetgauge_core import __version__
 from fleetgauge_dashboards.cli import _fleets, dash
-from fleetgauge_dashboards.defence import TOKEN_COOKIE, TOKEN_HEADER
-from fleetgauge_probes import __version__
+from fleetgauge_dashboards.security_headers import TOKEN_COOKIE, TOKEN_HEADER
 from tests.browser.lake import write
 from tests.exposition import samples
 from tests.waiting import wait_until

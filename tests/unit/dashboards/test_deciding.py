@@ -4,8 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_dashboards.views.deciding import Row, decided, ordinal, worst_home
-from fleetgauge_pipelines.slo.quantile import quantile, quantile_from_bad_side
+from fleetgauge_core.slo.quantile import quantile, quantile_from_bad_side
+from fleetgauge_dashboards.views.deciding_minutes import (
+    Row,
+    decided,
+    ordinal,
+    worst_home,
+)
 from tests.unit.dashboards.frames import minute
 
 

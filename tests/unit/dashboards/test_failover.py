@@ -11,7 +11,7 @@ from fleetgauge_dashboards.views.failover import Answer, Evidence, Known, answer
 from fleetgauge_dashboards.views.findings import OpenFinding, open_findings
 from fleetgauge_dashboards.views.freshness import STALE_AFTER
 from fleetgauge_dashboards.views.mirrors import MirrorNow, MirrorState
-from fleetgauge_dashboards.views.told import told_until
+from fleetgauge_dashboards.views.recovery_freshness import told_until
 from tests.browser.recovery_lake import drill, finding
 from tests.unit.dashboards.frames import START
 from tests.unit.dashboards.recovery_frames import NOW, TOLD_NOW, UNTIL, group, mirror, producers

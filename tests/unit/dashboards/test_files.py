@@ -10,8 +10,9 @@ from shutil import rmtree
 import pytest
 from flask.testing import FlaskClient
 
+from fleetgauge_core import __version__, tables
 from fleetgauge_dashboards.app import create_app
-from fleetgauge_dashboards.defence import LONGEST_BODY, TOKEN_COOKIE, TOKEN_HEADER
+from fleetgauge_dashboards.identity import NoLogin
 from fleetgauge_dashboards.links import (
     AlertsView,
     BrokerView,
@@ -23,12 +24,10 @@ from fleetgauge_dashboards.links import (
     WhyView,
     csv_href,
 )
-from fleetgauge_dashboards.people import NoLogin
 from fleetgauge_dashboards.reader import read_once
-from fleetgauge_dashboards.served import ShownFleet
-from fleetgauge_dashboards.written import csv_text
-from fleetgauge_pipelines import tables
-from fleetgauge_probes import __version__
+from fleetgauge_dashboards.security_headers import LONGEST_BODY, TOKEN_COOKIE, TOKEN_HEADER
+from fleetgauge_dashboards.serialization import csv_text
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from tests.browser.lake import ORDERS, write
 from tests.exposition import samples
 from tests.unit.dashboards.served import NOW

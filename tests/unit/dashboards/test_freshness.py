@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from fleetgauge_dashboards.reader.recency import recency
-from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from fleetgauge_dashboards.views.freshness import Age, Freshness, freshness
 from tests.unit.dashboards.frames import minute, recent
 

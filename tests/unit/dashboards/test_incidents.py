@@ -4,11 +4,11 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from fleetgauge_core.slo.weeks import WeekCalendar
 from fleetgauge_dashboards.reader import HealthEvent
-from fleetgauge_dashboards.views.acts import Act, acts
+from fleetgauge_dashboards.views.actions import Act, acts
 from fleetgauge_dashboards.views.incidents import Durations, incidents, times
 from fleetgauge_operations.mitigation.case import Outcome
-from fleetgauge_pipelines.slo.weeks import WeekCalendar
 
 WEEK = WeekCalendar("UTC", "monday").of_day(date(2026, 3, 2))
 START = WEEK.start

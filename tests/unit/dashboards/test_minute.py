@@ -7,6 +7,7 @@ from shutil import rmtree
 
 import pytest
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import Leg, MinuteView
 from fleetgauge_dashboards.pages import minute
 from fleetgauge_dashboards.pages.page import Notice
@@ -14,7 +15,6 @@ from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.units import milliseconds
 from fleetgauge_dashboards.views.minute import SOURCES
 from fleetgauge_dashboards.views.samples import held_minutes
-from fleetgauge_pipelines import tables
 from tests.browser.lake import ATTEMPTS, ORDERS, PAYMENTS, PAYMENTS_GAP, put
 from tests.unit.dashboards.served import NOW, Served, said, served
 

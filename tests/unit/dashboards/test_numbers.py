@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import (
     AlertsView,
     ClusterView,
@@ -18,7 +19,6 @@ from fleetgauge_dashboards.links import (
 from fleetgauge_dashboards.pages import alerts, cluster, fleet, quality, review, why
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.units import milliseconds, minutes, percent
-from fleetgauge_pipelines import tables
 from tests.browser.lake import ORDERS, PAYMENTS, SEARCH
 from tests.unit.dashboards.served import NOW, Served, said, served
 

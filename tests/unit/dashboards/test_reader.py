@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from fleetgauge_core import tables
+from fleetgauge_core.tables import Table
 from fleetgauge_dashboards.links import Leg, Span
 from fleetgauge_dashboards.reader import (
     BrokenWeek,
@@ -20,8 +22,6 @@ from fleetgauge_dashboards.reader import (
     UnreadableError,
     table,
 )
-from fleetgauge_pipelines import tables
-from fleetgauge_pipelines.tables import Table
 from tests.browser.lake import ORDERS, PAYMENTS, SEARCH, put, write
 from tests.unit.dashboards.frames import START, WEEK, minute
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.figures.theme import LIGHT
+from fleetgauge_dashboards.identity import NoLogin
 from fleetgauge_dashboards.links import FleetView, RecoveryView, Window, csv_href
 from fleetgauge_dashboards.pages import fleet, recovery
 from fleetgauge_dashboards.pages.page import Context, Notice
-from fleetgauge_dashboards.people import NoLogin
 from fleetgauge_dashboards.reader import Lake
-from fleetgauge_dashboards.served import ShownFleet
-from fleetgauge_pipelines import tables
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from tests.browser import recovery_lake
 from tests.browser.lake import put
 from tests.browser.recovery_lake import GAP, MIRRORS, PAIRS, REGIONS, STALE_FOR, drill, group_minute

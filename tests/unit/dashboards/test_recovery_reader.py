@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from fleetgauge_core import tables
+from fleetgauge_core.tables import Table
 from fleetgauge_dashboards.reader import Lake, TableReader, UnreadableError
 from fleetgauge_dashboards.reader.recovery import (
     DRILLS_READ,
@@ -17,8 +19,6 @@ from fleetgauge_dashboards.reader.recovery import (
     RecoveryTables,
 )
 from fleetgauge_dashboards.reader.table import Files, Filter
-from fleetgauge_pipelines import tables
-from fleetgauge_pipelines.tables import Table
 from tests.browser.lake import put
 from tests.browser.recovery_lake import drill, finding, group_minute, mirror_minute, producer_minute, week_row
 from tests.unit.dashboards.frames import START, WEEK, minute

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.links import Span, Window
 from fleetgauge_dashboards.reader.recovery import RPO_MINUTE
 from fleetgauge_dashboards.views.cluster import Number, Verdict
@@ -16,6 +17,7 @@ from fleetgauge_dashboards.views.groups import REASONS, groups_now, in_words, wo
 from fleetgauge_dashboards.views.mirrors import MirrorState, mirrors_now
 from fleetgauge_dashboards.views.producers import producers_now
 from fleetgauge_dashboards.views.recovery import numbers
+from fleetgauge_dashboards.views.recovery_freshness import newest_of_each, told, told_until
 from fleetgauge_dashboards.views.recovery_weeks import (
     held,
     level,
@@ -25,10 +27,8 @@ from fleetgauge_dashboards.views.recovery_weeks import (
     shown_weeks,
 )
 from fleetgauge_dashboards.views.rpo import rpo, rpo_span
-from fleetgauge_dashboards.views.told import newest_of_each, told, told_until
-from fleetgauge_operations.recovery.deciding import Verdict as OfAPartition
-from fleetgauge_operations.recovery.forecast import Reason
-from fleetgauge_pipelines import tables
+from fleetgauge_operations.recovery.plan.forecast import Reason
+from fleetgauge_operations.recovery.plan.sync_decision import Verdict as OfAPartition
 from tests.browser.recovery_lake import drill, finding, group_minute, mirror_minute, producer_minute, week_row
 from tests.unit.dashboards.frames import START, WEEK, frame, minute
 from tests.unit.dashboards.recovery_frames import (

@@ -8,10 +8,10 @@ from dash.development.base_component import Component
 from flask.testing import FlaskClient
 
 from fleetgauge_dashboards.app import create_app
-from fleetgauge_dashboards.pages.marked import marked
-from fleetgauge_dashboards.people import NoLogin
+from fleetgauge_dashboards.identity import NoLogin
+from fleetgauge_dashboards.pages.markdown_components import marked
 from fleetgauge_dashboards.report.blocks import text
-from fleetgauge_dashboards.served import ShownFleet
+from fleetgauge_dashboards.served_fleets import ShownFleet
 from tests.unit.dashboards.terminal.test_report import END, WEEK, write
 
 HOSTILE = "<img src=x onerror=alert(1)> [a](javascript:alert(2)) | `b`"

@@ -5,7 +5,7 @@ from threading import Barrier
 
 import pytest
 
-from fleetgauge_dashboards.pages.shared import KEPT, Shared
+from fleetgauge_dashboards.pages.shared_answers import KEPT, Shared
 
 
 def test_readers_who_ask_at_once_share_one_answer() -> None:

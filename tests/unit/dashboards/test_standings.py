@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from fleetgauge_core import tables
+from fleetgauge_core.fleet import BURN_WINDOWS
 from fleetgauge_dashboards.reader.lake import BURN
 from fleetgauge_dashboards.views.standings import Burn, burns, share_left, week_rows, worst_first
-from fleetgauge_pipelines import tables
-from fleetgauge_probes.fleet import BURN_WINDOWS
 from tests.unit.dashboards.frames import WEEK, frame, minute
 
 

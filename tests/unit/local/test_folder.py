@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from fleetgauge_core.fleet.load import load
 from fleetgauge_local.control import ask
 from fleetgauge_local.errors import LocalFleetError, NoFleetError
 from fleetgauge_local.folder import Folder, RunningBroker, RunningMirror, State, read, write
@@ -10,7 +11,6 @@ from fleetgauge_local.layout import DEFAULT, REGIONS, Layout, Topology, lay_out,
 from fleetgauge_local.messages import Request
 from fleetgauge_local.processes import Identity
 from fleetgauge_local.storage import fleet_file, kafka_uuid
-from fleetgauge_probes.fleet.load import load
 
 CLUSTERS = Topology(DEFAULT)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from fleetgauge_core.tables import CHECKPOINTS, GROUP_MINUTES
 from fleetgauge_local.lake_counts import RecoveryCounts, recovery_counts
-from fleetgauge_pipelines.tables import CHECKPOINTS, GROUP_MINUTES
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from fleetgauge_core.fleet import Fleet, load
+from fleetgauge_core.runtime.shutdown import Stopping
 from fleetgauge_local.layout import DEFAULT, REGIONS, Topology, lay_out
 from fleetgauge_local.storage import fleet_file
 from fleetgauge_local.traffic import FLOWS, again_and_again, aggregate, main, record, regions, traffic_spec
-from fleetgauge_probes.fleet import Fleet, load
-from fleetgauge_probes.stopping import Stopping
 
 
 def fleet(topology: Topology, folder: Path) -> Fleet:

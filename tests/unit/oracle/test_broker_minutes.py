@@ -1,6 +1,6 @@
 from datetime import date, timedelta
 
-from fleetgauge_pipelines.tables import BROKER_MINUTES
+from fleetgauge_core.tables import BROKER_MINUTES
 from tests.oracle.oracle import Row, Tables
 from tests.unit.oracle.conftest import MONDAY, Bench
 

@@ -1,6 +1,6 @@
 from typing import Any
 
-from fleetgauge_pipelines.tables import CLUSTER_MINUTES
+from fleetgauge_core.tables import CLUSTER_MINUTES
 from tests.oracle.oracle import Row
 from tests.unit.oracle.conftest import Bench
 

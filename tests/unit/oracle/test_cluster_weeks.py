@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from fleetgauge_pipelines.tables import CLUSTER_WEEKS
+from fleetgauge_core.tables import CLUSTER_WEEKS
 from tests.oracle.oracle import Row, Settings
 from tests.oracle.week_rules import CORRECTED, week_bounds, week_of
 from tests.unit.oracle.conftest import MONDAY, Bench

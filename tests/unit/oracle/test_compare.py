@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_WEEKS
+from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_WEEKS
 from tests.oracle.compare import differences
 from tests.unit.oracle.conftest import Bench
 

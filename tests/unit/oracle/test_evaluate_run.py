@@ -8,8 +8,8 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
-from fleetgauge_pipelines.lakes.store import schema
-from fleetgauge_pipelines.tables import CLUSTER_WEEKS, PROBE_MINUTES, Table
+from fleetgauge_core.lake.delta_table import schema
+from fleetgauge_core.tables import CLUSTER_WEEKS, PROBE_MINUTES, Table
 from tests.oracle.evaluate_run import main
 from tests.oracle.oracle import Row
 from tests.oracle.week import random_week

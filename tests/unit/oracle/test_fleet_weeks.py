@@ -1,7 +1,7 @@
 from datetime import date
 from typing import Any
 
-from fleetgauge_pipelines.tables import FLEET_WEEKS
+from fleetgauge_core.tables import FLEET_WEEKS
 from tests.oracle.oracle import ClusterSettings, Row, Settings, evaluate
 from tests.unit.oracle.conftest import LONG_AFTER, Bench
 

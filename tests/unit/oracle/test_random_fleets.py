@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from fastavro.validation import validate
 
-from fleetgauge_probes.contract import PROBE_MINUTE
-from fleetgauge_probes.fleet import Fleet
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.fleet import Fleet
 from tests.oracle.minute_rules import distinct
 from tests.oracle.oracle import Row, Tables, evaluate, settings_of
 from tests.oracle.random_fleets import RandomLake, random_lake

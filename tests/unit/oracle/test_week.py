@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from fastavro.validation import validate
 
-from fleetgauge_probes.contract import PROBE_MINUTE, ProbeMinute
-from fleetgauge_probes.fleet import Fleet
+from fleetgauge_core.contract import PROBE_MINUTE, ProbeMinute
+from fleetgauge_core.fleet import Fleet
 from tests.oracle.oracle import Tables, evaluate, settings_of
 from tests.oracle.week import START, random_fleet, random_week
 

@@ -1,150 +1,62 @@
 import json
-from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
 
-import click
 import pytest
-from click.testing import CliRunner, Result
-from hypothesis import given
-from hypothesis import strategies as st
+from click.testing import CliRunner
 
-from fleetgauge_probes import __version__, cli
-from fleetgauge_probes.cli import Address, HostPort, InputError, main, print_json
+from fleetgauge_probes.agent.spool import Spool
+from fleetgauge_probes.cli import probe
 
-
-@click.command()
-@click.option("--as-json", is_flag=True)
-def greet(as_json: bool) -> None:
-    """Say hello."""
-    if as_json:
-        print_json({"hello": "world"})
-
-
-@click.command()
-def refuse() -> None:
-    """Refuse."""
-    raise InputError("fleet.yaml: clusters: [red]missing[/red]; " + "name one " * 40)
-
-
-not_a_command = 42
-
-COMMANDS = {
-    "greet": f"{__name__}:greet",
-    "refuse": f"{__name__}:refuse",
-    "absent": "fleetgauge_no_such_package.cli:absent",
-    "bad": f"{__name__}:not_a_command",
-}
-
-
-def _install(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Entry points as installed packages would give them."""
-    points = EntryPoints(EntryPoint(name, COMMANDS[name], cli.GROUP) for name in names)
-    monkeypatch.setattr(cli, "entry_points", lambda **wanted: points.select(**wanted))
-
-
-@pytest.fixture
-def commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    _install(monkeypatch, *COMMANDS)
-
-
-def _run(*words: str) -> Result:
-    return CliRunner().invoke(main, list(words))
-
-
-@pytest.mark.usefixtures("commands")
-def test_a_subcommand_is_found_by_its_entry_point() -> None:
-    result = _run("greet", "--as-json")
-    assert result.exit_code == 0
-    assert json.loads(result.stdout) == {"hello": "world"}
-    assert result.stderr == ""
-
-
-@pytest.mark.usefixtures("commands")
-def test_wrong_input_is_one_line_on_stderr_and_exit_2() -> None:
-    result = _run("refuse")
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("fleetgauge: fleet.yaml: clusters: [red]missing[/red]; name one")
-    assert result.stderr.count("\n") == 1
-
-
-@pytest.mark.usefixtures("commands")
-@pytest.mark.parametrize("words", [["absent"], ["absent", "--json", "somewhere", "-x", "1"]])
-def test_a_missing_extra_is_one_line_that_says_how_to_get_it(words: list[str]) -> None:
-    result = _run(*words)
-    assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1
-    assert "fleetgauge_no_such_package" in result.stderr
-    assert "pip install 'fleetgauge[all]'" in result.stderr
-
-
-@pytest.mark.usefixtures("commands")
-def test_an_entry_point_that_is_no_command_is_a_mistake_of_ours() -> None:
-    assert isinstance(_run("bad").exception, TypeError)
-
-
-@pytest.mark.usefixtures("commands")
-def test_calling_one_command_does_not_import_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[str] = []
-    monkeypatch.setattr(cli, "_load", lambda point: loaded.append(point.name) or greet)
-    assert _run("greet").exit_code == 0
-    assert loaded == ["greet"]
-
-
-def test_an_unknown_command_is_wrong_usage() -> None:
-    result = _run("no-such-command")
-    assert result.exit_code == 2
-    assert "no-such-command" in result.stderr
-    assert result.stdout == ""
-
-
-def test_an_unknown_option_is_wrong_usage() -> None:
-    assert _run("--no-such-option").exit_code == 2
-
-
-def test_the_version_is_the_packages() -> None:
-    result = _run("--version")
-    assert result.exit_code == 0
-    assert __version__ in result.stdout
-
-
-def test_the_help_lists_what_is_there_in_order_and_says_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    _install(monkeypatch, "refuse", "greet", "absent")
-    result = _run("-h")
-    assert result.exit_code == 0
-    assert "Not available here: fleetgauge_no_such_package" in result.stdout
-    places = [result.stdout.index(f"  {name} ") for name in ("absent", "greet", "refuse")]
-    assert places == sorted(places)
-
-
-def test_an_answer_is_one_json_value_and_a_line_end(capsys: pytest.CaptureFixture[str]) -> None:
-    print_json({"a": [1, None]})
-    assert capsys.readouterr().out == '{"a": [1, null]}\n'
-
-
-@given(
-    st.ip_addresses().map(str) | st.sampled_from(["localhost", "agent-1.example.com", "under_score"]),
-    st.integers(0, 65535),
-)
-def test_an_address_is_read_as_it_is_written(host: str, port: int) -> None:
-    address = Address(host, port)
-    assert HostPort().convert(str(address), None, None) == address
+CLUSTERS = "clusters: [{id: orders, bootstrap: 'orders:9092'}]\n"
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("more", "says"),
     [
-        *("", "9100", ":9100", "localhost", "localhost:", "::1:9100", "[::1]", "a:1:2", "a:65536", "a:-1"),
-        *("a b:1", "http://a:1", "a:1/metrics", "a:٣", "a:1\n"),
+        ("", "telemetry.bootstrap is missing"),
+        ("simulated: true\ntelemetry: {bootstrap: 'telemetry:9092'}\n", "simulated is true"),
     ],
 )
-def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(click.BadParameter, match=r"is not HOST:PORT such as 127\.0\.0\.1:9100"):
-        HostPort().convert(text, None, None)
+def test_a_fleet_that_cannot_be_measured_is_refused_in_one_line(tmp_path: Path, more: str, says: str) -> None:
+    config = tmp_path / "fleet.yaml"
+    config.write_text(CLUSTERS + more, encoding="utf-8")
+    result = CliRunner().invoke(probe, ["--config", str(config)])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
-def test_a_command_that_is_given_no_address_is_wrong_usage() -> None:
-    result = CliRunner().invoke(
-        click.Command("serve", params=[click.Option(["--listen"], type=HostPort())]), ["--listen", "9100"]
-    )
-    assert result.exit_code == 2
-    assert "Invalid value for '--listen': '9100' is not HOST:PORT" in result.stderr
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (
+            ["--spool", "{}/fleet.yaml/spool"],
+            "/fleet.yaml/spool: Not a directory; name another folder with --spool",
+        ),
+        (["--spool", "{}/taken"], "another agent has it; name another folder with --spool"),
+        (["--spool-max-mb", "0"], "0 is not in the range x>=1"),
+        (["--shard", "3/2"], "'3/2' is no shard: give one of so many, as 2/5"),
+    ],
+)
+def test_a_spool_that_cannot_be_is_refused(tmp_path: Path, arguments: list[str], says: str) -> None:
+    config = tmp_path / "fleet.yaml"
+    config.write_text(CLUSTERS + "telemetry: {bootstrap: 'telemetry:9092'}\n", encoding="utf-8")
+    other = Spool(tmp_path / "taken", 1000)
+    other.open()
+    given = [one.format(tmp_path) for one in arguments]
+    result = CliRunner().invoke(probe, ["--config", str(config), *given])
+    other.close()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert says in result.stderr
+
+
+def test_the_least_rights_are_printed_as_commands_or_as_json(tmp_path: Path) -> None:
+    config = tmp_path / "fleet.yaml"
+    config.write_text(CLUSTERS, encoding="utf-8")
+    given = ["acls", "--config", str(config), "--principal", "User:me"]
+    lines = CliRunner().invoke(probe, given).stdout.splitlines()
+    assert len(lines) == 2
+    assert all("--bootstrap-server orders:9092 --add --allow-principal User:me" in line for line in lines)
+    told = json.loads(CliRunner().invoke(probe, [*given, "--json"]).stdout)
+    assert told["principal"] == "User:me"
+    assert [one["topic"] for one in told["grants"]] == ["fleetgauge.probe", None]

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from fleetgauge_operations.recovery.deciding import Pair
+from fleetgauge_core.fleet import Primaries
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.runtime.cli import InputError
 from fleetgauge_operations.recovery.drill import forecast_of
-from fleetgauge_operations.recovery.forecast import GroupForecast
+from fleetgauge_operations.recovery.plan.forecast import GroupForecast
+from fleetgauge_operations.recovery.plan.sync_decision import Pair
 from fleetgauge_operations.recovery.primaries.commands import ran
-from fleetgauge_operations.recovery.primaries.judging import Standing, standing
-from fleetgauge_operations.recovery.primaries.promotion import Promotion, Seen, weighed
-from fleetgauge_operations.recovery.primaries.reading import claims_now, reach_of
-from fleetgauge_operations.recovery.readiness.rates import Rates
+from fleetgauge_operations.recovery.primaries.lease_store_reader import claims_now, reach_of
+from fleetgauge_operations.recovery.primaries.plan.primary_state import Standing, standing
+from fleetgauge_operations.recovery.primaries.plan.promotion import Promotion, Seen, weighed
+from fleetgauge_operations.recovery.readiness.plan.rates import Rates
 from fleetgauge_operations.recovery.regions import Regions, now_ms
-from fleetgauge_probes.cli import InputError
-from fleetgauge_probes.fleet import Primaries
-from fleetgauge_probes.kafka import KafkaUnavailableError
 
 _log = logging.getLogger("fleetgauge.recover")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import urllib3
 
-from fleetgauge_operations.bulletins import Bulletin, post
-from fleetgauge_operations.receivers import Outcome, posting
-from fleetgauge_operations.recovery.readiness.conditions import Condition, Kind, Whom
-from fleetgauge_operations.recovery.readiness.findings import Finding
-from fleetgauge_operations.recovery.readiness.minutes import Row
-from fleetgauge_probes.fleet import Notifier
+from fleetgauge_core.fleet import Notifier
+from fleetgauge_operations.notify.notification import Bulletin, post
+from fleetgauge_operations.notify.receivers import Outcome, posting
+from fleetgauge_operations.recovery.readiness.plan.conditions import Condition, Kind, Whom
+from fleetgauge_operations.recovery.readiness.plan.findings import Finding
+from fleetgauge_operations.recovery.readiness.plan.minutes import Row
 
 _log = logging.getLogger("fleetgauge.recover")
 

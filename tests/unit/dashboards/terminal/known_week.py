@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fleetgauge_pipelines import tables
+from fleetgauge_core import tables
 from tests.browser.lake import put
 
 CLUSTER = "orders-eu"

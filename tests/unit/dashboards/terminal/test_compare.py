@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.terminal.compare import compare
-from fleetgauge_pipelines import tables
 from tests.browser.lake import put
 
 NEWEST = date(2026, 3, 23)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.terminal.explain import explain
-from fleetgauge_pipelines import tables
 from tests.browser.lake import put
 from tests.unit.dashboards.terminal import known_week as known
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.terminal.report import report
-from fleetgauge_pipelines import tables
 from tests.browser.lake import put
 from tests.chromium import CHROMIUM
 

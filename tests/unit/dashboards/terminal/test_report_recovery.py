@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetgauge_pipelines import tables
+from fleetgauge_core import tables
 from tests.browser.lake import put
 from tests.browser.recovery_lake import drill, week_row
 from tests.unit.dashboards.terminal.test_report import END, START, WEEK, write, written

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from fleetgauge_core import tables
 from fleetgauge_dashboards.terminal.slo import slo
-from fleetgauge_pipelines import tables
 from tests.browser.lake import ORDERS, PAYMENTS, SEARCH, Known, write
 
 FLEET = "name: {name}\nsimulated: {simulated}\nlake: {lake}\nclusters: [{{id: orders-eu, bootstrap: o:1}}]\n"

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 from deltalake import DeltaTable, write_deltalake
 
+from fleetgauge_core.tables import CORRECTIONS
 from fleetgauge_operations.corrections.cli import correct
-from fleetgauge_pipelines.tables import CORRECTIONS
 from tests.browser.lake import put
 
 FLEET = """

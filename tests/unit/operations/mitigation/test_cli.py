@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from fleetgauge_core.tables import ACTIONS
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
 from fleetgauge_operations.mitigation.cli import mitigate
 from fleetgauge_operations.mitigation.record import Record
-from fleetgauge_pipelines.tables import ACTIONS
 from tests.browser.lake import put
 from tests.unit.operations.mitigation.world import NOON
 

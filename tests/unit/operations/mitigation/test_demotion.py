@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetgauge_core.kafka import Layout, PartitionView, Place
 from fleetgauge_operations.mitigation.case import Order
 from fleetgauge_operations.mitigation.demotion import demoted, restored
-from fleetgauge_probes.kafka import Layout, PartitionView, Place
 from tests.unit.operations.mitigation.world import broker, layout, partition
 
 BROKERS = range(1, 6)

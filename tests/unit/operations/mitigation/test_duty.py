@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from fleetgauge_core.detection import Phase
+from fleetgauge_core.kafka import Place
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.duty import (
     AUTHOR,
@@ -19,8 +21,6 @@ from fleetgauge_operations.mitigation.duty import (
 )
 from fleetgauge_operations.mitigation.fail_safes import Why
 from fleetgauge_operations.mitigation.situation import Sick, Situation
-from fleetgauge_pipelines.detection import Phase
-from fleetgauge_probes.kafka import Place
 from tests.unit.operations.mitigation.world import LONG_AGO, NOON, broker, degraded, layout, partition
 
 ACT: Mapping[str, str] = dict.fromkeys(Action, "act") | {Action.EVACUATE: "advise"}

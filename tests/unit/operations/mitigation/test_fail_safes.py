@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
+from fleetgauge_core.detection import Phase
+from fleetgauge_core.kafka import Place
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.demotion import restored
 from fleetgauge_operations.mitigation.fail_safes import Why, refusals, undo_refusals
 from fleetgauge_operations.mitigation.situation import Sick, Situation
-from fleetgauge_pipelines.detection import Phase
-from fleetgauge_probes.kafka import Place
 from tests.unit.operations.mitigation.world import LONG_AGO, NOON, broker, degraded, layout, partition
 
 INTENT = Intent(Action.DEMOTE, "orders", 2)

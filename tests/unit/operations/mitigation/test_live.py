@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from fleetgauge_core.fleet import Cluster, Telemetry
 from fleetgauge_operations.mitigation import live
 from fleetgauge_operations.mitigation.hand import HookError
 from fleetgauge_operations.mitigation.live import LiveCluster
-from fleetgauge_probes.fleet import Cluster, Telemetry
 from tests.waiting import wait_until
 
 #: Leaves a child behind that writes its id, as who starts a broker does.

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from fleetgauge_operations.bulletins import hosts, message, tell
+from fleetgauge_core.fleet import Notifier
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
 from fleetgauge_operations.mitigation.news import News
-from fleetgauge_probes.fleet import Notifier
+from fleetgauge_operations.notify.notification import hosts, message, tell
 from tests.receiver import Receiver
 from tests.unit.operations.mitigation.world import NOON
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from fleetgauge_core.kafka import Place
+from fleetgauge_core.lake.table_store import KeptTable, KeptTableError
+from fleetgauge_core.tables import ACTIONS
 from fleetgauge_operations.mitigation.case import Action, Case, Order, Outcome
 from fleetgauge_operations.mitigation.record import Record
-from fleetgauge_pipelines.lakes.kept import KeptTable, KeptTableError
-from fleetgauge_pipelines.tables import ACTIONS
-from fleetgauge_probes.kafka import Place
 from tests.browser.lake import put
 from tests.unit.operations.mitigation.world import NOON
 

@@ -10,13 +10,18 @@ from random import Random
 
 import pytest
 
+from fleetgauge_core.detection import Phase
+from fleetgauge_core.kafka import (
+    KafkaUnavailableError,
+    Layout,
+    PartitionView,
+    Place,
+)
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.duty import AUTHOR, Duty, GiveUp, HandOver, Restore, Treat, Withdraw
 from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
 from fleetgauge_operations.mitigation.limits import Limits
 from fleetgauge_operations.mitigation.situation import Sick, Situation
-from fleetgauge_pipelines.detection import Phase
-from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, PartitionView, Place
 from tests.unit.operations.mitigation.world import BrokenError, World, broker, layout
 
 STEPS = 12

@@ -2,9 +2,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
 
+from fleetgauge_core.detection import (
+    Chain,
+    Finding,
+    Phase,
+    Subject,
+)
+from fleetgauge_core.detection.finding import finding
 from fleetgauge_operations.mitigation.situation import Sick, sick_now, well_since
-from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
-from fleetgauge_pipelines.detection.finding import finding
 from tests.unit.operations.mitigation.world import NOON
 
 BROKER = Subject("orders", Chain.BROKER_DOWN, 2)

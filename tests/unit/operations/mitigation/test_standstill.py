@@ -1,8 +1,8 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from fleetgauge_operations.bulletins import Bulletin
 from fleetgauge_operations.mitigation.standstill import StandStill
+from fleetgauge_operations.notify.notification import Bulletin
 from tests.unit.operations.mitigation.world import NOON
 
 LATER = NOON + timedelta(minutes=5)

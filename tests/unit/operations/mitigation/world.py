@@ -5,11 +5,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from fleetgauge_core.detection import Phase
+from fleetgauge_core.kafka import (
+    KafkaUnavailableError,
+    Layout,
+    PartitionView,
+    Place,
+    Registration,
+)
 from fleetgauge_operations.mitigation.case import Case, Order
 from fleetgauge_operations.mitigation.hand import HookError
 from fleetgauge_operations.mitigation.situation import Sick, Situation
-from fleetgauge_pipelines.detection import Phase
-from fleetgauge_probes.kafka import KafkaUnavailableError, Layout, PartitionView, Place, Registration
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 LONG_AGO = NOON - timedelta(hours=1)

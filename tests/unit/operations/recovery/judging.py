@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from fleetgauge_operations.recovery import checkpoint, history, mapping
+from fleetgauge_operations.recovery.offsets import checkpoint, mapping, offset_sync_store
 from tests.oracle.mirrors import Message, Told, World
 from tests.oracle.offset_sync_store import OffsetSyncStore
 
@@ -21,7 +21,7 @@ class Code:
     """The modules that are judged: ours, or a mutant of them."""
 
     checkpoint: Any = checkpoint
-    history: Any = history
+    history: Any = offset_sync_store
     mapping: Any = mapping
 
 
@@ -125,12 +125,12 @@ def by_mirror_maker(case: Case, position: int) -> Any:
     return mapping.mapped(position, active, passive, case.log, mapping.Rule.PLUS_ONE)
 
 
-def _remembered(case: Case, side: str, source: str) -> history.History:
+def _remembered(case: Case, side: str, source: str) -> offset_sync_store.History:
     store = OffsetSyncStore()
     for row in case.world.rows[side, source]:
         if row.kind == "sync":
             store.sync(row.src, row.dst)
-    one = history.History(checkpoint.Route(source, side, "t", 0), ids=None)
+    one = offset_sync_store.History(checkpoint.Route(source, side, "t", 0), ids=None)
     for sync in store.kept():
         one.append(checkpoint.Checkpoint(sync.upstream, sync.downstream))
     return one

@@ -2,8 +2,14 @@
 
 from collections.abc import Iterable
 
-from fleetgauge_operations.recovery.checkpoint import Checkpoint, Log, Origin, Route, TopicIds
-from fleetgauge_operations.recovery.history import History
+from fleetgauge_operations.recovery.offsets.checkpoint import (
+    Checkpoint,
+    Log,
+    Origin,
+    Route,
+    TopicIds,
+)
+from fleetgauge_operations.recovery.offsets.offset_sync_store import History
 
 Pairs = Iterable[tuple[int, int]]
 EVER = Log(0, 2**63 - 1)

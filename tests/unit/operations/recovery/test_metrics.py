@@ -1,11 +1,23 @@
 from prometheus_client import CollectorRegistry
 
-from fleetgauge_operations.recovery.checkpoint import Checkpoint, Log, Origin, Route, TopicIds
-from fleetgauge_operations.recovery.deciding import Decision, Pair, Passive, Position, Verdict
-from fleetgauge_operations.recovery.known import Known
+from fleetgauge_core.fleet import Mirror
+from fleetgauge_operations.recovery.group_offset_sync import GroupPlan
 from fleetgauge_operations.recovery.metrics import RecoverMetrics
-from fleetgauge_operations.recovery.moving import GroupPlan
-from fleetgauge_probes.fleet import Mirror
+from fleetgauge_operations.recovery.offsets.checkpoint import (
+    Checkpoint,
+    Log,
+    Origin,
+    Route,
+    TopicIds,
+)
+from fleetgauge_operations.recovery.offsets.mirror_state import Known
+from fleetgauge_operations.recovery.plan.sync_decision import (
+    Decision,
+    Pair,
+    Passive,
+    Position,
+    Verdict,
+)
 
 IDS = TopicIds("s", "d")
 MIRROR = Mirror(source="north", destination="south")

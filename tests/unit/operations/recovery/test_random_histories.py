@@ -13,7 +13,7 @@ WORLDS = 2_000
 #: What is changed, in which module, from what to what.
 MUTANTS = {
     "the largest over sources": ("mapping", "earliest = min(known)", "earliest = max(known)"),
-    "the record at the position counts as consumed": ("copies", "(one.dst_offset < position)", "1"),
+    "the record at the position counts as consumed": ("replication_runs", "(one.dst_offset < position)", "1"),
     "one past, though it is that very record": (
         "mapping",
         "at.dst_offset + (at.src_offset < seen.next_src)",
@@ -21,34 +21,34 @@ MUTANTS = {
     ),
     "one past without a guard": ("mapping", "at.src_offset < seen.next_src\n", "True\n"),
     "the next checkpoint of passive": (
-        "copies",
+        "replication_runs",
         "return self[at - 1] if at else None\n\n    def floor_dst",
         "return self[min(at, len(self) - 1)]\n\n    def floor_dst",
     ),
     "the next checkpoint of active": (
-        "copies",
+        "replication_runs",
         "at = bisect_right(self._dst, dst_offset)\n        return self[at - 1] if at else None",
         "at = bisect_right(self._dst, dst_offset)\n        return self[min(at, len(self) - 1)]",
     ),
-    "the last copy alone": ("copies", "if not (self._is_gone(", "if False and not (self._is_gone("),
+    "the last copy alone": ("replication_runs", "if not (self._is_gone(", "if False and not (self._is_gone("),
     "all copies are one": (
-        "copies",
+        "replication_runs",
         "        self._copies.append(Copy(row))\n        return Change.COPIED_AGAIN\n",
         "        return Change.KNOWN\n",
     ),
     "a copy holds no more than was told": (
-        "copies",
+        "replication_runs",
         "return not room\n",
         "return not room\n        return True\n",
     ),
-    "a copy is gone with its last record": ("copies", "<= log.start for", "<= log.start + 1 for"),
+    "a copy is gone with its last record": ("replication_runs", "<= log.start for", "<= log.start + 1 for"),
     "topics that were made anew are the same": (
-        "history",
+        "offset_sync_store",
         "self.ids = ids\n        self.epoch += 1\n        return self._made_anew()",
         "self.ids = ids\n        return Change.KNOWN",
     ),
     "two topics of one name are one": ("mapping", "if active.ids and passive.ids and", "if False and"),
-    "what a cut took is still there": ("history", "self._copies.cut(dst_offset)", "pass"),
+    "what a cut took is still there": ("offset_sync_store", "self._copies.cut(dst_offset)", "pass"),
     "a watermark behind the position": (
         "watermarks",
         "self._before.count_dst(dst_offset)",

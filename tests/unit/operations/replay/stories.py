@@ -3,10 +3,21 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from fleetgauge_core.contract import ProbePulse
+from fleetgauge_core.detection import (
+    Finding,
+    FleetState,
+    expect,
+    judge,
+    pass_time,
+)
 from fleetgauge_operations.replay.incident import Incident
-from fleetgauge_pipelines.detection import Finding, FleetState, expect, judge, pass_time
-from fleetgauge_probes.contract import ProbePulse
-from tests.unit.pipelines.detection.pulses import at, broker, hung, pulse
+from tests.unit.core.detection.pulses import (
+    at,
+    broker,
+    hung,
+    pulse,
+)
 
 BEGINS = at(30)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from fleetgauge_core.detection import DEFAULT_THRESHOLDS
 from fleetgauge_operations.replay.incident import SUFFIX, Incident
 from fleetgauge_operations.replay.rerun import Verdict, compared
-from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS
 
 INCIDENTS = sorted((Path(__file__).parents[3] / "incidents").glob(f"*{SUFFIX}"))
 

@@ -5,10 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetgauge_core.detection import DEFAULT_THRESHOLDS, Thresholds, episodes
 from fleetgauge_operations.replay.rerun import Verdict, compared, found_now
-from fleetgauge_pipelines.detection import DEFAULT_THRESHOLDS, Thresholds, episodes
+from tests.unit.core.detection.pulses import (
+    at,
+    broker,
+    hung,
+    pulse,
+)
 from tests.unit.operations.replay.stories import hang, incident, watched
-from tests.unit.pipelines.detection.pulses import at, broker, hung, pulse
 
 HANG = incident(hang())
 

@@ -4,10 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from fleetgauge_core.detection import (
+    Chain,
+    Finding,
+    Phase,
+    Subject,
+)
+from fleetgauge_core.detection.finding import finding
+from fleetgauge_core.tables import CORRECTIONS
 from fleetgauge_operations.watch.telling import Telling
-from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
-from fleetgauge_pipelines.detection.finding import finding
-from fleetgauge_pipelines.tables import CORRECTIONS
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 BROKER = Subject("orders", Chain.BROKER_DOWN, 3)

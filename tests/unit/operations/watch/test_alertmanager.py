@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
+from fleetgauge_core.detection import Finding, Phase, Subject
 from fleetgauge_operations.watch import alertmanager
 from fleetgauge_operations.watch.alertmanager import Alert, Alertmanager
-from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import Finding, Phase, Subject
+from fleetgauge_operations.watch.message_format import Manner
 from tests.ports import free_port
 from tests.receiver import Receiver
 from tests.unit.operations.watch import tellings

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from fleetgauge_core.fleet import Secret
 from fleetgauge_operations.watch import heartbeat
 from fleetgauge_operations.watch.heartbeat import Heartbeat
 from fleetgauge_operations.watch.telling import Telling
-from fleetgauge_probes.fleet import Secret
 from tests.receiver import Receiver
 from tests.unit.operations.watch.tellings import NOON, Ear, named
 from tests.waiting import wait_until

@@ -5,12 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from fleetgauge_core.detection import (
+    Chain,
+    Finding,
+    Phase,
+    Subject,
+)
+from fleetgauge_core.detection.finding import finding
 from fleetgauge_dashboards.links import AlertsView, parse
 from fleetgauge_operations.watch import pagerduty, slack, webhook
 from fleetgauge_operations.watch.alertmanager import Alert
-from fleetgauge_operations.watch.words import Manner
-from fleetgauge_pipelines.detection import Chain, Finding, Phase, Subject
-from fleetgauge_pipelines.detection.finding import finding
+from fleetgauge_operations.watch.message_format import Manner
 from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named
 
 DOWN, BACK = named(), cleared()

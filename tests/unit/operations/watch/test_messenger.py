@@ -5,11 +5,11 @@ from itertools import chain, repeat
 
 import pytest
 
-from fleetgauge_operations import receivers
+from fleetgauge_core.detection import Finding
+from fleetgauge_core.fleet import Secret
+from fleetgauge_operations.notify import receivers
 from fleetgauge_operations.watch import messenger
 from fleetgauge_operations.watch.messenger import GIVE_UP_AFTER, Message, Messenger
-from fleetgauge_pipelines.detection import Finding
-from fleetgauge_probes.fleet import Secret
 from tests.ports import free_port
 from tests.receiver import Answer, Receiver
 from tests.unit.operations.watch.tellings import NOON, PATH, Ear, cleared, named

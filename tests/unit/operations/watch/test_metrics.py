@@ -1,11 +1,22 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
+from fleetgauge_core.contract import ProbePulse
+from fleetgauge_core.detection import (
+    FleetState,
+    Phase,
+    judge,
+    remember,
+)
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_pipelines.detection import FleetState, Phase, judge, remember
-from fleetgauge_probes.contract import ProbePulse
 from tests.exposition import samples_of
-from tests.unit.pipelines.detection.pulses import at, broker, hung, mute, pulse
+from tests.unit.core.detection.pulses import (
+    at,
+    broker,
+    hung,
+    mute,
+    pulse,
+)
 
 
 class Told:

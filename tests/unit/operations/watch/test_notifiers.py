@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from fleetgauge_operations.receivers import host, name
+from fleetgauge_core.fleet import Notifier, Secret, SecretError
+from fleetgauge_operations.notify.receivers import host, name
 from fleetgauge_operations.watch.alertmanager import Alertmanager
+from fleetgauge_operations.watch.message_format import Manner
 from fleetgauge_operations.watch.messenger import Messenger
 from fleetgauge_operations.watch.notifiers import sink
-from fleetgauge_operations.watch.words import Manner
-from fleetgauge_probes.fleet import Notifier, Secret, SecretError
 from tests.receiver import Receiver
 from tests.unit.operations.watch.tellings import BROKER, Ear, named
 

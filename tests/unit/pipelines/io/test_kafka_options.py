@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from fleetgauge_core.fleet import Access, Security
+from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_pipelines.io.kafka_options import kafka_options
-from fleetgauge_probes.fleet import Access, Security
-from fleetgauge_probes.kafka import KafkaUnavailableError
 
 
 def access(**security: Any) -> Access:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from fleetgauge_core.tables import ALL
 from fleetgauge_pipelines.jobs.lake_cli import lake
-from fleetgauge_pipelines.tables import ALL
 from tests.browser.lake import write
 
 NOW = datetime(2026, 3, 5, 2, tzinfo=UTC)

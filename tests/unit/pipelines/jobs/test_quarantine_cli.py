@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 from deltalake import write_deltalake
 
+from fleetgauge_core.contract import PROBE_MINUTE
+from fleetgauge_core.lake.quarantine_view import readable_fields
+from fleetgauge_core.tables import QUARANTINE
 from fleetgauge_pipelines.jobs.quarantine_cli import quarantine
-from fleetgauge_pipelines.lakes.quarantine import readable_fields
-from fleetgauge_pipelines.tables import QUARANTINE
-from fleetgauge_probes.contract import PROBE_MINUTE
 from tests.spark.broken import encode_untimed, good_record
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -11,9 +11,9 @@ import fastavro
 import pytest
 from click.testing import CliRunner, Result
 
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.fleet import load
 from fleetgauge_pipelines.jobs.simulate_cli import simulate
-from fleetgauge_probes.contract import Leg
-from fleetgauge_probes.fleet import load
 
 END = "2026-11-16T00:00:00Z"
 FILES = ("--records", "files", "--clusters", "2", "--minutes", "90", "--end", END)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from fleetgauge_pipelines.io.lease import LeaseError, lease
+from fleetgauge_core.fleet import load
+from fleetgauge_core.lake.lease import LeaseError, lease
 from fleetgauge_pipelines.jobs.simulate_folder import ForeignFolderError, SimulatedFolder
-from fleetgauge_probes.fleet import load
 from tests.unit.pipelines.simulation.histories import history
 
 ARGUMENTS = {"seed": 1}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.fleet import Fleet
 from fleetgauge_pipelines.simulation import Kind
 from fleetgauge_pipelines.simulation.silver import Columns, cluster_minutes
-from fleetgauge_probes.contract import Leg
-from fleetgauge_probes.fleet import Fleet
 from tests.unit.pipelines.simulation.histories import MONDAY, WEEK, history, records
 
 

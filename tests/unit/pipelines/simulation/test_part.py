@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fleetgauge_core.contract import Leg
 from fleetgauge_pipelines.simulation import Part
 from fleetgauge_pipelines.simulation.incidents import Harm
 from fleetgauge_pipelines.simulation.part import ATTEMPTS, LONGEST_US, draw_leg, latency_us
-from fleetgauge_probes.contract import Leg
 from tests.unit.pipelines.simulation.histories import history
 
 CELLS = (4_000, 5)

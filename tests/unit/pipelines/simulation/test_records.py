@@ -2,8 +2,13 @@
 
 from datetime import timedelta
 
+from fleetgauge_core.contract import (
+    MAX_RECORD_BYTES,
+    PROBE_MINUTE,
+    Leg,
+    ProbeMinute,
+)
 from fleetgauge_pipelines.simulation.records import probe_minutes
-from fleetgauge_probes.contract import MAX_RECORD_BYTES, PROBE_MINUTE, Leg, ProbeMinute
 from tests.unit.pipelines.simulation.histories import history
 
 

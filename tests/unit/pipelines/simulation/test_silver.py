@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.slo.levels import CENSORED_US
+from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, Table
 from fleetgauge_pipelines.simulation import Part
 from fleetgauge_pipelines.simulation.silver import broker_minutes, cluster_minutes
-from fleetgauge_pipelines.slo.levels import CENSORED_US
-from fleetgauge_pipelines.tables import BROKER_MINUTES, CLUSTER_MINUTES, Table
-from fleetgauge_probes.contract import Leg
 from tests.oracle import minute_rules
 from tests.oracle.compare import differences
 from tests.oracle.settings import ClusterSettings

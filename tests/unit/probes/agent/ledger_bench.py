@@ -1,9 +1,9 @@
 """A ledger to try things on, and what every tally of it must keep to."""
 
-from fleetgauge_probes.agent.ledger import LegLedger, MinuteTally
-from fleetgauge_probes.agent.stalls import Stalls
-from fleetgauge_probes.agent.standing import Standing
-from fleetgauge_probes.contract import Leg
+from fleetgauge_core.contract import Leg
+from fleetgauge_probes.agent.leader_eligibility import Standing
+from fleetgauge_probes.agent.probe_tracker import LegLedger, MinuteTally
+from fleetgauge_probes.agent.process_pauses import Stalls
 
 HOME, OTHER = 7, 8
 MS = 1_000_000

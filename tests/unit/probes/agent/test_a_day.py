@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from fleetgauge_probes.agent.ledger import LegLedger, MinuteTally
+from fleetgauge_core.contract import Leg
+from fleetgauge_probes.agent.leader_eligibility import Standing
+from fleetgauge_probes.agent.probe_tracker import LegLedger, MinuteTally
+from fleetgauge_probes.agent.process_pauses import Stalls
 from fleetgauge_probes.agent.schedule import MINUTE_NS, MinuteClock, Timetable, phase_ns
-from fleetgauge_probes.agent.stalls import Stalls
-from fleetgauge_probes.agent.standing import Standing
-from fleetgauge_probes.contract import Leg
 
 SECOND_NS = 1_000_000_000
 BROKER = 7

@@ -1,7 +1,7 @@
 import pytest
 
+from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_probes.agent.demotions import Demotions
-from fleetgauge_probes.kafka import KafkaUnavailableError
 
 SECOND_NS = 1_000_000_000
 NOBODY = frozenset[int]()

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fleetgauge_probes.agent.standing import Standing
-from fleetgauge_probes.contract import Leg
+from fleetgauge_core.contract import Leg
+from fleetgauge_probes.agent.leader_eligibility import Standing
 from tests.unit.probes.agent.ledger_bench import HOME, MS, OTHER, Bench, keeps_the_contract
 
 _DELAYS = st.integers(0, 16_000)

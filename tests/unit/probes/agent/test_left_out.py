@@ -2,7 +2,7 @@
 
 import pytest
 
-from fleetgauge_probes.contract import Leg
+from fleetgauge_core.contract import Leg
 from tests.unit.probes.agent.ledger_bench import HOME, MS, Bench
 
 

@@ -5,9 +5,9 @@ from math import isnan
 import pytest
 from prometheus_client import CollectorRegistry
 
+from fleetgauge_core.contract import BrokerPulse, Leg, ProbePulse
 from fleetgauge_probes.agent.metrics import AgentMetrics
 from fleetgauge_probes.agent.spool import SpoolState
-from fleetgauge_probes.contract import BrokerPulse, Leg, ProbePulse
 from tests.exposition import samples_of
 from tests.probe_minutes import CLIENT, MINUTE, NOON
 

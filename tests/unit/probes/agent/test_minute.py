@@ -1,9 +1,9 @@
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 
-from fleetgauge_probes.agent.ledger import MinuteTally
+from fleetgauge_core.contract import PROBE_MINUTE, Leg, ProbeMinute
 from fleetgauge_probes.agent.minute import Identity, Subject, probe_minute
-from fleetgauge_probes.contract import PROBE_MINUTE, Leg, ProbeMinute
+from fleetgauge_probes.agent.probe_tracker import MinuteTally
 
 MINUTE = datetime(2026, 3, 2, 10, tzinfo=UTC)
 EMITTED = datetime(2026, 3, 2, 10, 1, 13, tzinfo=UTC)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetgauge_core.contract import Leg
 from fleetgauge_probes.agent.payload import ProbeName, pack, unpack
-from fleetgauge_probes.contract import Leg
 
 RUN = UUID(int=0x1234)
 NAMES = st.builds(

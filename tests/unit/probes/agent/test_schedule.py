@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetgauge_core.contract import Leg
 from fleetgauge_probes.agent.schedule import (
     INTERVAL_NS,
     MINUTE_NS,
@@ -16,7 +17,6 @@ from fleetgauge_probes.agent.schedule import (
     next_due_ns,
     phase_ns,
 )
-from fleetgauge_probes.contract import Leg
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 INSTANTS = st.integers(0, 10**18)

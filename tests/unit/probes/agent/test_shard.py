@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetgauge_core.fleet import Cluster
 from fleetgauge_probes.agent.shard import Shard
-from fleetgauge_probes.fleet import Cluster
 
 IDS = st.lists(st.from_regex(r"[a-z0-9.-]{1,20}", fullmatch=True), unique=True, max_size=50)
 

@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from fleetgauge_core.contract import PROBE_MINUTE
 from fleetgauge_probes.agent.spool import Spool, SpoolError, SpoolState
-from fleetgauge_probes.contract import PROBE_MINUTE
 from tests.probe_minutes import MINUTE, NOON, record
 
 ROOM = 1_000_000

@@ -2,7 +2,13 @@
 
 from collections.abc import Mapping
 
-from fleetgauge_probes.kafka import PartitionView, Refusal, TopicSight, TopicSpec, TopicView
+from fleetgauge_core.kafka import (
+    PartitionView,
+    Refusal,
+    TopicSight,
+    TopicSpec,
+    TopicView,
+)
 
 ALL = frozenset(
     {"CREATE", "DESCRIBE", "WRITE", "READ", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "DELETE"}

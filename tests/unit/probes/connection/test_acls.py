@@ -1,5 +1,5 @@
+from fleetgauge_core.fleet import Fleet
 from fleetgauge_probes.connection import grants
-from fleetgauge_probes.fleet import Fleet
 
 FLEET = Fleet.model_validate(
     {

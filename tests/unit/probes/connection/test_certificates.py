@@ -1,7 +1,12 @@
 from datetime import UTC, datetime, timedelta
 
+from fleetgauge_core.kafka import (
+    Reply,
+    Sight,
+    Silence,
+    Unknown,
+)
 from fleetgauge_probes.connection.certificates import certificates
-from fleetgauge_probes.kafka import Reply, Sight, Silence, Unknown
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

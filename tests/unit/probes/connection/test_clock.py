@@ -1,7 +1,7 @@
 import pytest
 
+from fleetgauge_core.kafka import Clock, Unknown
 from fleetgauge_probes.connection.clock import clock
-from fleetgauge_probes.kafka import Clock, Unknown
 
 
 def test_a_difference_within_the_uncertainty_is_none() -> None:

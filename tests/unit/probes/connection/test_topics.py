@@ -1,7 +1,7 @@
 import pytest
 
+from fleetgauge_core.kafka import Refusal, TopicSight, Unknown
 from fleetgauge_probes.connection.topics import topics
-from fleetgauge_probes.kafka import Refusal, TopicSight, Unknown
 from tests.unit.probes.connection.sights import DENIED, SETTINGS, SPEC, absent, hidden, present
 
 

@@ -1,10 +1,20 @@
 """Two regions and their aggregates, as far as they are known."""
 
-from fleetgauge_operations.recovery.checkpoint import Checkpoint, Origin, Route, TopicIds
-from fleetgauge_operations.recovery.deciding import Pair
-from fleetgauge_operations.recovery.known import Known
-from fleetgauge_operations.recovery.primaries.judging import Reach
-from fleetgauge_probes.fleet import Capacity, Mirror, Recovery, RecoveryLimits
+from fleetgauge_core.fleet import (
+    Capacity,
+    Mirror,
+    Recovery,
+    RecoveryLimits,
+)
+from fleetgauge_operations.recovery.offsets.checkpoint import (
+    Checkpoint,
+    Origin,
+    Route,
+    TopicIds,
+)
+from fleetgauge_operations.recovery.offsets.mirror_state import Known
+from fleetgauge_operations.recovery.plan.sync_decision import Pair
+from fleetgauge_operations.recovery.primaries.plan.primary_state import Reach
 
 PAIR = Pair("north-all", "south-all")
 REGIONS = {"north": "north", "north-all": "north", "south": "south", "south-all": "south"}

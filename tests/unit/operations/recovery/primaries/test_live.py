@@ -7,16 +7,16 @@ from typing import Any, cast
 
 import pytest
 
-from fleetgauge_operations.recovery.deciding import Pair
-from fleetgauge_operations.recovery.known import Known
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_operations.recovery.offsets.mirror_state import Known
+from fleetgauge_operations.recovery.plan.sync_decision import Pair
 from fleetgauge_operations.recovery.primaries import live
-from fleetgauge_operations.recovery.primaries.claims import ClaimsError
 from fleetgauge_operations.recovery.primaries.commands import CommandError
 from fleetgauge_operations.recovery.primaries.live import LiveScene
-from fleetgauge_operations.recovery.primaries.promotion import Name
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import ClaimsError
+from fleetgauge_operations.recovery.primaries.plan.promotion import Name
 from fleetgauge_operations.recovery.regions import Regions
-from fleetgauge_probes.fleet import Fleet
-from fleetgauge_probes.kafka import KafkaUnavailableError
 from tests.unit.operations.recovery.primaries.scripts import script
 
 SAYS = """echo '[{"service": "{to}", "primary": "north", "epoch": 3}]'"""

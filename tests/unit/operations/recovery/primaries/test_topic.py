@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
-from fleetgauge_operations.recovery.primaries import reading
-from fleetgauge_operations.recovery.primaries.claims import Claim, ClaimsError
-from fleetgauge_probes.fleet import Fleet, Primaries
-from fleetgauge_probes.kafka import KafkaUnavailableError, Record
+from fleetgauge_core.fleet import Fleet, Primaries
+from fleetgauge_core.kafka import KafkaUnavailableError, Record
+from fleetgauge_operations.recovery.primaries import lease_store_reader
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import Claim, ClaimsError
 
 FLEET = Fleet.model_validate({"clusters": [{"id": "north", "bootstrap": "127.0.0.1:1"}]})
 PRIMARIES = Primaries(topic="labels", cluster="north", services={"a": ".*"})
@@ -44,8 +44,8 @@ def claims(
             if stalls:
                 raise KafkaUnavailableError("no answer")
 
-    monkeypatch.setattr(reading, "TopicReader", Reader)
-    return reading.claims_now(PRIMARIES, FLEET)
+    monkeypatch.setattr(lease_store_reader, "TopicReader", Reader)
+    return lease_store_reader.claims_now(PRIMARIES, FLEET)
 
 
 def test_of_each_key_the_last_value_counts_unless_it_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:

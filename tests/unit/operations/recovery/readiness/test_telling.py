@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from fleetgauge_operations.bulletins import message
-from fleetgauge_operations.recovery.readiness.conditions import Condition, Kind, Whom
-from fleetgauge_operations.recovery.readiness.findings import Finding
+from fleetgauge_core.fleet import Notifier
+from fleetgauge_core.tables import RECOVERY_FINDINGS
+from fleetgauge_operations.notify.notification import message
+from fleetgauge_operations.recovery.readiness.plan.conditions import Condition, Kind, Whom
+from fleetgauge_operations.recovery.readiness.plan.findings import Finding
 from fleetgauge_operations.recovery.readiness.telling import Tray, bulletin_of, last_told, row_of
-from fleetgauge_pipelines.tables import RECOVERY_FINDINGS
-from fleetgauge_probes.fleet import Notifier
 from tests.receiver import Receiver
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""What every command and long-running process shares: options, signals, logs, health endpoints."""

@@ -1,0 +1,1 @@
+"""Notifications to people: what they say, and the receivers that take them."""

@@ -1,0 +1,1 @@
+"""Decisions and forecasts about moving consumer groups between clusters. Pure."""

@@ -1,0 +1,1 @@
+"""Failover readiness judged from one observation: minutes, rates, conditions, findings. Pure."""

@@ -1,0 +1,1 @@
+"""Tracer records and the delays computed from them. Pure."""

@@ -1,0 +1,183 @@
+from dataclasses import FrozenInstanceError, asdict, replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetgauge_core.contract import (
+    EARLIER_PULSES,
+    HEALTH_EVENT,
+    PROBE_MINUTE,
+    PROBE_PULSE,
+    BrokerPulse,
+    ContractError,
+    HealthEvent,
+    Leg,
+    LegPulse,
+    ProbeMinute,
+    ProbePulse,
+)
+from tests.probe_minutes import CLIENT
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+_COUNTS = st.integers(0, 2**31 - 1)
+_IDS = st.integers(-(2**31), 2**31 - 1)
+_NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+_TIMES = st.integers(0, 4 * 10**12).map(
+    lambda ms: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+)
+_ASCENDING = st.lists(_COUNTS, max_size=20).map(lambda us: tuple(sorted(us)))
+_CODES = st.dictionaries(_NAMES, _COUNTS, max_size=4)
+_INTS = st.lists(_IDS, max_size=5).map(tuple)
+
+LEGS = st.builds(
+    LegPulse,
+    st.sampled_from(Leg),
+    *[_COUNTS] * 4,
+    *[st.none() | _COUNTS] * 4,
+)
+BROKERS = st.builds(
+    BrokerPulse,
+    _IDS,
+    *[st.booleans()] * 3,
+    *[st.none() | _COUNTS] * 2,
+    st.lists(LEGS, max_size=2).map(tuple),
+    *[st.none() | _COUNTS] * 3,
+    st.none() | _NAMES,
+    *[st.none() | _COUNTS] * 3,
+)
+PULSES = st.builds(
+    ProbePulse,
+    *[_NAMES] * 4,
+    st.integers(0, 2**62),
+    _TIMES,
+    _COUNTS,
+    st.lists(BROKERS, max_size=4).map(tuple),
+    *[st.none() | _COUNTS] * 2,
+    st.none() | _NAMES,
+)
+EVENTS = st.builds(
+    HealthEvent, _NAMES, _NAMES, _NAMES, st.none() | _IDS, _TIMES, _NAMES, _NAMES, _NAMES, _NAMES
+)
+MINUTES = st.builds(
+    ProbeMinute,
+    agent_id=_NAMES,
+    agent_version=_NAMES,
+    run_id=_NAMES,
+    sequence=st.integers(0, 2**62),
+    vantage=_NAMES,
+    cluster_id=_NAMES,
+    kafka_cluster_uuid=_NAMES,
+    broker_id=_IDS,
+    rack=st.none() | _NAMES,
+    leg=st.sampled_from(Leg),
+    minute=_TIMES,
+    expected_brokers=_INTS,
+    attempted=_COUNTS,
+    acknowledged=_COUNTS,
+    received=_COUNTS,
+    ack_us=_ASCENDING,
+    e2e_us=_ASCENDING,
+    produce_failures=_CODES,
+    consume_failures=_CODES,
+    lost=_COUNTS,
+    duplicated=_COUNTS,
+    out_of_order=_COUNTS,
+    schedule_lag_p95_us=_COUNTS,
+    schedule_lag_max_us=_COUNTS,
+    led_by=_INTS,
+    leader_epoch=st.none() | _IDS,
+    emitted_at=_TIMES,
+)
+PULSE = ProbePulse(
+    agent_id="host",
+    run_id="run",
+    vantage="zone-a",
+    cluster_id="orders",
+    sequence=1,
+    emitted_at=NOON,
+    window_ms=15_000,
+    brokers=(),
+)
+EVENT = HealthEvent("id", "same", "orders", None, NOON, "HEALTHY", "SUSPECT", "BROKER_DOWN", "{}")
+
+
+@given(PULSES)
+def test_a_pulse_comes_back_as_it_was_sent(pulse: ProbePulse) -> None:
+    assert ProbePulse.decode(pulse.encode()) == pulse
+
+
+@given(PULSES)
+def test_a_pulse_of_an_earlier_version_is_read_as_one_that_does_not_tell_the_rest(pulse: ProbePulse) -> None:
+    second, first = (ProbePulse.decode(schema.encode(asdict(pulse))) for schema in EARLIER_PULSES)
+    untold = {"requests_waiting": None, "stalled_ms": None, "offline_dirs": None}
+    assert second == replace(pulse, brokers=tuple(replace(one, **untold) for one in pulse.brokers))
+    untold |= {"dns_us": None, "connect_us": None, "tls_us": None, "silence": None}
+    assert first == replace(
+        pulse,
+        brokers=tuple(replace(one, **untold) for one in pulse.brokers),
+        bootstrap_age_ms=None,
+        bootstrap_us=None,
+        bootstrap_failure=None,
+    )
+
+
+@given(EVENTS)
+def test_an_event_comes_back_as_it_was_sent(event: HealthEvent) -> None:
+    assert HealthEvent.decode(event.encode()) == event
+
+
+@given(MINUTES)
+def test_a_minute_comes_back_as_it_was_sent(minute: ProbeMinute) -> None:
+    assert ProbeMinute.decode(minute.encode()) == minute
+
+
+def test_a_time_in_another_zone_comes_back_as_the_same_instant_in_utc() -> None:
+    event = HealthEvent.decode(
+        HealthEvent(**asdict(EVENT) | {"at": NOON.astimezone(timezone(timedelta(hours=5)))}).encode()
+    )
+    assert event.at == NOON
+    assert event.at.utcoffset() == timedelta()
+
+
+@pytest.mark.parametrize("value", [b"", b"junk", EVENT.encode(), PULSE.encode()[:-1], PULSE.encode() + b"x"])
+def test_what_is_no_pulse_is_refused(value: bytes) -> None:
+    with pytest.raises(ContractError):
+        ProbePulse.decode(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"junk", PULSE.encode(), CLIENT.encode()[:-1], PROBE_MINUTE.encode(asdict(CLIENT) | {"leg": "x"})],
+)
+def test_what_is_no_minute_is_refused(value: bytes) -> None:
+    with pytest.raises(ContractError):
+        ProbeMinute.decode(value)
+
+
+@pytest.mark.parametrize("value", [b"", b"junk", PULSE.encode(), EVENT.encode()[:-1], EVENT.encode() + b"x"])
+def test_what_is_no_event_is_refused(value: bytes) -> None:
+    with pytest.raises(ContractError):
+        HealthEvent.decode(value)
+
+
+def test_a_broker_is_asked_for_its_leg_by_name() -> None:
+    client = LegPulse(Leg.CLIENT, 1, 1, 0, 0, None, 5, 7, 7)
+    broker = BrokerPulse(1, True, True, False, 5, 900, (client,))
+    assert broker.leg(Leg.CLIENT) == client
+    assert broker.leg(Leg.LEADER) is None
+
+
+def test_legs_are_spelt_as_on_the_wire() -> None:
+    assert [str(leg) for leg in Leg] == ["client", "leader"]
+
+
+def test_records_do_not_change() -> None:
+    with pytest.raises(FrozenInstanceError):
+        PULSE.sequence = 2  # type: ignore[misc]
+
+
+def test_each_record_is_encoded_with_its_own_schema() -> None:
+    assert PULSE.encode().startswith(PROBE_PULSE.header)
+    assert EVENT.encode().startswith(HEALTH_EVENT.header)

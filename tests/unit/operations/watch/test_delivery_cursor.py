@@ -1,0 +1,176 @@
+"""A life of watches: each takes over what the one before left, and a notifier hears of everything once."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetgauge_core.detection import (
+    Chain,
+    Finding,
+    Phase,
+    Subject,
+)
+from fleetgauge_operations.watch.delivery_cursor import Account, introduced, still_waiting
+from fleetgauge_operations.watch.state_store import Told
+from tests.unit.operations.watch.tellings import NOON, cleared, named
+
+ONE, TWO = Subject("orders", Chain.BROKER_DOWN, 1), Subject("payments", Chain.BROKER_DOWN, 7)
+NEW = Told(notifier="n")
+
+
+def at(minutes: float, of: Callable[..., Finding] = named, subject: Subject = ONE) -> Finding:
+    return of(subject, at=NOON + timedelta(minutes=minutes))
+
+
+class Life:
+    """One notifier, and watches that are killed: of each its waiting and its account are gone."""
+
+    def __init__(self, note: Told = NEW) -> None:
+        self.note = note
+        self.log: list[Finding] = []
+        self.heard: list[str] = []
+        self.planned: set[Subject] = set()
+        self.named: set[Subject] = set()
+        self.start()
+
+    def start(self) -> None:
+        owed = self.note.owed(self.log)
+        self.account = Account(self.note, owed, self._keep)
+        self.waiting = still_waiting(
+            self.log, self.named, [(self.account, owed)], lambda subject: subject in self.planned
+        )
+        for one in owed:
+            if one.names and one.subject in self.waiting:
+                self.account.put_off(one)
+            else:
+                self._tell([one])
+
+    def find(self, one: Finding) -> None:
+        self.log.append(one)
+        (self.named.add if one.names else self.named.discard)(one.subject)
+        told = self.waiting.told_of(one, one.subject in self.planned)
+        self._tell(told)
+        if not told:
+            self.account.put_off(one)
+
+    def plan(self, *subjects: Subject) -> None:
+        self.planned = set(subjects)
+        self._tell(self.waiting.over(lambda subject: subject in self.planned))
+
+    def _tell(self, findings: Sequence[Finding]) -> None:
+        for one in findings:
+            self.heard.append(one.event.event_id)
+            self.account.dealt_with(one)
+
+    def _keep(self, note: Told) -> None:
+        self.note = note
+
+
+def ids(*findings: Finding) -> list[str]:
+    return [one.event.event_id for one in findings]
+
+
+def test_what_waited_while_later_things_were_told_is_told_by_the_next_watch() -> None:
+    life = Life()
+    life.plan(ONE)
+    first, second = at(10), at(20, subject=TWO)
+    life.find(first)
+    life.find(second)
+    assert life.heard == ids(second)
+    life.planned = set()
+    life.start()
+    assert life.heard == ids(second, first)
+    life.start()
+    assert life.heard == ids(second, first)
+
+
+def test_what_waited_is_told_once_and_the_later_not_again() -> None:
+    life = Life()
+    life.plan(ONE)
+    first, second, third = at(10), at(20, subject=TWO), at(30, cleared, TWO)
+    for one in (first, second, third):
+        life.find(one)
+    life.plan()
+    life.start()
+    assert life.heard == ids(second, third, first)
+
+
+def test_what_began_and_ended_within_its_maintenance_is_never_told() -> None:
+    life = Life()
+    life.plan(ONE)
+    for one in (at(10), at(13, cleared), at(20), at(23, cleared)):
+        life.find(one)
+    life.plan()
+    life.start()
+    assert life.heard == []
+
+
+def test_who_is_new_is_told_of_what_is_open_and_of_nothing_else() -> None:
+    log = [at(0), at(1, cleared), at(2, subject=TWO), at(3), at(4, cleared)]
+    note = introduced("n", log, {TWO})
+    assert note.owed(log) == (log[2],)
+    assert note.owed([*log, at(5)]) == (log[2], at(5))
+    assert introduced("n", [], set()).owed([at(5)]) == (at(5),)
+
+
+def account(*owes: Finding) -> Account:
+    return Account(Told(notifier="n", owes=tuple(ids(*owes))), owes, lambda _: None)
+
+
+def test_what_was_put_off_waits_on_unless_one_was_told_of_it() -> None:
+    """Whoever is reminded of what stands, as Alertmanager is, would else take it for over."""
+    down, told = at(10), account()
+    log, everywhere = [at(0), at(1, cleared), down], lambda _: True
+    for owing, waits in (
+        ([(account(down), [down])], True),
+        ([(account(down), [down]), (account(), [down])], True),
+        ([(account(down), [down]), (told, [])], False),
+        ([(account(), [down])], False),
+        ([], False),
+    ):
+        assert (ONE in still_waiting(log, [ONE], owing, everywhere)) is waits
+    assert ONE not in still_waiting(log, [ONE], [(account(down), [down])], lambda _: False)
+    assert ONE not in still_waiting(log, [], [(account(down), [down])], everywhere)
+
+
+SUBJECTS = [ONE, TWO, Subject("orders", Chain.BROKER_DOWN, 2)]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["change", "rename", "plan", "watch"]), st.sampled_from(range(3))),
+        max_size=30,
+    )
+)
+def test_however_watches_change_everything_is_told_once_in_its_order_and_has_its_end(
+    steps: Sequence[tuple[str, int]],
+) -> None:
+    life = Life()
+    for minute, (what, number) in enumerate(steps):
+        subject = SUBJECTS[number]
+        when = NOON + timedelta(minutes=minute)
+        if what == "watch":
+            life.start()
+        elif what == "plan":
+            life.plan(*life.planned ^ {subject})
+        elif subject not in life.named:
+            life.find(named(subject, at=when))
+        elif what == "rename":
+            life.find(named(subject, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN, when))
+        else:
+            life.find(cleared(subject, at=when))
+    life.plan()
+    life.start()
+    assert len(life.heard) == len(set(life.heard))
+    for subject in SUBJECTS:
+        own = {one.event.event_id: one for one in life.log if one.subject == subject}
+        heard = [own[one] for one in life.heard if one in own]
+        assert heard == sorted(heard, key=lambda one: one.event.at)
+        stands = bool(heard) and heard[-1].names
+        assert stands is (subject in life.named)
+        begun = False
+        for one in heard:
+            assert one.names or begun
+            begun = one.names
