@@ -59,25 +59,27 @@ def schema(table: Table) -> pa.Schema:
 
 def open_table(lake: str, table: Table) -> DeltaTable | None:
     """The table as it is now, None while there is none. Raises one of BROKEN where that cannot be told."""
-    uri = _uri(lake, table)
+    place = uri(lake, table)
     try:
-        return DeltaTable(uri, storage_options=_options(uri))
+        return DeltaTable(place, storage_options=storage_options(place))
     except TableNotFoundError:
         return None
 
 
 def is_there(lake: str, table: Table) -> bool:
     """Whether there is a log, as there was when the table was opened. Raises one of BROKEN."""
-    uri = _uri(lake, table)
-    return bool(DeltaTable.is_deltatable(uri, storage_options=_options(uri)))
+    place = uri(lake, table)
+    return bool(DeltaTable.is_deltatable(place, storage_options=storage_options(place)))
 
 
-def _uri(lake: str, table: Table) -> str:
+def uri(lake: str, table: Table) -> str:
+    """Where the table lies."""
     return f"{lake.rstrip('/')}/{table.path}"
 
 
-def _options(uri: str) -> dict[str, str] | None:
-    return dict(_PATIENCE) if "://" in uri else None
+def storage_options(place: str) -> dict[str, str] | None:
+    """How long to try an object store; credentials and endpoints come from the environment."""
+    return dict(_PATIENCE) if "://" in place else None
 
 
 def reason(error: Exception) -> str:

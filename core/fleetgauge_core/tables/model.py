@@ -27,12 +27,30 @@ class Column:
     type: Type
 
 
+class Owner(StrEnum):
+    """Who writes a table; no other process may."""
+
+    PIPELINE = "stream, run, backfill, simulate"
+    """One of them at a time, under the lake's lease."""
+    CORRECTIONS = "correct, dash"
+    ACTIONS = "mitigate, recover promote, dash"
+    RECOVERY = "recover"
+
+
+def columns(**types: Type) -> tuple[Column, ...]:
+    """Return columns in the order of the keywords."""
+    return tuple(Column(name, type_) for name, type_ in types.items())
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """One Delta table: where it lies under the lake, what identifies a row.
 
     ``volatile`` columns say when a row was computed, not what it holds: two
     rows that differ in nothing else are the same row.
+
+    ``owner`` says which process writes it. A ``small`` table is one whose changed rows
+    its writer holds in memory, so that it needs no Spark.
     """
 
     path: str
@@ -40,6 +58,8 @@ class Table:
     columns: tuple[Column, ...]
     partition_by: tuple[str, ...] = ()
     volatile: tuple[str, ...] = ()
+    owner: Owner = Owner.PIPELINE
+    small: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
 
-from fleetgauge_core.lake.table_store import KeptTable, KeptTableError
+from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import ACTIONS
 from fleetgauge_dashboards.identity import Person, Role
 from fleetgauge_dashboards.links import AlertsView, parse
@@ -79,7 +79,7 @@ def remark(
         if alert is None:
             return f"✕ Not {word.lower()}: there is no such alert."
         already = _write(lake, alert, judgement, person, context, times)
-    except (LakeError, KeptTableError) as error:
+    except (LakeError, TableStoreError) as error:
         return f"✕ Not {word.lower()}: {error}"
     if already:
         return f"● Already {already}."
@@ -92,15 +92,16 @@ def _write(
     lake: Lake, alert: Alert, judgement: Judgement | None, person: Person, context: Context, times: Times
 ) -> str | None:
     """What was said already, in words; None where it is said now."""
-    actions = KeptTable(lake.root, ACTIONS)
+    actions = TableStore(lake.root, ACTIONS)
     known = judged(actions.rows()) if judgement else acknowledged(actions.rows())
     before = known.get(alert.alert_id)
     if before is not None and before.judgement is judgement:
         return before.words(times)
     now, action_id = context.clock(), str(uuid4())
-    actions.add(
+    row = (
         judging(alert, judgement, person.name, now, action_id)
         if judgement
         else acknowledging(alert, person.name, now, action_id)
     )
+    actions.append([row])
     return None

@@ -8,7 +8,7 @@ from uuid import uuid4
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from fleetgauge_core.lake.corrections import Corrections
-from fleetgauge_core.lake.table_store import KeptTableError
+from fleetgauge_core.lake.table_store import TableStoreError
 from fleetgauge_dashboards.identity import Person, Role
 from fleetgauge_dashboards.links import ClusterView, Span, parse
 from fleetgauge_dashboards.pages.page import Context, Contexts
@@ -108,7 +108,7 @@ def correct(
     }
     try:
         Corrections(lake.root).add(row)
-    except KeptTableError as error:
+    except TableStoreError as error:
         return f"✕ Not taken out: {error}"
     _log.info("%s corrected %s: %s", person.name, view.cluster_id, reason)
     return f"● Correction {row['correction_id']} counts with the stream's next batch, as {person.name}'s."

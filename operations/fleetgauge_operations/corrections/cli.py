@@ -11,7 +11,7 @@ import click
 
 from fleetgauge_core.fleet import Fleet, FleetFileError, load
 from fleetgauge_core.lake.corrections import Corrections, counts_at
-from fleetgauge_core.lake.table_store import KeptTableError, Row
+from fleetgauge_core.lake.table_store import Row, TableStoreError
 from fleetgauge_core.runtime.cli import (
     InputError,
     Instant,
@@ -130,7 +130,7 @@ def withdraw(correction_id: str, author: str, config: Path, location: str | None
 def _one_line() -> Iterator[None]:
     try:
         yield
-    except KeptTableError as error:
+    except TableStoreError as error:
         raise InputError(str(error)) from error
 
 

@@ -13,7 +13,7 @@ from rich.status import Status
 from fleetgauge_core.detection import Finding
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import KafkaUnavailableError
-from fleetgauge_core.lake.table_store import KeptTableError
+from fleetgauge_core.lake.table_store import TableStoreError
 from fleetgauge_core.runtime.cli import (
     Address,
     InputError,
@@ -316,7 +316,7 @@ def _told(desk: Desk, news: News) -> list[str]:
 def _one_line() -> Iterator[None]:
     try:
         yield
-    except (KafkaUnavailableError, KeptTableError, SeatTakenError) as error:
+    except (KafkaUnavailableError, TableStoreError, SeatTakenError) as error:
         raise InputError(str(error)) from error
 
 

@@ -32,7 +32,7 @@ class Look:
     clock: Callable[[], datetime]
 
     def at(self, cluster: Cluster, findings: Sequence[Finding], but: str | None = None) -> Situation:
-        """Without the case ``but``. Raises KafkaUnavailableError, KeptTableError."""
+        """Without the case ``but``. Raises KafkaUnavailableError, TableStoreError."""
         now = self.clock()
         said, plan = self.record.read(now), planned(self.corrections.rows(), self.fleet)
         return Situation(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from fleetgauge_core.kafka import Place
-from fleetgauge_core.lake.table_store import KeptTable, Row
+from fleetgauge_core.lake.table_store import Row, TableStore
 from fleetgauge_core.tables import ACTIONS
 from fleetgauge_operations.mitigation.case import Action, Case, Order, Outcome
 
@@ -23,10 +23,10 @@ class Actions:
 
 
 class Record:
-    """One lake's cases. Every call raises KeptTableError."""
+    """One lake's cases. Every call raises TableStoreError."""
 
     def __init__(self, lake: str) -> None:
-        self._table = KeptTable(lake, ACTIONS)
+        self._table = TableStore(lake, ACTIONS)
 
     def read(self, now: datetime) -> Actions:
         rows = self._table.rows()
@@ -37,10 +37,10 @@ class Record:
         )
 
     def add(self, case: Case) -> None:
-        self._table.add(_row(case))
+        self._table.append([_row(case)])
 
     def amend(self, case: Case) -> None:
-        self._table.amend(_row(case))
+        self._table.update(_row(case))
 
 
 def _is_roll(row: Row, now: datetime) -> bool:

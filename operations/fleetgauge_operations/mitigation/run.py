@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from fleetgauge_core.detection import Finding
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import KafkaUnavailableError
-from fleetgauge_core.lake.table_store import KeptTableError
+from fleetgauge_core.lake.table_store import TableStoreError
 from fleetgauge_core.runtime.health_server import Vitals
 from fleetgauge_core.runtime.shutdown import Stopping
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
@@ -63,7 +63,7 @@ class OnDuty:
             try:
                 came += self._turn(stopping)
                 self.vitals.ready()
-            except (KafkaUnavailableError, KeptTableError) as error:
+            except (KafkaUnavailableError, TableStoreError) as error:
                 _log.warning("nothing can be seen: %s", error)
             self._still.tell(self.desk.everybody(), self._told_of, now())
             for _ in range(_LISTENS):
@@ -76,7 +76,7 @@ class OnDuty:
         sick = {one.id: sick_now(findings, one.id) for one in self.desk.fleet.clusters}
         try:
             cases = self.desk.look.record.read(now()).cases
-        except KeptTableError as error:
+        except TableStoreError as error:
             for cluster_id, those in sick.items():
                 if any(one.broker_id is not None for one in those):
                     self._still.found(cluster_id, str(error), now())
@@ -100,7 +100,7 @@ class OnDuty:
                 self._still.over(cluster.id, now())
             except (KafkaUnavailableError, SeatTakenError) as error:
                 _log.warning("%s: nothing done: %s", cluster.id, error)
-            except KeptTableError as error:
+            except TableStoreError as error:
                 _log.warning("%s: nothing done: %s", cluster.id, error)
                 self._still.found(cluster.id, str(error), now())
         for case in came:

@@ -1,16 +1,15 @@
-"""recovery/checkpoints: all that was ever learned of mirrored partitions, in the order in which it was;
-and books, to which rows are only added.
+"""recovery/checkpoints: all that was ever learned of mirrored partitions, in the order in which it was.
 
 MirrorMaker's own topic is compacted, so what is not kept here is gone. A commit carries how far each topic
 of offset syncs has been read, so that a restart reads each sync once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable
 
 from fleetgauge_core.lake.delta_table import (
     BROKEN,
@@ -18,8 +17,8 @@ from fleetgauge_core.lake.delta_table import (
     reason,
     schema,
 )
-from fleetgauge_core.lake.table_store import KeptTableError, Row
-from fleetgauge_core.tables import CHECKPOINTS, Table
+from fleetgauge_core.lake.table_store import Row, StaleProgressError, TableStore, TableStoreError
+from fleetgauge_core.tables import CHECKPOINTS
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
     Origin,
@@ -47,10 +46,11 @@ class Kept:
 
 
 class CheckpointStore:
-    """One lake's. Every call raises KeptTableError. Only one may write: a second one's commits fail."""
+    """One lake's. Every call raises TableStoreError. Only one may write: a second one's commits fail."""
 
     def __init__(self, lake: str) -> None:
         self._lake = lake.rstrip("/")
+        self._store = TableStore(lake, CHECKPOINTS, create=True)
         self._read: DeltaTable | None = None
 
     def read(self) -> Kept:
@@ -76,31 +76,15 @@ class CheckpointStore:
         Raises StoreLostError where another one has written, or a commit of ours that had failed.
         """
         rows = [_row(ordinal, fact) for ordinal, fact in enumerate(facts, first_ordinal)]
-        reached = {**read_until, _ROWS: first_ordinal + len(rows)}
-        done = [Transaction(name, offset) for name, offset in reached.items()]
+        progress = {**read_until, _ROWS: first_ordinal + len(rows)}
         try:
-            table = self._table() or self._made()
-            if (table.transaction_version(_ROWS) or 0) != first_ordinal:
-                raise StoreLostError(
-                    f"{self._lake}/{CHECKPOINTS.path}: somebody else has written it: let one collector run"
-                )
-            frame = pa.Table.from_pylist(rows, schema=_SCHEMA)
-            properties = CommitProperties(app_transactions=done)
-            write_deltalake(table, frame, mode="append", commit_properties=properties)
-        except BROKEN as error:
-            raise self._failed("written", error) from error
+            self._store.append(rows, progress, expected={_ROWS: first_ordinal})
+        except StaleProgressError as error:
+            raise StoreLostError(str(error)) from error
 
-    def tidy(self) -> None:
+    def compact(self) -> None:
         """Put small files together."""
-        table = self._table()
-        if table is not None:
-            try:
-                _tidy(table)
-            except BROKEN as error:
-                raise self._failed("put together", error) from error
-
-    def _made(self) -> DeltaTable:
-        return DeltaTable.create(f"{self._lake}/{CHECKPOINTS.path}", _SCHEMA, mode="ignore")
+        self._store.compact()
 
     def _table(self) -> DeltaTable | None:
         try:
@@ -108,56 +92,8 @@ class CheckpointStore:
         except BROKEN as error:
             raise self._failed("read", error) from error
 
-    def _failed(self, verb: str, error: Exception) -> KeptTableError:
-        return KeptTableError(f"{self._lake}/{CHECKPOINTS.path}: cannot be {verb}: {reason(error)}")
-
-
-class Book:
-    """One lake's table of ours, made when its first row comes. Every call raises KeptTableError."""
-
-    def __init__(self, lake: str, table: Table) -> None:
-        self._lake = lake.rstrip("/")
-        self._table = table
-        self._where = f"{self._lake}/{table.path}"
-
-    def add(self, rows: Sequence[Row]) -> None:
-        """Rows are only added."""
-        try:
-            table = open_table(self._lake, self._table) or self._made()
-            write_deltalake(table, pa.Table.from_pylist(rows, schema=schema(self._table)), mode="append")
-        except BROKEN as error:
-            raise KeptTableError(f"{self._where}: cannot be written: {reason(error)}") from error
-
-    def rows(self) -> list[Row]:
-        """All of them, in no order."""
-        try:
-            table = open_table(self._lake, self._table)
-            found: list[Row] = table.to_pyarrow_table().to_pylist() if table else []
-        except (*BROKEN, ValueError) as error:
-            raise KeptTableError(f"{self._where}: cannot be read: {reason(error)}") from error
-        return found
-
-    def tidy(self) -> None:
-        """Put small files together."""
-        try:
-            if table := open_table(self._lake, self._table):
-                _tidy(table)
-        except BROKEN as error:
-            raise KeptTableError(f"{self._where}: cannot be put together: {reason(error)}") from error
-
-    def _made(self) -> DeltaTable:
-        return DeltaTable.create(
-            self._where,
-            schema(self._table),
-            mode="ignore",
-            partition_by=list(self._table.partition_by),
-        )
-
-
-def _tidy(table: DeltaTable) -> None:
-    """Files that were put together go a week later, when nobody reads them any more."""
-    table.optimize.compact()
-    table.vacuum(dry_run=False)
+    def _failed(self, verb: str, error: Exception) -> TableStoreError:
+        return TableStoreError(f"{self._lake}/{CHECKPOINTS.path}: cannot be {verb}: {reason(error)}")
 
 
 def _facts(rows: pa.Table) -> Iterator[Fact]:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from fleetgauge_core.kafka import KafkaUnavailableError
-from fleetgauge_core.lake.table_store import KeptTableError
+from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.runtime.cli import (
     Address,
     InputError,
@@ -25,7 +25,7 @@ from fleetgauge_core.runtime.health_server import Vitals, serving
 from fleetgauge_core.runtime.logs import log_option, start_logging
 from fleetgauge_core.runtime.shutdown import stopping_on_signals
 from fleetgauge_core.tables import ACTIONS, DRILLS
-from fleetgauge_operations.recovery.checkpoint_store import Book, StoreLostError
+from fleetgauge_operations.recovery.checkpoint_store import StoreLostError
 from fleetgauge_operations.recovery.cli_output import (
     drill_document,
     drill_lines,
@@ -165,7 +165,7 @@ def drill(
         if pair not in {one.pair for one in regions.movers}:
             raise InputError(f"{config}: recovery.groups has none that go on from {active} in {passive}")
         found = regions.drilled(pair, named, execute, author)
-        Book(regions.lake, DRILLS).add(rows_of(found))
+        TableStore(regions.lake, DRILLS, create=True).append(rows_of(found))
     for one in found.groups:
         _say(drill_lines(one))
     console.print(f"{active} to {passive}: {'READY' if found.is_ready else 'NOT READY'}", markup=False)
@@ -391,15 +391,15 @@ def map_position(path: Path, rule: str | None, as_json: bool) -> None:
 def _one_line() -> Iterator[None]:
     try:
         yield
-    except (KafkaUnavailableError, KeptTableError, StoreLostError, ClaimsError) as error:
+    except (KafkaUnavailableError, TableStoreError, StoreLostError, ClaimsError) as error:
         raise InputError(str(error)) from error
 
 
 def _keep(lake: str, row: Mapping[str, Any]) -> None:
     """What was done is done, and a lake that cannot be written is no failure of it."""
     try:
-        Book(lake, ACTIONS).add([dict(row)])
-    except KeptTableError as error:
+        TableStore(lake, ACTIONS, create=True).append([dict(row)])
+    except TableStoreError as error:
         _say([f"it is not on record: {error}"])
 
 

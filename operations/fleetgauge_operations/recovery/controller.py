@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.kafka import KafkaUnavailableError
-from fleetgauge_core.lake.table_store import KeptTableError
+from fleetgauge_core.lake.table_store import TableStoreError
 from fleetgauge_core.runtime.health_server import Vitals
 from fleetgauge_core.runtime.shutdown import Stopping
 from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore
@@ -61,9 +61,9 @@ class Watchman:
                 self.metrics.looked(self.collector.known, self.fleet.recovery.mirrors, self.now_ms())
                 commits += self.collector.keep() > 0
                 if commits >= _TIDY_AFTER:
-                    self.store.tidy()
+                    self.store.compact()
                     commits = 0
-            except KeptTableError as error:
+            except TableStoreError as error:
                 _log.warning("nothing is kept: %s", error)
             if self.monotonic() >= move_at:
                 move_at = self.monotonic() + self.move_every_s

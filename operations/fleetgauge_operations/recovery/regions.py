@@ -75,7 +75,7 @@ class Regions:
 
 @contextmanager
 def regions_of(config: Path, location: str | None, watermark_every_s: float = 0) -> Iterator[Regions]:
-    """Raises InputError, KafkaUnavailableError, KeptTableError."""
+    """Raises InputError, KafkaUnavailableError, TableStoreError."""
     try:
         fleet = load(config)
     except FleetFileError as error:

@@ -42,7 +42,7 @@ class Collector:
         self._read_until: dict[str, int] = {}
 
     def start(self) -> None:
-        """Read what is known already. Raises KafkaUnavailableError for secrets, and KeptTableError."""
+        """Read what is known already. Raises KafkaUnavailableError for secrets, and TableStoreError."""
         for extents in self._extents.values():
             extents.start()
         kept = self._store.read()
@@ -54,7 +54,7 @@ class Collector:
             eye.stop()
 
     def look(self) -> bool:
-        """Learn what is new; whether anything could be seen. Raises KeptTableError."""
+        """Learn what is new; whether anything could be seen. Raises TableStoreError."""
         names, seen_of = self._topics(), 0
         self.answering, self.ends = frozenset(names), {}
         for eye in self._eyes:
@@ -97,7 +97,7 @@ class Collector:
     def keep(self) -> int:
         """Write what was learned and is not in the lake yet; how many rows.
 
-        Raises KeptTableError, and StoreLostError where it will never be.
+        Raises TableStoreError, and StoreLostError where it will never be.
         """
         if len(self._waiting) > _WAITING_AT_MOST:
             raise StoreLostError(f"{len(self._waiting):,} rows wait for a lake that takes none")

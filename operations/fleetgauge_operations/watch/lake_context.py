@@ -61,7 +61,7 @@ class Background:
     def _go_on(self) -> None:
         try:
             # The watch's image has no reader of tables: it needs none for its pulses.
-            from fleetgauge_core.lake.table_store import KeptTableError
+            from fleetgauge_core.lake.table_store import TableStoreError
             from fleetgauge_operations.watch import lake_tables
         except ModuleNotFoundError as error:
             _log.warning("%s is not installed: %s", error.name, "; ".join(_UNKNOWN.values()))
@@ -83,7 +83,7 @@ class Background:
                 try:
                     read()
                     why = ""
-                except KeptTableError as error:
+                except TableStoreError as error:
                     why = str(error)
                 # Said once, until it is another.
                 if why and why != trouble.get(what):

@@ -1,11 +1,11 @@
-"""What a watch reads of a lake; its image has no reader of tables. All raise KeptTableError."""
+"""What a watch reads of a lake; its image has no reader of tables. All raise TableStoreError."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
 
 from fleetgauge_core.lake.corrections import Corrections
 from fleetgauge_core.lake.delta_table import BROKEN, open_table, reason
-from fleetgauge_core.lake.table_store import KeptTableError, Row
+from fleetgauge_core.lake.table_store import Row, TableStoreError
 from fleetgauge_core.tables import CLUSTER_WEEKS
 from fleetgauge_operations.mitigation.case import Case
 from fleetgauge_operations.mitigation.record import Record
@@ -40,5 +40,5 @@ def budgets(lake: str, week: date) -> dict[str, Row]:
             columns=list(_BUDGETS), filters=[("week", "=", week)]
         ).to_pylist()
     except BROKEN as error:
-        raise KeptTableError(f"{lake}: {CLUSTER_WEEKS.path} cannot be read: {reason(error)}") from error
+        raise TableStoreError(f"{lake}: {CLUSTER_WEEKS.path} cannot be read: {reason(error)}") from error
     return {row["cluster_id"]: row for row in sorted(rows, key=lambda row: row["revision"])}

@@ -1,7 +1,6 @@
-"""Delta tables under one lake: read, and change by exactly what differs."""
+"""Delta tables under one lake: Spark reads and writes the large ones, the driver the small ones."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any
 
@@ -10,13 +9,12 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fleetgauge_core.lake.delta_table import open_table
+from fleetgauge_core.lake.table_files import contents
+from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import ALL, CLUSTER_MINUTES, Table
-from fleetgauge_core.tables.row_diff import Change, Row, row_changes
-from fleetgauge_pipelines.io.small_frames import dataframe
+from fleetgauge_core.tables.row_diff import Change
 from fleetgauge_pipelines.transforms.row_diff import changes
-
-#: What a table's log holds from its first commit on: commits, checkpoints, checksums by version.
-_COMMITTED = re.compile(r"\d{20}\.|_last_checkpoint")
 
 #: A table's property: the first day that has not expired.
 _KEPT_FROM = "fleetgauge.keptFrom"
@@ -50,10 +48,14 @@ class Lake:
         """Where the stream remembers how far it has read."""
         return f"{self._location}/_checkpoints/stream"
 
+    def small(self, table: Table) -> TableStore:
+        """A table whose rows the driver reads and writes, without Spark."""
+        return TableStore(self._location, table)
+
     @property
     def is_there(self) -> bool:
         """Whether it has tables."""
-        return DeltaTable.isDeltaTable(self._spark, self.path(CLUSTER_MINUTES))
+        return TableStore(self._location, CLUSTER_MINUTES).exists
 
     def create_tables(self) -> bool:
         """Make what is missing, so that readers find every table and column from the start.
@@ -65,56 +67,28 @@ class Lake:
 
     def create(self, table: Table) -> bool:
         """Make it if it is missing; add the columns that it is missing. Returns whether it was missing."""
-        self._clear_what_was_begun(table)
-        if DeltaTable.isDeltaTable(self._spark, self.path(table)):
-            self._add_columns(table)
-            return False
-        builder = DeltaTable.create(self._spark).location(self.path(table))
-        for column in table.columns:
-            builder = builder.addColumn(column.name, column.type.value)
-        builder.partitionedBy(*table.partition_by).execute()
-        return True
-
-    def _add_columns(self, table: Table) -> None:
-        """What the registry has gained since the table was made; old rows hold NULL there."""
-        there = set(self.read(table).columns)
-        missing = [f"{one.name} {one.type.value}" for one in table.columns if one.name not in there]
-        if missing:
-            self._alter(table, f"ADD COLUMNS ({', '.join(missing)})")
-
-    def _clear_what_was_begun(self, table: Table) -> None:
-        """A log without a commit, from a creation that was killed: Delta neither reads nor completes it."""
-        jvm: Any = self._spark._jvm
-        path = jvm.org.apache.hadoop.fs.Path(f"{self.path(table)}/_delta_log")
-        files = path.getFileSystem(self._spark._jsc.hadoopConfiguration())
-        if files.exists(path):
-            names = [str(status.getPath().getName()) for status in files.listStatus(path)]
-            if not any(_COMMITTED.match(name) for name in names):
-                files.delete(path, True)
+        return TableStore(self._location, table).create()
 
     def read(self, table: Table) -> DataFrame:
         return self._spark.read.format("delta").load(self.path(table))
 
-    def version(self, table: Table) -> int | None:
-        """The number of its newest commit, None while there is no such table."""
-        if not DeltaTable.isDeltaTable(self._spark, self.path(table)):
-            return None
-        newest = self._delta(table).history(1).select("version").first()
-        return int(newest["version"]) if newest else None
-
     def count_files(self, table: Table, day: date | None) -> int:
         """Of a day, or of a table without days; from the log."""
-        rows = self.read(table)
-        return len((rows if day is None else rows.where(F.col("day") == F.lit(day))).inputFiles())
+        files = contents(self._location, table).files
+        return len(files if day is None else [file for file in files if file.day == day])
 
     def compact(self, table: Table, day: date | None) -> None:
         """Put a day's small files together, or those of a table without days."""
+        if table.small:
+            self.small(table).compact()
+            return
         optimize = self._delta(table).optimize()
         (optimize if day is None else optimize.where(f"day = DATE'{day}'")).executeCompaction()
 
     def vacuum(self, table: Table) -> None:
         """Remove files that no version within the table's retention refers to."""
-        self._delta(table).vacuum()
+        if not table.small:
+            self._delta(table).vacuum()
 
     def expire(self, table: Table, before: date) -> None:
         """Remove whole days, for ever: the table says from now on that it begins there."""
@@ -126,8 +100,8 @@ class Lake:
 
     def kept_from(self, table: Table) -> datetime | None:
         """The start of the first day that has not expired; None if none ever did."""
-        detail = self._delta(table).detail().select("properties").first()
-        day = detail["properties"].get(_KEPT_FROM) if detail else None
+        delta = open_table(self._location, table)
+        day = delta.metadata().configuration.get(_KEPT_FROM) if delta else None
         return datetime.combine(date.fromisoformat(day), time(), UTC) if day else None
 
     def append(self, table: Table, rows: DataFrame) -> None:
@@ -150,21 +124,6 @@ class Lake:
         if count:
             self.append(table, rows)
         return count
-
-    def bring_rows_to(self, table: Table, wanted: Iterable[Row], stored: Iterable[Row]) -> int:
-        """The same for rows in the driver's hands."""
-        found = row_changes(table, wanted, stored)
-        if found:
-            rows = [(*(row[name] for name in table.names), change.value) for change, row in found]
-            diff = dataframe(self._spark, rows, f"{table.ddl}, change string")
-            self._apply(table, diff, [{"change": change.value, **row} for change, row in found])
-        return len(found)
-
-    def rows(self, table: Table, where: Column, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """Rows as dicts, of all columns or of the named ones; times are aware and in UTC."""
-        names = names or table.names
-        found = self.read(table).where(where).select(*names).collect()
-        return [{name: _aware(row[name]) for name in names} for row in found]
 
     def _alter(self, table: Table, how: str) -> None:
         path = self.path(table).replace("`", "``")
@@ -194,11 +153,6 @@ class Lake:
             .whenNotMatchedInsert(F.col("s.change") == Change.INSERT.value, values=values)
             .execute()
         )
-
-
-def _aware(value: Any) -> Any:
-    """Spark hands out naive datetimes in the driver's zone."""
-    return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
 def _literal_partitions(table: Table, of_stored: Sequence[Any]) -> Column:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.causes import (
@@ -54,9 +54,9 @@ def differing(before: Said, now: Said) -> list[Reason]:
 
 def read_said(lake: Lake, fleet: Fleet) -> Said:
     """All of it, from the lake."""
-    corrections = lake.rows(CORRECTIONS, F.col("withdrawn_at").isNull(), _CORRECTION)
-    actions = lake.rows(ACTIONS, F.lit(True), _ACTION)
-    events = lake.rows(HEALTH_EVENTS, F.lit(True), _EVENT)
+    corrections = lake.small(CORRECTIONS).rows(pc.field("withdrawn_at").is_null(), _CORRECTION)
+    actions = lake.small(ACTIONS).rows(columns=_ACTION)
+    events = lake.small(HEALTH_EVENTS).rows(columns=_EVENT)
     return Said(
         fleet=fleet,
         corrections=tuple(Correction(**row) for row in corrections),

@@ -21,7 +21,6 @@ from fleetgauge_core.tables import Column, Table, Type
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_files import read_files, record_files
 from fleetgauge_pipelines.io.record_topics import OffsetRange, offset_ranges, read_ranges
-from fleetgauge_pipelines.io.small_frames import dataframe
 from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
 
 #: A piece has at least one file, however large that is.
@@ -110,7 +109,7 @@ def run_backfill(
 
     Ends between pieces when asked to.
     """
-    pipeline, taken = Pipeline(spark, lake, fleet), _Taken(spark, lake)
+    pipeline, taken = Pipeline(spark, lake, fleet), _Taken(lake)
     pipeline.open()
     taken.open()
     pieces = in_pieces(records.items, PIECE_BYTES)
@@ -137,23 +136,22 @@ def run_backfill(
 class _Taken:
     """The items that were taken whole, as the lake remembers them."""
 
-    def __init__(self, spark: SparkSession, lake: Lake) -> None:
-        self._spark = spark
-        self._lake = lake
+    def __init__(self, lake: Lake) -> None:
+        self._table = lake.small(TAKEN)
         self._keys: set[str] = set()
 
     def open(self) -> None:
-        self._lake.create(TAKEN)
-        self._keys = {row["item"] for row in self._lake.read(TAKEN).select("item").collect()}
+        self._table.create()
+        self._keys = {row["item"] for row in self._table.rows(columns=("item",))}
 
     def __contains__(self, item: Item) -> bool:
         return item.key in self._keys
 
     def add(self, items: Sequence[Item], clock: datetime) -> None:
-        new = [(item.key, clock) for item in items if item not in self]
+        new = [{"item": item.key, "taken_at": clock} for item in items if item not in self]
         if new:
-            self._lake.append(TAKEN, dataframe(self._spark, new, TAKEN.ddl))
-            self._keys |= {key for key, _ in new}
+            self._table.append(new)
+            self._keys |= {item.key for item in items}
 
 
 def in_pieces(items: Iterable[T], at_most_bytes: int) -> list[list[T]]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from fleetgauge_core.contract import ContractError, HealthEvent
@@ -62,8 +63,8 @@ def findings_now(lake: Lake, fleet: Fleet, since: datetime, until: datetime) -> 
 
 def findings_then(lake: Lake, since: datetime, until: datetime) -> tuple[Finding, ...]:
     """What watches found in [since, until), in order."""
-    within = (F.col("at") >= F.lit(since)) & (F.col("at") < F.lit(until))
-    return _findings(lake.rows(HEALTH_EVENTS, within))
+    within = (pc.field("at") >= since) & (pc.field("at") < until)
+    return _findings(lake.small(HEALTH_EVENTS).rows(within))
 
 
 def _findings(rows: Iterable[dict[str, Any]]) -> tuple[Finding, ...]:

@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.minute_range import Stretch, united
@@ -149,9 +149,10 @@ class Pipeline:
             _row(batch, clock, GOLD_SUITE, f"{batch}/{GOLD_SUITE}", verdict)
             for verdict in gold.judged.verdicts
         ]
-        stored = self._lake.rows(QUALITY, (F.col("batch") == batch) & F.col("week").isNull())
+        quality = self._lake.small(QUALITY)
+        stored = quality.rows((pc.field("batch") == batch) & pc.field("week").is_null())
         news, replaced = self._gold_gate.news(gold.judged, batch, clock)
-        self._lake.bring_rows_to(QUALITY, [*wanted, *news], [*stored, *replaced])
+        quality.replace([*wanted, *news], [*stored, *replaced])
 
 
 def _row(batch: str, clock: datetime, suite: str, within: str, verdict: Verdict) -> dict[str, Any]:

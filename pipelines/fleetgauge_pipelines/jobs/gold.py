@@ -7,8 +7,8 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.causes import by_segment
@@ -66,15 +66,16 @@ class Gold:
 
     def open(self) -> None:
         """Learn which weeks are open, and from when on silver is whole."""
-        still_open = self._lake.rows(CLUSTER_WEEKS, F.col("revision") == OPEN, ("cluster_id", "week"))
+        still_open = self._lake.small(CLUSTER_WEEKS).rows(
+            pc.field("revision") == OPEN, ("cluster_id", "week")
+        )
         self._open = {(row["cluster_id"], row["week"]) for row in still_open}
         self._kept_from = self._lake.kept_from(CLUSTER_MINUTES)
 
     def corrected_weeks(self, said: Said) -> list[Stretch]:
         """The weeks that hold other corrections than those that now cover them."""
-        stored = self._lake.rows(
-            CLUSTER_WEEKS,
-            F.col("cluster_id").isin(list(self._clusters)),
+        stored = self._lake.small(CLUSTER_WEEKS).rows(
+            pc.field("cluster_id").isin(list(self._clusters)),
             ("cluster_id", "week", "revision", "corrections"),
         )
         spans = calendar(self._fleet)
@@ -101,7 +102,7 @@ class Gold:
             return Computed(0, Judged())
         weeks = self._weeks(rows, said)
         names = sorted({row[1] for row in rows})
-        stored = self._lake.rows(CLUSTER_WEEKS, F.col("week").isin(names))
+        stored = self._lake.small(CLUSTER_WEEKS).rows(pc.field("week").isin(names))
         wanted = _revised(CLUSTER_WEEKS, weeks.levels(clock), stored)
         fleet, fleet_stored = self._fleet_weeks(wanted, names)
         counts = silver_counts(weeks.minutes, weeks.frame)
@@ -112,9 +113,9 @@ class Gold:
         new = [row for change, row in differing if change is not Change.DELETE]
         changed = self._evidence.bring_up(weeks, new)
         changed += self._burn_causes(wanted, good)
-        changed += self._lake.bring_rows_to(FLEET_WEEKS, _of(good, fleet), _of(good, fleet_stored))
+        changed += self._lake.small(FLEET_WEEKS).replace(_of(good, fleet), _of(good, fleet_stored))
         # Last: by its rows a week is known to be due, so what breaks off before is done again.
-        changed += self._lake.bring_rows_to(CLUSTER_WEEKS, wanted, before)
+        changed += self._lake.small(CLUSTER_WEEKS).replace(wanted, before)
         self._open = {key for key in self._open if key[1] not in good}
         self._open |= {(row["cluster_id"], row["week"]) for row in wanted if row["revision"] == OPEN}
         return Computed(changed, judged)
@@ -178,7 +179,7 @@ class Gold:
         ]
         segments = dataframe(self._spark, segment_rows(self._fleet), SEGMENTS_DDL)
         computed = fleet_weeks(dataframe(self._spark, rows, ddl), segments)
-        stored = self._lake.rows(FLEET_WEEKS, F.col("week").isin(list(weeks)))
+        stored = self._lake.small(FLEET_WEEKS).rows(pc.field("week").isin(list(weeks)))
         return _revised(FLEET_WEEKS, _collect(computed), stored), stored
 
     def _burn_causes(self, clusters: Sequence[Row], weeks: Sequence[date]) -> int:
@@ -191,8 +192,8 @@ class Gold:
                 segment_rows(self._fleet),
             ).items()
         ]
-        stored = self._lake.rows(BURN_CAUSES, F.col("week").isin(list(weeks)))
-        return self._lake.bring_rows_to(BURN_CAUSES, wanted, stored)
+        causes = self._lake.small(BURN_CAUSES)
+        return causes.replace(wanted, causes.rows(pc.field("week").isin(list(weeks))))
 
 
 def _revised(table: Table, computed: Sequence[Row], stored: Sequence[Row]) -> list[Row]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from fleetgauge_core.tables import QUALITY
 from fleetgauge_core.tables.row_diff import Row
@@ -64,8 +64,8 @@ class GoldGate:
 
     def open(self) -> None:
         """Learn which weeks are held back."""
-        of_weeks = (F.col("suite") == SUITE) & F.col("week").isNotNull()
-        found = self._lake.rows(QUALITY, of_weeks)
+        of_weeks = (pc.field("suite") == SUITE) & pc.field("week").is_valid()
+        found = self._lake.small(QUALITY).rows(of_weeks)
         self._known = {(row["week"], row["expectation"]): row for row in found}
 
     @property

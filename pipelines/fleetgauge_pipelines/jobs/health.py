@@ -1,26 +1,28 @@
 """Health events from their topic to their table."""
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from fleetgauge_core.contract import HEADER_BYTES, HEALTH_EVENT, MAX_RECORD_BYTES
 from fleetgauge_core.tables import HEALTH_EVENTS
-from fleetgauge_pipelines.io.lake import Lake, settle
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.small_frames import utc
 
 
 def store_health_events(lake: Lake, rows: DataFrame) -> int:
     """Add the events that the table does not have yet; returns how many."""
     header = F.substring("value", 1, HEADER_BYTES) == F.lit(bytearray(HEALTH_EVENT.header))
     body = F.substring(F.col("value"), HEADER_BYTES + 1, MAX_RECORD_BYTES)
-    events = settle(
+    decoded = (
         rows.where(header)
         .select(from_avro(body, HEALTH_EVENT.text, {"mode": "PERMISSIVE"}).alias("event"))
         .select("event.*")
         .where("event_id IS NOT NULL")
-        .dropDuplicates(["event_id"])
     )
-    if events.isEmpty():
+    events = {row["event_id"]: row.asDict() | {"at": utc(row["at"])} for row in decoded.collect()}
+    if not events:
         return 0
-    stored = lake.read(HEALTH_EVENTS).join(F.broadcast(events.select("event_id")), "event_id", "left_semi")
-    return lake.bring_to(HEALTH_EVENTS, events, stored)
+    table = lake.small(HEALTH_EVENTS)
+    return table.replace(events.values(), table.rows(pc.field("event_id").isin(list(events))))

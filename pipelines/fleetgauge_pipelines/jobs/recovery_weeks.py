@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -66,7 +67,7 @@ class RecoveryWeeks:
         """Learn which weeks are closed, and of whom they tell."""
         if not self._mirrors:
             return
-        closed = self._lake.rows(RECOVERY_WEEKS, F.col("closed"), ("week", "scope", "subject"))
+        closed = self._lake.small(RECOVERY_WEEKS).rows(pc.field("closed"), ("week", "scope", "subject"))
         self._of_closed = _subjects(closed)
         if closed:
             self._open_from = self._calendar.of_day(max(row["week"] for row in closed)).end
@@ -80,7 +81,7 @@ class RecoveryWeeks:
             return 0
         self._looked_at = clock
         # Before the minutes are read: what is added meanwhile is seen the next time.
-        versions = tuple(self._lake.version(table) for table in (MIRROR_MINUTES, GROUP_MINUTES))
+        versions = tuple(self._lake.small(table).version for table in (MIRROR_MINUTES, GROUP_MINUTES))
         if None in versions or (versions == self._versions and not self._is_due(clock)):
             return 0
         changed = self._compute(clock)
@@ -104,9 +105,10 @@ class RecoveryWeeks:
             return 0
         spans = self._calendar.between(open_from, until - _MINUTE)
         rows = [row for span in spans for row in self._rows_of(span, seen, clock)]
-        stored = self._lake.rows(RECOVERY_WEEKS, F.col("week").isin([span.week for span in spans]))
+        weeks = self._lake.small(RECOVERY_WEEKS)
+        stored = weeks.rows(pc.field("week").isin([span.week for span in spans]))
         wanted = self._wanted(minutes, rows)
-        changed = self._lake.bring_rows_to(RECOVERY_WEEKS, wanted, stored)
+        changed = weeks.replace(wanted, stored)
         self._of_closed |= _subjects([row for row in wanted if row["closed"]])
         self._open_from = next((span.start for span in spans if clock < span.closes_at), spans[-1].end)
         return changed

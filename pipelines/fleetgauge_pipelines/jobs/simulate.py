@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 from pyspark.sql import SparkSession
@@ -20,7 +20,6 @@ from fleetgauge_core.tables import (
 )
 from fleetgauge_pipelines.io.column_append import append_columns
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import dataframe
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.jobs.progress import Advance
 from fleetgauge_pipelines.jobs.settings import calendar
@@ -60,7 +59,7 @@ def make_lake(
     pipeline.open()
     _write_minutes(lake, fleet, simulated, advance)
     _write_broker_minutes(lake, simulated, advance)
-    _write_events(spark, lake, simulated)
+    _write_events(lake, simulated)
     _compute_weeks(pipeline, fleet, simulated, advance)
     tables = (CLUSTER_MINUTES, BROKER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS)
     return Contents(*(lake.read(table).count() for table in tables))
@@ -129,14 +128,14 @@ def _hours_around(simulated: SimulatedFleet, incident: Incident) -> set[int]:
     return set(range(max(0, first), min(last + 1, simulated.hours)))
 
 
-def _write_events(spark: SparkSession, lake: Lake, simulated: SimulatedFleet) -> None:
+def _write_events(lake: Lake, simulated: SimulatedFleet) -> None:
     events = [
-        astuple(event)
+        asdict(event)
         for cluster in range(simulated.clusters)
         for incident in simulated.incidents(cluster)
         for event in health_events(incident)
     ]
-    lake.append(HEALTH_EVENTS, dataframe(spark, events, HEALTH_EVENTS.ddl))
+    lake.small(HEALTH_EVENTS).append(events)
 
 
 def _compute_weeks(pipeline: Pipeline, fleet: Fleet, simulated: SimulatedFleet, advance: Advance) -> None:

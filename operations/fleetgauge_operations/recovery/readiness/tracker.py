@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.lake.table_store import KeptTableError
+from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import (
     DRILLS,
     GROUP_MINUTES,
@@ -15,7 +15,6 @@ from fleetgauge_core.tables import (
     RECOVERY_FINDINGS,
     Table,
 )
-from fleetgauge_operations.recovery.checkpoint_store import Book
 from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, Origin, Route
 from fleetgauge_operations.recovery.plan.forecast import GroupForecast
 from fleetgauge_operations.recovery.plan.sync_decision import Pair
@@ -72,20 +71,20 @@ class Readiness:
         self._services = services
         self._clock = clock
         self._rates = Rates()
-        self._books = {
-            table: Book(lake, table)
+        self._stores = {
+            table: TableStore(lake, table, create=True)
             for table in (MIRROR_MINUTES, GROUP_MINUTES, PRODUCER_MINUTES, RECOVERY_FINDINGS)
         }
-        self._drills = Book(lake, DRILLS)
-        self._waiting: dict[Table, list[Row]] = {table: [] for table in self._books}
+        self._drills = TableStore(lake, DRILLS, create=True)
+        self._waiting: dict[Table, list[Row]] = {table: [] for table in self._stores}
         self._tray = Tray(fleet.notifiers, fleet.page_url)
         self._told = NOTHING_TOLD
         self._kept = 0
 
     def start(self) -> None:
-        """Go on with what an earlier process has told of. Raises KeptTableError."""
+        """Go on with what an earlier process has told of. Raises TableStoreError."""
         now = self._clock()
-        before = last_told(self._books[RECOVERY_FINDINGS].rows())
+        before = last_told(self._stores[RECOVERY_FINDINGS].rows())
         self._findings = Findings(one.condition for one in before if one.opens)
         # It may have ended before all had heard; the same words under the same key do no harm.
         for one in before:
@@ -200,7 +199,7 @@ class Readiness:
         self._kept += 1
         try:
             self._rto = rto_by_group(self._drills.rows())
-        except KeptTableError as error:
+        except TableStoreError as error:
             _log.warning("%s", error)
 
     def _wait_for(self, table: Table, rows: Iterable[Row]) -> None:
@@ -210,13 +209,13 @@ class Readiness:
         try:
             for table, rows in self._waiting.items():
                 if rows:
-                    self._books[table].add(rows)
+                    self._stores[table].append(rows)
                     self._waiting[table] = []
             if self._kept >= _TIDY_AFTER:
                 self._kept = 0
-                for book in self._books.values():
-                    book.tidy()
-        except KeptTableError as error:
+                for store in self._stores.values():
+                    store.compact()
+        except TableStoreError as error:
             _log.warning("nothing is kept: %s", error)
 
     def _remind(self, now: datetime) -> None:

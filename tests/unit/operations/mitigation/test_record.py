@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from fleetgauge_core.kafka import Place
-from fleetgauge_core.lake.table_store import KeptTable, KeptTableError
+from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import ACTIONS
 from fleetgauge_operations.mitigation.case import Action, Case, Order, Outcome
 from fleetgauge_operations.mitigation.record import Record
@@ -70,19 +70,19 @@ def test_a_roll_is_under_way_from_its_start_to_its_end(tmp_path: Path, row: Any,
 
 
 def test_a_lake_without_the_table_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(KeptTableError, match="ops/actions: no such table"):
+    with pytest.raises(TableStoreError, match="ops/actions: no such table"):
         Record(str(tmp_path)).read(NOON)
 
 
-class Busy(KeptTable):
+class Busy(TableStore):
     """A row of somebody else's comes in between, so many times."""
 
     def __init__(self, lake: str, others: int) -> None:
         super().__init__(lake, ACTIONS)
         self.others = others
 
-    def _table(self) -> DeltaTable:
-        table = super()._table()
+    def _open(self) -> DeltaTable | None:
+        table = super()._open()
         if self.others:
             self.others -= 1
             at = NOON + timedelta(minutes=self.others)

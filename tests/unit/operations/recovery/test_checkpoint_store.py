@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetgauge_core.lake.table_store import KeptTableError
+from fleetgauge_core.lake.table_store import TableStoreError
 from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore, StoreLostError
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
@@ -30,21 +30,21 @@ def test_facts_come_back_in_the_order_in_which_they_were_kept(tmp_path: Path) ->
     assert list(store.read().facts) == [*first, *second]
     assert store.read().next_ordinal == 4
     assert store.read_until("north-all/syncs/1") == 3
-    store.tidy()
+    store.compact()
     assert list(store.read().facts) == [*first, *second]
 
 
 def test_of_a_lake_without_the_table_nothing_is_known(tmp_path: Path) -> None:
     store = CheckpointStore(str(tmp_path / "none"))
     assert (list(store.read().facts), store.read().next_ordinal, store.read_until("any")) == ([], 0, None)
-    store.tidy()
+    store.compact()
     assert not len(Known(store.read().facts))
 
 
 def test_of_two_writers_the_second_fails(tmp_path: Path) -> None:
     store, other = CheckpointStore(str(tmp_path)), CheckpointStore(str(tmp_path))
     store.append([fact(1, 1)], 0, {"syncs": 1})
-    with pytest.raises(StoreLostError, match="somebody else has written it"):
+    with pytest.raises(StoreLostError, match="another process has written it"):
         other.append([fact(1, 1)], 0, {"syncs": 1})
 
 
@@ -52,5 +52,5 @@ def test_a_table_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     log = tmp_path / "recovery" / "checkpoints" / "_delta_log"
     log.mkdir(parents=True)
     (log / f"{0:020}.json").write_text("{broken")
-    with pytest.raises(KeptTableError, match=r"recovery/checkpoints: cannot be read: "):
+    with pytest.raises(TableStoreError, match=r"recovery/checkpoints: cannot be read: "):
         list(CheckpointStore(str(tmp_path)).read().facts)
