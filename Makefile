@@ -10,7 +10,7 @@ ROLES := agent: watch:operations stream:pipelines dash:dashboards
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench chaos lock lock-images release clean
+.PHONY: help demo test check format docs bench chaos lock lock-images release clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +28,9 @@ check: $(READY) $(TOOLS) ## Format, lint, types, import contracts, what is gener
 	@told=$$($(BIN)/lint-imports) || { echo "$$told" >&2; exit 1; }
 	@$(BIN)/python -m tests.generated_docs --check
 	@$(BIN)/python -m tests.promises --check
+	@$(BIN)/python -m tests.plain_names
 	@$(BIN)/python -m tests.prometheus_rule --check
+	@$(BIN)/sphinx-build -q --nitpicky --fail-on-warning --builder dummy docs $(VENV)/docs
 	@$(BIN)/hadolint infra/docker/Dockerfile
 	@$(BIN)/pytest -q tests/deployment
 
@@ -38,6 +40,9 @@ format: $(READY) ## Put the code and what is generated in shape
 	@$(BIN)/python -m tests.generated_docs
 	@$(BIN)/python -m tests.promises
 	@$(BIN)/python -m tests.prometheus_rule
+
+docs: $(READY) ## The documentation as a site, in docs/_build/html
+	@$(BIN)/sphinx-build -q --nitpicky --fail-on-warning --builder html docs docs/_build/html
 
 bench: $(READY) ## We and a peer on the same data in the same run (ARGS="NAME --json")
 	@$(BIN)/python -m tests.benchmarks $(ARGS)

@@ -1,13 +1,15 @@
-"""The distribution's Chromium, started so that it asks nobody but the page's own server."""
+"""Start the system's Chromium so that it connects only to the page's own server."""
 
 from pathlib import Path
 
 from playwright.sync_api import Browser, Playwright
 
-from fleetgauge_dashboards.report.pdf import QUIETLY
+from fleetgauge_dashboards.report.pdf import ISOLATION_OPTIONS
 
 CHROMIUM = Path("/usr/bin/chromium")
 
 
 def launched(playwright: Playwright) -> Browser:
-    return playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*QUIETLY, "--no-sandbox"])
+    return playwright.chromium.launch(
+        executable_path=str(CHROMIUM), args=[*ISOLATION_OPTIONS, "--no-sandbox"]
+    )

@@ -1,4 +1,4 @@
-"""docs/cli.md, from the commands themselves."""
+"""Generate docs/cli.md from the commands' help."""
 
 from collections.abc import Iterator
 
@@ -18,9 +18,9 @@ def pages(command: click.Command, name: str, parent: click.Context | None = None
         yield f"## `{context.command_path}`\n\n```text\n{text}\n```\n"
         if isinstance(command, click.Group):
             for child in command.list_commands(context):
-                found = command.get_command(context, child)
-                if found is not None:
-                    yield from pages(found, child, context)
+                subcommand = command.get_command(context, child)
+                if subcommand is not None:
+                    yield from pages(subcommand, child, context)
 
 
 def reference() -> str:

@@ -1,4 +1,4 @@
-"""What suites share: one fleet of real brokers for the whole run, and a real browser."""
+"""Fixtures that suites share: one fleet of real brokers for the whole run, and a browser."""
 
 import os
 import warnings
@@ -14,12 +14,12 @@ from fleetgauge_local.fleet import LocalFleet
 from tests import s3 as s3_server
 from tests.chromium import CHROMIUM, launched
 
-# kafka-python reads its schemas in a deprecated way as it is imported; only there it is no error.
+# kafka-python uses a deprecated function when it is imported; elsewhere that warning stays an error.
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)
     import kafka  # noqa: F401
 
-# A busy machine is no reason for a property to fail.
+# A property must not fail because the machine is busy.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
@@ -30,30 +30,31 @@ _NICE = 15
 
 
 def pytest_configure() -> None:
-    """Yield to whoever works at the machine.
+    """Lower the priority of the tests below that of interactive programs.
 
-    The demo's stream yields by as much again, but no process by more than 19: beside the suite's own
-    Spark it gets 15 parts to 36, where it had 36 to 1,024 and its tables stayed empty.
+    The demo's stream lowers its own priority further, up to the limit of 19. With the tests at 15, the stream
+    and the suite's Spark get CPU time at 15 to 36; at normal priority it was 36 to 1,024, which left the
+    stream's tables empty.
     """
     os.setpriority(os.PRIO_PROCESS, 0, max(_NICE, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two for the whole suite, as two cores carry; a part of it is run where it was asked for."""
+    """Return two workers for the whole suite; a selection of tests runs in the main process."""
     return 2 if config.args == config.getini("testpaths") else 0
 
 
 class _ModuleByModule(LoadScopeScheduling):
-    """A worker takes a module whole, or all that share a session of Spark or the brokers: there is one each.
+    """Assigns whole modules to workers, and all Spark tests or all broker tests to a single worker.
 
-    A session's first batches cost several times what the same batches cost once its JVM is warm.
+    The first batches of a Spark session take several times as long as later ones, when the JVM is warm.
 
-    xdist's own groups are a suffix of a test's id, which this pytest no longer lets it add: with them a
-    second worker would start a second fleet.
+    xdist's own groups cannot be used: they are a suffix of the test id, which this pytest version does not
+    let xdist add, so a second worker would start a second fleet.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        shared = next((one for one in (_OF_SPARK, _OF_BROKERS) if nodeid.startswith(one)), None)
+        shared = next((folder for folder in (_OF_SPARK, _OF_BROKERS) if nodeid.startswith(folder)), None)
         return shared or nodeid.partition("::")[0]
 
 
@@ -62,17 +63,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark first, which takes longest; a demo, whose stream yields to all, when that is mostly over."""
-    items.sort(key=_turn)
+    """Run Spark tests first, as they take longest, and the demo last, as its stream has low priority."""
+    items.sort(key=_order)
 
 
-def _turn(item: pytest.Item) -> int:
-    return next((turn for turn, one in enumerate(_FIRST) if item.nodeid.startswith(one)), len(_FIRST))
+def _order(item: pytest.Item) -> int:
+    return next((order for order, folder in enumerate(_FIRST) if item.nodeid.startswith(folder)), len(_FIRST))
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Closed with its module: Playwright keeps an event loop running, which other tests must not find."""
+    """A browser per module; closed after it, as Playwright's running event loop would disturb other tests."""
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is missing: apt-get install chromium")
     with sync_playwright() as playwright:
@@ -92,14 +93,14 @@ def s3() -> Iterator[s3_server.S3]:
 
 @pytest.fixture(scope="session")
 def local_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
-    """Clusters orders and payments of three brokers and telemetry of one. Break nothing in it."""
+    """Clusters orders and payments of three brokers and telemetry of one; tests must not inject faults."""
     with LocalFleet(tmp_path_factory.mktemp("fleet")) as fleet:
         yield fleet
 
 
 @pytest.fixture
 def breakable_fleet(local_fleet: LocalFleet) -> Iterator[LocalFleet]:
-    """The same fleet for a test that breaks brokers; they are healed when it ends."""
+    """The same fleet for tests that inject faults; brokers are healed after the test."""
     yield local_fleet
     for cluster in local_fleet.status().clusters:
         for broker in cluster.brokers:

@@ -1,18 +1,19 @@
-"""Prometheus text as a scraper reads it."""
+"""Samples of a Prometheus exposition, as a scraper reads them."""
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
+
+from fleetgauge_core.metrics.exposition import parse_exposition
 
 
 def samples(text: str, name: str) -> dict[tuple[str, ...], float]:
-    """Values by the labels' values, in the order of the labels' names."""
-    found = [one for family in text_string_to_metric_families(text) for one in family.samples]
+    """Return a metric's values by their label values, which are in the order of the label names."""
     return {
-        tuple(value for _, value in sorted(one.labels.items())): one.value
-        for one in found
-        if one.name == name
+        tuple(value for _, value in sorted(sample.labels.items())): sample.value
+        for sample in parse_exposition(text)
+        if sample.name == name
     }
 
 
 def samples_of(registry: CollectorRegistry, name: str) -> dict[tuple[str, ...], float]:
+    """Return the values of one metric in a registry by their label values."""
     return samples(generate_latest(registry).decode(), name)

@@ -1,4 +1,4 @@
-"""Writes the documents that are made from the code, or checks that they are what it says.
+"""Writes the documents that are generated from the code, or checks that they are up to date.
 
 python -m tests.generated_docs [--check]
 """
@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fleetgauge_core.fleet.schema import schema_text
+from fleetgauge_core.fleet.schema import fleet_json_schema
 from tests import cli_reference, configuration_reference
 
 DOCS = Path(__file__).parents[1] / "docs"
 DOCUMENTS: Mapping[str, Callable[[], str]] = {
     "cli.md": cli_reference.reference,
     "configuration.md": configuration_reference.reference,
-    "fleet.schema.json": schema_text,
+    "fleet.schema.json": fleet_json_schema,
 }
 
 
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
         return 0
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in stale:
-        sys.stderr.write(f"{path} is not what the code says: run 'make format'\n")
+        sys.stderr.write(f"{path} is out of date: run 'make format'\n")
     return 1 if stale else 0
 
 

@@ -1,4 +1,4 @@
-"""More doors into the brokers of a local fleet than it gives them itself."""
+"""Additional listeners for the brokers of a local fleet."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -7,39 +7,43 @@ from dataclasses import dataclass
 import pytest
 
 from fleetgauge_local import properties
-from fleetgauge_local.layout import HOST, BrokerPlace, ClusterSpec, Layout
+from fleetgauge_local.layout import HOST, BrokerPlacement, ClusterSpec, FleetLayout
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where a broker listens, what it speaks there, and where it says that clients find it, if elsewhere."""
+    """A listener's port and security protocol, and its advertised port if that differs."""
 
     port: int
     protocol: str = "PLAINTEXT"
     advertised: int | None = None
 
 
-#: The listeners by name that a broker gets besides its own; none where it is none of theirs.
-ListenersOf = Callable[[Layout, BrokerPlace], Mapping[str, Listener]]
+#: Returns the additional listeners of a broker by name; empty for a broker without any.
+ListenersOf = Callable[[FleetLayout, BrokerPlacement], Mapping[str, Listener]]
 
 
 @contextmanager
-def more_listeners(of: ListenersOf, settings: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Brokers of a fleet made within the block have these, and those that have any have these settings."""
-    plain = properties._listeners
+def more_listeners(listeners_of: ListenersOf, settings: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Add listeners to the brokers of fleets created within the block, and settings to those brokers."""
+    original = properties._listeners
 
-    def with_more(layout: Layout, cluster: ClusterSpec, place: BrokerPlace) -> dict[str, str]:
-        found, listeners = plain(layout, cluster, place), of(layout, place)
+    def with_more(layout: FleetLayout, cluster: ClusterSpec, place: BrokerPlacement) -> dict[str, str]:
+        broker_settings, listeners = original(layout, cluster, place), listeners_of(layout, place)
         if not listeners:
-            return found
-        more = {
-            "listeners": [f"{name}://{HOST}:{one.port}" for name, one in listeners.items()],
+            return broker_settings
+        additions = {
+            "listeners": [f"{name}://{HOST}:{listener.port}" for name, listener in listeners.items()],
             "advertised.listeners": [
-                f"{name}://{HOST}:{one.advertised or one.port}" for name, one in listeners.items()
+                f"{name}://{HOST}:{listener.advertised or listener.port}"
+                for name, listener in listeners.items()
             ],
-            "listener.security.protocol.map": [f"{name}:{one.protocol}" for name, one in listeners.items()],
+            "listener.security.protocol.map": [
+                f"{name}:{listener.protocol}" for name, listener in listeners.items()
+            ],
         }
-        return found | {key: ",".join([found[key], *some]) for key, some in more.items()} | (settings or {})
+        extended = {key: ",".join([broker_settings[key], *entries]) for key, entries in additions.items()}
+        return broker_settings | extended | dict(settings or {})
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(properties, "_listeners", with_more)

@@ -1,10 +1,10 @@
-"""A port to listen on, or to find nobody at."""
+"""Free ports for tests."""
 
 import random
 
-from fleetgauge_local.ports import free_ports
+from fleetgauge_local.ports import find_free_ports
 
 
 def free_port() -> int:
-    """At random: tests of two workers do not get the same one."""
-    return free_ports(1, random.Random())[0]
+    """Return a random free port, so that tests in two worker processes do not get the same port."""
+    return find_free_ports(1, random.Random())[0]

@@ -1,4 +1,4 @@
-"""Records as an agent makes them, for tests that need one and do not care of what."""
+"""Valid probe records as an agent emits them, for tests that need any record."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -40,6 +40,6 @@ CLIENT = ProbeMinute(
 
 
 def record(sequence: int, attempted: int = 100, run_id: str = "run") -> ProbeMinute:
-    """One of a run whose minutes follow one another."""
+    """Return the record with this sequence number from a run with consecutive minutes."""
     minute = NOON + sequence * MINUTE
     return replace(CLIENT, sequence=sequence, attempted=attempted, run_id=run_id, minute=minute)

@@ -1,4 +1,4 @@
-"""Copies the rules into the Prometheus operator's resource, or checks that it holds them.
+"""Copies the rules into the Prometheus operator's resource, or checks that it is up to date.
 
 python -m tests.prometheus_rule [--check]
 """
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     if "--check" not in arguments:
         RESOURCE.write_text(resource(), encoding="utf-8")
     elif RESOURCE.read_text(encoding="utf-8") != resource():
-        sys.stderr.write(f"{RESOURCE} is not what {RULES} says: run 'make format'\n")
+        sys.stderr.write(f"{RESOURCE} does not match {RULES}: run 'make format'\n")
         return 1
     return 0
 

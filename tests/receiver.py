@@ -1,4 +1,4 @@
-"""Somebody who is told things by POST: a real HTTP server that keeps what it gets."""
+"""A webhook receiver: an HTTP server that records the POST requests it gets."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ from fleetgauge_local.layout import HOST
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """When it came, by the monotonic clock, and what it said."""
+    """A received request; ``at_s`` is its time by the monotonic clock."""
 
     at_s: float
     path: str
@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 
 
 class Receiver:
-    """Answers with ``answers``, a status alone being one, as long as there are any, then with 200."""
+    """Responds with the queued ``answers`` (statuses or full responses) in order, then with status 200."""
 
     def __init__(self) -> None:
         self.posts: list[Post] = []
@@ -50,7 +50,7 @@ class Receiver:
                 self.wfile.write(answer.body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Say nothing."""
+                """Suppress the server's request log."""
 
         self._server = ThreadingHTTPServer((HOST, 0), Handler)
 
@@ -60,7 +60,7 @@ class Receiver:
 
     @property
     def bodies(self) -> list[Any]:
-        """In the order in which they came."""
+        """The request bodies in order of arrival."""
         return [post.body for post in list(self.posts)]
 
     @contextmanager

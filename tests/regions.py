@@ -1,4 +1,4 @@
-"""Regions of real brokers and mirrors, and `fleetgauge recover` upon them, for tests and demonstrations."""
+"""Helpers for tests of `fleetgauge recover` with real brokers and mirrors in two regions."""
 
 import json
 import signal
@@ -22,59 +22,59 @@ DEADLINE_S = 60
 QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500}
 
 
-def client(fleet: LocalFleet, cluster: str) -> dict[str, object]:
+def client_settings(fleet: LocalFleet, cluster: str) -> dict[str, object]:
     return {"bootstrap.servers": fleet.bootstrap(cluster), **QUIET}
 
 
-def admin(fleet: LocalFleet, cluster: str) -> AdminClient:
-    return AdminClient(client(fleet, cluster))
+def create_admin_client(fleet: LocalFleet, cluster: str) -> AdminClient:
+    return AdminClient(client_settings(fleet, cluster))
 
 
-def make_topic(fleet: LocalFleet, topic: str, *clusters: str) -> None:
-    """Where it is mirrored to it comes by itself."""
+def create_topic(fleet: LocalFleet, topic: str, *clusters: str) -> None:
+    """Create a topic with one partition; the mirrors create it in their destinations."""
     for cluster in clusters:
-        maker = admin(fleet, cluster)
-        maker.create_topics([NewTopic(topic, 1, 1)])[topic].result(DEADLINE_S)
+        admin = create_admin_client(fleet, cluster)
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(DEADLINE_S)
 
 
 def produce(fleet: LocalFleet, cluster: str, topic: str, values: Sequence[str]) -> None:
-    producer = Producer({**client(fleet, cluster), "acks": "all"})
+    producer = Producer({**client_settings(fleet, cluster), "acks": "all"})
     for value in values:
         producer.produce(topic, value.encode(), partition=0)
     assert producer.flush(DEADLINE_S) == 0
 
 
 def consume(fleet: LocalFleet, cluster: str, group: str, topic: str, count: int | None = None) -> list[str]:
-    """As the group, from where it has committed, so many records or all that are there; then commit."""
+    """Consume ``count`` records, or all, from the group's committed offset; then commit the new offset."""
     consumer = Consumer(
         {
-            **client(fleet, cluster),
+            **client_settings(fleet, cluster),
             "group.id": group,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
         }
     )
     try:
-        here = TopicPartition(topic, 0)
-        start, end = consumer.get_watermark_offsets(here, DEADLINE_S)
-        at = consumer.committed([here], DEADLINE_S)[0].offset
-        at = at if at >= 0 else start
-        consumer.assign([TopicPartition(topic, 0, at)])
-        found: list[str] = []
-        while at < end and (count is None or len(found) < count):
+        partition = TopicPartition(topic, 0)
+        start, end = consumer.get_watermark_offsets(partition, DEADLINE_S)
+        next_offset = consumer.committed([partition], DEADLINE_S)[0].offset
+        next_offset = next_offset if next_offset >= 0 else start
+        consumer.assign([TopicPartition(topic, 0, next_offset)])
+        values: list[str] = []
+        while next_offset < end and (count is None or len(values) < count):
             message = consumer.poll(DEADLINE_S)
             assert message is not None
             assert message.error() is None
-            found.append((message.value() or b"").decode())
-            at = (message.offset() or 0) + 1
-        consumer.commit(offsets=[TopicPartition(topic, 0, at)], asynchronous=False)
-        return found
+            values.append((message.value() or b"").decode())
+            next_offset = (message.offset() or 0) + 1
+        consumer.commit(offsets=[TopicPartition(topic, 0, next_offset)], asynchronous=False)
+        return values
     finally:
         consumer.close()
 
 
-def end_of(fleet: LocalFleet, cluster: str, topic: str) -> int:
-    consumer = Consumer({**client(fleet, cluster), "group.id": "nobody"})
+def read_end_offset(fleet: LocalFleet, cluster: str, topic: str) -> int:
+    consumer = Consumer({**client_settings(fleet, cluster), "group.id": "nobody"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), DEADLINE_S)[1])
     finally:
@@ -82,34 +82,34 @@ def end_of(fleet: LocalFleet, cluster: str, topic: str) -> int:
 
 
 def has_topic(fleet: LocalFleet, cluster: str, topic: str) -> bool:
-    return topic in admin(fleet, cluster).list_topics(timeout=DEADLINE_S).topics
+    return topic in create_admin_client(fleet, cluster).list_topics(timeout=DEADLINE_S).topics
 
 
 def wait_for_records(fleet: LocalFleet, cluster: str, topic: str, count: int) -> None:
     wait_until(
-        lambda: has_topic(fleet, cluster, topic) and end_of(fleet, cluster, topic) >= count,
+        lambda: has_topic(fleet, cluster, topic) and read_end_offset(fleet, cluster, topic) >= count,
         DEADLINE_S,
         f"{count} records of {topic} in {cluster}",
     )
 
 
-def merged(fleet: LocalFleet, topic: str, each: int = 60) -> None:
-    """A topic of both regions, in both aggregates."""
-    make_topic(fleet, topic, "north", "south")
+def create_replicated_topic(fleet: LocalFleet, topic: str, records_per_region: int = 60) -> None:
+    """Create a topic in both regions, write records, and wait until both aggregates hold all of them."""
+    create_topic(fleet, topic, "north", "south")
     for region in ("north", "south"):
-        produce(fleet, region, topic, [f"{region} {number}" for number in range(each)])
+        produce(fleet, region, topic, [f"{region} {number}" for number in range(records_per_region)])
     for aggregate in ("north-all", "south-all"):
-        wait_for_records(fleet, aggregate, topic, 2 * each)
+        wait_for_records(fleet, aggregate, topic, 2 * records_per_region)
 
 
-def committed(fleet: LocalFleet, cluster: str, group: str, topic: str) -> int | None:
-    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0)])]
-    asking = admin(fleet, cluster)
-    found = asking.list_consumer_group_offsets(asked)[group].result(DEADLINE_S).topic_partitions
-    return found[0].offset if found[0].offset >= 0 else None
+def read_committed_offset(fleet: LocalFleet, cluster: str, group: str, topic: str) -> int | None:
+    request = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0)])]
+    client = create_admin_client(fleet, cluster)
+    (partition,) = client.list_consumer_group_offsets(request)[group].result(DEADLINE_S).topic_partitions
+    return partition.offset if partition.offset >= 0 else None
 
 
-def described(
+def write_fleet_file(
     regions: LocalFleet, folder: Path, groups: Sequence[Mapping[str, str]] = (), **limits: float
 ) -> Path:
     document = yaml.safe_load(regions.fleet_file.read_text())
@@ -122,32 +122,32 @@ def described(
     return path
 
 
-def call(config: Path, *arguments: str) -> Result:
+def run_recover(config: Path, *arguments: str) -> Result:
     return CliRunner().invoke(recover, [*arguments, "--config", str(config)])
 
 
-def partition_of(result: Result, group: str, topic: str) -> dict[str, Any]:
-    plans = {one["group"]: one for one in json.loads(result.stdout)}
-    return next(one for one in plans[group]["partitions"] if one["topic"] == topic)
+def find_partition(result: Result, group: str, topic: str) -> dict[str, Any]:
+    plans = {plan["group"]: plan for plan in json.loads(result.stdout)}
+    return next(partition for partition in plans[group]["partitions"] if partition["topic"] == topic)
 
 
-def planned(config: Path, group: str, topic: str) -> dict[str, Any]:
-    return partition_of(call(config, "plan", "--group", group, "--json"), group, topic)
+def plan_partition(config: Path, group: str, topic: str) -> dict[str, Any]:
+    return find_partition(run_recover(config, "plan", "--group", group, "--json"), group, topic)
 
 
 def wait_for_verdict(config: Path, group: str, topic: str, verdict: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    partition: dict[str, Any] = {}
 
-    def is_so() -> bool:
-        found.update(planned(config, group, topic))
-        return bool(found["verdict"] == verdict)
+    def has_verdict() -> bool:
+        partition.update(plan_partition(config, group, topic))
+        return bool(partition["verdict"] == verdict)
 
-    wait_until(is_so, DEADLINE_S, f"{group} to be {verdict}")
-    return found
+    wait_until(has_verdict, DEADLINE_S, f"the verdict {verdict} of {group}")
+    return partition
 
 
 @contextmanager
-def running(config: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+def running_controller(config: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
     command = [sys.executable, "-m", "fleetgauge_core", "recover", "run", "--config", str(config)]
     process = subprocess.Popen(
         [*command, "--look-every", "1", "--sync-every", "1", *arguments],

@@ -17,7 +17,7 @@ READY_S = 30
 
 @dataclass(frozen=True, slots=True)
 class S3:
-    """The server, and what a reader's environment has to say to reach it."""
+    """A running server and the environment variables that clients need to reach it."""
 
     endpoint: str
 
@@ -40,8 +40,8 @@ class S3:
                 self._send("PUT", f"{to}/{file.relative_to(folder)}", file.read_bytes())
 
     @contextmanager
-    def knowing_nobody(self) -> Iterator[None]:
-        """While it lasts no credentials are right."""
+    def rejecting_credentials(self) -> Iterator[None]:
+        """Make the server reject all credentials within the context."""
         self._send("POST", "moto-api/reset-auth", b"0")
         try:
             yield

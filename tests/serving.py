@@ -1,4 +1,4 @@
-"""A WSGI application on a port of its own, served by threads of this process."""
+"""Serve a WSGI application on a free port from threads of this process."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ logging.getLogger("werkzeug").setLevel(logging.WARNING)
 
 
 class Serving:
-    """Answers from when it is made until it is closed."""
+    """A server that handles requests from its creation until it is closed."""
 
     def __init__(self, application: Any) -> None:
         self._server = make_server("127.0.0.1", free_port(), application, threaded=True)

@@ -1,14 +1,14 @@
-"""Waiting for what another process does."""
+"""Waiting for a condition that another process or thread makes true."""
 
 import time
 from collections.abc import Callable
 
-#: Nothing tells when it has happened, so it is looked at again and again.
+#: The condition cannot be signalled, so it is polled.
 POLL_S = 0.2
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float, what: str, every_s: float = POLL_S) -> None:
-    """Raises TimeoutError."""
+    """Poll a condition until it is true. Raises: TimeoutError after ``timeout_s``, naming ``what``."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -17,5 +17,5 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, what: str, every
 
 
 def let_pass(until_s: float) -> None:
-    """Until that monotonic time: it is itself the experiment, and there is nothing else to wait for."""
+    """Sleep until that monotonic time, where the passing of time is what the test needs."""
     time.sleep(max(0.0, until_s - time.monotonic()))

@@ -1,9 +1,9 @@
-"""A topic as it is now."""
+"""Read a whole topic, for tests."""
 
-from fleetgauge_core.fleet import Access
-from fleetgauge_core.kafka import values_now
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka import read_topic_values
 
 
-def values_on(access: Access, topic: str, timeout_s: float = 30) -> list[bytes]:
-    """Every value, a partition's in their order. Raises KafkaUnavailableError."""
-    return list(values_now(access, topic, "fleetgauge-tests", timeout_s=timeout_s))
+def values_on(access: ClusterAccess, topic: str, timeout_s: float = 30) -> list[bytes]:
+    """Return all values up to the present end; values of a partition keep their order."""
+    return list(read_topic_values(access, topic, "fleetgauge-tests", timeout_s=timeout_s))

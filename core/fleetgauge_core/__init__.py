@@ -1,3 +1,3 @@
-"""What every room shares: records, fleet.yaml, Kafka access, SLO definitions, detection, tables."""
+"""Code shared by all packages: records, fleet.yaml, Kafka access, SLO definitions, detection and tables."""
 
 __version__ = "0.1.0"

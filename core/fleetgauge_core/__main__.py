@@ -1,4 +1,4 @@
-"""`python -m fleetgauge_core` is `fleetgauge`."""
+"""Run the command `fleetgauge` as `python -m fleetgauge_core`."""
 
 from fleetgauge_core.runtime.cli import main
 

@@ -1,4 +1,4 @@
-"""The application: every page over every fleet, behind its defence."""
+"""Create the Dash application: all pages of all served fleets, security headers, health endpoints."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from dash import Dash, html
 from flask import request
 
 from fleetgauge_dashboards import health, security_headers
-from fleetgauge_dashboards.identity import Asked, Login, Person
+from fleetgauge_dashboards.identity import Login, RequestOrigin, User
 from fleetgauge_dashboards.links import (
     BrokerView,
     ClusterView,
@@ -18,33 +18,33 @@ from fleetgauge_dashboards.links import (
     QualityView,
     RecoveryView,
     TableView,
-    parse,
+    parse_view,
 )
 from fleetgauge_dashboards.metrics import DashMetrics
 from fleetgauge_dashboards.pages import (
     alert_actions,
     alerts,
     broker,
+    chart_navigation,
     cluster,
     correction_form,
-    drill,
     files,
     fleet,
     fleet_table,
     minute,
-    numbers,
     quality,
     recovery,
     review,
     shell,
+    table_page,
     why,
 )
-from fleetgauge_dashboards.pages.page import Context, Contexts, register
-from fleetgauge_dashboards.reader import Lake
-from fleetgauge_dashboards.served_fleets import ShownFleet
-from fleetgauge_dashboards.single_flight import Patience
+from fleetgauge_dashboards.pages.page import FleetContexts, PageContext, register
+from fleetgauge_dashboards.reader import LakeReader
+from fleetgauge_dashboards.served_fleets import ServedFleet
+from fleetgauge_dashboards.single_flight import SingleFlight
 
-_DRAWN = (
+_CONTENT_PAGES = (
     fleet.PAGE,
     cluster.PAGE,
     broker.PAGE,
@@ -55,45 +55,46 @@ _DRAWN = (
     review.PAGE,
     quality.PAGE,
 )
-PAGES = (*_DRAWN, numbers.table_of(_DRAWN))
+PAGES = (*_CONTENT_PAGES, table_page.build_table_page(_CONTENT_PAGES))
 
-_GRID = ("dash_ag_grid/async-community.js",)
-_CHARTS = ("dash/dcc/async-graph.js", "plotly/package_data/plotly.min.js")
-#: What pages draw with, which dash asks for only as it comes to draw. What is fetched for nothing, a browser
-#: complains of.
-_DRAWN_WITH: Mapping[type, tuple[str, ...]] = {
-    FleetView: _GRID + _CHARTS,
-    TableView: _GRID,
-    **dict.fromkeys((ClusterView, BrokerView, MinuteView, RecoveryView, QualityView), _CHARTS),
+_GRID_SCRIPTS = ("dash_ag_grid/async-community.js",)
+_CHART_SCRIPTS = ("dash/dcc/async-graph.js", "plotly/package_data/plotly.min.js")
+#: Scripts that Dash requests only when a page first renders a chart or table. A page preloads only those that
+#: it needs, since browsers warn about unused preloads.
+_PRELOADED_SCRIPTS: Mapping[type, tuple[str, ...]] = {
+    FleetView: _GRID_SCRIPTS + _CHART_SCRIPTS,
+    TableView: _GRID_SCRIPTS,
+    **dict.fromkeys((ClusterView, BrokerView, MinuteView, RecoveryView, QualityView), _CHART_SCRIPTS),
 }
 
 
-class _Application(Dash):
-    """Has the browser fetch at once what the page that is asked for first draws with."""
+class _PreloadingDash(Dash):
+    """A Dash application whose index page preloads the scripts of the requested page."""
 
     def interpolate_index(self, *_: Any, **parts: Any) -> str:
-        view = parse(request.path, request.query_string.decode(errors="replace"))
-        early = [
+        """Return the index page with preload links."""
+        view = parse_view(request.path, request.query_string.decode(errors="replace"))
+        preload_links = [
             f'<link rel="preload" as="script" href="/_dash-component-suites/{path}">'
-            for path in _DRAWN_WITH.get(type(view), ())
+            for path in _PRELOADED_SCRIPTS.get(type(view), ())
         ]
         untyped: Any = super()
-        index: str = untyped.interpolate_index(**parts | {"metas": parts["metas"] + "".join(early)})
+        index: str = untyped.interpolate_index(**parts | {"metas": parts["metas"] + "".join(preload_links)})
         return index
 
 
 def create_app(
-    fleets: Sequence[ShownFleet],
+    fleets: Sequence[ServedFleet],
     login: Login,
     *,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Dash:
-    """The pages over one fleet or several of different names. Reads nothing until it is asked."""
+    """Return the Dash application for fleets of distinct names; it reads no lake before the first request."""
 
-    def who() -> Person | None:
-        return login.person(Asked(request.headers, request.remote_addr))
+    def identify_user() -> User | None:
+        return login.identify(RequestOrigin(request.headers, request.remote_addr))
 
-    app = _Application(
+    app = _PreloadingDash(
         "fleetgauge_dashboards",
         title="Fleetgauge",
         update_title="",
@@ -102,26 +103,27 @@ def create_app(
         enable_mcp=False,
     )
     app.index_string = app.index_string.replace("<html>", '<html lang="en">')
-    first, *others = (Context(fleet, Lake(fleet.lake), clock) for fleet in fleets)
-    contexts: Contexts = {None: first} | {one.fleet.name: one for one in (first, *others)}
-    patience = Patience()
-    lakes = {one.fleet.name: one.lake for one in contexts.values()}
-    metrics = DashMetrics(lakes, patience)
+    first, *rest = (PageContext(fleet, LakeReader(fleet.lake), clock) for fleet in fleets)
+    contexts: FleetContexts = {None: first} | {context.fleet.name: context for context in (first, *rest)}
+    single_flight = SingleFlight()
+    lakes = {context.fleet.name: context.lake for context in contexts.values()}
+    metrics = DashMetrics(lakes, single_flight)
     layout = shell.layout()
     app.layout = layout
-    # Callbacks may name any page's components, whichever page is there. (Dash types it as None.)
-    every: Any = html.Div([layout, *(page.layout() for page in PAGES)])
-    app.validation_layout = every
-    shell.register(app, PAGES, contexts, patience)
+    # Callbacks refer to components of all pages, whichever page is shown. (Dash annotates the attribute as
+    # None.)
+    all_layouts: Any = html.Div([layout, *(page.layout() for page in PAGES)])
+    app.validation_layout = all_layouts
+    shell.register(app, PAGES, contexts, single_flight)
     for page in PAGES:
-        register(app, page, contexts, patience, metrics.answered)
+        register(app, page, contexts, single_flight, metrics.observe_response)
     fleet_table.register_search(app)
-    drill.register(app, cluster.CHARTS)
-    drill.register(app, broker.CHARTS)
+    chart_navigation.register(app, cluster.CHARTS)
+    chart_navigation.register(app, broker.CHARTS)
     files.register(app, PAGES, contexts)
-    review.add_downloads(app.server, contexts)
-    alert_actions.register(app, contexts, who)
-    correction_form.register(app, contexts, who)
-    security_headers.add(app, who)
-    health.add(app.server, contexts, patience, metrics.text)
+    review.register_downloads(app.server, contexts)
+    alert_actions.register(app, contexts, identify_user)
+    correction_form.register(app, contexts, identify_user)
+    security_headers.install(app, identify_user)
+    health.register_endpoints(app.server, contexts, single_flight, metrics.render)
     return app

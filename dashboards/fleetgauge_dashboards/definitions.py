@@ -1,223 +1,240 @@
-"""Why a number is what it is, in words: the text behind each help sign."""
+"""The definitions of the displayed numbers and charts, shown as help texts and in reviews."""
 
 DEFINITIONS = {
     "age": (
-        "Seconds since the end of the newest measured minute of any cluster. A minute arrives about a "
-        "minute after its end; from 3 minutes on the page says that it is stale."
+        "Time since the end of the newest measured minute of any cluster. A minute's record arrives about "
+        "one minute after the minute ends; data older than 3 minutes is marked as stale."
     ),
     "recent_coverage": (
-        "Broker-minutes measured over broker-minutes expected, in the hour up to the newest data. A "
-        "minute without a record was expected too: silence is not health."
+        "Measured broker-minutes divided by expected broker-minutes, over the last hour of data. A minute "
+        "without a record is expected but not measured: missing data does not count as healthy."
     ),
     "fleet_latency": (
-        "Each cluster has one number a week: the p99 of its minutes, where a minute is the p99 of its "
-        "worst broker, from the scheduled send to the consumed message. Median, p90 and p99 are taken "
-        "over the clusters whose coverage is at least 90%, by nearest rank: each is the number of a real "
-        "cluster."
+        "Each cluster has one value per week: the p99 over its minutes of the latency p99 of the minute's "
+        "worst broker, measured from the scheduled send of a probe until it is consumed. Median, p90 and "
+        "p99 are taken over the clusters with at least 90% coverage by nearest rank, so each is the value "
+        "of an actual cluster."
     ),
     "fleet_availability": (
-        "Each cluster's successes over attempts in the week. A probe succeeds when it is acknowledged "
-        "within 5 s and consumed within 10 s of its scheduled send. Quantiles count from the bad side: "
-        "99% of clusters are at or above the p99."
+        "Each cluster's successful probes divided by its attempted probes in the week. A probe succeeds if "
+        "it is acknowledged within 5 s and consumed within 10 s of its scheduled send. Quantiles count from "
+        "the low end: 99% of clusters are at or above the p99."
     ),
     "fleet_availability_p99": (
-        "Each cluster has one number a week: the availability that 99% of its minutes reach, where a minute "
-        "is its worst broker's. Quantiles count from the bad side."
+        "Each cluster has one value per week: the availability that 99% of its minutes reach or exceed, "
+        "where a minute's availability is that of its worst broker. Quantiles count from the low end."
     ),
     "fleet_budget": (
-        "Minutes that may still be bad this week before a cluster misses its latency objective: 1% of the "
-        "week's expected minutes, less the bad ones. Quantiles count from the bad side."
+        "Remaining latency error budget: 1% of the week's expected minutes, less the bad minutes so far. A "
+        "negative value means that the latency objective is missed. Quantiles count from the low end."
     ),
     "latency_p99": (
-        "The p99 of the week's minutes by nearest rank; a minute is the p99 of its worst broker, of the "
-        "probes that succeeded, from the scheduled send to the consumed message. With failures counted, a "
-        "failed probe stands for 10,000 ms, so that an outage cannot improve the number."
+        "The p99 over the week's minutes, by nearest rank, of the latency p99 of the minute's worst broker. "
+        "Latency is measured from the scheduled send of a probe until it is consumed, for successful "
+        "probes. With failures included, a failed probe counts as 10,000 ms, so that an outage cannot lower "
+        "the value."
     ),
     "latency_budget": (
-        "1% of the week's expected minutes may be bad. A minute is bad when its worst broker's p99, "
-        "failures counted as 10,000 ms, is over the objective."
+        "The latency error budget is 1% of the week's expected minutes. A minute is bad if the p99 of its "
+        "worst broker, with failed probes counted as 10,000 ms, exceeds the latency objective."
     ),
     "availability_ratio": (
-        "All probes of the week that succeeded, over all that were attempted. The budget is the part that "
-        "may fail, as minutes of full outage."
+        "Successful probes divided by attempted probes in the week. The availability error budget is the "
+        "share of probes that may fail under the objective, expressed as minutes of full outage."
     ),
     "coverage": (
-        "Broker-minutes measured over those expected, client leg. A broker-minute is measured from 50 "
-        "attempts on. Under 90% the week does not count in the fleet's quantiles."
+        "Measured broker-minutes divided by expected broker-minutes, client leg. A broker-minute is "
+        "measured if at least 50 probes were attempted in it. A week with less than 90% coverage is "
+        "excluded from the fleet's quantiles."
     ),
     "latency_chart": (
-        "Each point is a minute's worst broker. Solid: probes that succeeded. Dashed: failures counted as "
-        "10,000 ms. A triangle marks a minute over the objective; a hatched stretch was not measured."
+        "Each point is the p99 of the minute's worst broker. Solid line: successful probes only. Dashed "
+        "line: failed probes counted as 10,000 ms. A triangle marks a minute over the objective; hatching "
+        "marks time that was not measured."
     ),
-    "availability_chart": ("Successes over attempts of all brokers' probes in the minute."),
+    "availability_chart": "Successful probes divided by attempted probes of all brokers in the minute.",
     "heatmap": (
-        "One row a broker, one cell a step. Client leg: what a client of that broker's partitions feels, "
-        "so one sick broker shows on its replicas' rows too. Leader leg: what the broker alone does; look "
-        "there for who is sick. Failures count as the deadline. Hatched: not measured, which is neither "
-        "good nor bad."
+        "One row per broker, one cell per time step. Client leg: what clients of the partitions led by that "
+        "broker experience; one slow or failing broker also shows in the rows of brokers whose partitions "
+        "it replicates. Leader leg: what the broker does alone; use it to identify the faulty broker. A "
+        "failed probe counts as its deadline. Hatching: not measured, which is neither good nor bad."
     ),
     "leader_lines": (
-        "Acknowledgement p99 of probes that only the broker itself has to confirm (acks=1), of those that "
-        "succeeded. The line of a sick broker leaves the others; a cross stands where its probes fail."
+        "The p99 acknowledgement latency of successful leader-leg probes, which only the broker itself has "
+        "to acknowledge (acks=1). The line of a slow broker departs from the others; a cross marks time in "
+        "which its probes fail."
     ),
     "minute_latency": (
-        "The p99 of the minute's worst broker, of the probes that succeeded, from the scheduled send to "
-        "the consumed message. The minute is bad when it is over the objective with failures counted as "
-        "10,000 ms."
+        "The p99 of the minute's worst broker over successful probes, measured from the scheduled send "
+        "until the message is consumed. The minute is bad if the p99 with failed probes counted as 10,000 "
+        "ms exceeds the objective."
     ),
     "minute_availability": (
-        "Successes over attempts of the minute's worst broker, client leg. Pooled: of all brokers' probes."
+        "Successful probes divided by attempted probes of the minute's worst broker, client leg. Pooled: "
+        "the same over the probes of all brokers."
     ),
     "minute_measured": (
-        "Brokers of which at least 50 probes of the client leg were attempted in the minute, of those that "
-        "the cluster has."
+        "Brokers with at least 50 attempted client-leg probes in the minute, out of the brokers expected in "
+        "the cluster."
     ),
     "samples": (
-        "A broker's probes side by side, the fastest at its left and the slowest at its right. A cross at "
-        "the deadline is a probe that failed. The bar is the p99 of those that succeeded: by nearest rank, "
-        "so it is a sample itself."
+        "A broker's probes side by side, fastest on the left, slowest on the right. A cross at the deadline "
+        "is a failed probe. The bar marks the p99 of successful probes by nearest rank, which is the "
+        "latency of an actual probe."
     ),
     "client_leg": (
-        "What a client feels of the partitions that the broker leads: acknowledged by all in-sync replicas "
-        "(acks=all) and consumed. One sick broker shows on the others' client legs too."
+        "What clients of the partitions led by this broker experience: probes acknowledged by all in-sync "
+        "replicas (acks=all) and consumed. One slow or failing broker also shows on the client legs of "
+        "other brokers, because their leaders wait for it as an in-sync follower."
     ),
     "failures": (
         "Probes that were not acknowledged within 5 s or not consumed within 10 s of their scheduled send, "
-        "by the reason that the client library or the probe gave."
+        "by the error reported by the Kafka client or the probe."
     ),
     "reasons": (
-        "Of the probes that failed: what stood in the way, as the client library or the probe put it, how "
-        "often on each leg, and in which minutes first and last. A cold connection is tried every second; "
-        "where it tells why nobody gets in, a time-out carries that name."
+        "Why probes failed, as reported by the Kafka client or the probe: the number of failed probes on "
+        "each leg, and the first and last minute with that error. A new connection is attempted every "
+        "second; where its error explains why no connection is possible, timeouts are listed under that "
+        "error."
     ),
     "lost": (
-        "Messages that the broker acknowledged and that were not consumed within their deadline. One that "
-        "comes twice is a retry of the producer, not a loss."
+        "Messages that the broker acknowledged and that were not consumed within their deadline. A message "
+        "consumed twice is a producer retry, not a loss."
     ),
     "led_by": (
-        "Minutes in which the broker's own probe partition was led by another broker for a part of the "
-        "minute, as after a restart, a failure or a demotion."
+        "Minutes during part of which another broker led this broker's probe partition, for example after a "
+        "restart, a failure or a demotion."
     ),
     "gates": (
-        "Expectations that each batch of the pipeline has to meet before its tables move, and each week "
-        "before it is written. One that does not hold keeps the last good state in place."
+        "Checks that every pipeline batch must pass before it updates its tables, and every week before it "
+        "is written. If a check fails, the last good state stays in place."
     ),
     "quarantine": (
-        "Records that were not taken into the tables, by the reason. None is thrown away: each lies in "
-        "ops/quarantine as it came."
+        "Records that were rejected, by reason. No record is discarded: each is kept as received in the "
+        "table ops/quarantine."
     ),
     "lateness": (
-        "From the end of a minute until its record stood in bronze, over the newest hour of data. A late "
-        "record changes its minute and an open week; a closed week gets a revision."
+        "Time from the end of a minute until its record was written to bronze, over the last hour of data. "
+        "A late record updates its minute and an open week; a closed week gets a new revision."
     ),
     "revisions": (
-        "A week closes once late records have had their time. What comes after that, a correction or a "
-        "recomputation, is a revision of its own with its reason; earlier ones are kept."
+        "A week closes 48 h after its end. A late record, correction or recomputation after that creates a "
+        "new revision with its reason; earlier revisions are kept."
     ),
     "worst_homes": (
-        "A tick stands in the row of the broker whose p99 was the minute's, or the step's, worst; orange "
-        "where that minute was over the objective. A row that fills is a broker to look at."
+        "Each minute or time step is marked in the row of the broker with the highest p99; orange marks a "
+        "minute over the objective. A row with many marks is a broker to investigate."
     ),
     "skew": (
-        "The slowest broker's p99 over the median broker's, leader leg, of each minute. At 1 all are alike;"
-        " after a rebalance the line shows how soon they are so again (Kora, figure 5)."
+        "The p99 of the slowest broker divided by the p99 of the median broker, leader leg, in each minute. "
+        "1 means that all brokers are equally fast; after a rebalance, the line shows how quickly they "
+        "become so again (Kora paper, figure 5)."
     ),
     "burn_down": (
-        "Minutes that may still be bad this week: the budget, less the bad minutes so far. Above the dashed"
-        " line it lasts beyond the week, below it does not. Minutes that a correction leaves out of the "
-        "whole cluster do not count."
+        "Remaining latency error budget: the week's budget less the bad minutes so far. Above the dashed "
+        "line the budget outlasts the week, below it the budget runs out before the week ends. Minutes that "
+        "a correction excludes for the whole cluster are not counted."
     ),
     "segments": (
-        "Quantiles over the clusters of each value, as above over those of the fleet. Under 100 clusters a "
-        "p99 is the worst of them."
+        "Quantiles over the clusters of each segment value, defined as for the whole fleet. With fewer than "
+        "100 clusters the p99 is the value of the worst cluster."
     ),
     "alert_history": (
-        "Findings that ended, from when they were named until they cleared. Their evidence is what was "
-        "seen at each change of state."
+        "Alerts that have cleared, with the time at which each opened and cleared. The evidence is what was "
+        "observed at each change of state."
     ),
-    "alerts_named": "Findings that got a name since the week began. A suspicion that passed is none.",
+    "alerts_named": (
+        "Alerts that opened since the start of the week. A suspicion that was not confirmed is not an alert."
+    ),
     "precision": (
-        "Of the alerts that people judged, those that were right. Judge one below its evidence. An alert "
-        "that nobody judged counts neither way."
+        "Share of alerts judged as right among the alerts that operators judged. Judge an alert in its row, "
+        "below its evidence. Alerts without a judgement are not counted."
     ),
-    "time_to_detect": "From the first sign of a finding until it was named, over the alerts of the week.",
-    "time_to_acknowledge": "From its name until somebody took it on, over the alerts of the week.",
+    "time_to_detect": "Time from the first sign of a problem until its alert opened, over the week's alerts.",
+    "time_to_acknowledge": (
+        "Time from the opening of an alert until an operator acknowledged it, over the week's alerts."
+    ),
     "causes": (
-        "Bad minutes of all clusters by what was found of them at the time: a broker's finding, maintenance, "
-        "a vantage of the probes, or unknown. Each bad minute counts once."
+        "Bad minutes of all clusters by cause: the finding that was open at the time, maintenance, a "
+        "problem of the probes' vantage, or unknown. Each bad minute has exactly one cause."
     ),
     "recovery_mirrors": (
-        "Mirrors of which something new was learned within `recovery.limits.stale_s`, of all. One that "
-        "stands still has told nothing for longer, though its source has more; one that goes round "
-        "brings tracers back to where they were made. What nobody has told of for 3 minutes is not up to "
-        "date."
+        "Mirrors with new replication data within `recovery.limits.stale_s`, out of all mirrors. A stalled "
+        "mirror has copied nothing for longer although its source has more records; a looping mirror "
+        "returns tracers to the cluster where they were produced. A mirror without a report for 3 minutes "
+        "does not count as up to date."
     ),
     "recovery_rpo": (
-        "For how long the oldest record that is not known to have been copied has been at its source: "
-        "what a failover would lose, in seconds, of the mirror that is furthest behind. At most: as far "
-        "as MirrorMaker has told, which it does late. The estimate is by tracers, records of our own."
+        "Recovery point: the age of the oldest source record that is not confirmed as copied, of the mirror "
+        "that is furthest behind. It is what a failover would lose, in seconds. The upper bound relies on "
+        "MirrorMaker's offset syncs, which arrive late; the estimate relies on tracers, which are probe "
+        "records of Fleetgauge."
     ),
     "recovery_groups": (
-        "Consumer groups that could go on in the other cluster now, of all that the fleet file names: "
-        "each partition has a place to go on, and what would be read again or lost is within "
-        "`recovery.limits`. Not ready comes first, then who would lose most, then who would read most "
-        "again."
+        "Consumer groups that could continue in the other cluster now, out of all groups in the fleet file: "
+        "every partition has an offset to continue from, and the records to be read again or lost are "
+        "within `recovery.limits`. Sorted by: not ready first, then most records lost, then most records "
+        "read again."
     ),
     "recovery_findings": (
-        "What speaks against a failover, told when it began and not ended yet. A page calls somebody at "
-        "once; a ticket can wait."
+        "Open findings that speak against a failover. A page needs immediate action; a ticket can wait."
     ),
     "recovery_drill": (
-        "The newest row of `fleetgauge recover drill`. READY: each of its groups was. Executed: offsets "
-        "were written there and records read from them; else it was a forecast."
+        "The newest result of `fleetgauge recover drill`. READY: every group was ready. Executed: offsets "
+        "were written and records were read in the other cluster; otherwise the result is a forecast."
     ),
     "failover": (
-        "YES: every group is ready, every mirror into the cluster that takes over is up to date, "
-        "producers, where tracers are sent, get through to its region, its capacity, where it is given, "
-        "is enough, and no page about it is open. NO: one of these does not hold. NOBODY KNOWS: one of "
-        "them is not known, or nothing was told for 3 minutes; what is not known never counts in favour."
+        "YES: every group is ready, every mirror into the target cluster is up to date, no finding of "
+        "severity page is open, and, where they are configured, producers reach the target region (tracers) "
+        "and its capacity suffices. NO: one of these does not hold. UNKNOWN: one of them is unknown, "
+        "or there was no report for 3 minutes; an unknown condition never counts in favour. A mirror or "
+        "finding of a source cluster that cannot be reached does not count against a failover."
     ),
     "failover_replay": (
-        "Records that lie in the cluster that takes over from where each group goes on: no more than "
-        "these are read again. Over all groups; a record that two groups read counts twice."
+        "Upper bound of records that would be read again: all records in the target cluster after the "
+        "offset from which each group continues. Summed over groups; a record that two groups read counts "
+        "twice."
     ),
     "failover_lost": (
-        "Records of the sources in the region that fails that are not known to have got across. Over all "
-        "groups; a record that two groups read counts twice."
+        "Upper bound of records that would be lost: source records that are not confirmed as copied. Summed "
+        "over groups; a record that two groups read counts twice."
     ),
     "failover_rto": (
-        "The slowest group's time until it reads on: to decide, to write its offsets, and to read the "
-        "first record, as drills that were executed took."
+        "Recovery time of the slowest group: to decide, to write its offsets and to read the first record, "
+        "as measured in executed drills."
     ),
     "failover_mirrors": (
-        "What is copied into the cluster that takes over. Silent: nothing new was learned of it for so long."
+        "Mirrors into the target cluster. Silent: the time since new replication data was last learned."
     ),
     "failover_producers": (
-        "Tracers that were sent from a vantage into the clusters of the region that takes over in the "
-        "newest minute, and those that were acknowledged: if none are, producers there are cut off."
+        "Tracers sent from each vantage to the clusters of the target region in the newest minute, and how "
+        "many were acknowledged. If none were, producers there cannot reach the target region."
     ),
     "failover_headroom": (
-        "The share of the capacity that the fleet file gives the region that takes over, "
-        "`recovery.capacities`, that is left once it carries the records a second of both regions. Below "
-        "zero it is too small."
+        "Share of the target region's capacity (`recovery.capacities` in the fleet file) that remains when "
+        "it carries the record rate of both regions. Negative means that its capacity is too small."
     ),
-    "failover_reasons": "Why groups are not ready, each with how many of them; a group may have several.",
+    "failover_reasons": (
+        "Why groups are not ready, and the number of groups with each reason. A group may have several "
+        "reasons."
+    ),
     "regions_map": (
-        "Each arrow is a mirror; its words say for how long at most a record waits to be copied. Solid: "
-        "up to date. Dashed: it stands still. Dash and dot: records go round. Dotted: nobody knows."
+        "Each arrow is a mirror, labelled with its RPO upper bound. Solid: up to date. Dashed: stalled. "
+        "Dash-dotted: records loop. Dotted: unknown."
     ),
     "rpo_trend": (
-        "Of each mirror, for how long the oldest record that was not known to have been copied had been "
-        "at its source. Solid: at most, as MirrorMaker had told; dashed: by tracers. Hatched: nothing is "
-        "known of any mirror. A point is the worst minute of its step."
+        "RPO of each mirror: the age of the oldest source record that was not confirmed as copied. Solid: "
+        "upper bound by MirrorMaker's offset syncs. Dashed: estimate by tracers. Hatched: no data of any "
+        "mirror. Each point is the worst minute of its time step."
     ),
     "drills": (
-        "Each row is a group of a drill. Forecast: how many records it would read again; measured: how "
-        "many it did. Missing: what it had not read and did not lie there. Empty where it was a forecast "
-        "alone, or too much to compare."
+        "One row per group and drill. Forecast: records expected to be read again; measured: records that "
+        "were. Missing: records not yet consumed in the source that were absent in the target cluster. "
+        "Empty for a forecast, or if there were too many records to compare."
     ),
     "recovery_weeks": (
-        "Over mirrors and groups, by nearest rank, of those with enough coverage; below, who did not "
-        "keep to `recovery.objectives`. The open week is to date."
+        "Quantiles over mirrors and groups with sufficient coverage, by nearest rank; below them, the "
+        "mirrors and groups that missed an objective of `recovery.objectives`. The open week is shown to "
+        "date."
     ),
 }

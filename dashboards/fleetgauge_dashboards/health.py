@@ -1,4 +1,4 @@
-"""Liveness, readiness and metrics, for whatever runs the server."""
+"""HTTP endpoints for liveness, readiness and metrics."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,72 +6,81 @@ from typing import Any
 from flask import Flask, Response, jsonify, request
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from fleetgauge_dashboards.pages.page import Context, Contexts
-from fleetgauge_dashboards.reader import Lake, LakeError
-from fleetgauge_dashboards.single_flight import Patience, SlowError
-from fleetgauge_dashboards.views.freshness import Age
+from fleetgauge_dashboards.pages.page import FleetContexts, PageContext
+from fleetgauge_dashboards.reader import LakeError, LakeReader
+from fleetgauge_dashboards.single_flight import ResultPendingError, SingleFlight
+from fleetgauge_dashboards.views.freshness import DataAge
 
-#: States of data that are not ready, the worst first. What has ended is history, and whole.
-_NOT_READY = (Age.STALE, Age.NONE)
+#: Data states that count as not ready, worst first. ENDED does not: a fleet that has ended is complete.
+_NOT_READY = (DataAge.STALE, DataAge.NONE)
 
 
-def add(server: Flask, contexts: Contexts, patience: Patience, metrics: Callable[[], bytes]) -> None:
-    """/livez: the process answers. /readyz: and says what it can read of each fleet, and how old that is.
+def register_endpoints(
+    server: Flask, contexts: FleetContexts, single_flight: SingleFlight, render_metrics: Callable[[], bytes]
+) -> None:
+    """Register /livez, /readyz and /metrics.
 
-    An empty, stale, slow or broken lake does not make the server unready: its pages say so better than a load
-    balancer that has nowhere to go. With ``?strict`` it does (503), for whoever watches the data.
+    /livez returns 200 while the process serves requests. /readyz also returns which tables of each fleet are
+    readable and how old their data is. Its status code stays 200 for an empty, stale, slow or unreadable
+    lake, because the pages explain these states better than a load balancer's error page. With ``?strict``
+    it is 503, for monitoring of the data itself.
     """
 
     def livez() -> Any:
         return jsonify(status="ok")
 
-    def looked() -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-        known = {one.fleet.name: one for one in contexts.values()}
+    def inspect_lakes() -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+        contexts_by_name = {context.fleet.name: context for context in contexts.values()}
         return (
-            {name: _tables(one.lake) for name, one in known.items()},
-            {name: _age(one) for name, one in known.items()},
+            {name: _describe_tables(context.lake) for name, context in contexts_by_name.items()},
+            {name: _describe_age(context) for name, context in contexts_by_name.items()},
         )
 
     def readyz() -> Any:
         try:
-            fleets, ages = patience.ask("readyz", looked)
-        except SlowError as error:
-            answer = jsonify(status="slow", tables={}, fleets={}, data={}, for_s=round(error.for_s))
-            return answer, 503 if "strict" in request.args else 200
-        broken = any(table["error"] for tables in fleets.values() for table in tables.values())
+            fleets, ages = single_flight.run("readyz", inspect_lakes)
+        except ResultPendingError as error:
+            response = jsonify(status="slow", tables={}, fleets={}, data={}, for_s=round(error.pending_s))
+            return response, 503 if "strict" in request.args else 200
+        is_unreadable = any(table["error"] for tables in fleets.values() for table in tables.values())
         states = {age["state"] for age in ages.values()}
-        status = "unreadable" if broken else next((s for s in _NOT_READY if s in states), "ok")
-        first = next(iter(fleets.values()))
-        answer = jsonify(status=status, tables=first, fleets=fleets, data=ages)
-        return answer, 503 if "strict" in request.args and status != "ok" else 200
+        status = (
+            "unreadable" if is_unreadable else next((state for state in _NOT_READY if state in states), "ok")
+        )
+        first_fleet = next(iter(fleets.values()))
+        response = jsonify(status=status, tables=first_fleet, fleets=fleets, data=ages)
+        return response, 503 if "strict" in request.args and status != "ok" else 200
 
     server.add_url_rule(
-        "/metrics", "metrics", lambda: Response(metrics(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+        "/metrics", "metrics", lambda: Response(render_metrics(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
     )
     server.add_url_rule("/livez", "livez", livez)
     server.add_url_rule("/readyz", "readyz", readyz)
 
 
-def _age(context: Context) -> dict[str, Any]:
+def _describe_age(context: PageContext) -> dict[str, Any]:
     try:
-        fresh = context.fresh()
+        freshness = context.assess_freshness()
     except LakeError:
-        return {"state": Age.NONE, "age_s": None}
-    return {"state": fresh.state, "age_s": None if fresh.age is None else fresh.age.total_seconds()}
-
-
-def _tables(lake: Lake) -> dict[str, dict[str, Any]]:
+        return {"state": DataAge.NONE, "age_s": None}
     return {
-        table.path: {
-            "version": table.version,
-            "state": _state(table.version, table.error),
-            "error": table.error,
-        }
-        for table in lake.readable()
+        "state": freshness.state,
+        "age_s": None if freshness.age is None else freshness.age.total_seconds(),
     }
 
 
-def _state(version: int | None, error: str | None) -> str:
+def _describe_tables(lake: LakeReader) -> dict[str, dict[str, Any]]:
+    return {
+        table.path: {
+            "version": table.version,
+            "state": _classify_table(table.version, table.error),
+            "error": table.error,
+        }
+        for table in lake.table_statuses()
+    }
+
+
+def _classify_table(version: int | None, error: str | None) -> str:
     if error is not None:
         return "unreadable"
     return "absent" if version is None else "readable"

@@ -1,4 +1,4 @@
-"""Who asks, and what they may: everybody looks, an operator acknowledges."""
+"""Authentication and roles: every user may read, operators may also write."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,23 +9,23 @@ from werkzeug.datastructures import Headers
 
 
 class Role(StrEnum):
-    """An operator may do what writes; each such act leaves a row in ops/actions."""
+    """A user's role. Operators may acknowledge and judge alerts and add corrections; viewers only read."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
-    """Whom a row of ops/actions names, and what they may."""
+class User:
+    """An authenticated user: the name recorded as author in the lake, and the role."""
 
     name: str
     role: Role
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a request says of who sent it: its headers, and the address of its connection."""
+class RequestOrigin:
+    """Where a request came from: its headers, and the peer address of its connection."""
 
     headers: Headers
     address: str | None
@@ -33,39 +33,43 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class ProxyLogin:
-    """A proxy in front knows people and names them in a header; nobody else is believed."""
+    """A login by a reverse proxy that authenticates users and names them in a request header.
+
+    The header counts only if the request comes from an address in ``proxies``.
+    """
 
     header: str
     proxies: frozenset[str]
     operators: frozenset[str]
 
-    def person(self, asked: Asked) -> Person | None:
-        """None where no trusted proxy says who it is."""
-        name = asked.headers.get(self.header, "").strip()
-        if asked.address not in self.proxies or not name:
+    def identify(self, origin: RequestOrigin) -> User | None:
+        """Return the user that a trusted proxy named, or None without one."""
+        name = origin.headers.get(self.header, "").strip()
+        if origin.address not in self.proxies or not name:
             return None
-        return Person(name, Role.OPERATOR if name in self.operators else Role.VIEWER)
+        return User(name, Role.OPERATOR if name in self.operators else Role.VIEWER)
 
 
 @dataclass(frozen=True, slots=True)
-class NoLogin:
-    """Whoever reaches the server looks; at the machine itself ``user`` is an operator.
+class LoopbackLogin:
+    """A login without authentication: requests over loopback act as operator ``user``, all others as viewer.
 
-    The browser has to have asked for the machine by its own name: a page elsewhere whose
-    name was made to lead here (DNS rebinding) is a viewer.
+    The Host header must name loopback as well: a request for another host name that resolves to this
+    machine (DNS rebinding) is a viewer's.
     """
 
     user: str
 
-    def person(self, asked: Asked) -> Person:
-        here = _is_loopback(asked.address) and _is_loopback(_host(asked.headers.get("Host", "")))
-        return Person(self.user, Role.OPERATOR) if here else Person("somebody", Role.VIEWER)
+    def identify(self, origin: RequestOrigin) -> User:
+        """Return the operator for a request over loopback, else an anonymous viewer."""
+        is_local = _is_loopback(origin.address) and _is_loopback(_parse_host(origin.headers.get("Host", "")))
+        return User(self.user, Role.OPERATOR) if is_local else User("anonymous", Role.VIEWER)
 
 
-Login = ProxyLogin | NoLogin
+Login = ProxyLogin | LoopbackLogin
 
 
-def _host(header: str) -> str | None:
+def _parse_host(header: str) -> str | None:
     try:
         return urlsplit(f"//{header}").hostname
     except ValueError:

@@ -1,7 +1,7 @@
-"""The URL is the state of a page: frozen views to paths and queries, and back.
+"""Convert the state of a page, a frozen view, to a URL and back.
 
-Times are absolute and UTC, whichever zone they are shown in. Whatever a query
-string holds, parsing gives a valid view: a key that is malformed counts as not given.
+Times in URLs are absolute and in UTC, whichever time zone the page shows. Parsing never fails on a query
+string: a malformed value counts as absent.
 """
 
 import re
@@ -11,27 +11,21 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from fleetgauge_dashboards.times import is_zone
+from fleetgauge_core.contract import Leg
+from fleetgauge_dashboards.times import is_time_zone
 
 MINUTE = timedelta(minutes=1)
-#: The longest stretch of minutes that a page draws.
-LONGEST = timedelta(days=7, hours=1)  # a week whose clock goes back
+#: The longest time range that a page shows: a week in which clocks go back.
+MAX_SPAN = timedelta(days=7, hours=1)
 _DIGITS = re.compile(r"\d{1,10}", re.ASCII)
-#: As Kafka numbers brokers.
+#: Kafka's broker ids are non-negative 32-bit integers.
 _BROKER_IDS = range(2**31)
-#: Times outside are a typing error; beyond them calendars end.
+#: Years that are accepted; the calendar module fails outside of them.
 _YEARS = range(1970, 9999)
 
 
-class Leg(StrEnum):
-    """What a client feels, or what the home broker alone does."""
-
-    CLIENT = "client"
-    LEADER = "leader"
-
-
 class Window(StrEnum):
-    """The newest minutes, moving with the clock."""
+    """A time range of fixed length that ends with the newest data."""
 
     HOUR = "1h"
     SIX_HOURS = "6h"
@@ -40,6 +34,7 @@ class Window(StrEnum):
 
     @property
     def length(self) -> timedelta:
+        """The length of the time range."""
         return {"1h": timedelta(hours=1), "6h": timedelta(hours=6), "24h": timedelta(days=1)}.get(
             self.value, timedelta(days=7)
         )
@@ -47,22 +42,22 @@ class Window(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Minutes from ``start`` up to, not including, ``end``; whole seconds, UTC."""
+    """A fixed time range from ``start`` up to, not including, ``end``; whole seconds, UTC."""
 
     start: datetime
     end: datetime
 
     def __post_init__(self) -> None:
-        if not timedelta(0) < self.end - self.start <= LONGEST:
-            raise ValueError(f"a span is longer than nothing and no longer than {LONGEST}")
+        if not timedelta(0) < self.end - self.start <= MAX_SPAN:
+            raise ValueError(f"a time range must be longer than 0 and at most {MAX_SPAN}")
 
 
 @dataclass(frozen=True, slots=True)
-class Lens:
-    """Through what any page is looked at; it goes along with every link.
+class DisplayOptions:
+    """Options that apply to any page and are carried by every link.
 
-    ``fleet`` is the name of one of several that are served, None is the first. ``zone`` is whose local times
-    are shown, None is the fleet's. ``wall`` is for a screen that nobody touches.
+    ``fleet`` is the name of a served fleet, None for the first. ``zone`` is the time zone of displayed times,
+    None for the fleet's. ``wall`` hides controls, for a wall screen.
     """
 
     fleet: str | None = None
@@ -70,15 +65,16 @@ class Lens:
     wall: bool = False
 
 
-#: The first fleet, in its own zone.
-PLAIN = Lens()
+#: The first fleet, in its own time zone.
+DEFAULT_DISPLAY = DisplayOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """The fleet in one week, None is the newest; of its clusters those with ``search`` in their names.
+    """The fleet in a week, None for the newest; its table lists clusters whose id contains ``search``.
 
-    ``by`` is a segment, as region: the fleet divided by it, or of it the one ``value``.
+    ``by`` is a segment such as region. Without ``value`` the page shows the quantiles of each of its values,
+    with ``value`` only the clusters that have it.
     """
 
     week: date | None = None
@@ -86,94 +82,95 @@ class FleetView:
     by: str | None = None
     value: str | None = None
     _: KW_ONLY
-    lens: Lens = PLAIN
+    display: DisplayOptions = DEFAULT_DISPLAY
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """One cluster: a week's numbers over a stretch of minutes."""
+    """A cluster: a week's service levels, and charts over a time range."""
 
     cluster_id: str
     week: date | None = None
     shown: Window | Span = Window.HOUR
     leg: Leg = Leg.CLIENT
     _: KW_ONLY
-    lens: Lens = PLAIN
+    display: DisplayOptions = DEFAULT_DISPLAY
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerView:
-    """One broker of a cluster over a stretch of minutes."""
+    """A broker of a cluster over a time range."""
 
     cluster_id: str
     broker_id: int
     shown: Window | Span = Window.HOUR
     _: KW_ONLY
-    lens: Lens = PLAIN
+    display: DisplayOptions = DEFAULT_DISPLAY
 
 
 @dataclass(frozen=True, slots=True)
 class MinuteView:
-    """One minute of a cluster, down to its samples; ``minute`` is its begin, UTC."""
+    """A minute of a cluster with its samples; ``minute`` is its start in UTC."""
 
     cluster_id: str
     minute: datetime
     _: KW_ONLY
-    lens: Lens = PLAIN
+    display: DisplayOptions = DEFAULT_DISPLAY
 
     @property
     def span(self) -> Span:
+        """The minute as a time range."""
         return Span(self.minute, self.minute + MINUTE)
 
 
 @dataclass(frozen=True, slots=True)
 class WhyView:
-    """Why one week of a cluster is what it is; None is the newest."""
+    """The explanation of a cluster's week, None for the newest."""
 
     cluster_id: str
     week: date | None = None
     _: KW_ONLY
-    lens: Lens = PLAIN
+    display: DisplayOptions = DEFAULT_DISPLAY
 
 
 @dataclass(frozen=True, slots=True)
 class AlertsView:
-    """All alerts or one cluster's, with at most one opened."""
+    """The alerts of all clusters or of one, with at most one alert expanded."""
 
     cluster_id: str | None = None
     alert_id: str | None = None
     _: KW_ONLY
-    lens: Lens = PLAIN
+    display: DisplayOptions = DEFAULT_DISPLAY
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryView:
-    """Whether another region could take over now, and how far mirrors were behind in the newest minutes."""
+    """Readiness for a failover to another region, and the mirrors' RPO over a time range."""
 
     window: Window = Window.DAY
     _: KW_ONLY
-    lens: Lens = PLAIN
+    display: DisplayOptions = DEFAULT_DISPLAY
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewView:
-    """The review of one week; None is the newest that is over."""
+    """The review of a week, None for the newest week that has ended."""
 
     week: date | None = None
     _: KW_ONLY
-    lens: Lens = PLAIN
+    display: DisplayOptions = DEFAULT_DISPLAY
 
 
 @dataclass(frozen=True, slots=True)
 class QualityView:
-    """What was refused, what came late, what changed afterwards: how far the numbers can be trusted."""
+    """Data quality: quarantined records, late records, failed checks and revised weeks."""
 
     _: KW_ONLY
-    lens: Lens = PLAIN
+    display: DisplayOptions = DEFAULT_DISPLAY
 
 
-#: What is drawn, or told.
-Drawn = (
+#: The views of pages with their own content.
+PageView = (
     FleetView
     | ClusterView
     | BrokerView
@@ -188,30 +185,31 @@ Drawn = (
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """The numbers behind a part of a page, as a table: what a chart is to the eye."""
+    """The rows behind a part of a page, such as a chart, as a table."""
 
-    of: Drawn
+    source: PageView
     part: str
 
     @property
-    def lens(self) -> Lens:
-        return self.of.lens
+    def display(self) -> DisplayOptions:
+        """The display options of the page that the table belongs to."""
+        return self.source.display
 
 
-View = Drawn | TableView
+View = PageView | TableView
 
 
-def through(view: View, lens: Lens) -> View:
-    """The same view, looked at otherwise."""
+def with_display(view: View, display: DisplayOptions) -> View:
+    """Return the view with other display options."""
     return (
-        TableView(replace(view.of, lens=lens), view.part)
+        TableView(replace(view.source, display=display), view.part)
         if isinstance(view, TableView)
-        else replace(view, lens=lens)
+        else replace(view, display=display)
     )
 
 
 def href(view: View) -> str:
-    """The address of a view; what is default stays out of it."""
+    """Return the URL of a view; default values are left out of the query."""
     match view:
         case FleetView(week, search, by, value):
             path, query = "/", {"week": _day(week), "by": by, "value": value, "q": search}
@@ -232,90 +230,94 @@ def href(view: View) -> str:
             path, query = "/review", {"week": _day(week)}
         case QualityView():
             path, query = "/quality", {}
-        case TableView(of, part):
-            # The lens is in the address of what it is of.
-            return _with_query("/table", {"of": href(of), "part": part})
-    return _with_query(path, _lens_query(view.lens) | query)
+        case TableView(source, part):
+            # The display options are part of the source's URL.
+            return _with_query("/table", {"of": href(source), "part": part})
+    return _with_query(path, _display_query(view.display) | query)
 
 
-def csv_href(view: Drawn, part: str) -> str:
-    """The address of the numbers behind a part of a page, as a file."""
+def csv_href(view: PageView, part: str) -> str:
+    """Return the URL of the rows behind a part of a page as a CSV file."""
     return f"/csv?{urlencode({'of': href(view), 'part': part})}"
 
 
-def parse(pathname: str, search: str) -> View | None:
-    """The view at an address; None where no page is."""
+def parse_view(pathname: str, search: str) -> View | None:
+    """Return the view of a URL's path and query, or None if there is no such page."""
     query = dict(parse_qsl(search.removeprefix("?"), keep_blank_values=True))
-    lens = _parse_lens(query)
+    display = _parse_display(query)
     match pathname.split("/"):
         case ["", ""]:
-            return _parse_fleet(query, lens)
-        case ["", "cluster", segment, *of] if segment:
-            return _parse_cluster(unquote(segment), of, query, lens)
+            return _parse_fleet(query, display)
+        case ["", "cluster", segment, *rest] if segment:
+            return _parse_cluster(unquote(segment), rest, query, display)
         case ["", "alerts"]:
-            return AlertsView(query.get("cluster") or None, query.get("alert") or None, lens=lens)
+            return AlertsView(query.get("cluster") or None, query.get("alert") or None, display=display)
         case ["", "recovery"]:
-            return RecoveryView(_parse_window(query, Window.DAY), lens=lens)
+            return RecoveryView(_parse_window(query, Window.DAY), display=display)
         case ["", "review"]:
-            return ReviewView(_parse_day(query.get("week")), lens=lens)
+            return ReviewView(_parse_day(query.get("week")), display=display)
         case ["", "quality"]:
-            return QualityView(lens=lens)
+            return QualityView(display=display)
         case ["", "table"]:
-            return parse_table(query)
+            return parse_table_view(query)
         case _:
             return None
 
 
-def _parse_fleet(query: Mapping[str, str], lens: Lens) -> FleetView:
+def _parse_fleet(query: Mapping[str, str], display: DisplayOptions) -> FleetView:
     by = query.get("by") or None
     value = query.get("value") if by else None
-    return FleetView(_parse_day(query.get("week")), query.get("q") or None, by, value, lens=lens)
+    return FleetView(_parse_day(query.get("week")), query.get("q") or None, by, value, display=display)
 
 
-def parse_table(query: Mapping[str, str]) -> TableView | None:
-    """Of ``of``, a page's address, and ``part``; None where no page is."""
+def parse_table_view(query: Mapping[str, str]) -> TableView | None:
+    """Return the view of the query keys ``of``, a page's URL, and ``part``; None if there is no such page."""
     pathname, _, search = query.get("of", "").partition("?")
-    of = None if pathname == "/table" else parse(pathname, search)
-    return None if of is None or isinstance(of, TableView) else TableView(of, query.get("part", ""))
+    source = None if pathname == "/table" else parse_view(pathname, search)
+    if source is None or isinstance(source, TableView):
+        return None
+    return TableView(source, query.get("part", ""))
 
 
-def _parse_cluster(cluster_id: str, of: list[str], query: dict[str, str], lens: Lens) -> View | None:
-    """A cluster's own page, or one below it."""
-    match of:
+def _parse_cluster(
+    cluster_id: str, rest: list[str], query: dict[str, str], display: DisplayOptions
+) -> View | None:
+    """Return the view of a cluster page or a page below it; ``rest`` is the path after the cluster id."""
+    match rest:
         case []:
             week, shown = _parse_day(query.get("week")), _parse_shown(query)
             leg = Leg.LEADER if query.get("leg") == Leg.LEADER else Leg.CLIENT
-            return ClusterView(cluster_id, week, shown, leg, lens=lens)
+            return ClusterView(cluster_id, week, shown, leg, display=display)
         case ["broker", broker] if _DIGITS.fullmatch(broker) and int(broker) in _BROKER_IDS:
-            return BrokerView(cluster_id, int(broker), _parse_shown(query), lens=lens)
+            return BrokerView(cluster_id, int(broker), _parse_shown(query), display=display)
         case ["minute", text] if (at := _parse_instant(unquote(text))) is not None:
-            return MinuteView(cluster_id, at.replace(second=0), lens=lens)
+            return MinuteView(cluster_id, at.replace(second=0), display=display)
         case ["why"]:
-            return WhyView(cluster_id, _parse_day(query.get("week")), lens=lens)
+            return WhyView(cluster_id, _parse_day(query.get("week")), display=display)
         case _:
             return None
 
 
-def _lens_query(lens: Lens) -> dict[str, str | None]:
-    return {"fleet": lens.fleet, "zone": lens.zone, "wall": "1" if lens.wall else None}
+def _display_query(display: DisplayOptions) -> dict[str, str | None]:
+    return {"fleet": display.fleet, "zone": display.zone, "wall": "1" if display.wall else None}
 
 
-def _parse_lens(query: dict[str, str]) -> Lens:
+def _parse_display(query: dict[str, str]) -> DisplayOptions:
     zone = query.get("zone")
-    return Lens(
+    return DisplayOptions(
         fleet=query.get("fleet") or None,
-        zone=zone if zone and is_zone(zone) else None,
+        zone=zone if zone and is_time_zone(zone) else None,
         wall=query.get("wall") == "1",
     )
 
 
 def _with_query(path: str, query: dict[str, str | None]) -> str:
-    given = {key: value for key, value in query.items() if value is not None}
-    return f"{path}?{urlencode(given, quote_via=quote, safe=':/')}" if given else path
+    present = {key: value for key, value in query.items() if value is not None}
+    return f"{path}?{urlencode(present, quote_via=quote, safe=':/')}" if present else path
 
 
 def _segment(text: str) -> str:
-    """One path segment; dots alone would be walked up by a browser."""
+    """Return a quoted path segment. Segments of only dots are escaped, or browsers would resolve them."""
     quoted = quote(text, safe="")
     return quoted.replace(".", "%2E") if set(text) == {"."} else quoted
 
@@ -363,7 +365,7 @@ def _instant(at: datetime) -> str:
 
 
 def _parse_instant(text: str | None) -> datetime | None:
-    """An RFC 3339 instant in whole seconds; one without an offset is UTC."""
+    """Return an RFC 3339 instant in whole seconds, or None if malformed; without an offset it is UTC."""
     try:
         at = datetime.fromisoformat(text) if text else None
         if at is None:

@@ -1,6 +1,6 @@
-"""What the pages' /metrics tells. Names and labels are a promise: docs/operations.md lists them.
+"""Prometheus metrics of the dashboards' server; docs/operations.md lists their names and labels.
 
-Answers are counted by each worker; what lakes hold is looked up by the one that is asked.
+Page responses are counted by each worker; gauges about the lakes are read by the worker that is scraped.
 """
 
 import math
@@ -12,75 +12,77 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from fleetgauge_core.runtime.health_server import Vitals
-from fleetgauge_dashboards.reader import Lake, LakeError
-from fleetgauge_dashboards.single_flight import Patience, SlowError
+from fleetgauge_core.runtime.health_server import ProcessHealth
+from fleetgauge_dashboards.reader import LakeError, LakeReader
+from fleetgauge_dashboards.single_flight import ResultPendingError, SingleFlight
 
-_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+_DURATION_BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
 class DashMetrics:
-    """Counts answers as they are given."""
+    """The metrics of the dashboards' server."""
 
-    def __init__(self, lakes: Mapping[str, Lake], patience: Patience) -> None:
-        self._live = Vitals("dash", math.inf).registry
-        self._live.register(_Lakes(lakes, patience))
-        self._own = CollectorRegistry()
-        self._answers = Histogram(
+    def __init__(self, lakes: Mapping[str, LakeReader], single_flight: SingleFlight) -> None:
+        self._lake_registry = ProcessHealth("dash", math.inf).registry
+        self._lake_registry.register(_LakeCollector(lakes, single_flight))
+        self._worker_registry = CollectorRegistry()
+        self._durations = Histogram(
             "fleetgauge_dash_answer_duration_seconds",
-            "Answers to open pages, also those that found nothing new.",
+            "Duration of page responses, including those without new data.",
             ("page",),
-            buckets=_SECONDS,
-            registry=self._own,
+            buckets=_DURATION_BUCKETS_S,
+            registry=self._worker_registry,
         )
 
-    def answered(self, page: str, seconds: float) -> None:
-        self._answers.labels(page).observe(seconds)
+    def observe_response(self, page: str, seconds: float) -> None:
+        """Record how many seconds a response of the page took."""
+        self._durations.labels(page).observe(seconds)
 
-    def text(self) -> bytes:
-        """Of all workers."""
-        return generate_latest(self._live) + generate_latest(self._counted())
+    def render(self) -> bytes:
+        """Return the metrics of all workers in the Prometheus text format."""
+        return generate_latest(self._lake_registry) + generate_latest(self._merge_workers())
 
-    def _counted(self) -> CollectorRegistry:
+    def _merge_workers(self) -> CollectorRegistry:
         if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
-            return self._own
-        every = CollectorRegistry()
-        MultiProcessCollector(every)
-        return every
+            return self._worker_registry
+        merged = CollectorRegistry()
+        MultiProcessCollector(merged)
+        return merged
 
 
-class _Lakes(Collector):
-    """Nothing of a lake that does not answer in time."""
+class _LakeCollector(Collector):
+    """A collector of gauges about the lakes; they are absent while a lake is too slow to read."""
 
-    def __init__(self, lakes: Mapping[str, Lake], patience: Patience) -> None:
+    def __init__(self, lakes: Mapping[str, LakeReader], single_flight: SingleFlight) -> None:
         self._lakes = lakes
-        self._patience = patience
+        self._single_flight = single_flight
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Return the gauges, or none while a lake is too slow to read."""
         try:
-            return self._patience.ask("metrics", self._look)
-        except SlowError:
+            return self._single_flight.run("metrics", self._read_gauges)
+        except ResultPendingError:
             return ()
 
-    def _look(self) -> Iterable[GaugeMetricFamily]:
+    def _read_gauges(self) -> Iterable[GaugeMetricFamily]:
         readable = GaugeMetricFamily(
             "fleetgauge_dash_table_readable",
-            "1 while the table can be read or is not there yet, else 0.",
+            "1 while the table is readable or does not exist yet, else 0.",
             labels=("fleet", "table"),
         )
-        until = GaugeMetricFamily(
+        data_end = GaugeMetricFamily(
             "fleetgauge_dash_data_timestamp_seconds",
-            "The end of the newest measured minute, NaN without one.",
+            "End of the newest measured minute, NaN without one.",
             labels=("fleet",),
         )
         for fleet, lake in self._lakes.items():
-            for table in lake.readable():
+            for table in lake.table_statuses():
                 readable.add_metric((fleet, table.path), float(table.error is None))
-            until.add_metric((fleet,), _until(lake))
-        return readable, until
+            data_end.add_metric((fleet,), _read_data_end(lake))
+        return readable, data_end
 
 
-def _until(lake: Lake) -> float:
+def _read_data_end(lake: LakeReader) -> float:
     try:
         until = lake.recency().until
     except LakeError:

@@ -1,7 +1,7 @@
-"""What the server sends and takes so that a page runs no script but its own (OWASP, secure headers).
+"""Security headers and request checks (OWASP Secure Headers Project).
 
-Questions are asked with a token that only the server's own pages can read: a cookie's, sent back as a header
-(OWASP, double-submit cookie), which Dash does by itself.
+The Content-Security-Policy lets a page run no scripts but the server's own. A callback's POST request must
+repeat the token of a cookie in a header (OWASP, double-submit cookie), which Dash's client does by itself.
 """
 
 import secrets
@@ -12,51 +12,54 @@ from dash import Dash
 from flask import Response, request
 from werkzeug.exceptions import InternalServerError
 
-from fleetgauge_dashboards.identity import Person
+from fleetgauge_dashboards.identity import User
 
-#: A callback's question is a few kB.
-LONGEST_BODY = 1_000_000
-#: What asks here is no person.
-_OF_MACHINES = ("/livez", "/readyz", "/metrics")
-#: Dash answers callbacks here; nothing else is asked by POST.
+#: A callback's request body is a few kB.
+MAX_BODY_BYTES = 1_000_000
+#: Endpoints for load balancers and Prometheus, served without a login.
+_MACHINE_PATHS = ("/livez", "/readyz", "/metrics")
+#: Content type of callback requests; no other request uses POST.
 _JSON = "application/json"
-#: As Dash reads and sends it.
+#: The names that Dash's client uses.
 TOKEN_COOKIE, TOKEN_HEADER = "_csrf_token", "X-CSRFToken"
 
 
-def add(app: Dash, who: Callable[[], Person | None]) -> None:
-    """Headers on every answer; strangers, questions of other sites and overlong ones are refused in one line.
+def install(app: Dash, identify_user: Callable[[], User | None]) -> None:
+    """Set security headers on every response; reject unauthenticated, cross-site and oversized requests.
 
-    After all callbacks, for the scripts that start Dash are known by then.
+    Call this after all callbacks are registered: only then are the hashes of Dash's inline scripts known.
     """
     policy = "; ".join((*_POLICY, " ".join(("script-src 'self'", *app.csp_hashes()))))
-    app.server.config["MAX_CONTENT_LENGTH"] = LONGEST_BODY
+    app.server.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
 
-    def refuse() -> Response | None:
-        if request.path not in _OF_MACHINES and who() is None:
-            return Response("who are you? The proxy in front has not said\n", 401, mimetype="text/plain")
+    def reject() -> Response | None:
+        if request.path not in _MACHINE_PATHS and identify_user() is None:
+            return Response(
+                "not authenticated: the reverse proxy sent no user name\n", 401, mimetype="text/plain"
+            )
         if request.method != "POST":
             return None
         if not _same_site(request.headers.get("Origin"), request.host):
-            return Response("this server answers its own pages only\n", 403, mimetype="text/plain")
+            return Response(
+                "cross-site request rejected: open the page from this server\n", 403, mimetype="text/plain"
+            )
         if request.mimetype != _JSON:
-            return Response(f"a question is sent as {_JSON}\n", 415, mimetype="text/plain")
+            return Response(f"unsupported content type: send {_JSON}\n", 415, mimetype="text/plain")
         if not _has_token():
-            said = "this question came without its page's token: load the page anew\n"
-            return Response(said, 403, mimetype="text/plain")
+            return Response("CSRF token missing or wrong: reload the page\n", 403, mimetype="text/plain")
         return None
 
-    def guard(answer: Response) -> Response:
-        answer.headers.update(_HEADERS)
-        answer.headers["Content-Security-Policy"] = policy
-        if answer.mimetype == "text/html" and TOKEN_COOKIE not in request.cookies:
+    def add_headers(response: Response) -> Response:
+        response.headers.update(_HEADERS)
+        response.headers["Content-Security-Policy"] = policy
+        if response.mimetype == "text/html" and TOKEN_COOKIE not in request.cookies:
             token = secrets.token_urlsafe(32)
-            answer.set_cookie(TOKEN_COOKIE, token, samesite="Strict", secure=request.is_secure)
-        return answer
+            response.set_cookie(TOKEN_COOKIE, token, samesite="Strict", secure=request.is_secure)
+        return response
 
-    app.server.before_request(refuse)
-    app.server.after_request(guard)
-    app.server.register_error_handler(InternalServerError, _no_answer)
+    app.server.before_request(reject)
+    app.server.after_request(add_headers)
+    app.server.register_error_handler(InternalServerError, _respond_to_error)
 
 
 def _has_token() -> bool:
@@ -64,14 +67,12 @@ def _has_token() -> bool:
     return bool(cookie) and secrets.compare_digest(cookie.encode(), header.encode())
 
 
-def _no_answer(_error: InternalServerError) -> Response:
-    """What nobody foresaw, a callback's malformed question among it; the log has the rest."""
-    return Response(
-        "this question could not be answered; the server's log says why\n", 500, mimetype="text/plain"
-    )
+def _respond_to_error(_error: InternalServerError) -> Response:
+    """Return a response to an unexpected exception, such as a malformed callback request; the log has it."""
+    return Response("the request failed; see the server's log\n", 500, mimetype="text/plain")
 
 
-#: Styles are written into elements by the charts and the table; nothing comes from elsewhere.
+#: Plotly and AG Grid write inline styles; everything else comes from this server.
 _POLICY = (
     "default-src 'self'",
     "style-src 'self' 'unsafe-inline'",
@@ -92,7 +93,10 @@ _HEADERS = {
 
 
 def _same_site(origin: str | None, host: str) -> bool:
-    """A browser tells where a POST comes from; what is no browser sends no cookie either."""
+    """Return whether the request is not cross-site.
+
+    Browsers send Origin with a POST; a client that sends none is no browser and has no cookie to abuse.
+    """
     if origin is None:
         return True
     try:

@@ -1,4 +1,4 @@
-"""Values as JSON and CSV write them."""
+"""Convert values to JSON and CSV."""
 
 import csv
 import io
@@ -7,38 +7,42 @@ from dataclasses import asdict, is_dataclass
 from datetime import date, datetime
 from typing import Any
 
-#: A text that begins so is a formula to a spreadsheet (OWASP, CSV injection).
+#: A spreadsheet evaluates a text with such a first character as a formula (OWASP, CSV injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Empty where there is no value; lists joined by semicolons, maps as name=value; a formula is quoted."""
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
+def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows as CSV with a header line.
+
+    None is an empty cell, lists are joined by semicolons, maps are written as name=value, and a text that a
+    spreadsheet would evaluate as a formula gets a leading apostrophe.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([_cell(row.get(name)) for name in columns])
-    return lines.getvalue()
+        writer.writerow([_to_cell(row.get(name)) for name in columns])
+    return text.getvalue()
 
 
-def plain(value: Any) -> Any:
-    """As JSON has it; moments in RFC 3339, UTC as Z."""
+def to_json_value(value: Any) -> Any:
+    """Return a value as JSON types: dataclasses as objects, instants in RFC 3339 with Z for UTC."""
     if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+        return to_json_value(asdict(value))
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): to_json_value(element) for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [to_json_value(element) for element in value]
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     return value.isoformat() if isinstance(value, date) else value
 
 
-def _cell(value: Any) -> Any:
-    written = plain(value)
-    if isinstance(written, bool):
-        return str(written).lower()
-    if isinstance(written, dict):
-        written = [f"{name}={one}" for name, one in written.items()]
-    text = ";".join(str(one) for one in written) if isinstance(written, list) else written
+def _to_cell(value: Any) -> Any:
+    cell = to_json_value(value)
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, dict):
+        cell = [f"{name}={element}" for name, element in cell.items()]
+    text = ";".join(str(element) for element in cell) if isinstance(cell, list) else cell
     return f"'{text}" if isinstance(text, str) and text.startswith(_FORMULA) else text

@@ -1,4 +1,4 @@
-"""What is served: fleets, each with a lake, and who may do what."""
+"""A fleet that the dashboards serve: its lake and what its fleet file says of its clusters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ AGENT_LATE_US = round(1000 * Fleet.model_fields["agent_late_ms"].default)
 
 
 @dataclass(frozen=True, slots=True)
-class ShownFleet:
-    """A fleet that is served: its name, its lake (a folder or an object store's URI), its weeks' zone.
+class ServedFleet:
+    """A fleet that is served: its name, its lake (a folder or an object store's URI) and its clusters.
 
-    A vantage that sent later than ``agent_late_us`` is left out of pooled samples, as in silver. ``segments``
-    are each cluster's, as name and value; of a lake without a fleet file none are known. Nor are ``regions``,
-    by cluster, ``mirrors``, as source and destination, ``pairs``, as active and passive, and ``ends``: when
-    each cluster ends, None for one that goes on.
+    A vantage whose schedule lag exceeds ``agent_late_us`` is left out of pooled samples, as in silver.
+    The remaining fields are keyed by cluster id or name clusters, and are empty for a lake without a fleet
+    file: ``segments`` (name, value), ``regions``, ``mirrors`` (source, destination), ``pairs`` (active,
+    passive) and ``ends`` (the cluster's ``until``, None if it is not set).
     """
 
     name: str
@@ -32,14 +32,15 @@ class ShownFleet:
     pairs: tuple[tuple[str, str], ...] = ()
     ends: Mapping[str, datetime | None] = field(default_factory=dict)
 
-    def is_awaited(self, now: datetime) -> bool:
-        """Whether data should come: of a fleet that is measured, and not over."""
-        return not self.simulated and len(self.over(now)) < len(self.ends)
+    def is_expecting_data(self, now: datetime) -> bool:
+        """Return whether new data is due: the fleet is not simulated, and a cluster has not ended."""
+        return not self.simulated and len(self.ended_clusters(now)) < len(self.ends)
 
-    def over(self, now: datetime) -> frozenset[str]:
-        """The clusters that have ended."""
+    def ended_clusters(self, now: datetime) -> frozenset[str]:
+        """Return the ids of the clusters whose ``until`` has passed."""
         return frozenset(cluster for cluster, end in self.ends.items() if end is not None and end <= now)
 
     @property
     def calendar(self) -> WeekCalendar:
+        """The calendar of the fleet's weeks."""
         return WeekCalendar(self.week_zone, self.week_start)

@@ -1,7 +1,7 @@
-"""The server that the pages run on: worker processes that share a socket, by gunicorn.
+"""Run the dashboards' WSGI application with gunicorn: worker processes that share one listening socket.
 
-This process knows neither Dash nor tables; each worker imports them for itself, after it was forked, so
-that none inherits threads. Their counters meet in a folder of files (prometheus_client, multiprocess mode).
+The parent process imports neither Dash nor the table readers; each worker imports them after the fork, so
+that it inherits no threads. The workers' metrics meet in a folder (prometheus_client, multiprocess mode).
 """
 
 import os
@@ -12,21 +12,24 @@ from typing import Any
 
 from gunicorn.app.base import BaseApplication
 
-#: Requests that a worker answers at a time.
+#: Requests that a worker serves concurrently.
 THREADS = 8
-#: A worker that does not answer its master for so long is replaced.
-_STUCK_S = 120
-#: What is being answered gets so long to its end.
-_GRACE_S = 5
-#: Before it is imported, prometheus_client wants to know where counters of several processes meet.
-_COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
+#: gunicorn replaces a worker that has not reported to the arbiter for this long.
+_WORKER_TIMEOUT_S = 120
+#: Requests in flight get this long to finish at shutdown.
+_GRACEFUL_TIMEOUT_S = 5
+#: prometheus_client reads this variable when it is imported: the folder of the workers' metrics.
+_METRICS_FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
-#: Makes the WSGI application, in the worker.
-Load = Callable[[], Any]
+#: Creates the WSGI application; called in each worker.
+ApplicationFactory = Callable[[], Any]
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket there, port 0 takes a free one. Raises OSError when nobody can listen there."""
+def open_listener(host: str, port: int) -> socket.socket:
+    """Return a listening TCP socket; port 0 takes a free port.
+
+    Raises: OSError when the address cannot be bound.
+    """
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -39,44 +42,59 @@ def listening(host: str, port: int) -> socket.socket:
     return listener
 
 
-def address(listener: socket.socket) -> str:
-    """One that a browser on this machine can open."""
+def format_url(listener: socket.socket) -> str:
+    """Return a URL of the listener that a browser on this machine can open."""
     host, port = listener.getsockname()[:2]
-    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (read, not bound)
-    return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+    reachable_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (read, not bound)
+    return (
+        f"http://[{reachable_host}]:{port}/" if ":" in reachable_host else f"http://{reachable_host}:{port}/"
+    )
 
 
-def serve(load: Load, listener: socket.socket, workers: int, serving: Callable[[], None]) -> None:
-    """Answer until SIGINT or SIGTERM ends the process; ``serving`` is told once connections are accepted."""
-    with tempfile.TemporaryDirectory(prefix="fleetgauge-dash-") as counters:
-        os.environ[_COUNTERS] = counters
+def serve(
+    create_application: ApplicationFactory,
+    listener: socket.socket,
+    workers: int,
+    on_ready: Callable[[], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM; call ``on_ready`` once connections are accepted."""
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-dash-") as folder:
+        os.environ[_METRICS_FOLDER_VARIABLE] = folder
         try:
-            _Server(load, listener, workers, serving).run()
+            _GunicornServer(create_application, listener, workers, on_ready).run()
         finally:
-            del os.environ[_COUNTERS]
+            del os.environ[_METRICS_FOLDER_VARIABLE]
 
 
-class _Server(BaseApplication):  # type: ignore[misc]
+class _GunicornServer(BaseApplication):  # type: ignore[misc]
+    """A gunicorn application configured in code."""
+
     def __init__(
-        self, load: Load, listener: socket.socket, workers: int, serving: Callable[[], None]
+        self,
+        create_application: ApplicationFactory,
+        listener: socket.socket,
+        workers: int,
+        on_ready: Callable[[], None],
     ) -> None:
-        self._load_app = load
+        self._create_application = create_application
         self._settings = {
             "bind": f"fd://{listener.fileno()}",
             "workers": workers,
             "worker_class": "gthread",
             "threads": THREADS,
-            "timeout": _STUCK_S,
-            "graceful_timeout": _GRACE_S,
+            "timeout": _WORKER_TIMEOUT_S,
+            "graceful_timeout": _GRACEFUL_TIMEOUT_S,
             "loglevel": "warning",
             "control_socket_disable": True,
-            "when_ready": lambda _arbiter: serving(),
+            "when_ready": lambda _arbiter: on_ready(),
         }
         super().__init__()
 
     def load_config(self) -> None:
+        """Apply the settings; gunicorn calls this once."""
         for name, value in self._settings.items():
             self.cfg.set(name, value)
 
     def load(self) -> Any:
-        return self._load_app()
+        """Return the WSGI application; gunicorn calls this in each worker."""
+        return self._create_application()

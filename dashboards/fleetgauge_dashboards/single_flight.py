@@ -1,4 +1,8 @@
-"""Nobody waits long for a lake: an answer that takes its time is made on, and given to whoever asks next."""
+"""Bound the wait for slow reads of a lake.
+
+A computation that exceeds the timeout continues in the background, and the next caller with the same key
+gets its result.
+"""
 
 import threading
 import time
@@ -7,77 +11,87 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
-#: A page whose answer takes longer says so.
-PATIENCE_S = 5.0
-#: Who asks after that waits no longer than this, or slow questions would take every thread of the server.
-IMPATIENT_S = 0.1
-#: An answer that nobody fetched is forgotten.
-FRESH_S = 30.0
-#: Answers that are made at a time.
-AT_A_TIME = 8
+#: A caller waits this long for a result, counted from the start of its computation.
+RESULT_TIMEOUT_S = 5.0
+#: A caller that arrives after the timeout waits only this long, so that slow reads do not occupy all server
+#: threads.
+LATE_CALLER_TIMEOUT_S = 0.1
+#: A result that no caller has fetched is dropped after this time.
+UNFETCHED_RESULT_TTL_S = 30.0
+#: Computations that run concurrently.
+MAX_CONCURRENT_COMPUTATIONS = 8
 
 
-class SlowError(Exception):
-    """The answer is still being made, for so many seconds now."""
+class ResultPendingError(Exception):
+    """A result is not available within the timeout; its computation has run for ``pending_s`` seconds."""
 
-    def __init__(self, for_s: float) -> None:
-        super().__init__(f"no answer for {for_s:.0f} s")
-        self.for_s = for_s
+    def __init__(self, pending_s: float) -> None:
+        super().__init__(f"no result after {pending_s:.0f} s; the computation continues")
+        self.pending_s = pending_s
 
 
 @dataclass(slots=True)
-class _Asked:
-    since_s: float
-    answer: "Future[Any]"
-    done_s: float | None = None
+class _Computation:
+    """A computation that was started, with its start and end on the monotonic clock."""
 
-    def is_old(self, now_s: float) -> bool:
-        return self.done_s is not None and now_s - self.done_s > FRESH_S
+    started_s: float
+    future: "Future[Any]"
+    finished_s: float | None = None
+
+    def has_expired(self, now_s: float) -> bool:
+        return self.finished_s is not None and now_s - self.finished_s > UNFETCHED_RESULT_TTL_S
 
 
-class Patience:
-    """Each question is answered once at a time, however many ask it."""
+class SingleFlight:
+    """A pool that runs at most one computation per key at a time and shares its result among all callers."""
 
     def __init__(
-        self, patience_s: float = PATIENCE_S, monotonic: Callable[[], float] = time.monotonic
+        self, timeout_s: float = RESULT_TIMEOUT_S, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._asked: dict[Hashable, _Asked] = {}
-        self._makers = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="answers")
+        self._computations: dict[Hashable, _Computation] = {}
+        self._executor = ThreadPoolExecutor(MAX_CONCURRENT_COMPUTATIONS, thread_name_prefix="answers")
 
     @property
-    def waiting(self) -> int:
-        """Answers that are being made, or wait to be fetched."""
-        return len(self._asked)
+    def pending_count(self) -> int:
+        """The number of computations that run or whose result no caller has fetched yet."""
+        return len(self._computations)
 
-    def ask(self, question: Hashable, make: Callable[[], Answer]) -> Answer:
-        """Raises SlowError where it takes too long, and what ``make`` raises."""
-        asked = self._begun(question, make)
-        left_s = self._patience_s - (self._monotonic() - asked.since_s)
-        wait([asked.answer], timeout=max(left_s, IMPATIENT_S))
-        if not asked.answer.done():
-            raise SlowError(self._monotonic() - asked.since_s)
+    def run(self, key: Hashable, compute: Callable[[], Result]) -> Result:
+        """Return the result of ``compute``, or of a computation of the same key that already runs.
+
+        Raises: ResultPendingError when there is no result within the timeout; any exception of ``compute``.
+        """
+        computation = self._get_or_start(key, compute)
+        left_s = self._timeout_s - (self._monotonic() - computation.started_s)
+        wait([computation.future], timeout=max(left_s, LATE_CALLER_TIMEOUT_S))
+        if not computation.future.done():
+            raise ResultPendingError(self._monotonic() - computation.started_s)
         with self._lock:
-            if self._asked.get(question) is asked:
-                del self._asked[question]
-        answer: Answer = asked.answer.result()
-        return answer
+            if self._computations.get(key) is computation:
+                del self._computations[key]
+        result: Result = computation.future.result()
+        return result
 
-    def _begun(self, question: Hashable, make: Callable[[], Any]) -> _Asked:
-        """What is being made already, or begins to be."""
+    def _get_or_start(self, key: Hashable, compute: Callable[[], Any]) -> _Computation:
+        """Return the key's running computation, or start one; drop expired results."""
         with self._lock:
             now_s = self._monotonic()
-            for old in [one for one, it in self._asked.items() if it.is_old(now_s)]:
-                del self._asked[old]
-            asked = self._asked.get(question)
-            if asked is None:
-                asked = self._asked[question] = _Asked(now_s, self._makers.submit(make))
-                asked.answer.add_done_callback(lambda _: self._done(asked))
-            return asked
+            expired_keys = [
+                other_key for other_key, other in self._computations.items() if other.has_expired(now_s)
+            ]
+            for expired_key in expired_keys:
+                del self._computations[expired_key]
+            computation = self._computations.get(key)
+            if computation is None:
+                computation = _Computation(now_s, self._executor.submit(compute))
+                self._computations[key] = computation
+                computation.future.add_done_callback(lambda _: self._mark_finished(computation))
+            return computation
 
-    def _done(self, asked: _Asked) -> None:
-        asked.done_s = self._monotonic()
+    def _mark_finished(self, computation: _Computation) -> None:
+        computation.finished_s = self._monotonic()

@@ -1,4 +1,4 @@
-"""Moments as a reader's clock shows them."""
+"""Format UTC instants in a reader's time zone."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,42 +7,49 @@ from zoneinfo import ZoneInfo, available_timezones
 
 
 @cache
-def _zones() -> frozenset[str]:
+def _time_zones() -> frozenset[str]:
     return frozenset(available_timezones())
 
 
-def is_zone(name: str) -> bool:
-    """Whether it is a zone's name in the IANA database. Only a known one may become a file's."""
-    return name in _zones()
+def is_time_zone(name: str) -> bool:
+    """Return whether ``name`` is in the IANA time zone database.
+
+    Check this before ``ZoneInfo(name)``, which opens a file of that name.
+    """
+    return name in _time_zones()
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """A zone's local times; an hour that comes twice, as clocks go back, says which of the two it is."""
+class TimeFormat:
+    """A format of instants in one time zone.
+
+    An ambiguous local time, in the hour that repeats when clocks go back, carries its zone abbreviation.
+    """
 
     zone: str
 
-    def instant(self, at: datetime) -> str:
-        """2026-03-02 10:00:00 UTC"""
-        return f"{self.local(at):%Y-%m-%d %H:%M:%S %Z}"
+    def format_instant(self, at: datetime) -> str:
+        """Return date, time in seconds and zone, as "2026-03-02 10:00:00 UTC"."""
+        return f"{self.to_local(at):%Y-%m-%d %H:%M:%S %Z}"
 
-    def minute(self, at: datetime) -> str:
-        """2026-03-02 10:00"""
-        return f"{self.local(at):%Y-%m-%d} {self.clock(at)}"
+    def format_minute(self, at: datetime) -> str:
+        """Return date and time in minutes, as "2026-03-02 10:00"."""
+        return f"{self.to_local(at):%Y-%m-%d} {self.format_clock(at)}"
 
-    def named_minute(self, at: datetime) -> str:
-        """Mon 02 Mar 2026 10:00 UTC"""
-        return f"{self.local(at):%a %d %b %Y %H:%M %Z}"
+    def format_long_minute(self, at: datetime) -> str:
+        """Return weekday, date, time and zone, as "Mon 02 Mar 2026 10:00 UTC"."""
+        return f"{self.to_local(at):%a %d %b %Y %H:%M %Z}"
 
-    def clock(self, at: datetime) -> str:
-        """10:00"""
-        local = self.local(at)
-        return f"{local:%H:%M %Z}" if _comes_twice(local) else f"{local:%H:%M}"
+    def format_clock(self, at: datetime) -> str:
+        """Return the time of day, as "10:00"."""
+        local = self.to_local(at)
+        return f"{local:%H:%M %Z}" if _is_ambiguous(local) else f"{local:%H:%M}"
 
-    def local(self, at: datetime) -> datetime:
+    def to_local(self, at: datetime) -> datetime:
+        """Return the instant as a local time of the zone."""
         return at.astimezone(ZoneInfo(self.zone))
 
 
-def _comes_twice(local: datetime) -> bool:
-    """Of a time that is some moment's: one that clocks skip is none's."""
+def _is_ambiguous(local: datetime) -> bool:
+    """Return whether a local time occurs twice. It must exist: skipped local times are not recognised."""
     return local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()

@@ -13,7 +13,7 @@ _EXECUTOR = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 
 
 def command(arguments: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """The process to become. Raises ValueError for a role that Spark does not know."""
+    """Return the command that the process becomes. Raises ValueError for a role that Spark does not know."""
     match arguments:
         case ["driver", *rest]:
             return _driver(rest, env)
@@ -32,7 +32,7 @@ def _driver(arguments: Sequence[str], env: Mapping[str, str]) -> list[str]:
 def _executor(env: Mapping[str, str]) -> list[str]:
     numbers = sorted(int(name.removeprefix(_JAVA_OPTION)) for name in env if name.startswith(_JAVA_OPTION))
     classes = [env.get("SPARK_CONF_DIR"), env.get("SPARK_CLASSPATH"), f"{env['SPARK_HOME']}/jars/*"]
-    said = {
+    variables = {
         "--driver-url": "SPARK_DRIVER_URL",
         "--executor-id": "SPARK_EXECUTOR_ID",
         "--cores": "SPARK_EXECUTOR_CORES",
@@ -49,7 +49,7 @@ def _executor(env: Mapping[str, str]) -> list[str]:
         "-cp",
         ":".join(place for place in classes if place),
         _EXECUTOR,
-        *(part for option, name in said.items() for part in (option, env[name])),
+        *(part for option, name in variables.items() for part in (option, env[name])),
     ]
 
 

@@ -1,1 +1,1 @@
-"""Run real Kafka clusters, faults and the demo on one machine."""
+"""Run real Kafka clusters, inject faults into them, and run the demo, all on one machine."""

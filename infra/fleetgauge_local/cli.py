@@ -1,4 +1,4 @@
-"""``fleetgauge fleet``: real Kafka clusters on this machine, and faults for them."""
+"""``fleetgauge fleet``: run real Kafka clusters on this machine and inject faults into them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,13 +14,13 @@ from fleetgauge_core.runtime.cli import InputError, console, print_json
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TOPOLOGIES
-from fleetgauge_local.messages import BrokerStatus, Fault, FleetStatus, Kind, MirrorFault
+from fleetgauge_local.runner_protocol import BrokerFault, BrokerStatus, FaultKind, FleetStatus, MirrorFault
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def default_directory() -> Path:
-    """Where the fleet lives unless ``--dir`` says otherwise."""
+    """Return the fleet's folder when ``--dir`` is not given."""
     return platformdirs.user_state_path("fleetgauge") / "fleet"
 
 
@@ -32,16 +32,16 @@ _directory = click.option(
     show_default="the user's state folder",
     help="The fleet's folder.",
 )
-_json = click.option("--json", "as_json", is_flag=True, help="One JSON value on stdout.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on stdout.")
 
 
 def _examples(*lines: str) -> str:
-    """The backspace keeps click from filling the lines."""
+    """Return an epilog with examples; the backspace character prevents click from rewrapping the lines."""
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 @contextmanager
-def _one_line_errors() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except LocalFleetError as error:
@@ -50,31 +50,31 @@ def _one_line_errors() -> Iterator[None]:
 
 @click.group(epilog="Example: fleetgauge fleet up")
 def fleet() -> None:
-    """Run real Kafka clusters on this machine, and break them."""
+    """Run real Kafka clusters on this machine and inject faults into them."""
 
 
 @fleet.command(
     epilog=_examples("fleetgauge fleet up --dir /tmp/fleet", "fleetgauge fleet up --topology regions")
 )
 @_directory
-@click.option("--fresh", is_flag=True, help="Without the topics and records of earlier runs.")
+@click.option("--fresh", is_flag=True, help="Delete the topics and records of earlier runs.")
 @click.option(
     "--topology",
     type=click.Choice(list(TOPOLOGIES)),
     default="clusters",
     show_default=True,
-    help="Two clusters; or two regions, each with an aggregate that MirrorMaker copies both into.",
+    help="Two clusters; or two regions, each with an aggregate cluster that MirrorMaker fills from both.",
 )
 @_json
 def up(directory: Path, fresh: bool, topology: str, as_json: bool) -> None:
-    """Start real clusters and one for telemetry; they stay until `fleet down`.
+    """Start Kafka clusters and a telemetry cluster; they run until `fleet down`.
 
-    `clusters` are two of three brokers each. `regions` are north and south of one broker each, their
-    aggregates north-all and south-all likewise, and a mirror into each of these.
+    Topology `clusters` has two clusters of three brokers each. Topology `regions` has the clusters north and
+    south, their aggregates north-all and south-all, each of one broker, and a mirror into each aggregate.
     """
-    chosen = TOPOLOGIES[topology]
-    with _one_line_errors(), console.status("starting brokers") as spinner:
-        local = LocalFleet(directory, chosen.clusters, mirrors=chosen.mirrors, progress=spinner.update)
+    selected = TOPOLOGIES[topology]
+    with _translate_errors(), console.status("starting brokers") as spinner:
+        local = LocalFleet(directory, selected.clusters, mirrors=selected.mirrors, progress=spinner.update)
         status = local.start(detached=True, fresh=fresh)
     if as_json:
         print_json(_document(status, local))
@@ -82,60 +82,64 @@ def up(directory: Path, fresh: bool, topology: str, as_json: bool) -> None:
         for cluster in status.clusters:
             click.echo(f"{cluster.cluster}: {cluster.bootstrap}")
         for mirror in status.mirrors:
-            click.echo(f"mirror {mirror.mirror}: copies {' and '.join(mirror.sources)} into it")
-        console.print(f"described in {local.fleet_file}", markup=False, soft_wrap=True)
+            click.echo(f"mirror into {mirror.mirror}: from {' and '.join(mirror.sources)}")
+        console.print(f"fleet file: {local.fleet_file}", markup=False, soft_wrap=True)
 
 
 @fleet.command(epilog="Example: fleetgauge fleet down")
 @_directory
 @_json
 def down(directory: Path, as_json: bool) -> None:
-    """End the fleet's processes; their data stays for the next `fleet up`."""
-    with _one_line_errors(), console.status("ending brokers"):
+    """End the fleet's processes; their data is kept for the next `fleet up`."""
+    with _translate_errors(), console.status("ending brokers"):
         ended = LocalFleet(directory).stop()
     if as_json:
         print_json({"ended": ended})
     else:
-        console.print(f"ended {ended} processes" if ended else f"nothing ran in {directory}", markup=False)
+        console.print(
+            f"ended {ended} processes" if ended else f"no fleet was running in {directory}", markup=False
+        )
 
 
 @fleet.command(epilog="Example: fleetgauge fleet status --json")
 @_directory
 @_json
 def status(directory: Path, as_json: bool) -> None:
-    """Show every broker and mirror: its process, and the fault it is under."""
-    with _one_line_errors():
+    """Show the process, state and injected fault of every broker and mirror."""
+    with _translate_errors():
         local = LocalFleet(directory)
-        now = local.status()
+        fleet_status = local.status()
     if as_json:
-        print_json(_document(now, local))
+        print_json(_document(fleet_status, local))
     else:
-        console.print(_table(now))
-        if now.mirrors:
-            console.print(_table_of_mirrors(now))
+        console.print(_table(fleet_status))
+        if fleet_status.mirrors:
+            console.print(_mirror_table(fleet_status))
 
 
 @fleet.group(epilog="Example: fleetgauge fleet fault slow orders 2 --ms 50")
 def fault() -> None:
-    """Break one broker or mirror, or heal it."""
+    """Inject a fault into a broker or mirror, or heal it."""
 
 
-def _of_a_broker(command: F) -> F:
-    """The arguments of a fault that only a broker can have."""
-    for add in (_json, _directory, click.argument("broker", type=int), click.argument("cluster")):
-        command = add(command)
+def _broker_arguments(command: F) -> F:
+    """Add the arguments of a fault that applies only to brokers."""
+    for decorate in (_json, _directory, click.argument("broker", type=int), click.argument("cluster")):
+        command = decorate(command)
     return command
 
 
-def _of_either(command: F) -> F:
-    """The arguments of a fault that a broker or a mirror can have."""
+def _broker_or_mirror_arguments(command: F) -> F:
+    """Add the arguments of a fault that applies to brokers and mirrors."""
     arguments = (
         click.argument("broker", type=int, required=False),
         click.argument("cluster", required=False),
     )
-    mirror = click.option("--mirror", metavar="CLUSTER", help="Instead: the mirror that copies into it.")
-    for add in (_json, _directory, mirror, *arguments):
-        command = add(command)
+    mirror = click.option(
+        "--mirror", metavar="CLUSTER", help="Instead of a broker: the mirror into this cluster."
+    )
+    for decorate in (_json, _directory, mirror, *arguments):
+        command = decorate(command)
     return command
 
 
@@ -145,8 +149,13 @@ def _of_either(command: F) -> F:
         "fleetgauge fleet fault hang --mirror north-all --for 60",
     )
 )
-@_of_either
-@click.option("--for", "for_s", type=click.FloatRange(min=0, min_open=True), help="Seconds until it heals.")
+@_broker_or_mirror_arguments
+@click.option(
+    "--for",
+    "for_s",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Duration in seconds; without it, until `heal`.",
+)
 def hang(
     cluster: str | None,
     broker: int | None,
@@ -155,54 +164,58 @@ def hang(
     as_json: bool,
     for_s: float | None,
 ) -> None:
-    """Stop the process where it stands: connections stay, nothing answers or is copied."""
-    _do_to_either("hang", cluster, broker, mirror, directory, as_json, for_s)
+    """Suspend the process (SIGSTOP): connections stay open, but nothing responds or is replicated."""
+    _apply_to_broker_or_mirror("hang", cluster, broker, mirror, directory, as_json, for_s)
 
 
 @fault.command(
     epilog=_examples("fleetgauge fleet fault kill orders 2", "fleetgauge fleet fault kill --mirror north-all")
 )
-@_of_either
+@_broker_or_mirror_arguments
 def kill(cluster: str | None, broker: int | None, mirror: str | None, directory: Path, as_json: bool) -> None:
-    """Kill the process: connections break, new ones are refused."""
-    _do_to_either("kill", cluster, broker, mirror, directory, as_json)
+    """Kill the process (SIGKILL): connections are reset and new ones refused."""
+    _apply_to_broker_or_mirror("kill", cluster, broker, mirror, directory, as_json)
 
 
 @fault.command(epilog="Example: fleetgauge fleet fault slow orders 2 --ms 50")
-@_of_a_broker
+@_broker_arguments
 @click.option(
-    "--ms", "delay_ms", type=click.FloatRange(min=0), required=True, help="Delay each way, in milliseconds."
+    "--ms",
+    "delay_ms",
+    type=click.FloatRange(min=0),
+    required=True,
+    help="Delay in each direction, in milliseconds.",
 )
 @click.option(
     "--share",
     type=click.FloatRange(0, 1, min_open=True),
     default=1.0,
     show_default=True,
-    help="Of what clients send: less than 1 makes a slow tail.",
+    help="Share of client data to delay; below 1 only some requests are slow.",
 )
 def slow(cluster: str, broker: int, directory: Path, as_json: bool, delay_ms: float, share: float) -> None:
-    """Delay every byte between the broker and its clients, or some requests."""
-    _do("slow", cluster, broker, directory, as_json, delay_ms=delay_ms, share=share)
+    """Delay all data between the broker and its clients, or a share of the requests."""
+    _apply_to_broker("slow", cluster, broker, directory, as_json, delay_ms=delay_ms, share=share)
 
 
 @fault.command(epilog="Example: fleetgauge fleet fault blackhole payments 1")
-@_of_a_broker
+@_broker_arguments
 def blackhole(cluster: str, broker: int, directory: Path, as_json: bool) -> None:
-    """Let nothing pass between the broker and its clients; its peers still reach it."""
-    _do("blackhole", cluster, broker, directory, as_json)
+    """Drop all data between the broker and its clients; other brokers still reach it."""
+    _apply_to_broker("blackhole", cluster, broker, directory, as_json)
 
 
 @fault.command(
     epilog=_examples("fleetgauge fleet fault heal orders 2", "fleetgauge fleet fault heal --mirror north-all")
 )
-@_of_either
+@_broker_or_mirror_arguments
 def heal(cluster: str | None, broker: int | None, mirror: str | None, directory: Path, as_json: bool) -> None:
-    """Undo every fault; what was killed starts again on its data."""
-    _do_to_either("heal", cluster, broker, mirror, directory, as_json)
+    """Undo every fault; a killed process starts again with its data."""
+    _apply_to_broker_or_mirror("heal", cluster, broker, mirror, directory, as_json)
 
 
-def _do_to_either(
-    kind: Kind,
+def _apply_to_broker_or_mirror(
+    kind: FaultKind,
     cluster: str | None,
     broker: int | None,
     mirror: str | None,
@@ -211,19 +224,19 @@ def _do_to_either(
     for_s: float | None = None,
 ) -> None:
     if mirror is not None and cluster is None:
-        with _one_line_errors():
-            done = LocalFleet(directory).fault_mirror(kind, mirror, for_s=for_s)
-        _tell(done, f"mirror {done.mirror}", as_json)
+        with _translate_errors():
+            fault_applied = LocalFleet(directory).fault_mirror(kind, mirror, for_s=for_s)
+        _print_fault(fault_applied, f"mirror {fault_applied.mirror}", as_json)
     elif cluster is not None and broker is not None and mirror is None:
-        _do(kind, cluster, broker, directory, as_json, for_s=for_s)
+        _apply_to_broker(kind, cluster, broker, directory, as_json, for_s=for_s)
     else:
         raise InputError(
-            f"name a cluster and its broker, or a mirror: {kind} orders 2, {kind} --mirror north-all"
+            f"give a cluster and a broker, or --mirror: {kind} orders 2, {kind} --mirror north-all"
         )
 
 
-def _do(
-    kind: Kind,
+def _apply_to_broker(
+    kind: FaultKind,
     cluster: str,
     broker: int,
     directory: Path,
@@ -232,16 +245,18 @@ def _do(
     share: float = 1,
     for_s: float | None = None,
 ) -> None:
-    with _one_line_errors():
-        done = LocalFleet(directory).fault(kind, cluster, broker, delay_ms=delay_ms, share=share, for_s=for_s)
-    _tell(done, f"broker {done.broker} of {done.cluster}", as_json)
+    with _translate_errors():
+        fault_applied = LocalFleet(directory).fault(
+            kind, cluster, broker, delay_ms=delay_ms, share=share, for_s=for_s
+        )
+    _print_fault(fault_applied, f"broker {fault_applied.broker} of {fault_applied.cluster}", as_json)
 
 
-def _tell(done: Fault | MirrorFault, whom: str, as_json: bool) -> None:
+def _print_fault(fault_applied: BrokerFault | MirrorFault, target: str, as_json: bool) -> None:
     if as_json:
-        print_json(asdict(done))
+        print_json(asdict(fault_applied))
     else:
-        click.echo(f"{done.at} {done.kind}: {whom}")
+        click.echo(f"{fault_applied.at} {fault_applied.kind}: {target}")
 
 
 def _document(status: FleetStatus, local: LocalFleet) -> dict[str, object]:
@@ -265,7 +280,7 @@ def _table(status: FleetStatus) -> Table:
     return table
 
 
-def _table_of_mirrors(status: FleetStatus) -> Table:
+def _mirror_table(status: FleetStatus) -> Table:
     table = Table("mirror", "copies", "state", "pid", "MiB")
     for mirror in status.mirrors:
         pid, rss_mib = str(mirror.pid or ""), str(mirror.rss_mib or "")

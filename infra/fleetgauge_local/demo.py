@@ -1,6 +1,6 @@
-"""The demo: a real fleet, all of Fleetgauge on it, and on demand a fault that must be named.
+"""The demo: a real fleet, all Fleetgauge services, and optionally a fault that must be detected.
 
-On a topology with mirrors, something that uses them as well, and readiness for another region.
+A topology with mirrors also gets application traffic and `recover run`, which tracks failover readiness.
 """
 
 import time
@@ -13,36 +13,36 @@ from pathlib import Path
 import urllib3
 
 from fleetgauge_core.contract import HealthEvent, Leg, ProbePulse
-from fleetgauge_core.fleet import Fleet, Telemetry, load
+from fleetgauge_core.fleet import Fleet, Telemetry, load_fleet
 from fleetgauge_core.kafka import (
-    Groups,
+    ConsumerGroups,
     KafkaUnavailableError,
     TopicReader,
-    ensure_topics,
+    ensure_telemetry_topics,
 )
 from fleetgauge_local.errors import LocalFleetError, NotReadyError
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.lake_counts import LakeCounts, counts, holds_minute
+from fleetgauge_local.lake_counts import LakeCounts, count_rows, has_processed_minute
 from fleetgauge_local.layout import HOST, TOPOLOGIES, Topology
-from fleetgauge_local.messages import Fault, Kind
+from fleetgauge_local.runner_protocol import BrokerFault, FaultKind
 from fleetgauge_local.services import Services, ServiceSpec
-from fleetgauge_local.traffic import BILLING, aggregate, committed, traffic_spec
+from fleetgauge_local.traffic import BILLING, build_traffic_service, find_aggregate, read_committed
 
 _READY_S = 180
-_CAUGHT_UP_S = 600
-_NAMED_S = 90
+_CATCH_UP_S = 600
+_DETECTION_S = 90
 _POLL_S = 0.5
-_ANSWER_S = 2
-#: A fault needs a past to stand out from, and time to heal before the end.
+_RESPONSE_TIMEOUT_S = 2
+#: A fault needs a baseline before it, and time to heal before the demo ends.
 FAULT_AFTER_S = 20
 FAULT_LASTS_S = 60
 
-Say = Callable[[str], None]
+ReportProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """Who was named, and how long after the fault the news was here."""
+class BrokerDetection:
+    """The broker that was reported down, and the seconds from the fault until the event was received."""
 
     cluster: str
     broker: int
@@ -50,8 +50,8 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """A demo that is ready."""
+class RunningDemo:
+    """A running demo whose services are all ready."""
 
     local: LocalFleet
     services: Services
@@ -62,60 +62,64 @@ class Running:
 
     @property
     def with_mirrors(self) -> bool:
-        """Whether regions stand in for each other."""
+        """Whether the fleet replicates between regions."""
         return bool(self.fleet.recovery.mirrors)
 
     @property
     def brokers(self) -> int:
-        """Measured ones; the telemetry cluster's are not."""
+        """The number of measured brokers, without the telemetry cluster's."""
         measured = {cluster.id for cluster in self.fleet.clusters}
-        return sum(len(one.brokers) for one in self.local.status().clusters if one.cluster in measured)
+        return sum(
+            len(cluster.brokers) for cluster in self.local.status().clusters if cluster.cluster in measured
+        )
 
 
 @contextmanager
 def running_demo(
     directory: Path,
     port: int,
-    say: Say,
+    progress: ReportProgress,
     started: float,
     past: Path | None = None,
     topology: Topology = TOPOLOGIES["clusters"],
-) -> Iterator[Running]:
-    """Everything started and ready; everything ended when the block is left.
+) -> Iterator[RunningDemo]:
+    """Start the fleet and all services, yield when they are ready, and end them when the context is left.
 
-    ``started``: the monotonic time from which readiness is counted. ``past``: the fleet.yaml of a
-    second fleet that the page shows.
+    ``started``: the monotonic time at which the command began. ``past``: the fleet.yaml of a second,
+    simulated fleet that the dashboard shows.
+
+    Raises: NotReadyError when a part is not ready in time; LocalFleetError when one cannot start or ends.
     """
-    local = LocalFleet(directory, topology.clusters, mirrors=topology.mirrors, progress=say)
+    local = LocalFleet(directory, topology.clusters, mirrors=topology.mirrors, progress=progress)
     local.start(fresh=True)
     try:
-        fleet = load(local.fleet_file)
+        fleet = load_fleet(local.fleet_file)
         telemetry = _telemetry(fleet, local.fleet_file)
-        say("making topics")
-        ensure_topics(telemetry)
+        progress("creating the telemetry topics")
+        ensure_telemetry_topics(telemetry)
         with Services(directory / "logs") as services:
-            for spec in _specs(local.fleet_file, past, port, with_mirrors=bool(topology.mirrors)):
+            for spec in _list_services(local.fleet_file, past, port, with_mirrors=bool(topology.mirrors)):
                 services.start(spec)
             page_url = f"http://{HOST}:{port}/"
-            _wait_until_probing(telemetry, fleet, services, say)
+            _wait_until_probing(telemetry, fleet, services, progress)
             if topology.mirrors:
-                _wait_until_consuming(fleet, services, say)
-            _wait_for_page(page_url, services, say)
-            yield Running(local, services, fleet, telemetry, page_url, time.monotonic() - started)
+                _wait_until_consuming(fleet, services, progress)
+            _wait_for_page(page_url, services, progress)
+            yield RunningDemo(local, services, fleet, telemetry, page_url, time.monotonic() - started)
     finally:
-        say("ending everything that was started")
+        progress("ending all services and brokers")
         local.stop()
 
 
-def _specs(config: Path, past: Path | None, port: int, with_mirrors: bool) -> tuple[ServiceSpec, ...]:
-    """The agent first and undisturbed; Spark last and yielding to everything else."""
+def _list_services(config: Path, past: Path | None, port: int, with_mirrors: bool) -> tuple[ServiceSpec, ...]:
+    """Return the services in start order: the agent first at normal priority, Spark last at the lowest."""
     with_config = ("--config", str(config))
     with_both = (*with_config, "--config", str(past)) if past else with_config
     recover = ServiceSpec("recover", ("recover", "run", "--execute", *with_config), nice=10)
     return (
         ServiceSpec("probe", ("probe", *with_config)),
         ServiceSpec("watch", ("watch", *with_config)),
-        *((traffic_spec(config), recover) if with_mirrors else ()),
+        *((build_traffic_service(config), recover) if with_mirrors else ()),
         ServiceSpec("dash", ("dash", *with_both, "--port", str(port)), nice=5),
         ServiceSpec("stream", ("stream", *with_config), nice=15, grace_s=110),
     )
@@ -123,23 +127,29 @@ def _specs(config: Path, past: Path | None, port: int, with_mirrors: bool) -> tu
 
 def _telemetry(fleet: Fleet, path: Path) -> Telemetry:
     if fleet.telemetry is None:
-        raise LocalFleetError(f"{path}: no telemetry cluster")
+        raise LocalFleetError(
+            f"{path}: telemetry is missing: start the demo with --dir set to another folder"
+        )
     return fleet.telemetry
 
 
-def _wait_until_probing(telemetry: Telemetry, fleet: Fleet, services: Services, say: Say) -> None:
-    """Until the pulses say that every cluster's every broker acknowledges."""
+def _wait_until_probing(
+    telemetry: Telemetry, fleet: Fleet, services: Services, progress: ReportProgress
+) -> None:
+    """Wait until the pulses of every cluster show successful probes of all brokers on all legs."""
     reader = TopicReader(telemetry.access, telemetry.topics.probe_pulse.name, "fleetgauge-demo")
     reader.start()
-    reader.add(reader.partitions(), from_beginning=True)
+    reader.assign(reader.wait_for_partitions(), from_beginning=True)
     waiting = {cluster.id for cluster in fleet.clusters}
     deadline = time.monotonic() + _READY_S
     try:
         while waiting:
-            services.check()
-            say(f"waiting for the first probes of {', '.join(sorted(waiting))}")
+            services.check_running()
+            progress(f"waiting for the first probes of {', '.join(sorted(waiting))}")
             if time.monotonic() > deadline:
-                raise NotReadyError(f"no probes of {', '.join(sorted(waiting))}: see {services.log('probe')}")
+                raise NotReadyError(
+                    f"no probes of {', '.join(sorted(waiting))}: see {services.log_path('probe')}"
+                )
             record = reader.poll(_POLL_S)
             if record:
                 pulse = ProbePulse.decode(record.value)
@@ -150,73 +160,83 @@ def _wait_until_probing(telemetry: Telemetry, fleet: Fleet, services: Services, 
 
 
 def _all_acknowledge(pulse: ProbePulse) -> bool:
-    legs = [broker.leg(leg) for broker in pulse.brokers for leg in Leg]
+    legs = [broker.leg_pulse(leg) for broker in pulse.brokers for leg in Leg]
     return bool(legs) and all(leg is not None and leg.succeeded > 0 for leg in legs)
 
 
-def _wait_until_consuming(fleet: Fleet, services: Services, say: Say) -> None:
-    """Until a group has committed what has come through a mirror."""
-    cluster = aggregate(fleet)
-    groups = Groups(cluster.access, "fleetgauge-demo", _ANSWER_S)
+def _wait_until_consuming(fleet: Fleet, services: Services, progress: ReportProgress) -> None:
+    """Wait until a group has committed an offset of a replicated record."""
+    cluster = find_aggregate(fleet)
+    groups = ConsumerGroups(cluster.access, "fleetgauge-demo", _RESPONSE_TIMEOUT_S)
     groups.start()
     deadline = time.monotonic() + _READY_S
     try:
         while not _has_committed(groups):
-            services.check()
-            say(f"waiting for {BILLING.group} to read in {cluster.id}")
+            services.check_running()
+            progress(f"waiting for group {BILLING.group} to consume in {cluster.id}")
             if time.monotonic() > deadline:
-                raise NotReadyError(f"{BILLING.group} has committed nothing: see {services.log('traffic')}")
+                raise NotReadyError(
+                    f"group {BILLING.group} has not committed an offset: see {services.log_path('traffic')}"
+                )
             time.sleep(_POLL_S)
     finally:
         groups.stop()
 
 
-def _has_committed(groups: Groups) -> bool:
+def _has_committed(groups: ConsumerGroups) -> bool:
     try:
-        return bool(committed(groups, BILLING))
+        return bool(read_committed(groups, BILLING))
     except KafkaUnavailableError:
         return False
 
 
-def _wait_for_page(url: str, services: Services, say: Say) -> None:
-    say("waiting for the page")
+def _wait_for_page(url: str, services: Services, progress: ReportProgress) -> None:
+    progress("waiting for the dashboard")
     deadline = time.monotonic() + _READY_S
-    while page_status(url) != 200:
-        services.check()
+    while read_page_status(url) != 200:
+        services.check_running()
         if time.monotonic() > deadline:
-            raise NotReadyError(f"{url} does not answer: see {services.log('dash')}")
+            raise NotReadyError(f"{url} does not respond: see {services.log_path('dash')}")
         time.sleep(_POLL_S)
 
 
-def page_status(url: str) -> int | None:
-    """The page's HTTP status; None where nobody answers."""
+def read_page_status(url: str) -> int | None:
+    """Return the HTTP status of a page; None if the server does not respond."""
     try:
         return urllib3.request("GET", url, timeout=10, retries=False).status
     except urllib3.exceptions.HTTPError:
         return None
 
 
-def hurt(running: Running, kind: Kind) -> Fault:
-    """Break one broker for a while: the last of the first cluster, or of the one where groups read that may
-    go on elsewhere; never the telemetry's.
+def inject_fault(running: RunningDemo, kind: FaultKind) -> BrokerFault:
+    """Inject a fault into the last broker of one cluster for FAULT_LASTS_S seconds, and return it.
+
+    The cluster is the first one; with mirrors, the active cluster of the failover groups.
     """
-    cluster = (aggregate(running.fleet) if running.with_mirrors else running.fleet.clusters[0]).id
-    broker = max(b.broker for c in running.local.status().clusters if c.cluster == cluster for b in c.brokers)
+    cluster = (find_aggregate(running.fleet) if running.with_mirrors else running.fleet.clusters[0]).id
+    broker = max(
+        broker.broker
+        for status in running.local.status().clusters
+        if status.cluster == cluster
+        for broker in status.brokers
+    )
     return running.local.fault(
         kind, cluster, broker, for_s=FAULT_LASTS_S, delay_ms=50 if kind == "slow" else None
     )
 
 
-def wait_until_named(running: Running, since: datetime, say: Say) -> Named | None:
-    """The first broker that the watch names after an instant, whichever it is; None if it names nobody."""
+def wait_for_detection(
+    running: RunningDemo, since: datetime, progress: ReportProgress
+) -> BrokerDetection | None:
+    """Return the first broker that the watch reports as down at or after ``since``; None at the deadline."""
     topic = running.telemetry.topics.health_events.name
     reader = TopicReader(running.telemetry.access, topic, "fleetgauge-demo")
     reader.start()
-    reader.add(reader.partitions(), from_beginning=True)
-    deadline = time.monotonic() + _NAMED_S
+    reader.assign(reader.wait_for_partitions(), from_beginning=True)
+    deadline = time.monotonic() + _DETECTION_S
     try:
         while time.monotonic() < deadline:
-            say("waiting for the watch to name the broker")
+            progress("waiting for the watch to detect the broker")
             record = reader.poll(_POLL_S)
             event = HealthEvent.decode(record.value) if record else None
             if (
@@ -226,33 +246,39 @@ def wait_until_named(running: Running, since: datetime, say: Say) -> Named | Non
                 and event.at >= since
             ):
                 after_s = (datetime.now(UTC) - since).total_seconds()
-                return Named(event.cluster_id, event.broker_id, after_s)
+                return BrokerDetection(event.cluster_id, event.broker_id, after_s)
     finally:
         reader.stop()
     return None
 
 
-def wait_for(seconds: float, running: Running, say: Say, doing: str) -> None:
-    """Let it run, and notice if a part of it ends."""
+def run_for(seconds: float, running: RunningDemo, progress: ReportProgress, activity: str) -> None:
+    """Keep the demo running for a time.
+
+    Raises: LocalFleetError when a service ends by itself.
+    """
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
-        say(f"{doing}, {left:.0f} s left")
-        running.services.check()
+        progress(f"{activity}, {left:.0f} s left")
+        running.services.check_running()
         time.sleep(min(_POLL_S, left))
 
 
-def wait_until_caught_up(running: Running, now: datetime, say: Say) -> LakeCounts:
-    """Until silver and gold hold every minute that was closed by ``now``; returns what the tables hold."""
-    # A minute's records are out when its last probes are decided, 13 s after its end at the latest.
+def wait_until_caught_up(running: RunningDemo, now: datetime, progress: ReportProgress) -> LakeCounts:
+    """Wait until the silver and gold tables hold every minute complete at ``now``; return row counts.
+
+    Raises: NotReadyError at the deadline.
+    """
+    # The agent emits a minute's records when its last probe has an outcome, at most 13 s after its end.
     last_closed = (now - timedelta(seconds=75)).replace(second=0, microsecond=0)
     lake = Path(running.fleet.lake)
     clusters = [cluster.id for cluster in running.fleet.clusters]
-    deadline = time.monotonic() + _CAUGHT_UP_S
-    while not holds_minute(lake, clusters, last_closed):
-        running.services.check()
-        say(f"waiting for {last_closed:%H:%M} UTC to reach the weekly tables")
+    deadline = time.monotonic() + _CATCH_UP_S
+    while not has_processed_minute(lake, clusters, last_closed):
+        running.services.check_running()
+        progress(f"waiting for {last_closed:%H:%M} UTC to reach the weekly tables")
         if time.monotonic() > deadline:
-            log = running.services.log("stream")
-            raise NotReadyError(f"the tables do not hold {last_closed:%H:%M} UTC: see {log}")
+            log = running.services.log_path("stream")
+            raise NotReadyError(f"the weekly tables do not contain {last_closed:%H:%M} UTC: see {log}")
         time.sleep(_POLL_S)
-    return counts(lake)
+    return count_rows(lake)

@@ -1,4 +1,4 @@
-"""`fleetgauge demo`."""
+"""`fleetgauge demo`: run a local fleet with all Fleetgauge services."""
 
 import random
 import re
@@ -18,30 +18,30 @@ from rich.status import Status
 from fleetgauge_core.runtime.cli import InputError, console, print_json
 from fleetgauge_local.demo import (
     FAULT_AFTER_S,
-    Named,
-    Running,
-    Say,
-    hurt,
-    page_status,
+    BrokerDetection,
+    ReportProgress,
+    RunningDemo,
+    inject_fault,
+    read_page_status,
+    run_for,
     running_demo,
-    wait_for,
+    wait_for_detection,
     wait_until_caught_up,
-    wait_until_named,
 )
 from fleetgauge_local.distribution import KAFKA_LOCK
-from fleetgauge_local.doctor.judge import CACHE_BYTES, STATE_BYTES, enough_disk, enough_memory
-from fleetgauge_local.doctor.machine import available_memory_bytes, place
+from fleetgauge_local.doctor.checks import CACHE_BYTES, STATE_BYTES, check_disk, check_memory
+from fleetgauge_local.doctor.machine import inspect_folder, measure_available_memory_bytes
 from fleetgauge_local.errors import LocalFleetError
-from fleetgauge_local.history import CLUSTERS, WEEKS, history
-from fleetgauge_local.lake_counts import LakeCounts, recovery_counts
+from fleetgauge_local.lake_counts import LakeCounts, count_recovery_rows
 from fleetgauge_local.layout import TOPOLOGIES, Topology
-from fleetgauge_local.messages import Fault, Kind
 from fleetgauge_local.mirror_maker import MIRROR_LOCK
-from fleetgauge_local.ports import PAGE_PORT, free_ports, is_free
+from fleetgauge_local.ports import PAGE_PORT, find_free_ports, is_free
+from fleetgauge_local.runner_protocol import BrokerFault, FaultKind
+from fleetgauge_local.simulated_history import CLUSTERS, WEEKS, simulate_history
 from fleetgauge_local.traffic import BILLING
-from fleetgauge_pipelines.io.cache import default_cache
+from fleetgauge_pipelines.io.cache import default_cache_folder
 from fleetgauge_pipelines.io.errors import SetupError
-from fleetgauge_pipelines.io.jars import SPARK_LOCK, ensure
+from fleetgauge_pipelines.io.jars import SPARK_LOCK, fetch_jars
 from fleetgauge_pipelines.io.java import find_java
 
 _FOREVER_S = 3600.0
@@ -49,23 +49,24 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3600}
 
 
 class Duration(click.ParamType[float]):
-    """`90s`, `5m` or `1h`, in seconds."""
+    """A duration such as `90s`, `5m` or `1h`, converted to seconds."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
-        if found is None:
+        """Return the duration in seconds; fails with a usage error for other formats."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
+        if match is None:
             self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h", param, ctx)
-        return float(found[1]) * _UNITS_S[found[2] or "s"]
+        return float(match[1]) * _UNITS_S[match[2] or "s"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What was asked for. ``for_s`` None: until ^C."""
+class _DemoOptions:
+    """The command's options. With ``for_s`` None the demo runs until ^C."""
 
     for_s: float | None
-    kind: Kind | None
+    kind: FaultKind | None
     regions: bool
     port: int
     directory: Path
@@ -78,7 +79,7 @@ class _Wanted:
 
     @property
     def locks(self) -> tuple[Path, ...]:
-        """Of all jars that it takes."""
+        """The lock files of all jars that the demo needs."""
         return (KAFKA_LOCK, SPARK_LOCK, *((MIRROR_LOCK,) if self.regions else ()))
 
 
@@ -86,25 +87,28 @@ class _Wanted:
     epilog="\b\nExample:\n  fleetgauge demo --for 5m --fault hang --json\n  fleetgauge demo --regions"
 )
 @click.option(
-    "--for", "for_s", type=Duration(), help="End by itself so long after it is ready (90s, 5m); else at ^C."
+    "--for",
+    "for_s",
+    type=Duration(),
+    help="End this long after the demo is ready (90s, 5m); by default it runs until ^C.",
 )
 @click.option(
     "--fault",
     "kind",
     type=click.Choice(["hang", "kill", "blackhole"]),
-    help="Break a broker; it must be named.",
+    help="Inject a fault into a broker; the demo fails if the watch does not detect it.",
 )
 @click.option(
     "--regions",
     is_flag=True,
-    help="Two regions instead, copied by MirrorMaker into an aggregate each, with producers and groups, and "
-    "`recover run --execute`.",
+    help="Run two regions, replicated by MirrorMaker into two aggregate clusters, with producers, consumer "
+    "groups and `recover run --execute`.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=None,
-    help=f"The page's port.  [default: {PAGE_PORT}, else a free one]",
+    help=f"The dashboard's port.  [default: {PAGE_PORT}, or a free port if it is taken]",
 )
 @click.option(
     "--dir",
@@ -112,37 +116,37 @@ class _Wanted:
     type=click.Path(file_okay=False, path_type=Path),
     default=lambda: platformdirs.user_state_path("fleetgauge") / "demo",
     show_default="the user's state folder",
-    help="Where it all lives; an earlier demo's data there goes.",
+    help="The demo's folder; data of an earlier demo in it is deleted.",
 )
 @click.option(
     "--history/--no-history",
     "with_history",
     default=None,
     show_default="history; with --regions none",
-    help=f"Show {CLUSTERS} simulated clusters over {WEEKS} weeks beside the real ones.",
+    help=f"Also show {CLUSTERS} simulated clusters over {WEEKS} weeks.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout at the end.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout at the end.")
 def demo(
     for_s: float | None,
-    kind: Kind | None,
+    kind: FaultKind | None,
     regions: bool,
     port: int | None,
     directory: Path,
     with_history: bool | None,
     as_json: bool,
 ) -> None:
-    """Run real Kafka clusters and all of Fleetgauge on this machine; ^C ends everything."""
+    """Run real Kafka clusters and all Fleetgauge services on this machine; ^C ends them."""
     started = time.monotonic()
     if kind and for_s is None:
         raise InputError("--fault needs --for, as in: fleetgauge demo --for 5m --fault hang")
-    history_too = not regions if with_history is None else with_history
-    wanted = _Wanted(for_s, kind, regions, _page_port(port), directory, history_too, as_json)
+    show_history = not regions if with_history is None else with_history
+    options = _DemoOptions(for_s, kind, regions, _page_port(port), directory, show_history, as_json)
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Explicitly, for a shell's background job inherits an ignored SIGINT.
+        # Set explicitly, because a shell's background job inherits an ignored SIGINT.
         signal.signal(number, signal.default_int_handler)
     try:
         with console.status("starting") as spinner:
-            succeeded = _run(wanted, _saying(spinner), started)
+            succeeded = _run(options, _create_progress(spinner), started)
     except (LocalFleetError, SetupError) as error:
         raise InputError(str(error)) from error
     except KeyboardInterrupt:
@@ -152,167 +156,179 @@ def demo(
         raise SystemExit(1)
 
 
-def _saying(spinner: Status) -> Say:
-    """What is being done; where no terminal shows it turning, a line for each new thing."""
+def _create_progress(spinner: Status) -> ReportProgress:
+    """Return a callback that updates the spinner, or without a terminal prints a line per new activity."""
     if console.is_terminal:
         return spinner.update
-    said = set[str]()
+    printed = set[str]()
 
-    def say(text: str) -> None:
-        words = re.sub(r"\d+", "", text)
-        if words not in said:
-            said.add(words)
+    def print_once(text: str) -> None:
+        activity = re.sub(r"\d+", "", text)
+        if activity not in printed:
+            printed.add(activity)
             console.print(text, markup=False, soft_wrap=True)
 
-    return say
+    return print_once
 
 
-def _run(wanted: _Wanted, say: Say, started: float) -> bool:
-    """Whether the page answered and the fault, if there was one, was named rightly."""
-    directory = wanted.directory
-    _refuse_what_cannot_end_well(directory)
-    find_java(default_cache(), say)
-    for lock in wanted.locks:
-        ensure(lock, default_cache(), say)
+def _run(options: _DemoOptions, progress: ReportProgress, started: float) -> bool:
+    """Run the demo; return whether the dashboard responded and the fault, if any, was detected correctly."""
+    directory = options.directory
+    _check_resources(directory)
+    find_java(default_cache_folder(), progress)
+    for lock in options.locks:
+        fetch_jars(lock, default_cache_folder(), progress)
     for old in ("lake", "logs", "spool"):
         shutil.rmtree(directory / old, ignore_errors=True)
-    past = _past(directory, say) if wanted.with_history else None
-    with running_demo(directory, wanted.port, say, started, past, wanted.topology) as running:
-        _introduce(running, directory)
-        if wanted.for_s is None:
+    past = _simulate_past(directory, progress) if options.with_history else None
+    with running_demo(directory, options.port, progress, started, past, options.topology) as running:
+        _print_introduction(running, directory)
+        if options.for_s is None:
             while True:
-                wait_for(_FOREVER_S, running, lambda _: say("running; ^C ends it"), "")
-        fault, named = _exercise(running, wanted.kind, wanted.for_s, say)
-        found = wait_until_caught_up(running, datetime.now(UTC), say)
-        status = page_status(running.page_url)
-        report = _report(running, found, status, fault, named) | {"history": str(past) if past else None}
+                run_for(_FOREVER_S, running, lambda _: progress("running; press ^C to end"), "")
+        fault, detection = _exercise(running, options.kind, options.for_s, progress)
+        counts = wait_until_caught_up(running, datetime.now(UTC), progress)
+        status = read_page_status(running.page_url)
+        report = _report(running, counts, status, fault, detection) | {"history": str(past) if past else None}
         if running.with_mirrors:
-            report |= _report_of_regions(running)
-    if wanted.as_json:
+            report |= _report_regions(running)
+    if options.as_json:
         print_json(report)
     else:
         console.print_json(data=report)
-    rightly = fault is None or (
-        named is not None and (named.cluster, named.broker) == (fault.cluster, fault.broker)
+    detected = fault is None or (
+        detection is not None and (detection.cluster, detection.broker) == (fault.cluster, fault.broker)
     )
-    return status == 200 and rightly
+    return status == 200 and detected
 
 
-def _past(directory: Path, say: Say) -> Path:
+def _simulate_past(directory: Path, progress: ReportProgress) -> Path:
     log = directory / "logs" / "simulate.log"
-    return history(default_cache(), log, datetime.now(UTC).date(), say)
+    return simulate_history(default_cache_folder(), log, datetime.now(UTC).date(), progress)
 
 
-def _refuse_what_cannot_end_well(directory: Path) -> None:
-    """Brokers that die of hunger half way say less than this."""
+def _check_resources(directory: Path) -> None:
+    """Check memory and disk first, as brokers that run out of them fail with unclear errors.
+
+    Raises: LocalFleetError when memory or disk space does not suffice.
+    """
     for check in (
-        enough_memory(available_memory_bytes()),
-        enough_disk("disk for the demo", place(directory), STATE_BYTES),
-        enough_disk("disk for the cache", place(default_cache()), CACHE_BYTES),
+        check_memory(measure_available_memory_bytes()),
+        check_disk("disk for the demo", inspect_folder(directory), STATE_BYTES),
+        check_disk("disk for the cache", inspect_folder(default_cache_folder()), CACHE_BYTES),
     ):
         if not check.ok:
             raise LocalFleetError(f"{check.check}: {check.found}: {check.mend}")
 
 
 def _exercise(
-    running: Running, kind: Kind | None, for_s: float, say: Say
-) -> tuple[Fault | None, Named | None]:
-    """Let it run for so long, with a fault in it if one is asked for."""
+    running: RunningDemo, kind: FaultKind | None, for_s: float, progress: ReportProgress
+) -> tuple[BrokerFault | None, BrokerDetection | None]:
+    """Run the demo for ``for_s`` seconds and inject a fault of this kind if given."""
     until = time.monotonic() + for_s
-    fault = named = None
+    fault = detection = None
     if kind:
-        wait_for(min(FAULT_AFTER_S, for_s / 2), running, say, "running")
-        fault = hurt(running, kind)
+        run_for(min(FAULT_AFTER_S, for_s / 2), running, progress, "running")
+        fault = inject_fault(running, kind)
         console.print(f"{fault.at} {kind}: broker {fault.broker} of {fault.cluster}")
-        named = wait_until_named(running, datetime.fromisoformat(fault.at), say)
-        if named:
-            console.print(f"named after {named.after_s:.1f} s: broker {named.broker} of {named.cluster}")
-    wait_for(until - time.monotonic(), running, say, "running")
-    return fault, named
+        detection = wait_for_detection(running, datetime.fromisoformat(fault.at), progress)
+        if detection:
+            console.print(
+                f"detected after {detection.after_s:.1f} s: broker {detection.broker} of {detection.cluster}"
+            )
+    run_for(until - time.monotonic(), running, progress, "running")
+    return fault, detection
 
 
 def _report(
-    running: Running, found: LakeCounts, status: int | None, fault: Fault | None, named: Named | None
+    running: RunningDemo,
+    counts: LakeCounts,
+    status: int | None,
+    fault: BrokerFault | None,
+    detection: BrokerDetection | None,
 ) -> dict[str, Any]:
     return {
         "clusters": len(running.fleet.clusters),
         "brokers": running.brokers,
         "seconds_to_ready": round(running.seconds_to_ready, 1),
-        "probe_minutes": found.probe_minutes,
-        "broker_minutes": found.broker_minutes,
-        "cluster_weeks": found.cluster_weeks,
-        "fleet_weeks": found.fleet_weeks,
-        "quarantined": found.quarantined,
+        "probe_minutes": counts.probe_minutes,
+        "broker_minutes": counts.broker_minutes,
+        "cluster_weeks": counts.cluster_weeks,
+        "fleet_weeks": counts.fleet_weeks,
+        "quarantined": counts.quarantined,
         "page_url": running.page_url,
         "page_status": status,
         "fault": {"cluster": fault.cluster, "broker": fault.broker, "kind": fault.kind} if fault else None,
-        "fault_named": {"cluster": named.cluster, "broker": named.broker} if named else None,
-        "fault_named_after_s": round(named.after_s, 1) if named else None,
+        "fault_named": {"cluster": detection.cluster, "broker": detection.broker} if detection else None,
+        "fault_named_after_s": round(detection.after_s, 1) if detection else None,
         "lake": running.fleet.lake,
     }
 
 
-def _report_of_regions(running: Running) -> dict[str, Any]:
-    found = recovery_counts(Path(running.fleet.lake))
+def _report_regions(running: RunningDemo) -> dict[str, Any]:
+    counts = count_recovery_rows(Path(running.fleet.lake))
     return {
         "mirrors": len(running.local.status().mirrors),
-        "groups": found.groups,
-        "groups_ready": found.groups_ready,
-        "checkpoints": found.checkpoints,
-        "recovery_page_status": page_status(f"{running.page_url}recovery"),
+        "groups": counts.groups,
+        "groups_ready": counts.groups_ready,
+        "checkpoints": counts.checkpoints,
+        "recovery_page_status": read_page_status(f"{running.page_url}recovery"),
     }
 
 
-def _introduce(running: Running, directory: Path) -> None:
+def _print_introduction(running: RunningDemo, directory: Path) -> None:
     clusters = ", ".join(cluster.id for cluster in running.fleet.clusters)
     console.print(f"\nReady after {running.seconds_to_ready:.0f} s: {running.brokers} brokers in {clusters}.")
-    console.print(f"The page: {running.page_url}\n", style="bold")
-    console.print("Three things to try in another terminal (activate .venv first):")
-    tries = _tries_of_regions if running.with_mirrors else _tries
-    for number, (command, effect) in enumerate(tries(running, directory), start=1):
+    console.print(f"Dashboard: {running.page_url}\n", style="bold")
+    console.print("Three commands to try in another terminal (activate .venv first):")
+    suggestions = _suggest_region_commands if running.with_mirrors else _suggest_commands
+    for number, (command, effect) in enumerate(suggestions(running, directory), start=1):
         console.print(f"  {number}. {command}", soft_wrap=True, markup=False)
         console.print(f"     {effect}", soft_wrap=True, markup=False)
     console.print()
 
 
-def _tries(running: Running, directory: Path) -> Iterator[tuple[str, str]]:
-    """Commands, and what each does."""
+def _suggest_commands(running: RunningDemo, directory: Path) -> Iterator[tuple[str, str]]:
+    """Yield commands with a description of their effect."""
     first, last = running.fleet.clusters[0].id, running.fleet.clusters[-1].id
     command = f"fleetgauge fleet fault {{}} --dir {directory}"
     yield (
         command.format(f"hang {first} 2 --for 60"),
-        "The page names the broker within seconds and clears it after its return.",
+        "The dashboard reports the broker as down within seconds, and clears it after it resumes.",
     )
     yield (
         command.format(f"slow {last} 3 --ms 60"),
-        f"{running.page_url}cluster/{last}: the leader leg shows whose fault it is.",
+        f"{running.page_url}cluster/{last}: the leader leg identifies the slow broker.",
     )
-    yield command.format(f"heal {last} 3"), "And the minutes are good again; the week keeps what it cost."
+    yield (
+        command.format(f"heal {last} 3"),
+        "New minutes are good again; the week's error budget keeps the loss.",
+    )
 
 
-def _tries_of_regions(running: Running, directory: Path) -> Iterator[tuple[str, str]]:
-    """Commands, and what each does."""
+def _suggest_region_commands(running: RunningDemo, directory: Path) -> Iterator[tuple[str, str]]:
+    """Yield commands with a description of their effect."""
     pair = running.fleet.recovery.groups[0]
     config = f"--config {running.local.fleet_file}"
     yield (
         f"fleetgauge recover plan {config}",
-        f"Where each group of {pair.active} would go on in {pair.passive}, and what it would read again.",
+        f"Where groups of {pair.active} would resume in {pair.passive}, and how many records they reprocess.",
     )
-    way = f"--from {pair.active} --to {pair.passive}"
+    direction = f"--from {pair.active} --to {pair.passive}"
     yield (
-        f"fleetgauge recover drill {way} --group {BILLING.group} --execute {config}",
-        f"A failover of {BILLING.group} tried: what it reads again, and that nothing is missing.",
+        f"fleetgauge recover drill {direction} --group {BILLING.group} --execute {config}",
+        f"Tests a failover of group {BILLING.group}: counts reprocessed and missing records.",
     )
     yield (
         f"fleetgauge fleet fault hang --mirror {pair.passive} --for 90 --dir {directory}",
-        f"{running.page_url}recovery: no group is ready while nothing is copied.",
+        f"{running.page_url}recovery: no group is ready while replication is stopped.",
     )
 
 
-def _page_port(wanted: int | None) -> int:
-    """The wanted port, the usual one where it is free, or any free one."""
-    if wanted:
-        if not is_free(wanted):
-            raise InputError(f"port {wanted} is taken: choose another with --port, or leave it out")
-        return wanted
-    return PAGE_PORT if wanted is None and is_free(PAGE_PORT) else free_ports(1, random.Random())[0]  # noqa: S311
+def _page_port(requested: int | None) -> int:
+    """Return the requested port; by default the usual port if it is free, else any free port."""
+    if requested:
+        if not is_free(requested):
+            raise InputError(f"port {requested} is taken: choose another with --port, or omit the option")
+        return requested
+    return PAGE_PORT if requested is None and is_free(PAGE_PORT) else find_free_ports(1, random.Random())[0]  # noqa: S311

@@ -1,7 +1,7 @@
-"""A Kafka that is ready to start: its jars, and what need be computed only once per user.
+"""Prepare Kafka for starting brokers: fetch its jars and compute what is needed once per user.
 
-Two things are kept in the cache, under a key of the jar lock and the Java version: the checkpoint
-that a formatted storage begins with, and an archive of loaded classes, which halves the time to start.
+The cache keeps two files per jar lock and Java version: the metadata checkpoint of a newly formatted log
+directory, and a class data sharing (CDS) archive, which halves the startup time.
 """
 
 import hashlib
@@ -16,38 +16,38 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fleetgauge_local.errors import LocalFleetError, NotReadyError
-from fleetgauge_local.layout import HOST, ClusterSpec, Layout, lay_out, ports_needed
-from fleetgauge_local.ports import free_ports
-from fleetgauge_local.properties import render, server_properties
-from fleetgauge_local.readiness import brokers_seen
-from fleetgauge_pipelines.io.cache import one_at_a_time
-from fleetgauge_pipelines.io.jars import ensure
+from fleetgauge_local.layout import HOST, ClusterSpec, FleetLayout, build_layout, count_ports
+from fleetgauge_local.metadata_request import list_known_brokers
+from fleetgauge_local.ports import find_free_ports
+from fleetgauge_local.properties import build_server_properties, render
+from fleetgauge_pipelines.io.cache import lock_folder
+from fleetgauge_pipelines.io.jars import fetch_jars
 from fleetgauge_pipelines.io.java import Java, find_java
 
 _KAFKA = Path(__file__).with_name("kafka-jars.toml")
 KAFKA_LOCK = Path(__file__).with_name("kafka-jars.lock.toml")
 _EXPORTER_LOCK = Path(__file__).with_name("exporter-jars.lock.toml")
-_EXPORTED = Path(__file__).with_name("jmx-exporter.yml")
+_EXPORTER_RULES = Path(__file__).with_name("jmx-exporter.yml")
 _LOGGING = Path(__file__).with_name("broker-log4j2.properties")
 
 CHECKPOINT = "bootstrap.checkpoint"
 _ARCHIVE = "classes.jsa"
 _PARTIAL = ".partial-"
 _FORMAT_S = 60
-_REHEARSAL_S = 90
-# Any id does: the checkpoint does not hold it.
-_SOME_UUID = "AAAAAAAAAAAAAAAAAAAAAQ"
+_TRIAL_RUN_S = 90
+# Any cluster id will do: the checkpoint does not contain it.
+_PLACEHOLDER_UUID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def kafka_version() -> str:
-    """Of the brokers that are run."""
-    wanted = tomllib.loads(_KAFKA.read_text(encoding="utf-8"))["dependencies"]["coordinates"]
-    (version,) = (one.rpartition(":")[2] for one in wanted if one.startswith("org.apache.kafka:kafka_"))
+def read_kafka_version() -> str:
+    """Return the version of Kafka that the brokers run."""
+    coordinates = tomllib.loads(_KAFKA.read_text(encoding="utf-8"))["dependencies"]["coordinates"]
+    (version,) = (jar.rpartition(":")[2] for jar in coordinates if jar.startswith("org.apache.kafka:kafka_"))
     return str(version)
 
 
-# 256 MiB hold a broker with some hundred partitions; one collector thread and the quick
-# compiler alone keep seven of them bearable on two cores.
+# 256 MiB suffice for a broker with some hundred partitions. The serial collector and the C1 compiler allow
+# seven brokers on two cores.
 JVM = (
     "-Xmx256m",
     "-Xms64m",
@@ -60,8 +60,8 @@ JVM = (
 
 
 @dataclass(frozen=True)
-class Distribution:
-    """What a broker's command line is made of."""
+class KafkaDistribution:
+    """The files that a broker's command line refers to."""
 
     java: Path
     class_path: tuple[Path, ...]
@@ -70,23 +70,23 @@ class Distribution:
 
     @property
     def checkpoint(self) -> Path:
-        """The first records of a metadata log."""
+        """The bootstrap checkpoint: the first records of a cluster's metadata log."""
         return self.prepared / CHECKPOINT
 
     def broker_command(self, properties: Path, log: Path, exporter_port: int | None) -> tuple[str, ...]:
-        """Start a broker from its server.properties; at that port, if any, it tells its counters."""
+        """Return the command line of a broker; with ``exporter_port`` it serves JMX metrics there."""
         options = [f"-XX:SharedArchiveFile={self.prepared / _ARCHIVE}"]
         if exporter_port:
-            options.append(f"-javaagent:{self.exporter}={HOST}:{exporter_port}:{_EXPORTED}")
+            options.append(f"-javaagent:{self.exporter}={HOST}:{exporter_port}:{_EXPORTER_RULES}")
         return self._broker(properties, log, *options)
 
     def archiving_command(self, properties: Path, log: Path, folder: Path) -> tuple[str, ...]:
-        """Start a broker that writes the archive of its classes into the folder when it ends."""
+        """Return the command line of a broker that writes its CDS archive into the folder when it ends."""
         return self._broker(properties, log, f"-XX:ArchiveClassesAtExit={folder / _ARCHIVE}")
 
     def format_command(self, properties: Path) -> tuple[str, ...]:
-        """Format a storage."""
-        arguments = ("format", "--config", str(properties), "--cluster-id", _SOME_UUID)
+        """Return the command line that formats a broker's log directory."""
+        arguments = ("format", "--config", str(properties), "--cluster-id", _PLACEHOLDER_UUID)
         return (*self._jvm(), "kafka.tools.StorageTool", *arguments)
 
     def _broker(self, properties: Path, log: Path, *options: str) -> tuple[str, ...]:
@@ -97,69 +97,81 @@ class Distribution:
         return (str(self.java), *JVM, *options, "-cp", ":".join(map(str, self.class_path)))
 
 
-def prepare(cache: Path, progress: Callable[[str], None], *, exporters: bool = False) -> Distribution:
-    """Kafka's jars and what is computed once; both from the cache if they are there."""
+def prepare_kafka(
+    cache: Path, progress: Callable[[str], None], *, exporters: bool = False
+) -> KafkaDistribution:
+    """Return Kafka ready to start, fetching or computing what the cache lacks.
+
+    Raises: SetupError when Java or a jar is not available; LocalFleetError when Kafka cannot be prepared.
+    """
     java = find_java(cache, progress)
-    class_path = ensure(KAFKA_LOCK, cache, progress)
-    (exporter,) = ensure(_EXPORTER_LOCK, cache, progress) if exporters else (None,)
+    class_path = fetch_jars(KAFKA_LOCK, cache, progress)
+    (exporter,) = fetch_jars(_EXPORTER_LOCK, cache, progress) if exporters else (None,)
     root = cache / "kafka"
-    distribution = Distribution(java.executable, class_path, root / _key(java, class_path), exporter)
+    distribution = KafkaDistribution(java.executable, class_path, root / _key(java, class_path), exporter)
     if not distribution.prepared.exists():
-        with one_at_a_time(root, progress):
+        with lock_folder(root, progress):
             if not distribution.prepared.exists():
-                progress("preparing Kafka for this Java, once")
-                _compute(distribution, root)
+                progress("preparing Kafka for this Java version (only once)")
+                _prepare_files(distribution, root)
     return distribution
 
 
 def _key(java: Java, class_path: tuple[Path, ...]) -> str:
-    """An archive fits one Java, one class path and one set of options."""
+    """Return the cache key: a CDS archive is valid for one Java, one class path and one set of options."""
     parts = (KAFKA_LOCK.read_text(encoding="utf-8"), java.version, *map(str, class_path), *JVM)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _compute(distribution: Distribution, root: Path) -> None:
+def _prepare_files(distribution: KafkaDistribution, root: Path) -> None:
     for abandoned in root.glob(f"{_PARTIAL}*"):
         shutil.rmtree(abandoned)
     with tempfile.TemporaryDirectory(dir=root, prefix=_PARTIAL) as scratch:
-        made = Path(scratch, "made")
-        made.mkdir()
-        _rehearse(distribution, Path(scratch), made)
-        made.rename(distribution.prepared)
+        output = Path(scratch, "output")
+        output.mkdir()
+        _run_trial_broker(distribution, Path(scratch), output)
+        output.rename(distribution.prepared)
 
 
-def _rehearse(distribution: Distribution, scratch: Path, made: Path) -> None:
-    """Format a storage, start one broker on it until it answers, end it: its traces are the result."""
-    cluster = ClusterSpec("rehearsal", brokers=1)
-    ports = free_ports(ports_needed((cluster,)), random.Random())  # noqa: S311 (ports are no secret)
-    layout = lay_out((cluster,), {cluster.id: _SOME_UUID}, iter(ports))
+def _run_trial_broker(distribution: KafkaDistribution, scratch: Path, output: Path) -> None:
+    """Format a log directory and run a broker on it until it responds.
+
+    The checkpoint and the CDS archive of that run are stored in ``output``.
+    """
+    cluster = ClusterSpec("trial", brokers=1)
+    ports = find_free_ports(count_ports((cluster,)), random.Random())  # noqa: S311 (ports are no secret)
+    layout = build_layout((cluster,), {cluster.id: _PLACEHOLDER_UUID}, iter(ports))
     properties = scratch / "server.properties"
     data = scratch / "data"
-    properties.write_text(render(server_properties(layout, cluster, layout.places[0], data)))
+    properties.write_text(render(build_server_properties(layout, cluster, layout.places[0], data)))
     _format(distribution, properties)
-    shutil.copy(data / CHECKPOINT, made)
-    _start_and_end(distribution.archiving_command(properties, scratch / "broker.log", made), layout)
-    if not (made / _ARCHIVE).exists():
-        raise LocalFleetError(f"{distribution.java}: wrote no class archive: use another Java, see JAVA_HOME")
+    shutil.copy(data / CHECKPOINT, output)
+    _start_and_end(distribution.archiving_command(properties, scratch / "broker.log", output), layout)
+    if not (output / _ARCHIVE).exists():
+        raise LocalFleetError(
+            f"{distribution.java}: wrote no class data archive: set JAVA_HOME to another Java"
+        )
 
 
-def _format(distribution: Distribution, properties: Path) -> None:
+def _format(distribution: KafkaDistribution, properties: Path) -> None:
     command = distribution.format_command(properties)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_FORMAT_S, check=False)
-    if done.returncode != 0:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise LocalFleetError(f"formatting Kafka's storage failed: {' '.join(last)}")
+    process = subprocess.run(command, capture_output=True, text=True, timeout=_FORMAT_S, check=False)
+    if process.returncode != 0:
+        last = (process.stderr or process.stdout).strip().splitlines()[-1:]
+        raise LocalFleetError(f"formatting the log directory of the trial broker failed: {' '.join(last)}")
 
 
-def _start_and_end(command: tuple[str, ...], layout: Layout) -> None:
-    deadline = time.monotonic() + _REHEARSAL_S
+def _start_and_end(command: tuple[str, ...], layout: FleetLayout) -> None:
+    deadline = time.monotonic() + _TRIAL_RUN_S
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as broker:
         try:
-            while not brokers_seen(HOST, layout.places[0].client_port, timeout_s=1):
+            while not list_known_brokers(HOST, layout.places[0].client_port, timeout_s=1):
                 if broker.poll() is not None or time.monotonic() > deadline:
-                    raise NotReadyError("a first Kafka broker did not start: is 1 GiB of memory free?")
+                    raise NotReadyError(
+                        "the trial Kafka broker did not start: check that 1 GiB of memory is free"
+                    )
                 time.sleep(0.05)
             broker.terminate()
-            broker.wait(_REHEARSAL_S)
+            broker.wait(_TRIAL_RUN_S)
         finally:
             broker.kill()

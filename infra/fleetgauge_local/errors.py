@@ -1,23 +1,23 @@
-"""What can go wrong with a local fleet; every text is one line with the mend in it.
+"""Errors of a local fleet; each message is a single line that names the remedy.
 
 LocalFleetError
-├── NoFleetError     nothing runs in the folder that was asked
-├── NotReadyError    brokers or mirrors did not come up by the deadline, or one of them ended
-└── RequestError     the runner refused: an unknown cluster, broker, mirror or kind
+├── NoFleetError     no fleet runs in the given folder
+├── NotReadyError    brokers or mirrors did not become ready by the deadline, or one of them ended
+└── RequestError     the runner rejected a request: an unknown cluster, broker, mirror or fault kind
 """
 
 
 class LocalFleetError(Exception):
-    """The fleet on this machine cannot do what was asked."""
+    """An operation on the local fleet failed."""
 
 
 class NoFleetError(LocalFleetError):
-    """Nothing runs in the folder that was asked."""
+    """No fleet runs in the given folder."""
 
 
 class NotReadyError(LocalFleetError):
-    """Brokers or mirrors did not come up by the deadline, or one of them ended."""
+    """Brokers or mirrors did not become ready by the deadline, or one of them ended."""
 
 
 class RequestError(LocalFleetError):
-    """The runner refused what it was asked."""
+    """The runner rejected a request."""

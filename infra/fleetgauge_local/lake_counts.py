@@ -1,4 +1,4 @@
-"""What a lake holds, read without a JVM."""
+"""Count the rows of a lake's tables, read by delta-rs without a JVM."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from fleetgauge_core.tables import (
 
 @dataclass(frozen=True, slots=True)
 class LakeCounts:
-    """Rows per table."""
+    """The number of rows per table."""
 
     probe_minutes: int
     broker_minutes: int
@@ -37,15 +37,15 @@ class LakeCounts:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryCounts:
-    """What is known of other regions; a group is ready if its newest minute says so."""
+    """Consumer groups that can fail over, those ready by their newest minute, and stored checkpoints."""
 
     groups: int
     groups_ready: int
     checkpoints: int
 
 
-def counts(lake: Path) -> LakeCounts:
-    """Rows of each table now; a table that is not there has none."""
+def count_rows(lake: Path) -> LakeCounts:
+    """Return the current number of rows per table; 0 for a table that does not exist."""
     return LakeCounts(
         probe_minutes=_rows(lake, PROBE_MINUTES),
         broker_minutes=_rows(lake, BROKER_MINUTES),
@@ -55,36 +55,37 @@ def counts(lake: Path) -> LakeCounts:
     )
 
 
-def recovery_counts(lake: Path) -> RecoveryCounts:
-    """What `fleetgauge recover run` has kept until now."""
+def count_recovery_rows(lake: Path) -> RecoveryCounts:
+    """Return what `fleetgauge recover run` has stored until now."""
     newest = _newest_ready(_column_table(lake, GROUP_MINUTES, [*GROUP_MINUTES.key, "ready"]))
     return RecoveryCounts(len(newest), sum(newest.values()), _rows(lake, CHECKPOINTS))
 
 
-def holds_minute(lake: Path, clusters: Iterable[str], minute: datetime) -> bool:
-    """Whether every cluster's minutes reach that far and a batch that took them has ended.
+def has_processed_minute(lake: Path, clusters: Iterable[str], minute: datetime) -> bool:
+    """Return whether every cluster has rows for ``minute`` or later and the last batch has completed.
 
-    A batch writes its quality rows last, so newer ones than any record's mean that gold is done.
+    A batch writes its quality rows last. So the gold tables are complete when the newest quality row is not
+    older than the newest ingested record.
     """
     minutes = _column_table(lake, CLUSTER_MINUTES, ["cluster_id", "minute"])
     ingested = _column_table(lake, PROBE_MINUTES, ["ingested_at"])
-    judged = _column_table(lake, QUALITY, ["at"])
-    if minutes is None or ingested is None or judged is None or not (len(ingested) and len(judged)):
+    quality = _column_table(lake, QUALITY, ["at"])
+    if minutes is None or ingested is None or quality is None or not (len(ingested) and len(quality)):
         return False
-    reached = minutes.filter(pc.greater_equal(minutes["minute"], minute))["cluster_id"].to_pylist()
-    done = pc.max(judged["at"]).as_py() >= pc.max(ingested["ingested_at"]).as_py()
-    return set(clusters) <= set(reached) and done
+    cluster_ids = minutes.filter(pc.greater_equal(minutes["minute"], minute))["cluster_id"].to_pylist()
+    complete = pc.max(quality["at"]).as_py() >= pc.max(ingested["ingested_at"]).as_py()
+    return set(clusters) <= set(cluster_ids) and complete
 
 
 def _newest_ready(minutes: Any) -> dict[tuple[str, str, str], bool]:
-    """By active and passive cluster and group."""
+    """Return whether each group is ready in its newest minute, by active cluster, passive cluster, group."""
     rows = [] if minutes is None else minutes.sort_by("minute").to_pylist()
     return {(row["active"], row["passive"], row["group_id"]): row["ready"] for row in rows}
 
 
 def _rows(lake: Path, table: Table) -> int:
-    found = _column_table(lake, table, [table.key[0]])
-    return 0 if found is None else len(found)
+    rows = _column_table(lake, table, [table.key[0]])
+    return 0 if rows is None else len(rows)
 
 
 def _column_table(lake: Path, table: Table, columns: list[str]) -> Any:

@@ -1,4 +1,4 @@
-"""Which clusters stand on this machine, with which brokers, racks and ports, and what is copied between."""
+"""The clusters of a local fleet with their brokers, racks and ports, and the mirrors between them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,17 +7,17 @@ from itertools import islice
 HOST = "127.0.0.1"
 TELEMETRY = "telemetry"
 PORTS_PER_BROKER = 5
-#: What of our own is a cluster's alone must not go to another, or its probes would be taken for that one's;
-#: tracers are there to go.
-MIRRORED = r"(?!fleetgauge\.).*|fleetgauge\.tracers"
+#: All topics except Fleetgauge's own: a replicated probe record would be taken for a probe of the target.
+#: Tracers are replicated on purpose.
+MIRRORED_TOPICS = r"(?!fleetgauge\.).*|fleetgauge\.tracers"
 
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """A cluster to run: brokers 1 to ``brokers``, spread over the racks in turn.
+    """A cluster to run: brokers with ids 1 to ``brokers``, assigned to the racks in turn.
 
-    ``spares`` more have their place and their ports, and join when they are healed. With ``exporters`` each
-    broker tells its own counters over HTTP.
+    ``spares`` more brokers have ports but are not started; `fleet fault heal` starts them. With ``exporters``
+    each broker serves its metrics over HTTP by the JMX exporter.
     """
 
     id: str
@@ -29,37 +29,37 @@ class ClusterSpec:
 
     @property
     def broker_ids(self) -> range:
-        """Ids as Kafka knows them."""
+        """The Kafka ids of the brokers, without spares."""
         return range(1, self.brokers + 1)
 
     @property
-    def places(self) -> range:
-        """Their ids, and those of the spares."""
+    def all_broker_ids(self) -> range:
+        """The Kafka ids of the brokers and spares."""
         return range(1, self.brokers + self.spares + 1)
 
     @property
     def controller_ids(self) -> range:
-        """The brokers that are controllers as well: at most three, so that a large cluster stays light."""
+        """The brokers that are also KRaft controllers: at most three, to save memory."""
         return self.broker_ids[:3]
 
     @property
     def replicas(self) -> int:
-        """How many copies a topic of this cluster can keep, three at most."""
+        """The default replication factor: three, or fewer in a smaller cluster."""
         return min(3, self.brokers)
 
     @property
     def tier(self) -> str:
-        """The tier whose objectives a cluster of that many zones is held to."""
+        """The SLO tier, by whether the brokers are in more than one rack."""
         return "multi-zone" if len({self.rack(broker) for broker in self.broker_ids}) > 1 else "single-zone"
 
     def rack(self, broker: int) -> str:
-        """The rack of one broker."""
+        """Return the rack of a broker."""
         return self.racks[(broker - 1) % len(self.racks)]
 
 
 @dataclass(frozen=True)
-class Route:
-    """One way that records go: from a cluster into another, each topic under its own name."""
+class ReplicationRoute:
+    """A replication flow from one cluster to another; topics keep their names."""
 
     source: str
     target: str
@@ -67,41 +67,41 @@ class Route:
 
 @dataclass(frozen=True)
 class MirrorSpec:
-    """One MirrorMaker process, called as the cluster that it copies into.
+    """A MirrorMaker process, named after its target cluster.
 
-    ``topics`` is a regular expression; topics that Kafka and MirrorMaker keep for themselves never go.
+    ``topics`` is a regular expression; internal topics of Kafka and MirrorMaker are never replicated.
     """
 
     target: str
     sources: tuple[str, ...]
-    topics: str = MIRRORED
+    topics: str = MIRRORED_TOPICS
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """All that it needs."""
+        """The sources and the target."""
         return (*self.sources, self.target)
 
     @property
-    def routes(self) -> tuple[Route, ...]:
-        """One from each source."""
-        return tuple(Route(source, self.target) for source in self.sources)
+    def routes(self) -> tuple[ReplicationRoute, ...]:
+        """The replication flows, one from each source."""
+        return tuple(ReplicationRoute(source, self.target) for source in self.sources)
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Clusters, and the mirrors between them."""
+    """Clusters and the mirrors between them."""
 
     clusters: tuple[ClusterSpec, ...]
     mirrors: tuple[MirrorSpec, ...] = ()
 
 
-DEFAULT = (
+DEFAULT_CLUSTERS = (
     ClusterSpec("orders", region="north"),
     ClusterSpec("payments", region="south"),
     ClusterSpec(TELEMETRY, brokers=1),
 )
 
-# A mirror a destination, so that one can fail by itself.
+# One mirror per target cluster, so that each can fail independently.
 REGIONS = Topology(
     clusters=(
         ClusterSpec("north", brokers=1, region="north"),
@@ -113,12 +113,12 @@ REGIONS = Topology(
     mirrors=tuple(MirrorSpec(target, ("north", "south")) for target in ("north-all", "south-all")),
 )
 
-TOPOLOGIES = {"clusters": Topology(DEFAULT), "regions": REGIONS}
+TOPOLOGIES = {"clusters": Topology(DEFAULT_CLUSTERS), "regions": REGIONS}
 
 
 @dataclass(frozen=True)
-class BrokerPlace:
-    """One broker's ports. Clients know ``proxy_port`` only; behind it the broker has ``client_port``."""
+class BrokerPlacement:
+    """A broker's rack and ports. Clients connect to ``proxy_port``, which forwards to ``client_port``."""
 
     cluster: str
     broker: int
@@ -132,81 +132,88 @@ class BrokerPlace:
 
     @property
     def name(self) -> str:
-        """How log lines and folders call it."""
+        """The broker's name in log lines and folder names."""
         return f"{self.cluster}-{self.broker}"
 
     @property
     def address(self) -> str:
-        """Where clients find it."""
+        """The address that clients connect to: the proxy's."""
         return f"{HOST}:{self.proxy_port}"
 
 
 @dataclass(frozen=True)
-class Layout:
-    """The whole fleet, kept in its folder so that a second start is the same fleet again."""
+class FleetLayout:
+    """A fleet's clusters, ports and mirrors, stored in its folder so that every start uses the same ones."""
 
     clusters: tuple[ClusterSpec, ...]
     kafka_uuids: dict[str, str]
-    places: tuple[BrokerPlace, ...]
+    places: tuple[BrokerPlacement, ...]
     mirrors: tuple[MirrorSpec, ...] = ()
 
-    def of(self, cluster: str) -> tuple[BrokerPlace, ...]:
-        """The brokers of one cluster."""
-        return tuple(place for place in self.places if place.cluster == cluster)
+    def list_placements(self, cluster: str) -> tuple[BrokerPlacement, ...]:
+        """Return the placements of a cluster's brokers and spares."""
+        return tuple(placement for placement in self.places if placement.cluster == cluster)
 
     def bootstrap(self, cluster: str) -> str:
-        """The cluster's ``bootstrap.servers``; spares are none."""
-        return ",".join(place.address for place in self.of(cluster) if not place.spare)
+        """Return the cluster's ``bootstrap.servers``, without spares."""
+        return ",".join(
+            placement.address for placement in self.list_placements(cluster) if not placement.spare
+        )
 
     def cluster(self, name: str) -> ClusterSpec:
-        """One cluster by its id."""
+        """Return the cluster with this id.
+
+        Raises: StopIteration when there is none.
+        """
         return next(cluster for cluster in self.clusters if cluster.id == name)
 
     @property
-    def routes(self) -> tuple[Route, ...]:
-        """Every way that records go between clusters."""
+    def routes(self) -> tuple[ReplicationRoute, ...]:
+        """The replication flows of all mirrors."""
         return tuple(route for mirror in self.mirrors for route in mirror.routes)
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """Every port that the fleet listens on."""
+        """All ports that the fleet listens on."""
         return tuple(
             port
-            for place in self.places
+            for placement in self.places
             for port in (
-                place.proxy_port,
-                place.client_port,
-                place.internal_port,
-                place.controller_port,
-                place.exporter_port,
+                placement.proxy_port,
+                placement.client_port,
+                placement.internal_port,
+                placement.controller_port,
+                placement.exporter_port,
             )
         )
 
 
-def ports_needed(clusters: tuple[ClusterSpec, ...]) -> int:
-    """How many ports ``lay_out`` will take."""
-    return PORTS_PER_BROKER * sum(len(cluster.places) for cluster in clusters)
+def count_ports(clusters: tuple[ClusterSpec, ...]) -> int:
+    """Return the number of ports that ``build_layout`` takes."""
+    return PORTS_PER_BROKER * sum(len(cluster.all_broker_ids) for cluster in clusters)
 
 
-def lay_out(
+def build_layout(
     clusters: tuple[ClusterSpec, ...],
     kafka_uuids: dict[str, str],
     ports: Iterator[int],
     mirrors: tuple[MirrorSpec, ...] = (),
-) -> Layout:
-    """Give every broker its rack and its ports."""
-    places = tuple(_place(cluster, broker, ports) for cluster in clusters for broker in cluster.places)
-    return Layout(clusters, kafka_uuids, places, mirrors)
+) -> FleetLayout:
+    """Return a layout in which every broker and spare has a rack and ports."""
+    places = tuple(
+        _allocate_ports(cluster, broker, ports) for cluster in clusters for broker in cluster.all_broker_ids
+    )
+    return FleetLayout(clusters, kafka_uuids, places, mirrors)
 
 
-def _place(cluster: ClusterSpec, broker: int, ports: Iterator[int]) -> BrokerPlace:
+def _allocate_ports(cluster: ClusterSpec, broker: int, ports: Iterator[int]) -> BrokerPlacement:
     spare = broker not in cluster.broker_ids
     proxy, client, internal, controller, exporter = islice(ports, PORTS_PER_BROKER)
-    return BrokerPlace(
+    return BrokerPlacement(
         cluster.id, broker, cluster.rack(broker), proxy, client, internal, controller, exporter, spare
     )
 
 
-def name_clusters(clusters: tuple[ClusterSpec, ...], new_uuid: Callable[[], str]) -> dict[str, str]:
-    """A Kafka cluster id for each."""
+def assign_kafka_uuids(clusters: tuple[ClusterSpec, ...], new_uuid: Callable[[], str]) -> dict[str, str]:
+    """Return a new Kafka cluster id for each cluster."""
     return {cluster.id: new_uuid() for cluster in clusters}

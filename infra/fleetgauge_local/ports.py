@@ -1,4 +1,4 @@
-"""Free loopback ports that no outgoing connection can take."""
+"""Find free loopback ports outside the range of ephemeral ports."""
 
 import random
 import socket
@@ -6,16 +6,16 @@ import socket
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.layout import HOST
 
-#: Where the page is looked for.
+#: The default port of the dashboard.
 PAGE_PORT = 8050
 
-# Linux hands out ports from 32768 on to outgoing connections: a broker that restarts
-# could find its own port taken there.
+# Linux assigns ports from 32768 on to outgoing connections: an ephemeral connection could take the port of a
+# broker while it restarts.
 _LOWEST, _HIGHEST = 20000, 32767
 
 
 def is_free(port: int) -> bool:
-    """Whether a listener can be opened there now."""
+    """Return whether a listener can be opened on this loopback port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -25,16 +25,21 @@ def is_free(port: int) -> bool:
     return True
 
 
-def free_ports(count: int, chance: random.Random) -> tuple[int, ...]:
-    """``count`` different ports; taken at random, so that fleets which start at once do not collide."""
+def find_free_ports(count: int, chance: random.Random) -> tuple[int, ...]:
+    """Return ``count`` different free ports in random order, so that fleets that start at once differ.
+
+    Raises: LocalFleetError when there are fewer free ports.
+    """
     candidates = list(range(_LOWEST, _HIGHEST + 1))
     chance.shuffle(candidates)
-    found: list[int] = []
+    ports: list[int] = []
     for port in candidates:
-        if len(found) == count:
+        if len(ports) == count:
             break
         if is_free(port):
-            found.append(port)
-    if len(found) < count:
-        raise LocalFleetError(f"no {count} free ports from {_LOWEST} to {_HIGHEST}: end what listens there")
-    return tuple(found)
+            ports.append(port)
+    if len(ports) < count:
+        raise LocalFleetError(
+            f"fewer than {count} free ports between {_LOWEST} and {_HIGHEST}: end programs that listen there"
+        )
+    return tuple(ports)

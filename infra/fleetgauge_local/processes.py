@@ -1,4 +1,4 @@
-"""Processes of which nobody but this fleet is the owner: known by id and start time."""
+"""Find and end processes by process id and start time, so that a reused id is never signalled."""
 
 import contextlib
 import signal
@@ -8,26 +8,29 @@ from dataclasses import dataclass
 
 import psutil
 
-# The kernel's boot time, from which start times are computed, moves a little as the clock is set.
+# Start times are computed from the boot time, which shifts slightly when the system clock is adjusted.
 _SAME_START_S = 1.5
 _POLL_S = 0.02
 
 
 @dataclass(frozen=True)
-class Identity:
-    """A process for certain: an id alone may be another's by now."""
+class ProcessIdentity:
+    """A process id with its start time; the id alone may have been reused."""
 
     pid: int
     created: float
 
 
-def identify(pid: int) -> Identity:
-    """The identity of a running process."""
-    return Identity(pid, psutil.Process(pid).create_time())
+def identify(pid: int) -> ProcessIdentity:
+    """Return the identity of a running process.
+
+    Raises: psutil.NoSuchProcess when no process has this id.
+    """
+    return ProcessIdentity(pid, psutil.Process(pid).create_time())
 
 
-def find(identity: Identity) -> psutil.Process | None:
-    """The process, unless it has ended."""
+def find_process(identity: ProcessIdentity) -> psutil.Process | None:
+    """Return the process, or None if it has ended or its id was reused."""
     try:
         process = psutil.Process(identity.pid)
         same = abs(process.create_time() - identity.created) < _SAME_START_S
@@ -38,18 +41,21 @@ def find(identity: Identity) -> psutil.Process | None:
     return None
 
 
-def end(identities: Iterable[Identity], grace_s: float) -> int:
-    """End those that still run, stopped ones too; kill what has not ended in time. How many there were."""
-    wanted = tuple(identities)
-    running = _send(wanted, signal.SIGTERM, signal.SIGCONT)
-    if not _gone(wanted, grace_s):
-        _send(wanted, signal.SIGKILL)
-        _gone(wanted, grace_s)
+def terminate_all(identities: Iterable[ProcessIdentity], grace_s: float) -> int:
+    """Send SIGTERM, then SIGKILL to those still alive after ``grace_s`` seconds.
+
+    Suspended processes are resumed so that they can end. Returns how many processes were running.
+    """
+    targets = tuple(identities)
+    running = _send(targets, signal.SIGTERM, signal.SIGCONT)
+    if not _wait_until_ended(targets, grace_s):
+        _send(targets, signal.SIGKILL)
+        _wait_until_ended(targets, grace_s)
     return running
 
 
-def _send(identities: Iterable[Identity], *numbers: signal.Signals) -> int:
-    running = [process for process in map(find, identities) if process is not None]
+def _send(identities: Iterable[ProcessIdentity], *numbers: signal.Signals) -> int:
+    running = [process for process in map(find_process, identities) if process is not None]
     for process in running:
         for number in numbers:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -57,10 +63,10 @@ def _send(identities: Iterable[Identity], *numbers: signal.Signals) -> int:
     return len(running)
 
 
-def _gone(identities: tuple[Identity, ...], deadline_s: float) -> bool:
-    """Wait without reaping: the exit status of a child belongs to whoever started it."""
+def _wait_until_ended(identities: tuple[ProcessIdentity, ...], deadline_s: float) -> bool:
+    """Return whether all ended in time. Does not reap children: their parent needs the exit status."""
     deadline = time.monotonic() + deadline_s
-    while any(find(identity) for identity in identities):
+    while any(find_process(identity) for identity in identities):
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_S)

@@ -1,14 +1,14 @@
-"""The configuration of one broker."""
+"""Build the server.properties of a broker."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from fleetgauge_local.layout import HOST, BrokerPlace, ClusterSpec, Layout
+from fleetgauge_local.layout import HOST, BrokerPlacement, ClusterSpec, FleetLayout
 
-# Memory: the log cleaner alone would take half of the heap, and 50 partitions of each
-# internal topic say nothing more than 4 do.
-_SMALL = {
+# Saves memory: the log cleaner's default buffer would take half of the heap. Internal topics have
+# 4 partitions instead of the default 50.
+_RESOURCE_LIMITS = {
     "num.network.threads": "2",
     "num.io.threads": "4",
     "background.threads": "2",
@@ -19,7 +19,7 @@ _SMALL = {
     "share.coordinator.state.topic.num.partitions": "4",
 }
 
-_BEHAVIOUR = {
+_BEHAVIOR = {
     "broker.session.timeout.ms": "6000",
     "auto.create.topics.enable": "false",
     "auto.leader.rebalance.enable": "false",
@@ -28,30 +28,32 @@ _BEHAVIOUR = {
 }
 
 
-def server_properties(layout: Layout, cluster: ClusterSpec, place: BrokerPlace, data: Path) -> dict[str, str]:
-    """All of server.properties."""
+def build_server_properties(
+    layout: FleetLayout, cluster: ClusterSpec, placement: BrokerPlacement, data: Path
+) -> dict[str, str]:
+    """Return all properties of one broker; ``data`` is its log directory."""
     return {
-        "node.id": str(place.broker),
-        "broker.rack": place.rack,
+        "node.id": str(placement.broker),
+        "broker.rack": placement.rack,
         "log.dirs": str(data),
-        **_listeners(layout, cluster, place),
+        **_listeners(layout, cluster, placement),
         **_replication(cluster.replicas),
-        **_BEHAVIOUR,
-        **_SMALL,
+        **_BEHAVIOR,
+        **_RESOURCE_LIMITS,
     }
 
 
-def _listeners(layout: Layout, cluster: ClusterSpec, place: BrokerPlace) -> dict[str, str]:
-    """Clients go through the proxy; brokers and controllers talk past it, so that a proxy's fault is
-    the clients' alone.
+def _listeners(layout: FleetLayout, cluster: ClusterSpec, placement: BrokerPlacement) -> dict[str, str]:
+    """Return the listeners. Clients connect through the proxy; brokers and controllers bypass it, so that
+    faults of the proxy affect clients only.
     """
-    controls = place.broker in cluster.controller_ids
-    listening = {"CLIENT": place.client_port, "INTERNAL": place.internal_port}
-    advertised = {"CLIENT": place.proxy_port, "INTERNAL": place.internal_port}
-    voters = [peer for peer in layout.of(cluster.id) if peer.broker in cluster.controller_ids]
+    is_controller = placement.broker in cluster.controller_ids
+    listeners = {"CLIENT": placement.client_port, "INTERNAL": placement.internal_port}
+    advertised = {"CLIENT": placement.proxy_port, "INTERNAL": placement.internal_port}
+    voters = [peer for peer in layout.list_placements(cluster.id) if peer.broker in cluster.controller_ids]
     return {
-        "process.roles": "broker,controller" if controls else "broker",
-        "listeners": _urls(listening | ({"CONTROLLER": place.controller_port} if controls else {})),
+        "process.roles": "broker,controller" if is_controller else "broker",
+        "listeners": _urls(listeners | ({"CONTROLLER": placement.controller_port} if is_controller else {})),
         "advertised.listeners": _urls(advertised),
         "inter.broker.listener.name": "INTERNAL",
         "controller.listener.names": "CONTROLLER",
@@ -79,5 +81,5 @@ def _replication(replicas: int) -> dict[str, str]:
 
 
 def render(properties: Mapping[str, str]) -> str:
-    """Java's format: one ``key=value`` a line, in ASCII with the escapes that it shares with JSON."""
+    """Return the text of a Java properties file: ASCII, with the escapes that the format shares with JSON."""
     return "".join(f"{key}={json.dumps(value)[1:-1]}\n" for key, value in properties.items())

@@ -1,9 +1,9 @@
-"""A TCP proxy on one broker's client listener that can delay bytes or swallow them.
+"""A TCP proxy in front of one broker's client listener that can delay or withhold bytes.
 
-Each connection is two streams, client to broker and back. A stream forwards what it reads at once,
-or ``delay`` later in the order in which it came, all of it or some of what clients send. A black
-hole stops reading and holds what waits: to a client that is a network which drops every packet, and
-healing it delivers what was held, as retransmission would.
+Each connection has two streams: client to broker, and broker to client. A stream forwards the bytes it reads
+at once, or after a fixed delay and in order. The delay applies to all bytes, or to a random share of the
+pieces that clients send. A black hole stops reading and keeps buffered bytes: a client sees a network that
+drops every packet. Healing delivers the buffered bytes, as TCP retransmission would.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ _log = logging.getLogger(__name__)
 
 
 class Proxy:
-    """One listener before one upstream address."""
+    """A TCP listener that forwards each connection to one upstream port."""
 
     def __init__(
         self, name: str, host: str, port: int, upstream_port: int, chance: Callable[[], float] = random
     ) -> None:
-        """``chance``: between 0 and 1, evenly."""
+        """``chance`` returns uniform random numbers in [0, 1); tests replace it."""
         self._name = name
         self._host = host
         self._port = port
@@ -32,41 +32,41 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._streams: set[_Stream] = set()
         self._connecting: set[asyncio.Task[None]] = set()
-        self._passing = asyncio.Event()
-        self._passing.set()
+        self._forwarding = asyncio.Event()
+        self._forwarding.set()
         self._delay_s = 0.0
         self._share = 1.0
 
     @property
     def delay_s(self) -> float:
-        """How long bytes wait that do, one way."""
+        """The delay of a delayed piece of data, in seconds, in each direction."""
         return self._delay_s
 
     @property
     def share(self) -> float:
-        """Of all that wait; where that is not 1, of what clients send."""
+        """The share of data that is delayed; below 1 it applies only to data that clients send."""
         return self._share
 
-    def delay_of_next_s(self, *, from_client: bool) -> float:
-        """How long the next piece waits."""
+    def next_delay_s(self, *, from_client: bool) -> float:
+        """Return the delay of the next piece of data, in seconds; random where the share is below 1."""
         if self._share == 1:
             return self._delay_s
         return self._delay_s if from_client and self._chance() < self._share else 0.0
 
     @property
     def blackholed(self) -> bool:
-        """Whether nothing passes."""
-        return not self._passing.is_set()
+        """Whether the proxy currently forwards nothing."""
+        return not self._forwarding.is_set()
 
     async def open(self) -> None:
-        """Accept connections."""
+        """Start to accept connections; does nothing if the proxy is open."""
         if self._server is None:
             loop = asyncio.get_running_loop()
             self._server = await loop.create_server(self._accept, self._host, self._port)
             _log.info("%s: proxy listens on %s:%d", self._name, self._host, self._port)
 
     async def close(self) -> None:
-        """Refuse connections and drop those that are there, as the host of a dead process does."""
+        """Refuse new connections and reset the existing ones, as a host does when its process has died."""
         if self._server is None:
             return
         self._server.close()
@@ -75,29 +75,29 @@ class Proxy:
             task.cancel()
         for stream in tuple(self._streams):
             stream.abort()
-        # Aborted transports report their end in the next turn of the loop.
+        # asyncio calls connection_lost() of aborted transports in the next iteration of the event loop.
         await asyncio.sleep(0)
         _log.info("%s: proxy refuses connections", self._name)
 
     def delay(self, seconds: float, share: float = 1) -> None:
-        """Let every byte wait this long in each direction, or that share of what clients send; 0 ends it."""
+        """Delay all data in both directions, or a share below 1 of client data; 0 seconds end the delay."""
         self._delay_s, self._share = seconds, share
-        _log.info("%s: proxy delays %g of all by %g ms", self._name, share, seconds * 1000)
+        _log.info("%s: proxy delays a share of %g of the data by %g ms", self._name, share, seconds * 1000)
 
     def blackhole(self) -> None:
-        """Hold every connection, old and new, and forward nothing."""
-        self._passing.clear()
+        """Forward nothing on existing and new connections until the proxy is healed."""
+        self._forwarding.clear()
         for stream in self._streams:
             stream.hold()
-        _log.info("%s: proxy is a black hole", self._name)
+        _log.info("%s: proxy forwards nothing (black hole)", self._name)
 
     def heal(self) -> None:
-        """Pass bytes on at once, the held ones first."""
+        """End the delay and the black hole, and deliver the buffered bytes first."""
         self._delay_s, self._share = 0.0, 1.0
-        self._passing.set()
+        self._forwarding.set()
         for stream in tuple(self._streams):
             stream.release()
-        _log.info("%s: proxy passes", self._name)
+        _log.info("%s: proxy forwards without delay", self._name)
 
     def _accept(self) -> "_Stream":
         client = self._new_stream(from_client=True)
@@ -110,7 +110,7 @@ class Proxy:
         return _Stream(self, self._streams, from_client=from_client)
 
     async def _connect(self, client: "_Stream") -> None:
-        await self._passing.wait()
+        await self._forwarding.wait()
         broker = self._new_stream(from_client=False)
         try:
             loop = asyncio.get_running_loop()
@@ -118,14 +118,14 @@ class Proxy:
         except OSError:
             client.abort()
         else:
-            client.join(broker)
-            broker.join(client)
+            client.set_peer(broker)
+            broker.set_peer(client)
 
 
 class _Stream(asyncio.Protocol):
-    """One end of a connection; what it reads goes to its ``peer``.
+    """One end of a connection; it writes the bytes it reads to its ``peer``.
 
-    Reading is paused while there is no peer, in a black hole, and while the peer's buffer is full.
+    Reading is paused while there is no peer, in a black hole, and while the peer's write buffer is full.
     """
 
     def __init__(self, proxy: Proxy, streams: "set[_Stream]", *, from_client: bool) -> None:
@@ -134,8 +134,8 @@ class _Stream(asyncio.Protocol):
         self._from_client = from_client
         self._transport: asyncio.Transport | None = None
         self._peer: _Stream | None = None
-        # What waits for its time: (due, bytes), or (due, None) for the end of the stream.
-        self._waiting: deque[tuple[float, bytes | None]] = deque()
+        # Delayed data in order: (due time, bytes), or (due time, None) for the end of the stream.
+        self._delayed: deque[tuple[float, bytes | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._peer_is_full = False
 
@@ -147,9 +147,9 @@ class _Stream(asyncio.Protocol):
         transport.pause_reading()
         self._streams.add(self)
 
-    def join(self, peer: "_Stream") -> None:
+    def set_peer(self, peer: "_Stream") -> None:
         self._peer = peer
-        self._read_or_not()
+        self._update_reading()
 
     def data_received(self, data: bytes) -> None:
         self._forward(data)
@@ -172,27 +172,27 @@ class _Stream(asyncio.Protocol):
             self._peer._set_peer_full(False)
 
     def hold(self) -> None:
-        self._read_or_not()
+        self._update_reading()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def release(self) -> None:
         self._flush()
-        self._read_or_not()
+        self._update_reading()
 
     def abort(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._waiting.clear()
+        self._delayed.clear()
         if self._transport is not None:
             self._transport.abort()
 
     def _set_peer_full(self, full: bool) -> None:
         self._peer_is_full = full
-        self._read_or_not()
+        self._update_reading()
 
-    def _read_or_not(self) -> None:
+    def _update_reading(self) -> None:
         if self._transport is None or self._transport.is_closing():
             return
         if self._peer is None or self._peer_is_full or self._proxy.blackholed:
@@ -201,34 +201,34 @@ class _Stream(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _forward(self, data: bytes | None) -> None:
-        delay_s = self._proxy.delay_of_next_s(from_client=self._from_client)
-        if not (delay_s or self._waiting or self._proxy.blackholed):
-            self._pass_on(data)
+        delay_s = self._proxy.next_delay_s(from_client=self._from_client)
+        if not (delay_s or self._delayed or self._proxy.blackholed):
+            self._write_to_peer(data)
             return
         due = asyncio.get_running_loop().time() + delay_s
-        # A delay that was just shortened must not let bytes overtake each other.
-        self._waiting.append((max(due, self._waiting[-1][0]) if self._waiting else due, data))
-        self._wait()
+        # After the delay was shortened, later bytes must not overtake earlier ones.
+        self._delayed.append((max(due, self._delayed[-1][0]) if self._delayed else due, data))
+        self._schedule_write()
 
-    def _wait(self) -> None:
-        if self._timer is None and self._waiting and not self._proxy.blackholed:
-            self._timer = asyncio.get_running_loop().call_at(self._waiting[0][0], self._pass_on_what_is_due)
+    def _schedule_write(self) -> None:
+        if self._timer is None and self._delayed and not self._proxy.blackholed:
+            self._timer = asyncio.get_running_loop().call_at(self._delayed[0][0], self._write_due)
 
-    def _pass_on_what_is_due(self) -> None:
+    def _write_due(self) -> None:
         self._timer = None
         now = asyncio.get_running_loop().time()
-        while self._waiting and self._waiting[0][0] <= now:
-            self._pass_on(self._waiting.popleft()[1])
-        self._wait()
+        while self._delayed and self._delayed[0][0] <= now:
+            self._write_to_peer(self._delayed.popleft()[1])
+        self._schedule_write()
 
     def _flush(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._waiting:
-            self._pass_on(self._waiting.popleft()[1])
+        while self._delayed:
+            self._write_to_peer(self._delayed.popleft()[1])
 
-    def _pass_on(self, data: bytes | None) -> None:
+    def _write_to_peer(self, data: bytes | None) -> None:
         if self._peer is None or self._peer._transport is None:
             return
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """The process that owns a fleet's brokers, proxies and mirrors: ``python -m fleetgauge_local.runner FOLDER``.
 
-It reads the plan, keeps the state file true, answers on a Unix socket, and takes its processes with
-it whichever way it is asked to end. Only SIGKILL leaves some behind; the state file names them.
+It reads the plan, keeps the state file up to date, serves requests on a Unix socket, and ends its child
+processes when it ends. Only after SIGKILL do children survive; the state file lists them.
 """
 
 import asyncio
@@ -21,22 +21,22 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from fleetgauge_local.broker import Broker
+from fleetgauge_local.broker_process import BrokerProcess
 from fleetgauge_local.errors import RequestError
-from fleetgauge_local.folder import Folder, Plan, State, read, write
+from fleetgauge_local.fleet_folder import FleetFolder, FleetPlan, RunnerState, read_json, write_json
 from fleetgauge_local.layout import HOST
-from fleetgauge_local.messages import (
-    Answer,
+from fleetgauge_local.metadata_request import list_known_brokers
+from fleetgauge_local.mirror_supervisor import MirrorSupervisor
+from fleetgauge_local.processes import identify, terminate_all
+from fleetgauge_local.runner_protocol import (
+    BrokerFault,
     ClusterState,
     ClusterStatus,
-    Fault,
     FleetStatus,
     MirrorFault,
-    Request,
+    RunnerRequest,
+    RunnerResponse,
 )
-from fleetgauge_local.mirrors import Mirrors
-from fleetgauge_local.processes import end, identify
-from fleetgauge_local.readiness import brokers_seen
 
 _log = logging.getLogger(__name__)
 
@@ -47,30 +47,33 @@ _LOG_BYTES = 1 << 20
 # The kernel's limit is 108 bytes on Linux and 104 on macOS.
 _LONGEST_SOCKET_PATH = 100
 
-_requests = TypeAdapter(Request)
-_answers = TypeAdapter(Answer)
+_requests = TypeAdapter(RunnerRequest)
+_responses = TypeAdapter(RunnerResponse)
 
 
 class Runner:
-    """A fleet that runs until it is told to end."""
+    """Runs a fleet's brokers, proxies and mirrors until a request or signal ends it."""
 
-    def __init__(self, folder: Folder, plan: Plan, socket: Path) -> None:
+    def __init__(self, folder: FleetFolder, plan: FleetPlan, socket: Path) -> None:
         self._folder = folder
         self._layout = plan.layout
         self._socket = socket
-        self._me = identify(os.getpid())
+        self._identity = identify(os.getpid())
         self._ending = asyncio.Event()
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        # The conversations that still have to be told that all has ended.
-        self._leaving: set[asyncio.Task[None]] = set()
+        # Connections whose `down` request is answered when all processes have ended.
+        self._down_requests: set[asyncio.Task[None]] = set()
         self._brokers = {
-            (broker.place.cluster, broker.place.broker): Broker(broker, self._write_state)
+            (broker.placement.cluster, broker.placement.broker): BrokerProcess(broker, self._write_state)
             for broker in plan.brokers
         }
-        self._mirrors = Mirrors(plan, self._stands, self._write_state)
+        self._mirrors = MirrorSupervisor(plan, self._read_cluster_state, self._write_state)
 
     async def run(self, until_stdin_closes: bool) -> None:
-        """Start, serve, end."""
+        """Start all brokers, serve requests until told to end, then end all processes.
+
+        ``until_stdin_closes``: also end when standard input closes.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._ending.set)
@@ -79,16 +82,16 @@ class Runner:
         self._socket.chmod(0o600)
         if until_stdin_closes:
             await loop.connect_read_pipe(lambda: _EndOfInput(self._ending), sys.stdin)
-        noticing = [
-            asyncio.create_task(self._notice_readiness()),
-            asyncio.create_task(self._mirrors.attend()),
+        monitors = [
+            asyncio.create_task(self._monitor_readiness()),
+            asyncio.create_task(self._mirrors.supervise()),
         ]
         try:
-            present = [broker for broker in self._brokers.values() if not broker.place.spare]
-            await asyncio.gather(*(broker.start() for broker in present))
+            regular = [broker for broker in self._brokers.values() if not broker.placement.spare]
+            await asyncio.gather(*(broker.start() for broker in regular))
             await self._ending.wait()
         finally:
-            for task in noticing:
+            for task in monitors:
                 task.cancel()
             await self._end()
             server.close()
@@ -96,74 +99,82 @@ class Runner:
     async def _end(self) -> None:
         self._ending.set()
         count = 0
-        # Mirrors take leave of their clusters. Twice where one was just being started again.
+        # Mirrors end first, to leave their Connect groups. Repeats for processes that were starting.
         while running := self._mirrors.alive or self._alive():
-            identities = [one.running.identity for one in running if one.running]
-            count += await asyncio.to_thread(end, identities, _GRACE_S)
-            await asyncio.gather(*(one.ended() for one in running))
+            identities = [process.running.identity for process in running if process.running]
+            count += await asyncio.to_thread(terminate_all, identities, _GRACE_S)
+            await asyncio.gather(*(process.wait_until_ended() for process in running))
         _log.info("ended %d processes", count)
         self._folder.state.unlink(missing_ok=True)
         self._ended.set_result(count)
-        if self._leaving:
-            await asyncio.wait(self._leaving, timeout=_ASK_S)
+        if self._down_requests:
+            await asyncio.wait(self._down_requests, timeout=_ASK_S)
 
     def _write_state(self) -> None:
         running = tuple(broker.running for broker in self._alive() if broker.running)
-        write(self._folder.state, State(self._me, self._socket, running, self._mirrors.running))
+        write_json(
+            self._folder.state, RunnerState(self._identity, self._socket, running, self._mirrors.running)
+        )
 
-    def _alive(self) -> tuple[Broker, ...]:
+    def _alive(self) -> tuple[BrokerProcess, ...]:
         return tuple(broker for broker in self._brokers.values() if broker.running)
 
-    def _stands(self, cluster: str) -> ClusterState:
-        states = {one.state for one in self._brokers.values() if one.place.cluster == cluster}
+    def _read_cluster_state(self, cluster: str) -> ClusterState:
+        states = {broker.state for broker in self._brokers.values() if broker.placement.cluster == cluster}
         if "up" in states:
             return "up"
         return "starting" if "starting" in states else "away"
 
-    async def _notice_readiness(self) -> None:
+    async def _monitor_readiness(self) -> None:
         while True:
             await asyncio.gather(
-                *(self._ask(broker) for broker in self._brokers.values() if broker.state == "starting")
+                *(
+                    self._check_readiness(broker)
+                    for broker in self._brokers.values()
+                    if broker.state == "starting"
+                )
             )
             await asyncio.sleep(_POLL_S)
 
-    async def _ask(self, broker: Broker) -> None:
-        """A broker is up when it knows every broker of its cluster that is not faulty, itself included."""
-        seen = await asyncio.to_thread(brokers_seen, HOST, broker.place.proxy_port, _ASK_S)
-        others = (peer for peer in self._brokers.values() if peer.place.cluster == broker.place.cluster)
-        wanted = {peer.place.broker for peer in others if peer.state in ("starting", "up")}
-        if wanted <= seen and broker.state == "starting":
-            broker.serves()
-            self._mirrors.doubt(broker.place.cluster)
-            _log.info("%s: up", broker.place.name)
+    async def _check_readiness(self, broker: BrokerProcess) -> None:
+        """Mark a broker up if its metadata lists every healthy broker of its cluster, itself included."""
+        listed = await asyncio.to_thread(list_known_brokers, HOST, broker.placement.proxy_port, _ASK_S)
+        peers = (
+            peer for peer in self._brokers.values() if peer.placement.cluster == broker.placement.cluster
+        )
+        expected = {peer.placement.broker for peer in peers if peer.state in ("starting", "up")}
+        if expected <= listed and broker.state == "starting":
+            broker.mark_up()
+            self._mirrors.recheck(broker.placement.cluster)
+            _log.info("%s: up", broker.placement.name)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
             line = await reader.readline()
-            answer = await self._answer(line)
-            writer.write(_answers.dump_json(answer) + b"\n")
+            response = await self._respond(line)
+            writer.write(_responses.dump_json(response) + b"\n")
             await writer.drain()
         writer.close()
 
-    async def _answer(self, line: bytes) -> Answer:
+    async def _respond(self, line: bytes) -> RunnerResponse:
         try:
             request = _requests.validate_json(line)
             if request.do == "status":
-                return Answer(status=self._status())
+                return RunnerResponse(status=self._status())
             if request.do == "fault" and request.mirror:
-                return Answer(mirror_fault=await self._mirror_fault(request))
+                return RunnerResponse(mirror_fault=await self._apply_mirror_fault(request))
             if request.do == "fault":
-                return Answer(fault=await self._fault(request))
-            return Answer(ended=await self._down())
+                return RunnerResponse(fault=await self._apply_broker_fault(request))
+            return RunnerResponse(ended=await self._down())
         except RequestError as error:
-            return Answer(error=str(error))
+            return RunnerResponse(error=str(error))
         except ValidationError as error:
-            return Answer(error=f"not understood: {error.errors()[0]['msg']}")
+            return RunnerResponse(error=f"invalid request: {error.errors()[0]['msg']}")
 
     async def _down(self) -> int:
-        conversation = asyncio.current_task()
-        if conversation is not None:
-            self._leaving.add(conversation)
+        request_task = asyncio.current_task()
+        if request_task is not None:
+            self._down_requests.add(request_task)
         self._ending.set()
         return await asyncio.shield(self._ended)
 
@@ -172,16 +183,16 @@ class Runner:
             ClusterStatus(
                 cluster.id,
                 self._layout.bootstrap(cluster.id),
-                tuple(self._brokers[cluster.id, broker].status() for broker in cluster.places),
+                tuple(self._brokers[cluster.id, broker].status() for broker in cluster.all_broker_ids),
             )
             for cluster in self._layout.clusters
         )
-        serve = all(broker.state in ("up", "spare") for broker in self._brokers.values())
-        ready = serve and self._mirrors.copy
-        return FleetStatus(self._folder.root, self._me.pid, ready, clusters, self._mirrors.status())
+        brokers_ready = all(broker.state in ("up", "spare") for broker in self._brokers.values())
+        ready = brokers_ready and self._mirrors.all_replicating
+        return FleetStatus(self._folder.root, self._identity.pid, ready, clusters, self._mirrors.status())
 
-    async def _fault(self, request: Request) -> Fault:
-        broker = self._broker(request.cluster, request.broker)
+    async def _apply_broker_fault(self, request: RunnerRequest) -> BrokerFault:
+        broker = self._find_broker(request.cluster, request.broker)
         self._refuse_while_ending()
         match request.kind:
             case "hang":
@@ -195,30 +206,30 @@ class Runner:
             case "heal":
                 await broker.heal()
             case None:
-                raise RequestError("a fault needs a kind")
-        return Fault(request.cluster, request.broker, request.kind, _now())
+                raise RequestError("a fault request needs a kind")
+        return BrokerFault(request.cluster, request.broker, request.kind, _now())
 
-    async def _mirror_fault(self, request: Request) -> MirrorFault:
+    async def _apply_mirror_fault(self, request: RunnerRequest) -> MirrorFault:
         self._refuse_while_ending()
         if request.kind is None:
-            raise RequestError("a fault needs a kind")
+            raise RequestError("a fault request needs a kind")
         await self._mirrors.fault(request.kind, request.mirror, request.for_s)
         return MirrorFault(request.mirror, request.kind, _now())
 
     def _refuse_while_ending(self) -> None:
         if self._ending.is_set():
-            raise RequestError("the fleet is going down")
+            raise RequestError("the fleet is shutting down: start it again with `fleetgauge fleet up`")
 
-    def _broker(self, cluster: str, broker: int) -> Broker:
-        found = self._brokers.get((cluster, broker))
-        if found is not None:
-            return found
+    def _find_broker(self, cluster: str, broker: int) -> BrokerProcess:
+        requested = self._brokers.get((cluster, broker))
+        if requested is not None:
+            return requested
         brokers = sorted(number for name, number in self._brokers if name == cluster)
         if brokers:
-            known = ", ".join(map(str, brokers))
-            raise RequestError(f"cluster {cluster} has no broker {broker}: it has {known}")
-        known = ", ".join(spec.id for spec in self._layout.clusters)
-        raise RequestError(f"there is no cluster {cluster!r}: there are {known}")
+            ids = ", ".join(map(str, brokers))
+            raise RequestError(f"cluster {cluster} has no broker {broker}: its brokers are {ids}")
+        clusters = ", ".join(spec.id for spec in self._layout.clusters)
+        raise RequestError(f"there is no cluster {cluster!r}: the clusters are {clusters}")
 
 
 def _now() -> str:
@@ -226,7 +237,7 @@ def _now() -> str:
 
 
 class _EndOfInput(asyncio.Protocol):
-    """Whoever started the runner holds the other end: when it dies, however, the input closes."""
+    """Ends the runner when standard input closes, which happens whenever the starting process ends."""
 
     def __init__(self, ending: asyncio.Event) -> None:
         self._ending = ending
@@ -236,8 +247,8 @@ class _EndOfInput(asyncio.Protocol):
 
 
 @contextlib.contextmanager
-def _socket_path(folder: Folder) -> Iterator[Path]:
-    """In the fleet's folder, or in a private one of its own where that path would be too long."""
+def _socket_path(folder: FleetFolder) -> Iterator[Path]:
+    """Return a socket path in the fleet's folder, or in a temporary folder if the path would be too long."""
     path = folder.root / "runner.sock"
     if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH:
         path.unlink(missing_ok=True)
@@ -258,24 +269,24 @@ def _log_to(path: Path) -> None:
 
 @click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--until-stdin-closes", is_flag=True, help="End when the process that started this one does.")
+@click.option("--until-stdin-closes", is_flag=True, help="End when standard input closes.")
 def main(directory: Path, until_stdin_closes: bool) -> None:
     """Run the fleet that DIRECTORY/plan.json describes."""
-    folder = Folder(directory)
+    folder = FleetFolder(directory)
     _log_to(folder.runner_log)
     with folder.runner_lock.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise SystemExit("another runner has this folder") from None
-        plan = read(folder.plan, Plan)
+            raise SystemExit("another runner uses this folder: end it with `fleetgauge fleet down`") from None
+        plan = read_json(folder.plan, FleetPlan)
         if plan is None:
-            raise SystemExit(f"{folder.plan} is missing")
+            raise SystemExit(f"{folder.plan} is missing: start the fleet with `fleetgauge fleet up`")
         with _socket_path(folder) as socket:
             asyncio.run(_run(folder, plan, socket, until_stdin_closes))
 
 
-async def _run(folder: Folder, plan: Plan, socket: Path, until_stdin_closes: bool) -> None:
+async def _run(folder: FleetFolder, plan: FleetPlan, socket: Path, until_stdin_closes: bool) -> None:
     await Runner(folder, plan, socket).run(until_stdin_closes)
 
 

@@ -1,4 +1,4 @@
-"""Fleetgauge's own processes beside the brokers: started with a log each, ended by their ids."""
+"""Run Fleetgauge's own processes beside the brokers, each with a log file."""
 
 import ctypes
 import os
@@ -12,17 +12,17 @@ from types import TracebackType
 from typing import Self
 
 from fleetgauge_local.errors import LocalFleetError
-from fleetgauge_local.processes import Identity, end, identify
+from fleetgauge_local.processes import ProcessIdentity, identify, terminate_all
 
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
-    """One `fleetgauge` subcommand to run, or with ``module`` something else of ours.
+    """A `fleetgauge` subcommand to run, or another Python module of the product.
 
-    ``nice``: on two cores a batch of Spark must not delay a probe, or the
-    agent measures the machine instead of the broker.
+    ``nice`` lowers the priority: on two cores a Spark batch must not delay probes, or the agent would measure
+    the machine rather than the brokers. ``grace_s`` is the time to end after SIGTERM, in seconds.
     """
 
     name: str
@@ -36,12 +36,12 @@ class ServiceSpec:
 class _Running:
     spec: ServiceSpec
     process: "subprocess.Popen[bytes]"
-    identity: Identity
+    identity: ProcessIdentity
 
 
 @dataclass(slots=True)
 class Services:
-    """What was started, ended in reverse order when the block is left."""
+    """Started services; leaving the context ends them in reverse order."""
 
     logs: Path
     _running: list[_Running] = field(default_factory=list)
@@ -55,40 +55,45 @@ class Services:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for running in reversed(self._running):
-            end([running.identity], running.spec.grace_s)
+            terminate_all([running.identity], running.spec.grace_s)
             running.process.wait()
         self._files.close()
 
     def start(self, spec: ServiceSpec) -> None:
-        """Start one; its output goes to NAME.log."""
-        log = self._files.enter_context(self.log(spec.name).open("wb"))
+        """Start a service; its output goes to NAME.log in the log folder."""
+        log = self._files.enter_context(self.log_path(spec.name).open("wb"))
         process = subprocess.Popen(
             [sys.executable, "-m", spec.module, *spec.arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            # Its own group: ^C reaches the demo alone, which then ends them in order.
+            # In its own session: Ctrl-C reaches only the demo, which then ends the services in order.
             start_new_session=True,
             preexec_fn=lambda: _before_exec(spec.nice),
         )
         self._running.append(_Running(spec, process, identify(process.pid)))
 
-    def log(self, name: str) -> Path:
+    def log_path(self, name: str) -> Path:
+        """Return the log file of the service with this name."""
         return self.logs / f"{name}.log"
 
-    def check(self) -> None:
-        """Raises LocalFleetError if one has ended by itself."""
+    def check_running(self) -> None:
+        """Check that no service has ended by itself.
+
+        Raises: LocalFleetError when a service has ended.
+        """
         for running in self._running:
             if running.process.poll() is not None:
                 name, code = running.spec.name, running.process.returncode
-                raise LocalFleetError(f"{name} ended with exit code {code}: see {self.log(name)}")
+                raise LocalFleetError(f"{name} ended with exit code {code}: see {self.log_path(name)}")
 
     def pids(self) -> dict[str, int]:
+        """Return the process ids by service name."""
         return {running.spec.name: running.process.pid for running in self._running}
 
 
 def _before_exec(nice: int) -> None:
     os.nice(nice)
     if sys.platform == "linux":
-        # Should the starter be killed, this process is told to end as well.
+        # The kernel sends SIGTERM to this process if its parent is killed.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,7 +1,7 @@
-"""What uses a demo's regions: ``python -m fleetgauge_local.traffic FLEET_FILE``, until it is told to end.
+"""Application traffic for the demo's regions: ``python -m fleetgauge_local.traffic FLEET_FILE``.
 
-Producers in every region, and a group a topic in the first aggregate. Whatever a broker's fault breaks is
-begun again, from what is committed.
+Produces records in every region, and consumes each topic with one consumer group in the first aggregate
+cluster. After a failure, producers and consumers restart; consumers resume from their committed offsets.
 """
 
 import logging
@@ -13,36 +13,36 @@ from pathlib import Path
 
 import click
 
-from fleetgauge_core.fleet import Cluster, Fleet, load
+from fleetgauge_core.fleet import Cluster, Fleet, load_fleet
 from fleetgauge_core.kafka import (
-    Admin,
-    Committed,
-    Groups,
+    ClusterAdmin,
+    CommittedOffset,
+    ConsumerGroups,
     KafkaUnavailableError,
-    Place,
     RecordProducer,
+    TopicPartition,
     TopicReader,
     TopicSpec,
 )
-from fleetgauge_core.runtime.logs import start_logging
-from fleetgauge_core.runtime.shutdown import Stopping, stopping_on_signals
+from fleetgauge_core.runtime.logs import configure_logging
+from fleetgauge_core.runtime.shutdown import ShutdownFlag, install_shutdown_handlers
 from fleetgauge_local.services import ServiceSpec
 
 _log = logging.getLogger("fleetgauge.traffic")
 
 _CLIENT_ID = "fleetgauge-traffic"
-_PER_S = 20
+_RECORDS_PER_S = 20
 _KEYS = 50
 _COMMIT_EVERY_S = 1.0
 _POLL_S = 0.2
-_AGAIN_S = 1.0
-#: Whoever is told to end has to within seconds, though nobody answers.
-_ANSWER_S = 2
+_RETRY_DELAY_S = 1.0
+#: Short, so that the process ends within seconds even if no broker responds.
+_RESPONSE_TIMEOUT_S = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
-    """A topic of every region, and the group that reads what the aggregate has of it."""
+class Workload:
+    """A topic that exists in every region, and the consumer group that reads it in the aggregate."""
 
     topic: str
     partitions: int
@@ -50,138 +50,158 @@ class Flow:
 
     @property
     def spec(self) -> TopicSpec:
-        """With the cluster's own number of copies."""
+        """The topic with the cluster's default replication factor."""
         return TopicSpec(self.topic, partitions=self.partitions, replication_factor=-1)
 
 
-BILLING = Flow("orders", 3, "billing")
-FLOWS = (BILLING, Flow("payments", 1, "ledger"))
+BILLING = Workload("orders", 3, "billing")
+WORKLOADS = (BILLING, Workload("payments", 1, "ledger"))
 
 
-def regions(fleet: Fleet) -> tuple[Cluster, ...]:
-    """What mirrors copy from."""
+def list_source_clusters(fleet: Fleet) -> tuple[Cluster, ...]:
+    """Return the clusters that mirrors replicate from."""
     sources = {mirror.source for mirror in fleet.recovery.mirrors}
     return tuple(cluster for cluster in fleet.clusters if cluster.id in sources)
 
 
-def aggregate(fleet: Fleet) -> Cluster:
-    """Where groups read that may go on elsewhere."""
+def find_aggregate(fleet: Fleet) -> Cluster:
+    """Return the cluster whose consumer groups can fail over: the first failover group's active cluster."""
     return fleet.cluster(fleet.recovery.groups[0].active)
 
 
-def record(region: str, number: int) -> tuple[str, bytes]:
-    """A key and a value; records of one key keep their order."""
+def build_record(region: str, number: int) -> tuple[str, bytes]:
+    """Return the key and value of a record; keys repeat, and Kafka keeps the order within a key."""
     return f"customer-{number % _KEYS}", f"{region} {number}".encode()
 
 
-class Producing:
-    """Records of one region, numbered from 0 on."""
+class RegionProducer:
+    """Produces records with consecutive numbers into all topics of one region."""
 
     def __init__(self, region: Cluster) -> None:
         self._region = region
         self._number = 0
 
-    def run(self, stopping: Stopping) -> None:
-        """Raises KafkaUnavailableError before the topics are there; later what is not taken waits."""
-        self._make_topics()
+    def run(self, shutdown: ShutdownFlag) -> None:
+        """Create the topics and produce until shutdown; unacknowledged records are retried.
+
+        Raises: KafkaUnavailableError when the topics cannot be created.
+        """
+        self._create_topics()
         producer = RecordProducer(self._region.access, _CLIENT_ID)
         producer.start()
-        _log.info("%s: produces from %d on", self._region.id, self._number)
+        _log.info("%s: producing, next record number %d", self._region.id, self._number)
         try:
-            while not stopping.wait(1 / _PER_S):
-                for flow in FLOWS:
-                    producer.send(flow.topic, *record(self._region.id, self._number))
+            while not shutdown.wait(1 / _RECORDS_PER_S):
+                for workload in WORKLOADS:
+                    producer.send(workload.topic, *build_record(self._region.id, self._number))
                 self._number += 1
         finally:
-            left = producer.stop(_ANSWER_S)
-            told = (self._region.id, producer.delivered, producer.failed + left)
-            _log.info("%s: %d records delivered, %d not", *told)
+            pending = producer.stop(_RESPONSE_TIMEOUT_S)
+            failed = producer.failed + pending
+            _log.info("%s: %d records delivered, %d failed", self._region.id, producer.delivered, failed)
 
-    def _make_topics(self) -> None:
-        admin = Admin(self._region.access, _ANSWER_S)
+    def _create_topics(self) -> None:
+        admin = ClusterAdmin(self._region.access, _RESPONSE_TIMEOUT_S)
         admin.start()
-        for flow in FLOWS:
-            admin.create(flow.spec)
+        for workload in WORKLOADS:
+            admin.create_topic(workload.spec)
 
 
-class Consuming:
-    """One group reads its topic. Without members: it takes partitions by hand, and offsets are set for it."""
+class GroupConsumer:
+    """Consumes a topic with manually assigned partitions and commits offsets for its group.
 
-    def __init__(self, cluster: Cluster, flow: Flow) -> None:
+    The group has no members, as its partitions are not assigned by a group coordinator.
+    """
+
+    def __init__(self, cluster: Cluster, workload: Workload) -> None:
         self._cluster = cluster
-        self._flow = flow
+        self._workload = workload
 
-    def run(self, stopping: Stopping) -> None:
-        """Raises KafkaUnavailableError without the topic, or where nothing can be committed."""
-        reader = TopicReader(self._cluster.access, self._flow.topic, _CLIENT_ID)
-        groups = Groups(self._cluster.access, _CLIENT_ID, _ANSWER_S)
+    def run(self, shutdown: ShutdownFlag) -> None:
+        """Consume from the committed offsets until shutdown.
+
+        Raises: KafkaUnavailableError when the topic is missing or offsets cannot be committed.
+        """
+        reader = TopicReader(self._cluster.access, self._workload.topic, _CLIENT_ID)
+        groups = ConsumerGroups(self._cluster.access, _CLIENT_ID, _RESPONSE_TIMEOUT_S)
         reader.start()
         groups.start()
         try:
-            self._begin(reader, groups)
-            self._consume(reader, groups, stopping)
+            self._assign_partitions(reader, groups)
+            self._consume(reader, groups, shutdown)
         finally:
             groups.stop()
             reader.stop()
 
-    def _begin(self, reader: TopicReader, groups: Groups) -> None:
-        partitions = reader.partitions(_ANSWER_S)
-        known = committed(groups, self._flow)
-        reader.add_from(known)
-        reader.add((one for one in partitions if one not in known), from_beginning=True)
-        _log.info("%s: reads %s in %s", self._flow.group, self._flow.topic, self._cluster.id)
+    def _assign_partitions(self, reader: TopicReader, groups: ConsumerGroups) -> None:
+        partitions = reader.wait_for_partitions(_RESPONSE_TIMEOUT_S)
+        committed = read_committed(groups, self._workload)
+        reader.assign_from(committed)
+        reader.assign(
+            (partition for partition in partitions if partition not in committed), from_beginning=True
+        )
+        _log.info("%s: reads %s in %s", self._workload.group, self._workload.topic, self._cluster.id)
 
-    def _consume(self, reader: TopicReader, groups: Groups, stopping: Stopping) -> None:
-        consumed: dict[Place, Committed] = {}
+    def _consume(self, reader: TopicReader, groups: ConsumerGroups, shutdown: ShutdownFlag) -> None:
+        consumed: dict[TopicPartition, CommittedOffset] = {}
         commit_at = time.monotonic() + _COMMIT_EVERY_S
-        while not stopping.is_set():
-            found = reader.poll(_POLL_S)
-            if found:
-                consumed[Place(self._flow.topic, found.partition)] = Committed(found.offset + 1)
+        while not shutdown.is_set():
+            record = reader.poll(_POLL_S)
+            if record:
+                consumed[TopicPartition(self._workload.topic, record.partition)] = CommittedOffset(
+                    record.offset + 1
+                )
             if consumed and time.monotonic() >= commit_at:
                 commit_at = time.monotonic() + _COMMIT_EVERY_S
-                if groups.commit(self._flow.group, consumed):
-                    raise KafkaUnavailableError(f"{self._flow.group} may not be moved on")
+                if groups.commit_offsets(self._workload.group, consumed):
+                    raise KafkaUnavailableError(f"group {self._workload.group}: committing offsets failed")
                 consumed = {}
 
 
-def committed(groups: Groups, flow: Flow) -> dict[int, int]:
-    """By partition of the flow's topic, what its group reads next. Raises KafkaUnavailableError."""
-    places = groups.committed([flow.group])[flow.group]
-    return {place.partition: one.offset for place, one in places.items() if place.topic == flow.topic}
+def read_committed(groups: ConsumerGroups, workload: Workload) -> dict[int, int]:
+    """Return the group's committed offset by partition of the workload's topic.
+
+    Raises: KafkaUnavailableError when the cluster does not respond.
+    """
+    offsets = groups.read_committed_offsets([workload.group])[workload.group]
+    return {
+        partition.partition: committed.offset
+        for partition, committed in offsets.items()
+        if partition.topic == workload.topic
+    }
 
 
-def traffic_spec(fleet_file: Path) -> ServiceSpec:
-    """This module as a service; it yields to whoever measures."""
+def build_traffic_service(fleet_file: Path) -> ServiceSpec:
+    """Return the service that runs this module, at lower priority than the probe agent."""
     return ServiceSpec("traffic", (str(fleet_file),), nice=5, module="fleetgauge_local.traffic")
 
 
-def again_and_again(name: str, work: Callable[[Stopping], None], stopping: Stopping) -> None:
-    """Begin it again a while after it has failed, whatever a client says of that."""
-    while not stopping.is_set():
+def run_with_retries(name: str, work: Callable[[ShutdownFlag], None], shutdown: ShutdownFlag) -> None:
+    """Call ``work`` until shutdown, again after a delay whenever it raises an exception."""
+    while not shutdown.is_set():
         try:
-            work(stopping)
+            work(shutdown)
         except Exception as error:
-            _log.warning("%s begins again: %s", name, error)
-            stopping.wait(_AGAIN_S)
+            _log.warning("%s failed, restarting it: %s", name, error)
+            shutdown.wait(_RETRY_DELAY_S)
 
 
-def run(fleet: Fleet, stopping: Stopping) -> None:
-    """All at once, until ``stopping`` is set."""
-    producing = {region.id: Producing(region).run for region in regions(fleet)}
-    consuming = {flow.group: Consuming(aggregate(fleet), flow).run for flow in FLOWS}
+def run(fleet: Fleet, shutdown: ShutdownFlag) -> None:
+    """Run all producers and consumers concurrently until ``shutdown`` is set."""
+    producing = {region.id: RegionProducer(region).run for region in list_source_clusters(fleet)}
+    consuming = {workload.group: GroupConsumer(find_aggregate(fleet), workload).run for workload in WORKLOADS}
     work = producing | consuming
-    with ThreadPoolExecutor(len(work), "traffic") as at_once:
-        for name, one in work.items():
-            at_once.submit(again_and_again, name, one, stopping)
+    with ThreadPoolExecutor(len(work), "traffic") as executor:
+        for name, task in work.items():
+            executor.submit(run_with_retries, name, task, shutdown)
 
 
 @click.command()
 @click.argument("fleet_file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def main(fleet_file: Path) -> None:
     """Produce and consume in the regions that FLEET_FILE describes."""
-    start_logging("text")
-    run(load(fleet_file), stopping_on_signals())
+    configure_logging("text")
+    run(load_fleet(fleet_file), install_shutdown_handlers())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`fleetgauge probe`."""
+"""The commands `fleetgauge probe` and `fleetgauge probe acls`."""
 
 import gc
 import logging
@@ -11,41 +11,31 @@ from pathlib import Path
 
 import click
 
-from fleetgauge_core.fleet import (
-    Cluster,
-    Fleet,
-    FleetFileError,
-    Telemetry,
-    load,
-)
-from fleetgauge_core.kafka import KafkaUnavailableError, ensure_usable
-from fleetgauge_core.runtime.cli import (
-    Address,
-    InputError,
-    console,
-    listen_option,
-    print_json,
-)
-from fleetgauge_core.runtime.health_server import Vitals, serving
-from fleetgauge_core.runtime.logs import log_option, start_logging
-from fleetgauge_core.runtime.shutdown import stopping_on_signals
+from fleetgauge_core.fleet import Cluster, Fleet, FleetFileError, Telemetry
+from fleetgauge_core.fleet.command_line import load_fleet_or_exit, telemetry_or_exit
+from fleetgauge_core.kafka import KafkaUnavailableError, ensure_credentials_readable
+from fleetgauge_core.runtime.cli import InputError, ListenAddress, console, print_json
+from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
+from fleetgauge_core.runtime.logs import configure_logging, log_option
+from fleetgauge_core.runtime.options import config_option, json_option, listen_option
+from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
 from fleetgauge_probes.agent.fleet_file import FleetFile
-from fleetgauge_probes.agent.run import AgentBrokenError, run_agent
+from fleetgauge_probes.agent.run import AgentFailedError, run_agent
 from fleetgauge_probes.agent.shard import Shard
 from fleetgauge_probes.agent.spool import Spool, SpoolError
-from fleetgauge_probes.connection import grants
+from fleetgauge_probes.connection import list_grants
 
-#: The loop goes round four times a second; a minute of standing is no slowness.
-_PATIENCE_S = 60
-#: How long a thread may compute while another waits: a fifth of what Python grants; a probe may be waiting.
-_SWITCH_S = 0.001
-#: Collections of the middle generation before one of all; Python's own number is 10.
-_MIDDLES_BEFORE_ALL = 200
+#: The main loop records a heartbeat four times a second; only a minute without one means that it hangs.
+_HEARTBEAT_TIMEOUT_S = 60
+#: How long a thread may compute while another waits: a fifth of Python's default, as a probe may be waiting.
+_THREAD_SWITCH_INTERVAL_S = 0.001
+#: Collections of the middle generation before a full one; Python's default is 10.
+_FULL_COLLECTION_THRESHOLD = 200
 _MB = 1_000_000
 
 
-class _ShardOf(click.ParamType[Shard]):
-    """A shard, as ``2/5``."""
+class _ShardParam(click.ParamType[Shard]):
+    """A click parameter type for a shard, as in ``2/5``."""
 
     name = "i/n"
 
@@ -56,40 +46,31 @@ class _ShardOf(click.ParamType[Shard]):
             self.fail(str(error), param, ctx)
 
 
-_config = click.option(
-    "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
-)
-
-
 @click.group(invoke_without_command=True, epilog="Example: fleetgauge probe --config fleet.yaml --shard 2/5")
-@_config
+@config_option
 @click.option(
     "--spool",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where records wait for the telemetry cluster; without it the folder spool beside the fleet file.",
+    help="Folder that keeps records until the telemetry cluster has them.  "
+    "[default: the folder `spool` beside the fleet file]",
 )
 @click.option(
     "--spool-max-mb",
     type=click.IntRange(min=1),
     default=1024,
     show_default=True,
-    help="Beyond this the oldest waiting records are dropped.",
+    help="Size of the spool beyond which the oldest records are dropped.",
 )
 @click.option(
     "--shard",
-    type=_ShardOf(),
+    type=_ShardParam(),
     default=Shard(),
     show_default="all of them",
-    help="Measure one of n parts of the clusters, so that n agents share them, each with a spool of its own.",
+    help="Probe only part i of n of the clusters, to share them among n agents with a spool each.",
 )
 @listen_option
 @log_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Say on stdout, as JSON, which run it was and how many records wait.",
-)
+@json_option("Print the run id, the clusters and the number of records left on stdout as JSON, at the end.")
 @click.pass_context
 def probe(
     context: click.Context,
@@ -97,109 +78,113 @@ def probe(
     spool: Path | None,
     spool_max_mb: int,
     shard: Shard,
-    listen: Address | None,
+    listen: ListenAddress | None,
     log_format: str,
     as_json: bool,
 ) -> None:
-    """Probe every broker of the fleet, 100 messages a minute on each of two legs, until stopped.
+    """Probe every broker of the fleet with 100 messages a minute on each of two legs, until stopped.
 
-    Clusters that come, go or change in the fleet file do so in the agent as well, while it runs.
+    Changes to the clusters in the fleet file take effect while the agent runs.
     """
     if context.invoked_subcommand:
         return
-    start_logging(log_format)
-    # kafka-python narrates every reconnect; what of it matters is logged by the agent.
+    configure_logging(log_format)
+    # kafka-python logs every reconnect; the agent logs the relevant errors itself.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    file = FleetFile(config)
-    try:
-        fleet = file.read()
-    except FleetFileError as error:
-        raise InputError(str(error)) from error
-    if fleet.simulated:
-        raise InputError(f"{config}: simulated is true: measure with a fleet file and a lake of their own")
-    if fleet.telemetry is None:
-        raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records go")
-    try:
-        for access in (fleet.telemetry.access, *(one.access for one in shard.of_clusters(fleet.clusters))):
-            ensure_usable(access)
-    except KafkaUnavailableError as error:
-        raise InputError(f"{config}: {error}") from error
-    run_id, vitals = uuid.uuid4(), Vitals("probe", _PATIENCE_S)
-    kept = Spool(spool or config.parent / shard.folder, spool_max_mb * _MB)
+    fleet_file = FleetFile(config)
+    fleet, telemetry = _load_probed_fleet(config, fleet_file, shard)
+    run_id, health = uuid.uuid4(), ProcessHealth("probe", _HEARTBEAT_TIMEOUT_S)
+    record_spool = Spool(spool or config.parent / shard.folder, spool_max_mb * _MB)
 
-    def clusters() -> tuple[Cluster, ...]:
-        return shard.of_clusters(file.clusters())
+    def select_clusters() -> tuple[Cluster, ...]:
+        return shard.select_clusters(fleet_file.current_clusters())
 
-    with serving(vitals, listen), _opened(kept):
-        waiting = _probe(fleet, fleet.telemetry, clusters, kept, run_id, vitals)
+    with serve_health(health, listen), _open_spool(record_spool):
+        waiting = _run_agent(fleet, telemetry, select_clusters, record_spool, run_id, health)
     if as_json:
-        ids = [cluster.id for cluster in clusters()]
+        ids = [cluster.id for cluster in select_clusters()]
         print_json({"run_id": str(run_id), "clusters": ids, "waiting": waiting})
 
 
 @probe.command(epilog="Example: fleetgauge probe acls --config fleet.yaml --principal User:fleetgauge")
-@_config
+@config_option
 @click.option(
     "--principal",
     default="User:fleetgauge",
     show_default=True,
-    help="Whom to give them to, as Kafka knows it.",
+    help="Kafka principal to grant them to.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Say them on stdout as JSON.")
+@json_option("Print the grants on stdout as JSON.")
 def acls(config: Path, principal: str, as_json: bool) -> None:
-    """Print the least rights that the agent needs, as commands that grant them."""
+    """Print the least permissions that the agent needs, as commands that grant them."""
+    grants = list(list_grants(load_fleet_or_exit(config)))
+    if as_json:
+        print_json({"principal": principal, "grants": [asdict(grant) for grant in grants]})
+    else:
+        for grant in grants:
+            click.echo(grant.format_command(principal))
+
+
+def _load_probed_fleet(config: Path, fleet_file: FleetFile, shard: Shard) -> tuple[Fleet, Telemetry]:
+    """Load the fleet and its telemetry cluster. Raises: InputError when the fleet cannot be probed."""
     try:
-        found = list(grants(load(config)))
+        fleet = fleet_file.load()
     except FleetFileError as error:
         raise InputError(str(error)) from error
-    if as_json:
-        print_json({"principal": principal, "grants": [asdict(one) for one in found]})
-    else:
-        for one in found:
-            click.echo(one.command(principal))
+    if fleet.simulated:
+        raise InputError(f"{config}: simulated is true: use another fleet file, with another lake, to probe")
+    telemetry = telemetry_or_exit(fleet, config)
+    clusters = shard.select_clusters(fleet.clusters)
+    try:
+        for access in (telemetry.access, *(cluster.access for cluster in clusters)):
+            ensure_credentials_readable(access)
+    except KafkaUnavailableError as error:
+        raise InputError(f"{config}: {error}") from error
+    return fleet, telemetry
 
 
 @contextmanager
-def _opened(spool: Spool) -> Iterator[None]:
-    """Raises InputError when records cannot wait there."""
+def _open_spool(spool: Spool) -> Iterator[None]:
+    """Keep the spool open. Raises: InputError when records cannot be stored in it."""
     try:
         left_open = spool.open()
         if left_open:
-            console.print(f"an earlier run was killed: its {left_open} open records go out as last kept")
+            console.print(f"an earlier run was killed: {left_open} open minutes are sent as last stored")
         try:
             yield
         finally:
             spool.close()
     except SpoolError as error:
-        raise InputError(f"{error}; name another folder with --spool") from error
+        raise InputError(f"{error}; set another folder with --spool") from error
 
 
-def _be_prompt() -> None:
-    """Let no probe that is due wait for this process's own housekeeping: with 300 brokers it shows."""
-    sys.setswitchinterval(_SWITCH_S)
-    # A collection of all generations stops everything for 100 ms. What is imported stays anyway, and of the
-    # rest little lives long and is in a cycle: once in some minutes is enough.
+def _reduce_latency() -> None:
+    """Reduce how long a due probe waits for this process itself; with 300 brokers it is noticeable."""
+    sys.setswitchinterval(_THREAD_SWITCH_INTERVAL_S)
+    # A full collection stops all threads for 100 ms. Imported modules are never freed anyway, and few other
+    # objects live long and are part of a reference cycle, so one every few minutes is enough.
     gc.freeze()
     youngest, middle, _ = gc.get_threshold()
-    gc.set_threshold(youngest, middle, _MIDDLES_BEFORE_ALL)
+    gc.set_threshold(youngest, middle, _FULL_COLLECTION_THRESHOLD)
 
 
-def _probe(
+def _run_agent(
     fleet: Fleet,
     telemetry: Telemetry,
-    clusters: Callable[[], tuple[Cluster, ...]],
+    select_clusters: Callable[[], tuple[Cluster, ...]],
     spool: Spool,
     run_id: uuid.UUID,
-    vitals: Vitals,
+    health: ProcessHealth,
 ) -> int:
-    _be_prompt()
-    stopping = stopping_on_signals()
-    console.print(f"probing {len(clusters())} clusters, run {run_id}; ^C ends it")
+    """Run the agent until a signal stops it; return the number of records left in the spool."""
+    _reduce_latency()
+    shutdown = install_shutdown_handlers()
+    console.print(f"probing {len(select_clusters())} clusters, run {run_id}; stop with Ctrl-C")
     try:
-        waiting = run_agent(fleet, telemetry, clusters, spool, run_id, vitals, stopping)
-    except AgentBrokenError:
-        console.print("fleetgauge: the agent broke and has ended; the log above says where", style="red")
+        waiting = run_agent(fleet, telemetry, select_clusters, spool, run_id, health, shutdown)
+    except AgentFailedError:
+        console.print("fleetgauge: the agent failed and stopped; the cause is in the log above", style="red")
         raise SystemExit(1) from None
     if waiting:
-        console.print(f"{waiting} records wait in {spool.folder} for the next run", soft_wrap=True)
+        console.print(f"{waiting} records are left in {spool.folder} for the next run", soft_wrap=True)
     return waiting

@@ -12,15 +12,15 @@ from unittest.mock import patch
 import click
 from confluent_kafka.admin import AdminClient
 
-from fleetgauge_core.fleet import Access
-from fleetgauge_core.kafka import Registration, Registry
-from fleetgauge_probes.agent import cluster_probe
-from fleetgauge_probes.agent.probe_tracker import LegLedger
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka import BrokerRegistration, BrokerRegistry
+from fleetgauge_probes.agent import registration
+from fleetgauge_probes.agent.probe_tracker import ProbeTracker
 from fleetgauge_probes.cli import probe
 
 
 @cache
-def brokers_in_metadata(access: Access) -> Registry:
+def brokers_in_metadata(access: ClusterAccess) -> BrokerRegistry:
     """Mock brokers know no DescribeCluster, which is asked of one broker every 10 s.
 
     Once for each cluster: this client makes a thread and a connection for every broker, which would be
@@ -28,7 +28,9 @@ def brokers_in_metadata(access: Access) -> Registry:
     """
     metadata = AdminClient({"bootstrap.servers": access.bootstrap}).list_topics(timeout=10)
     brokers = metadata.brokers.values()
-    return Registry("mock", {b.id: Registration(b.id, b.host, b.port, None, False) for b in brokers})
+    return BrokerRegistry(
+        "mock", {b.id: BrokerRegistration(b.id, b.host, b.port, None, False) for b in brokers}
+    )
 
 
 @click.command()
@@ -36,16 +38,18 @@ def brokers_in_metadata(access: Access) -> Registry:
 @click.option("--mocked", is_flag=True)
 @click.argument("arguments", nargs=-1)
 def main(sent: Path, mocked: bool, arguments: tuple[str, ...]) -> None:
-    pairs, note = array("q"), LegLedger.sent
+    pairs, record_send = array("q"), ProbeTracker.record_send
 
-    def noting(ledger: LegLedger, sequence: int, due_ns: int, sent_ns: int, minute: int) -> None:
+    def record_send_and_lag(
+        tracker: ProbeTracker, sequence: int, due_ns: int, sent_ns: int, minute: int
+    ) -> None:
         pairs.extend((sent_ns, sent_ns - due_ns))
-        note(ledger, sequence, due_ns, sent_ns, minute)
+        record_send(tracker, sequence, due_ns, sent_ns, minute)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(LegLedger, "sent", noting))
+        stack.enter_context(patch.object(ProbeTracker, "record_send", record_send_and_lag))
         if mocked:
-            stack.enter_context(patch.object(cluster_probe, "registered_brokers", brokers_in_metadata))
+            stack.enter_context(patch.object(registration, "read_broker_registry", brokers_in_metadata))
         probe.main(arguments, standalone_mode=False)
     sent.write_bytes(pairs.tobytes())
 

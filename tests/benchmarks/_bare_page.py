@@ -1,11 +1,11 @@
-"""The peer: a bare Dash page with one chart, by the server that serves ours. Prints its URL."""
+"""A bare Dash page with one chart on the same server, for comparison. Prints its URL."""
 
 from typing import Any
 
-from fleetgauge_dashboards.server import address, listening, serve
+from fleetgauge_dashboards.server import format_url, open_listener, serve
 
 
-def _load() -> Any:
+def _create_application() -> Any:
     import plotly.graph_objects as go
     from dash import Dash, dcc
 
@@ -15,6 +15,6 @@ def _load() -> Any:
 
 
 if __name__ == "__main__":
-    listener = listening("127.0.0.1", 0)
-    url = address(listener)
-    serve(_load, listener, 1, lambda: print(url, flush=True))
+    listener = open_listener("127.0.0.1", 0)
+    url = format_url(listener)
+    serve(_create_application, listener, 1, lambda: print(url, flush=True))

@@ -11,10 +11,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.tables import PROBE_MINUTES
-from fleetgauge_pipelines.simulation import Part, SimulatedFleet
-from fleetgauge_pipelines.simulation.pace import DAY, HOUR, WEEK
-from fleetgauge_pipelines.simulation.part import ATTEMPTS
-from fleetgauge_pipelines.simulation.silver import FAILURE, ack_us
+from fleetgauge_pipelines.simulation import SimulatedFleet, SimulatedWeek
+from fleetgauge_pipelines.simulation.latency_trend import DAY, HOUR, WEEK
+from fleetgauge_pipelines.simulation.silver import FAILURE, derive_ack_us
+from fleetgauge_pipelines.simulation.simulated_week import PROBES_PER_MINUTE
 
 START = datetime(2026, 11, 9, tzinfo=UTC)
 SEED = 11
@@ -69,22 +69,22 @@ def _some_at_once(simulated: SimulatedFleet) -> Iterator[list[int]]:
 
 
 def _of_day(simulated: SimulatedFleet, cluster: int, day: int, skip: range) -> Iterator[Columns]:
-    part = simulated.part(cluster, day * DAY // WEEK)
+    part = simulated.simulate_week(cluster, day * DAY // WEEK)
     for hour in range(day * DAY // HOUR, min((day + 1) * DAY, simulated.minutes + HOUR - 1) // HOUR):
         for leg in Leg:
             yield _columns(part, leg, hour, skip)
 
 
-def _columns(part: Part, leg: Leg, hour: int, skip: range) -> Columns:
+def _columns(part: SimulatedWeek, leg: Leg, hour: int, skip: range) -> Columns:
     """One leg's records of an hour, minute by minute."""
     during, brokers = part.hour(hour), np.array(part.profile.brokers, "int32")
     minutes = np.arange(len(part.silent))[during]
     kept = ~part.silent[during] & ~np.isin(minutes + part.first_minute, skip)
-    samples = part.samples_us(leg, hour)[kept].reshape(-1, ATTEMPTS).astype("int32")
+    samples = part.samples_us(leg, hour)[kept].reshape(-1, PROBES_PER_MINUTE).astype("int32")
     failed = part.leg(leg).failed[during][kept].reshape(-1).astype("int32")
     minute, broker = np.repeat(minutes[kept], len(brokers)), np.tile(brokers, int(kept.sum()))
-    rows, succeeded, is_client = len(failed), (ATTEMPTS - failed).astype("int32"), leg is Leg.CLIENT
-    values = samples[np.arange(ATTEMPTS) >= failed[:, None]]
+    rows, succeeded, is_client = len(failed), (PROBES_PER_MINUTE - failed).astype("int32"), leg is Leg.CLIENT
+    values = samples[np.arange(PROBES_PER_MINUTE) >= failed[:, None]]
     at = np.datetime64(part.start.replace(tzinfo=None), "us") + minute * np.timedelta64(1, "m")
     e2e, nothing = _lists(values, succeeded), _lists(values[:0], np.zeros(rows, "int32"))
 
@@ -104,10 +104,10 @@ def _columns(part: Part, leg: Leg, hour: int, skip: range) -> Columns:
         "leg": same(leg.value, pa.string()),
         "minute": pa.array(at).cast(pa.timestamp("us", "UTC")),
         "expected_brokers": said,
-        "attempted": same(ATTEMPTS, pa.int32()),
+        "attempted": same(PROBES_PER_MINUTE, pa.int32()),
         "acknowledged": succeeded,
         "received": succeeded if is_client else np.zeros(rows, "int32"),
-        "ack_us": _lists(ack_us(values), succeeded) if is_client else e2e,
+        "ack_us": _lists(derive_ack_us(values), succeeded) if is_client else e2e,
         "e2e_us": e2e if is_client else nothing,
         "produce_failures": _failures(failed),
         "consume_failures": _failures(np.zeros(rows, "int32")),

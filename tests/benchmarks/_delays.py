@@ -16,19 +16,19 @@ from uuid import UUID
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_local.layout import HOST
-from fleetgauge_probes.agent.payload import SIZE_BYTES, ProbeName, unpack
+from fleetgauge_probes.agent.payload import PAYLOAD_BYTES, ProbeKey, decode_payload
 
 _SIZE = struct.Struct(">i")
 #: Behind the size: API key, version, correlation id (a response has the last alone).
 _REQUEST = struct.Struct(">hhi")
 _PRODUCE, _FETCH = 0, 1
-#: In a record without a key: the key's length (-1), that of a value of SIZE_BYTES, both as zigzag varints.
+#: In a record without a key: the key's length (-1), that of a value of PAYLOAD_BYTES, both as zigzag varints.
 _BEFORE_VALUE = b"\x01\x80\x02"
 _AGENT_BYTES = 16
 _READ_BYTES = 2**22
 
 #: Which agent's, and which one.
-Probe = tuple[UUID, ProbeName]
+Probe = tuple[UUID, ProbeKey]
 #: Seconds that a leg's n-th probe is held back.
 Delay = Callable[[int], float]
 
@@ -154,10 +154,10 @@ def _probes_in(frame: bytes) -> list[Probe]:
     at = frame.find(_BEFORE_VALUE)
     while at >= 0:
         begin = at + len(_BEFORE_VALUE)
-        payload = frame[begin : begin + SIZE_BYTES]
-        if len(payload) == SIZE_BYTES:
+        payload = frame[begin : begin + PAYLOAD_BYTES]
+        if len(payload) == PAYLOAD_BYTES:
             agent = UUID(bytes=payload[:_AGENT_BYTES])
-            name = unpack(agent, payload)
+            name = decode_payload(agent, payload)
             if name and name.leg:
                 found.append((agent, name))
         at = frame.find(_BEFORE_VALUE, begin)

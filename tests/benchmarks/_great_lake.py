@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from fleetgauge_core import tables
-from fleetgauge_core.lake.delta_table import schema
+from fleetgauge_core.lake.delta_table import arrow_schema
 from fleetgauge_core.tables import Table
 
 CLUSTERS, WEEKS = 10_000, 35
@@ -43,7 +43,7 @@ def write(
 
 def _put(root: Path, table: Table, columns: Columns) -> None:
     rows = len(next(iter(columns.values())))
-    typed = schema(table)
+    typed = arrow_schema(table)
     data = [
         pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
         for field in typed

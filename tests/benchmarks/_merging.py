@@ -6,8 +6,8 @@ from random import Random
 from typing import NamedTuple
 
 from fleetgauge_operations.recovery.offsets.checkpoint import TopicIds
-from fleetgauge_operations.recovery.offsets.mirror_maker import OffsetSync, offset_sync
-from fleetgauge_operations.recovery.offsets.sync_ingest import Ends, MirrorLook, Told
+from fleetgauge_operations.recovery.offsets.mirror_maker import OffsetSync, decode_offset_sync
+from fleetgauge_operations.recovery.offsets.sync_ingest import LogEnds, MirrorSnapshot, ObservedSync
 from tests.unit.operations.recovery import wire
 
 SOURCES = ("north", "south")
@@ -30,16 +30,16 @@ class Unread(NamedTuple):
     destination: str
     records: Sequence[tuple[bytes, bytes]]
     ids: dict[str, TopicIds]
-    ends: dict[Place, Ends]
+    ends: dict[Place, LogEnds]
     at_ms: int
 
-    def read(self) -> MirrorLook:
+    def read(self) -> MirrorSnapshot:
         told = tuple(
-            Told(sync, self.at_ms)
+            ObservedSync(sync, self.at_ms)
             for record in self.records
-            if isinstance(sync := offset_sync(*record), OffsetSync)
+            if isinstance(sync := decode_offset_sync(*record), OffsetSync)
         )
-        return MirrorLook(self.source, self.destination, told, self.ids, self.ends, self.at_ms)
+        return MirrorSnapshot(self.source, self.destination, told, self.ids, self.ends, self.at_ms)
 
 
 @dataclass
@@ -57,15 +57,15 @@ class Merged:
         writing = [source for source in SOURCES if not (halfway and source == self.silent)]
         for source in random.sample(writing * SYNCS, len(writing) * SYNCS):
             if not self.copied[source]:
-                told[source].append(wire.offset_sync(*self.place, 0, self.end))
+                told[source].append(wire.encode_offset_sync(*self.place, 0, self.end))
             self.end += EVERY
             self.copied[source] += EVERY
-            told[source].append(wire.offset_sync(*self.place, self.copied[source] - 1, self.end - 1))
+            told[source].append(wire.encode_offset_sync(*self.place, self.copied[source] - 1, self.end - 1))
         return told
 
-    def ends(self, source: str) -> Ends:
+    def ends(self, source: str) -> LogEnds:
         waiting = 0 if source == self.silent else EVERY // 2
-        return Ends(self.end, self.copied[source] + waiting)
+        return LogEnds(self.end, self.copied[source] + waiting)
 
 
 class Merging:

@@ -22,7 +22,7 @@ from fleetgauge_core.runtime.uptime import uptime_ns
 from fleetgauge_core.slo.quantile import quantile
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import HOST, ClusterSpec
-from fleetgauge_local.ports import free_ports
+from fleetgauge_local.ports import find_free_ports
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.benchmarks._delays import Delay, Truth, doors
 from tests.benchmarks._measure import Figure, Options, peak_bytes
@@ -149,7 +149,7 @@ DELAYS: Mapping[str, Delay] = {
 
 def fidelity(probes: int) -> Iterator[Figure]:
     """One broker by as many doors as there are delays, each a cluster of the same agent."""
-    ports = free_ports(2 * len(DELAYS), Random())
+    ports = find_free_ports(2 * len(DELAYS), Random())
     inside, outside = ports[: len(DELAYS)], ports[len(DELAYS) :]
     listeners = {
         f"DOOR{number}": Listener(port, advertised=door)

@@ -27,17 +27,17 @@ from fleetgauge_core.tables import PROBE_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_files import RAW_DDL
 from fleetgauge_pipelines.io.session import open_session
-from fleetgauge_pipelines.jobs.annotations import read_said
-from fleetgauge_pipelines.jobs.bronze import Bronze
-from fleetgauge_pipelines.jobs.gold import Gold
+from fleetgauge_pipelines.jobs.annotations import read_annotations
+from fleetgauge_pipelines.jobs.bronze import BronzeWriter
+from fleetgauge_pipelines.jobs.gold import GoldWriter
 from fleetgauge_pipelines.jobs.gold_gate import GoldGate
-from fleetgauge_pipelines.jobs.silver import Silver
-from fleetgauge_pipelines.jobs.silver_bounds import Horizons
-from fleetgauge_pipelines.quality.gate import GOLD
+from fleetgauge_pipelines.jobs.silver import SilverWriter
+from fleetgauge_pipelines.jobs.silver_bounds import SilverBounds
+from fleetgauge_pipelines.quality.gate import GOLD_SUITE_FILE
 from fleetgauge_pipelines.simulation import SimulatedFleet
-from fleetgauge_pipelines.simulation.pace import DAY, HOUR, WEEK
-from fleetgauge_pipelines.simulation.records import probe_minutes
-from fleetgauge_pipelines.transforms.quantile import ascending, quantile
+from fleetgauge_pipelines.simulation.latency_trend import DAY, HOUR, WEEK
+from fleetgauge_pipelines.simulation.records import make_probe_minutes
+from fleetgauge_pipelines.transforms.quantile import quantile, sort_ascending
 from tests.benchmarks._bronze import START, brokers_of, fleet_of, write_bronze
 from tests.benchmarks._measure import Options, Result, Spent, alternating, growth_exponent, peak_memory, spent
 
@@ -121,7 +121,7 @@ def _write_samples(path: Path, rows: int, ascending: bool) -> None:
 
 
 def _spark(spark: SparkSession, path: Path, sort: bool) -> Engine:
-    samples = ascending(F.col("e2e_us")) if sort else F.col("e2e_us")
+    samples = sort_ascending(F.col("e2e_us")) if sort else F.col("e2e_us")
     read = spark.read.parquet(str(path)).select(
         "id",
         quantile(99, samples).alias("p99_us"),
@@ -166,20 +166,20 @@ class Jobs:
 
     lake: Lake
     fleet: Fleet
-    bronze: Bronze
-    horizons: Horizons
-    silver: Silver
-    gold: Gold
+    bronze: BronzeWriter
+    bounds: SilverBounds
+    silver: SilverWriter
+    gold: GoldWriter
     simulated: SimulatedFleet
 
     @classmethod
     def of(cls, spark: SparkSession, folder: Path, simulated: SimulatedFleet) -> "Jobs":
-        lake, fleet = Lake(spark, str(folder)), Fleet.model_validate(simulated.document())
+        lake, fleet = Lake(spark, str(folder)), Fleet.model_validate(simulated.fleet_document())
         lake.create_tables()
-        gold = Gold(spark, lake, fleet, GoldGate(lake, GOLD))
-        horizons = Horizons(spark, lake, fleet)
-        silver = Silver(spark, lake, fleet, horizons)
-        return cls(lake, fleet, Bronze(lake, fleet), horizons, silver, gold, simulated)
+        gold = GoldWriter(spark, lake, fleet, GoldGate(lake, GOLD_SUITE_FILE))
+        bounds = SilverBounds(spark, lake, fleet)
+        silver = SilverWriter(spark, lake, fleet, bounds)
+        return cls(lake, fleet, BronzeWriter(lake, fleet), bounds, silver, gold, simulated)
 
     def all(self) -> Touched:
         return {
@@ -195,9 +195,9 @@ class Jobs:
 
     def compute(self, touched: Touched) -> tuple[Spent, Spent]:
         """From bronze to silver, and from there to gold."""
-        stretches, said = self.horizons.stretches(touched), read_said(self.lake, self.fleet)
+        stretches, said = self.bounds.find_ranges_to_compute(touched), read_annotations(self.lake, self.fleet)
         return (
-            spent(lambda: self.silver.bring_up(stretches, touched, said)),
+            spent(lambda: self.silver.update(stretches, touched, said)),
             spent(lambda: self.gold.compute_weeks(stretches, said, self.simulated.end)),
         )
 
@@ -304,8 +304,8 @@ def _raw(spark: SparkSession, path: Path, simulated: SimulatedFleet, minutes: ra
     """The records of some minutes of one hour as they would lie in the topic."""
     values, sources = [], []
     for cluster in range(simulated.clusters):
-        part = simulated.part(cluster, minutes.start // WEEK)
-        for record in probe_minutes(part, minutes.start // HOUR):
+        part = simulated.simulate_week(cluster, minutes.start // WEEK)
+        for record in make_probe_minutes(part, minutes.start // HOUR):
             if (record.minute - simulated.start) // _MINUTE in minutes:
                 values.append(record.encode())
                 sources.append(f"late/{cluster}/{len(sources)}")

@@ -15,26 +15,26 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from statistics import mean
 
-from fleetgauge_core.fleet import Mirror, RecoveredGroups, Recovery
+from fleetgauge_core.fleet import FailoverGroups, Mirror, Recovery
 from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
-    Log,
-    Origin,
-    Route,
+    CheckpointOrigin,
+    LogRange,
+    PartitionRoute,
     TopicIds,
 )
-from fleetgauge_operations.recovery.offsets.mapping import Rule, mapped
-from fleetgauge_operations.recovery.offsets.mirror_state import Fact, Known
-from fleetgauge_operations.recovery.offsets.offset_sync_store import History
-from fleetgauge_operations.recovery.offsets.sync_ingest import learned
-from fleetgauge_operations.recovery.offsets.translation import translated
+from fleetgauge_operations.recovery.offsets.mapping import MappingRule, map_position
+from fleetgauge_operations.recovery.offsets.mirror_state import CheckpointRecord, ReplicationState
+from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
+from fleetgauge_operations.recovery.offsets.sync_ingest import ingest_snapshot
+from fleetgauge_operations.recovery.offsets.translation import translate
 from fleetgauge_operations.recovery.plan.sync_decision import (
-    Pair,
-    Passive,
-    Position,
-    Verdict,
-    decided,
+    ClusterPair,
+    CommittedPosition,
+    PassivePartition,
+    SyncVerdict,
+    decide_sync,
 )
 from tests.benchmarks import _merging
 from tests.benchmarks._measure import Figure, Options, peak_bytes, spent
@@ -52,18 +52,18 @@ TOPICS, LOOKS = 100, 30
 SYNCS_A_SECOND = 5_000
 #: Of ten partitions each.
 MOVED_GROUPS = 1_000
-PAIR = Pair(*_merging.AGGREGATES)
+PAIR = ClusterPair(*_merging.AGGREGATES)
 RECOVERY = Recovery(
     mirrors=tuple(
         Mirror(source=source, destination=destination, names="kept")
         for destination in _merging.AGGREGATES
         for source in _merging.SOURCES
     ),
-    groups=(RecoveredGroups(groups=".*", active=PAIR.active, passive=PAIR.passive),),
+    groups=(FailoverGroups(groups=".*", active=PAIR.active, passive=PAIR.passive),),
 )
 _MB = 1_000_000
 
-Aggregate = list[dict[str, History]]
+Aggregate = list[dict[str, OffsetHistory]]
 """By partition, histories by source."""
 
 
@@ -94,7 +94,7 @@ def _map(options: Options) -> Iterator[Figure]:
 
     def work() -> None:
         for partition, position in asked:
-            mapped(position, active[partition], passive[partition], Log(0, end))
+            map_position(position, active[partition], passive[partition], LogRange(0, end))
 
     took = spent(work)
     yield Figure(f"{len(asked):,} positions mapped", took.wall_s, "s", 30)
@@ -106,9 +106,9 @@ def _aggregate(partitions: int, random: Random) -> Aggregate:
     return [{source: _merged(source, random) for source in SOURCES} for _ in range(partitions)]
 
 
-def _merged(source: str, random: Random) -> History:
+def _merged(source: str, random: Random) -> OffsetHistory:
     """About every other record of the topic is of this source."""
-    history = History(Route(source, "g", "t", 0), TopicIds(source, "g"))
+    history = OffsetHistory(PartitionRoute(source, "g", "t", 0), TopicIds(source, "g"))
     dst = 0
     for src in range(0, ROWS * EVERY, EVERY):
         history.append(Checkpoint(src, dst))
@@ -131,13 +131,13 @@ def _beside(name: str, end: int, syncs: Sequence[tuple[int, int]], second: int) 
     From ``second`` on, records are there twice, and the last copy is gone on in.
     """
     store = OffsetSyncStore()
-    history = History(Route("A", "d", "t", 0), TopicIds("A", "d"))
+    history = OffsetHistory(PartitionRoute("A", "d", "t", 0), TopicIds("A", "d"))
     for one in syncs:
         store.sync(*one)
         history.append(Checkpoint(*one))
-    random, log = Random(1), Log(0, end + AGAIN)
+    random, log = Random(1), LogRange(0, end + AGAIN)
     committed = [max(0, end - round(end ** random.random())) for _ in range(GROUPS)]
-    ours = [translated(one, history, log).resume or 0 for one in committed]
+    ours = [translate(one, history, log).resume or 0 for one in committed]
     found = [store.translate(one) or 0 for one in committed]
     # What it cannot translate a group reads from the beginning, if it is set to.
     theirs = [max(0, one) for one in found]
@@ -156,16 +156,16 @@ def _idle(options: Options) -> Iterator[Figure]:
     end = silent + count
     side = {}
     for source in SOURCES:
-        side[source] = History(Route(source, "g", "t", 0), TopicIds(source, "g"))
+        side[source] = OffsetHistory(PartitionRoute(source, "g", "t", 0), TopicIds(source, "g"))
     for src in range(silent):
         side["A"].append(Checkpoint(src, src))
     for src in range(0, count, EVERY):
         side["B"].append(Checkpoint(src, silent + src))
-    side["A"].append(Checkpoint(silent, end, 0, Origin.IDLE_WATERMARK))
-    again = {rule: end - mapped(end, side, side, Log(0, end), rule).resume for rule in Rule}
+    side["A"].append(Checkpoint(silent, end, 0, CheckpointOrigin.IDLE_WATERMARK))
+    again = {rule: end - map_position(end, side, side, LogRange(0, end), rule).resume for rule in MappingRule}
     for rule, offsets in again.items():
         yield Figure(f"a silent source: read again by {rule}", offsets, "offsets")
-    ratio = round(again[Rule.WATERMARK] / again[Rule.UBER], 4)
+    ratio = round(again[MappingRule.WATERMARK] / again[MappingRule.UBER], 4)
     yield Figure("a silent source: to the published rule", ratio, "times", 0.1)
 
 
@@ -173,8 +173,8 @@ def _collect(options: Options) -> Iterator[Figure]:
     """Looks are given to the store one by one, as the collector does that keeps after each."""
     looks = list(_merging.Merging(options.rows(TOPICS), LOOKS).looks())
     syncs = sum(len(one.records) for look in looks for one in look)
-    known = Known()
-    new: list[list[Fact]] = []
+    known = ReplicationState()
+    new: list[list[CheckpointRecord]] = []
     pure = spent(lambda: new.extend(_learned(known, look) for look in looks))
     with tempfile.TemporaryDirectory(prefix="fleetgauge-bench-") as lake:
         keeping = spent(lambda: _keep(CheckpointStore(lake), new))
@@ -186,11 +186,11 @@ def _collect(options: Options) -> Iterator[Figure]:
     yield Figure("collected a second of processor", round(syncs / max(both.cpu_s, 0.1)), "syncs")
 
 
-def _learned(known: Known, look: Sequence[_merging.Unread]) -> list[Fact]:
-    return [fact for one in look for fact in learned(known, one.read())]
+def _learned(known: ReplicationState, look: Sequence[_merging.Unread]) -> list[CheckpointRecord]:
+    return [fact for one in look for fact in ingest_snapshot(known, one.read())]
 
 
-def _keep(store: CheckpointStore, new: Sequence[Sequence[Fact]]) -> None:
+def _keep(store: CheckpointStore, new: Sequence[Sequence[CheckpointRecord]]) -> None:
     ordinal = 0
     for number, facts in enumerate(new, 1):
         store.append(facts, ordinal, {f"syncs of {source}": number for source in _merging.SOURCES})
@@ -201,26 +201,28 @@ def _decide(options: Options) -> Iterator[Figure]:
     """A topic has ten groups, which lag by anything, each order of magnitude as likely."""
     groups = options.rows(MOVED_GROUPS)
     merging = _merging.Merging(min(groups, options.rows(TOPICS)), LOOKS)
-    known = Known()
+    known = ReplicationState()
     for look in merging.looks():
         _learned(known, look)
     asked = [one for group in range(groups) for one in _positions(merging, group)]
-    verdicts: Counter[Verdict] = Counter()
+    verdicts: Counter[SyncVerdict] = Counter()
 
     def work() -> None:
         for position, passive in asked:
-            found = decided(position, passive, PAIR, RECOVERY, known, merging.now_ms)
+            found = decide_sync(position, passive, PAIR, RECOVERY, known, merging.now_ms)
             verdicts[found.verdict] += 1
 
     took = spent(work)
     yield Figure(f"{groups:,} groups of {_merging.PARTITIONS} partitions decided", took.wall_s, "s", 5)
     yield Figure("groups decided", took.cpu_s, "s of processor")
-    yield Figure("partitions that are to be written", verdicts[Verdict.WRITE], f"of {len(asked):,}")
+    yield Figure("partitions that are to be written", verdicts[SyncVerdict.WRITE], f"of {len(asked):,}")
 
 
-def _positions(merging: _merging.Merging, group: int) -> Iterator[tuple[Position, Passive]]:
+def _positions(merging: _merging.Merging, group: int) -> Iterator[tuple[CommittedPosition, PassivePartition]]:
     topic, random = merging.topics[group % len(merging.topics)], Random(group)
     for number in range(_merging.PARTITIONS):
         active, passive = (merging.merged[one][topic, number] for one in _merging.AGGREGATES)
-        position = Position(topic, number, active.end - round(active.end ** random.random()), active.end)
-        yield position, Passive(topic, number, Log(0, passive.end), connected=False)
+        position = CommittedPosition(
+            topic, number, active.end - round(active.end ** random.random()), active.end
+        )
+        yield position, PassivePartition(topic, number, LogRange(0, passive.end), has_members=False)

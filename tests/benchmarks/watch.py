@@ -28,9 +28,9 @@ from fleetgauge_core.contract import (
     ProbeMinute,
     ProbePulse,
 )
-from fleetgauge_core.detection import DEFAULT_THRESHOLDS, HistoryOf, Took
-from fleetgauge_core.fleet import Telemetry, load
-from fleetgauge_core.kafka import RecordProducer, ensure_state_topic, ensure_topics
+from fleetgauge_core.detection import DEFAULT_THRESHOLDS, LatencyHistoryKey, LatencyQuantiles
+from fleetgauge_core.fleet import Telemetry, load_fleet
+from fleetgauge_core.kafka import RecordProducer, ensure_state_topic, ensure_telemetry_topics
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import HOST, ClusterSpec
 from fleetgauge_operations.watch.state_store import Memory
@@ -74,7 +74,7 @@ def _watched(brokers: int, seconds: float) -> Iterator[Figure]:
                 "clusters": [{"id": one, "bootstrap": "nobody:1"} for one in names],
             }
             config.write_text(yaml.safe_dump(document), encoding="utf-8")
-            telemetry = load(config).telemetry
+            telemetry = load_fleet(config).telemetry
             assert telemetry is not None
             _remember(telemetry, names)
             with _told(telemetry, names) as sent, _watching(where, config) as watch:
@@ -92,13 +92,13 @@ def _watched(brokers: int, seconds: float) -> Iterator[Figure]:
 
 def _remember(telemetry: Telemetry, names: list[str]) -> None:
     """As if every broker had been well for an hour."""
-    ensure_topics(telemetry)
+    ensure_telemetry_topics(telemetry)
     ensure_state_topic(telemetry, telemetry.topics.watch_state)
-    history = (Took(4_000, 12_000),) * DEFAULT_THRESHOLDS.history_blocks
+    history = (LatencyQuantiles(4_000, 12_000),) * DEFAULT_THRESHOLDS.history_blocks
     with _memory(telemetry) as memory:
         for name in names:
             for broker in range(1, BROKERS + 1):
-                memory.learnt(HistoryOf(name, broker, VANTAGE), history)
+                memory.learnt(LatencyHistoryKey(name, broker, VANTAGE), history)
 
 
 def _minutes_behind(telemetry: Telemetry, sent: Mapping[str, int]) -> int:

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from fleetgauge_dashboards.app import create_app
-from fleetgauge_dashboards.identity import Login, NoLogin
-from fleetgauge_dashboards.served_fleets import ShownFleet
+from fleetgauge_dashboards.identity import Login, LoopbackLogin
+from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser.lake import Known, write
 from tests.serving import Serving
 
@@ -18,14 +18,14 @@ from tests.serving import Serving
 class Site(Serving):
     """The application over fleets, at a fixed time."""
 
-    def __init__(self, fleets: Sequence[ShownFleet], clock: Callable[[], datetime], login: Login) -> None:
+    def __init__(self, fleets: Sequence[ServedFleet], clock: Callable[[], datetime], login: Login) -> None:
         super().__init__(create_app(fleets, login, clock=clock).server)
 
 
 # A busy machine draws late; a page that never draws is found all the same.
 expect.set_options(timeout=20_000)
 
-_AT_THE_MACHINE = NoLogin("tester")
+_AT_THE_MACHINE = LoopbackLogin("tester")
 
 Serve = Callable[..., Site]
 Open = Callable[..., Page]
@@ -39,10 +39,10 @@ def sites() -> Iterator[Serve]:
     def serve(
         root: Path,
         at: datetime | None = None,
-        beside: Sequence[ShownFleet] = (),
+        beside: Sequence[ServedFleet] = (),
         login: Login = _AT_THE_MACHINE,
     ) -> Site:
-        fleets = [ShownFleet("fleet", str(root)), *beside]
+        fleets = [ServedFleet("fleet", str(root)), *beside]
         opened.append(Site(fleets, lambda: at or datetime.now(UTC), login))
         return opened[-1]
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from fleetgauge_core import tables
-from fleetgauge_core.lake.delta_table import schema
-from fleetgauge_core.slo.quantile import quantile, rank
+from fleetgauge_core.lake.delta_table import arrow_schema
+from fleetgauge_core.slo.quantile import nearest_rank, quantile
 from fleetgauge_core.tables import Table
 
 MINUTE = timedelta(minutes=1)
@@ -65,7 +65,9 @@ def write(root: Path, now: datetime) -> Known:
 
 def put(root: Path, table: Table, rows: Iterable[dict[str, Any]]) -> None:
     """Append rows to a table of the lake, typed as the registry says."""
-    data = pa.Table.from_pylist([dict.fromkeys(table.names) | row for row in rows], schema=schema(table))
+    data = pa.Table.from_pylist(
+        [dict.fromkeys(table.column_names) | row for row in rows], schema=arrow_schema(table)
+    )
     write_deltalake(
         str(root / table.path), data, mode="append", partition_by=list(table.partition_by) or None
     )
@@ -125,7 +127,7 @@ def _broker_minute(
 
 def samples(p99_us: int, succeeded: int) -> list[int]:
     """Ascending, with that p99 by nearest rank."""
-    return [p99_us * (k + 1) // rank(99, succeeded) for k in range(succeeded)]
+    return [p99_us * (k + 1) // nearest_rank(99, succeeded) for k in range(succeeded)]
 
 
 def _records(rows: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:

@@ -141,7 +141,7 @@ def finding(at: datetime, kind: str, cluster_id: str, other_id: str = "", **chan
 
 def week_row(week: Any, metric: str, scope: str, subject: str = "", **changed: Any) -> Row:
     values: Row = {"week": week, "metric": metric, "scope": scope, "subject": subject, "closed": True}
-    return dict.fromkeys(tables.RECOVERY_WEEKS.names) | values | changed
+    return dict.fromkeys(tables.RECOVERY_WEEKS.column_names) | values | changed
 
 
 def _mirror_minutes(now: datetime) -> Iterator[Row]:

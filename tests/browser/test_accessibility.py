@@ -10,8 +10,8 @@ from fleetgauge_dashboards.links import (
     AlertsView,
     BrokerView,
     ClusterView,
+    DisplayOptions,
     FleetView,
-    Lens,
     MinuteView,
     QualityView,
     ReviewView,
@@ -33,14 +33,14 @@ PAGES = {
     "review": lambda known: ReviewView(),
     "quality": lambda known: QualityView(),
     "table": lambda known: TableView(ClusterView(ORDERS), "latency"),
-    "wall": lambda known: FleetView(lens=Lens(wall=True)),
+    "wall": lambda known: FleetView(display=DisplayOptions(wall=True)),
     "nothing": lambda known: ClusterView("nobody"),
 }
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
-def test_nothing_serious(
+def test_pages_have_no_serious_accessibility_violation(
     live: tuple[Site, Known], look: Open, name: str, scheme: Literal["light", "dark"]
 ) -> None:
     site, known = live

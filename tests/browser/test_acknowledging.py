@@ -23,7 +23,7 @@ def site(tmp_path: Path, sites: Serve) -> Site:
     return sites(tmp_path, login=login)
 
 
-def test_an_operator_acknowledges_and_all_see_it(site: Site, look: Open) -> None:
+def test_an_operators_acknowledgement_is_visible_to_all_users(site: Site, look: Open) -> None:
     page = look(f"{site.url}/alerts", headers={HEADER: "ada"})
     page.get_by_role("button", name="Acknowledge", exact=True).click()
     expect(page.locator("#alerts-said")).to_have_text(
@@ -35,14 +35,14 @@ def test_an_operator_acknowledges_and_all_see_it(site: Site, look: Open) -> None
     expect(other.locator("#banners")).to_contain_text("acknowledged by ada")
 
 
-def test_a_viewer_is_refused(site: Site, look: Open) -> None:
+def test_a_viewers_acknowledgement_is_rejected(site: Site, look: Open) -> None:
     page = look(f"{site.url}/alerts", headers={HEADER: "bob"})
     page.get_by_role("button", name="Acknowledge", exact=True).click()
     expect(page.locator("#alerts-said")).to_contain_text("Not acknowledged: bob is a viewer")
     expect(page.get_by_role("button", name="Acknowledge", exact=True)).to_have_count(1)
 
 
-def test_an_operator_judges_and_the_weeks_precision_is_known(site: Site, look: Open) -> None:
+def test_an_operators_judgement_updates_the_weeks_precision(site: Site, look: Open) -> None:
     page = look(f"{site.url}/alerts?alert=past-0", headers={HEADER: "ada"})
     expect(page.locator("#alerts-cards")).to_contain_text("2 alerts not judged")
     page.get_by_role("button", name="It was a false alarm").click()
@@ -53,21 +53,21 @@ def test_an_operator_judges_and_the_weeks_precision_is_known(site: Site, look: O
     expect(page.locator("#alerts-cards")).to_contain_text("100%")
 
 
-def test_an_operator_takes_the_minutes_shown_out(site: Site, look: Open) -> None:
+def test_an_operator_excludes_the_displayed_minutes(site: Site, look: Open) -> None:
     page = look(f"{site.url}/cluster/orders-eu", headers={HEADER: "ada"})
-    page.get_by_text("Take the minutes shown out of the levels").click()
+    page.get_by_text("Exclude the displayed minutes from the service levels").click()
     page.get_by_label("Reason").fill("disk swapped")
-    page.get_by_role("button", name="Take out").click()
-    expect(page.locator("#correct-said")).to_contain_text("Not taken out: the minutes move on")
-    page.get_by_role("link", name="Link to exactly these minutes").click()
+    page.get_by_role("button", name="Exclude", exact=True).click()
+    expect(page.locator("#correct-said")).to_contain_text("Not excluded: the time range is not fixed")
+    page.get_by_role("link", name="Permanent link to this time range").click()
     expect(page.locator("#cluster-span")).to_contain_text("fixed")
-    page.get_by_role("button", name="Take out").click()
-    expect(page.locator("#correct-said")).to_contain_text("counts with the stream's next batch, as ada's.")
-    expect(page.locator("#cluster-latency .annotation-text").last).to_contain_text(
-        "not counted, disk swapped"
+    page.get_by_role("button", name="Exclude", exact=True).click()
+    expect(page.locator("#correct-said")).to_contain_text(
+        "by ada takes effect with the next batch of fleetgauge stream."
     )
+    expect(page.locator("#cluster-latency .annotation-text").last).to_contain_text("excluded, disk swapped")
     other = look(page.url, headers={HEADER: "bob"})
-    other.get_by_text("Take the minutes shown out of the levels").click()
+    other.get_by_text("Exclude the displayed minutes from the service levels").click()
     other.get_by_label("Reason").fill("me too")
-    other.get_by_role("button", name="Take out").click()
-    expect(other.locator("#correct-said")).to_contain_text("Not taken out: bob is a viewer")
+    other.get_by_role("button", name="Exclude", exact=True).click()
+    expect(other.locator("#correct-said")).to_contain_text("Not excluded: bob is a viewer")

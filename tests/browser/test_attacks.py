@@ -26,8 +26,8 @@ from fleetgauge_dashboards.links import (
     WhyView,
     href,
 )
-from fleetgauge_dashboards.reader import Lake
-from fleetgauge_dashboards.served_fleets import ShownFleet
+from fleetgauge_dashboards.reader import LakeReader
+from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import ORDERS, put, write
 
@@ -73,7 +73,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, sites: Serve) -> Site:
 
 
 @pytest.mark.parametrize("view", EVERY_PAGE, ids=lambda view: type(view).__name__)
-def test_a_script_stays_text(hostile: Site, look: Open, view: View) -> None:
+def test_a_script_in_a_name_is_shown_as_text(hostile: Site, look: Open, view: View) -> None:
     page = look(f"{hostile.url}{href(view)}")
     expect(page.locator("h1, .fg-empty h2").first).to_be_visible()
     expect(page.locator("main")).to_contain_text("<img src=x")
@@ -97,7 +97,7 @@ def test_a_script_stays_text(hostile: Site, look: Open, view: View) -> None:
         "/table?of=" + quote("/table?of=/&part=latency") + "&part=latency",
     ],
 )
-def test_tricks_in_an_address_get_one_clear_answer(hostile: Site, look: Open, address: str) -> None:
+def test_a_malicious_url_gets_a_notice(hostile: Site, look: Open, address: str) -> None:
     page = look(hostile.url + address)
     expect(page.locator("h1, .fg-empty h2").first).to_be_visible()
     text = page.locator("main").inner_text()
@@ -118,7 +118,7 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("view", NEEDED, ids=lambda view: type(view).__name__)
-def test_a_corrupt_log_is_said_and_the_drawn_page_stays(
+def test_a_corrupt_delta_log_shows_an_error_and_keeps_the_rendered_page(
     tmp_path: Path, sites: Serve, look: Open, view: View
 ) -> None:
     known = write(tmp_path, datetime.now(UTC))
@@ -133,7 +133,7 @@ def test_a_corrupt_log_is_said_and_the_drawn_page_stays(
 
 
 @pytest.mark.parametrize("view", NEEDED, ids=lambda view: type(view).__name__)
-def test_without_a_table_there_is_a_page_all_the_same(
+def test_a_missing_table_shows_a_banner_on_a_working_page(
     tmp_path: Path, sites: Serve, look: Open, view: View
 ) -> None:
     known = write(tmp_path, datetime.now(UTC))
@@ -143,29 +143,31 @@ def test_without_a_table_there_is_a_page_all_the_same(
     expect(page.locator("h1, .fg-empty h2").first).to_be_visible()
     assert "Traceback" not in page.locator("main").inner_text()
     if NEEDED[view] is not tables.QUALITY:
-        expect(page.locator("#banners")).to_contain_text(f"{lost}: there is no such table")
+        expect(page.locator("#banners")).to_contain_text(f"{lost}: this table does not exist")
         with pytest.raises(HTTPError, match="503"):
             urlopen(f"{site.url}/readyz?strict", timeout=5)
 
 
-def test_lost_alerts_are_not_no_alerts_and_the_rest_is_kept(tmp_path: Path, sites: Serve, look: Open) -> None:
+def test_a_missing_alert_table_is_not_shown_as_no_alerts(tmp_path: Path, sites: Serve, look: Open) -> None:
     known = write(tmp_path, datetime.now(UTC))
     rmtree(tmp_path / tables.HEALTH_EVENTS.path)
     site = sites(tmp_path, known.now + timedelta(seconds=30))
     page = look(site.url)
-    expect(page.locator(".ag-center-cols-container [row-index='0']")).to_contain_text("? alerts not known")
+    expect(page.locator(".ag-center-cols-container [row-index='0']")).to_contain_text("? alerts unknown")
     expect(look(f"{site.url}{href(ClusterView(ORDERS))}").locator("#cluster-cards")).to_contain_text("ms")
     alerts = look(f"{site.url}{href(AlertsView())}")
-    expect(alerts.locator(".fg-empty--bad")).to_contain_text("ops/health_events: there is no such table")
+    expect(alerts.locator(".fg-empty--bad")).to_contain_text("ops/health_events: the table does not exist")
     expect(alerts.locator("main")).not_to_contain_text("No open alert")
 
 
-def test_one_fleets_numbers_do_not_stand_for_anothers(tmp_path: Path, sites: Serve, look: Open) -> None:
+def test_an_unreadable_fleet_does_not_show_another_fleets_values(
+    tmp_path: Path, sites: Serve, look: Open
+) -> None:
     known = write(tmp_path / "a", datetime.now(UTC))
     write(tmp_path / "b", datetime.now(UTC))
     log = tmp_path / "b" / tables.CLUSTER_WEEKS.path / "_delta_log"
     (log / "00000000000000000001.json").write_text("{ this is no commit\n")
-    other = ShownFleet("b", str(tmp_path / "b"))
+    other = ServedFleet("b", str(tmp_path / "b"))
     page = look(sites(tmp_path / "a", known.now + timedelta(seconds=30), beside=[other]).url)
     expect(page.locator("h1")).to_be_visible()
     page.get_by_role("navigation", name="Fleets").get_by_role("link", name="b").click()
@@ -173,17 +175,17 @@ def test_one_fleets_numbers_do_not_stand_for_anothers(tmp_path: Path, sites: Ser
     expect(page.locator("h1")).to_be_hidden()
 
 
-def test_a_page_that_fails_says_so(
+def test_a_failing_page_shows_an_error_without_details(
     tmp_path: Path, sites: Serve, look: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = write(tmp_path, datetime.now(UTC))
-    monkeypatch.setattr(Lake, "latency_history", lambda *_: 1 // 0)
+    monkeypatch.setattr(LakeReader, "latency_history", lambda *_: 1 // 0)
     page = look(sites(tmp_path, known.now + timedelta(seconds=30)).url)
-    expect(page.locator(".fg-empty--bad")).to_contain_text("This page could not be made")
+    expect(page.locator(".fg-empty--bad")).to_contain_text("This page could not be rendered")
     expect(page.locator("main")).not_to_contain_text("ZeroDivisionError")
 
 
-def test_a_column_that_is_missing_is_a_gap(tmp_path: Path, sites: Serve, look: Open) -> None:
+def test_a_missing_column_is_shown_as_unknown(tmp_path: Path, sites: Serve, look: Open) -> None:
     known = write(tmp_path, datetime.now(UTC))
     path = tmp_path / tables.CLUSTER_WEEKS.path
     rmtree(path)
@@ -192,6 +194,6 @@ def test_a_column_that_is_missing_is_a_gap(tmp_path: Path, sites: Serve, look: O
     site = sites(tmp_path, known.now + timedelta(seconds=30))
     page = look(f"{site.url}{href(ClusterView(ORDERS))}")
     expect(page.locator("#cluster-cards")).to_contain_text("43.1 ms")
-    expect(page.locator("#cluster-cards")).to_contain_text("not known")
+    expect(page.locator("#cluster-cards")).to_contain_text("unknown")
     again = look(site.url)
     expect(again.locator(".ag-center-cols-container [row-index='0']")).to_contain_text("43.1 ms")

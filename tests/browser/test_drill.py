@@ -29,11 +29,11 @@ def test_from_the_fleet_to_a_sample_in_three_clicks(live: Live, look: Open) -> N
     assert page.url == f"{site.url}{href(MinuteView(ORDERS, at))}"
     again = look(page.url)
     expect(again.locator("#minute-table tbody tr")).to_have_count(6)
-    again.get_by_role("link", name="‹ minute before").click()
+    again.get_by_role("link", name="‹ previous minute").click()
     expect(again.locator("h1")).to_contain_text(f"{at - timedelta(minutes=1):%H:%M} UTC")
 
 
-def test_a_click_on_a_point_leads_to_its_minute(live: Live, look: Open) -> None:
+def test_a_click_on_a_point_opens_its_minute(live: Live, look: Open) -> None:
     site, known = live
     span = Span(known.now - timedelta(minutes=20), known.now)
     page = look(site.url + href(ClusterView(ORDERS, shown=span)))
@@ -45,7 +45,7 @@ def test_a_click_on_a_point_leads_to_its_minute(live: Live, look: Open) -> None:
     expect(page.locator("h1")).to_contain_text(f"{ORDERS}, week of")
 
 
-def test_a_click_on_a_point_of_many_minutes_leads_closer(live: Live, look: Open) -> None:
+def test_a_click_on_a_point_of_many_minutes_zooms_in(live: Live, look: Open) -> None:
     site, known = live
     span = Span(known.now - timedelta(hours=20), known.now)
     page = look(site.url + href(ClusterView(ORDERS, shown=span)))
@@ -55,19 +55,19 @@ def test_a_click_on_a_point_of_many_minutes_leads_closer(live: Live, look: Open)
     expect(page.locator("#cluster-span")).not_to_contain_text("each point")
 
 
-def test_why_leads_to_the_minutes_that_decide(live: Live, look: Open) -> None:
+def test_the_explanation_links_to_the_deciding_minutes(live: Live, look: Open) -> None:
     site, known = live
     page = look(f"{site.url}{href(ClusterView(ORDERS))}")
-    page.get_by_role("link", name="Why these numbers?").click()
-    expect(page.locator("h1")).to_contain_text(f"Why {ORDERS}")
+    page.get_by_role("link", name="Explain this week").click()
+    expect(page.locator("h1")).to_contain_text("explained")
     text = page.locator("#why-text")
     expect(text).to_contain_text("180 minutes, rank ceil(0.99 x 180) = 179")
-    expect(text).to_contain_text("With failures counted, a failed probe stands for 10,000 ms")
+    expect(text).to_contain_text("With failures included, a failed probe counts as 10,000 ms")
     page.get_by_role("link", name=f"{known.hung_at:%Y-%m-%d %H:%M}").first.click()
     expect(page.locator("h1")).to_contain_text(f"{ORDERS}, minute")
 
 
-def test_the_minutes_of_a_week_can_be_taken_away(live: Live, look: Open) -> None:
+def test_the_minutes_of_a_week_can_be_downloaded(live: Live, look: Open) -> None:
     site, _ = live
     page = look(f"{site.url}{href(WhyView(ORDERS))}")
     with page.expect_download() as download:
@@ -77,7 +77,7 @@ def test_the_minutes_of_a_week_can_be_taken_away(live: Live, look: Open) -> None
     assert sum(line["bad"] == "true" for line in lines) == 8
 
 
-def test_a_broker_shows_both_legs_its_failures_and_its_history(live: Live, look: Open) -> None:
+def test_a_broker_page_shows_both_legs_failures_and_alerts(live: Live, look: Open) -> None:
     site, _ = live
     page = look(f"{site.url}{href(ClusterView(ORDERS))}")
     page.locator("#cluster-brokers").get_by_role("link", name="broker 2").click()
@@ -89,7 +89,7 @@ def test_a_broker_shows_both_legs_its_failures_and_its_history(live: Live, look:
     expect(page).to_have_url(f"{site.url}{href(BrokerView(ORDERS, 2))}?window=6h")
 
 
-def test_an_expired_sample_says_so(live: Live, look: Open) -> None:
+def test_expired_samples_are_reported(live: Live, look: Open) -> None:
     site, known = live
     page = look(f"{site.url}{href(MinuteView(PAYMENTS, known.now - timedelta(minutes=3)))}")
     expect(page.locator("#minute-source")).to_contain_text("The samples have expired")
@@ -97,17 +97,17 @@ def test_an_expired_sample_says_so(live: Live, look: Open) -> None:
     expect(page.locator("#minute-charts")).to_be_hidden()
 
 
-def test_data_quality_names_gates_and_what_was_refused(live: Live, look: Open) -> None:
+def test_data_quality_shows_checks_and_quarantined_records(live: Live, look: Open) -> None:
     site, _ = live
     page = look(site.url)
     page.get_by_role("link", name="Data quality").click()
     expect(page).to_have_url(f"{site.url}{href(QualityView())}")
-    expect(page.locator("#quality-gates tbody tr").first).to_contain_text("▲ does not hold")
+    expect(page.locator("#quality-gates tbody tr").first).to_contain_text("▲ fails")
     expect(page.locator("#quality-cards")).to_contain_text("1 of 2")
     expect(page.locator("#quality-refused .barlayer .trace").first).to_be_visible()
 
 
-def test_the_keyboard_alone_reaches_a_sample(live: Live, look: Open) -> None:
+def test_a_sample_can_be_reached_by_keyboard(live: Live, look: Open) -> None:
     site, _ = live
     page = look(f"{site.url}{href(ClusterView(ORDERS))}")
     expect(page.locator("#cluster-minutes tbody tr")).to_have_count(8)

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from fleetgauge_core import tables
-from fleetgauge_dashboards.links import ClusterView, FleetView, Lens, Span, TableView, href
-from fleetgauge_dashboards.served_fleets import ShownFleet
+from fleetgauge_dashboards.links import ClusterView, DisplayOptions, FleetView, Span, TableView, href
+from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import ORDERS, PAYMENTS, Known, put, write
 
@@ -18,7 +18,7 @@ Live = tuple[Site, Known]
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def test_a_charts_twin_is_a_table_that_can_be_sorted_and_left_again(live: Live, look: Open) -> None:
+def test_the_table_behind_a_chart_can_be_sorted_and_links_back(live: Live, look: Open) -> None:
     site, _ = live
     page = look(f"{site.url}{href(ClusterView(ORDERS))}")
     page.locator("#cluster-latency-tools").get_by_role("link", name="latency as a table").click()
@@ -31,32 +31,32 @@ def test_a_charts_twin_is_a_table_that_can_be_sorted_and_left_again(live: Live, 
     expect(page.locator("[row-index='0'] [col-id='latency_p99_censored_us']")).to_have_text("10000000")
     again = look(page.url)
     expect(again.locator("#numbers-title")).to_contain_text("60 rows")
-    page.get_by_role("link", name="Show the page").click()
+    page.get_by_role("link", name="Back to the page").click()
     expect(page.locator("h1")).to_contain_text(f"{ORDERS}, week of")
 
 
-def test_links_keep_all_that_an_address_says(live: Live, look: Open) -> None:
+def test_links_keep_the_display_options_of_the_url(live: Live, look: Open) -> None:
     site, known = live
     span = Span(known.now - timedelta(minutes=9), known.now - timedelta(minutes=2))
-    view = ClusterView(ORDERS, known.week, span, lens=Lens(zone="Europe/Berlin"))
+    view = ClusterView(ORDERS, known.week, span, display=DisplayOptions(zone="Europe/Berlin"))
     page = look(f"{site.url}{href(view)}")
     twin = page.locator("#cluster-latency-tools").get_by_role("link", name="latency as a table")
     expect(twin).to_have_attribute("href", href(TableView(view, "latency")))
     twin.click()
     expect(page.locator("#numbers-title")).to_contain_text("7 rows")
-    back = page.get_by_role("link", name="Show the page")
+    back = page.get_by_role("link", name="Back to the page")
     expect(back).to_have_attribute("href", href(view))
     back.click()
     expect(page).to_have_url(f"{site.url}{href(view)}")
     odd = FleetView(search="a&b%c#d?e+f")
     searched = look(f"{site.url}{href(odd)}")
-    zones = searched.get_by_role("navigation", name="Whose times")
+    zones = searched.get_by_role("navigation", name="Time zone")
     expect(zones.get_by_role("link", name="UTC")).to_have_attribute("href", href(odd))
-    searched.get_by_role("link", name="For a wall screen").click()
-    expect(searched).to_have_url(f"{site.url}{href(replace(odd, lens=Lens(wall=True)))}")
+    searched.get_by_role("link", name="View for a wall screen").click()
+    expect(searched).to_have_url(f"{site.url}{href(replace(odd, display=DisplayOptions(wall=True)))}")
 
 
-def test_a_chart_is_taken_away_as_a_picture(live: Live, look: Open) -> None:
+def test_a_chart_can_be_downloaded_as_png(live: Live, look: Open) -> None:
     site, _ = live
     page = look(site.url)
     expect(page.locator("#fleet-latency .scatterlayer .trace").first).to_be_visible()
@@ -66,7 +66,7 @@ def test_a_chart_is_taken_away_as_a_picture(live: Live, look: Open) -> None:
     assert Path(download.value.path()).read_bytes().startswith(PNG)
 
 
-def test_a_charts_numbers_are_taken_away_as_a_file(live: Live, look: Open) -> None:
+def test_the_rows_behind_a_chart_can_be_downloaded_as_csv(live: Live, look: Open) -> None:
     site, _ = live
     page = look(site.url)
     with page.expect_download() as download:
@@ -104,15 +104,15 @@ def divided(tmp_path: Path, sites: Serve) -> Site:
         ORDERS: frozenset({("region", "eu-west-1"), ("kafka", "4.3.1")}),
         PAYMENTS: frozenset({("region", "us-east-1")}),
     }
-    fleet = ShownFleet("shop", str(tmp_path), segments=segments)
+    fleet = ServedFleet("shop", str(tmp_path), segments=segments)
     return sites(tmp_path / "none", known.now + timedelta(seconds=30), beside=[fleet])
 
 
-def test_a_fleet_is_divided_by_a_segment_and_leads_into_it(divided: Site, look: Open) -> None:
-    page = look(f"{divided.url}{href(FleetView(lens=Lens('shop')))}")
+def test_segment_values_are_compared_and_link_to_their_clusters(divided: Site, look: Open) -> None:
+    page = look(f"{divided.url}{href(FleetView(display=DisplayOptions('shop')))}")
     first = page.locator(".ag-center-cols-container [row-index='0']")
     expect(first.locator("[col-id='version']")).to_have_text("4.3.1")
-    page.get_by_role("navigation", name="Divided").get_by_role("link", name="by region").click()
+    page.get_by_role("navigation", name="Segment").get_by_role("link", name="by region").click()
     rows = page.get_by_role("region", name="By region").locator("tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.first).to_contain_text("43.0 ms")
@@ -126,15 +126,15 @@ def test_a_fleet_is_divided_by_a_segment_and_leads_into_it(divided: Site, look: 
     expect(again.locator("h1")).to_contain_text("Fleet, region us-east-1")
 
 
-def test_a_division_that_is_none_is_said(divided: Site, look: Open) -> None:
-    page = look(f"{divided.url}{href(FleetView(by='planet', lens=Lens('shop')))}")
-    expect(page.locator(".fg-empty")).to_contain_text("The fleet is not divided by planet")
+def test_an_unknown_segment_shows_a_notice(divided: Site, look: Open) -> None:
+    page = look(f"{divided.url}{href(FleetView(by='planet', display=DisplayOptions('shop')))}")
+    expect(page.locator(".fg-empty")).to_contain_text("No segment named planet")
     expect(page.locator(".fg-empty")).to_contain_text("region")
 
 
-def test_a_wall_screen_has_nothing_to_press_and_escape_leads_back(live: Live, look: Open) -> None:
+def test_a_wall_view_has_no_controls_and_escape_leaves_it(live: Live, look: Open) -> None:
     site, _ = live
-    page = look(f"{site.url}{href(FleetView(lens=Lens(wall=True)))}", width=1920, height=1080)
+    page = look(f"{site.url}{href(FleetView(display=DisplayOptions(wall=True)))}", width=1920, height=1080)
     expect(page.locator("#fleet-cards")).to_contain_text("43.1 ms")
     expect(page.locator("#banners")).to_contain_text("BROKER_DOWN: orders-eu broker 2")
     expect(page.locator("#nav")).to_be_hidden()
@@ -145,7 +145,7 @@ def test_a_wall_screen_has_nothing_to_press_and_escape_leads_back(live: Live, lo
     expect(page).to_have_url(f"{site.url}/")
 
 
-def test_a_slash_leads_to_the_search_from_everywhere(live: Live, look: Open) -> None:
+def test_the_slash_key_opens_the_search_from_every_page(live: Live, look: Open) -> None:
     site, _ = live
     page = look(f"{site.url}/alerts")
     expect(page.locator("h1")).to_contain_text("Alerts")

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from fleetgauge_core import tables
-from fleetgauge_dashboards.served_fleets import ShownFleet
+from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import Known, put, write
 from tests.exposition import samples
@@ -25,7 +25,7 @@ def _banners(page: Page) -> str:
     return page.locator("#banners").inner_text()
 
 
-def test_the_fleet_shows_age_alerts_numbers_and_the_worst_cluster_first(live: Live, look: Open) -> None:
+def test_the_fleet_page_shows_data_age_alerts_and_the_worst_cluster_first(live: Live, look: Open) -> None:
     site, known = live
     page = look(site.url)
     expect(page.locator("#age")).to_contain_text("data age")
@@ -36,7 +36,7 @@ def test_the_fleet_shows_age_alerts_numbers_and_the_worst_cluster_first(live: Li
     expect(cards).to_contain_text("24.6 ms")
     expect(cards).to_contain_text("43.1 ms")
     expect(cards).to_contain_text("p99 is the maximum of 2 clusters")
-    expect(page.locator("#fleet-excluded")).to_have_text("Not counted, coverage under 90%: search-ap (71.5%)")
+    expect(page.locator("#fleet-excluded")).to_have_text("Excluded, coverage below 90%: search-ap (71.5%)")
     first = page.locator(".ag-center-cols-container [row-index='0']")
     expect(first).to_contain_text("orders-eu")
     expect(first).to_contain_text("▲ BROKER_DOWN broker 2")
@@ -44,7 +44,7 @@ def test_the_fleet_shows_age_alerts_numbers_and_the_worst_cluster_first(live: Li
     expect(page).to_have_title("▲ 1 open · Fleet · Fleetgauge")
 
 
-def test_a_past_week_of_the_fleet_is_reached_by_its_menu_and_its_address(live: Live, look: Open) -> None:
+def test_a_past_week_opens_from_the_menu_and_by_url(live: Live, look: Open) -> None:
     site, known = live
     page = look(site.url)
     before = known.week - timedelta(days=14)
@@ -58,7 +58,7 @@ def test_a_past_week_of_the_fleet_is_reached_by_its_menu_and_its_address(live: L
     expect(again.locator(".fg-titlerow").first).to_contain_text("closed, revision 2")
 
 
-def test_a_search_is_in_the_address_and_finds_clusters(live: Live, look: Open) -> None:
+def test_a_search_finds_clusters_and_is_part_of_the_url(live: Live, look: Open) -> None:
     site, _ = live
     page = look(site.url)
     rows = page.locator(".ag-center-cols-container [row-index]")
@@ -76,9 +76,7 @@ def test_a_search_is_in_the_address_and_finds_clusters(live: Live, look: Open) -
     expect(page).to_have_url(re.compile(r"/\??$"))
 
 
-def test_of_many_clusters_a_page_is_drawn_and_the_next_is_reached(
-    tmp_path: Path, sites: Serve, look: Open
-) -> None:
+def test_a_table_of_many_clusters_has_pages(tmp_path: Path, sites: Serve, look: Open) -> None:
     known = write(tmp_path, datetime.now(UTC))
     more = [
         {"cluster_id": f"c{n:04}", "week": known.week, "revision": 0, "closed": False, "coverage": 1.0}
@@ -86,7 +84,7 @@ def test_of_many_clusters_a_page_is_drawn_and_the_next_is_reached(
     ]
     put(tmp_path, tables.CLUSTER_WEEKS, more)
     page = look(sites(tmp_path).url)
-    expect(page.locator("#fleet-found")).to_have_text("the worst 500 of 703 clusters: search for others")
+    expect(page.locator("#fleet-found")).to_have_text("the worst 500 of 703 clusters; search to find others")
     rows = page.locator(".ag-center-cols-container [row-index]")
     expect(rows).to_have_count(50)
     page.get_by_role("button", name="Next Page").click()
@@ -136,19 +134,19 @@ def test_a_cluster_shows_its_week_and_the_finding_on_its_minutes(live: Live, loo
     )
 
 
-def test_the_leg_is_in_the_address_and_unmeasured_minutes_are_named(live: Live, look: Open) -> None:
+def test_the_leg_is_part_of_the_url_and_unmeasured_time_is_shown(live: Live, look: Open) -> None:
     site, _ = live
     page = look(f"{site.url}/cluster/payments-us")
     expect(page.locator("#cluster-span")).to_contain_text("not measured: 12 min")
     expect(page.locator("#cluster-heatmap .legendtext")).to_have_text(["not measured"])
-    page.get_by_role("link", name="leader leg: who is sick").click()
-    expect(page.locator("#cluster-leg [aria-current]")).to_have_text("leader leg: who is sick")
+    page.get_by_role("link", name="leader leg: each broker alone").click()
+    expect(page.locator("#cluster-leg [aria-current]")).to_have_text("leader leg: each broker alone")
     assert page.url == f"{site.url}/cluster/payments-us?leg=leader"
     again = look(page.url)
-    expect(again.locator("#cluster-leg [aria-current]")).to_have_text("leader leg: who is sick")
+    expect(again.locator("#cluster-leg [aria-current]")).to_have_text("leader leg: each broker alone")
 
 
-def test_a_fixed_link_opens_the_same_minutes(live: Live, look: Open) -> None:
+def test_a_permanent_link_opens_the_same_time_range(live: Live, look: Open) -> None:
     site, known = live
     start = known.hung_at - timedelta(minutes=30)
     span = f"from={start:%Y-%m-%dT%H:%M:%SZ}&to={known.now:%Y-%m-%dT%H:%M:%SZ}"
@@ -158,7 +156,7 @@ def test_a_fixed_link_opens_the_same_minutes(live: Live, look: Open) -> None:
     expect(page.locator("#cluster-span")).to_contain_text("bad minutes: 8")
 
 
-def test_a_drag_along_the_time_axis_becomes_the_address(live: Live, look: Open) -> None:
+def test_a_drag_along_the_time_axis_changes_the_url(live: Live, look: Open) -> None:
     page = look(f"{live[0].url}/cluster/orders-eu")
     plot = page.locator("#cluster-latency .nsewdrag").first
     expect(plot).to_be_visible()
@@ -175,7 +173,7 @@ def test_a_drag_along_the_time_axis_becomes_the_address(live: Live, look: Open) 
     expect(page.locator("#cluster-span")).not_to_contain_text("fixed")
 
 
-def test_alerts_show_the_open_one_with_its_evidence_and_the_past_ones_on_demand(
+def test_the_alerts_page_shows_open_alerts_with_evidence_and_past_ones_on_demand(
     live: Live, look: Open
 ) -> None:
     site, _ = live
@@ -189,12 +187,12 @@ def test_alerts_show_the_open_one_with_its_evidence_and_the_past_ones_on_demand(
     history.get_by_role("link", name="Evidence ▾").first.click()
     expect(history.locator("pre")).to_have_count(3)
     assert page.url == f"{site.url}/alerts?alert=past-0"
-    history.get_by_role("link", name="Show the cluster then").first.click()
+    history.get_by_role("link", name="Cluster at that time").first.click()
     expect(page.locator("h1")).to_contain_text("payments-us, week of")
     expect(page).to_have_url(re.compile(r"/cluster/payments-us\?from=.*&to=.*&leg=leader$"))
 
 
-def test_the_review_is_of_the_newest_week_that_is_over_and_leads_to_clusters(live: Live, look: Open) -> None:
+def test_the_review_of_the_newest_ended_week_links_to_clusters(live: Live, look: Open) -> None:
     site, known = live
     page = look(site.url)
     page.get_by_role("link", name="Review", exact=True).click()
@@ -211,25 +209,25 @@ def test_the_review_is_of_the_newest_week_that_is_over_and_leads_to_clusters(liv
     expect(page.locator(".fg-titlerow").first).to_contain_text("open week, to date")
     assert page.url == f"{site.url}/review?week={known.week}"
     with page.expect_download() as asked:
-        page.get_by_role("link", name="as HTML").click()
+        page.get_by_role("link", name="Download HTML").click()
     assert asked.value.suggested_filename == f"review-{known.week}.html"
     assert "BROKER_DOWN" in asked.value.path().read_text(encoding="utf-8")
 
 
-def test_an_unknown_cluster_is_said_so_and_the_known_ones_are_listed(live: Live, look: Open) -> None:
+def test_an_unknown_cluster_shows_a_notice_with_similar_names(live: Live, look: Open) -> None:
     page = look(f"{live[0].url}/cluster/..%2F..%2Fetc%2Fpasswd")
     expect(page.locator(".fg-empty")).to_contain_text("No cluster named ../../etc/passwd")
     page.get_by_role("link", name="orders-eu").click()
     expect(page.locator("h1")).to_contain_text("orders-eu")
 
 
-def test_no_such_page_leads_back(live: Live, look: Open) -> None:
+def test_an_unknown_page_links_to_the_fleet(live: Live, look: Open) -> None:
     page = look(f"{live[0].url}/elsewhere")
     page.get_by_role("link", name="Go to the fleet").click()
     expect(page.locator("h1")).to_contain_text("Fleet")
 
 
-def test_the_scheme_is_the_systems_until_it_is_switched(live: Live, look: Open) -> None:
+def test_the_colour_scheme_follows_the_system_until_switched(live: Live, look: Open) -> None:
     page = look(live[0].url, scheme="dark")
     expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")
     expect(page.locator("#fleet-latency .legendtext").first).to_have_css("fill", "rgb(227, 232, 238)")
@@ -240,19 +238,19 @@ def test_the_scheme_is_the_systems_until_it_is_switched(live: Live, look: Open) 
 
 @pytest.mark.parametrize(("width", "height"), [(1366, 768), (2560, 1440)])
 @pytest.mark.parametrize("path", ["/", "/cluster/orders-eu", "/alerts", "/review"])
-def test_nothing_is_wider_than_the_screen(live: Live, look: Open, path: str, width: int, height: int) -> None:
+def test_no_page_is_wider_than_the_screen(live: Live, look: Open, path: str, width: int, height: int) -> None:
     page = look(f"{live[0].url}{path}", width=width, height=height)
     expect(page.locator("h1")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_why_a_number_is_what_it_is_can_be_read_by_keyboard(live: Live, look: Open) -> None:
+def test_definitions_can_be_opened_by_keyboard(live: Live, look: Open) -> None:
     page = look(live[0].url)
-    page.get_by_role("button", name=re.compile("^Why this number: Latency p99 over clusters")).focus()
+    page.get_by_role("button", name=re.compile("^Definition: Latency p99 over clusters")).focus()
     expect(page.get_by_role("tooltip")).to_contain_text("by nearest rank")
 
 
-def test_an_empty_lake_says_what_to_do(tmp_path: Path, sites: Serve, look: Open) -> None:
+def test_an_empty_lake_shows_the_next_steps(tmp_path: Path, sites: Serve, look: Open) -> None:
     site = sites(tmp_path / "none")
     for path in ("/", "/cluster/orders-eu", "/alerts", "/review"):
         page = look(f"{site.url}{path}")
@@ -261,7 +259,7 @@ def test_an_empty_lake_says_what_to_do(tmp_path: Path, sites: Serve, look: Open)
         expect(page.locator("#age")).to_have_text("no data yet")
 
 
-def test_a_page_fills_itself_when_data_comes(tmp_path: Path, sites: Serve, look: Open) -> None:
+def test_a_page_updates_when_data_arrives(tmp_path: Path, sites: Serve, look: Open) -> None:
     page = look(sites(tmp_path).url)
     expect(page.locator(".fg-empty")).to_contain_text("No data yet")
     write(tmp_path, datetime.now(UTC))
@@ -269,7 +267,7 @@ def test_a_page_fills_itself_when_data_comes(tmp_path: Path, sites: Serve, look:
     expect(page.locator(".ag-center-cols-container [row-index='0']")).to_contain_text("orders-eu")
 
 
-def test_stale_data_is_said_loudly(tmp_path: Path, sites: Serve, look: Open) -> None:
+def test_stale_data_shows_a_banner(tmp_path: Path, sites: Serve, look: Open) -> None:
     write(tmp_path, datetime.now(UTC) - timedelta(minutes=12))
     page = look(sites(tmp_path).url)
     # Its newest minute ended at a full one, and the next may begin while somebody looks.
@@ -278,9 +276,7 @@ def test_stale_data_is_said_loudly(tmp_path: Path, sites: Serve, look: Open) -> 
     expect(page.locator(".ag-center-cols-container")).to_contain_text(re.compile("◌ NO DATA for 1[23] min"))
 
 
-def test_a_week_that_is_held_back_is_said_on_the_pages_that_show_weeks(
-    tmp_path: Path, sites: Serve, look: Open
-) -> None:
+def test_a_held_back_week_shows_a_banner_on_pages_of_weeks(tmp_path: Path, sites: Serve, look: Open) -> None:
     known = write(tmp_path, datetime.now(UTC))
     since = known.now - timedelta(hours=2)
     expectation = "expect_column_values_to_be_between(week_availability_max)"
@@ -292,24 +288,24 @@ def test_a_week_that_is_held_back_is_said_on_the_pages_that_show_weeks(
     for path in ("/", "/cluster/orders-eu"):
         page = look(f"{site.url}{path}")
         banners = _banners(page)
-        assert f"{said[0]}\n{expectation}; shown is the last good one" in banners
-        assert f"{said[1]}\n{expectation}; there is no good one yet" in banners
+        assert f"{said[0]}\n{expectation}; the last good revision is shown" in banners
+        assert f"{said[1]}\n{expectation}; there is no good revision yet" in banners
     page = look(f"{site.url}/alerts")
     expect(page.locator("h1")).to_have_text("Alerts: 1 open")
     expect(page.locator("#banners")).not_to_contain_text("held back")
 
 
-def test_a_broken_table_is_an_error_and_not_an_empty_page(tmp_path: Path, sites: Serve, look: Open) -> None:
+def test_an_unreadable_table_shows_an_error(tmp_path: Path, sites: Serve, look: Open) -> None:
     write(tmp_path, datetime.now(UTC))
     for table in ("gold/cluster_weeks", "ops/health_events"):
         (commit,) = (tmp_path / table / "_delta_log").glob("*.json")
         commit.write_text("{broken")
     page = look(sites(tmp_path).url)
     expect(page.locator(".fg-empty--bad")).to_contain_text("gold/cluster_weeks:")
-    assert "Open alerts are not known" in _banners(page)
+    assert "Open alerts are unknown" in _banners(page)
 
 
-def test_a_page_whose_server_is_gone_does_not_look_fresh(live: Live, look: Open) -> None:
+def test_a_page_without_its_server_is_marked(live: Live, look: Open) -> None:
     page = look(live[0].url)
     expect(page.locator("#age")).to_contain_text("data age")
     page.clock.install()
@@ -325,7 +321,7 @@ def _get(address: str) -> tuple[int, Any]:
         return answer.status, json.loads(answer.read())
 
 
-def test_health_says_what_can_be_read(live: Live, tmp_path: Path, sites: Serve) -> None:
+def test_readiness_reports_readable_tables(live: Live, tmp_path: Path, sites: Serve) -> None:
     assert _get(f"{live[0].url}/livez") == (200, {"status": "ok"})
     status, answer = _get(f"{live[0].url}/readyz")
     assert status == 200
@@ -340,7 +336,7 @@ def test_health_says_what_can_be_read(live: Live, tmp_path: Path, sites: Serve) 
         _get(f"{empty}/readyz?strict")
 
 
-def test_answers_are_timed_by_page(live: Live, look: Open) -> None:
+def test_response_durations_are_counted_by_page(live: Live, look: Open) -> None:
     site, _ = live
     expect(look(site.url).locator("h1")).to_be_visible()
     with urlopen(f"{site.url}/metrics") as answer:
@@ -348,24 +344,22 @@ def test_answers_are_timed_by_page(live: Live, look: Open) -> None:
     assert counted[("fleet",)] > 0
 
 
-def test_a_switch_leads_to_another_fleet_and_every_link_stays_there(
-    live: Live, look: Open, sites: Serve, tmp_path: Path
-) -> None:
+def test_links_stay_in_the_selected_fleet(live: Live, look: Open, sites: Serve, tmp_path: Path) -> None:
     _, known = live
     write(tmp_path / "past", known.now - timedelta(days=21))
-    past = ShownFleet("past", str(tmp_path / "past"), simulated=True)
+    past = ServedFleet("past", str(tmp_path / "past"), simulated=True)
     page = look(sites(tmp_path / "empty", known.now, beside=[past]).url)
     expect(page.locator("#page")).to_contain_text("No data yet")
 
     page.locator("#fleets").get_by_role("link", name="past, simulated").click()
     expect(page.locator("h1")).to_contain_text("Fleet, week of")
-    assert "SIMULATED. Nothing of past was measured" in _banners(page).replace("\n", " ")
+    assert "SIMULATED. The data of past is synthetic" in _banners(page).replace("\n", " ")
     expect(page.locator("#fleets [aria-current=true]")).to_have_text("past, simulated")
     page.locator(".ag-center-cols-container [row-index='0'] a").click()
     expect(page.locator("h1")).to_contain_text("orders-eu, week of")
     page.get_by_role("link", name="Alerts of this cluster").click()
     expect(page.locator("h1")).to_contain_text("Alerts of orders-eu")
-    page.get_by_role("link", name="Show the cluster then").first.click()
+    page.get_by_role("link", name="Cluster at that time").first.click()
     expect(page.locator("h1")).to_contain_text("orders-eu, week of")
     page.locator("#nav").get_by_role("link", name="Fleet").click()
     expect(page.locator("h1")).to_contain_text("Fleet, week of")
@@ -376,7 +370,7 @@ def test_a_switch_leads_to_another_fleet_and_every_link_stays_there(
     expect(page.locator("#banners")).not_to_contain_text("SIMULATED")
 
 
-def test_a_fleet_that_is_not_served_is_said(live: Live, look: Open) -> None:
+def test_an_unknown_fleet_shows_a_notice(live: Live, look: Open) -> None:
     site, _ = live
     page = look(f"{site.url}/?fleet=gone")
     expect(page.locator("#page")).to_contain_text("No fleet named gone")

@@ -10,8 +10,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from fleetgauge_core import tables
-from fleetgauge_dashboards.links import Lens, RecoveryView, TableView, Window, href
-from fleetgauge_dashboards.served_fleets import ShownFleet
+from fleetgauge_dashboards.links import DisplayOptions, RecoveryView, TableView, Window, href
+from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser import recovery_lake
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import put, write
@@ -22,7 +22,7 @@ RECOVERY = href(RecoveryView())
 
 def _site(root: Path, sites: Serve, at: datetime) -> Site:
     """With a fleet file's knowledge; the fleet beside it is the one that is looked at."""
-    shown = ShownFleet("shop", str(root), regions=REGIONS, mirrors=MIRRORS, pairs=PAIRS)
+    shown = ServedFleet("shop", str(root), regions=REGIONS, mirrors=MIRRORS, pairs=PAIRS)
     return sites(root, at, beside=[shown])
 
 
@@ -50,8 +50,8 @@ def late(told: tuple[Path, datetime], sites: Serve) -> str:
 
 
 def _address(site: str, view: RecoveryView | None = None) -> str:
-    lens = Lens(fleet="shop")
-    return f"{site}{href(RecoveryView(view.window if view else Window.DAY, lens=lens))}"
+    display = DisplayOptions(fleet="shop")
+    return f"{site}{href(RecoveryView(view.window if view else Window.DAY, display=display))}"
 
 
 def _drawn(page: Page) -> None:
@@ -59,7 +59,7 @@ def _drawn(page: Page) -> None:
     expect(page.locator("#recovery-regions .scatterlayer .trace").first).to_be_visible()
 
 
-def test_it_is_in_the_navigation_after_the_alerts(shop: str, look: Open) -> None:
+def test_the_navigation_lists_recovery_after_alerts(shop: str, look: Open) -> None:
     page = look(f"{shop}/?fleet=shop")
     expect(page.locator("#nav a")).to_have_text(
         [re.compile("^Fleet"), re.compile("^Alerts"), "Recovery", "Review", "Data quality"]
@@ -71,7 +71,7 @@ def test_it_is_in_the_navigation_after_the_alerts(shop: str, look: Open) -> None
     expect(page).to_have_title("▲ 1 open · Recovery · Fleetgauge")
 
 
-def test_it_answers_whether_to_fail_over_on_what_evidence(shop: str, look: Open) -> None:
+def test_each_pair_shows_an_answer_and_its_evidence(shop: str, look: Open) -> None:
     page = look(_address(shop))
     _drawn(page)
     expect(page.locator("#recovery-stale")).to_be_empty()
@@ -83,27 +83,27 @@ def test_it_answers_whether_to_fail_over_on_what_evidence(shop: str, look: Open)
     expect(first.locator(".fg-because li")).to_have_text(
         [
             "1 of 3 groups not ready",
-            "the mirror south to south-all stands still",
+            "mirror south to south-all has stalled",
             re.compile("^open finding: the mirror from south to south-all is 430 s behind"),
         ]
     )
-    expect(second.locator(".fg-answer")).to_have_text("◌ NOBODY KNOWS")
+    expect(second.locator(".fg-answer")).to_have_text("◌ UNKNOWN")
     expect(page.locator("#recovery-groups tbody tr").first).to_contain_text("billing")
     expect(page.locator("#recovery-drills tbody tr")).to_have_count(20)
     expect(page.locator("#recovery-weeks")).to_contain_text("✕ south to south-all")
 
 
-def test_the_map_has_regions_clusters_and_each_mirrors_rpo(shop: str, look: Open) -> None:
+def test_the_map_shows_regions_clusters_and_each_mirrors_rpo(shop: str, look: Open) -> None:
     page = look(_address(shop))
     _drawn(page)
     texts = page.locator("#recovery-regions .annotation-text")
     expect(texts).to_contain_text(["eu-north", "eu-south", "north", "north-all", "south", "south-all"])
-    expect(texts.filter(has_text="▲ stands still, ≤ 12 min 10 s")).to_have_count(1)
+    expect(texts.filter(has_text="▲ stalled, ≤ 12 min 10 s")).to_have_count(1)
     expect(texts.filter(has_text=re.compile("^● ≤ "))).to_have_count(3)
-    expect(page.locator("#recovery-regions .legendtext")).to_have_text(["● fresh", "▲ stands still"])
+    expect(page.locator("#recovery-regions .legendtext")).to_have_text(["● fresh", "▲ stalled"])
 
 
-def test_where_nothing_was_told_the_trend_is_hatched_within_sight(shop: str, look: Open) -> None:
+def test_time_without_data_is_hatched_in_the_rpo_chart(shop: str, look: Open) -> None:
     page = look(_address(shop))
     _drawn(page)
     hatch = page.locator("#recovery-rpo .barlayer .point path")
@@ -117,7 +117,7 @@ def test_where_nothing_was_told_the_trend_is_hatched_within_sight(shop: str, loo
     assert gap["y"] + gap["height"] >= plot["y"] + plot["height"] - 1
 
 
-def test_other_minutes_are_in_the_address(shop: str, look: Open) -> None:
+def test_the_time_range_is_part_of_the_url(shop: str, look: Open) -> None:
     page = look(_address(shop))
     page.locator("#recovery-window").get_by_role("link", name="last 1h").click()
     expect(page.locator("#recovery-window [aria-current=true]")).to_have_text("last 1h")
@@ -127,16 +127,16 @@ def test_other_minutes_are_in_the_address(shop: str, look: Open) -> None:
     _drawn(again)
 
 
-def test_open_findings_are_a_table_and_the_way_back_is_a_link(shop: str, look: Open) -> None:
+def test_open_findings_are_a_table_that_links_back(shop: str, look: Open) -> None:
     page = look(_address(shop))
     page.get_by_role("link", name="All open findings").click()
     expect(page.locator("h1")).to_have_text("Open findings")
     expect(page.locator("#numbers-title")).to_contain_text("2 rows")
-    page.get_by_role("link", name="Show the page").click()
+    page.get_by_role("link", name="Back to the page").click()
     expect(page.locator("h1")).to_have_text("Recovery")
 
 
-def test_each_parts_numbers_are_a_table_a_file_and_a_picture(shop: str, look: Open) -> None:
+def test_each_part_has_a_table_a_csv_file_and_a_picture(shop: str, look: Open) -> None:
     page = look(_address(shop))
     _drawn(page)
     for part in ("failovers", "mirrors", "rpo", "groups", "drills", "weeks"):
@@ -149,36 +149,36 @@ def test_each_parts_numbers_are_a_table_a_file_and_a_picture(shop: str, look: Op
     assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_number_is_explained_by_keyboard(shop: str, look: Open) -> None:
+def test_definitions_can_be_opened_by_keyboard(shop: str, look: Open) -> None:
     page = look(_address(shop))
-    page.get_by_role("button", name=re.compile("^Why this number: Headroom after taking over")).first.focus()
+    page.get_by_role("button", name=re.compile("^Definition: Capacity headroom after failover")).first.focus()
     expect(page.get_by_role("tooltip")).to_contain_text("recovery.capacities")
 
 
-def test_stale_is_said_and_nobody_knows(late: str, look: Open) -> None:
+def test_stale_data_shows_a_banner_and_unknown_answers(late: str, look: Open) -> None:
     page = look(_address(late))
     _drawn(page)
     stale = page.locator("#recovery-stale")
-    expect(stale).to_contain_text("STALE: recover run has not told anything since")
-    expect(stale).to_contain_text("Nothing below is about now")
-    expect(page.locator(".fg-answer")).to_have_text(["◌ NOBODY KNOWS", "◌ NOBODY KNOWS"])
-    expect(page.locator("#recovery-regions .legendtext")).to_have_text(["◌ nobody knows"])
+    expect(stale).to_contain_text("STALE: no data from fleetgauge recover run since")
+    expect(stale).to_contain_text("The values below are not current")
+    expect(page.locator(".fg-answer")).to_have_text(["◌ UNKNOWN", "◌ UNKNOWN"])
+    expect(page.locator("#recovery-regions .legendtext")).to_have_text(["◌ unknown"])
     # What has not been told since is a hatch as well.
     expect(page.locator("#recovery-rpo .barlayer .point path")).to_have_count(2)
 
 
-def test_a_lake_without_recovery_says_how_to_begin_and_fills_itself(
+def test_a_lake_without_recovery_shows_the_next_steps_and_updates(
     tmp_path: Path, sites: Serve, look: Open
 ) -> None:
     known = write(tmp_path, datetime.now(UTC))
     page = look(f"{sites(tmp_path, known.now + timedelta(seconds=30)).url}{RECOVERY}")
-    expect(page.locator(".fg-empty")).to_contain_text("Nothing is told of another region yet")
+    expect(page.locator(".fg-empty")).to_contain_text("No recovery data yet")
     expect(page.locator(".fg-empty")).to_contain_text("fleetgauge recover run --config fleet.yaml")
     recovery_lake.write(tmp_path, known.now)
     expect(page.locator(".fg-answer").first).to_have_text("▲ NO", timeout=30_000)
 
 
-def test_a_broken_table_is_an_error_and_not_an_empty_page(tmp_path: Path, sites: Serve, look: Open) -> None:
+def test_an_unreadable_table_shows_an_error(tmp_path: Path, sites: Serve, look: Open) -> None:
     known = write(tmp_path, datetime.now(UTC))
     put(tmp_path, tables.DRILLS, [recovery_lake.drill(known.now, "billing")])
     (commit,) = (tmp_path / "recovery/drills/_delta_log").glob("*.json")
@@ -188,7 +188,7 @@ def test_a_broken_table_is_an_error_and_not_an_empty_page(tmp_path: Path, sites:
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1920, 1080)])
-def test_nothing_is_wider_than_the_screen(shop: str, look: Open, width: int, height: int) -> None:
+def test_the_page_is_not_wider_than_the_screen(shop: str, look: Open, width: int, height: int) -> None:
     page = look(_address(shop), width=width, height=height)
     _drawn(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -196,15 +196,15 @@ def test_nothing_is_wider_than_the_screen(shop: str, look: Open, width: int, hei
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("what", ["told", "late", "table", "wall"])
-def test_nothing_serious(
+def test_the_page_has_no_serious_accessibility_violation(
     shop: str, late: str, look: Open, what: str, scheme: Literal["light", "dark"]
 ) -> None:
-    of = RecoveryView(lens=Lens("shop"))
+    of = RecoveryView(display=DisplayOptions("shop"))
     address = {
         "told": _address(shop),
         "late": _address(late),
         "table": f"{shop}{href(TableView(of, 'groups'))}",
-        "wall": f"{shop}{href(RecoveryView(lens=Lens('shop', wall=True)))}",
+        "wall": f"{shop}{href(RecoveryView(display=DisplayOptions('shop', wall=True)))}",
     }[what]
     page = look(address, scheme)
     expect(page.locator("h1")).to_be_visible()
@@ -220,7 +220,7 @@ def test_nothing_serious(
     assert serious == []
 
 
-def test_it_is_dark_where_the_system_is(shop: str, look: Open) -> None:
+def test_the_page_follows_the_systems_dark_scheme(shop: str, look: Open) -> None:
     page = look(_address(shop), scheme="dark")
     _drawn(page)
     expect(page.locator("#recovery-rpo .legendtext").first).to_have_css("fill", "rgb(227, 232, 238)")

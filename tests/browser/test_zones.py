@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.sync_api import expect
 
-from fleetgauge_dashboards.links import ClusterView, Lens, MinuteView, Span, href
-from fleetgauge_dashboards.served_fleets import ShownFleet
+from fleetgauge_dashboards.links import ClusterView, DisplayOptions, MinuteView, Span, href
+from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser.conftest import Open, Serve, Site
 from tests.browser.lake import ORDERS, Known, write
 
@@ -18,32 +18,34 @@ from tests.browser.lake import ORDERS, Known, write
 def berlin(tmp_path: Path, sites: Serve) -> tuple[Site, Known]:
     """A fleet whose weeks are Berlin's."""
     known = write(tmp_path, datetime.now(UTC))
-    fleet = ShownFleet("berlin", str(tmp_path), week_zone="Europe/Berlin")
+    fleet = ServedFleet("berlin", str(tmp_path), week_zone="Europe/Berlin")
     return sites(tmp_path / "none", known.now + timedelta(seconds=30), beside=[fleet]), known
 
 
-def test_times_are_the_fleets_until_the_reader_chooses(berlin: tuple[Site, Known], look: Open) -> None:
+def test_times_are_in_the_fleets_time_zone_by_default(berlin: tuple[Site, Known], look: Open) -> None:
     site, known = berlin
     at = known.now - timedelta(minutes=4)
-    page = look(f"{site.url}{href(MinuteView(ORDERS, at, lens=Lens('berlin')))}", zone="America/New_York")
+    page = look(
+        f"{site.url}{href(MinuteView(ORDERS, at, display=DisplayOptions('berlin')))}", zone="America/New_York"
+    )
     own = at.astimezone(ZoneInfo("Europe/Berlin"))
     expect(page.locator("h1")).to_have_text(f"{ORDERS}, minute {own:%a %d %b %Y %H:%M %Z}")
-    zones = page.get_by_role("navigation", name="Whose times")
+    zones = page.get_by_role("navigation", name="Time zone")
     expect(zones.get_by_role("link")).to_have_text(["Europe/Berlin", "UTC", "America/New_York"])
     expect(zones.locator("[aria-current=true]")).to_have_text("Europe/Berlin")
     zones.get_by_role("link", name="America/New_York").click()
     there = at.astimezone(ZoneInfo("America/New_York"))
     expect(page.locator("h1")).to_have_text(f"{ORDERS}, minute {there:%a %d %b %Y %H:%M %Z}")
     expect(page).to_have_url(re.compile(r"\?fleet=berlin&zone=America/New_York$"))
-    page.get_by_role("link", name="Show the cluster then").click()
+    page.get_by_role("link", name="Cluster at that time").click()
     expect(page.locator("#cluster-span")).to_contain_text(" America/New_York, fixed")
     expect(page.locator("#clock")).to_have_text(re.compile(r"^\d\d:\d\d:\d\d$"))
 
 
-def test_an_address_says_whose_times_it_has_whoever_opens_it(berlin: tuple[Site, Known], look: Open) -> None:
+def test_a_url_keeps_its_time_zone_in_every_browser(berlin: tuple[Site, Known], look: Open) -> None:
     site, known = berlin
     span = Span(known.now - timedelta(minutes=30), known.now)
-    view = ClusterView(ORDERS, shown=span, lens=Lens("berlin", "Asia/Kathmandu"))
+    view = ClusterView(ORDERS, shown=span, display=DisplayOptions("berlin", "Asia/Kathmandu"))
     for reader in ("UTC", "Europe/Berlin"):
         page = look(f"{site.url}{href(view)}", zone=reader)
         start = span.start.astimezone(ZoneInfo("Asia/Kathmandu"))
@@ -56,12 +58,12 @@ def test_an_address_says_whose_times_it_has_whoever_opens_it(berlin: tuple[Site,
         assert set(labels.all_text_contents()) <= quarter
 
 
-def test_a_drag_means_the_same_minutes_in_every_zone(berlin: tuple[Site, Known], look: Open) -> None:
+def test_a_drag_selects_the_same_minutes_in_every_time_zone(berlin: tuple[Site, Known], look: Open) -> None:
     site, known = berlin
     span = Span(known.now - timedelta(minutes=60), known.now)
     found = []
     for zone in ("UTC", "Australia/Lord_Howe"):
-        view = ClusterView(ORDERS, shown=span, lens=Lens("berlin", zone))
+        view = ClusterView(ORDERS, shown=span, display=DisplayOptions("berlin", zone))
         page = look(f"{site.url}{href(view)}")
         plot = page.locator("#cluster-latency .nsewdrag").first
         expect(page.locator("#cluster-latency .scatterlayer .trace").first).to_be_visible()

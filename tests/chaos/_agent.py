@@ -1,4 +1,4 @@
-"""What the demonstrations on the agent share: its records, and waiting for them."""
+"""Probe minutes of an agent under test, and waiting for them."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,39 +12,44 @@ from tests.waiting import wait_until
 from tests.whole_topic import values_on
 
 MINUTE = timedelta(minutes=1)
-PATIENCE_S = 300
-#: The default local fleet: two measured clusters of three.
+DEADLINE_S = 300
+#: Of the default local fleet: two measured clusters of three brokers, two legs each.
 BROKERS_AND_LEGS = 2 * 3 * 2
 
-Key = tuple[str, int, str]
+#: Cluster, broker and leg.
+BrokerLegKey = tuple[str, int, str]
 
 
 def wait_for_minute(telemetry: Telemetry, at: datetime) -> None:
-    """Until the minute in which that is has come from every broker and leg."""
+    """Wait until every broker and leg has a record of the minute that contains ``at``."""
 
-    def has_come() -> bool:
-        found = attempts(so_far(telemetry))
-        return len(found) == BROKERS_AND_LEGS and all(max(of) + MINUTE > at for of in found.values())
+    def is_complete() -> bool:
+        minutes_by_leg = count_attempts(read_available_records(telemetry))
+        return len(minutes_by_leg) == BROKERS_AND_LEGS and all(
+            max(minutes) + MINUTE > at for minutes in minutes_by_leg.values()
+        )
 
-    wait_until(has_come, PATIENCE_S, "every broker's minute")
+    wait_until(is_complete, DEADLINE_S, "a record of every broker and leg")
 
 
-def so_far(telemetry: Telemetry) -> list[Row]:
-    """What can be read by now: none where the topic, or its broker, has only just come."""
+def read_available_records(telemetry: Telemetry) -> list[Row]:
+    """Return the records on the topic; none if the topic or its broker is not available yet."""
     try:
-        return on_the_topic(telemetry)
+        return read_records(telemetry)
     except KafkaUnavailableError:
         return []
 
 
-def on_the_topic(telemetry: Telemetry) -> list[Row]:
-    """Every record once, however often it came."""
+def read_records(telemetry: Telemetry) -> list[Row]:
+    """Return every distinct record on the topic once."""
     values = values_on(telemetry.access, telemetry.topics.probe_minutes.name)
     return [PROBE_MINUTE.decode(value) for value in dict.fromkeys(values)]
 
 
-def attempts(records: Sequence[Row]) -> dict[Key, dict[datetime, int]]:
-    found: dict[Key, dict[datetime, int]] = defaultdict(lambda: defaultdict(int))
-    for one in records:
-        found[one["cluster_id"], one["broker_id"], one["leg"]][one["minute"]] += one["attempted"]
-    return found
+def count_attempts(records: Sequence[Row]) -> dict[BrokerLegKey, dict[datetime, int]]:
+    """Return the attempted probes by cluster, broker and leg, and by minute."""
+    attempts: dict[BrokerLegKey, dict[datetime, int]] = defaultdict(lambda: defaultdict(int))
+    for record in records:
+        key = record["cluster_id"], record["broker_id"], record["leg"]
+        attempts[key][record["minute"]] += record["attempted"]
+    return attempts

@@ -1,4 +1,4 @@
-"""Faults that a local fleet does not make itself."""
+"""Faults that a local fleet does not inject itself."""
 
 import signal
 import threading
@@ -12,33 +12,33 @@ STOPPED_S, RUNNING_S = 0.070, 0.015
 
 
 @contextmanager
-def slowed(process: psutil.Process) -> Iterator[None]:
-    """Stopped 70 of every 85 ms while the block runs."""
-    enough = threading.Event()
+def slow_down(process: psutil.Process) -> Iterator[None]:
+    """Stop a process for 70 of every 85 ms while the block runs."""
+    is_over = threading.Event()
 
-    def slow() -> None:
-        while not enough.wait(RUNNING_S):
+    def alternate() -> None:
+        while not is_over.wait(RUNNING_S):
             process.send_signal(signal.SIGSTOP)
-            # The slowness itself: nothing is waited for.
+            # This sleep is the fault itself; it waits for nothing.
             time.sleep(STOPPED_S)
             process.send_signal(signal.SIGCONT)
 
-    thread = threading.Thread(target=slow)
+    thread = threading.Thread(target=alternate)
     thread.start()
     try:
         yield
     finally:
-        enough.set()
+        is_over.set()
         thread.join()
 
 
 @contextmanager
-def stopped(processes: Sequence[psutil.Process]) -> Iterator[None]:
-    """Standing still while the block runs."""
-    for one in processes:
-        one.send_signal(signal.SIGSTOP)
+def stop_processes(processes: Sequence[psutil.Process]) -> Iterator[None]:
+    """Stop processes while the block runs."""
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
     try:
         yield
     finally:
-        for one in processes:
-            one.send_signal(signal.SIGCONT)
+        for process in processes:
+            process.send_signal(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""A way of its own to the brokers of a local fleet, for a second vantage; on it each can be cut off."""
+"""Separate listeners on the brokers of a local fleet for a second vantage, which can be cut off."""
 
 import asyncio
 import threading
@@ -7,43 +7,45 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 
-from fleetgauge_local.layout import HOST, BrokerPlace, Layout
-from fleetgauge_local.ports import free_ports
+from fleetgauge_local.layout import HOST, BrokerPlacement, FleetLayout
+from fleetgauge_local.ports import find_free_ports
 from fleetgauge_local.proxy import Proxy
 from tests.listeners import Listener, more_listeners
 
-_OPENS_WITHIN_S = 10
+_OPEN_TIMEOUT_S = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
+class _ProxiedListener:
     proxy: Proxy
     listener: Listener
 
 
 class SecondWay:
-    """To every broker a listener behind a proxy, whose loop is another thread's."""
+    """A proxied listener of every broker; the proxies run on the event loop of another thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._doors: dict[tuple[str, int], _Door] = {}
+        self._listeners: dict[tuple[str, int], _ProxiedListener] = {}
 
-    def listeners(self, layout: Layout, place: BrokerPlace) -> Mapping[str, Listener]:
-        """That broker's, for a fleet whose brokers begin later."""
-        inside, outside = self._ports_beside(layout)
-        door = _Door(Proxy(place.name, HOST, outside, inside), Listener(inside, advertised=outside))
-        asyncio.run_coroutine_threadsafe(door.proxy.open(), self._loop).result(_OPENS_WITHIN_S)
-        self._doors[place.cluster, place.broker] = door
-        return {"SECOND": door.listener}
+    def listeners(self, layout: FleetLayout, place: BrokerPlacement) -> Mapping[str, Listener]:
+        """Return the additional listener of a broker that will start later."""
+        port, proxy_port = self._find_free_ports(layout)
+        proxied = _ProxiedListener(
+            Proxy(place.name, HOST, proxy_port, port), Listener(port, advertised=proxy_port)
+        )
+        asyncio.run_coroutine_threadsafe(proxied.proxy.open(), self._loop).result(_OPEN_TIMEOUT_S)
+        self._listeners[place.cluster, place.broker] = proxied
+        return {"SECOND": proxied.listener}
 
     def bootstrap(self, cluster: str) -> str:
-        doors = (door for (of, _), door in self._doors.items() if of == cluster)
-        return ",".join(f"{HOST}:{door.listener.advertised}" for door in doors)
+        listeners = (proxied for (name, _), proxied in self._listeners.items() if name == cluster)
+        return ",".join(f"{HOST}:{proxied.listener.advertised}" for proxied in listeners)
 
     @contextmanager
     def cut_off(self, cluster: str, broker: int) -> Iterator[None]:
-        """Nothing passes to that broker or from it while the block runs."""
-        proxy = self._doors[cluster, broker].proxy
+        """Drop all traffic of the broker's second listener while the block runs."""
+        proxy = self._listeners[cluster, broker].proxy
         self._loop.call_soon_threadsafe(proxy.blackhole)
         try:
             yield
@@ -51,20 +53,20 @@ class SecondWay:
             self._loop.call_soon_threadsafe(proxy.heal)
 
     async def close(self) -> None:
-        for door in self._doors.values():
-            await door.proxy.close()
+        for proxied in self._listeners.values():
+            await proxied.proxy.close()
 
-    def _ports_beside(self, layout: Layout) -> tuple[int, int]:
-        """Two that are no broker's, of which nobody may listen yet."""
-        inside = (door.listener.port for door in self._doors.values())
-        taken = {*layout.ports, *inside}
-        first, second = [one for one in free_ports(2 + len(taken), Random()) if one not in taken][:2]
+    def _find_free_ports(self, layout: FleetLayout) -> tuple[int, int]:
+        """Return two ports that no listener of any broker uses."""
+        listener_ports = (proxied.listener.port for proxied in self._listeners.values())
+        taken = {*layout.ports, *listener_ports}
+        first, second = [port for port in find_free_ports(2 + len(taken), Random()) if port not in taken][:2]
         return first, second
 
 
 @contextmanager
 def second_way() -> Iterator[SecondWay]:
-    """A fleet that is made within the block has it, and ends before it does."""
+    """Give the local fleets that are created and stopped within the block a second listener."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="second-way")
     thread.start()

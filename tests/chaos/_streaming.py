@@ -1,4 +1,4 @@
-"""What the demonstrations on the stream share: a telemetry cluster, the command as a process, its tables."""
+"""A telemetry cluster, commands as processes, and tables, as the chaos demonstrations share them."""
 
 import contextlib
 import subprocess
@@ -14,17 +14,17 @@ import psutil
 import yaml
 from deltalake import DeltaTable
 
-from fleetgauge_core.fleet import Fleet, Telemetry, load
-from fleetgauge_core.kafka import Admin, ensure_topics
-from fleetgauge_core.tables import Table, Type
+from fleetgauge_core.fleet import Fleet, Telemetry, load_fleet
+from fleetgauge_core.kafka import ClusterAdmin, ensure_telemetry_topics
+from fleetgauge_core.tables import ColumnType, Table
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from tests.waiting import wait_until
 
 #: Spark starts within a minute on a busy machine; the first batch takes as long again.
-PATIENCE_S = 300
+DEADLINE_S = 300
 _GRACE_S = 60
-#: Any name but telemetry's: a local fleet needs a cluster that its own fleet file measures.
+#: A local fleet needs a cluster that its fleet file measures, so this one is not called telemetry.
 CARRIER = "carrier"
 
 FLEETGAUGE = (sys.executable, "-m", "fleetgauge_core")
@@ -32,14 +32,14 @@ FLEETGAUGE = (sys.executable, "-m", "fleetgauge_core")
 Row = dict[str, Any]
 
 
-def say(text: str) -> None:
-    """For a person; stdout carries the answer alone."""
+def log_progress(text: str) -> None:
+    """Write a progress message to stderr; stdout is reserved for the result."""
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text}\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A fleet file, its lake-to-be, and a telemetry cluster whose topics are there."""
+    """A fleet file, the path of its lake, and a telemetry cluster with its topics."""
 
     folder: Path
     config: Path
@@ -55,29 +55,29 @@ class Scene:
         return self.telemetry.topics.probe_minutes.name
 
     def topic_id(self) -> str:
-        admin = Admin(self.telemetry.access)
+        admin = ClusterAdmin(self.telemetry.access)
         admin.start()
-        view = admin.topic(self.topic)
+        view = admin.describe_topic(self.topic)
         assert view is not None
         return view.topic_id
 
 
 @contextlib.contextmanager
 def scene(folder: Path, document: Mapping[str, Any]) -> Iterator[Scene]:
-    """A telemetry cluster of one broker for the fleet that ``document`` describes."""
-    local = LocalFleet(folder / "brokers", (ClusterSpec(CARRIER, 1),), progress=say)
+    """Run a telemetry cluster of one broker for the fleet that ``document`` describes."""
+    local = LocalFleet(folder / "brokers", (ClusterSpec(CARRIER, 1),), progress=log_progress)
     with local:
         config = folder / "fleet.yaml"
         telemetry = {"bootstrap": local.bootstrap(CARRIER)}
         config.write_text(yaml.safe_dump({"lake": "./lake", **document, "telemetry": telemetry}))
-        fleet = load(config)
+        fleet = load_fleet(config)
         assert fleet.telemetry is not None
-        ensure_topics(fleet.telemetry)
+        ensure_telemetry_topics(fleet.telemetry)
         yield Scene(folder, config, fleet, fleet.telemetry)
 
 
 class Command:
-    """`fleetgauge` with some arguments, as a process of its own whose words go to a file."""
+    """The `fleetgauge` command as a separate process whose output goes to a file."""
 
     def __init__(self, log: Path, *arguments: str, program: Sequence[str] = FLEETGAUGE) -> None:
         self._log = log
@@ -86,7 +86,7 @@ class Command:
 
     def __enter__(self) -> Self:
         with self._log.open("ab") as output:
-            self._begins_at = output.tell()
+            self._output_start = output.tell()
             self._process = subprocess.Popen(
                 [*self._program, *self._arguments],
                 stdin=subprocess.DEVNULL,
@@ -94,40 +94,40 @@ class Command:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._seen: dict[int, psutil.Process] = {}
+        self._processes: dict[int, psutil.Process] = {}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """No process outlives the block, whatever happened in it."""
+        """Kill the process tree, whatever happened in the block."""
         self.kill()
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         self.tree()
         return self._process.poll() is None
 
     @property
-    def words(self) -> str:
-        """What it has said so far."""
+    def output(self) -> str:
+        """The output so far."""
         with self._log.open("rb") as log:
-            log.seek(self._begins_at)
+            log.seek(self._output_start)
             return log.read().decode(errors="replace")
 
-    def wait(self, timeout_s: float = PATIENCE_S) -> int:
-        """Its exit code."""
-        wait_until(lambda: not self.alive, timeout_s, f"{self._arguments[0]} to end")
+    def wait(self, timeout_s: float = DEADLINE_S) -> int:
+        """Wait until it ends and return its exit code."""
+        wait_until(lambda: not self.is_alive, timeout_s, f"{self._arguments[0]} to end")
         return self._process.wait()
 
     def end(self) -> int:
-        """Ask it to end; its exit code."""
+        """Send SIGTERM and return its exit code."""
         self.tree()
         self._process.terminate()
         return self.wait(_GRACE_S)
 
     def kill(self) -> int:
-        """SIGKILL for the process, its JVM and their children; how many there were."""
+        """Kill the process, its JVM and their children; return how many there were."""
         killed = 0
         while tree := self.tree():
             for process in tree:
@@ -140,17 +140,17 @@ class Command:
         return killed
 
     def tree(self) -> list[psutil.Process]:
-        """Everything of its tree that lives; what was seen once stays known when its parent is gone."""
+        """Return the living processes of its tree, including those whose parent has ended since."""
         with contextlib.suppress(psutil.NoSuchProcess):
-            self._seen.setdefault(self._process.pid, psutil.Process(self._process.pid))
-        for process in list(self._seen.values()):
+            self._processes.setdefault(self._process.pid, psutil.Process(self._process.pid))
+        for process in list(self._processes.values()):
             with contextlib.suppress(psutil.NoSuchProcess):
-                self._seen |= {
+                self._processes |= {
                     child.pid: child
                     for child in process.children(recursive=True)
-                    if child.pid not in self._seen
+                    if child.pid not in self._processes
                 }
-        return [process for process in self._seen.values() if _lives(process)]
+        return [process for process in self._processes.values() if _lives(process)]
 
 
 def _lives(process: psutil.Process) -> bool:
@@ -161,17 +161,17 @@ def _lives(process: psutil.Process) -> bool:
 
 
 def rows(lake: Path, table: Table, columns: list[str] | None = None) -> list[Row]:
-    """A table's rows, maps as dicts; none while it is not there."""
+    """Return a table's rows, with maps as dicts; none if the table does not exist."""
     path = str(lake / table.path)
     if not DeltaTable.is_deltatable(path):
         return []
-    found: list[Row] = DeltaTable(path).to_pyarrow_table(columns=columns).to_pylist()
+    table_rows: list[Row] = DeltaTable(path).to_pyarrow_table(columns=columns).to_pylist()
     maps = [
         column.name
         for column in table.columns
-        if column.type is Type.COUNTS and (not columns or column.name in columns)
+        if column.type is ColumnType.COUNT_MAP and (not columns or column.name in columns)
     ]
-    return [row | {name: dict(row[name] or ()) for name in maps} for row in found]
+    return [row | {name: dict(row[name] or ()) for name in maps} for row in table_rows]
 
 
 def size(lake: Path, table: Table) -> int:

@@ -1,13 +1,12 @@
-"""Rolls, wipes, adds, swaps and retires brokers under an agent: its partitions follow, nobody is blamed.
+"""Restarts, wipes, adds, swaps and retires brokers under an agent: the probe topic follows, none is blamed.
 
     python -m tests.chaos.change_brokers
 
-A cluster of four brokers (three of them controllers) and a spare. In turn: every broker is restarted,
-and while the second one is away somebody moves the fourth one's partition; the third is killed and comes
-back with an empty disk; the spare joins; the fourth and the fifth swap ids, and once more; the fourth goes
-for good. Prints one JSON value; exit 0 iff after each change every broker leads a partition of its own with
-three replicas in sync within a minute, no leader-leg probe of a broker that was left alone failed, and the
-agent lived through it all.
+The cluster has four brokers (three of them controllers) and a spare. In turn: every broker is restarted,
+and while broker 2 is down, broker 4's partition is reassigned; broker 3 is killed and restarted with an empty
+disk; the spare joins; brokers 4 and 5 swap ids, and swap back; broker 4 is unregistered. Prints one JSON
+value. Exits with 0 iff within a minute after each change every broker leads a partition of its own with three
+replicas in sync, no leader-leg probe of an undisturbed broker failed, and the agent ran all the time.
 """
 
 import json
@@ -22,151 +21,169 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import psutil
 
-from fleetgauge_core.fleet import Access, Telemetry, load
+from fleetgauge_core.fleet import ClusterAccess, Telemetry, load_fleet
 from fleetgauge_core.kafka import (
-    Admin,
+    ClusterAdmin,
     KafkaUnavailableError,
-    ensure_topics,
-    reassign,
+    ensure_telemetry_topics,
+    reassign_topic,
 )
-from fleetgauge_local.distribution import prepare
+from fleetgauge_local.distribution import prepare_kafka
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.folder import Folder, read
-from fleetgauge_local.layout import TELEMETRY, ClusterSpec, Layout
-from fleetgauge_local.storage import format_storage
-from fleetgauge_pipelines.io.cache import default_cache
+from fleetgauge_local.fleet_folder import FleetFolder, read_json
+from fleetgauge_local.layout import TELEMETRY, ClusterSpec, FleetLayout
+from fleetgauge_local.provisioning import format_storage
+from fleetgauge_pipelines.io.cache import default_cache_folder
 from fleetgauge_probes.agent.topic_plan import TOPIC
-from tests.chaos._agent import MINUTE, PATIENCE_S, attempts, on_the_topic, so_far
-from tests.chaos._streaming import Command, Row, say
+from tests.chaos._agent import DEADLINE_S, MINUTE, count_attempts, read_available_records, read_records
+from tests.chaos._streaming import Command, Row, log_progress
 from tests.waiting import wait_until
 
 CLUSTER = "orders"
-RIGHT_WITHIN_S = 60
-SWAPPED = ("listeners", "advertised.listeners")
+RECONCILED_WITHIN_S = 60
+SWAPPED_PROPERTIES = ("listeners", "advertised.listeners")
 UNREGISTER_BROKER = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What was done to which broker, from when to when it was right again, and how long that took."""
+class BrokerChange:
+    """A change of brokers, and when and how fast the probe topic was reconciled afterwards."""
 
-    what: str
+    description: str
     brokers: tuple[int, ...]
-    since: datetime
-    right: datetime
-    right_after_s: float
+    started_at: datetime
+    reconciled_at: datetime
+    reconciled_after_s: float
 
 
 @dataclass
 class Scene:
-    """A fleet, and what has been done to it."""
+    """A fleet, and the changes made to it so far."""
 
     local: LocalFleet
     folder: Path
-    admin: Admin
-    changes: list[Change] = field(default_factory=list)
+    admin: ClusterAdmin
+    changes: list[BrokerChange] = field(default_factory=list)
 
-    def is_right(self, brokers: Sequence[int]) -> bool:
-        """Whether each leads a partition of its own, in sync on as many brokers as there should be."""
+    def is_reconciled(self, brokers: Sequence[int]) -> bool:
+        """Return whether each broker leads a partition of its own, with three replicas in sync."""
         try:
-            view = self.admin.topic(TOPIC)
+            topic = self.admin.describe_topic(TOPIC)
         except KafkaUnavailableError:
             return False
-        partitions = view.partitions.values() if view else ()
-        leading = {one.leader for one in partitions if one.replicas and one.leader == one.replicas[0]}
+        partitions = topic.partitions.values() if topic else ()
+        leading = {
+            partition.leader
+            for partition in partitions
+            if partition.replicas and partition.leader == partition.replicas[0]
+        }
         return leading == set(brokers) and all(
-            len(one.replicas) == 3 and set(one.replicas) == one.in_sync <= set(brokers) for one in partitions
+            len(partition.replicas) == 3 and set(partition.replicas) == partition.in_sync <= set(brokers)
+            for partition in partitions
         )
 
-    def change(
-        self, what: str, touched: Sequence[int], present: Sequence[int], do: Callable[[], None]
+    def apply_change(
+        self,
+        description: str,
+        touched: Sequence[int],
+        present: Sequence[int],
+        apply: Callable[[], None],
     ) -> None:
-        """``do`` it and wait until the topic is right; the clock runs from when ``do`` is done."""
-        since = datetime.now(UTC)
-        do()
-        done_s = time.monotonic()
-        wait_until(lambda: self.is_right(present), PATIENCE_S, f"the topic after: {what}")
-        took_s = round(time.monotonic() - done_s, 1)
-        say(f"{what}: right after {took_s:g} s")
-        self.changes.append(Change(what, tuple(touched), since, datetime.now(UTC), took_s))
+        """Apply a change and wait until the topic is reconciled; the time is measured from its end."""
+        started_at = datetime.now(UTC)
+        apply()
+        applied_s = time.monotonic()
+        wait_until(lambda: self.is_reconciled(present), DEADLINE_S, f"the topic after: {description}")
+        duration_s = round(time.monotonic() - applied_s, 1)
+        log_progress(f"{description}: reconciled after {duration_s:g} s")
+        self.changes.append(
+            BrokerChange(description, tuple(touched), started_at, datetime.now(UTC), duration_s)
+        )
 
-    def end(self, broker: int, number: signal.Signals) -> None:
-        """Signal its process and wait until it is gone."""
-        (found,) = (one for one in self._status() if one.broker == broker)
-        process = psutil.Process(found.pid)
+    def stop_broker(self, broker: int, number: signal.Signals) -> None:
+        """Signal a broker's process and wait until it has ended."""
+        (status,) = (status for status in self._status() if status.broker == broker)
+        process = psutil.Process(status.pid)
         process.send_signal(number)
-        wait_until(lambda: not process.is_running(), PATIENCE_S, f"broker {broker} to end")
-        wait_until(lambda: self._state(broker) == "dead", PATIENCE_S, f"broker {broker} to be dead")
+        wait_until(lambda: not process.is_running(), DEADLINE_S, f"broker {broker} to end")
+        wait_until(lambda: self._state(broker) == "dead", DEADLINE_S, f"broker {broker} to be dead")
 
-    def begin(self, *brokers: int) -> None:
-        """Start them and wait until they serve."""
+    def start_brokers(self, *brokers: int) -> None:
+        """Start brokers and wait until they are up."""
         for broker in brokers:
             self.local.fault("heal", CLUSTER, broker)
         wait_until(
-            lambda: all(self._state(one) == "up" for one in brokers), PATIENCE_S, f"{brokers} to be up"
+            lambda: all(self._state(broker) == "up" for broker in brokers), DEADLINE_S, f"{brokers} to be up"
         )
 
     def _status(self) -> Sequence[Any]:
-        return next(one.brokers for one in self.local.status().clusters if one.cluster == CLUSTER)
+        return next(cluster.brokers for cluster in self.local.status().clusters if cluster.cluster == CLUSTER)
 
     def _state(self, broker: int) -> str:
-        return next(one.state for one in self._status() if one.broker == broker)
+        return next(status.state for status in self._status() if status.broker == broker)
 
 
-# --- What is done to brokers -------------------------------------------------
+# --- Changes -----------------------------------------------------------------
 
 
 def restart(scene: Scene, broker: int, meanwhile: Callable[[], None]) -> None:
-    scene.end(broker, signal.SIGTERM)
+    scene.stop_broker(broker, signal.SIGTERM)
     meanwhile()
-    scene.begin(broker)
+    scene.start_brokers(broker)
 
 
-def move(scene: Scene, broker: int) -> None:
-    """Somebody gives the broker's partition another home."""
-    view = scene.admin.topic(TOPIC)
-    assert view is not None
+def reassign_home(scene: Scene, broker: int) -> None:
+    """Reassign a broker's home partition so that another broker is its first replica."""
+    topic = scene.admin.describe_topic(TOPIC)
+    assert topic is not None
     number, replicas = next(
-        (n, one.replicas) for n, one in view.partitions.items() if one.replicas[0] == broker
+        (number, partition.replicas)
+        for number, partition in topic.partitions.items()
+        if partition.replicas[0] == broker
     )
-    assert reassign(Access(scene.local.bootstrap(CLUSTER)), TOPIC, {number: (*replicas[1:], broker)})
+    assert reassign_topic(
+        ClusterAccess(scene.local.bootstrap(CLUSTER)), TOPIC, {number: (*replicas[1:], broker)}
+    )
 
 
-def wipe(scene: Scene, broker: int) -> None:
-    scene.end(broker, signal.SIGKILL)
-    layout = read(Folder(scene.folder).layout, Layout)
+def wipe_disk(scene: Scene, broker: int) -> None:
+    scene.stop_broker(broker, signal.SIGKILL)
+    layout = read_json(FleetFolder(scene.folder).layout, FleetLayout)
     assert layout is not None
-    data = _own(scene, broker) / "data"
+    data = _broker_folder(scene, broker) / "data"
     shutil.rmtree(data)
-    format_storage(data, layout.kafka_uuids[CLUSTER], broker, prepare(default_cache(), say))
-    scene.begin(broker)
+    format_storage(
+        data, layout.kafka_uuids[CLUSTER], broker, prepare_kafka(default_cache_folder(), log_progress)
+    )
+    scene.start_brokers(broker)
 
 
-def swap(scene: Scene, one: int, other: int) -> None:
-    """Each goes on at the address of the other: what was called one is called other."""
-    for broker in (one, other):
-        scene.end(broker, signal.SIGKILL)
-    paths = [_own(scene, broker) / "server.properties" for broker in (one, other)]
+def swap_ids(scene: Scene, first: int, second: int) -> None:
+    """Exchange the ids of two brokers: each continues at the address of the other."""
+    for broker in (first, second):
+        scene.stop_broker(broker, signal.SIGKILL)
+    paths = [_broker_folder(scene, broker) / "server.properties" for broker in (first, second)]
     files = [dict(line.split("=", 1) for line in path.read_text().splitlines()) for path in paths]
-    for path, own, others in zip(paths, files, reversed(files), strict=True):
-        swapped = own | {key: others[key] for key in SWAPPED}
+    for path, own, other in zip(paths, files, reversed(files), strict=True):
+        swapped = own | {key: other[key] for key in SWAPPED_PROPERTIES}
         path.write_text("".join(f"{key}={value}\n" for key, value in swapped.items()))
-    scene.begin(one, other)
+    scene.start_brokers(first, second)
 
 
 def retire(scene: Scene, broker: int) -> None:
-    scene.end(broker, signal.SIGKILL)
+    scene.stop_broker(broker, signal.SIGKILL)
     unregister(scene.local.bootstrap(CLUSTER), broker)
 
 
 def unregister(bootstrap: str, broker: int) -> None:
-    """UnregisterBroker, version 0: no client at hand speaks it."""
+    """Send UnregisterBroker version 0, which neither Kafka client implements."""
     client = b"fleetgauge-chaos"
     header = struct.pack(f">hhih{len(client)}sb", UNREGISTER_BROKER, 0, 1, len(client), client, 0)
     request = header + struct.pack(">ib", broker, 0)
@@ -180,90 +197,94 @@ def unregister(bootstrap: str, broker: int) -> None:
     assert error == 0, f"UnregisterBroker: error {error}"
 
 
-def _own(scene: Scene, broker: int) -> Path:
-    return Folder(scene.folder).brokers / f"{CLUSTER}-{broker}"
+def _broker_folder(scene: Scene, broker: int) -> Path:
+    return FleetFolder(scene.folder).brokers / f"{CLUSTER}-{broker}"
 
 
 # --- The demonstration -------------------------------------------------------
 
 
-def live(folder: Path) -> tuple[Sequence[Change], Sequence[Row]]:
+def run_scenario(folder: Path) -> tuple[Sequence[BrokerChange], Sequence[Row]]:
     clusters = (ClusterSpec(CLUSTER, brokers=4, spares=1), ClusterSpec(TELEMETRY, brokers=1))
-    with LocalFleet(folder, clusters, progress=say) as local, ExitStack() as stack:
-        fleet = load(local.fleet_file)
+    with LocalFleet(folder, clusters, progress=log_progress) as local, ExitStack() as stack:
+        fleet = load_fleet(local.fleet_file)
         assert fleet.telemetry is not None
-        ensure_topics(fleet.telemetry)
-        admin = Admin(Access(local.bootstrap(CLUSTER)))
+        ensure_telemetry_topics(fleet.telemetry)
+        admin = ClusterAdmin(ClusterAccess(local.bootstrap(CLUSTER)))
         admin.start()
         scene = Scene(local, folder, admin)
         arguments = ("probe", "--config", str(local.fleet_file), "--json")
         agent = stack.enter_context(Command(folder / "probe.log", *arguments))
-        wait_until(lambda: scene.is_right((1, 2, 3, 4)), PATIENCE_S, "the topic")
-        wait_for_a_minute(fleet.telemetry, 4)
+        wait_until(lambda: scene.is_reconciled((1, 2, 3, 4)), DEADLINE_S, "the topic")
+        wait_for_full_minute(fleet.telemetry, 4)
         four, five = (1, 2, 3, 4), (1, 2, 3, 4, 5)
         for broker in four:
 
-            def meanwhile(broker: int = broker) -> None:
+            def reassign_meanwhile(broker: int = broker) -> None:
                 if broker == 2:
-                    move(scene, 4)
+                    reassign_home(scene, 4)
 
             touched = (2, 4) if broker == 2 else (broker,)
-            scene.change(
-                f"{broker} restarted", touched, four, lambda b=broker, m=meanwhile: restart(scene, b, m)
+            scene.apply_change(
+                f"{broker} restarted", touched, four, partial(restart, scene, broker, reassign_meanwhile)
             )
-        scene.change("3 wiped", (3,), four, lambda: wipe(scene, 3))
-        scene.change("5 joined", (5,), five, lambda: scene.begin(5))
-        scene.change("4 and 5 swapped", (4, 5), five, lambda: swap(scene, 4, 5))
-        # The proxies stand for places, so who goes must go from its own.
-        scene.change("4 and 5 swapped back", (4, 5), five, lambda: swap(scene, 4, 5))
-        scene.change("4 retired", (4,), (1, 2, 3, 5), lambda: retire(scene, 4))
-        wait_for_a_minute(fleet.telemetry, 4)
-        assert agent.end() == 0, agent.words
-        return scene.changes, on_the_topic(fleet.telemetry)
+        scene.apply_change("3 wiped", (3,), four, lambda: wipe_disk(scene, 3))
+        scene.apply_change("5 joined", (5,), five, lambda: scene.start_brokers(5))
+        scene.apply_change("4 and 5 swapped", (4, 5), five, lambda: swap_ids(scene, 4, 5))
+        # A proxy belongs to an address, so a broker must be retired at its own address.
+        scene.apply_change("4 and 5 swapped back", (4, 5), five, lambda: swap_ids(scene, 4, 5))
+        scene.apply_change("4 retired", (4,), (1, 2, 3, 5), lambda: retire(scene, 4))
+        wait_for_full_minute(fleet.telemetry, 4)
+        assert agent.end() == 0, agent.output
+        return scene.changes, read_records(fleet.telemetry)
 
 
-def wait_for_a_minute(telemetry: Telemetry, brokers: int) -> None:
-    """Until so many brokers have a record of both legs for a minute that began from now on."""
+def wait_for_full_minute(telemetry: Telemetry, brokers: int) -> None:
+    """Wait until so many brokers have a record of both legs for a minute that began from now on."""
     now = datetime.now(UTC)
 
-    def has_come() -> bool:
-        found = attempts(so_far(telemetry))
-        return sum(max(minutes) >= now for minutes in found.values()) >= 2 * brokers
+    def is_complete() -> bool:
+        minutes_by_leg = count_attempts(read_available_records(telemetry))
+        return sum(max(minutes) >= now for minutes in minutes_by_leg.values()) >= 2 * brokers
 
-    wait_until(has_come, PATIENCE_S, "a full minute")
+    wait_until(is_complete, DEADLINE_S, "a full minute")
 
 
-def left_alone(record: Row, changes: Sequence[Change]) -> bool:
-    """Whether nothing was done to its broker in its minute."""
+def is_undisturbed(record: Row, changes: Sequence[BrokerChange]) -> bool:
+    """Return whether the record's broker was not changed during its minute."""
     begins, ends = record["minute"], record["minute"] + MINUTE
     return not any(
-        record["broker_id"] in one.brokers and one.since < ends and begins < one.right + timedelta(seconds=5)
-        for one in changes
+        record["broker_id"] in change.brokers
+        and change.started_at < ends
+        and begins < change.reconciled_at + timedelta(seconds=5)
+        for change in changes
     )
 
 
-def judge(changes: Sequence[Change], records: Sequence[Row]) -> dict[str, Any]:
-    leader = [one for one in records if one["leg"] == "leader"]
-    alone = [one for one in leader if left_alone(one, changes)]
+def judge(changes: Sequence[BrokerChange], records: Sequence[Row]) -> dict[str, Any]:
+    leader_records = [record for record in records if record["leg"] == "leader"]
+    undisturbed = [record for record in leader_records if is_undisturbed(record, changes)]
     blamed = [
-        f"{one['broker_id']} {one['minute']:%H:%M} {one['produce_failures']}"
-        for one in alone
-        if one["produce_failures"]
+        f"{record['broker_id']} {record['minute']:%H:%M} {record['produce_failures']}"
+        for record in undisturbed
+        if record["produce_failures"]
     ]
-    names = [(one["run_id"], one["broker_id"], one["leg"], one["minute"]) for one in records]
+    keys = [(record["run_id"], record["broker_id"], record["leg"], record["minute"]) for record in records]
     report = {
-        "changes": {one.what: one.right_after_s for one in changes},
-        "broker_minutes_left_alone": len(alone),
+        "changes": {change.description: change.reconciled_after_s for change in changes},
+        "broker_minutes_left_alone": len(undisturbed),
         "blamed_though_left_alone": blamed,
         "failures_of_those_that_were_changed": sum(
-            sum(one["produce_failures"].values()) for one in leader if not left_alone(one, changes)
+            sum(record["produce_failures"].values())
+            for record in leader_records
+            if not is_undisturbed(record, changes)
         ),
-        "runs": len({one["run_id"] for one in records}),
-        "minutes_twice": len(names) - len(set(names)),
+        "runs": len({record["run_id"] for record in records}),
+        "minutes_twice": len(keys) - len(set(keys)),
     }
     passed = (
-        all(one.right_after_s <= RIGHT_WITHIN_S for one in changes)
-        and len(alone) > 0
+        all(change.reconciled_after_s <= RECONCILED_WITHIN_S for change in changes)
+        and len(undisturbed) > 0
         and not blamed
         and (report["runs"], report["minutes_twice"]) == (1, 0)
     )
@@ -271,10 +292,10 @@ def judge(changes: Sequence[Change], records: Sequence[Row]) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--dir", "folder", type=click.Path(path_type=Path), help="Keep logs and brokers there.")
+@click.option("--dir", "folder", type=click.Path(path_type=Path), help="Folder that keeps logs and brokers.")
 def main(folder: Path | None) -> None:
-    with tempfile.TemporaryDirectory(prefix="fleetgauge-change-brokers-") as passing:
-        report = judge(*live((folder or Path(passing)).resolve()))
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-change-brokers-") as temporary:
+        report = judge(*run_scenario((folder or Path(temporary)).resolve()))
     print(json.dumps(report, indent=2))
     sys.exit(0 if report["passed"] else 1)
 

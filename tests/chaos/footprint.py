@@ -1,4 +1,4 @@
-"""What each part of a running demo takes: resident memory, and CPU over half a minute."""
+"""Measures the resident memory and the CPU time of each part of a running demo."""
 
 import json
 import random
@@ -9,18 +9,20 @@ from pathlib import Path
 import click
 import psutil
 
-from fleetgauge_local.demo import Running, running_demo, wait_for
-from fleetgauge_local.ports import free_ports
-from tests.chaos.hang_brokers import say
+from fleetgauge_local.demo import RunningDemo, run_for, running_demo
+from fleetgauge_local.ports import find_free_ports
+from tests.chaos.hang_brokers import log_progress
 
 
-def parts(running: Running) -> dict[str, list[psutil.Process]]:
-    """Part to its processes, children included."""
+def list_processes(running: RunningDemo) -> dict[str, list[psutil.Process]]:
+    """Return the processes of each part, including child processes."""
     status = running.local.status()
-    found = {name: _tree(pid) for name, pid in running.services.pids().items()}
-    found["fleet runner and proxies"] = [psutil.Process(status.runner_pid)]
-    found["7 brokers"] = [psutil.Process(b.pid) for c in status.clusters for b in c.brokers if b.pid]
-    return found
+    processes = {name: _tree(pid) for name, pid in running.services.pids().items()}
+    processes["fleet runner and proxies"] = [psutil.Process(status.runner_pid)]
+    processes["7 brokers"] = [
+        psutil.Process(broker.pid) for cluster in status.clusters for broker in cluster.brokers if broker.pid
+    ]
+    return processes
 
 
 def _tree(pid: int) -> list[psutil.Process]:
@@ -29,29 +31,37 @@ def _tree(pid: int) -> list[psutil.Process]:
 
 
 def _cpu_s(processes: list[psutil.Process]) -> float:
-    return sum(sum(p.cpu_times()[:2]) for p in processes if p.is_running())
+    return sum(
+        process.cpu_times().user + process.cpu_times().system for process in processes if process.is_running()
+    )
 
 
 @click.command()
 @click.option(
-    "--after", "after_s", default=180.0, show_default=True, help="Seconds from ready to the measurement."
+    "--after", "after_s", default=180.0, show_default=True, help="Seconds from readiness to the measurement."
 )
-@click.option("--over", "over_s", default=60.0, show_default=True, help="Seconds measured.")
+@click.option(
+    "--over", "over_s", default=60.0, show_default=True, help="Duration of the measurement in seconds."
+)
 def main(after_s: float, over_s: float) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
-        running_demo(Path(folder), free_ports(1, random.Random())[0], say, time.monotonic()) as running,
+        running_demo(
+            Path(folder), find_free_ports(1, random.Random())[0], log_progress, time.monotonic()
+        ) as running,
     ):
-        wait_for(after_s, running, lambda _: None, "warming up")
-        measured = parts(running)
+        run_for(after_s, running, lambda _: None, "warming up")
+        measured = list_processes(running)
         before = {name: _cpu_s(processes) for name, processes in measured.items()}
         started = time.monotonic()
-        wait_for(over_s, running, lambda _: None, "measuring")
-        took = time.monotonic() - started
+        run_for(over_s, running, lambda _: None, "measuring")
+        elapsed_s = time.monotonic() - started
         rows = {
             name: {
-                "rss_mib": round(sum(p.memory_info().rss for p in processes if p.is_running()) / 2**20),
-                "cpu_percent_of_a_core": round(100 * (_cpu_s(processes) - before[name]) / took, 1),
+                "rss_mib": round(
+                    sum(process.memory_info().rss for process in processes if process.is_running()) / 2**20
+                ),
+                "cpu_percent_of_a_core": round(100 * (_cpu_s(processes) - before[name]) / elapsed_s, 1),
             }
             for name, processes in measured.items()
         }

@@ -1,14 +1,14 @@
-"""Kills one process of `fleetgauge backfill` again and again: its tables end up as an undisturbed run's.
+"""Repeatedly kills a process of `fleetgauge backfill`: its tables equal those of an undisturbed run.
 
     python -m tests.chaos.kill_pipeline --times 50
 
-An hour of a simulated fleet comes in pieces, out of order and with
-repetitions; the hour lies around the end of a week, which closes between two
-pieces. At seeded random moments one process gets a SIGKILL: the driver's
-Python or its JVM, then the other has to end by itself and the piece is begun
-again; or, on a cluster of two executors, one of these, and the job has to go
-on without it. Prints one JSON value; exit 0 iff that is so every time, and
-the tables differ in nothing but when they were computed.
+An hour of a simulated fleet is ingested in batches, out of order and with
+repeated records; the hour spans the end of a week, which closes between two
+batches. At seeded random moments a process gets a SIGKILL. If it is the
+driver's Python process or its JVM, the other must end by itself and the batch
+is started again. If it is one of two executors of a cluster, the job must
+finish without it. Prints one JSON value; exits with 0 iff that holds every
+time and the tables differ only in when they were computed.
 """
 
 import json
@@ -29,16 +29,16 @@ import fastavro
 import psutil
 import pyspark
 
-from fleetgauge_core.tables import ALL, QUALITY, Table
-from fleetgauge_pipelines.io.cache import default_cache
+from fleetgauge_core.tables import ALL_TABLES, QUALITY, Table
+from fleetgauge_pipelines.io.cache import default_cache_folder
 from fleetgauge_pipelines.io.java import find_java
 from fleetgauge_pipelines.jobs import submit
-from tests.chaos._streaming import FLEETGAUGE, Command, Row, rows, say, size
-from tests.oracle.compare import differences
+from tests.chaos._streaming import FLEETGAUGE, Command, Row, log_progress, rows, size
+from tests.oracle.compare import find_differences
 from tests.spark.agreement import write_files
 from tests.waiting import wait_until
 
-#: Half the hour is of the week that ends here.
+#: Half of the hour belongs to the week that ends here.
 WEEK_ENDS = datetime(2026, 6, 1, tzinfo=UTC)
 END = WEEK_ENDS + timedelta(minutes=30)
 CLOSES = WEEK_ENDS + timedelta(hours=48)
@@ -51,19 +51,19 @@ PROCESSES = {
     "pyspark.daemon": "worker",
     "backfill --from": "python",
 }
-#: A life that is not killed ends well before; so does what a kill left without its other half.
-PATIENCE_S = 1200
-ENDS_BY_ITSELF_WITHIN_S = 60
-#: From the start to the kill in its youth, from the first commit to a later one.
-YOUTH_S = (1.0, 12.0)
+#: Longer than an undisturbed run takes.
+DEADLINE_S = 1200
+SELF_END_TIMEOUT_S = 60
+#: Delay of an early kill after the start, and of a later kill after the first commit.
+AFTER_START_S = (1.0, 12.0)
 AFTER_A_COMMIT_S = (0.0, 6.0)
-#: Verdicts are about batches as they came, and a batch that was broken off came twice.
-COMPARED = tuple(table for table in ALL if table is not QUALITY)
+#: Quality results describe ingested batches, and an interrupted batch is ingested twice.
+COMPARED = tuple(table for table in ALL_TABLES if table is not QUALITY)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Records that are taken together, and the clock that says which weeks are closed then."""
+class InputBatch:
+    """Records that are ingested together, and the clock that decides which weeks are closed then."""
 
     folder: Path
     clock: datetime
@@ -71,7 +71,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """What died, when, what the life had written last, how long the rest lived, and whether as it should."""
+    """A killed process, the last table written before, and whether the rest of the run ended as expected."""
 
     kind: str
     after_s: float
@@ -83,8 +83,8 @@ class Kill:
 # --- The pieces --------------------------------------------------------------
 
 
-def simulated(folder: Path, seed: int) -> Path:
-    """A folder with fleet.yaml and records of one hour."""
+def simulate_fleet(folder: Path, seed: int) -> Path:
+    """Write fleet.yaml and records of one hour to a folder and return it."""
     arguments = ("--clusters", CLUSTERS, "--minutes", 60, "--records", "files", "--seed", seed)
     command = [sys.executable, "-m", "fleetgauge_core", "simulate", "--to", folder, *arguments]
     subprocess.run(
@@ -93,13 +93,13 @@ def simulated(folder: Path, seed: int) -> Path:
     return folder
 
 
-def pieces(source: Path, into: Path, count: int, rng: Random) -> list[Piece]:
-    """The records in no order, cut up; in every piece but the first some that had come before."""
+def pieces(source: Path, into: Path, count: int, rng: Random) -> list[InputBatch]:
+    """Return the records in random order as batches, each with some records of earlier batches."""
     records = [record for file in sorted((source / "records").glob("*.avro")) for record in _read(file)]
     rng.shuffle(records)
     some = -(-len(records) // count)
     return [
-        Piece(
+        InputBatch(
             write_files(into / f"piece-{number}", _with_repetitions(rng, records, number * some, some)),
             _clock(number, count),
         )
@@ -120,29 +120,29 @@ def _with_repetitions(rng: Random, records: Sequence[Row], first: int, some: int
 
 
 def _clock(number: int, count: int) -> datetime:
-    """Half of the pieces come while the week that ended is open, half of them revise it."""
+    """Return a clock for which half of the batches come before the week closes and half after it."""
     return END + timedelta(minutes=5) if number < count // 2 else CLOSES + number * timedelta(minutes=1)
 
 
 # --- A life ------------------------------------------------------------------
 
 
-def take(config: Path, piece: Piece, lake: Path, program: Sequence[str] = FLEETGAUGE) -> Command:
+def take(config: Path, piece: InputBatch, lake: Path, program: Sequence[str] = FLEETGAUGE) -> Command:
     clock = f"{piece.clock:%Y-%m-%dT%H:%M:%SZ}"
     arguments = ("--from", piece.folder, "--clock", clock, "--config", config, "--lake", lake)
     return Command(lake.with_suffix(".log"), "backfill", *map(str, arguments), program=program)
 
 
-def taken(config: Path, piece: Piece, lake: Path) -> bool:
-    """Undisturbed; whether it ended well."""
+def taken(config: Path, piece: InputBatch, lake: Path) -> bool:
+    """Ingest a batch without a kill; return whether the command succeeded."""
     with take(config, piece, lake) as life:
-        return life.wait(PATIENCE_S) == 0
+        return life.wait(DEADLINE_S) == 0
 
 
-def on_a_cluster() -> tuple[str, ...]:
-    """The command under spark-submit, with a master and executors on this machine."""
-    home = find_java(default_cache(), say).home
-    said = (
+def build_cluster_command() -> tuple[str, ...]:
+    """Return the command under spark-submit, with a master and executors on this machine."""
+    home = find_java(default_cache_folder(), log_progress).home
+    settings = (
         "spark.driver.extraJavaOptions=-Duser.timezone=UTC",
         "spark.sql.shuffle.partitions=2",
         "spark.ui.enabled=false",
@@ -152,62 +152,62 @@ def on_a_cluster() -> tuple[str, ...]:
         *(f"JAVA_HOME={home}", f"PYSPARK_PYTHON={sys.executable}", "SPARK_LOCAL_IP=127.0.0.1"),
         str(Path(pyspark.__file__).with_name("bin") / "spark-submit"),
         *("--master", "local-cluster[2,1,1024]"),
-        *(word for one in said for word in ("--conf", one)),
-        *submit.words().split(),
+        *(word for setting in settings for word in ("--conf", setting)),
+        *submit.build_spark_submit_arguments().split(),
     )
 
 
-def live_until_killed(life: Command, kind: str, lake: Path, rng: Random) -> Kill | None:
-    """None if it had ended before its moment came."""
+def run_until_killed(life: Command, kind: str, lake: Path, rng: Random) -> Kill | None:
+    """Kill a process of the run; return None if the run ended before that."""
     started = time.monotonic()
     before = commits(lake)
     if kind != "executor" and rng.random() < 0.2:
-        _let_live(life, rng.uniform(*YOUTH_S))
+        _wait_before_kill(life, rng.uniform(*AFTER_START_S))
     else:
-        wait_until(lambda: commits(lake) != before or not life.alive, PATIENCE_S, "a commit")
-        _let_live(life, rng.uniform(*AFTER_A_COMMIT_S))
-    wait_until(lambda: _of_kind(life, kind) is not None or not life.alive, PATIENCE_S, kind)
+        wait_until(lambda: commits(lake) != before or not life.is_alive, DEADLINE_S, "a commit")
+        _wait_before_kill(life, rng.uniform(*AFTER_A_COMMIT_S))
+    wait_until(lambda: _of_kind(life, kind) is not None or not life.is_alive, DEADLINE_S, kind)
     victim = _of_kind(life, kind)
-    if victim is None or not life.alive:
+    if victim is None or not life.is_alive:
         return None
     victim.kill()
     killed = time.monotonic()
     last = max(commits(lake) - before, key=lambda commit: commit[1], default=("nothing", 0))[0]
-    well = life.wait(PATIENCE_S) == 0 if kind == "executor" else _rest_ends(life)
+    well = life.wait(DEADLINE_S) == 0 if kind == "executor" else _rest_ends(life)
     return Kill(kind, round(killed - started, 1), last, round(time.monotonic() - killed, 1), well)
 
 
-def _let_live(life: Command, seconds: float) -> None:
+def _wait_before_kill(life: Command, seconds: float) -> None:
     moment = time.monotonic() + seconds
-    wait_until(lambda: time.monotonic() >= moment or not life.alive, seconds + 10, "the moment to kill")
+    wait_until(lambda: time.monotonic() >= moment or not life.is_alive, seconds + 10, "the moment to kill")
 
 
 def commits(lake: Path) -> set[tuple[str, int]]:
-    """Table and time of every commit that a reader would find."""
+    """Return the table and time of every commit in the lake."""
     return {
         (table.path, commit.stat().st_mtime_ns)
-        for table in ALL
+        for table in ALL_TABLES
         for commit in (lake / table.path / "_delta_log").glob("*.json")
     }
 
 
 def _of_kind(life: Command, kind: str) -> psutil.Process | None:
-    """The process of that kind, as soon as it is there."""
-    return next((one for one in life.tree() if _kind(one) == kind), None)
+    """Return the process of a kind; None if there is none yet."""
+    return next((process for process in life.tree() if _kind(process) == kind), None)
 
 
 def _kind(process: psutil.Process) -> str | None:
     try:
-        words = " ".join(process.cmdline())
+        command_line = " ".join(process.cmdline())
     except psutil.NoSuchProcess:
         return None
-    return next((kind for word, kind in PROCESSES.items() if word in words), None)
+    return next((kind for word, kind in PROCESSES.items() if word in command_line), None)
 
 
 def _rest_ends(life: Command) -> bool:
-    """Whether nothing of it lives any more before long."""
+    """Return whether the other processes of the run end by themselves in time."""
     try:
-        wait_until(lambda: not life.tree(), ENDS_BY_ITSELF_WITHIN_S, "the rest")
+        wait_until(lambda: not life.tree(), SELF_END_TIMEOUT_S, "the rest")
     except TimeoutError:
         return False
     return True
@@ -216,48 +216,48 @@ def _rest_ends(life: Command) -> bool:
 # --- The demonstration -------------------------------------------------------
 
 
-def disturbed(config: Path, of: Sequence[Piece], lake: Path, times: int, rng: Random) -> list[Kill]:
-    """Every piece is begun again until it is done; the kills fall evenly on pieces and kinds.
+def disturbed(config: Path, of: Sequence[InputBatch], lake: Path, times: int, rng: Random) -> list[Kill]:
+    """Ingest every batch with kills, evenly spread over batches and kinds, until it is complete.
 
-    A life that is done before its moment leaves its kill to the next piece, and the last to another lake.
+    A run that ends before its kill leaves the kill to the next batch, or to another lake.
     """
     kills: list[Kill] = []
-    cluster = on_a_cluster()
+    cluster = build_cluster_command()
     for number, piece in enumerate(of):
         due = times * (number + 1) // len(of)
         done = False
         while len(kills) < due and not done:
-            # The job goes on without an executor, to the end of its piece.
+            # Without an executor, the job continues to the end of its batch.
             kind = "executor" if len(kills) == due - 1 else HALVES[len(kills) % len(HALVES)]
             with take(config, piece, lake, cluster if kind == "executor" else FLEETGAUGE) as life:
-                kill = live_until_killed(life, kind, lake, rng)
+                kill = run_until_killed(life, kind, lake, rng)
             done = kill is None or (kind == "executor" and kill.as_it_should)
             if kill is not None:
                 kills.append(kill)
-                say(f"piece {number + 1} of {len(of)}, kill {len(kills)} of {times}: {kill}")
+                log_progress(f"piece {number + 1} of {len(of)}, kill {len(kills)} of {times}: {kill}")
         assert done or taken(config, piece, lake), f"see {lake}.log"
     return kills
 
 
 def table_differences(table: Table, disturbed: Path, undisturbed: Path) -> list[str]:
-    """All but volatile columns; doubles to their last bits."""
-    wanted, found = rows(undisturbed, table), rows(disturbed, table)
-    return [str(one) for one in differences(table, wanted, found)]
+    """Return the differences in all but volatile columns, except for the last bits of doubles."""
+    expected, actual = rows(undisturbed, table), rows(disturbed, table)
+    return [str(difference) for difference in find_differences(table, expected, actual)]
 
 
 def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
     started = time.monotonic()
     rng = Random(seed)
-    source = simulated(folder / "simulated", seed)
+    source = simulate_fleet(folder / "simulated", seed)
     config, of = source / "fleet.yaml", pieces(source, folder, max(2, times // KILLS_OF_A_PIECE), rng)
-    say("the undisturbed run")
+    log_progress("running undisturbed")
     clean, lakes, kills = folder / "undisturbed", list[Path](), list[Kill]()
     assert all(taken(config, piece, clean) for piece in of)
     while len(kills) < times:
         lakes.append(folder / f"disturbed-{len(lakes) + 1}")
         kills += disturbed(config, of, lakes[-1], times - len(kills), rng)
-    found = {
-        table.path: [one for lake in lakes for one in table_differences(table, lake, clean)]
+    differences = {
+        table.path: [line for lake in lakes for line in table_differences(table, lake, clean)]
         for table in COMPARED
     }
     report: dict[str, Any] = {
@@ -269,22 +269,22 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
         "rows_disturbed_and_undisturbed": {
             table.path: [*(size(lake, table) for lake in lakes), size(clean, table)] for table in COMPARED
         },
-        "differences": {path: len(one) for path, one in found.items()},
-        "examples": {path: one[:5] for path, one in found.items() if one},
+        "differences": {path: len(lines) for path, lines in differences.items()},
+        "examples": {path: lines[:5] for path, lines in differences.items() if lines},
         "each": [asdict(kill) for kill in kills],
         "seconds": round(time.monotonic() - started),
     }
-    report["passed"] = not any(found.values()) and report["not_as_it_should"] == 0
+    report["passed"] = not any(differences.values()) and report["not_as_it_should"] == 0
     return report
 
 
 @click.command()
 @click.option("--times", default=50, show_default=True, type=click.IntRange(min=1))
 @click.option("--seed", default=1, show_default=True)
-@click.option("--dir", "folder", type=click.Path(path_type=Path), help="Keep logs and both lakes there.")
+@click.option("--dir", "folder", type=click.Path(path_type=Path), help="Folder that keeps logs and lakes.")
 def main(times: int, seed: int, folder: Path | None) -> None:
-    with tempfile.TemporaryDirectory(prefix="fleetgauge-kills-") as passing:
-        where = (folder or Path(passing)).resolve()
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-kills-") as temporary:
+        where = (folder or Path(temporary)).resolve()
         where.mkdir(parents=True, exist_ok=True)
         report = demonstrate(where, times, seed)
     print(json.dumps(report, indent=2))

@@ -1,11 +1,11 @@
-"""Kills `fleetgauge stream` again and again: its tables end up as those of an undisturbed run.
+"""Repeatedly kills `fleetgauge stream`: its tables end up equal to those of an undisturbed run.
 
     python -m tests.chaos.kill_stream --times 5
 
 Records go to a real topic gradually while the stream, with a batch every 5 s,
 is killed with SIGKILL (with its JVM) at seeded random moments and restarted.
-Then `fleetgauge run` takes the same records into another lake. Prints one JSON
-value; exit 0 iff silver and gold differ in nothing but when they were computed.
+Then `fleetgauge run` ingests the same records into another lake. Prints one JSON
+value; exits with 0 iff silver and gold differ only in when they were computed.
 """
 
 import json
@@ -33,26 +33,26 @@ from fleetgauge_core.tables import (
     QUARANTINE,
     Table,
 )
-from tests.chaos._streaming import PATIENCE_S, Command, Row, Scene, rows, say, scene, size
-from tests.oracle.compare import differences
+from tests.chaos._streaming import DEADLINE_S, Command, Row, Scene, log_progress, rows, scene, size
+from tests.oracle.compare import find_differences
 from tests.oracle.week import random_fleet, random_week
 from tests.waiting import wait_until
 
 MINUTES = 60
 EVERY_S = 5
-#: Most of a life on an idle machine.
-SHARE_LASTS_S = 40
-#: A kill counts from the process's start, or from its first sign of a batch.
+#: Most of a run on an idle machine.
+SHARE_DURATION_S = 40
+#: Delay of a kill after the start of the process, or after its first batch.
 AFTER_START_S = (15.0, 45.0)
 AFTER_A_BATCH_S = (0.0, 15.0)
-A_BATCH_AT_MOST_S = 90
+BATCH_TIMEOUT_S = 90
 COMPARED = (BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS)
-#: What two lakes of the same records may differ in.
-WHEN = frozenset({"computed_at", "ingested_at"})
+#: Columns in which two lakes of the same records may differ.
+TIME_COLUMNS = frozenset({"computed_at", "ingested_at"})
 
 
 class Sender:
-    """Sends shares of the records, each gradually while somebody lives."""
+    """Sends the records in shares, each gradually while the stream runs."""
 
     def __init__(self, where: Scene, records: list[Row], shares: int) -> None:
         settings = {
@@ -66,58 +66,58 @@ class Sender:
         self.sent = 0
 
     @contextmanager
-    def sending_a_share(self) -> Iterator[None]:
-        """The next share, one by one; what is left of it when the block ends goes at once."""
-        share, hurry = self._shares.pop(0), threading.Event()
-        sending = threading.Thread(target=self._send, args=(share, hurry), name="sender")
+    def sending_share(self) -> Iterator[None]:
+        """Send the next share gradually while the block runs, and the rest of it at once at its end."""
+        share, is_over = self._shares.pop(0), threading.Event()
+        sending = threading.Thread(target=self._send, args=(share, is_over), name="sender")
         sending.start()
         try:
             yield
         finally:
-            hurry.set()
+            is_over.set()
             sending.join()
-            assert self._producer.flush(PATIENCE_S) == 0
+            assert self._producer.flush(DEADLINE_S) == 0
 
-    def _send(self, share: list[Row], hurry: threading.Event) -> None:
+    def _send(self, share: list[Row], is_over: threading.Event) -> None:
         for record in share:
             self._producer.produce(self._topic, PROBE_MINUTE.encode(record), key=record["cluster_id"])
             self._producer.poll(0)
             self.sent += 1
-            hurry.wait(SHARE_LASTS_S / len(share))
+            is_over.wait(SHARE_DURATION_S / len(share))
 
 
-def live_until_killed(where: Scene, log: Path, rng: Random) -> dict[str, Any]:
-    """One life of the stream; when it ended and how far it had come."""
+def run_until_killed(where: Scene, log: Path, rng: Random) -> dict[str, Any]:
+    """Run the stream until it is killed; return when it ended and how much it had ingested."""
     started = time.monotonic()
     with Command(log, *_stream(where)) as stream:
-        in_its_youth = rng.random() < 0.4
-        if in_its_youth:
+        is_early = rng.random() < 0.4
+        if is_early:
             wait_s = rng.uniform(*AFTER_START_S)
         else:
-            # A life that finds nothing new tells of no batch; it is killed all the same.
-            give_up_at = time.monotonic() + A_BATCH_AT_MOST_S
+            # A stream without new records logs no batch; it is killed as well.
+            deadline_s = time.monotonic() + BATCH_TIMEOUT_S
             wait_until(
-                lambda: "batch " in stream.words or not stream.alive or time.monotonic() > give_up_at,
-                PATIENCE_S,
+                lambda: "batch " in stream.output or not stream.is_alive or time.monotonic() > deadline_s,
+                DEADLINE_S,
                 "a batch",
             )
             wait_s = rng.uniform(*AFTER_A_BATCH_S)
-        _let_live(stream, wait_s)
-        died_by_itself = not stream.alive
-        words = stream.words
+        _wait_before_kill(stream, wait_s)
+        died_by_itself = not stream.is_alive
+        output = stream.output
         killed = stream.kill()
     return {
         "after_s": round(time.monotonic() - started, 1),
-        "batches_told": sum(line.startswith("batch ") for line in words.splitlines()),
+        "batches_told": sum(line.startswith("batch ") for line in output.splitlines()),
         "records_in_bronze": size(where.lake, PROBE_MINUTES),
         "processes_killed": killed,
         "died_by_itself": died_by_itself,
     }
 
 
-def _let_live(stream: Command, seconds: float) -> None:
+def _wait_before_kill(stream: Command, seconds: float) -> None:
     moment = time.monotonic() + seconds
-    wait_until(lambda: time.monotonic() >= moment or not stream.alive, seconds + 10, "the moment to kill")
+    wait_until(lambda: time.monotonic() >= moment or not stream.is_alive, seconds + 10, "the moment to kill")
 
 
 def _stream(where: Scene) -> tuple[str, ...]:
@@ -125,11 +125,11 @@ def _stream(where: Scene) -> tuple[str, ...]:
 
 
 def finish(where: Scene, log: Path, distinct: int) -> dict[str, Any]:
-    """A last life until bronze has everything, asked to end as it may be in mid-batch; then the rest."""
+    """Run the stream until bronze has every record, stop it, and let `run` process what is left."""
     with Command(log, *_stream(where)) as stream:
         wait_until(
-            lambda: size(where.lake, PROBE_MINUTES) >= distinct or not stream.alive,
-            PATIENCE_S,
+            lambda: size(where.lake, PROBE_MINUTES) >= distinct or not stream.is_alive,
+            DEADLINE_S,
             "every record in bronze",
         )
         exit_code = stream.end()
@@ -141,15 +141,17 @@ def run_once(where: Scene, log: Path, lake: Path) -> bool:
         return run.wait() == 0
 
 
-def content(lake: Path, table: Table) -> list[Row]:
-    return [{name: value for name, value in row.items() if name not in WHEN} for row in rows(lake, table)]
+def read_content(lake: Path, table: Table) -> list[Row]:
+    return [
+        {name: value for name, value in row.items() if name not in TIME_COLUMNS} for row in rows(lake, table)
+    ]
 
 
-def table_differences(table: Table, disturbed: Path, undisturbed: Path) -> list[str]:
-    """Values compare exactly, but for doubles' last bits."""
-    wanted, found = content(undisturbed, table), content(disturbed, table)
-    assert wanted, f"{table.path}: nothing to compare"
-    return [str(one) for one in differences(table, wanted, found)]
+def find_table_differences(table: Table, disturbed: Path, undisturbed: Path) -> list[str]:
+    """Return the differences of a table; values are compared exactly except for the last bits of doubles."""
+    expected, actual = read_content(undisturbed, table), read_content(disturbed, table)
+    assert expected, f"{table.path}: nothing to compare"
+    return [str(difference) for difference in find_differences(table, expected, actual)]
 
 
 def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
@@ -162,16 +164,18 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
         sender = Sender(where, records, times + 1)
         kills = []
         for number in range(times):
-            with sender.sending_a_share():
-                kills.append(live_until_killed(where, folder / f"stream-{number}.log", rng))
-            say(f"killed {number + 1} of {times}: {kills[-1]}, {sender.sent} of {len(records)} records sent")
-        say("no more kills; letting it finish")
-        with sender.sending_a_share():
-            ends = finish(where, folder / "stream-last.log", distinct)
-        say("the undisturbed run into another lake")
+            with sender.sending_share():
+                kills.append(run_until_killed(where, folder / f"stream-{number}.log", rng))
+            log_progress(
+                f"killed {number + 1} of {times}: {kills[-1]}, {sender.sent} of {len(records)} records sent"
+            )
+        log_progress("no more kills; the stream processes the rest")
+        with sender.sending_share():
+            endings = finish(where, folder / "stream-last.log", distinct)
+        log_progress("running undisturbed into another lake")
         other = folder / "undisturbed"
-        ends["undisturbed_run_ended_well"] = run_once(where, folder / "run.log", other)
-        found = {table.path: table_differences(table, where.lake, other) for table in COMPARED}
+        endings["undisturbed_run_ended_well"] = run_once(where, folder / "run.log", other)
+        differences = {table.path: find_table_differences(table, where.lake, other) for table in COMPARED}
         sizes = {
             table.path: [size(where.lake, table), size(other, table)]
             for table in (PROBE_MINUTES, QUARANTINE, *COMPARED)
@@ -180,15 +184,15 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
         "kills": kills,
         "records": len(records),
         "distinct": distinct,
-        **ends,
+        **endings,
         "rows_disturbed_and_undisturbed": sizes,
-        "differences": {path: len(one) for path, one in found.items()},
-        "examples": {path: one[:5] for path, one in found.items() if one},
+        "differences": {path: len(lines) for path, lines in differences.items()},
+        "examples": {path: lines[:5] for path, lines in differences.items() if lines},
         "seconds": round(time.monotonic() - started),
     }
     report["passed"] = (
-        not any(found.values())
-        and ends == {"stream_exit_code": 0, "run_ended_well": True, "undisturbed_run_ended_well": True}
+        not any(differences.values())
+        and endings == {"stream_exit_code": 0, "run_ended_well": True, "undisturbed_run_ended_well": True}
         and sizes[PROBE_MINUTES.path] == [distinct, distinct]
         and not any(kill["died_by_itself"] for kill in kills)
     )
@@ -198,10 +202,12 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
 @click.command()
 @click.option("--times", default=5, show_default=True, type=click.IntRange(min=1))
 @click.option("--seed", default=1, show_default=True)
-@click.option("--dir", "folder", type=click.Path(path_type=Path), help="Keep logs and both lakes there.")
+@click.option(
+    "--dir", "folder", type=click.Path(path_type=Path), help="Folder that keeps logs and both lakes."
+)
 def main(times: int, seed: int, folder: Path | None) -> None:
-    with tempfile.TemporaryDirectory(prefix="fleetgauge-kills-") as passing:
-        where = (folder or Path(passing)).resolve()
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-kills-") as temporary:
+        where = (folder or Path(temporary)).resolve()
         where.mkdir(parents=True, exist_ok=True)
         report = demonstrate(where, times, seed)
     print(json.dumps(report, indent=2))

@@ -1,4 +1,4 @@
-"""A broker hangs for 3 minutes; the run's weeks must be what the oracle works out from the raw records."""
+"""Hangs a broker for 3 minutes; the weekly tables must equal those of the oracle from the raw records."""
 
 import json
 import random
@@ -9,24 +9,28 @@ from pathlib import Path
 
 import click
 
-from fleetgauge_local.demo import running_demo, wait_for, wait_until_caught_up
-from fleetgauge_local.ports import free_ports
-from tests.chaos.hang_brokers import say
+from fleetgauge_local.demo import run_for, running_demo, wait_until_caught_up
+from fleetgauge_local.ports import find_free_ports
+from tests.chaos.hang_brokers import log_progress
 from tests.oracle.evaluate_run import main as evaluate
 
 
 @click.command()
-@click.option("--dir", "folder", type=click.Path(path_type=Path), required=True, help="Its lake stays there.")
+@click.option(
+    "--dir", "folder", type=click.Path(path_type=Path), required=True, help="Folder that keeps the lake."
+)
 @click.option("--hang", "seconds", default=180.0, show_default=True)
 def main(folder: Path, seconds: float) -> None:
-    with running_demo(folder, free_ports(1, random.Random())[0], say, time.monotonic()) as running:
-        wait_for(90, running, lambda _: None, "healthy")
+    with running_demo(
+        folder, find_free_ports(1, random.Random())[0], log_progress, time.monotonic()
+    ) as running:
+        run_for(90, running, lambda _: None, "healthy")
         fault = running.local.fault("hang", "payments", 2, for_s=seconds)
-        say(f"{fault.at} hang payments 2 for {seconds:.0f} s")
-        wait_for(seconds + 100, running, lambda _: None, "hung and back")
+        log_progress(f"{fault.at} hang payments 2 for {seconds:.0f} s")
+        run_for(seconds + 100, running, lambda _: None, "hung and back")
         wait_until_caught_up(running, datetime.now(UTC), lambda _: None)
         lake, fleet_file = running.fleet.lake, running.local.fleet_file
-    say(f"lake {lake}; comparing with the oracle")
+    log_progress(f"lake {lake}; comparing with the oracle")
     print(
         json.dumps(
             {"fault": {"cluster": fault.cluster, "broker": fault.broker, "at": fault.at}, "lake": lake}

@@ -1,13 +1,13 @@
-"""Takes an aggregate from a group that reads in it, and lets it go on in the other one and come back.
+"""Kills the aggregate cluster that a consumer group reads, fails the group over, and fails it back.
 
     python -m tests.chaos.lose_region --json
 
-Both regions are produced to all the time, in the second round one of them alone; `recover run` moves
-offsets every second; the aggregate's only broker is killed with -9 as the group reads. Prints one JSON
-value: whether all that was acknowledged was read, how much twice against what a drill had forecast, how long
-it took from the kill to the first record that had not been read (RTO), and the way back; then what is said of
-a mirror that stands still for 60 s against a limit of 30 s. Exit 0 iff nothing was lost, went round, or was
-read more often than was forecast, and the mirror was refused.
+Records are produced to both regions all the time, in the second round to one of them only; `recover run`
+syncs offsets every second; the aggregate's only broker is killed while the group reads. Prints one JSON
+value: whether every acknowledged record was read, how many were read twice compared with a drill's
+forecast, the time from the kill to the first record that had not been read (RTO), and the failback; then
+the verdict on a mirror that is stopped for 60 s with a limit of 30 s. Exits with 0 iff nothing was lost,
+replicated in a loop, or read more often than forecast, and the stopped mirror was rejected.
 """
 
 import json
@@ -29,18 +29,18 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
 from tests.regions import (
     DEADLINE_S,
-    call,
-    client,
-    committed,
+    client_settings,
     consume,
-    described,
-    end_of,
-    merged,
-    planned,
+    create_replicated_topic,
+    plan_partition,
     produce,
-    running,
+    read_committed_offset,
+    read_end_offset,
+    run_recover,
+    running_controller,
     wait_for_records,
     wait_for_verdict,
+    write_fleet_file,
 )
 from tests.waiting import wait_until
 
@@ -58,7 +58,7 @@ class Producing:
     def __init__(self, fleet: LocalFleet, regions: list[str], topic: str) -> None:
         self.sent: set[str] = set()
         self._topic = topic
-        self._producers = {one: Producer({**client(fleet, one), "acks": "all"}) for one in regions}
+        self._producers = {one: Producer({**client_settings(fleet, one), "acks": "all"}) for one in regions}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._produce)
 
@@ -100,7 +100,7 @@ class Group:
         """What it reads there, one by one, each committed before the next; None: nothing for a while."""
         consumer = Consumer(
             {
-                **client(self.fleet, cluster),
+                **client_settings(self.fleet, cluster),
                 "group.id": self.name,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
@@ -147,7 +147,7 @@ class Forecast:
 
 
 def forecast(config: Path, group: Group, way: tuple[str, str], read: int) -> Forecast | None:
-    done = call(config, "drill", "--from", way[0], "--to", way[1], "--group", group.name, "--json")
+    done = run_recover(config, "drill", "--from", way[0], "--to", way[1], "--group", group.name, "--json")
     (found,) = json.loads(done.stdout)["groups"]
     if found["replay_at_most"] is None:
         return None
@@ -159,17 +159,17 @@ def lose(fleet: LocalFleet, folder: Path, idle: str | None) -> dict[str, Any]:
     """Kill north-all as the group reads there; go on in south-all, and come back."""
     group = Group(fleet, f"readers-{idle}", f"lost-{idle}")
     there = {"groups": group.name, "active": "north-all", "passive": "south-all"}
-    config = described(fleet, folder, [there])
-    merged(fleet, group.topic, EACH)
+    config = write_fleet_file(fleet, folder, [there])
+    create_replicated_topic(fleet, group.topic, EACH)
     at_first = {f"{region} {number}" for region in ("north", "south") for number in range(EACH)}
     sources = [one for one in ("north", "south") if one != idle]
-    with running(config, "--execute"):
+    with running_controller(config, "--execute"):
         read = group.rest("north-all", at_first)
         wait_for_verdict(config, group.name, group.topic, "unchanged")
         with Producing(fleet, sources, group.topic) as producing:
             more, said, killed = _until_killed(config, group, len(read))
             read += more
-            goes_on_at = committed(fleet, "south-all", group.name, group.topic) or 0
+            goes_on_at = read_committed_offset(fleet, "south-all", group.name, group.topic) or 0
             rest = _until_new(group, set(read))
             rto_s = time.monotonic() - killed
     sent = at_first | producing.sent
@@ -229,12 +229,12 @@ def come_back(
 ) -> dict[str, Any]:
     """The group reads in north-all again, while records go on coming; nothing is lost, and nothing loops."""
     there = {"groups": group.name, "active": "south-all", "passive": "north-all"}
-    config = described(fleet, folder, [there])
+    config = write_fleet_file(fleet, folder, [there])
     wait_for_records(fleet, "north-all", group.topic, len(sent))
     wait_for_verdict(config, group.name, group.topic, "write")
     said = forecast(config, group, ("south-all", "north-all"), 0)
     assert said is not None
-    done = call(config, "sync", "--group", group.name, "--execute", "--json")
+    done = run_recover(config, "sync", "--group", group.name, "--execute", "--json")
     after = [f"{region} after all {number}" for region in sources for number in range(EACH)]
     for region in sources:
         produce(fleet, region, group.topic, [one for one in after if one.startswith(region)])
@@ -249,29 +249,30 @@ def come_back(
         "forecast": said.likely,
         "forecast_at_most": said.at_most,
         "records": {
-            one: end_of(fleet, one, group.topic) for one in ("north", "south", "north-all", "south-all")
+            one: read_end_offset(fleet, one, group.topic)
+            for one in ("north", "south", "north-all", "south-all")
         },
     }
 
 
 def stand_still(fleet: LocalFleet, folder: Path) -> dict[str, Any]:
     """The mirror into south-all stands still for a minute, with a limit of half of that."""
-    config = described(fleet, folder, stale_s=LIMIT_S)
-    merged(fleet, "stood-still", EACH)
+    config = write_fleet_file(fleet, folder, stale_s=LIMIT_S)
+    create_replicated_topic(fleet, "stood-still", EACH)
     consume(fleet, "north-all", "readers-still", "stood-still", count=100)
 
     def is_stale() -> bool:
-        return bool(planned(config, "readers-still", "stood-still")["verdict"] == "stale")
+        return bool(plan_partition(config, "readers-still", "stood-still")["verdict"] == "stale")
 
-    with running(config):
+    with running_controller(config):
         wait_for_verdict(config, "readers-still", "stood-still", "write")
         fleet.fault_mirror("hang", "south-all")
         hung = time.monotonic()
         produce(fleet, "north", "stood-still", ["while it stands still"])
         wait_until(is_stale, STANDS_S, "it to be stale")
         stale_after_s = time.monotonic() - hung
-        done = call(config, "sync", "--group", "readers-still", "--execute", "--json")
-        written = committed(fleet, "south-all", "readers-still", "stood-still")
+        done = run_recover(config, "sync", "--group", "readers-still", "--execute", "--json")
+        written = read_committed_offset(fleet, "south-all", "readers-still", "stood-still")
         wait_until(lambda: time.monotonic() > hung + STANDS_S, 2 * STANDS_S, "a minute to be over")
         was_stale = is_stale()
         fleet.fault_mirror("heal", "south-all")

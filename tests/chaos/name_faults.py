@@ -1,14 +1,14 @@
-"""Makes real brokers, clusters, the agent and the watch ill in turn: who is paged for, how soon, until when.
+"""Injects faults into real brokers, clusters, the agent and the watch, and records the pages that result.
 
     python -m tests.chaos --faults 24 --seed 1
 
-Two clusters of three brokers, one agent, two watches that page a webhook; what counts is what that got. Where
-a broker is cut off from one vantage alone, a second agent measures by a way of its own for that long. Faults
-that do not mix happen in both clusters at once.
-What has happened is kept in a file: the same command goes on after it. Prints one JSON value: {faults,
+Two clusters of three brokers, an agent, and two watches that page a webhook; the result is what the webhook
+received. For a broker that is cut off from one vantage only, a second agent measures through listeners of its
+own meanwhile. Faults that do not affect each other are injected into both clusters at once.
+Finished faults are kept in a file, and the same command continues after them. Prints one JSON value: {faults,
 named_right, named_wrong, missed, pages_doubled, pages_unresolved, detect_s: {kind: {median, max}}, table}.
-Exit 0 iff every fault was named and nothing else, each once, and every page was resolved. Pages for a budget
-name nobody and last as long as its windows: they are left out.
+Exits with 0 iff every fault and nothing else was paged for, each once, and every page was resolved. Pages for
+an error budget identify no broker and last as long as its windows, so they are ignored.
 """
 
 import json
@@ -32,57 +32,57 @@ import psutil
 import yaml
 from kafka import KafkaAdminClient
 
-from fleetgauge_core.detection import BURNS
-from fleetgauge_core.fleet import load
-from fleetgauge_core.kafka import ensure_topics
+from fleetgauge_core.detection import BURN_CONDITIONS
+from fleetgauge_core.fleet import load_fleet
+from fleetgauge_core.kafka import ensure_telemetry_topics
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TELEMETRY, ClusterSpec
-from fleetgauge_local.messages import Kind
+from fleetgauge_local.runner_protocol import FaultKind
 from fleetgauge_operations.replay.incident import SUFFIX
 from fleetgauge_operations.replay.kept import kept
-from tests.chaos._faults import slowed, stopped
+from tests.chaos._faults import slow_down, stop_processes
 from tests.chaos._second_way import SecondWay, second_way
-from tests.chaos._streaming import Command, say
+from tests.chaos._streaming import Command, log_progress
 from tests.receiver import Post, Receiver
 from tests.waiting import let_pass, wait_until
 
 CLUSTERS = ("orders", "payments")
 BROKERS = (1, 2, 3)
-#: Until the agent has warmed up and the watch has heard of everybody.
+#: Until the agent has warmed up and the watch has received pulses of every broker.
 WARM_UP_S = 60
 HANG_S = 30
 SLOW_S = 120
-#: 5% of requests, by at least what counts as slow, until that is named or is missed. Six windows show it
-#: after 90 s and more, when depends on chance: 0.6% pass four minutes unnamed, 0.01% six.
-TAIL, TAIL_AT_MOST_S, TAIL_MS = 0.05, 360, 150
+#: 5% of requests are delayed by at least what counts as slow, until it is paged for or missed. Six windows
+#: detect it after 90 s or more, depending on chance: 0.6% take more than four minutes, 0.01% more than six.
+TAIL, TAIL_TIMEOUT_S, TAIL_MS = 0.05, 360, 150
 CUT_OFF_S = 50
 AWAY_S = 50
-#: The one that took over is to have seen the end by then.
-STOPPED_LONGER_S = 30
+#: The watch that took over must have detected the end by then.
+EXTRA_STOP_S = 30
 FLAPS, FLAP_S, BETWEEN_FLAPS_S = 4, 9, 11
-#: After a fault: brokers come back, findings end 30 s later, of flapping ones after two minutes of calm.
+#: After a fault, findings end within 30 s of the recovery, those of flapping brokers after two minutes.
 ENDS_WITHIN_S = 240
-#: What is kept of the time before a fault.
-LEARNT_FROM = timedelta(minutes=2)
-#: A broker is in sync and leads again, and what it did to others is over.
-QUIET_S = 15
+#: The time before a fault that is kept in its incident file.
+INCIDENT_LEAD = timedelta(minutes=2)
+#: Until the broker is in sync and leads again, and its effects on other brokers are over.
+RECOVERY_S = 15
 
 
 Pages = Sequence[Post]
 
 
-def fires(page: Post) -> bool:
+def is_firing(page: Post) -> bool:
     return bool(page.body["status"] == "firing")
 
 
-def unresolved(pages: Pages) -> set[str]:
-    """The fingerprints of what was paged for and has not ended."""
-    last = {page.body["fingerprint"]: fires(page) for page in pages}
-    return {fingerprint for fingerprint, holds in last.items() if holds}
+def find_unresolved(pages: Pages) -> set[str]:
+    """Return the fingerprints of pages that are not resolved."""
+    last = {page.body["fingerprint"]: is_firing(page) for page in pages}
+    return {fingerprint for fingerprint, is_open in last.items() if is_open}
 
 
-def active_controller(bootstrap: str) -> int:
-    """The broker that leads the quorum."""
+def find_active_controller(bootstrap: str) -> int:
+    """Return the leader of the controller quorum."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
     try:
         (topic,) = admin.describe_metadata_quorum()["topics"]
@@ -92,19 +92,19 @@ def active_controller(bootstrap: str) -> int:
     return int(partition["leader_id"])
 
 
-def doubled(pages: Pages) -> int:
-    """How often somebody was paged again for what still held and was called the same."""
-    last: dict[str, str | None] = {}
-    times = 0
+def count_duplicates(pages: Pages) -> int:
+    """Return how often a page was repeated while it was open and had the same kind."""
+    last_kinds: dict[str, str | None] = {}
+    duplicates = 0
     for page in pages:
-        called = page.body["kind"] if fires(page) else None
-        times += called is not None and last.get(page.body["fingerprint"]) == called
-        last[page.body["fingerprint"]] = called
-    return times
+        kind = page.body["kind"] if is_firing(page) else None
+        duplicates += kind is not None and last_kinds.get(page.body["fingerprint"]) == kind
+        last_kinds[page.body["fingerprint"]] = kind
+    return duplicates
 
 
 class Scene:
-    """What there is to be made ill: a local fleet, and the agent and two watches as processes."""
+    """The system under test: a local fleet, and the agent and two watches as processes."""
 
     def __init__(self, folder: Path, local: LocalFleet, pager: Receiver, second_way: SecondWay) -> None:
         self.local = local
@@ -120,25 +120,25 @@ class Scene:
 
     @property
     def pages(self) -> Pages:
-        return [page for page in list(self._pager.posts) if page.body["kind"] not in BURNS]
+        return [page for page in list(self._pager.posts) if page.body["kind"] not in BURN_CONDITIONS]
 
     @contextmanager
-    def working(self) -> Iterator[None]:
-        """Whoever runs when the block is left is ended."""
+    def running(self) -> Iterator[None]:
+        """Run the agent and the watches while the block runs."""
         try:
             for _ in range(2):
-                self.start_a_watch()
-            self.start_the_agent()
+                self.start_watch()
+            self.start_agent()
             let_pass(time.monotonic() + WARM_UP_S)
             yield
         finally:
-            self.kill_the_agent()
+            self.kill_agent()
             for watch in self._watches:
                 watch.kill()
 
     @contextmanager
-    def a_second_vantage(self) -> Iterator[None]:
-        """Measures, and is heard of, while the block runs."""
+    def second_vantage(self) -> Iterator[None]:
+        """Run an agent at a second vantage while the block runs."""
         document = yaml.safe_load(self.config.read_text(encoding="utf-8"))
         for cluster in document["clusters"]:
             cluster["bootstrap"] = self.second_way.bootstrap(cluster["id"])
@@ -149,95 +149,99 @@ class Scene:
             let_pass(time.monotonic() + WARM_UP_S)
             yield
 
-    def start_the_agent(self) -> None:
-        self._agent = self._started("probe")
+    def start_agent(self) -> None:
+        self._agent = self._start("probe")
 
-    def kill_the_agent(self) -> None:
+    def kill_agent(self) -> None:
         if self._agent:
             self._agent.kill()
 
-    def start_a_watch(self) -> None:
-        self._watches.append(self._started("watch"))
+    def start_watch(self) -> None:
+        self._watches.append(self._start("watch"))
 
-    def watch_at_work(self) -> Command:
-        """It says when it begins and when it ends."""
-        (found,) = (one for one in self._watches if one.words.count("at work") % 2)
-        return found
+    def active_watch(self) -> Command:
+        """Return the watch that is the leader: it logs when it becomes the leader and when it stops."""
+        (active,) = (watch for watch in self._watches if watch.output.count("at work") % 2)
+        return active
 
-    def kill_the_watch(self) -> None:
-        """The one at work."""
-        watch = self.watch_at_work()
+    def kill_active_watch(self) -> None:
+        """Kill the watch that is the leader."""
+        watch = self.active_watch()
         watch.kill()
         self._watches.remove(watch)
 
-    def stop_the_watch(self, for_s: float) -> None:
-        """The one at work stands still, and goes on as one that thinks that it is."""
-        with stopped(self.watch_at_work().tree()):
+    def stop_active_watch(self, for_s: float) -> None:
+        """Stop the leader for a while; when it continues, it still believes that it leads."""
+        with stop_processes(self.active_watch().tree()):
             let_pass(time.monotonic() + for_s)
 
-    def _started(self, command: str) -> Command:
+    def _start(self, command: str) -> Command:
         log = self._folder / f"{command}-{time.monotonic_ns()}.log"
         return Command(log, command, "--config", str(self.config)).__enter__()
 
     def process(self, cluster: str, broker: int) -> psutil.Process:
-        (of,) = (one for one in self.local.status().clusters if one.cluster == cluster)
-        (pid,) = (one.pid for one in of.brokers if one.broker == broker)
+        (status,) = (status for status in self.local.status().clusters if status.cluster == cluster)
+        (pid,) = (process.pid for process in status.brokers if process.broker == broker)
         return psutil.Process(pid)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong with brokers of a cluster, or the way to one, and as what it may be named."""
+    """A fault of brokers, or of the network path to a broker, and the finding kinds that report it."""
 
     kind: str
     cluster: str
     brokers: tuple[int, ...]
-    as_kinds: frozenset[str]
-    #: How slow, where it is that.
+    finding_kinds: frozenset[str]
+    #: The delay, if the fault is one.
     ms: float
-    happen: Callable[[Scene, "Fault"], None]
+    inject: Callable[[Scene, "Fault"], None]
 
     @property
     def broker(self) -> int | None:
-        """The one that it befalls, or the way to it; None where it is the cluster."""
+        """The affected broker; None if the fault affects the whole cluster."""
         return self.brokers[0] if len(self.brokers) == 1 else None
 
-    def is_named_by(self, page: Post) -> bool:
-        kind, of = page.body["kind"], page.body["evidence"] if page.body["kind"] in OF_A_WAY else page.body
-        whom = (page.body["cluster"], of["broker"])
-        return fires(page) and whom == (self.cluster, self.broker) and kind in self.as_kinds
+    def is_reported_by(self, page: Post) -> bool:
+        kind = page.body["kind"]
+        subject = page.body["evidence"] if kind in PATH_FINDING else page.body
+        return (
+            is_firing(page)
+            and (page.body["cluster"], subject["broker"]) == (self.cluster, self.broker)
+            and kind in self.finding_kinds
+        )
 
     def is_consequence(self, page: Post) -> bool:
-        """True of all brokers of a cluster that is ill, and of all clusters while none is heard of."""
+        """Return whether a page about another broker or cluster is an expected effect of this fault."""
         if self.kind == "cluster":
             return bool(page.body["cluster"] == self.cluster)
-        return self.as_kinds == SILENT and page.body["kind"] in SILENT
+        return self.finding_kinds == SILENT and page.body["kind"] in SILENT
 
 
 def hang(scene: Scene, fault: Fault, for_s: float = HANG_S) -> None:
-    began_s = time.monotonic()
+    started_s = time.monotonic()
     for broker in fault.brokers:
         scene.local.fault("hang", fault.cluster, broker, for_s=for_s)
-    let_pass(began_s + for_s)
+    let_pass(started_s + for_s)
 
 
-def hang_and_kill_the_watch(scene: Scene, fault: Fault) -> None:
-    """As it begins: the other one takes over, names it and sees its end."""
+def hang_and_kill_watch(scene: Scene, fault: Fault) -> None:
+    """Hang a broker and kill the leading watch: the other watch takes over and must report the fault."""
     (broker,) = fault.brokers
-    began_s = time.monotonic()
+    started_s = time.monotonic()
     scene.local.fault("hang", fault.cluster, broker, for_s=HANG_S)
-    scene.kill_the_watch()
-    scene.start_a_watch()
-    let_pass(began_s + HANG_S)
+    scene.kill_active_watch()
+    scene.start_watch()
+    let_pass(started_s + HANG_S)
 
 
-def hang_and_stop_the_watch(scene: Scene, fault: Fault) -> None:
-    """Once it is named: the other one takes over, and neither it nor the one that goes on says it again."""
+def hang_and_stop_watch(scene: Scene, fault: Fault) -> None:
+    """Stop the leading watch once it has paged: neither watch may page again."""
     (broker,) = fault.brokers
-    began_s = time.monotonic()
+    started_s = time.monotonic()
     scene.local.fault("hang", fault.cluster, broker, for_s=HANG_S)
-    let_pass(began_s + HANG_S / 2)
-    scene.stop_the_watch(HANG_S / 2 + STOPPED_LONGER_S)
+    let_pass(started_s + HANG_S / 2)
+    scene.stop_active_watch(HANG_S / 2 + EXTRA_STOP_S)
 
 
 def flap(scene: Scene, fault: Fault) -> None:
@@ -246,95 +250,97 @@ def flap(scene: Scene, fault: Fault) -> None:
         let_pass(time.monotonic() + BETWEEN_FLAPS_S)
 
 
-def stop_most_of_the_time(scene: Scene, fault: Fault) -> None:
+def slow_down_process(scene: Scene, fault: Fault) -> None:
     (broker,) = fault.brokers
-    with slowed(scene.process(fault.cluster, broker)):
+    with slow_down(scene.process(fault.cluster, broker)):
         let_pass(time.monotonic() + SLOW_S)
 
 
-def until_healed(kind: Kind, seconds: float) -> Callable[[Scene, Fault], None]:
-    """What a local fleet does to a broker until it is told to stop."""
+def fault_until_healed(kind: FaultKind, seconds: float) -> Callable[[Scene, Fault], None]:
+    """Return an injection of a local fleet's fault that is healed after so many seconds."""
 
-    def happen(scene: Scene, fault: Fault) -> None:
+    def inject(scene: Scene, fault: Fault) -> None:
         (broker,) = fault.brokers
         delay_ms = fault.ms if kind == "slow" else None
         scene.local.fault(kind, fault.cluster, broker, delay_ms=delay_ms)
         let_pass(time.monotonic() + seconds)
         scene.local.fault("heal", fault.cluster, broker)
 
-    return happen
+    return inject
 
 
-def slow_some_until_named(scene: Scene, fault: Fault) -> None:
+def slow_tail_until_paged(scene: Scene, fault: Fault) -> None:
     (broker,) = fault.brokers
-    began_s = time.monotonic()
+    started_s = time.monotonic()
     scene.local.fault("slow", fault.cluster, broker, delay_ms=fault.ms, share=TAIL)
     with suppress(TimeoutError):
         wait_until(
-            lambda: any(page.at_s >= began_s and fault.is_named_by(page) for page in scene.pages),
-            TAIL_AT_MOST_S,
+            lambda: any(page.at_s >= started_s and fault.is_reported_by(page) for page in scene.pages),
+            TAIL_TIMEOUT_S,
             "the page",
         )
     scene.local.fault("heal", fault.cluster, broker)
 
 
-def cut_off_from_the_second(scene: Scene, fault: Fault) -> None:
+def cut_off_from_second_vantage(scene: Scene, fault: Fault) -> None:
     (broker,) = fault.brokers
     with scene.second_way.cut_off(fault.cluster, broker):
         let_pass(time.monotonic() + CUT_OFF_S)
 
 
-def kill_the_agent(scene: Scene, _: Fault) -> None:
-    scene.kill_the_agent()
+def kill_agent(scene: Scene, _: Fault) -> None:
+    scene.kill_agent()
     let_pass(time.monotonic() + AWAY_S)
-    scene.start_the_agent()
+    scene.start_agent()
 
 
 def hang_telemetry(scene: Scene, _: Fault) -> None:
-    """Nobody says any more whose turn it is either."""
+    """Hang the telemetry cluster, which also stops the election of the leading watch."""
     scene.local.fault("hang", TELEMETRY, 1, for_s=AWAY_S)
     let_pass(time.monotonic() + AWAY_S)
 
 
 GONE, SLOW, SILENT = frozenset({"BROKER_DOWN"}), frozenset({"DEGRADED"}), frozenset({"NO_DATA"})
-#: Its evidence names the broker: the finding itself is of the way.
-OF_A_WAY = frozenset({"PATH"})
+#: A finding about a network path; the broker is in its evidence.
+PATH_FINDING = frozenset({"PATH"})
 KINDS: Mapping[str, tuple[frozenset[str], Callable[[Scene, Fault], None]]] = {
     "hang": (GONE, hang),
-    "slow": (SLOW, until_healed("slow", SLOW_S)),
-    "kill": (GONE, until_healed("kill", HANG_S)),
-    "tail": (SLOW, slow_some_until_named),
-    "stop": (SLOW, stop_most_of_the_time),
-    "cut_off": (GONE | {"NETWORK_UNAVAILABLE"}, until_healed("blackhole", CUT_OFF_S)),
-    "path": (OF_A_WAY, cut_off_from_the_second),
+    "slow": (SLOW, fault_until_healed("slow", SLOW_S)),
+    "kill": (GONE, fault_until_healed("kill", HANG_S)),
+    "tail": (SLOW, slow_tail_until_paged),
+    "stop": (SLOW, slow_down_process),
+    "cut_off": (GONE | {"NETWORK_UNAVAILABLE"}, fault_until_healed("blackhole", CUT_OFF_S)),
+    "path": (PATH_FINDING, cut_off_from_second_vantage),
     "cluster": (frozenset({"CLUSTER_DOWN"}), hang),
-    "watch_killed": (GONE, hang_and_kill_the_watch),
-    "watch_stopped": (GONE, hang_and_stop_the_watch),
+    "watch_killed": (GONE, hang_and_kill_watch),
+    "watch_stopped": (GONE, hang_and_stop_watch),
     "flap": (GONE, flap),
-    "agent": (SILENT, kill_the_agent),
+    "agent": (SILENT, kill_agent),
     "telemetry": (SILENT, hang_telemetry),
 }
-OF_CLUSTERS = {"cluster": BROKERS, "agent": (), "telemetry": ()}
-#: What happens to one of these meets both clusters, or who measures and pages for both.
-ALONE = frozenset({"path", "watch_killed", "watch_stopped", "agent", "telemetry"})
+BROKERS_OF_CLUSTER_FAULTS = {"cluster": BROKERS, "agent": (), "telemetry": ()}
+#: These faults affect both clusters, or the processes that measure and page for both.
+EXCLUSIVE = frozenset({"path", "watch_killed", "watch_stopped", "agent", "telemetry"})
 
-#: What happens at the same time: one fault, or one of each cluster.
+#: Faults that are injected at the same time: one, or one in each cluster.
 Round = tuple[Fault, ...]
 
 
-def planned(kinds: Sequence[str], faults: int, seed: int) -> list[Round]:
-    """The kinds in turn, on brokers of both clusters by chance."""
+def plan_rounds(kinds: Sequence[str], faults: int, seed: int) -> list[Round]:
+    """Return rounds with the kinds in turn, on random brokers of both clusters."""
     random, rounds = Random(seed), list[Round]()
     waiting: Fault | None = None
     for number in range(faults):
         kind = kinds[number % len(kinds)]
-        beside = None if kind in ALONE else waiting
-        cluster = random.choice([one for one in CLUSTERS if beside is None or one != beside.cluster])
-        one, ms = random.choice(BROKERS), random.uniform(50, 300)
+        beside = None if kind in EXCLUSIVE else waiting
+        cluster = random.choice([name for name in CLUSTERS if beside is None or name != beside.cluster])
+        broker, ms = random.choice(BROKERS), random.uniform(50, 300)
         ms = max(ms, TAIL_MS) if kind == "tail" else ms
-        as_kinds, happen = KINDS[kind]
-        fault = Fault(kind, cluster, OF_CLUSTERS.get(kind, (one,)), as_kinds, ms, happen)
-        if kind in ALONE:
+        finding_kinds, inject = KINDS[kind]
+        fault = Fault(
+            kind, cluster, BROKERS_OF_CLUSTER_FAULTS.get(kind, (broker,)), finding_kinds, ms, inject
+        )
+        if kind in EXCLUSIVE:
             rounds.append((fault,))
         elif waiting:
             rounds.append((waiting, fault))
@@ -344,17 +350,19 @@ def planned(kinds: Sequence[str], faults: int, seed: int) -> list[Round]:
     return [*rounds, (waiting,)] if waiting else rounds
 
 
-def told(scene: Scene, faults: Round) -> list[dict[str, Any]]:
-    """Let them happen, wait for the end of what was paged for them, and say what came of each."""
-    controllers = {one.cluster: active_controller(scene.local.bootstrap(one.cluster)) for one in faults}
-    second = any(one.as_kinds == OF_A_WAY for one in faults)
-    with scene.a_second_vantage() if second else nullcontext(), ThreadPoolExecutor() as lanes:
+def run_round(scene: Scene, faults: Round) -> list[dict[str, Any]]:
+    """Inject faults, wait until their pages are resolved, and return the result of each."""
+    controllers = {
+        fault.cluster: find_active_controller(scene.local.bootstrap(fault.cluster)) for fault in faults
+    }
+    needs_second_vantage = any(fault.finding_kinds == PATH_FINDING for fault in faults)
+    with scene.second_vantage() if needs_second_vantage else nullcontext(), ThreadPoolExecutor() as pool:
         at_s = time.monotonic()
-        say(", ".join(f"{one.kind} of {one.cluster} {one.broker or ''}" for one in faults))
-        for happening in [lanes.submit(one.happen, scene, one) for one in faults]:
-            happening.result()
+        log_progress(", ".join(f"{fault.kind} of {fault.cluster} {fault.broker or ''}" for fault in faults))
+        for injection in [pool.submit(fault.inject, scene, fault) for fault in faults]:
+            injection.result()
 
-        def pages(fault: Fault) -> Pages:
+        def select_pages(fault: Fault) -> Pages:
             return [
                 page
                 for page in scene.pages
@@ -363,19 +371,26 @@ def told(scene: Scene, faults: Round) -> list[dict[str, Any]]:
 
         try:
             wait_until(
-                lambda: all(map(pages, faults)) and not unresolved(scene.pages), ENDS_WITHIN_S, "the end"
+                lambda: all(map(select_pages, faults)) and not find_unresolved(scene.pages),
+                ENDS_WITHIN_S,
+                "the pages to be resolved",
             )
         except TimeoutError as error:
-            say(str(error))
-        let_pass(time.monotonic() + QUIET_S)
-    return [row(one, pages(one), at_s, controllers[one.cluster] in one.brokers) for one in faults]
+            log_progress(str(error))
+        let_pass(time.monotonic() + RECOVERY_S)
+    return [
+        describe_result(fault, select_pages(fault), at_s, controllers[fault.cluster] in fault.brokers)
+        for fault in faults
+    ]
 
 
-def row(fault: Fault, pages: Pages, at_s: float, controller: bool) -> dict[str, Any]:
-    """What came of it, by all that was said since."""
-    right = [page for page in pages if fault.is_named_by(page)]
-    wrong = [page for page in pages if fires(page) and page not in right and not fault.is_consequence(page)]
-    found = {
+def describe_result(fault: Fault, pages: Pages, at_s: float, controller: bool) -> dict[str, Any]:
+    """Return the result of a fault by the pages since its injection."""
+    right = [page for page in pages if fault.is_reported_by(page)]
+    wrong = [
+        page for page in pages if is_firing(page) and page not in right and not fault.is_consequence(page)
+    ]
+    result = {
         "kind": fault.kind,
         "cluster": fault.cluster,
         "broker": fault.broker,
@@ -384,25 +399,30 @@ def row(fault: Fault, pages: Pages, at_s: float, controller: bool) -> dict[str, 
         "named_after_s": round(right[0].at_s - at_s, 1) if right else None,
         "pages": len(right),
         "wrong": [page.body["summary"] for page in wrong],
-        "doubled": doubled(pages),
-        "unresolved": len(unresolved(pages)),
+        "doubled": count_duplicates(pages),
+        "unresolved": len(find_unresolved(pages)),
     }
-    say(json.dumps(found))
-    return found
+    log_progress(json.dumps(result))
+    return result
 
 
 def keep_incident(scene: Scene, fault: Fault, since: datetime, folder: Path) -> None:
-    """As a file for `fleetgauge replay run`, which names no machine."""
-    telemetry = load(scene.config).telemetry
+    """Write the incident as a file for `fleetgauge replay run`, without this machine's name."""
+    telemetry = load_fleet(scene.config).telemetry
     assert telemetry is not None
     incident = kept(
-        telemetry, fault.cluster, since, datetime.now(UTC), LEARNT_FROM, f"{fault.kind} {fault.broker or ''}"
+        telemetry,
+        fault.cluster,
+        since,
+        datetime.now(UTC),
+        INCIDENT_LEAD,
+        f"{fault.kind} {fault.broker or ''}",
     )
-    pulses = tuple(replace(one, agent_id=f"agent/{one.vantage}") for one in incident.pulses)
+    pulses = tuple(replace(pulse, agent_id=f"agent/{pulse.vantage}") for pulse in incident.pulses)
     replace(incident, pulses=pulses).write(folder / f"{fault.kind}-{since:%H%M%S}{SUFFIX}")
 
 
-def verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarize(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     detected = defaultdict(list)
     for row in rows:
         if row["named_after_s"] is not None:
@@ -414,20 +434,31 @@ def verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "missed": sum(row["named_after_s"] is None for row in rows),
         "pages_doubled": sum(row["doubled"] for row in rows),
         "pages_unresolved": sum(row["unresolved"] for row in rows),
-        "detect_s": {kind: {"median": round(median(of), 1), "max": max(of)} for kind, of in detected.items()},
+        "detect_s": {
+            kind: {"median": round(median(times_s), 1), "max": max(times_s)}
+            for kind, times_s in detected.items()
+        },
         "table": list(rows),
     }
 
 
 @click.command()
 @click.option("--faults", default=24, show_default=True, type=click.IntRange(min=1))
-@click.option("--seed", default=1, show_default=True, help="Of the brokers, and of how slow.")
-@click.option("--only", "kinds", multiple=True, type=click.Choice(list(KINDS)), help="May be repeated.")
-@click.option("--again", is_flag=True, help="From the beginning, whatever an earlier run has done.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the brokers and of the delays.")
 @click.option(
-    "--incidents", type=click.Path(path_type=Path, file_okay=False), help="Keep each as a file there."
+    "--only",
+    "kinds",
+    multiple=True,
+    type=click.Choice(list(KINDS)),
+    help="Inject only faults of this kind; may be repeated.",
 )
-@click.option("--json", "_", is_flag=True, help="For who asks for it: the answer is always JSON.")
+@click.option("--again", is_flag=True, help="Start over instead of continuing an earlier run.")
+@click.option(
+    "--incidents",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder that keeps an incident file for each fault.",
+)
+@click.option("--json", "_", is_flag=True, help="Has no effect: the result is always JSON.")
 def main(
     faults: int, seed: int, kinds: tuple[str, ...], again: bool, incidents: Path | None, _: bool
 ) -> None:
@@ -438,42 +469,42 @@ def main(
         incidents.mkdir(parents=True, exist_ok=True)
     rows = done.read_text(encoding="utf-8").splitlines() if done.exists() else []
     if rows:
-        say(f"{len(rows)} of {faults} have happened: {done}")
-    rounds = planned(kinds or list(KINDS), faults, seed)
-    happened = list(accumulate(map(len, rounds)))
-    left = [one for one, by_then in zip(rounds, happened, strict=True) if by_then > len(rows)]
+        log_progress(f"{len(rows)} of {faults} are finished: {done}")
+    rounds = plan_rounds(kinds or list(KINDS), faults, seed)
+    finished = list(accumulate(map(len, rounds)))
+    left = [round_ for round_, number in zip(rounds, finished, strict=True) if number > len(rows)]
     if left:
-        watched(left, done, incidents)
-    found = verdict([json.loads(line) for line in done.read_text(encoding="utf-8").splitlines()])
+        run_rounds(left, done, incidents)
+    report = summarize([json.loads(line) for line in done.read_text(encoding="utf-8").splitlines()])
     done.unlink()
-    print(json.dumps(found, indent=2))
-    good = found["named_right"] == found["faults"] and not found["named_wrong"] and not found["pages_doubled"]
-    sys.exit(0 if good and not found["pages_unresolved"] else 1)
+    print(json.dumps(report, indent=2))
+    is_exact = report["named_right"] == report["faults"] and not report["named_wrong"]
+    sys.exit(0 if is_exact and not report["pages_doubled"] and not report["pages_unresolved"] else 1)
 
 
-def watched(rounds: Sequence[Round], done: Path, incidents: Path | None) -> None:
-    """Each of them, with a line in that file for what came of each fault."""
-    clusters = (*(ClusterSpec(one) for one in CLUSTERS), ClusterSpec(TELEMETRY, brokers=1))
+def run_rounds(rounds: Sequence[Round], done: Path, incidents: Path | None) -> None:
+    """Run rounds and append a line with the result of each fault to the file ``done``."""
+    clusters = (*(ClusterSpec(name) for name in CLUSTERS), ClusterSpec(TELEMETRY, brokers=1))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fleetgauge-name-")))
         way = stack.enter_context(second_way())
-        local = stack.enter_context(LocalFleet(folder / "fleet", clusters, progress=say))
+        local = stack.enter_context(LocalFleet(folder / "fleet", clusters, progress=log_progress))
         pager = stack.enter_context(Receiver().listening())
         scene = Scene(folder, local, pager, way)
         notifiers = {"notifiers": [{"kind": "webhook", "url": pager.url}]}
         scene.config.write_text(yaml.safe_dump(yaml.safe_load(local.fleet_file.read_text()) | notifiers))
-        fleet = load(scene.config)
+        fleet = load_fleet(scene.config)
         assert fleet.telemetry is not None
-        ensure_topics(fleet.telemetry)
-        stack.enter_context(scene.working())
+        ensure_telemetry_topics(fleet.telemetry)
+        stack.enter_context(scene.running())
         for faults in rounds:
             since = datetime.now(UTC)
-            found = told(scene, faults)
+            results = run_round(scene, faults)
             if incidents:
                 for fault in faults:
                     keep_incident(scene, fault, since, incidents)
             with done.open("a", encoding="utf-8") as rows:
-                rows.write("".join(f"{json.dumps(one)}\n" for one in found))
+                rows.write("".join(f"{json.dumps(result)}\n" for result in results))
 
 
 if __name__ == "__main__":

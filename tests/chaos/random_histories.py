@@ -1,11 +1,11 @@
-"""Holds the mapping of positions between regions to worlds of mirrors that know where every message lies.
+"""Checks the mapping of offsets between regions on simulated mirrors that know where every message is.
 
     python -m tests.chaos.random_histories --histories 100000 --seed 1
 
-Prints one JSON value: how many worlds had what happen in them, what was violated, and how many messages are
-read again by each rule, by what MirrorMaker 2 would remember of the same syncs, and at the least. Exit 0
-iff nothing was violated. `--untold` measures how often that would be so if mirrors began again without a
-sign of it; nothing is expected of that.
+Prints one JSON value: how many histories have which events, how many violate the mapping's guarantees, and
+how many messages are read again by each rule, by MirrorMaker 2 from the same offset syncs, and at least.
+Exits with 0 iff there is no violation. `--untold` measures how often there would be one if mirrors
+restarted without any sign of it; no result is expected of that.
 """
 
 import json
@@ -18,14 +18,14 @@ from typing import Any
 
 import click
 
-from tests.oracle.random_mirrors import random_world
-from tests.unit.operations.recovery.judging import (
+from tests.oracle.random_mirrors import simulate_mirroring
+from tests.unit.operations.recovery.mapping_cases import (
     RULES,
-    Case,
-    by_mirror_maker,
-    case_of,
-    positions,
-    violations,
+    WorldCase,
+    build_case,
+    find_violations,
+    map_by_mirror_maker,
+    sample_positions,
 )
 
 EXAMPLES = 20
@@ -42,31 +42,31 @@ class Tally:
         self.examples: list[str] = []
         self.again: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
 
-    def take(self, case: Case) -> None:
+    def take(self, case: WorldCase) -> None:
         traits = case.world.traits
         self.kinds.update(traits or {"nothing"})
-        found = list(violations(case))
+        found = list(find_violations(case))
         self.broken.update(traits if found else ())
         self.broken["worlds"] += bool(found)
         self.broken["lose"] += bool(found) and loses(case)
         self.examples += found[: EXAMPLES - len(self.examples)]
-        for position in positions(case.world):
+        for position in sample_positions(case.world):
             self._take(case, position)
 
-    def _take(self, case: Case, position: int) -> None:
+    def _take(self, case: WorldCase, position: int) -> None:
         """Only where all have an answer can they be compared."""
-        answers = {rule: case.answer(position, rule) for rule in RULES}
-        theirs = by_mirror_maker(case, position)
+        answers = {rule: case.map_position(position, rule) for rule in RULES}
+        theirs = map_by_mirror_maker(case, position)
         self.answers["all"] += 1
         self.answers["unbounded"] += answers["watermark"].unbounded
         if theirs is None or theirs.unbounded or answers["uber"].unbounded:
             return
         resumes = {name: one.resume for name, one in answers.items()}
-        resumes |= {"mirror_maker": theirs.resume, "oracle": case.world.first_left(position)}
+        resumes |= {"mirror_maker": theirs.resume, "oracle": case.world.first_unconsumed_offset(position)}
         idle = {"idle", "watermarks"} <= case.world.traits
         for kind in ("all", "idle with watermarks") if idle else ("all",):
             for name, resume in resumes.items():
-                self.again[kind][name].append(case.world.duplicates(position, resume))
+                self.again[kind][name].append(case.world.count_duplicates(position, resume))
 
     def document(self) -> dict[str, Any]:
         return {
@@ -81,12 +81,12 @@ class Tally:
         }
 
 
-def loses(case: Case) -> bool:
+def loses(case: WorldCase) -> bool:
     """Whether by any rule some message is not read at all, not even as a later copy."""
     return any(
-        case.answer(position, rule).resume > case.world.last_chance(position)
+        case.map_position(position, rule).resume > case.world.last_safe_offset(position)
         for rule in RULES
-        for position in positions(case.world)
+        for position in sample_positions(case.world)
     )
 
 
@@ -100,16 +100,16 @@ def _summed(of: Mapping[str, list[int]]) -> dict[str, Any]:
 @click.command()
 @click.option("--histories", default=100_000, show_default=True, type=click.IntRange(min=1))
 @click.option("--seed", default=1, show_default=True, help="Of the first; the others' follow.")
-@click.option("--untold", is_flag=True, help="Mirrors may begin again without a sign of it.")
-def main(histories: int, seed: int, untold: bool) -> None:
+@click.option("--untold", "unsynced_restarts", is_flag=True, help="Add restarts without an offset sync.")
+def main(histories: int, seed: int, unsynced_restarts: bool) -> None:
     started, tally = time.monotonic(), Tally()
     for number in range(histories):
-        tally.take(case_of(random_world(seed + number, untold)))
+        tally.take(build_case(simulate_mirroring(seed + number, unsynced_restarts)))
         if (number + 1) % EVERY == 0:
             click.echo(f"{number + 1} of {histories}: {tally.broken['worlds']} violated", err=True)
     report = {"histories": histories, "seed": seed, **tally.document()}
     print(json.dumps(report | {"seconds": round(time.monotonic() - started)}, indent=2))
-    sys.exit(1 if report["violations"] and not untold else 0)
+    sys.exit(1 if report["violations"] and not unsynced_restarts else 0)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetgauge_core.fleet import load
+from fleetgauge_core.fleet import load_fleet
 from tests.deployment.images import stages
 from tests.deployment.manifests import INFRA, ROOT, Document, document
 
@@ -78,7 +78,7 @@ def test_nothing_is_published_beyond_this_machine() -> None:
 
 
 def test_the_fleet_is_the_broker_of_the_composition() -> None:
-    fleet = load(COMPOSE.with_name("fleet.yaml"))
+    fleet = load_fleet(COMPOSE.with_name("fleet.yaml"))
     assert fleet.telemetry is not None
     advertised = SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].removeprefix("PLAINTEXT://")
     assert {fleet.telemetry.bootstrap, *(cluster.bootstrap for cluster in fleet.clusters)} == {advertised}

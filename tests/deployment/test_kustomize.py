@@ -6,7 +6,7 @@ import kubernetes_validate
 import pytest
 from kubeflow_spark_api.models.spark_v1beta2_spark_application import SparkV1beta2SparkApplication
 
-from fleetgauge_core.fleet import load
+from fleetgauge_core.fleet import load_fleet
 from tests.deployment.manifests import (
     COMPONENTS,
     KUBERNETES,
@@ -126,14 +126,14 @@ def test_the_application_is_what_kubeflows_operator_takes() -> None:
 
 @pytest.mark.parametrize("path", sorted(KUBERNETES.rglob("fleet.yaml")), ids=short)
 def test_every_fleet_file_is_valid(path: Path) -> None:
-    assert load(path).telemetry is not None
+    assert load_fleet(path).telemetry is not None
 
 
 def test_the_shards_are_the_fleet_each_from_a_vantage_of_its_own() -> None:
     sharded = KUBERNETES / "overlays/sharded"
-    shards = [load(sharded / name / "fleet.yaml") for name in ("eu", "us")]
+    shards = [load_fleet(sharded / name / "fleet.yaml") for name in ("eu", "us")]
     assert [cluster for shard in shards for cluster in shard.clusters] == list(
-        load(sharded / "center/fleet.yaml").clusters
+        load_fleet(sharded / "center/fleet.yaml").clusters
     )
     assert len({shard.vantage for shard in shards}) == len(shards)
 

@@ -6,11 +6,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
-from fleetgauge_core.runtime.health_server import Vitals
+from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_dashboards.metrics import DashMetrics
-from fleetgauge_dashboards.reader import Lake
-from fleetgauge_dashboards.single_flight import Patience
-from fleetgauge_operations.recovery.metrics import RecoverMetrics
+from fleetgauge_dashboards.reader import LakeReader
+from fleetgauge_dashboards.single_flight import SingleFlight
+from fleetgauge_operations.recovery.metrics import RecoveryMetrics
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
 from fleetgauge_probes.agent.metrics import AgentMetrics
@@ -44,11 +44,11 @@ def told(exposition: str) -> dict[str, set[str]]:
 
 
 def test_the_promised_metrics_are_those_of_the_processes(tmp_path: Path) -> None:
-    vitals = Vitals("probe", 60)
-    AgentMetrics(vitals.registry, spool_max_bytes=1_000)
-    WatchMetrics(vitals.registry)
-    RecoverMetrics(vitals.registry)
-    StreamMetrics(vitals.registry)
-    dash = DashMetrics({"local": Lake(str(tmp_path))}, Patience())
-    dash.answered("fleet", 0.1)
-    assert series_of(vitals.registry) | told(dash.text().decode()) == PROMISED
+    health = ProcessHealth("probe", 60)
+    AgentMetrics(health.registry, spool_max_bytes=1_000)
+    WatchMetrics(health.registry)
+    RecoveryMetrics(health.registry)
+    StreamMetrics(health.registry)
+    dash = DashMetrics({"local": LakeReader(str(tmp_path))}, SingleFlight())
+    dash.observe_response("fleet", 0.1)
+    assert series_of(health.registry) | told(dash.render().decode()) == PROMISED

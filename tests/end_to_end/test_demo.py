@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from playwright.sync_api import Browser, expect
 
-from fleetgauge_core.fleet import load
+from fleetgauge_core.fleet import load_fleet
 from fleetgauge_core.tables import CLUSTER_WEEKS, HEALTH_EVENTS
 from tests.oracle.evaluate_run import main as evaluate
 
@@ -77,9 +77,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 def test_a_hung_broker_is_named_on_the_page_and_its_minutes_reach_the_week(
     demo: Demo, browser: Browser
 ) -> None:
-    url = demo.wait_for_line("The page: ")
+    url = demo.wait_for_line("Dashboard: ")
     children = psutil.Process(demo.process.pid).children(recursive=True)
-    demo.wait_for_line("named after")
+    demo.wait_for_line("detected after")
 
     page = browser.new_page()
     page.goto(f"{url}alerts")
@@ -107,7 +107,7 @@ def test_a_hung_broker_is_named_on_the_page_and_its_minutes_reach_the_week(
 
 def test_the_weeks_of_the_run_are_what_the_oracle_makes_of_its_records(demo: Demo) -> None:
     fleet_file = demo.directory / "fleet.yaml"
-    lake = load(fleet_file).lake
+    lake = load_fleet(fleet_file).lake
     weeks = DeltaTable(f"{lake}/{CLUSTER_WEEKS.path}").to_pyarrow_table().to_pylist()
     assert len(weeks) == 2
     # A stream that is asked to end breaks off a batch that takes long: its records are there without weeks.
@@ -116,7 +116,7 @@ def test_the_weeks_of_the_run_are_what_the_oracle_makes_of_its_records(demo: Dem
 
 
 def test_the_hang_and_the_return_are_kept_as_health_events(demo: Demo) -> None:
-    lake = load(demo.directory / "fleet.yaml").lake
+    lake = load_fleet(demo.directory / "fleet.yaml").lake
     rows = DeltaTable(f"{lake}/{HEALTH_EVENTS.path}").to_pyarrow_table().to_pylist()
     named = [(row["cluster_id"], row["broker_id"]) for row in rows if row["to_state"] == "BROKER_DOWN"]
     assert named == [("orders", 3)]

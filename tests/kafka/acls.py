@@ -1,4 +1,4 @@
-"""Access rules of a cluster with an authorizer."""
+"""ACLs of a cluster with an authorizer."""
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -12,15 +12,17 @@ from confluent_kafka.admin import (
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 
 
-def rule(
+def add_acl(
     bootstrap: str,
     topic: str | None,
     operation: AclOperation,
     permission: AclPermissionType = ALLOW,
     principal: str = "User:ANONYMOUS",
 ) -> None:
-    """On a topic, or on the cluster itself where that is None."""
-    kind, name = (ResourceType.TOPIC, topic) if topic else (ResourceType.BROKER, "kafka-cluster")
-    binding = AclBinding(kind, name, ResourcePatternType.LITERAL, principal, "*", operation, permission)
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # must outlive the answer
+    """Create an ACL on a topic, or on the cluster if ``topic`` is None."""
+    resource_type, name = (ResourceType.TOPIC, topic) if topic else (ResourceType.BROKER, "kafka-cluster")
+    binding = AclBinding(
+        resource_type, name, ResourcePatternType.LITERAL, principal, "*", operation, permission
+    )
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # the future fails once the client is deleted
     admin.create_acls([binding])[binding].result(10)

@@ -1,4 +1,4 @@
-"""One broker with a listener for every way to ask a client who it is, and certificates good and bad."""
+"""A broker with a listener for each authentication mechanism, and valid and invalid certificates."""
 
 import base64
 import json
@@ -31,11 +31,11 @@ from cryptography.hazmat.primitives.serialization import (
 
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import HOST, ClusterSpec
-from fleetgauge_local.ports import free_ports
+from fleetgauge_local.ports import find_free_ports
 from tests.listeners import Listener, more_listeners
 from tests.ports import free_port
 
-#: Listener, what it speaks, and whose certificate it shows.
+#: By listener: its security protocol, and the name of its certificate.
 LISTENERS = {
     "TLS": ("SSL", "broker"),
     "MTLS": ("SSL", "broker"),
@@ -52,25 +52,25 @@ _MODULES = "org.apache.kafka.common.security"
 
 
 @dataclass
-class Tokens:
-    """A server of tokens that says yes to one client with one secret. They are not signed."""
+class TokenServer:
+    """The state of an OAuth token server that accepts one client and issues unsigned tokens."""
 
     url: str
     secret: str = "of-the-client"
-    lives_s: int = 300
-    given: int = 0
-    asked_for: list[Mapping[str, list[str]]] = field(default_factory=list)
+    lifetime_s: int = 300
+    issued: int = 0
+    requests: list[Mapping[str, list[str]]] = field(default_factory=list)
 
-    def answer(self, authorization: str, fields: Mapping[str, list[str]]) -> tuple[int, dict[str, Any]]:
-        name = base64.b64encode(f"{USER}:{self.secret}".encode()).decode()
-        if authorization != f"Basic {name}" or fields.get("grant_type") != ["client_credentials"]:
+    def respond(self, authorization: str, fields: Mapping[str, list[str]]) -> tuple[int, dict[str, Any]]:
+        credentials = base64.b64encode(f"{USER}:{self.secret}".encode()).decode()
+        if authorization != f"Basic {credentials}" or fields.get("grant_type") != ["client_credentials"]:
             return 401, {"error": "invalid_client"}
-        self.given += 1
-        self.asked_for.append(fields)
-        now = int(time.time())
-        claims = {"sub": USER, "iat": now, "exp": now + self.lives_s, "scope": "kafka"}
+        self.issued += 1
+        self.requests.append(fields)
+        now_s = int(time.time())
+        claims = {"sub": USER, "iat": now_s, "exp": now_s + self.lifetime_s, "scope": "kafka"}
         token = ".".join([_base64({"alg": "none", "typ": "JWT"}), _base64(claims), ""])
-        return 200, {"access_token": token, "token_type": "Bearer", "expires_in": self.lives_s}
+        return 200, {"access_token": token, "token_type": "Bearer", "expires_in": self.lifetime_s}
 
 
 def _base64(value: Mapping[str, Any]) -> str:
@@ -78,13 +78,13 @@ def _base64(value: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def tokens() -> Iterator[Tokens]:
-    """Serves until the block is left."""
+def serve_tokens() -> Iterator[TokenServer]:
+    """Serve tokens until the block is left."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            status, value = found.answer(self.headers.get("Authorization", ""), parse_qs(body))
+            status, value = token_server.respond(self.headers.get("Authorization", ""), parse_qs(body))
             content = json.dumps(value).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -97,105 +97,106 @@ def tokens() -> Iterator[Tokens]:
 
     port = free_port()
     with ThreadingHTTPServer((HOST, port), Handler) as server:
-        found = Tokens(f"http://{HOST}:{port}/token")
+        token_server = TokenServer(f"http://{HOST}:{port}/token")
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield found
+            yield token_server
         finally:
             server.shutdown()
             thread.join()
 
 
 class Certificates:
-    """An authority, a stranger to it, and what they have signed, as files."""
+    """Certificates as files: of a trusted authority, and one of an untrusted authority."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir()
-        self._ours, stranger = trustme.CA(), trustme.CA()
+        self._trusted_authority, untrusted_authority = trustme.CA(), trustme.CA()
         self.authority = folder / "authority.pem"
-        self._ours.cert_pem.write_to_path(self.authority)
+        self._trusted_authority.cert_pem.write_to_path(self.authority)
         yesterday = datetime.now(UTC) - timedelta(days=1)
-        self._server("broker", self._ours.issue_cert(HOST))
-        self._server("expired", self._ours.issue_cert(HOST, not_after=yesterday))
-        self._server("other-name", self._ours.issue_cert("elsewhere.example"))
-        self._server("stranger", stranger.issue_cert(HOST))
-        self.give_client()
+        self._write_keystore("broker", self._trusted_authority.issue_cert(HOST))
+        self._write_keystore("expired", self._trusted_authority.issue_cert(HOST, not_after=yesterday))
+        self._write_keystore("other-name", self._trusted_authority.issue_cert("elsewhere.example"))
+        self._write_keystore("stranger", untrusted_authority.issue_cert(HOST))
+        self.issue_client_certificate()
 
-    def give_client(self) -> None:
-        """Our own certificate and its encrypted key, anew."""
-        issued = self._ours.issue_cert(USER)
+    def issue_client_certificate(self) -> None:
+        """Issue a new client certificate with an encrypted key."""
+        issued = self._trusted_authority.issue_cert(USER)
         self.certificate, self.key = self.folder / "client.pem", self.folder / "client.key"
         self.certificate.write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
         self.key.write_bytes(_pkcs8(issued, KEY_PASSWORD))
 
-    def of_broker(self, name: str) -> Path:
-        """Key and certificates in one file, as Java wants them."""
+    def broker_keystore(self, name: str) -> Path:
+        """Return the PEM file with the key and the certificates of a listener."""
         return self.folder / f"{name}.pem"
 
-    def _server(self, name: str, issued: trustme.LeafCert) -> None:
+    def _write_keystore(self, name: str, issued: trustme.LeafCert) -> None:
         chain = b"".join(pem.bytes() for pem in issued.cert_chain_pems)
-        self.of_broker(name).write_bytes(_pkcs8(issued) + chain)
+        self.broker_keystore(name).write_bytes(_pkcs8(issued) + chain)
 
 
 def _pkcs8(issued: trustme.LeafCert, password: str | None = None) -> bytes:
     key = load_pem_private_key(issued.private_key_pem.bytes(), None)
-    hidden = BestAvailableEncryption(password.encode()) if password else NoEncryption()
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, hidden)
+    encryption = BestAvailableEncryption(password.encode()) if password else NoEncryption()
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
 
 
 @dataclass(frozen=True)
-class Secured:
-    """The cluster ``secured``, and where each listener is."""
+class SecuredCluster:
+    """The running cluster ``secured``, and the port of each listener."""
 
     fleet: LocalFleet
     ports: Mapping[str, int]
     certificates: Certificates
-    tokens: Tokens
+    token_server: TokenServer
 
-    def at(self, listener: str) -> str:
+    def bootstrap(self, listener: str) -> str:
         return f"{HOST}:{self.ports[listener]}"
 
     @property
-    def plain(self) -> str:
-        """Where nobody asks."""
+    def plaintext_bootstrap(self) -> str:
+        """The listener without authentication."""
         return self.fleet.bootstrap("secured")
 
-    def set_password(self, password: str) -> None:
-        """For SCRAM, which the cluster keeps itself."""
-        admin = AdminClient({"bootstrap.servers": self.plain})
+    def set_scram_password(self, password: str) -> None:
+        """Set the user's SCRAM credentials, which the cluster stores itself."""
+        admin = AdminClient({"bootstrap.servers": self.plaintext_bootstrap})
         for mechanism in _SCRAM:
-            # One at a time: a request may change a user once.
-            change = UserScramCredentialUpsertion(
+            # A request may change a user only once, so each mechanism needs its own request.
+            upsertion = UserScramCredentialUpsertion(
                 USER, ScramCredentialInfo(mechanism, 4096), password.encode()
             )
-            admin.alter_user_scram_credentials([change])[USER].result(10)
+            admin.alter_user_scram_credentials([upsertion])[USER].result(10)
 
 
 @contextmanager
-def secured(folder: Path) -> Iterator[Secured]:
-    """From the broker's start to its end."""
+def secured(folder: Path) -> Iterator[SecuredCluster]:
+    """Run the broker until the block is left."""
     certificates = Certificates(folder / "certificates")
-    ports = dict(zip(LISTENERS, free_ports(len(LISTENERS), Random()), strict=True))
+    ports = dict(zip(LISTENERS, find_free_ports(len(LISTENERS), Random()), strict=True))
     listeners = {name: Listener(ports[name], protocol) for name, (protocol, _) in LISTENERS.items()}
     with (
         more_listeners(
-            lambda _, place: listeners if place.cluster == "secured" else {}, _identities(certificates)
+            lambda _, place: listeners if place.cluster == "secured" else {},
+            _authentication_settings(certificates),
         ),
-        tokens() as server,
+        serve_tokens() as token_server,
         LocalFleet(folder / "fleet", (ClusterSpec("secured", brokers=1),)) as fleet,
     ):
-        found = Secured(fleet, ports, certificates, server)
-        found.set_password(PASSWORD)
-        yield found
+        cluster = SecuredCluster(fleet, ports, certificates, token_server)
+        cluster.set_scram_password(PASSWORD)
+        yield cluster
 
 
-def _identities(certificates: Certificates) -> dict[str, str]:
-    """How the broker shows who it is, and finds out who a client is."""
-    said = json.dumps(PASSWORD)
+def _authentication_settings(certificates: Certificates) -> dict[str, str]:
+    """Return broker settings: a certificate for each TLS listener, a login module for each mechanism."""
+    quoted_password = json.dumps(PASSWORD)
     modules = {
-        "plain": f"{_MODULES}.plain.PlainLoginModule required user_{USER}={said};",
+        "plain": f"{_MODULES}.plain.PlainLoginModule required user_{USER}={quoted_password};",
         "scram-sha-256": f"{_MODULES}.scram.ScramLoginModule required;",
         "scram-sha-512": f"{_MODULES}.scram.ScramLoginModule required;",
         "oauthbearer": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required "
@@ -210,7 +211,7 @@ def _identities(certificates: Certificates) -> dict[str, str]:
         f"listener.name.{name.lower()}.ssl.keystore.{key}": value
         for name, (_, certificate) in LISTENERS.items()
         if certificate
-        for key, value in {"type": "PEM", "location": str(certificates.of_broker(certificate))}.items()
+        for key, value in {"type": "PEM", "location": str(certificates.broker_keystore(certificate))}.items()
     }
     return {
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
@@ -222,8 +223,8 @@ def _identities(certificates: Certificates) -> dict[str, str]:
     }
 
 
-def secret_files(folder: Path) -> Path:
-    """A new folder with a file for each secret, as a fleet file names them, and one of a wrong secret."""
+def write_secret_files(folder: Path) -> Path:
+    """Create a folder with a file for each secret, and one file with a wrong secret."""
     folder.mkdir()
     secrets = {"password": PASSWORD, "key": KEY_PASSWORD, "client": "of-the-client", "wrong": "hunter2"}
     for name, secret in secrets.items():
@@ -231,11 +232,11 @@ def secret_files(folder: Path) -> Path:
     return folder
 
 
-def ways_in(secured: Secured, secrets: Path) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Listener and security of each way that is taken."""
+def accepted_credentials(secured: SecuredCluster, secrets: Path) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return the listener and the security settings of each mechanism, with valid credentials."""
     tls = {"ca": str(secured.certificates.authority)}
     password = {"file": str(secrets / "password")}
-    ours = {
+    client_certificate = {
         "certificate": str(secured.certificates.certificate),
         "key": str(secured.certificates.key),
         "key_password": {"file": str(secrets / "key")},
@@ -245,14 +246,14 @@ def ways_in(secured: Secured, secrets: Path) -> dict[str, tuple[str, dict[str, A
         return {"mechanism": mechanism, "username": USER, "password": password}
 
     oauth = {
-        "token_url": secured.tokens.url,
+        "token_url": secured.token_server.url,
         "client_id": USER,
         "client_secret": {"file": str(secrets / "client")},
         "scope": "kafka",
     }
     return {
         "tls": ("TLS", {"tls": tls}),
-        "mtls": ("MTLS", {"tls": tls | ours}),
+        "mtls": ("MTLS", {"tls": tls | client_certificate}),
         "plain": ("SASLTLS", {"tls": tls, "sasl": sasl("PLAIN")}),
         "scram-256": ("SASL", {"sasl": sasl("SCRAM-SHA-256")}),
         "scram-512": ("SASLTLS", {"tls": tls, "sasl": sasl("SCRAM-SHA-512")}),

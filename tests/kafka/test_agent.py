@@ -1,4 +1,4 @@
-"""The agent on real brokers: what it makes of the probe topic, its pulses, its minutes, its end."""
+"""The agent on real brokers: its probe topic, pulses, probe minutes, HTTP endpoints and shutdown."""
 
 import json
 import threading
@@ -21,10 +21,10 @@ from fleetgauge_core.contract import (
     ProbePulse,
 )
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.runtime.cli import Address
+from fleetgauge_core.runtime.cli import ListenAddress
 from fleetgauge_local.fleet import LocalFleet
 from tests.exposition import samples, samples_of
-from tests.kafka.agents import STOPPED_S, Agent, fleet_of
+from tests.kafka.agents import STOP_TIMEOUT_S, Agent, build_fleet
 
 CLUSTERS = ("orders", "payments")
 BROKERS = (1, 2, 3)
@@ -32,10 +32,10 @@ LEGS = ("client", "leader")
 KEYS = frozenset((c, b, leg) for c in CLUSTERS for b in BROKERS for leg in LEGS)
 PROBE_TOPIC = "fleetgauge.probe"
 MINUTE = timedelta(minutes=1)
-#: Warming up, the rest of a minute, a full one, and what its last probe may take.
+#: The warm-up, the rest of a minute, a full minute, and the time-out of its last probe.
 FULL_MINUTE_S = 160
 DEADLINE_S = 30
-LEFT_OUT = "fleetgauge_agent_probes_left_out_total"
+LEFT_OUT_METRIC = "fleetgauge_agent_probes_left_out_total"
 QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500}
 
 Record = dict[str, Any]
@@ -43,23 +43,23 @@ Key = tuple[str, int, str]
 
 
 def _partitions(client: AdminClient | Consumer, topic: str) -> Collection[int]:
-    found = client.list_topics(timeout=DEADLINE_S).topics.get(topic)
-    return found.partitions if found else ()
+    metadata = client.list_topics(timeout=DEADLINE_S).topics.get(topic)
+    return metadata.partitions if metadata else ()
 
 
-class Reader:
-    """Everything in one topic from its beginning on, in the order of arrival."""
+class WholeTopicReader:
+    """Reads a topic from its beginning, in the order of arrival."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
         deadline = time.monotonic() + DEADLINE_S
         while not (partitions := _partitions(admin, topic)):
-            assert time.monotonic() < deadline, f"{topic} was not made"
+            assert time.monotonic() < deadline, f"topic {topic} was not created"
         self.partitions = len(partitions)
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic, **QUIET})
-        # What one client knows of a topic that was just made another does not know yet.
+        # Each client learns of a new topic at its own next metadata refresh.
         while len(_partitions(self._consumer, topic)) < self.partitions:
-            assert time.monotonic() < deadline, f"{topic} is not known"
+            assert time.monotonic() < deadline, f"the consumer does not know topic {topic}"
         self._consumer.assign([TopicPartition(topic, p, 0) for p in range(self.partitions)])
         self._topic = topic
 
@@ -69,27 +69,32 @@ class Reader:
             return None
         return (message.key() or b"").decode(), message.value() or b""
 
-    def rest(self) -> Iterator[tuple[str, bytes]]:
-        """What is there now and was not read yet."""
+    def read_rest(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the records up to the present end of the topic that were not read yet."""
         deadline = time.monotonic() + DEADLINE_S
-        while self._unread():
+        while self._has_unread_records():
             assert time.monotonic() < deadline
-            found = self.poll(0.1)
-            if found is not None:
-                yield found
+            record = self.poll(0.1)
+            if record is not None:
+                yield record
 
-    def _unread(self) -> bool:
-        mine = [TopicPartition(self._topic, p) for p in range(self.partitions)]
-        at = {one.partition: max(0, one.offset) for one in self._consumer.position(mine)}
-        return any(self._consumer.get_watermark_offsets(one)[1] > at[one.partition] for one in mine)
+    def _has_unread_records(self) -> bool:
+        partitions = [TopicPartition(self._topic, number) for number in range(self.partitions)]
+        positions = {
+            position.partition: max(0, position.offset) for position in self._consumer.position(partitions)
+        }
+        return any(
+            self._consumer.get_watermark_offsets(partition)[1] > positions[partition.partition]
+            for partition in partitions
+        )
 
     def close(self) -> None:
         self._consumer.close()
 
 
 @dataclass
-class Run:
-    """All that one agent said, from its first moment to its last."""
+class AgentRun:
+    """Everything that an agent published during its run."""
 
     fleet: Fleet
     run_id: str
@@ -98,14 +103,14 @@ class Run:
     seconds_to_stop: float
     pulses: dict[str, list[ProbePulse]]
     values: list[tuple[str, bytes]]
-    before_stop: int
+    records_before_stop: int
     partitions: tuple[int, int]
-    answers: dict[str, str]
-    """What it said over HTTP just before its end."""
-    waiting: int | None
-    """How many records it left in its spool."""
+    http_responses: dict[str, str]
+    """The bodies of its HTTP endpoints just before the stop, by path."""
+    unsent_records: int | None
+    """Records left in its spool."""
     left_out: dict[str, float]
-    """Probes of each cluster that told of the agent itself."""
+    """Probes that were excluded because the agent itself was late, by cluster."""
 
     @property
     def records(self) -> list[Record]:
@@ -113,15 +118,15 @@ class Run:
 
     @property
     def by_key(self) -> dict[Key, list[Record]]:
-        """Per broker and leg, in the order of minutes."""
-        found: dict[Key, list[Record]] = defaultdict(list)
-        for record in self.records:
-            found[key_of(record)].append(record)
-        return {key: sorted(records, key=lambda one: one["minute"]) for key, records in found.items()}
+        """The records of each broker and leg, ordered by minute."""
+        records_by_key: dict[Key, list[Record]] = defaultdict(list)
+        for record in sorted(self.records, key=lambda record: record["minute"]):
+            records_by_key[key_of(record)].append(record)
+        return records_by_key
 
     @property
     def full_minutes(self) -> list[Record]:
-        """Neither a key's first minute, which began before its probes did, nor one that the end cut short."""
+        """The records without each key's first minute and without the minute that the stop cut short."""
         first = {key: records[0]["minute"] for key, records in self.by_key.items()}
         last = self.stopped.replace(second=0, microsecond=0)
         return [record for record in self.records if first[key_of(record)] < record["minute"] < last]
@@ -132,28 +137,30 @@ def key_of(record: Record) -> Key:
 
 
 @pytest.fixture(scope="module")
-def run(local_fleet: LocalFleet, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """An agent on both clusters until every broker's and leg's first full minute is there."""
-    fleet, telemetry = fleet_of(local_fleet, CLUSTERS)
+def run(local_fleet: LocalFleet, tmp_path_factory: pytest.TempPathFactory) -> AgentRun:
+    """Run an agent on both clusters until the first full minute of every broker and leg is published."""
+    fleet, telemetry = build_fleet(local_fleet, CLUSTERS)
     agent = Agent(fleet, telemetry, tmp_path_factory.mktemp("agent") / "spool")
     started = datetime.now(UTC)
     with agent.running():
-        minutes = Reader(telemetry.bootstrap, telemetry.topics.probe_minutes.name)
-        pulses = Reader(telemetry.bootstrap, telemetry.topics.probe_pulse.name)
+        minutes = WholeTopicReader(telemetry.bootstrap, telemetry.topics.probe_minutes.name)
+        pulses = WholeTopicReader(telemetry.bootstrap, telemetry.topics.probe_pulse.name)
         values = list(_until_a_full_minute(minutes, agent.thread))
-        before_stop = len(values)
-        with agent.vitals.served(Address("127.0.0.1", 0)) as address:
-            answers = {path: _get(f"http://{address}{path}") for path in ("/livez", "/readyz", "/metrics")}
-        stopped, at = datetime.now(UTC), time.monotonic()
-    seconds_to_stop = time.monotonic() - at
-    values += minutes.rest()
+        records_before_stop = len(values)
+        with agent.health.serve(ListenAddress("127.0.0.1", 0)) as address:
+            http_responses = {
+                path: _get(f"http://{address}{path}") for path in ("/livez", "/readyz", "/metrics")
+            }
+        stopped, stop_began_s = datetime.now(UTC), time.monotonic()
+    seconds_to_stop = time.monotonic() - stop_began_s
+    values += minutes.read_rest()
     by_cluster: dict[str, list[ProbePulse]] = defaultdict(list)
-    for key, value in pulses.rest():
+    for key, value in pulses.read_rest():
         by_cluster[key].append(ProbePulse.decode(value))
     partitions = minutes.partitions, pulses.partitions
     minutes.close()
     pulses.close()
-    return Run(
+    return AgentRun(
         fleet,
         str(agent.run_id),
         started,
@@ -161,49 +168,49 @@ def run(local_fleet: LocalFleet, tmp_path_factory: pytest.TempPathFactory) -> Ru
         seconds_to_stop,
         by_cluster,
         values,
-        before_stop,
+        records_before_stop,
         partitions,
-        answers,
-        agent.waiting,
-        {cluster: count for (cluster,), count in samples_of(agent.vitals.registry, LEFT_OUT).items()},
+        http_responses,
+        agent.unsent_records,
+        {cluster: count for (cluster,), count in samples_of(agent.health.registry, LEFT_OUT_METRIC).items()},
     )
 
 
 def _get(url: str) -> str:
-    """The answer's text; anything but 200 raises."""
-    with urlopen(url, timeout=5) as answer:
-        return str(answer.read().decode())
+    """Return the response body. Raises: HTTPError for a status other than 200."""
+    with urlopen(url, timeout=5) as response:
+        return str(response.read().decode())
 
 
-def _until_a_full_minute(minutes: Reader, agent: threading.Thread) -> Iterator[tuple[str, bytes]]:
+def _until_a_full_minute(minutes: WholeTopicReader, agent: threading.Thread) -> Iterator[tuple[str, bytes]]:
     first: dict[Key, datetime] = {}
-    waiting = set(KEYS)
+    missing = set(KEYS)
     deadline = time.monotonic() + FULL_MINUTE_S
-    while waiting:
-        assert time.monotonic() < deadline, f"no full minute of {sorted(waiting)}"
+    while missing:
+        assert time.monotonic() < deadline, f"no full minute of {sorted(missing)}"
         assert agent.is_alive()
-        found = minutes.poll(0.5)
-        if found is not None:
-            yield found
-            record = PROBE_MINUTE.decode(found[1])
+        message = minutes.poll(0.5)
+        if message is not None:
+            yield message
+            record = PROBE_MINUTE.decode(message[1])
             if record["minute"] > first.setdefault(key_of(record), record["minute"]):
-                waiting.discard(key_of(record))
+                missing.discard(key_of(record))
 
 
-def test_a_pulse_of_each_cluster_comes_every_five_seconds(run: Run) -> None:
-    lived_s = (run.stopped - run.started).total_seconds()
+def test_each_cluster_has_a_pulse_every_five_seconds(run: AgentRun) -> None:
+    run_s = (run.stopped - run.started).total_seconds()
     for cluster in CLUSTERS:
         pulses = run.pulses[cluster]
         assert {pulse.run_id for pulse in pulses} == {run.run_id}
         assert {pulse.vantage for pulse in pulses} == {"tests"}
         assert [pulse.sequence for pulse in pulses] == [pulses[0].sequence + n for n in range(len(pulses))]
-        apart_s = (pulses[-1].emitted_at - pulses[0].emitted_at).total_seconds() / (len(pulses) - 1)
-        # One may be held back where the agent itself did not run.
-        assert apart_s == pytest.approx(5, abs=1.5)
-        assert len(pulses) >= lived_s / 6.5 - 4
+        interval_s = (pulses[-1].emitted_at - pulses[0].emitted_at).total_seconds() / (len(pulses) - 1)
+        # A pause of the agent's process delays a pulse.
+        assert interval_s == pytest.approx(5, abs=1.5)
+        assert len(pulses) >= run_s / 6.5 - 4
 
 
-def test_pulses_say_that_every_broker_leads_is_in_sync_answers_and_acknowledges(run: Run) -> None:
+def test_the_pulses_report_every_broker_as_leading_in_sync_and_acknowledging(run: AgentRun) -> None:
     for cluster in CLUSTERS:
         last = run.pulses[cluster][-1]
         assert [broker.broker_id for broker in last.brokers] == list(BROKERS)
@@ -212,12 +219,12 @@ def test_pulses_say_that_every_broker_leads_is_in_sync_answers_and_acknowledges(
             assert broker.answer_age_ms is not None
             assert broker.answer_age_ms < 5000
             assert broker.answer_us
-            # Named by its address, and without TLS.
+            # The broker is advertised by its IP address, without TLS.
             assert (broker.dns_us, broker.tls_us, broker.silence) == (None, None, None)
             assert broker.connect_us is not None
             assert broker.connect_us <= broker.answer_us
             for leg in Leg:
-                pulse = broker.leg(leg)
+                pulse = broker.leg_pulse(leg)
                 assert pulse is not None
                 assert 0 < pulse.due <= last.window_ms / 600 + 2
                 assert pulse.succeeded > pulse.failed
@@ -226,7 +233,7 @@ def test_pulses_say_that_every_broker_leads_is_in_sync_answers_and_acknowledges(
                 assert 0 < pulse.p50_us <= pulse.p99_us
 
 
-def test_each_cluster_is_begun_with_cold_once_a_minute(run: Run) -> None:
+def test_each_cluster_has_a_cold_bootstrap_every_minute(run: AgentRun) -> None:
     for cluster in CLUSTERS:
         last = run.pulses[cluster][-1]
         assert (last.bootstrap_failure, run.pulses[cluster][0].bootstrap_age_ms) == (None, None)
@@ -235,13 +242,13 @@ def test_each_cluster_is_begun_with_cold_once_a_minute(run: Run) -> None:
         assert last.bootstrap_age_ms < 66_000
 
 
-def test_pulses_come_before_the_first_minute_is_over(run: Run) -> None:
+def test_the_first_pulse_with_all_leaders_precedes_the_end_of_the_first_minute(run: AgentRun) -> None:
     for cluster in CLUSTERS:
         leading = [p for p in run.pulses[cluster] if p.brokers and all(b.leads for b in p.brokers)]
         assert (leading[0].emitted_at - run.started).total_seconds() < DEADLINE_S
 
 
-def test_a_full_minute_of_every_broker_and_leg_has_its_hundred_probes(run: Run) -> None:
+def test_a_full_minute_of_every_broker_and_leg_has_one_hundred_probes(run: AgentRun) -> None:
     full = run.full_minutes
     assert {key_of(record) for record in full} == KEYS
     for cluster in CLUSTERS:
@@ -253,7 +260,7 @@ def test_a_full_minute_of_every_broker_and_leg_has_its_hundred_probes(run: Run) 
         assert record["led_by"] == [record["broker_id"]]
 
 
-def test_every_record_keeps_the_contract(run: Run) -> None:
+def test_every_record_satisfies_the_contract(run: AgentRun) -> None:
     for key, value in run.values:
         record = PROBE_MINUTE.decode(value)
         assert len(value) < MAX_RECORD_BYTES
@@ -278,64 +285,66 @@ def test_every_record_keeps_the_contract(run: Run) -> None:
         assert max(record["ack_us"], default=0) <= 5_000_000
 
 
-def test_a_sequence_is_given_once_a_run_and_names_records_in_the_order_of_their_minutes(run: Run) -> None:
+def test_sequence_numbers_are_unique_and_ordered_by_minute(run: AgentRun) -> None:
     sequences = [record["sequence"] for record in run.records]
     assert sorted(sequences) == list(range(len(sequences)))
     minutes = [record["minute"] for record in sorted(run.records, key=lambda record: record["sequence"])]
     assert minutes == sorted(minutes)
 
 
-def test_what_telemetry_acknowledged_waits_no_longer(run: Run) -> None:
-    assert run.waiting == 0
-    text = run.answers["/metrics"]
+def test_acknowledged_records_are_removed_from_the_spool(run: AgentRun) -> None:
+    assert run.unsent_records == 0
+    text = run.http_responses["/metrics"]
     assert samples(text, "fleetgauge_agent_spool_max_bytes") == {(): 1_000_000}
-    told = samples(text, "fleetgauge_agent_records_total")
-    # Of what is on its topic, that whose acknowledgement had come back.
-    assert told["delivered",] >= run.before_stop - len(KEYS)
-    assert told["dropped",] == 0
+    records_total = samples(text, "fleetgauge_agent_records_total")
+    # The acknowledgement of a record may arrive after the record itself was read from its topic.
+    assert records_total["delivered",] >= run.records_before_stop - len(KEYS)
+    assert records_total["dropped",] == 0
 
 
-def test_what_a_client_feels_takes_no_less_than_the_acknowledgement_of_its_leader(run: Run) -> None:
-    """All replicas and the way back are in the client's number, the home's own log in the leader's.
+def test_the_fastest_client_probe_is_no_faster_than_the_fastest_leader_acknowledgement(run: AgentRun) -> None:
+    """The client's latency includes all replicas and the consumer, the leader's only the leader's log.
 
-    The fastest of each are compared: whatever else the machine does delays the middle of either.
+    The minimum of each is compared, because other load on the machine delays the median of either.
     """
     fastest = {
-        leg: min(us for one in run.full_minutes if one["leg"] == leg for us in one[name])
+        leg: min(us for record in run.full_minutes if record["leg"] == leg for us in record[name])
         for leg, name in (("client", "e2e_us"), ("leader", "ack_us"))
     }
     assert fastest["client"] >= fastest["leader"] > 0
 
 
-def test_racks_and_the_kafka_cluster_are_those_that_the_brokers_state(
-    run: Run, local_fleet: LocalFleet
+def test_records_have_the_racks_and_the_cluster_id_that_the_brokers_report(
+    run: AgentRun, local_fleet: LocalFleet
 ) -> None:
     for cluster in CLUSTERS:
         admin = AdminClient({"bootstrap.servers": local_fleet.bootstrap(cluster), **QUIET})
         described = admin.describe_cluster(request_timeout=DEADLINE_S).result()
         racks = {node.id: node.rack for node in described.nodes}
-        own = [record for record in run.records if record["cluster_id"] == cluster]
-        assert {record["kafka_cluster_uuid"] for record in own} == {described.cluster_id}
-        assert {(record["broker_id"], record["rack"]) for record in own} == set(racks.items())
+        records = [record for record in run.records if record["cluster_id"] == cluster]
+        assert {record["kafka_cluster_uuid"] for record in records} == {described.cluster_id}
+        assert {(record["broker_id"], record["rack"]) for record in records} == set(racks.items())
 
 
-def test_the_probe_topic_has_a_partition_per_broker_with_that_broker_first_and_leading(
-    run: Run, local_fleet: LocalFleet
+def test_the_probe_topic_has_one_partition_per_broker_led_by_its_preferred_leader(
+    run: AgentRun, local_fleet: LocalFleet
 ) -> None:
     for cluster in CLUSTERS:
         admin = AdminClient({"bootstrap.servers": local_fleet.bootstrap(cluster), **QUIET})
         partitions = admin.describe_topics(TopicCollection([PROBE_TOPIC]))[PROBE_TOPIC].result().partitions
         replicas = [[node.id for node in partition.replicas] for partition in partitions]
-        assert sorted(one[0] for one in replicas) == list(BROKERS)
-        assert all(sorted(one) == list(BROKERS) for one in replicas)
-        assert [partition.leader.id for partition in partitions] == [one[0] for one in replicas]
+        assert sorted(broker_ids[0] for broker_ids in replicas) == list(BROKERS)
+        assert all(sorted(broker_ids) == list(BROKERS) for broker_ids in replicas)
+        assert [partition.leader.id for partition in partitions] == [broker_ids[0] for broker_ids in replicas]
         resource = ConfigResource(ResourceType.TOPIC, PROBE_TOPIC)
         settings = admin.describe_configs([resource])[resource].result()
         assert settings["min.insync.replicas"].value == "2"
         assert settings["retention.ms"].value == "3600000"
 
 
-def test_the_telemetry_topics_are_made_as_the_fleet_file_says(run: Run, local_fleet: LocalFleet) -> None:
+def test_the_telemetry_topics_are_created_with_the_settings_of_the_fleet_file(
+    run: AgentRun, local_fleet: LocalFleet
+) -> None:
     assert run.partitions == (4, 2)
     assert run.fleet.telemetry is not None
     topics = run.fleet.telemetry.topics
@@ -349,17 +358,17 @@ def test_the_telemetry_topics_are_made_as_the_fleet_file_says(run: Run, local_fl
         assert future.result()["retention.ms"].value == str(int(hours * 3_600_000))
 
 
-def test_stopping_hands_over_the_open_minute_of_every_broker_and_leg(run: Run) -> None:
-    handed_over = [PROBE_MINUTE.decode(value) for _, value in run.values[run.before_stop :]]
+def test_stopping_publishes_the_open_minute_of_every_broker_and_leg(run: AgentRun) -> None:
+    published_at_stop = [PROBE_MINUTE.decode(value) for _, value in run.values[run.records_before_stop :]]
     open_minute = (run.stopped - timedelta(seconds=1)).replace(second=0, microsecond=0)
-    of_it = [record for record in handed_over if record["minute"] >= open_minute]
+    open_records = [record for record in published_at_stop if record["minute"] >= open_minute]
 
-    assert {key_of(record) for record in of_it} == KEYS
-    assert all(0 < record["attempted"] < 100 for record in of_it if record["minute"] == open_minute)
-    assert run.seconds_to_stop < STOPPED_S
+    assert {key_of(record) for record in open_records} == KEYS
+    assert all(0 < record["attempted"] < 100 for record in open_records if record["minute"] == open_minute)
+    assert run.seconds_to_stop < STOP_TIMEOUT_S
 
 
-def test_no_minute_of_a_run_is_told_twice_or_left_out(run: Run) -> None:
+def test_every_minute_of_a_run_is_published_exactly_once(run: AgentRun) -> None:
     assert set(run.by_key) == KEYS
     for records in run.by_key.values():
         minutes = [record["minute"] for record in records]
@@ -367,32 +376,32 @@ def test_no_minute_of_a_run_is_told_twice_or_left_out(run: Run) -> None:
         assert minutes[0] <= run.started.replace(second=0, microsecond=0) + MINUTE
 
 
-def test_it_says_over_http_that_it_is_well_and_what_its_records_say(run: Run) -> None:
+def test_the_http_endpoints_report_a_healthy_agent_with_metrics_that_match_its_records(run: AgentRun) -> None:
     for path in ("/livez", "/readyz"):
-        said = json.loads(run.answers[path])
-        assert said["status"] == "ok"
-        assert 0 <= said["loop_age_s"] < 5
-    text = run.answers["/metrics"]
-    # Records may come between the last one read and the look.
-    least, most = (_probes(run.values[:end]) for end in (run.before_stop, None))
-    told = samples(text, "fleetgauge_probes_total")
-    assert set(least) == set(told)
-    assert all(least[key] <= value <= most[key] for key, value in told.items())
+        health = json.loads(run.http_responses[path])
+        assert health["status"] == "ok"
+        assert 0 <= health["loop_age_s"] < 5
+    text = run.http_responses["/metrics"]
+    # More records may have been published between the last one read and the HTTP request.
+    least, most = (_count_probes(run.values[:end]) for end in (run.records_before_stop, None))
+    probes_total = samples(text, "fleetgauge_probes_total")
+    assert set(least) == set(probes_total)
+    assert all(least[key] <= value <= most[key] for key, value in probes_total.items())
     assert len(samples(text, "fleetgauge_probe_latency_seconds")) == 2 * len(KEYS)
     assert samples(text, "fleetgauge_brokers_expected") == {(cluster,): len(BROKERS) for cluster in CLUSTERS}
-    assert set(samples(text, "fleetgauge_agent_schedule_lag_seconds")) == {(one,) for one in CLUSTERS}
+    assert set(samples(text, "fleetgauge_agent_schedule_lag_seconds")) == {(cluster,) for cluster in CLUSTERS}
     pulses = samples(text, "fleetgauge_agent_pulse_timestamp_seconds")
-    ages_s = {labels: run.stopped.timestamp() - at_s for labels, at_s in pulses.items()}
+    ages_s = {labels: run.stopped.timestamp() - timestamp_s for labels, timestamp_s in pulses.items()}
     assert set(ages_s) == {(cluster,) for cluster in CLUSTERS}
     assert all(0 <= age_s < 10 for age_s in ages_s.values())
 
 
-def _probes(values: list[tuple[str, bytes]]) -> dict[tuple[str, ...], int]:
-    """What fleetgauge_probes_total must be after these records."""
-    found: dict[tuple[str, ...], int] = defaultdict(int)
+def _count_probes(values: list[tuple[str, bytes]]) -> dict[tuple[str, ...], int]:
+    """Return the values of fleetgauge_probes_total that result from these records."""
+    counts: dict[tuple[str, ...], int] = defaultdict(int)
     for record in (PROBE_MINUTE.decode(value) for _, value in values):
         cluster, broker, leg = key_of(record)
         succeeded = len(record["e2e_us" if leg == "client" else "ack_us"])
-        found[str(broker), cluster, leg, "succeeded"] += succeeded
-        found[str(broker), cluster, leg, "failed"] += record["attempted"] - succeeded
-    return found
+        counts[str(broker), cluster, leg, "succeeded"] += succeeded
+        counts[str(broker), cluster, leg, "failed"] += record["attempted"] - succeeded
+    return counts

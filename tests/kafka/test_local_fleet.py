@@ -1,4 +1,4 @@
-"""The fleet on real brokers: every fault, and every way in which it can end."""
+"""The local fleet with real brokers: every fault, and every way in which the fleet can stop."""
 
 import json
 import os
@@ -16,14 +16,14 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from fleetgauge_core.fleet.load import load
+from fleetgauge_core.fleet.load import load_fleet
 from fleetgauge_local.errors import LocalFleetError, NoFleetError, RequestError
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.folder import Folder, State, read
+from fleetgauge_local.fleet_folder import FleetFolder, RunnerState, read_json
 from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_local.messages import BrokerStatus
-from fleetgauge_local.processes import find
-from fleetgauge_local.readiness import brokers_seen
+from fleetgauge_local.metadata_request import list_known_brokers
+from fleetgauge_local.processes import find_process
+from fleetgauge_local.runner_protocol import BrokerStatus
 
 DEADLINE_S = 30
 ONE_BROKER = (ClusterSpec("lone", brokers=1),)
@@ -39,35 +39,35 @@ time.sleep(300)
 QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500}
 
 
-def until(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> None:
+def wait_until_true(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> None:
     deadline = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true in time"
         time.sleep(0.05)
 
 
-def broker_of(fleet: LocalFleet, cluster: str, broker: int) -> BrokerStatus:
-    for found in fleet.status().clusters:
-        if found.cluster == cluster:
-            return found.brokers[broker - 1]
+def broker_status(fleet: LocalFleet, cluster: str, broker: int) -> BrokerStatus:
+    for status in fleet.status().clusters:
+        if status.cluster == cluster:
+            return status.brokers[broker - 1]
     raise AssertionError(cluster)
 
 
 def port_of(fleet: LocalFleet, cluster: str, broker: int) -> int:
-    return int(broker_of(fleet, cluster, broker).address.split(":")[1])
+    return int(broker_status(fleet, cluster, broker).address.split(":")[1])
 
 
-def seen_through(port: int, timeout_s: float = 2) -> frozenset[int]:
-    return brokers_seen("127.0.0.1", port, timeout_s)
+def brokers_listed_at(port: int, timeout_s: float = 2) -> frozenset[int]:
+    return list_known_brokers("127.0.0.1", port, timeout_s)
 
 
 def pids(fleet: LocalFleet) -> list[int]:
-    found = [broker.pid for cluster in fleet.status().clusters for broker in cluster.brokers]
-    return [pid for pid in found if pid is not None]
+    brokers = [broker for cluster in fleet.status().clusters for broker in cluster.brokers]
+    return [broker.pid for broker in brokers if broker.pid is not None]
 
 
-def alive(pid: int) -> bool:
-    """An orphan that has ended may wait for its new parent to notice."""
+def is_alive(pid: int) -> bool:
+    """Whether the process runs; an orphan may remain a zombie until its new parent reaps it."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -76,8 +76,8 @@ def alive(pid: int) -> bool:
 
 def produce(bootstrap: str, topic: str, records: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
-    for made in admin.create_topics([NewTopic(topic, 1, -1)]).values():
-        made.result(DEADLINE_S)
+    for creation in admin.create_topics([NewTopic(topic, 1, -1)]).values():
+        creation.result(DEADLINE_S)
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", **QUIET})
     for number in range(records):
         producer.produce(topic, str(number).encode())
@@ -105,14 +105,14 @@ def lone_fleet(tmp_path: Path) -> Iterator[LocalFleet]:
     fleet.stop()
 
 
-def test_every_cluster_answers_at_its_bootstrap_with_all_its_brokers(local_fleet: LocalFleet) -> None:
+def test_every_cluster_lists_all_its_brokers_at_its_bootstrap(local_fleet: LocalFleet) -> None:
     for cluster, brokers in (("orders", {1, 2, 3}), ("payments", {1, 2, 3}), ("telemetry", {1})):
         admin = AdminClient({"bootstrap.servers": local_fleet.bootstrap(cluster), **QUIET})
         described = admin.describe_cluster(request_timeout=DEADLINE_S).result()
         assert {node.id for node in described.nodes} == brokers
 
 
-def test_clients_are_sent_to_the_proxies_and_told_the_racks(local_fleet: LocalFleet) -> None:
+def test_clients_get_the_addresses_of_the_proxies_and_the_racks(local_fleet: LocalFleet) -> None:
     admin = AdminClient({"bootstrap.servers": local_fleet.bootstrap("orders"), **QUIET})
     nodes = admin.describe_cluster(request_timeout=DEADLINE_S).result().nodes
     expected = {broker.address: broker.rack for broker in local_fleet.status().clusters[0].brokers}
@@ -120,43 +120,43 @@ def test_clients_are_sent_to_the_proxies_and_told_the_racks(local_fleet: LocalFl
     assert set(expected.values()) == {"z1", "z2", "z3"}
 
 
-def test_the_fleet_file_leads_the_other_commands_to_it(local_fleet: LocalFleet) -> None:
-    described = load(local_fleet.fleet_file)
+def test_the_fleet_file_has_the_bootstrap_of_every_measured_cluster(local_fleet: LocalFleet) -> None:
+    described = load_fleet(local_fleet.fleet_file)
     assert {cluster.id: cluster.bootstrap for cluster in described.clusters} == {
         name: local_fleet.bootstrap(name) for name in ("orders", "payments")
     }
 
 
-def test_a_broker_takes_less_memory_than_promised(local_fleet: LocalFleet) -> None:
+def test_a_broker_uses_less_memory_than_documented(local_fleet: LocalFleet) -> None:
     for cluster in local_fleet.status().clusters:
         for broker in cluster.brokers:
             assert broker.rss_mib is not None
             assert broker.rss_mib < 350
 
 
-def test_a_hung_broker_takes_connections_and_answers_nothing_until_it_is_healed(
+def test_a_hung_broker_accepts_connections_without_answering_until_it_is_healed(
     breakable_fleet: LocalFleet,
 ) -> None:
     port = port_of(breakable_fleet, "orders", 2)
-    done = breakable_fleet.fault("hang", "orders", 2)
-    assert (done.cluster, done.broker, done.kind) == ("orders", 2, "hang")
-    assert datetime.fromisoformat(done.at).utcoffset() is not None
-    assert broker_of(breakable_fleet, "orders", 2).state == "hung"
+    fault = breakable_fleet.fault("hang", "orders", 2)
+    assert (fault.cluster, fault.broker, fault.kind) == ("orders", 2, "hang")
+    assert datetime.fromisoformat(fault.at).utcoffset() is not None
+    assert broker_status(breakable_fleet, "orders", 2).state == "hung"
     with socket.create_connection(("127.0.0.1", port), timeout=2):
-        assert seen_through(port, timeout_s=0.5) == frozenset()
+        assert brokers_listed_at(port, timeout_s=0.5) == frozenset()
     breakable_fleet.fault("heal", "orders", 2)
-    until(lambda: 2 in seen_through(port))
+    wait_until_true(lambda: 2 in brokers_listed_at(port))
 
 
-def test_a_broker_that_hangs_for_a_time_heals_itself(breakable_fleet: LocalFleet) -> None:
+def test_a_hang_with_a_duration_ends_by_itself(breakable_fleet: LocalFleet) -> None:
     port = port_of(breakable_fleet, "payments", 3)
     breakable_fleet.fault("hang", "payments", 3, for_s=1)
-    assert seen_through(port, timeout_s=0.3) == frozenset()
-    until(lambda: 3 in seen_through(port))
-    until(lambda: broker_of(breakable_fleet, "payments", 3).state == "up")
+    assert brokers_listed_at(port, timeout_s=0.3) == frozenset()
+    wait_until_true(lambda: 3 in brokers_listed_at(port))
+    wait_until_true(lambda: broker_status(breakable_fleet, "payments", 3).state == "up")
 
 
-def test_a_killed_broker_refuses_connections_and_comes_back_on_its_port_with_its_data(
+def test_a_killed_broker_refuses_connections_and_restarts_on_its_port_with_its_data(
     breakable_fleet: LocalFleet,
 ) -> None:
     port = port_of(breakable_fleet, "telemetry", 1)
@@ -164,7 +164,7 @@ def test_a_killed_broker_refuses_connections_and_comes_back_on_its_port_with_its
     breakable_fleet.fault("kill", "telemetry", 1)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=2)
-    assert broker_of(breakable_fleet, "telemetry", 1).state == "dead"
+    assert broker_status(breakable_fleet, "telemetry", 1).state == "dead"
     with pytest.raises(RequestError, match="telemetry-1 is dead: heal it first"):
         breakable_fleet.fault("hang", "telemetry", 1)
     breakable_fleet.fault("heal", "telemetry", 1)
@@ -173,124 +173,128 @@ def test_a_killed_broker_refuses_connections_and_comes_back_on_its_port_with_its
     assert consume(breakable_fleet.bootstrap("telemetry"), "kept", 20) == list(range(20))
 
 
-def test_a_slow_broker_answers_late_and_its_peers_do_not(breakable_fleet: LocalFleet) -> None:
+def test_a_slow_broker_delays_its_own_responses_only(breakable_fleet: LocalFleet) -> None:
     slow, peer = port_of(breakable_fleet, "orders", 1), port_of(breakable_fleet, "orders", 3)
     breakable_fleet.fault("slow", "orders", 1, delay_ms=150)
-    assert broker_of(breakable_fleet, "orders", 1).delay_ms == 150
+    assert broker_status(breakable_fleet, "orders", 1).delay_ms == 150
 
-    def seconds(port: int) -> float:
+    def measure_s(port: int) -> float:
         started = time.monotonic()
-        assert seen_through(port) == {1, 2, 3}
+        assert brokers_listed_at(port) == {1, 2, 3}
         return time.monotonic() - started
 
-    assert seconds(slow) >= 0.3
-    assert min(seconds(peer) for _ in range(5)) < 0.15
+    assert measure_s(slow) >= 0.3
+    assert min(measure_s(peer) for _ in range(5)) < 0.15
     breakable_fleet.fault("heal", "orders", 1)
-    assert min(seconds(slow) for _ in range(5)) < 0.15
+    assert min(measure_s(slow) for _ in range(5)) < 0.15
 
 
-def test_a_black_hole_is_the_clients_alone(breakable_fleet: LocalFleet) -> None:
+def test_a_black_hole_affects_clients_but_not_the_other_brokers(breakable_fleet: LocalFleet) -> None:
     port, peer = port_of(breakable_fleet, "payments", 1), port_of(breakable_fleet, "payments", 2)
     breakable_fleet.fault("blackhole", "payments", 1)
-    assert seen_through(port, timeout_s=0.5) == frozenset()
-    assert seen_through(peer) == {1, 2, 3}
+    assert brokers_listed_at(port, timeout_s=0.5) == frozenset()
+    assert brokers_listed_at(peer) == {1, 2, 3}
     breakable_fleet.fault("heal", "payments", 1)
-    assert seen_through(port) == {1, 2, 3}
+    assert brokers_listed_at(port) == {1, 2, 3}
 
 
 @pytest.mark.parametrize(
     ("cluster", "broker", "line"),
     [
-        ("nowhere", 1, "there is no cluster 'nowhere': there are orders, payments, telemetry"),
-        ("orders", 9, "cluster orders has no broker 9: it has 1, 2, 3"),
+        ("nowhere", 1, "there is no cluster 'nowhere': the clusters are orders, payments, telemetry"),
+        ("orders", 9, "cluster orders has no broker 9: its brokers are 1, 2, 3"),
     ],
 )
-def test_a_fault_on_something_unknown_is_one_line(
+def test_a_fault_on_an_unknown_broker_is_reported_in_one_line(
     cluster: str, broker: int, line: str, local_fleet: LocalFleet
 ) -> None:
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as raised:
         local_fleet.fault("hang", cluster, broker)
-    assert str(refused.value) == line
+    assert str(raised.value) == line
 
 
-def test_a_second_start_finds_the_running_fleet(local_fleet: LocalFleet) -> None:
+def test_a_second_start_returns_the_running_fleet(local_fleet: LocalFleet) -> None:
     before = pids(local_fleet)
     again = LocalFleet(local_fleet.fleet_file.parent)
     assert again.start().ready
     assert pids(again) == before
 
 
-def test_what_a_killed_runner_left_is_ended_and_its_data_served_again(lone_fleet: LocalFleet) -> None:
+def test_a_restart_after_a_killed_runner_ends_its_brokers_and_keeps_their_data(
+    lone_fleet: LocalFleet,
+) -> None:
     produce(lone_fleet.bootstrap("lone"), "kept", 10)
     before = lone_fleet.status()
-    left = pids(lone_fleet)
+    orphans = pids(lone_fleet)
     os.kill(before.runner_pid, signal.SIGKILL)
-    until(lambda: not lone_fleet._runner_lives())
-    assert all(alive(pid) for pid in left)
+    wait_until_true(lambda: not lone_fleet._is_runner_alive())
+    assert all(is_alive(pid) for pid in orphans)
     with pytest.raises(NoFleetError):
         lone_fleet.status()
     again = LocalFleet(before.directory, ONE_BROKER)
     try:
         status = again.start()
         assert status.runner_pid != before.runner_pid
-        assert not any(alive(pid) for pid in left)
+        assert not any(is_alive(pid) for pid in orphans)
         assert again.bootstrap("lone") == before.clusters[0].bootstrap
         assert consume(again.bootstrap("lone"), "kept", 10) == list(range(10))
     finally:
         again.stop()
 
 
-def test_stopping_ends_what_a_killed_runner_left(lone_fleet: LocalFleet) -> None:
+def test_stop_ends_the_brokers_of_a_killed_runner(lone_fleet: LocalFleet) -> None:
     status = lone_fleet.status()
-    left = pids(lone_fleet)
+    orphans = pids(lone_fleet)
     lone_fleet.fault("hang", "lone", 1)
     os.kill(status.runner_pid, signal.SIGKILL)
     assert lone_fleet.stop() == 1
-    assert not any(alive(pid) for pid in left)
+    assert not any(is_alive(pid) for pid in orphans)
 
 
-def test_stopping_ends_a_hung_broker_and_no_process_of_another_fleet(
+def test_stop_ends_a_hung_broker_and_no_process_of_another_fleet(
     lone_fleet: LocalFleet, local_fleet: LocalFleet
 ) -> None:
-    others = pids(local_fleet)
-    (own,) = pids(lone_fleet)
+    pids_of_other_fleet = pids(local_fleet)
+    (broker_pid,) = pids(lone_fleet)
     lone_fleet.fault("hang", "lone", 1)
     assert lone_fleet.stop() == 1
-    assert not alive(own)
-    assert pids(local_fleet) == others
+    assert not is_alive(broker_pid)
+    assert pids(local_fleet) == pids_of_other_fleet
 
 
-def test_a_runner_that_is_asked_to_end_takes_its_brokers_with_it(lone_fleet: LocalFleet) -> None:
+def test_a_terminated_runner_stops_its_brokers(lone_fleet: LocalFleet) -> None:
     status = lone_fleet.status()
-    (own,) = pids(lone_fleet)
+    (broker_pid,) = pids(lone_fleet)
     os.kill(status.runner_pid, signal.SIGTERM)
-    until(lambda: not alive(own) and not lone_fleet._runner_lives())
+    wait_until_true(lambda: not is_alive(broker_pid) and not lone_fleet._is_runner_alive())
     assert lone_fleet.stop() == 0
 
 
-def test_the_fleet_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+def test_the_fleet_stops_with_the_process_that_started_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", START_AND_WAIT, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as starter:
         assert starter.stdout is not None
         starter.stdout.readline()
-        state = read(Folder(tmp_path).state, State)
+        state = read_json(FleetFolder(tmp_path).state, RunnerState)
         assert state is not None
         identities = [state.runner, *(broker.identity for broker in state.brokers)]
         starter.kill()
-    until(lambda: not any(find(identity) for identity in identities))
+    wait_until_true(lambda: not any(find_process(identity) for identity in identities))
 
 
-def test_a_folder_with_a_long_name_and_a_space_works(tmp_path: Path) -> None:
+def test_a_folder_name_may_be_long_and_contain_spaces(tmp_path: Path) -> None:
     with LocalFleet(tmp_path / ("long name " * 12) / "größe", ONE_BROKER) as fleet:
         assert fleet.status().ready
         produce(fleet.bootstrap("lone"), "some", 1)
 
 
-def test_a_folder_of_other_clusters_is_refused_unless_started_fresh(lone_fleet: LocalFleet) -> None:
+def test_a_folder_with_other_clusters_is_rejected_unless_started_fresh(lone_fleet: LocalFleet) -> None:
     folder = lone_fleet.fleet_file.parent
     lone_fleet.stop()
     other = LocalFleet(folder, (ClusterSpec("other", brokers=1),))
-    with pytest.raises(LocalFleetError, match="holds other clusters: name their topology, take another"):
+    with pytest.raises(
+        LocalFleetError, match="holds a fleet with other clusters: give their topology, choose another"
+    ):
         other.start()
     try:
         assert other.start(fresh=True).clusters[0].cluster == "other"
@@ -303,22 +307,22 @@ def fleet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_the_command_answers_with_exactly_one_json_value(breakable_fleet: LocalFleet) -> None:
+def test_the_command_prints_exactly_one_json_value(breakable_fleet: LocalFleet) -> None:
     folder = ("--dir", str(breakable_fleet.fleet_file.parent), "--json")
     running = json.loads(fleet_command("up", *folder).stdout)
     assert running["ready"]
     assert running["fleet_file"] == str(breakable_fleet.fleet_file)
-    done = json.loads(fleet_command("fault", "slow", "orders", "2", "--ms", "20", *folder).stdout)
-    assert set(done) == {"cluster", "broker", "kind", "at"}
-    shown = json.loads(fleet_command("status", *folder).stdout)
-    assert shown["clusters"][0]["brokers"][1]["delay_ms"] == 20
+    fault = json.loads(fleet_command("fault", "slow", "orders", "2", "--ms", "20", *folder).stdout)
+    assert set(fault) == {"cluster", "broker", "kind", "at"}
+    status = json.loads(fleet_command("status", *folder).stdout)
+    assert status["clusters"][0]["brokers"][1]["delay_ms"] == 20
 
 
-def test_the_command_refuses_in_one_line(local_fleet: LocalFleet, tmp_path: Path) -> None:
+def test_the_command_reports_an_error_in_one_line(local_fleet: LocalFleet, tmp_path: Path) -> None:
     folder = str(local_fleet.fleet_file.parent)
-    unknown = fleet_command("fault", "hang", "orders", "7", "--dir", folder)
-    assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert unknown.stderr == "fleetgauge: cluster orders has no broker 7: it has 1, 2, 3\n"
-    nothing = fleet_command("status", "--dir", str(tmp_path))
-    assert nothing.returncode == 2
-    assert nothing.stderr.endswith("start it with fleetgauge fleet up\n")
+    unknown_broker = fleet_command("fault", "hang", "orders", "7", "--dir", folder)
+    assert (unknown_broker.returncode, unknown_broker.stdout) == (2, "")
+    assert unknown_broker.stderr == "fleetgauge: cluster orders has no broker 7: its brokers are 1, 2, 3\n"
+    no_fleet = fleet_command("status", "--dir", str(tmp_path))
+    assert no_fleet.returncode == 2
+    assert no_fleet.stderr.endswith("start it with `fleetgauge fleet up`\n")

@@ -1,4 +1,4 @@
-"""`fleetgauge mitigate` on a cluster of its own: demoted under load, given back, refused by fail-safes."""
+"""`fleetgauge mitigate` with real brokers: actions under load, their undo, and each fail-safe."""
 
 import json
 import re
@@ -19,26 +19,26 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from fleetgauge_core.detection import Chain, Phase, Subject
-from fleetgauge_core.detection.finding import finding
-from fleetgauge_core.fleet import Access, load
+from fleetgauge_core.detection import FindingSubject, HealthCondition, HealthState
+from fleetgauge_core.detection.finding import build_finding
+from fleetgauge_core.fleet import ClusterAccess, load_fleet
 from fleetgauge_core.kafka import (
-    THROTTLED_RATE,
-    THROTTLED_REPLICAS,
-    Admin,
+    FOLLOWER_THROTTLED_RATE,
+    FOLLOWER_THROTTLED_REPLICAS,
+    ClusterAdmin,
+    ClusterMetadata,
     KafkaUnavailableError,
-    Layout,
-    Place,
+    LeaderElection,
     RecordProducer,
-    Seat,
+    TopicPartition,
     TopicSpec,
     ensure_state_topic,
-    read_layout,
-    reassign,
-    reorder_all,
+    read_cluster_metadata,
+    reassign_topic,
+    reorder_replicas,
 )
-from fleetgauge_core.runtime.health_server import Vitals
-from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.runtime.health_server import ProcessHealth
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import ACTIONS, CORRECTIONS
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
@@ -51,7 +51,7 @@ from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.mitigation.run import OnDuty
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.browser.lake import put
-from tests.kafka.agents import Agent, fleet_of, probed, probed_by_way_of_others
+from tests.kafka.agents import Agent, build_fleet, has_successful_probes, is_probed_through_other_leaders
 from tests.receiver import Receiver
 from tests.unit.operations.watch.tellings import planned
 from tests.waiting import wait_until
@@ -65,101 +65,114 @@ QUARANTINE = (*APPLY, "--action", "quarantine_restart")
 
 @pytest.fixture(scope="module")
 def acted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
-    """Three brokers in three zones. Other tests' topics of one replica would forbid every action."""
+    """A cluster for these tests only: topics with one replica of other tests would refuse every action."""
     with LocalFleet(tmp_path_factory.mktemp("acted"), (ClusterSpec("acted"),)) as fleet:
         yield fleet
 
 
 @dataclass(frozen=True)
 class Desk:
-    """A fleet file with a lake of its own, and what somebody there types."""
+    """A fleet file with its own lake, and the commands that an operator runs with it."""
 
     folder: Path
-    access: Access
+    access: ClusterAccess
     agent: Agent
-    human: Receiver
-    watch: Seat
-    """That of a watch which is at work, as its group tells."""
+    on_call: Receiver
+    watch: LeaderElection
+    """The election of a running watch."""
     topics: list[str] = field(default_factory=list)
 
-    def says(self, *arguments: str, code: int = 0) -> Any:
+    def run_command(self, *arguments: str, exit_code: int = 0) -> Any:
         command, *rest = arguments
-        done: Result = CliRunner().invoke(
+        result: Result = CliRunner().invoke(
             mitigate, [command, *rest, "--config", str(self.folder / "fleet.yaml"), "--json"]
         )
-        assert done.exit_code == code, done.output
-        return json.loads(done.stdout)
+        assert result.exit_code == exit_code, result.output
+        return json.loads(result.stdout)
 
-    def refused(self, broker: int = 2, *more: str) -> list[str]:
-        """By which fail-safes, as a dry run says; who does it all the same is refused, and the human told."""
+    def read_refusals(self, broker: int = 2, *more: str) -> list[str]:
+        """Return the fail-safes that refuse an action in a dry run.
+
+        Executing it is refused for the same reasons, and the on-call person is notified.
+        """
         apply = ("apply", "--cluster", "acted", "--broker", str(broker), *more)
-        refusals = self.says(*apply, code=1)["refusals"]
-        case = self.says(*apply, "--execute", code=1)
-        words = [_without_ages(one["words"]) for one in refusals]
+        refusals = self.run_command(*apply, exit_code=1)["refusals"]
+        case = self.run_command(*apply, "--execute", exit_code=1)
+        words = [_without_ages(refusal["words"]) for refusal in refusals]
         assert (case["outcome"], case["told"]) == ("refused", ["127.0.0.1"])
-        told = self.human.bodies[-1]
-        assert (told["kind"], told["broker"], told["words"]) == ("MITIGATION_REFUSED", broker, case["words"])
-        assert [_without_ages(one) for one in told["words"]] == words
+        notification = self.on_call.bodies[-1]
+        assert (notification["kind"], notification["broker"], notification["words"]) == (
+            "MITIGATION_REFUSED",
+            broker,
+            case["words"],
+        )
+        assert [_without_ages(text) for text in notification["words"]] == words
         assert all(words)
-        return [one["why"] for one in refusals]
+        return [refusal["why"] for refusal in refusals]
 
-    def find(self, broker: int, phase: Phase, minutes_ago: float = 5) -> None:
-        """As a watch does."""
-        before, after = (Phase.HEALTHY, phase) if phase.names else (Phase.DEGRADED, Phase.HEALTHY)
+    def publish_finding(self, broker: int, state: HealthState, minutes_ago: float = 5) -> None:
+        """Publish a finding as a watch does."""
+        before, after = (
+            (HealthState.HEALTHY, state) if state.is_alert else (HealthState.DEGRADED, HealthState.HEALTHY)
+        )
         at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
-        chain = phase.chain if phase.names else Chain.DEGRADED
-        event = finding(Subject("acted", chain, broker), before, after, at, {}).event
+        condition = state.condition if state.is_alert else HealthCondition.DEGRADED
+        event = build_finding(FindingSubject("acted", condition, broker), before, after, at, {}).event
         producer = RecordProducer(self.agent.telemetry.access, "watch")
         producer.start()
         producer.send(self.agent.telemetry.topics.health_events.name, "acted", event.encode())
         producer.stop()
 
-    def describe(self, **keys: Any) -> None:
-        """In the fleet file, of its cluster."""
+    def update_fleet_file(self, **keys: Any) -> None:
+        """Set keys of the cluster in the fleet file."""
         config = self.folder / "fleet.yaml"
         document = yaml.safe_load(config.read_text())
         document["clusters"][0] |= keys
         config.write_text(yaml.safe_dump(document))
 
     @contextmanager
-    def on_duty(self, limits: Limits) -> Iterator[None]:
-        """`mitigate run`, while the block runs."""
-        duty = OnDuty(
-            desk_of(self.folder / "fleet.yaml", None), Vitals("mitigate", 900), lambda _: None, limits
+    def running_controller(self, limits: Limits) -> Iterator[None]:
+        """Run `mitigate run` until the block is left."""
+        desk = desk_of(self.folder / "fleet.yaml", None)
+        controller = OnDuty(
+            desk, ProcessHealth("mitigate", 900), lambda _: None, desk.case_notifier(), limits
         )
-        stopping = Stopping()
-        thread = threading.Thread(target=duty.run, args=(stopping,))
+        shutdown = ShutdownFlag()
+        thread = threading.Thread(target=controller.run, args=(shutdown,))
         thread.start()
         try:
             yield
         finally:
-            stopping.set()
+            shutdown.set()
             thread.join(2 * DEADLINE_S)
 
-    def await_told(self, kind: str) -> None:
-        def told() -> bool:
-            return kind in [one["kind"] for one in self.human.bodies]
+    def wait_for_notification(self, kind: str) -> None:
+        def is_notified() -> bool:
+            return kind in [body["kind"] for body in self.on_call.bodies]
 
-        wait_until(told, DEADLINE_S, f"somebody to be told {kind}")
+        wait_until(is_notified, DEADLINE_S, f"the notification {kind}")
 
-    def topic(self, *replicas: Sequence[int], **settings: str) -> str:
+    def create_topic(self, *replicas: Sequence[int], **settings: str) -> str:
         name = f"t-{uuid.uuid4().hex[:8]}"
-        self.admin.create(TopicSpec(name, settings, assignment=replicas))
+        self.admin.create_topic(TopicSpec(name, settings, assignment=replicas))
         self.topics.append(name)
-        wait_until(lambda: len(self.of(name)) == len(replicas), DEADLINE_S, "the topic")
+        wait_until(lambda: len(self.read_replicas(name)) == len(replicas), DEADLINE_S, "the topic")
         return name
 
-    def of(self, topic: str) -> dict[int, tuple[int, ...]]:
-        """Its replicas, by partition."""
-        known = self.layout().partitions
-        return {place.partition: one.replicas for place, one in known.items() if place.topic == topic}
+    def read_replicas(self, topic: str) -> dict[int, tuple[int, ...]]:
+        """Return the topic's replicas by partition number."""
+        return {
+            partition.partition: metadata.replicas
+            for partition, metadata in self.metadata().partitions.items()
+            if partition.topic == topic
+        }
 
-    def layout(self) -> Layout:
-        return read_layout(self.access)
+    def metadata(self) -> ClusterMetadata:
+        return read_cluster_metadata(self.access)
 
     @property
-    def admin(self) -> Admin:
-        admin = Admin(self.access)
+    def admin(self) -> ClusterAdmin:
+        admin = ClusterAdmin(self.access)
         admin.start()
         return admin
 
@@ -170,53 +183,55 @@ class Desk:
 
 @pytest.fixture
 def desk(acted: LocalFleet, local_fleet: LocalFleet, tmp_path: Path) -> Iterator[Desk]:
-    """Broker 2 leads a topic of three, and is degraded since five minutes."""
-    fleet, telemetry = fleet_of(acted, ["acted"], carried_by=local_fleet)
+    """Broker 2 leads a topic with three replicas, and has been DEGRADED for five minutes."""
+    fleet, telemetry = build_fleet(acted, ["acted"], telemetry_fleet=local_fleet)
     document = fleet.model_dump(mode="json", exclude_defaults=True)
     document["clusters"][0]["restart"] = _restart(acted)
     for topic in ("watch_state", "demotions"):
         document["telemetry"]["topics"][topic] = {"name": f"{topic}-{uuid.uuid4().hex[:8]}"}
     document["lake"] = str(tmp_path / "lake")
-    human = Receiver()
-    document["notifiers"] = [{"kind": "webhook", "url": human.url}]
+    on_call = Receiver()
+    document["notifiers"] = [{"kind": "webhook", "url": on_call.url}]
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(document))
-    described = load(tmp_path / "fleet.yaml")
+    described = load_fleet(tmp_path / "fleet.yaml")
     assert described.telemetry is not None
     for table in (ACTIONS, CORRECTIONS):
         put(tmp_path / "lake", table, [])
     agent = Agent(described, described.telemetry, tmp_path / "spool")
     ensure_state_topic(described.telemetry, described.telemetry.topics.watch_state)
-    watch = Seat(telemetry.access, described.telemetry.topics.watch_state.name)
-    desk = Desk(tmp_path, Access(acted.bootstrap("acted")), agent, human, watch)
-    health = Admin(telemetry.access)
-    health.start()
-    health.create(TopicSpec(telemetry.topics.health_events.name, partitions=1, replication_factor=1))
-    desk.find(2, Phase.DEGRADED)
-    desk.topic((2, 3, 1), **{"min.insync.replicas": "2"})
-    with human.listening(), _held(watch):
+    watch = LeaderElection(telemetry.access, described.telemetry.topics.watch_state.name)
+    desk = Desk(tmp_path, ClusterAccess(acted.bootstrap("acted")), agent, on_call, watch)
+    telemetry_admin = ClusterAdmin(telemetry.access)
+    telemetry_admin.start()
+    telemetry_admin.create_topic(
+        TopicSpec(telemetry.topics.health_events.name, partitions=1, replication_factor=1)
+    )
+    desk.publish_finding(2, HealthState.DEGRADED)
+    desk.create_topic((2, 3, 1), **{"min.insync.replicas": "2"})
+    with on_call.listening(), _elected(watch):
         yield desk
     admin = AdminClient({"bootstrap.servers": desk.access.bootstrap})
-    for deleted in admin.delete_topics(desk.topics).values() if desk.topics else ():
-        deleted.result(DEADLINE_S)
+    for deletion in admin.delete_topics(desk.topics).values() if desk.topics else ():
+        deletion.result(DEADLINE_S)
 
 
 @contextmanager
-def _held(seat: Seat) -> Iterator[None]:
-    seat.start()
+def _elected(election: LeaderElection) -> Iterator[None]:
+    election.start()
     try:
-        assert seat.wait(DEADLINE_S)
+        assert election.wait_for_leadership(DEADLINE_S)
         yield
     finally:
-        seat.stop()
+        election.stop()
 
 
 def _without_ages(words: str) -> str:
-    """As seconds pass between two looks."""
+    """Replace ages in seconds, which differ between two runs of a command."""
     return re.sub(r"\d+ s\b", "some s", words)
 
 
 def _restart(acted: LocalFleet) -> list[str]:
-    """As a supervisor does it: SIGTERM, and start again."""
+    """Return a restart command that kills and starts a broker."""
     script = (
         "import sys; from pathlib import Path; from fleetgauge_local.fleet import LocalFleet; "
         "fleet = LocalFleet(Path(sys.argv[1])); broker = int(sys.argv[2]); "
@@ -227,7 +242,7 @@ def _restart(acted: LocalFleet) -> list[str]:
 
 @dataclass
 class Load:
-    """Somebody who writes with acks=all, each once, and somebody who reads, all the time."""
+    """An idempotent producer with acks=all and a consumer that run all the time."""
 
     bootstrap: str
     topic: str
@@ -238,12 +253,12 @@ class Load:
 
     @contextmanager
     def running(self) -> Iterator["Load"]:
-        """When the block is left all that was acknowledged is waited for."""
+        """Run until the block is left, then until every acknowledged record is consumed."""
         with _thread(self._consume), _thread(self._produce):
             wait_until(lambda: self.received > 0, DEADLINE_S, "the load")
             yield self
 
-    def _produce(self, stopping: threading.Event) -> None:
+    def _produce(self, shutdown: threading.Event) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 0})
 
         def delivered(error: KafkaError | None, _: Message) -> None:
@@ -253,7 +268,7 @@ class Load:
                 self.acknowledged += 1
 
         number = 0
-        while not stopping.wait(0.005):
+        while not shutdown.wait(0.005):
             producer.produce(
                 self.topic, bytes(self.size), partition=number % PARTITIONS, on_delivery=delivered
             )
@@ -261,16 +276,18 @@ class Load:
             number += 1
         assert producer.flush(DEADLINE_S) == 0
 
-    def _consume(self, stopping: threading.Event) -> None:
+    def _consume(self, shutdown: threading.Event) -> None:
         consumer = Consumer(
             {"bootstrap.servers": self.bootstrap, "group.id": self.topic, "auto.offset.reset": "earliest"}
         )
         consumer.subscribe([self.topic])
-        until = float("inf")
-        while time.monotonic() < until and not (stopping.is_set() and self.received >= self.acknowledged):
+        deadline_s = float("inf")
+        while time.monotonic() < deadline_s and not (
+            shutdown.is_set() and self.received >= self.acknowledged
+        ):
             message = consumer.poll(1)
-            if stopping.is_set():
-                until = min(until, time.monotonic() + DEADLINE_S)
+            if shutdown.is_set():
+                deadline_s = min(deadline_s, time.monotonic() + DEADLINE_S)
             if message is None:
                 continue
             if error := message.error():
@@ -281,56 +298,57 @@ class Load:
 
 
 @contextmanager
-def _thread(live: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Which is asked to end when the block is left, and waited for."""
-    stopping = threading.Event()
-    thread = threading.Thread(target=live, args=(stopping,))
+def _thread(run: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Run a thread; ask it to stop when the block is left, and wait for it."""
+    shutdown = threading.Event()
+    thread = threading.Thread(target=run, args=(shutdown,))
     thread.start()
     try:
         yield
     finally:
-        stopping.set()
+        shutdown.set()
         thread.join(2 * DEADLINE_S)
 
 
-def test_demoted_under_load_left_alone_and_given_back_but_for_what_a_person_changed(desk: Desk) -> None:
-    rotated = [BROKERS[n % 3 :] + BROKERS[: n % 3] for n in range(PARTITIONS)]
-    topic = desk.topic(*rotated, **{"min.insync.replicas": "2"})
+def test_a_demotion_under_load_is_undone_except_for_partitions_changed_by_an_operator(desk: Desk) -> None:
+    rotated = [BROKERS[shift % 3 :] + BROKERS[: shift % 3] for shift in range(PARTITIONS)]
+    topic = desk.create_topic(*rotated, **{"min.insync.replicas": "2"})
     with desk.agent.running(), Load(desk.access.bootstrap, topic).running() as load:
-        assert probed(desk.agent.telemetry, "acted", (1, 3))
-        before = desk.layout()
-        dry = desk.says(*APPLY)
-        assert (dry["executed"], dry["refusals"]) == (False, [])
-        assert desk.of(topic) == dict(enumerate(rotated))
+        assert has_successful_probes(desk.agent.telemetry, "acted", (1, 3))
+        before = desk.metadata()
+        dry_run = desk.run_command(*APPLY)
+        assert (dry_run["executed"], dry_run["refusals"]) == (False, [])
+        assert desk.read_replicas(topic) == dict(enumerate(rotated))
 
-        case = desk.says(*APPLY, "--execute")
+        case = desk.run_command(*APPLY, "--execute")
         assert (case["outcome"], case["reason"]) == ("done", "DEGRADED")
-        after = desk.layout()
+        after = desk.metadata()
         assert not after.led_by(2)
-        assert all(one.replicas[-1] == 2 for one in after.replicated_on(2).values())
-        probes = desk.of(TOPIC)
-        # Its agent looks every second.
+        assert all(metadata.replicas[-1] == 2 for metadata in after.replicated_on(2).values())
+        probes = desk.read_replicas(TOPIC)
+        # The agent reads the topic every second, so by then it would have reassigned its partition.
         later = datetime.now(UTC) + timedelta(seconds=5)
-        assert probed_by_way_of_others(desk.agent.telemetry, 2, since=later)
-        assert desk.of(TOPIC) == probes
-        assert not desk.layout().led_by(2)
-        assert desk.refused() == ["nothing_to_take", "already", "too_soon"]
+        assert is_probed_through_other_leaders(desk.agent.telemetry, 2, since=later)
+        assert desk.read_replicas(TOPIC) == probes
+        assert not desk.metadata().led_by(2)
+        assert desk.read_refusals() == ["nothing_to_take", "already", "too_soon"]
 
-        assert reassign(desk.access, topic, {1: (1, 3, 2)})
-        wait_until(lambda: desk.of(topic)[1] == (1, 3, 2), DEADLINE_S, "the person's change")
-        assert [one["why"] for one in desk.says("undo", case["case"], "--execute", code=1)["refusals"]] == [
-            "still_sick"
-        ]
-        desk.find(2, Phase.HEALTHY, minutes_ago=0)
-        undone = desk.says("undo", case["case"], "--execute")
+        assert reassign_topic(desk.access, topic, {1: (1, 3, 2)})
+        wait_until(lambda: desk.read_replicas(topic)[1] == (1, 3, 2), DEADLINE_S, "the operator's change")
+        assert [
+            refusal["why"]
+            for refusal in desk.run_command("undo", case["case"], "--execute", exit_code=1)["refusals"]
+        ] == ["still_sick"]
+        desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
+        undone = desk.run_command("undo", case["case"], "--execute")
         assert (undone["outcome"], undone["words"]) == ("undone", [f"{topic}-1 was changed to 1, 3, 2 since"])
-        assert desk.of(topic) == dict(enumerate(rotated)) | {1: (1, 3, 2)}
-        restored = desk.layout()
-        assert restored.led_by(2) == before.led_by(2) - {Place(topic, 1)}
+        assert desk.read_replicas(topic) == dict(enumerate(rotated)) | {1: (1, 3, 2)}
+        restored = desk.metadata()
+        assert restored.led_by(2) == before.led_by(2) - {TopicPartition(topic, 1)}
     assert load.errors == []
     assert load.received == load.acknowledged > 0
-    assert [one["outcome"] for one in desk.says("history")] == ["undone", "refused"]
-    assert [one["kind"].removeprefix("MITIGATION_") for one in desk.human.bodies] == [
+    assert [action["outcome"] for action in desk.run_command("history")] == ["undone", "refused"]
+    assert [body["kind"].removeprefix("MITIGATION_") for body in desk.on_call.bodies] == [
         "DONE",
         "REFUSED",
         "REFUSED",
@@ -338,82 +356,93 @@ def test_demoted_under_load_left_alone_and_given_back_but_for_what_a_person_chan
     ]
 
 
-def test_what_it_led_comes_back_in_lots_but_for_what_a_person_changes_between_them(desk: Desk) -> None:
-    desk.topic(*[(2, 3, 1)] * 5, **{"min.insync.replicas": "2"})
-    before = desk.layout().led_by(2)
-    case_id = desk.says(*APPLY, "--execute")["case"]
-    desk.find(2, Phase.HEALTHY, minutes_ago=0)
+def test_leadership_returns_in_batches_except_for_partitions_changed_in_between(desk: Desk) -> None:
+    desk.create_topic(*[(2, 3, 1)] * 5, **{"min.insync.replicas": "2"})
+    before = desk.metadata().led_by(2)
+    case_id = desk.run_command(*APPLY, "--execute")["case"]
+    desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
     (case,) = desk.record.read(datetime.now(UTC)).cases
     *_, last = sorted(before)
     led: list[int] = []
-    mine = desk_of(desk.folder / "fleet.yaml", None)
-    with mine.hand(mine.cluster("acted"), Limits(led_again_a_minute=2)) as hand:
+    context = desk_of(desk.folder / "fleet.yaml", None)
+    with context.hand(context.cluster("acted"), Limits(led_again_a_minute=2)) as hand:
 
         def wait(seconds: float) -> None:
             if seconds < 60:
                 hand.wait(seconds)
                 return
-            led.append(len(desk.layout().led_by(2)))
-            assert reassign(desk.access, last.topic, {last.partition: (1, 3, 2)})
+            led.append(len(desk.metadata().led_by(2)))
+            assert reassign_topic(desk.access, last.topic, {last.partition: (1, 3, 2)})
 
         undone = replace(hand, wait=wait).undo(case, None)
     assert (undone.case_id, undone.outcome) == (case_id, Outcome.UNDONE)
     assert undone.words == (f"{last.topic}-{last.partition} was changed to 1, 3, 2 since",)
     assert led == list(range(2, len(before), 2))
-    assert desk.layout().led_by(2) == before - {last}
+    assert desk.metadata().led_by(2) == before - {last}
 
 
-def test_restarted_out_of_sync_while_it_copies_and_back_after_release(desk: Desk) -> None:
-    rotated = [BROKERS[n % 3 :] + BROKERS[: n % 3] for n in range(PARTITIONS)]
-    topic = desk.topic(*rotated, **{"min.insync.replicas": "2"})
+def test_a_quarantined_broker_replicates_out_of_sync_until_it_is_released(desk: Desk) -> None:
+    rotated = [BROKERS[shift % 3 :] + BROKERS[: shift % 3] for shift in range(PARTITIONS)]
+    topic = desk.create_topic(*rotated, **{"min.insync.replicas": "2"})
 
-    def behind() -> list[int]:
-        known = desk.layout().partitions
+    def out_of_sync() -> list[int]:
         return sorted(
-            place.partition for place, one in known.items() if place.topic == topic and 2 not in one.in_sync
+            partition.partition
+            for partition, metadata in desk.metadata().partitions.items()
+            if partition.topic == topic and 2 not in metadata.in_sync
         )
 
     with Load(desk.access.bootstrap, topic, size=20_000).running() as load:
-        case = desk.says(*QUARANTINE, "--execute")
+        case = desk.run_command(*QUARANTINE, "--execute")
         assert case["outcome"] == "done"
-        assert behind()
-        # It goes on copying all the while, and is not let in.
-        had = load.acknowledged
-        wait_until(lambda: load.acknowledged > had + 200, DEADLINE_S, "more to come in")
-        assert behind()
-        desk.find(2, Phase.HEALTHY, minutes_ago=0)
-        undone = desk.says("undo", case["case"], "--execute")
+        assert out_of_sync()
+        # The broker keeps replicating, and the throttle keeps it out of the ISR.
+        acknowledged_before = load.acknowledged
+        wait_until(
+            lambda: load.acknowledged > acknowledged_before + 200, DEADLINE_S, "more acknowledged records"
+        )
+        assert out_of_sync()
+        desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
+        undone = desk.run_command("undo", case["case"], "--execute")
         assert undone["outcome"] == "undone"
-        assert behind() == []
-        assert desk.admin.setting(topic, THROTTLED_REPLICAS) == ""
-        assert desk.admin.setting_of_broker(2, THROTTLED_RATE) is None
+        assert out_of_sync() == []
+        assert desk.admin.read_topic_setting(topic, FOLLOWER_THROTTLED_REPLICAS) == ""
+        assert desk.admin.read_broker_setting(2, FOLLOWER_THROTTLED_RATE) is None
     assert load.errors == []
     assert load.received == load.acknowledged > 0
 
 
-def test_a_rate_that_somebody_has_set_is_neither_changed_nor_taken_away(desk: Desk) -> None:
-    desk.admin.set_of_broker(2, THROTTLED_RATE, "5000000")
+def test_a_replication_throttle_of_an_operator_is_neither_changed_nor_removed(desk: Desk) -> None:
+    desk.admin.set_broker_setting(2, FOLLOWER_THROTTLED_RATE, "5000000")
     try:
-        case = desk.says(*QUARANTINE, "--execute", code=1)
+        case = desk.run_command(*QUARANTINE, "--execute", exit_code=1)
         assert (case["outcome"], "5000000 B/s" in case["words"][0]) == ("failed", True)
-        assert [(one["kind"], one["severity"]) for one in desk.human.bodies] == [
+        assert [(body["kind"], body["severity"]) for body in desk.on_call.bodies] == [
             ("MITIGATION_FAILED", "page")
         ]
-        assert desk.says("undo", case["case"], "--reason", "not begun", "--execute")["outcome"] == "undone"
-        assert desk.admin.setting_of_broker(2, THROTTLED_RATE) == "5000000"
+        assert (
+            desk.run_command("undo", case["case"], "--reason", "not begun", "--execute")["outcome"]
+            == "undone"
+        )
+        assert desk.admin.read_broker_setting(2, FOLLOWER_THROTTLED_RATE) == "5000000"
     finally:
-        desk.admin.set_of_broker(2, THROTTLED_RATE, None)
+        desk.admin.set_broker_setting(2, FOLLOWER_THROTTLED_RATE, None)
 
 
-def test_without_a_command_nobody_is_restarted(desk: Desk) -> None:
-    desk.describe(restart=[])
-    assert desk.refused(2, "--action", "quarantine_restart") == ["no_restart"]
+def test_without_a_restart_command_no_broker_is_restarted(desk: Desk) -> None:
+    desk.update_fleet_file(restart=[])
+    assert desk.read_refusals(2, "--action", "quarantine_restart") == ["no_restart"]
 
 
-def test_a_well_cluster_refuses_nothing(desk: Desk) -> None:
-    planned = desk.says("plan")
+def test_a_healthy_cluster_refuses_no_action_that_may_be_executed(desk: Desk) -> None:
+    proposals = desk.run_command("plan")
     assert [
-        (one["broker"], one["action"], [refusal["why"] for refusal in one["refusals"]]) for one in planned
+        (
+            proposal["broker"],
+            proposal["action"],
+            [refusal["why"] for refusal in proposal["refusals"]],
+        )
+        for proposal in proposals
     ] == [
         (2, "demote", []),
         (2, "quarantine_restart", []),
@@ -421,178 +450,189 @@ def test_a_well_cluster_refuses_nothing(desk: Desk) -> None:
     ]
 
 
-def test_who_alone_has_a_partition_is_not_demoted(desk: Desk) -> None:
-    single = desk.topic((2,))
-    assert desk.refused() == ["only_replica", "min_in_sync"]
-    (case,) = desk.says("history")
+def test_the_only_replica_of_a_partition_is_not_demoted(desk: Desk) -> None:
+    single_replica_topic = desk.create_topic((2,))
+    assert desk.read_refusals() == ["only_replica", "min_in_sync"]
+    (case,) = desk.run_command("history")
     assert case["outcome"] == "refused"
-    assert single in case["words"][0]
+    assert single_replica_topic in case["words"][0]
 
 
-def test_who_is_needed_for_min_insync_replicas_is_not_demoted(desk: Desk) -> None:
-    desk.topic((2, 3), **{"min.insync.replicas": "2"})
-    assert desk.refused() == ["min_in_sync"]
+def test_a_broker_needed_for_min_insync_replicas_is_not_demoted(desk: Desk) -> None:
+    desk.create_topic((2, 3), **{"min.insync.replicas": "2"})
+    assert desk.read_refusals() == ["min_in_sync"]
 
 
-def test_with_a_second_sick_broker_none_is_demoted(desk: Desk) -> None:
-    desk.find(3, Phase.DEGRADED)
-    assert desk.refused() == ["second_sick"]
+def test_with_two_unhealthy_brokers_none_is_demoted(desk: Desk) -> None:
+    desk.publish_finding(3, HealthState.DEGRADED)
+    assert desk.read_refusals() == ["second_sick"]
 
 
-def test_while_no_watch_is_at_work_what_it_found_last_is_no_reason(desk: Desk) -> None:
+def test_without_a_running_watch_earlier_findings_are_no_reason_to_act(desk: Desk) -> None:
     desk.watch.stop()
-    assert desk.refused() == ["no_watch"]
+    assert desk.read_refusals() == ["no_watch"]
 
 
-def test_whom_people_have_planned_to_be_out_is_left_to_them(desk: Desk) -> None:
+def test_a_broker_in_planned_maintenance_is_not_demoted(desk: Desk) -> None:
     now = datetime.now(UTC)
     row = planned(now - timedelta(hours=1), now + timedelta(hours=1), cluster_id="acted", broker_id=2)
     put(desk.folder / "lake", CORRECTIONS, [row])
-    assert desk.refused() == ["planned"]
+    assert desk.read_refusals() == ["planned"]
 
 
-def test_an_order_that_would_move_data_is_none(desk: Desk) -> None:
-    """A person has given it other replicas since it was looked at."""
-    topic = desk.topic((2, 1))
-    with pytest.raises(KafkaUnavailableError, match=f"{topic}-0 has been given other replicas"):
-        reorder_all(desk.access, {Place(topic, 0): (3, 2)}, {Place(topic, 0): [(3, 2), (2, 3)]})
-    assert desk.of(topic) == {0: (2, 1)}
-    with pytest.raises(KafkaUnavailableError, match="another order since"):
-        reorder_all(desk.access, {Place(topic, 0): (1, 2)}, {Place(topic, 0): [(1, 2)]})
-    assert desk.of(topic) == {0: (2, 1)}
-    assert reorder_all(desk.access, {Place(topic, 0): (1, 2)}, {Place(topic, 0): [(2, 1)]})
-    wait_until(lambda: desk.of(topic) == {0: (1, 2)}, DEADLINE_S, "the order")
+def test_a_reorder_that_would_move_data_is_rejected(desk: Desk) -> None:
+    """An operator has reassigned the partition since its replicas were read."""
+    topic = desk.create_topic((2, 1))
+    with pytest.raises(KafkaUnavailableError, match=f"{topic}-0: its replicas or their order were changed"):
+        reorder_replicas(
+            desk.access, {TopicPartition(topic, 0): (3, 2)}, {TopicPartition(topic, 0): [(3, 2), (2, 3)]}
+        )
+    assert desk.read_replicas(topic) == {0: (2, 1)}
+    with pytest.raises(KafkaUnavailableError, match="their order were changed in the meantime"):
+        reorder_replicas(
+            desk.access, {TopicPartition(topic, 0): (1, 2)}, {TopicPartition(topic, 0): [(1, 2)]}
+        )
+    assert desk.read_replicas(topic) == {0: (2, 1)}
+    assert reorder_replicas(
+        desk.access, {TopicPartition(topic, 0): (1, 2)}, {TopicPartition(topic, 0): [(2, 1)]}
+    )
+    wait_until(lambda: desk.read_replicas(topic) == {0: (1, 2)}, DEADLINE_S, "the order")
 
 
-def test_what_was_broken_off_is_given_up_and_somebody_is_told(desk: Desk) -> None:
-    _kept(desk, 2, "z2", Outcome.BEGUN)
-    assert desk.refused() == ["already", "circuit_open"]
-    with desk.on_duty(Limits()):
-        desk.await_told("MITIGATION_FAILED")
-    assert [one["outcome"] for one in desk.says("history")] == ["failed", "refused"]
+def test_an_interrupted_action_is_marked_failed_and_notified(desk: Desk) -> None:
+    _store_action(desk, 2, "z2", Outcome.BEGUN)
+    assert desk.read_refusals() == ["already", "circuit_open"]
+    with desk.running_controller(Limits()):
+        desk.wait_for_notification("MITIGATION_FAILED")
+    assert [action["outcome"] for action in desk.run_command("history")] == ["failed", "refused"]
 
 
-def test_while_a_reassignment_runs_nobody_is_demoted(desk: Desk) -> None:
-    topic = desk.topic((1, 3), **{"min.insync.replicas": "1"})
+def test_during_a_reassignment_no_broker_is_demoted(desk: Desk) -> None:
+    topic = desk.create_topic((1, 3), **{"min.insync.replicas": "1"})
     _fill(desk.access.bootstrap, topic)
     with _throttled(desk, topic):
-        assert reassign(desk.access, topic, {0: (1, 2)})
-        assert desk.refused() == ["moving"]
-    wait_until(lambda: not desk.layout().moving, DEADLINE_S, "the reassignment")
+        assert reassign_topic(desk.access, topic, {0: (1, 2)})
+        assert desk.read_refusals() == ["moving"]
+    wait_until(lambda: not desk.metadata().reassigning, DEADLINE_S, "the reassignment")
 
 
-def test_with_a_broker_of_another_zone_in_treatment_nobody_is(desk: Desk) -> None:
-    _kept(desk, 3, "z3", Outcome.DONE)
-    assert desk.refused() == ["other_zone"]
+def test_while_a_broker_of_another_zone_is_demoted_no_broker_is_demoted(desk: Desk) -> None:
+    _store_action(desk, 3, "z3", Outcome.DONE)
+    assert desk.read_refusals() == ["other_zone"]
 
 
-def test_while_the_circuit_is_open_nobody_is_demoted(desk: Desk) -> None:
-    """Open because what was done did not come of it: the same broker's case, so that no other zone's is."""
-    _kept(desk, 2, "z2", Outcome.FAILED)
-    assert desk.refused() == ["already", "circuit_open"]
+def test_while_the_circuit_breaker_is_open_no_broker_is_demoted(desk: Desk) -> None:
+    """It was opened by a failed action on the same broker, so that the rule about zones does not apply."""
+    _store_action(desk, 2, "z2", Outcome.FAILED)
+    assert desk.read_refusals() == ["already", "circuit_open"]
 
 
-def test_what_is_off_is_done_by_nobody(desk: Desk) -> None:
-    desk.describe(mitigation={"demote": False})
-    assert desk.refused() == ["off"]
-    assert "demote" not in [one["action"] for one in desk.says("plan")]
+def test_a_disabled_action_is_neither_executed_nor_proposed(desk: Desk) -> None:
+    desk.update_fleet_file(mitigation={"demote": False})
+    assert desk.read_refusals() == ["off"]
+    assert "demote" not in [proposal["action"] for proposal in desk.run_command("plan")]
 
 
-def test_moving_data_is_proposed_only(desk: Desk) -> None:
-    assert desk.refused(2, "--action", "evacuate") == ["too_young", "proposed_only"]
+def test_an_evacuation_is_proposed_only(desk: Desk) -> None:
+    assert desk.read_refusals(2, "--action", "evacuate") == ["too_young", "proposed_only"]
 
 
-def test_who_hangs_is_restarted_and_back(desk: Desk, acted: LocalFleet) -> None:
-    desk.find(2, Phase.BROKER_DOWN)
+def test_a_hung_broker_is_restarted_and_returns(desk: Desk, acted: LocalFleet) -> None:
+    desk.publish_finding(2, HealthState.BROKER_DOWN)
     acted.fault("hang", "acted", 2)
-    wait_until(lambda: desk.layout().brokers[2].fenced, DEADLINE_S, "the cluster to notice")
-    case = desk.says(*APPLY, "--action", "restart", "--execute")
+    wait_until(lambda: desk.metadata().brokers[2].fenced, DEADLINE_S, "the broker to be fenced")
+    case = desk.run_command(*APPLY, "--action", "restart", "--execute")
     assert (case["outcome"], case["reason"]) == ("done", "DEGRADED, BROKER_DOWN")
-    assert not desk.layout().brokers[2].fenced
-    # It is over, and is in nobody's way; another would be too soon.
-    refused = desk.says(*APPLY, "--action", "restart", code=1)["refusals"]
-    assert [one["why"] for one in refused] == ["too_soon"]
+    assert not desk.metadata().brokers[2].fenced
+    # The restart has ended, so only the minimum interval between two actions refuses another one.
+    refusals = desk.run_command(*APPLY, "--action", "restart", exit_code=1)["refusals"]
+    assert [refusal["why"] for refusal in refusals] == ["too_soon"]
     wait_until(lambda: _in_sync_everywhere(desk, 2), DEADLINE_S, "broker 2 to catch up")
 
 
-def test_on_duty_it_demotes_by_itself_and_gives_back_once_the_broker_is_well(desk: Desk) -> None:
-    desk.describe(mitigation={"demote": "act", "quarantine_restart": "off"})
-    before = desk.layout().led_by(2)
-    with desk.on_duty(Limits(well_for=timedelta(0))):
-        desk.await_told("MITIGATION_DONE")
-        assert not desk.layout().led_by(2)
-        desk.find(2, Phase.HEALTHY, minutes_ago=0)
-        desk.await_told("MITIGATION_UNDONE")
-    assert desk.layout().led_by(2) >= before
-    (case,) = desk.says("history")
+def test_mitigate_run_demotes_a_broker_and_undoes_it_once_the_broker_is_healthy(desk: Desk) -> None:
+    desk.update_fleet_file(mitigation={"demote": "act", "quarantine_restart": "off"})
+    before = desk.metadata().led_by(2)
+    with desk.running_controller(Limits(well_for=timedelta(0))):
+        desk.wait_for_notification("MITIGATION_DONE")
+        assert not desk.metadata().led_by(2)
+        desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
+        desk.wait_for_notification("MITIGATION_UNDONE")
+    assert desk.metadata().led_by(2) >= before
+    (case,) = desk.run_command("history")
     assert (case["outcome"], case["author"]) == ("undone", "fleetgauge mitigate run")
 
 
-def test_on_duty_where_it_may_only_advise_it_calls_a_person_and_says_when_it_is_over(desk: Desk) -> None:
-    before = desk.layout()
-    with desk.on_duty(Limits()):
-        desk.await_told("MITIGATION_ADVISED")
-        desk.find(2, Phase.HEALTHY, minutes_ago=0)
-        wait_until(lambda: len(desk.human.bodies) == 2, DEADLINE_S, "the end of it")
-    assert desk.layout() == before
-    advised, over = desk.human.bodies
-    assert (advised["status"], advised["severity"], over["status"]) == ("firing", "ticket", "resolved")
-    assert advised["fingerprint"] == over["fingerprint"]
+def test_mitigate_run_in_advise_mode_notifies_the_on_call_person_and_resolves_it(desk: Desk) -> None:
+    before = desk.metadata()
+    with desk.running_controller(Limits()):
+        desk.wait_for_notification("MITIGATION_ADVISED")
+        desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
+        wait_until(lambda: len(desk.on_call.bodies) == 2, DEADLINE_S, "the resolution")
+    assert desk.metadata() == before
+    advised, resolved = desk.on_call.bodies
+    assert (advised["status"], advised["severity"], resolved["status"]) == ("firing", "ticket", "resolved")
+    assert advised["fingerprint"] == resolved["fingerprint"]
     assert "mitigate apply --cluster acted --broker 2 --action demote" in advised["words"][0]
-    (case,) = desk.says("history")
+    (case,) = desk.run_command("history")
     assert (case["outcome"], case["ended"] is not None) == ("advised", True)
 
 
-def test_on_duty_with_nothing_to_put_it_on_record_it_does_nothing_and_says_so_once(desk: Desk) -> None:
-    before, table = desk.layout(), desk.folder / "lake" / ACTIONS.path
-    aside = table.with_name("aside")
-    desk.describe(mitigation={"demote": "act"})
-    table.rename(aside)
-    with desk.on_duty(Limits()):
-        desk.await_told("MITIGATION_STANDS_STILL")
-        assert desk.layout() == before
-        aside.rename(table)
-        wait_until(lambda: len(desk.human.bodies) == 3, DEADLINE_S, "it to go on")
-    still, done, again = desk.human.bodies
-    assert [one["status"] for one in (still, again)] == ["firing", "resolved"]
-    assert still["fingerprint"] == again["fingerprint"]
-    assert "ops/actions" in still["words"][0]
-    assert (done["kind"], desk.layout().led_by(2)) == ("MITIGATION_DONE", set())
+def test_mitigate_run_without_a_writable_audit_log_does_not_act_and_notifies_once(desk: Desk) -> None:
+    before, table = desk.metadata(), desk.folder / "lake" / ACTIONS.path
+    moved_table = table.with_name("aside")
+    desk.update_fleet_file(mitigation={"demote": "act"})
+    table.rename(moved_table)
+    with desk.running_controller(Limits()):
+        desk.wait_for_notification("MITIGATION_STANDS_STILL")
+        assert desk.metadata() == before
+        moved_table.rename(table)
+        wait_until(lambda: len(desk.on_call.bodies) == 3, DEADLINE_S, "mitigate run to resume")
+    stalled, resumed = (body for body in desk.on_call.bodies if body["kind"] == "MITIGATION_STANDS_STILL")
+    (done,) = (body for body in desk.on_call.bodies if body["kind"] != "MITIGATION_STANDS_STILL")
+    assert [body["status"] for body in (stalled, resumed)] == ["firing", "resolved"]
+    assert stalled["fingerprint"] == resumed["fingerprint"]
+    assert "ops/actions" in stalled["words"][0]
+    assert (done["kind"], desk.metadata().led_by(2)) == ("MITIGATION_DONE", set())
 
 
-def test_a_watch_that_was_cut_off_makes_nobody_sick_again(desk: Desk) -> None:
-    """It writes what it had found before, once another has found it to be over."""
-    desk.find(2, Phase.HEALTHY, minutes_ago=1)
-    desk.find(2, Phase.DEGRADED, minutes_ago=4)
-    assert desk.refused() == ["no_finding"]
+def test_a_late_finding_of_a_partitioned_watch_does_not_reopen_an_alert(desk: Desk) -> None:
+    """It arrives after another watch has published that the alert is over."""
+    desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=1)
+    desk.publish_finding(2, HealthState.DEGRADED, minutes_ago=4)
+    assert desk.read_refusals() == ["no_finding"]
 
 
-def test_on_duty_it_tells_again_until_somebody_takes_it(desk: Desk) -> None:
-    """Longer than it tries at once: a ticket that nobody took would never come else."""
-    desk.human.answers = [503] * 5
-    with desk.on_duty(Limits()):
-        wait_until(lambda: len(desk.human.bodies) >= 6, DEADLINE_S, "it to be told again")
-        wait_until(lambda: desk.says("history")[0]["told"] == ["127.0.0.1"], DEADLINE_S, "it to be known")
-    assert {one["id"] for one in desk.human.bodies} == {desk.human.bodies[0]["id"]}
-    assert len(desk.human.bodies) == 6
+def test_mitigate_run_retries_a_notification_until_it_is_accepted(desk: Desk) -> None:
+    """It retries after its immediate attempts too; a ticket that was not accepted would be lost otherwise."""
+    desk.on_call.answers = [503] * 5
+    with desk.running_controller(Limits()):
+        wait_until(lambda: len(desk.on_call.bodies) >= 6, DEADLINE_S, "the retry")
+        wait_until(
+            lambda: desk.run_command("history")[0]["told"] == ["127.0.0.1"],
+            DEADLINE_S,
+            "the delivery to be stored",
+        )
+    assert {body["id"] for body in desk.on_call.bodies} == {desk.on_call.bodies[0]["id"]}
+    assert len(desk.on_call.bodies) == 6
 
 
-def test_two_hands_do_not_act_at_once(desk: Desk) -> None:
+def test_two_processes_do_not_act_at_the_same_time(desk: Desk) -> None:
     with only_hand(desk.agent.telemetry):
-        done = CliRunner().invoke(
+        result = CliRunner().invoke(
             mitigate,
             [*APPLY, "--execute", "--config", str(desk.folder / "fleet.yaml")],
         )
-    assert done.exit_code == 2
-    assert "somebody else holds the seat" in done.stderr
-    assert desk.says("history") == []
+    assert result.exit_code == 2
+    assert "somebody else holds the seat" in result.stderr
+    assert desk.run_command("history") == []
 
 
 def _in_sync_everywhere(desk: Desk, broker: int) -> bool:
-    return all(broker in one.in_sync for one in desk.layout().replicated_on(broker).values())
+    return all(broker in metadata.in_sync for metadata in desk.metadata().replicated_on(broker).values())
 
 
-def _kept(desk: Desk, broker: int, zone: str, outcome: Outcome) -> None:
+def _store_action(desk: Desk, broker: int, zone: str, outcome: Outcome) -> None:
     began = datetime.now(UTC) - timedelta(hours=2)
     desk.record.add(Case("c1", Action.DEMOTE, "acted", broker, zone, "ann", "DEGRADED", began, outcome))
 
@@ -606,12 +646,12 @@ def _fill(bootstrap: str, topic: str) -> None:
 
 @contextmanager
 def _throttled(desk: Desk, topic: str) -> Iterator[None]:
-    """Nothing is copied to a new replica of it."""
+    """Stop the replication to new replicas of the topic."""
 
-    def alter(kind: Any, name: str, key: str, value: str | None) -> None:
+    def alter(resource_type: Any, name: str, key: str, value: str | None) -> None:
         operation = AlterConfigOpType.SET if value else AlterConfigOpType.DELETE
         entry = ConfigEntry(key, value or "", incremental_operation=operation)
-        resource = ConfigResource(kind, name, incremental_configs=[entry])
+        resource = ConfigResource(resource_type, name, incremental_configs=[entry])
         admin = AdminClient({"bootstrap.servers": desk.access.bootstrap})
         admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
 

@@ -1,4 +1,4 @@
-"""The probe topic of real clusters: moved by somebody, short of a broker, not ours to change, guarded."""
+"""The probe topic of real clusters: reassigned, short of a broker, unmanaged, and with an authorizer."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,231 +8,259 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AclOperation
 
-from fleetgauge_core.fleet import Access, Cluster
+from fleetgauge_core.fleet import Cluster, ClusterAccess
 from fleetgauge_core.kafka import (
-    Admin,
+    ClusterAdmin,
     TopicSpec,
-    reassign,
-    registered_brokers,
+    read_broker_registry,
+    reassign_topic,
 )
 from fleetgauge_core.runtime.uptime import uptime_ns
 from fleetgauge_local import properties
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_probes.agent.reconciler import Reconciler
-from fleetgauge_probes.agent.topic_plan import TOPIC, Home, Partition
-from tests.kafka.acls import DENY, rule
-from tests.kafka.agents import Agent, fleet_of, probed, probed_by_way_of_others
+from fleetgauge_probes.agent.topic_plan import TOPIC, HomeBroker, ProbePartition
+from tests.kafka.acls import DENY, add_acl
+from tests.kafka.agents import Agent, build_fleet, has_successful_probes, is_probed_through_other_leaders
 from tests.kafka.broker_classes import add_class
 from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)
-#: Within this everything is to be right again.
-RIGHT_AGAIN_S = 60
+#: The time in which the topic must be as planned again.
+RECONCILED_WITHIN_S = 60
 
 Assignment = dict[int, tuple[int, ...]]
 
 
-class Topic:
-    """The probe topic of a cluster, and what a reconciler makes of it."""
+class ProbeTopic:
+    """A cluster's probe topic, and reconciliations of it."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        self.admin = Admin(Access(bootstrap))
+        self.admin = ClusterAdmin(ClusterAccess(bootstrap))
         self.admin.start()
 
     @property
-    def partitions(self) -> dict[int, Partition] | None:
-        view = self.admin.topic(TOPIC)
-        if view is None:
+    def partitions(self) -> dict[int, ProbePartition] | None:
+        metadata = self.admin.describe_topic(TOPIC)
+        if metadata is None:
             return None
-        return {n: Partition(one.leader, one.replicas, one.in_sync) for n, one in view.partitions.items()}
+        return {
+            number: ProbePartition(partition.leader, partition.replicas, partition.in_sync)
+            for number, partition in metadata.partitions.items()
+        }
 
     @property
     def replicas(self) -> Assignment:
-        return {number: one.replicas for number, one in (self.partitions or {}).items()}
+        return {number: partition.replicas for number, partition in (self.partitions or {}).items()}
 
     @property
     def min_in_sync(self) -> str:
-        return self.admin.setting(TOPIC, "min.insync.replicas")
+        return self.admin.read_topic_setting(TOPIC, "min.insync.replicas")
 
     def is_led_by(self, homes: Sequence[int]) -> bool:
-        """Each of them leads a partition of which it is the home, and no replica is out of sync."""
+        """Whether each home leads a partition as preferred leader, and all replicas are in sync."""
         partitions = (self.partitions or {}).values()
-        leading = {one.leader for one in partitions if one.replicas and one.leader == one.replicas[0]}
-        return leading >= set(homes) and all(set(one.replicas) == one.in_sync for one in partitions)
+        leading = {
+            partition.leader
+            for partition in partitions
+            if partition.replicas and partition.leader == partition.replicas[0]
+        }
+        return leading >= set(homes) and all(
+            set(partition.replicas) == partition.in_sync for partition in partitions
+        )
 
-    def led_by(self, homes: Sequence[int]) -> Assignment:
-        """Its replicas, once that is so: a broker that has not heard of a new topic yet knows of none."""
-        seen: list[Assignment] = []
+    def wait_until_led_by(self, homes: Sequence[int]) -> Assignment:
+        """Return the replicas, read before the check: a broker may not know a new topic's partitions yet."""
+        assignments: list[Assignment] = []
 
-        def is_so() -> bool:
-            seen.append(self.replicas)
-            return self.is_led_by(homes) and bool(seen[-1])
+        def is_led() -> bool:
+            assignments.append(self.replicas)
+            return self.is_led_by(homes) and bool(assignments[-1])
 
-        wait_until(is_so, RIGHT_AGAIN_S, f"{homes} to lead their own")
-        return seen[-1]
+        wait_until(is_led, RECONCILED_WITHIN_S, f"{homes} to lead their partitions")
+        return assignments[-1]
 
-    def mend(self, reconciler: Reconciler, homes: Sequence[int] = BROKERS, managed: bool = True) -> None:
-        cluster = Cluster(id="tried", bootstrap=self.bootstrap, managed=managed)
-        racks = {b: one.rack for b, one in registered_brokers(Access(self.bootstrap)).brokers.items()}
-        wanted = [Home(broker, racks[broker]) for broker in homes]
-        reconciler.mend(cluster, wanted, frozenset(homes), self.partitions, uptime_ns())
+    def reconcile(self, reconciler: Reconciler, homes: Sequence[int] = BROKERS, managed: bool = True) -> None:
+        cluster = Cluster(id="reconciled", bootstrap=self.bootstrap, managed=managed)
+        racks = {
+            broker_id: broker.rack
+            for broker_id, broker in read_broker_registry(ClusterAccess(self.bootstrap)).brokers.items()
+        }
+        home_brokers = [HomeBroker(broker, racks[broker]) for broker in homes]
+        reconciler.reconcile(cluster, home_brokers, frozenset(homes), self.partitions, uptime_ns())
 
-    def mended(self, reconciler: Reconciler, homes: Sequence[int], min_in_sync: str) -> bool:
-        self.mend(reconciler, homes)
-        gone = set(BROKERS) - set(homes)
-        held = {broker for replicas in self.replicas.values() for broker in replicas}
-        return not held & gone and self.is_led_by(homes) and self.min_in_sync == min_in_sync
+    def reconcile_until(self, reconciler: Reconciler, homes: Sequence[int], min_in_sync: str) -> bool:
+        self.reconcile(reconciler, homes)
+        retired = set(BROKERS) - set(homes)
+        replica_brokers = {broker for replicas in self.replicas.values() for broker in replicas}
+        return not replica_brokers & retired and self.is_led_by(homes) and self.min_in_sync == min_in_sync
 
     def demote(self, broker: int) -> None:
-        """As a person would: last in every list, and the first replicas elected."""
-        last = {
-            number: tuple(sorted(replicas, key=lambda one: one == broker))
+        """Make the broker the last replica everywhere, then elect the preferred leaders."""
+        replicas_by_partition = {
+            number: tuple(sorted(replicas, key=lambda broker_id: broker_id == broker))
             for number, replicas in self.replicas.items()
         }
-        assert last
-        assert reassign(Access(self.bootstrap), TOPIC, last)
-        wait_until(lambda: self.replicas == last, RIGHT_AGAIN_S, "the lists to be changed")
-        self.admin.elect_preferred(TOPIC, tuple(last))
+        assert replicas_by_partition
+        assert reassign_topic(ClusterAccess(self.bootstrap), TOPIC, replicas_by_partition)
+        wait_until(lambda: self.replicas == replicas_by_partition, RECONCILED_WITHIN_S, "the reassignment")
+        self.admin.elect_preferred_leaders_of_topic(TOPIC, tuple(replicas_by_partition))
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The agent's warnings."""
-    return [one.getMessage() for one in caplog.records if one.name == "fleetgauge.probe"]
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the agent's log messages."""
+    return [record.getMessage() for record in caplog.records if record.name == "fleetgauge.probe"]
 
 
-def test_a_home_whose_partition_somebody_moved_leads_one_again(
+def test_a_home_whose_partition_was_reassigned_leads_a_partition_again(
     local_fleet: LocalFleet, tmp_path: Path
 ) -> None:
-    topic = Topic(local_fleet.bootstrap("payments"))
-    fleet, telemetry = fleet_of(local_fleet, ["payments"])
+    topic = ProbeTopic(local_fleet.bootstrap("payments"))
+    fleet, telemetry = build_fleet(local_fleet, ["payments"])
     with Agent(fleet, telemetry, tmp_path / "spool").running():
-        (of_broker_1,) = [n for n, replicas in topic.led_by(BROKERS).items() if replicas[0] == 1]
-        assert reassign(Access(topic.bootstrap), TOPIC, {of_broker_1: (2, 3, 1)})
-        wait_until(lambda: topic.replicas.get(of_broker_1) == (2, 3, 1), 10, "the move to be seen")
-        assert len(topic.led_by(BROKERS)) == len(BROKERS)
-        assert probed(telemetry, "payments", BROKERS)
+        (partition_of_broker_1,) = [
+            number for number, replicas in topic.wait_until_led_by(BROKERS).items() if replicas[0] == 1
+        ]
+        assert reassign_topic(ClusterAccess(topic.bootstrap), TOPIC, {partition_of_broker_1: (2, 3, 1)})
+        wait_until(
+            lambda: topic.replicas.get(partition_of_broker_1) == (2, 3, 1),
+            10,
+            "the reassignment to be visible",
+        )
+        assert len(topic.wait_until_led_by(BROKERS)) == len(BROKERS)
+        assert has_successful_probes(telemetry, "payments", BROKERS)
 
 
-def test_a_demoted_broker_is_probed_by_way_of_others_until_it_may_lead_again(
+def test_a_demoted_broker_is_probed_through_other_leaders_until_its_demotion_ends(
     local_fleet: LocalFleet, tmp_path: Path
 ) -> None:
-    topic = Topic(local_fleet.bootstrap("payments"))
-    plain, telemetry = fleet_of(local_fleet, ["payments"])
-    marked = plain.model_copy(
-        update={"clusters": tuple(one.model_copy(update={"demoted": (1,)}) for one in plain.clusters)}
+    topic = ProbeTopic(local_fleet.bootstrap("payments"))
+    unmarked, telemetry = build_fleet(local_fleet, ["payments"])
+    marked = unmarked.model_copy(
+        update={
+            "clusters": tuple(cluster.model_copy(update={"demoted": (1,)}) for cluster in unmarked.clusters)
+        }
     )
-    agent = Agent(plain, telemetry, tmp_path / "spool")
+    agent = Agent(unmarked, telemetry, tmp_path / "spool")
     with agent.running():
-        before = topic.led_by(BROKERS)
+        before = topic.wait_until_led_by(BROKERS)
         agent.fleet = marked
-        assert probed(telemetry, "payments", BROKERS, since=datetime.now(UTC))
+        assert has_successful_probes(telemetry, "payments", BROKERS, since=datetime.now(UTC))
         topic.demote(1)
         demoted = topic.replicas
-        assert probed_by_way_of_others(telemetry, 1)
+        assert is_probed_through_other_leaders(telemetry, 1)
         assert topic.replicas == demoted
-        assert 1 not in {one.leader for one in (topic.partitions or {}).values()}
-        agent.fleet = plain
-        assert len(topic.led_by(BROKERS)) == len(before)
+        assert 1 not in {partition.leader for partition in (topic.partitions or {}).values()}
+        agent.fleet = unmarked
+        assert len(topic.wait_until_led_by(BROKERS)) == len(before)
 
 
-def test_a_retired_broker_leaves_the_topic_and_one_that_joins_gets_its_share(local_fleet: LocalFleet) -> None:
-    topic = Topic(local_fleet.bootstrap("payments"))
+def test_a_retired_broker_loses_its_replicas_and_a_new_broker_gets_replicas(local_fleet: LocalFleet) -> None:
+    topic = ProbeTopic(local_fleet.bootstrap("payments"))
     reconciler = Reconciler(topic.admin)
-    wait_until(lambda: topic.mended(reconciler, BROKERS, "2"), RIGHT_AGAIN_S, "all three")
+    wait_until(lambda: topic.reconcile_until(reconciler, BROKERS, "2"), RECONCILED_WITHIN_S, "three homes")
     partitions = len(topic.replicas)
-    wait_until(lambda: topic.mended(reconciler, (1, 2), "1"), RIGHT_AGAIN_S, "two to be left")
+    wait_until(lambda: topic.reconcile_until(reconciler, (1, 2), "1"), RECONCILED_WITHIN_S, "two homes")
     assert all(sorted(replicas) == [1, 2] for replicas in topic.replicas.values())
-    wait_until(lambda: topic.mended(reconciler, BROKERS, "2"), RIGHT_AGAIN_S, "all three again")
+    wait_until(
+        lambda: topic.reconcile_until(reconciler, BROKERS, "2"), RECONCILED_WITHIN_S, "three homes again"
+    )
     assert all(sorted(replicas) == [1, 2, 3] for replicas in topic.replicas.values())
     assert len(topic.replicas) == partitions
-    assert reconciler.pending == 0
+    assert reconciler.pending_actions == 0
 
 
-def test_a_topic_that_is_not_ours_to_change_is_left_alone_and_what_is_to_be_done_is_said(
+def test_an_unmanaged_topic_is_not_changed_and_the_needed_changes_are_logged(
     local_fleet: LocalFleet, caplog: pytest.LogCaptureFixture
 ) -> None:
-    topic = Topic(local_fleet.bootstrap("payments"))
-    wait_until(lambda: topic.mended(Reconciler(topic.admin), BROKERS, "2"), RIGHT_AGAIN_S, "all three")
+    topic = ProbeTopic(local_fleet.bootstrap("payments"))
+    wait_until(
+        lambda: topic.reconcile_until(Reconciler(topic.admin), BROKERS, "2"),
+        RECONCILED_WITHIN_S,
+        "three homes",
+    )
     before = topic.replicas
     observer = Reconciler(topic.admin)
-    topic.mend(observer, managed=False)
-    assert (observer.pending, said(caplog)) == (0, [])
+    topic.reconcile(observer, managed=False)
+    assert (observer.pending_actions, warnings_of(caplog)) == (0, [])
     for _ in range(2):
-        topic.mend(observer, (1, 2), managed=False)
-    first, second = said(caplog)
-    assert observer.pending == 2
-    assert first.startswith("tried: its probe topic is not managed; to be done: move partition")
-    assert second == "tried: its probe topic is not managed; to be done: set min.insync.replicas to 1"
+        topic.reconcile(observer, (1, 2), managed=False)
+    first, second = warnings_of(caplog)
+    assert observer.pending_actions == 2
+    assert first.startswith("reconciled: the probe topic is not managed; action required: reassign partition")
+    assert (
+        second == "reconciled: the probe topic is not managed; action required: set min.insync.replicas to 1"
+    )
     assert topic.replicas == before
 
 
-GUARDED = {
+AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
 }
 
 
 @contextmanager
-def guarded(folder: Path, **more: str) -> Iterator[LocalFleet]:
-    """A cluster of three with an authorizer that nobody has given a rule yet.
+def cluster_with_authorizer(folder: Path, **more: str) -> Iterator[LocalFleet]:
+    """Run a cluster of three brokers with an authorizer and without ACLs.
 
-    With one controller: several could not even vote for each other before they know that anybody may.
+    It has one controller: several could not vote for each other before they have loaded the ACLs.
     """
     with pytest.MonkeyPatch.context() as patch:
-        for key, value in (GUARDED | more).items():
-            patch.setitem(properties._BEHAVIOUR, key, value)
-        patch.setattr(ClusterSpec, "controller_ids", property(lambda one: one.broker_ids[:1]))
+        for key, value in (AUTHORIZER | more).items():
+            patch.setitem(properties._BEHAVIOR, key, value)
+        patch.setattr(ClusterSpec, "controller_ids", property(lambda cluster: cluster.broker_ids[:1]))
         with LocalFleet(folder / "fleet", (ClusterSpec("guarded"),)) as fleet:
             yield fleet
 
 
 def deny_on_cluster(bootstrap: str, *operations: AclOperation) -> None:
-    """Everything but these, and ALTER. For good: who may not alter the cluster makes no more rules."""
-    rule(bootstrap, None, AclOperation.ALL)
+    """Allow all cluster operations except these and ALTER, without which no more ACLs can be created."""
+    add_acl(bootstrap, None, AclOperation.ALL)
     for operation in (*operations, AclOperation.ALTER):
-        rule(bootstrap, None, operation, DENY)
+        add_acl(bootstrap, None, operation, DENY)
 
 
-def refusals(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What the cluster was said to refuse, and why."""
-    refused = (one.partition("refuses to ")[2] for one in said(caplog))
-    return [f"{words.split()[0]} {words.split(': ')[1]}" for words in refused if words]
+def rejections(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return each rejected operation with the error, from the log."""
+    rejected = (message.partition("rejected the request to ")[2] for message in warnings_of(caplog))
+    return [f"{text.split()[0]} {text.split(': ')[1]}" for text in rejected if text]
 
 
-def test_where_replicas_may_not_be_moved_partitions_are_added_until_each_broker_leads_one(
+def test_without_permission_to_reassign_partitions_are_added_until_each_broker_leads_one(
     local_fleet: LocalFleet, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with guarded(tmp_path) as local:
-        topic = Topic(local.bootstrap("guarded"))
-        topic.admin.create(TopicSpec(TOPIC, assignment=((2, 3, 1), (2, 1, 3))))
-        fleet, telemetry = fleet_of(local, ["guarded"], carried_by=local_fleet)
+    with cluster_with_authorizer(tmp_path) as local:
+        topic = ProbeTopic(local.bootstrap("guarded"))
+        topic.admin.create_topic(TopicSpec(TOPIC, assignment=((2, 3, 1), (2, 1, 3))))
+        fleet, telemetry = build_fleet(local, ["guarded"], telemetry_fleet=local_fleet)
         deny_on_cluster(topic.bootstrap, AclOperation.CREATE)
         with Agent(fleet, telemetry, tmp_path / "spool").running():
-            assert probed(telemetry, "guarded", BROKERS)
+            assert has_successful_probes(telemetry, "guarded", BROKERS)
         assert sorted(replicas[0] for replicas in topic.replicas.values()) == [1, 2, 2, 3]
-    assert refusals(caplog) == ["move CLUSTER_AUTHORIZATION_FAILED"]
+    assert rejections(caplog) == ["reassign CLUSTER_AUTHORIZATION_FAILED"]
 
 
-def test_where_replicas_may_not_be_placed_nor_counted_the_cluster_does_and_each_broker_leads_one(
+def test_a_policy_against_assignments_leaves_the_placement_to_the_cluster(
     local_fleet: LocalFleet,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    own_placement = add_class("OwnPlacement", tmp_path / "classes", monkeypatch)
-    policy = {"create.topic.policy.class.name": own_placement, "default.replication.factor": "2"}
-    with guarded(tmp_path, **policy) as local:
-        topic = Topic(local.bootstrap("guarded"))
-        fleet, telemetry = fleet_of(local, ["guarded"], carried_by=local_fleet)
+    placement_policy = add_class("ClusterPlacementPolicy", tmp_path / "classes", monkeypatch)
+    policy = {"create.topic.policy.class.name": placement_policy, "default.replication.factor": "2"}
+    with cluster_with_authorizer(tmp_path, **policy) as local:
+        topic = ProbeTopic(local.bootstrap("guarded"))
+        fleet, telemetry = build_fleet(local, ["guarded"], telemetry_fleet=local_fleet)
         deny_on_cluster(topic.bootstrap)
         with Agent(fleet, telemetry, tmp_path / "spool").running():
-            assert probed(telemetry, "guarded", BROKERS)
+            assert has_successful_probes(telemetry, "guarded", BROKERS)
         assert all(len(replicas) == 2 for replicas in topic.replicas.values())
-        topic.admin.widen(TOPIC, len(topic.replicas) + 1)
-    assert refusals(caplog) == [
-        "make POLICY_VIOLATION",
-        "make POLICY_VIOLATION",
-        "move CLUSTER_AUTHORIZATION_FAILED",
+        topic.admin.add_partitions(TOPIC, len(topic.replicas) + 1)
+    assert rejections(caplog) == [
+        "create POLICY_VIOLATION",
+        "create POLICY_VIOLATION",
+        "reassign CLUSTER_AUTHORIZATION_FAILED",
     ]

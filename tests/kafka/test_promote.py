@@ -1,4 +1,4 @@
-"""`fleetgauge recover promote` on real regions: it promotes when all holds, and refuses what does not."""
+"""`fleetgauge recover promote` on real regions: promotion if all preconditions hold, else refusal."""
 
 import json
 import sys
@@ -15,43 +15,52 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 from deltalake import DeltaTable
 
-from fleetgauge_core.fleet import load
+from fleetgauge_core.fleet import load_fleet
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
 from fleetgauge_operations.recovery.cli import recover
-from fleetgauge_operations.recovery.plan.sync_decision import Pair
-from fleetgauge_operations.recovery.primaries.lease_store_reader import claims_now, findings_now
-from fleetgauge_operations.recovery.primaries.live import scene_of
-from fleetgauge_operations.recovery.primaries.plan.primary_lease import Claim
-from fleetgauge_operations.recovery.primaries.plan.primary_state import Kind
-from fleetgauge_operations.recovery.primaries.plan.promotion import Name
-from fleetgauge_operations.recovery.primaries.promotion_executor import Outcome, Promoter
-from fleetgauge_operations.recovery.regions import regions_of
-from tests.regions import DEADLINE_S, admin, call, client, merged, produce
+from fleetgauge_operations.recovery.plan.sync_decision import ClusterPair
+from fleetgauge_operations.recovery.primaries.lease_store_reader import read_leases, read_primary_findings
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import PrimaryLease
+from fleetgauge_operations.recovery.primaries.plan.primary_state import PrimaryFindingKind
+from fleetgauge_operations.recovery.primaries.plan.promotion import PreconditionName
+from fleetgauge_operations.recovery.primaries.promotion_context import create_promotion_context
+from fleetgauge_operations.recovery.primaries.promotion_executor import PromotionExecutor, PromotionOutcome
+from fleetgauge_operations.recovery.recovery_context import open_recovery
+from tests.regions import (
+    DEADLINE_S,
+    client_settings,
+    create_admin_client,
+    create_replicated_topic,
+    produce,
+    run_recover,
+)
 from tests.waiting import wait_until
 
-#: What no mirror takes.
+#: A topic that no mirror replicates.
 LABELS = "fleetgauge.labels"
 TOPIC, GROUP = "orders", "billing-1"
-LOST_AT_MOST = 10
+MAX_LOST_RECORDS = 10
 
 
 @pytest.fixture(scope="module")
 def regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
-    """Records of both regions in both aggregates, of which a group has read some in north-all."""
+    """Both aggregates hold the records of both regions; a group has read some of them in north-all."""
     with LocalFleet(tmp_path_factory.mktemp("promote"), REGIONS.clusters, mirrors=REGIONS.mirrors) as fleet:
-        merged(fleet, TOPIC, 60)
-        reader = Consumer({**client(fleet, "north-all"), "group.id": GROUP, "enable.auto.commit": False})
+        create_replicated_topic(fleet, TOPIC, 60)
+        reader = Consumer(
+            {**client_settings(fleet, "north-all"), "group.id": GROUP, "enable.auto.commit": False}
+        )
         reader.commit(offsets=[TopicPartition(TOPIC, 0, 100)], asynchronous=False)
         reader.close()
         yield fleet
 
 
-def described(fleet: LocalFleet, folder: Path, primaries: Mapping[str, Any]) -> Path:
+def write_fleet_file(fleet: LocalFleet, folder: Path, primaries: Mapping[str, Any]) -> Path:
     document = yaml.safe_load(fleet.fleet_file.read_text())
     document["lake"] = str(folder / "lake")
     document["recovery"] |= {
-        "limits": {"stale_s": 30, "lost_records": LOST_AT_MOST},
+        "limits": {"stale_s": 30, "lost_records": MAX_LOST_RECORDS},
         "capacities": [{"cluster": "south-all", "records_per_s": 1e6}],
         "primaries": {"services": {"billing": "billing-.*"}, **primaries},
     }
@@ -60,7 +69,7 @@ def described(fleet: LocalFleet, folder: Path, primaries: Mapping[str, Any]) -> 
     return path
 
 
-def python(folder: Path, name: str, body: str) -> str:
+def write_script(folder: Path, name: str, body: str) -> str:
     path = folder / name
     path.write_text(f"#!{sys.executable}\nimport json, pathlib, sys\n{body}\n")
     path.chmod(0o755)
@@ -68,12 +77,12 @@ def python(folder: Path, name: str, body: str) -> str:
 
 
 def file_store(folder: Path, *claims: Mapping[str, Any]) -> dict[str, Any]:
-    """Claims in a file; who is promoted is the only one that is left."""
-    kept = folder / "claims.json"
-    kept.write_text(json.dumps(claims))
-    file = f"kept = pathlib.Path({str(kept)!r})"
-    lists = python(folder, "list", f"{file}\nprint(kept.read_text())")
-    promotes = python(
+    """Return a lease store that keeps claims in a file; a promotion replaces all of them."""
+    claims_file = folder / "claims.json"
+    claims_file.write_text(json.dumps(claims))
+    file = f"kept = pathlib.Path({str(claims_file)!r})"
+    lists = write_script(folder, "list", f"{file}\nprint(kept.read_text())")
+    promotes = write_script(
         folder,
         "promote",
         f"{file}\nservice, _, to, epoch = sys.argv[1:]\n"
@@ -83,33 +92,35 @@ def file_store(folder: Path, *claims: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def promote(config: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-    way = ("promote", "--service", "billing", "--from", "north-all", "--to", "south-all", "--json")
-    done = CliRunner().invoke(recover, [*way, *arguments, "--config", str(config)])
-    assert done.stdout, done.output
-    return done.exit_code, json.loads(done.stdout)
+    command = ("promote", "--service", "billing", "--from", "north-all", "--to", "south-all", "--json")
+    result = CliRunner().invoke(recover, [*command, *arguments, "--config", str(config)])
+    assert result.stdout, result.output
+    return result.exit_code, json.loads(result.stdout)
 
 
-def promoted(config: Path, *arguments: str) -> dict[str, Any]:
-    """When a dry run has said that it may be."""
-    found: dict[str, Any] = {}
+def promote_when_allowed(config: Path, *arguments: str) -> dict[str, Any]:
+    """Promote once a dry run allows it; return the JSON result."""
+    dry_run: dict[str, Any] = {}
 
-    def may_be() -> bool:
-        found.update(promote(config)[1])
-        return bool(found["allowed"])
+    def is_allowed() -> bool:
+        dry_run.update(promote(config)[1])
+        return bool(dry_run["allowed"])
 
-    wait_until(may_be, DEADLINE_S, "all to hold")
-    assert found["outcome"] == "DRY_RUN"
+    wait_until(is_allowed, DEADLINE_S, "all preconditions to hold")
+    assert dry_run["outcome"] == "DRY_RUN"
     code, done = promote(config, "--execute", *arguments)
     assert (code, done["outcome"]) == (0, "PROMOTED"), done
     return done
 
 
-def against(found: Mapping[str, Any]) -> set[str]:
-    return {one["name"] for one in found["preconditions"] if not one["holds"]}
+def failed_preconditions(result: Mapping[str, Any]) -> set[str]:
+    return {precondition["name"] for precondition in result["preconditions"] if not precondition["holds"]}
 
 
-def words(found: Mapping[str, Any], name: str) -> str:
-    return next(str(one["words"]) for one in found["preconditions"] if one["name"] == name)
+def explanation(result: Mapping[str, Any], name: str) -> str:
+    return next(
+        str(precondition["words"]) for precondition in result["preconditions"] if precondition["name"] == name
+    )
 
 
 def claim(primary: str, epoch: int) -> dict[str, Any]:
@@ -117,8 +128,8 @@ def claim(primary: str, epoch: int) -> dict[str, Any]:
 
 
 def write_labels(fleet: LocalFleet, labels: Sequence[tuple[str, Mapping[str, Any] | None]]) -> None:
-    """In a transaction, as a store that compares and swaps may."""
-    producer = Producer({**client(fleet, "south"), "transactional.id": "labels"})
+    """Write labels in a transaction, as a store with compare-and-swap may do."""
+    producer = Producer({**client_settings(fleet, "south"), "transactional.id": "labels"})
     producer.init_transactions(DEADLINE_S)
     producer.begin_transaction()
     for key, value in labels:
@@ -126,35 +137,41 @@ def write_labels(fleet: LocalFleet, labels: Sequence[tuple[str, Mapping[str, Any
     producer.commit_transaction(DEADLINE_S)
 
 
-def test_it_promotes_when_all_holds_by_the_labels_of_a_topic(regions: LocalFleet, tmp_path: Path) -> None:
+def test_a_promotion_writes_its_lease_to_a_topic_once_all_preconditions_hold(
+    regions: LocalFleet, tmp_path: Path
+) -> None:
     compacted = NewTopic(LABELS, 1, 1, config={"cleanup.policy": "compact"})
-    making = admin(regions, "south")
-    making.create_topics([compacted])[LABELS].result(DEADLINE_S)
+    label_admin = create_admin_client(regions, "south")
+    label_admin.create_topics([compacted])[LABELS].result(DEADLINE_S)
     write_labels(regions, [("was", claim("south", 2)), ("billing", claim("north", 2))])
     write_labels(regions, [("was", None), ("billing", claim("north", 3))])
-    hook = python(
+    hook = write_script(
         tmp_path,
         "promote",
         "from confluent_kafka import Producer\n"
-        f"producer = Producer({client(regions, 'south')!r})\n"
+        f"producer = Producer({client_settings(regions, 'south')!r})\n"
         "label = {'service': sys.argv[1], 'primary': sys.argv[2], 'epoch': int(sys.argv[3])}\n"
         f"producer.produce({LABELS!r}, json.dumps(label).encode(), key=sys.argv[1].encode())\n"
         f"sys.exit(producer.flush({DEADLINE_S}))",
     )
     store = {"topic": LABELS, "cluster": "south", "promote": [hook, "{service}", "{to}", "{epoch}"]}
-    config = described(regions, tmp_path, store)
-    # A promotion writes no offsets: until somebody has, its groups are not ready.
-    wait_until(lambda: against(promote(config)[1]) == {"groups"}, DEADLINE_S, "all else to hold")
-    assert "not_written" in words(promote(config)[1], "groups")
-    assert call(config, "sync", "--group", GROUP, "--execute").exit_code == 0
-    done = promoted(config, "--author", "an operator")
-    assert (done["epoch"], against(done)) == (4, set())
-    fleet = load(config)
+    config = write_fleet_file(regions, tmp_path, store)
+    # A promotion writes no offsets: its groups are not ready until they are synchronised.
+    wait_until(
+        lambda: failed_preconditions(promote(config)[1]) == {"groups"},
+        DEADLINE_S,
+        "the other preconditions to hold",
+    )
+    assert "not_written" in explanation(promote(config)[1], "groups")
+    assert run_recover(config, "sync", "--group", GROUP, "--execute").exit_code == 0
+    done = promote_when_allowed(config, "--author", "an operator")
+    assert (done["epoch"], failed_preconditions(done)) == (4, set())
+    fleet = load_fleet(config)
     assert fleet.recovery.primaries is not None
-    assert claims_now(fleet.recovery.primaries, fleet) == (Claim("billing", "south-all", 4),)
+    assert read_leases(fleet.recovery.primaries, fleet) == (PrimaryLease("billing", "south-all", 4),)
     code, again = promote(config, "--execute")
-    assert (code, again["outcome"], against(again)) == (1, "REFUSED", {"label"})
-    # What was refused has changed nothing, and is no act.
+    assert (code, again["outcome"], failed_preconditions(again)) == (1, "REFUSED", {"label"})
+    # A refused promotion changes nothing, so it is not in the audit log.
     (row,) = DeltaTable(str(tmp_path / "lake/ops/actions")).to_pyarrow_table().to_pylist()
     assert (row["kind"], row["cluster_id"], row["author"]) == ("promote", "south-all", "an operator")
     assert row["reason"].startswith("billing: PROMOTED: the primary is now south-all at epoch 4")
@@ -164,53 +181,71 @@ def test_it_promotes_when_all_holds_by_the_labels_of_a_topic(regions: LocalFleet
     )
 
 
-def test_it_refuses_while_two_claim_to_be_the_primary(regions: LocalFleet, tmp_path: Path) -> None:
+def test_a_promotion_is_refused_while_there_are_two_primaries(regions: LocalFleet, tmp_path: Path) -> None:
     store = file_store(tmp_path, claim("north", 3), claim("south", 4))
-    config = described(regions, tmp_path, store)
+    config = write_fleet_file(regions, tmp_path, store)
     code, found = promote(config, "--execute")
     assert (code, found["outcome"]) == (1, "REFUSED")
-    assert words(found, "label").startswith("2 claim it: south at epoch 4, without an end; north at epoch 3")
+    assert explanation(found, "label").startswith(
+        "2 conflicting leases: south at epoch 4, without expiry; north at epoch 3"
+    )
     assert len(json.loads((tmp_path / "claims.json").read_text())) == 2
 
 
-def test_it_refuses_while_the_mirror_into_the_new_one_hangs(regions: LocalFleet, tmp_path: Path) -> None:
-    config = described(regions, tmp_path, file_store(tmp_path, claim("north-all", 3)))
+def test_a_promotion_is_refused_while_the_mirror_into_the_new_primary_hangs(
+    regions: LocalFleet, tmp_path: Path
+) -> None:
+    config = write_fleet_file(regions, tmp_path, file_store(tmp_path, claim("north-all", 3)))
     regions.fault_mirror("hang", "south-all")
     try:
-        produce(regions, "north", TOPIC, ["on its way"] * (5 * LOST_AT_MOST))
+        produce(regions, "north", TOPIC, ["not yet replicated"] * (5 * MAX_LOST_RECORDS))
         found: dict[str, Any] = {}
 
-        def is_known() -> bool:
+        def is_detected() -> bool:
             found.update(promote(config, "--execute")[1])
-            return {"aggregates", "input_lag"} <= against(found)
+            return {"aggregates", "input_lag"} <= failed_preconditions(found)
 
-        wait_until(is_known, DEADLINE_S, "the difference to be known")
+        wait_until(is_detected, DEADLINE_S, "the difference to be detected")
         assert found["outcome"] == "REFUSED"
-        assert f"at most {5 * LOST_AT_MOST} records on their way into south-all" in words(found, "input_lag")
-        assert f"orders/0 of north is {5 * LOST_AT_MOST} records apart" in words(found, "aggregates")
+        assert f"at most {5 * MAX_LOST_RECORDS} records are not yet replicated to south-all" in explanation(
+            found, "input_lag"
+        )
+        assert f"orders/0 of north differs by {5 * MAX_LOST_RECORDS} records" in explanation(
+            found, "aggregates"
+        )
         assert json.loads((tmp_path / "claims.json").read_text()) == [claim("north-all", 3)]
     finally:
         regions.fault_mirror("heal", "south-all")
     regions.wait_ready()
 
 
-def test_a_dead_regions_primary_is_told_and_another_one_may_be_made(
+def test_a_dead_primary_is_reported_and_may_be_replaced_by_overriding_preconditions(
     regions: LocalFleet, tmp_path: Path
 ) -> None:
-    config = described(regions, tmp_path, file_store(tmp_path, claim("north", 3)))
+    config = write_fleet_file(regions, tmp_path, file_store(tmp_path, claim("north", 3)))
     for cluster in ("north", "north-all"):
         regions.fault("kill", cluster, 1)
-    rest = [Name.AGGREGATES, Name.INPUT_LAG, Name.GROUPS, Name.HEADROOM]
-    with regions_of(config, None) as seen:
-        scene = scene_of(seen, "billing", Pair("north-all", "south-all"), True, time.sleep)
-        done = Promoter(scene, time.monotonic, time.sleep).run(True, rest)
+    overridden = [
+        PreconditionName.AGGREGATES,
+        PreconditionName.INPUT_LAG,
+        PreconditionName.GROUPS,
+        PreconditionName.HEADROOM,
+    ]
+    with open_recovery(config, None) as seen:
+        scene = create_promotion_context(
+            seen, "billing", ClusterPair("north-all", "south-all"), True, time.sleep
+        )
+        done = PromotionExecutor(scene, time.monotonic, time.sleep).run(True, overridden)
         file_store(tmp_path, claim("north", 3))
-        (finding,) = findings_now(seen.fleet, seen.collector.answering, datetime.now(UTC))
-    assert (finding.kind, finding.service) == (Kind.PRIMARY_DEAD, "billing")
-    assert finding.words == "north at epoch 3, without an end: nothing answers of north, north-all"
-    assert done.outcome is Outcome.PROMOTED
-    assert done.words == "the primary is now south-all at epoch 4, without an end"
-    by_name = {one.name: one for one in done.promotion.preconditions}
-    assert by_name[Name.LABEL].holds
-    assert by_name[Name.INPUT_LAG].words.startswith("nobody knows of north now")
-    assert [by_name[one].holds for one in (Name.INPUT_LAG, Name.GROUPS, Name.HEADROOM)] == [None] * 3
+        (finding,) = read_primary_findings(seen.fleet, seen.collector.reachable, datetime.now(UTC))
+    assert (finding.kind, finding.service) == (PrimaryFindingKind.PRIMARY_DEAD, "billing")
+    assert finding.message == "north at epoch 3, without expiry: unreachable: north, north-all"
+    assert done.outcome is PromotionOutcome.PROMOTED
+    assert done.message == "the primary is now south-all at epoch 4, without expiry"
+    by_name = {precondition.name: precondition for precondition in done.plan.preconditions}
+    assert by_name[PreconditionName.LABEL].holds
+    assert by_name[PreconditionName.INPUT_LAG].explanation.startswith("the current lag of north is unknown")
+    assert [
+        by_name[name].holds
+        for name in (PreconditionName.INPUT_LAG, PreconditionName.GROUPS, PreconditionName.HEADROOM)
+    ] == [None] * 3

@@ -1,4 +1,4 @@
-"""Two regions and their aggregates, copied by real MirrorMakers: what arrives, and each fault of a mirror."""
+"""Two regions and their aggregates with real MirrorMakers: replication, and each fault of a mirror."""
 
 import json
 import os
@@ -14,20 +14,20 @@ import psutil
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
-from fleetgauge_core.fleet.load import load
+from fleetgauge_core.fleet.load import load_fleet
 from fleetgauge_local.errors import RequestError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
-from fleetgauge_local.messages import MirrorStatus
-from tests.regions import DEADLINE_S, client, has_topic, make_topic, produce
+from fleetgauge_local.runner_protocol import MirrorStatus
+from tests.regions import DEADLINE_S, client_settings, create_topic, has_topic, produce
 from tests.waiting import wait_until
 
 AGGREGATES = ("north-all", "south-all")
 
 
 @dataclass(frozen=True)
-class Pair:
-    """What an offset sync says: this record of the source is that one of the target."""
+class OffsetSync:
+    """An offset sync: a record's offset in the source and in the target."""
 
     topic: str
     partition: int
@@ -37,7 +37,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a group of the source would go on in the target."""
+    """A checkpoint: a group's committed offset in the source, translated to the target."""
 
     group: str
     topic: str
@@ -50,70 +50,70 @@ class Checkpoint:
 def regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
     folder = tmp_path_factory.mktemp("regions")
     with LocalFleet(folder, REGIONS.clusters, mirrors=REGIONS.mirrors) as fleet:
-        make_topic(fleet, "orders", "north", "south")
+        create_topic(fleet, "orders", "north", "south")
         yield fleet
 
 
-def read(fleet: LocalFleet, cluster: str, topic: str = "orders") -> list[Message]:
-    """All that is there now."""
-    consumer = Consumer({**client(fleet, cluster), "group.id": "tests", "enable.auto.commit": False})
+def read_messages(fleet: LocalFleet, cluster: str, topic: str = "orders") -> list[Message]:
+    """Return all records that the topic holds now."""
+    consumer = Consumer({**client_settings(fleet, cluster), "group.id": "tests", "enable.auto.commit": False})
     try:
         end = consumer.get_watermark_offsets(TopicPartition(topic, 0), DEADLINE_S)[1]
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-        found: list[Message] = []
-        while end and (not found or (found[-1].offset() or 0) + 1 < end):
+        messages: list[Message] = []
+        while end and (not messages or (messages[-1].offset() or 0) + 1 < end):
             message = consumer.poll(DEADLINE_S)
             assert message is not None
             assert message.error() is None
-            found.append(message)
-        return found
+            messages.append(message)
+        return messages
     finally:
         consumer.close()
 
 
-def values(fleet: LocalFleet, cluster: str, topic: str = "orders") -> list[str]:
-    return [(message.value() or b"").decode() for message in read(fleet, cluster, topic)]
+def read_values(fleet: LocalFleet, cluster: str, topic: str = "orders") -> list[str]:
+    return [(message.value() or b"").decode() for message in read_messages(fleet, cluster, topic)]
 
 
-def wait_for_values(fleet: LocalFleet, cluster: str, wanted: set[str]) -> None:
+def wait_for_values(fleet: LocalFleet, cluster: str, expected: set[str]) -> None:
     wait_until(
-        lambda: has_topic(fleet, cluster, "orders") and wanted <= set(values(fleet, cluster)),
+        lambda: has_topic(fleet, cluster, "orders") and expected <= set(read_values(fleet, cluster)),
         DEADLINE_S,
-        f"{len(wanted)} records in {cluster}",
+        f"{len(expected)} records in {cluster}",
     )
 
 
-def mirror_of(fleet: LocalFleet, mirror: str) -> MirrorStatus:
-    return next(one for one in fleet.status().mirrors if one.mirror == mirror)
+def mirror_status(fleet: LocalFleet, mirror: str) -> MirrorStatus:
+    return next(status for status in fleet.status().mirrors if status.mirror == mirror)
 
 
 def processes(fleet: LocalFleet) -> list[psutil.Process]:
     status = fleet.status()
     brokers = [broker.pid for cluster in status.clusters for broker in cluster.brokers]
-    return [psutil.Process(pid) for pid in (*brokers, *(one.pid for one in status.mirrors)) if pid]
+    return [psutil.Process(pid) for pid in (*brokers, *(mirror.pid for mirror in status.mirrors)) if pid]
 
 
-def alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def take_text(raw: bytes) -> tuple[str, bytes]:
+def split_text(raw: bytes) -> tuple[str, bytes]:
     (length,) = struct.unpack_from(">h", raw)
     return raw[2 : 2 + length].decode(), raw[2 + length :]
 
 
-def pair(message: Message) -> Pair:
-    topic, rest = take_text(message.key() or b"")
+def parse_offset_sync(message: Message) -> OffsetSync:
+    topic, rest = split_text(message.key() or b"")
     (partition,) = struct.unpack(">i", rest)
-    return Pair(topic, partition, *struct.unpack(">qq", message.value() or b""))
+    return OffsetSync(topic, partition, *struct.unpack(">qq", message.value() or b""))
 
 
-def checkpoint(message: Message) -> Checkpoint:
-    group, rest = take_text(message.key() or b"")
-    topic, rest = take_text(rest)
+def parse_checkpoint(message: Message) -> Checkpoint:
+    group, rest = split_text(message.key() or b"")
+    topic, rest = split_text(rest)
     (partition,) = struct.unpack(">i", rest)
     version, upstream, downstream = struct.unpack_from(">hqq", message.value() or b"")
     assert version == 0
@@ -122,18 +122,18 @@ def checkpoint(message: Message) -> Checkpoint:
 
 def test_records_of_both_regions_arrive_in_one_topic_of_each_aggregate(regions: LocalFleet) -> None:
     sent = {region: [f"{region} {number}" for number in range(25)] for region in ("north", "south")}
-    for region, of_region in sent.items():
-        produce(regions, region, "orders", of_region)
+    for region, sent_by_region in sent.items():
+        produce(regions, region, "orders", sent_by_region)
     for aggregate in AGGREGATES:
         wait_for_values(regions, aggregate, {*sent["north"], *sent["south"]})
-        for region, of_region in sent.items():
-            arrived = [value for value in values(regions, aggregate) if value.startswith(region)]
-            assert arrived == of_region
+        for region, sent_by_region in sent.items():
+            arrived = [value for value in read_values(regions, aggregate) if value.startswith(region)]
+            assert arrived == sent_by_region
 
 
-def test_a_regions_probes_stay_where_they_measure_and_its_tracers_go(regions: LocalFleet) -> None:
+def test_the_probe_topic_is_not_replicated_and_the_tracer_topic_is(regions: LocalFleet) -> None:
     for topic in ("fleetgauge.probe", "fleetgauge.tracers"):
-        make_topic(regions, topic, "north")
+        create_topic(regions, topic, "north")
     for aggregate in AGGREGATES:
         wait_until(
             lambda aggregate=aggregate: has_topic(regions, aggregate, "fleetgauge.tracers"),
@@ -143,73 +143,75 @@ def test_a_regions_probes_stay_where_they_measure_and_its_tracers_go(regions: Lo
         assert not has_topic(regions, aggregate, "fleetgauge.probe")
 
 
-def test_every_offset_sync_names_the_same_record_on_both_sides(regions: LocalFleet) -> None:
+def test_every_offset_sync_maps_a_record_to_its_replica(regions: LocalFleet) -> None:
     for region in ("north", "south"):
-        source = values(regions, region)
+        source = read_values(regions, region)
         for aggregate in AGGREGATES:
-            target = values(regions, aggregate)
-            pairs = [pair(one) for one in read(regions, aggregate, f"mm2-offset-syncs.{region}.internal")]
-            of_orders = [one for one in pairs if one.topic == "orders"]
-            assert of_orders
-            assert all(source[one.upstream] == target[one.downstream] for one in of_orders)
+            target = read_values(regions, aggregate)
+            messages = read_messages(regions, aggregate, f"mm2-offset-syncs.{region}.internal")
+            syncs = [sync for sync in map(parse_offset_sync, messages) if sync.topic == "orders"]
+            assert syncs
+            assert all(source[sync.upstream] == target[sync.downstream] for sync in syncs)
 
 
-def test_a_groups_checkpoint_says_where_it_would_go_on_in_the_aggregate(regions: LocalFleet) -> None:
-    consumer = Consumer({**client(regions, "north"), "group.id": "readers", "enable.auto.commit": False})
+def test_the_checkpoint_of_a_group_skips_no_unread_record_in_the_aggregate(regions: LocalFleet) -> None:
+    consumer = Consumer(
+        {**client_settings(regions, "north"), "group.id": "readers", "enable.auto.commit": False}
+    )
     consumer.commit(offsets=[TopicPartition("orders", 0, 10)], asynchronous=False)
     consumer.close()
 
-    def found() -> list[Checkpoint]:
+    def read_checkpoints() -> list[Checkpoint]:
         topic = "north.checkpoints.internal"
         if not has_topic(regions, "south-all", topic):
             return []
-        return [one for one in map(checkpoint, read(regions, "south-all", topic)) if one.group == "readers"]
+        checkpoints = map(parse_checkpoint, read_messages(regions, "south-all", topic))
+        return [checkpoint for checkpoint in checkpoints if checkpoint.group == "readers"]
 
-    wait_until(lambda: bool(found()), DEADLINE_S, "a checkpoint")
-    last = found()[-1]
+    wait_until(lambda: bool(read_checkpoints()), DEADLINE_S, "a checkpoint")
+    last = read_checkpoints()[-1]
     assert (last.topic, last.partition, last.upstream) == ("orders", 0, 10)
-    # It skips no record that the group has not read.
-    unread = values(regions, "north")[10:]
-    assert set(unread) <= set(values(regions, "south-all")[last.downstream :])
+    unread = read_values(regions, "north")[10:]
+    assert set(unread) <= set(read_values(regions, "south-all")[last.downstream :])
 
 
-def test_a_hung_mirror_stops_copying_and_the_other_does_not(regions: LocalFleet) -> None:
-    done = regions.fault_mirror("hang", "north-all")
-    assert (done.mirror, done.kind) == ("north-all", "hang")
-    assert mirror_of(regions, "north-all").state == "hung"
+def test_a_hung_mirror_does_not_stop_the_other_mirror(regions: LocalFleet) -> None:
+    fault = regions.fault_mirror("hang", "north-all")
+    assert (fault.mirror, fault.kind) == ("north-all", "hang")
+    assert mirror_status(regions, "north-all").state == "hung"
     assert not regions.status().ready
     produce(regions, "south", "orders", ["while north-all hangs"])
     wait_for_values(regions, "south-all", {"while north-all hangs"})
-    assert "while north-all hangs" not in values(regions, "north-all")
+    assert "while north-all hangs" not in read_values(regions, "north-all")
     regions.fault_mirror("heal", "north-all")
     regions.wait_ready()
     wait_for_values(regions, "north-all", {"while north-all hangs"})
 
 
-def test_a_killed_mirror_loses_nothing_and_goes_on_where_it_was(regions: LocalFleet) -> None:
-    before = mirror_of(regions, "south-all").pid
+def test_a_killed_mirror_loses_no_record_and_resumes(regions: LocalFleet) -> None:
+    before = mirror_status(regions, "south-all").pid
     regions.fault_mirror("kill", "south-all")
-    assert mirror_of(regions, "south-all").state == "dead"
+    assert mirror_status(regions, "south-all").state == "dead"
     with pytest.raises(RequestError, match="mirror south-all is dead: heal it first"):
         regions.fault_mirror("hang", "south-all")
     produce(regions, "north", "orders", [f"while south-all is dead {number}" for number in range(25)])
     regions.fault_mirror("heal", "south-all")
     regions.wait_ready()
-    assert mirror_of(regions, "south-all").pid not in (None, before)
-    wait_for_values(regions, "south-all", {*values(regions, "north"), *values(regions, "south")})
+    assert mirror_status(regions, "south-all").pid not in (None, before)
+    wait_for_values(regions, "south-all", {*read_values(regions, "north"), *read_values(regions, "south")})
 
 
-def test_a_killed_aggregate_comes_back_with_its_data_and_is_copied_into_again(regions: LocalFleet) -> None:
-    held = values(regions, "north-all")
+def test_a_killed_aggregate_keeps_its_data_and_is_replicated_into_again(regions: LocalFleet) -> None:
+    values_before = read_values(regions, "north-all")
     regions.fault("kill", "north-all", 1)
     produce(regions, "south", "orders", ["while north-all is dead"])
     regions.fault("heal", "north-all", 1)
     regions.wait_ready()
-    assert values(regions, "north-all")[: len(held)] == held
+    assert read_values(regions, "north-all")[: len(values_before)] == values_before
     wait_for_values(regions, "north-all", {"while north-all is dead"})
 
 
-def test_a_mirror_that_restarts_while_one_source_is_dead_copies_the_other(regions: LocalFleet) -> None:
+def test_a_mirror_that_restarts_while_one_source_is_dead_replicates_the_other(regions: LocalFleet) -> None:
     regions.fault("kill", "north", 1)
     regions.fault_mirror("kill", "south-all")
     regions.fault_mirror("heal", "south-all")
@@ -226,33 +228,35 @@ def fleet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_the_command_hangs_a_mirror_for_a_time_and_shows_it(regions: LocalFleet) -> None:
+def test_the_command_hangs_a_mirror_for_a_limited_time_and_shows_its_state(regions: LocalFleet) -> None:
     folder = ("--dir", str(regions.fleet_file.parent))
     hung = fleet_command("fault", "hang", "--mirror", "north-all", "--for", "1", *folder, "--json")
     assert set(json.loads(hung.stdout)) == {"mirror", "kind", "at"}
     regions.wait_ready()
-    shown = json.loads(fleet_command("status", *folder, "--json").stdout)
-    assert [(one["mirror"], one["state"]) for one in shown["mirrors"]] == [(one, "up") for one in AGGREGATES]
-    told = fleet_command("status", *folder).stderr
-    assert re.search(r"north-all\s*│\s*north, south\s*│\s*up", told)
+    status = json.loads(fleet_command("status", *folder, "--json").stdout)
+    assert [(mirror["mirror"], mirror["state"]) for mirror in status["mirrors"]] == [
+        (aggregate, "up") for aggregate in AGGREGATES
+    ]
+    table = fleet_command("status", *folder).stderr
+    assert re.search(r"north-all\s*│\s*north, south\s*│\s*up", table)
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("--mirror", "west"), "there is no mirror 'west': there are north-all, south-all"),
-        (("north",), "name a cluster and its broker, or a mirror: hang orders 2, hang --mirror north-all"),
+        (("--mirror", "west"), "there is no mirror 'west': the mirrors are north-all, south-all"),
+        (("north",), "give a cluster and a broker, or --mirror: hang orders 2, hang --mirror north-all"),
     ],
 )
-def test_a_mirror_that_is_not_there_is_one_line(
+def test_an_unknown_mirror_is_reported_in_one_line(
     arguments: tuple[str, ...], line: str, regions: LocalFleet
 ) -> None:
-    done = fleet_command("fault", "hang", *arguments, "--dir", str(regions.fleet_file.parent))
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"fleetgauge: {line}\n")
+    result = fleet_command("fault", "hang", *arguments, "--dir", str(regions.fleet_file.parent))
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", f"fleetgauge: {line}\n")
 
 
 def test_the_fleet_file_names_the_four_clusters_and_their_regions(regions: LocalFleet) -> None:
-    fleet = load(regions.fleet_file)
+    fleet = load_fleet(regions.fleet_file)
     assert {cluster.id: cluster.region for cluster in fleet.clusters} == {
         "north": "north",
         "south": "south",
@@ -261,23 +265,23 @@ def test_the_fleet_file_names_the_four_clusters_and_their_regions(regions: Local
     }
 
 
-def test_what_a_killed_runner_left_ends_by_id_mirrors_included(regions: LocalFleet) -> None:
-    left = processes(regions)
-    assert len(left) == 7
+def test_stop_ends_the_brokers_and_mirrors_of_a_killed_runner(regions: LocalFleet) -> None:
+    orphans = processes(regions)
+    assert len(orphans) == 7
     os.kill(regions.status().runner_pid, signal.SIGKILL)
     assert regions.stop() == 7
-    assert not any(map(alive, left))
+    assert not any(map(is_alive, orphans))
 
 
-def test_the_command_starts_what_the_folder_holds_again_and_ends_all_of_it(regions: LocalFleet) -> None:
+def test_the_command_restarts_the_fleet_of_a_folder_and_stops_all_its_processes(regions: LocalFleet) -> None:
     folder = ("--dir", str(regions.fleet_file.parent))
-    refused = fleet_command("up", *folder)
-    assert refused.returncode == 2
-    assert "holds other clusters: name their topology" in refused.stderr
+    rejected = fleet_command("up", *folder)
+    assert rejected.returncode == 2
+    assert "holds a fleet with other clusters: give their topology" in rejected.stderr
     started = json.loads(fleet_command("up", "--topology", "regions", *folder, "--json").stdout)
     assert started["ready"]
-    assert [one["state"] for one in started["mirrors"]] == ["up", "up"]
-    wait_for_values(regions, "north-all", {*values(regions, "north"), *values(regions, "south")})
-    ran = processes(regions)
+    assert [mirror["state"] for mirror in started["mirrors"]] == ["up", "up"]
+    wait_for_values(regions, "north-all", {*read_values(regions, "north"), *read_values(regions, "south")})
+    started_processes = processes(regions)
     assert json.loads(fleet_command("down", *folder, "--json").stdout) == {"ended": 7}
-    assert not any(map(alive, ran))
+    assert not any(map(is_alive, started_processes))

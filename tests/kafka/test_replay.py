@@ -1,4 +1,4 @@
-"""An incident on real topics, kept as a file, and judged anew."""
+"""An incident exported from real topics into a file, and replayed."""
 
 import json
 import uuid
@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from fleetgauge_core.fleet import Telemetry, load
-from fleetgauge_core.kafka import RecordProducer, ensure_topics
+from fleetgauge_core.fleet import Telemetry, load_fleet
+from fleetgauge_core.kafka import RecordProducer, ensure_telemetry_topics
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.replay.cli import replay
 from fleetgauge_operations.replay.incident import Incident
@@ -39,18 +39,18 @@ def config(local_fleet: LocalFleet, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def telemetry(config: Path) -> Telemetry:
-    found = load(config).telemetry
-    assert found
-    ensure_topics(found)
-    return found
+    telemetry = load_fleet(config).telemetry
+    assert telemetry
+    ensure_telemetry_topics(telemetry)
+    return telemetry
 
 
 @pytest.fixture
 def producer(telemetry: Telemetry) -> Iterator[RecordProducer]:
-    one = RecordProducer(telemetry.access, "tests")
-    one.start()
-    yield one
-    one.stop()
+    producer = RecordProducer(telemetry.access, "tests")
+    producer.start()
+    yield producer
+    producer.stop()
 
 
 def _export(config: Path, out: Path, *more: str) -> Any:
@@ -66,29 +66,29 @@ def _export(config: Path, out: Path, *more: str) -> Any:
         "--out",
         str(out),
     ]
-    done = CliRunner().invoke(replay, ["export", *arguments, *more, "--json"])
-    return json.loads(done.stdout) if done.exit_code == 0 else (done.exit_code, done.stderr)
+    result = CliRunner().invoke(replay, ["export", *arguments, *more, "--json"])
+    return json.loads(result.stdout) if result.exit_code == 0 else (result.exit_code, result.stderr)
 
 
-def test_what_was_said_and_found_is_kept_and_found_again(
+def test_an_exported_incident_replays_to_the_same_findings(
     config: Path, telemetry: Telemetry, producer: RecordProducer, tmp_path: Path
 ) -> None:
     pulses, topics = hang(), telemetry.topics
     producer.send(topics.probe_pulse.name, "orders", b"noise")
-    for one in pulses:
-        producer.send(topics.probe_pulse.name, "orders", one.encode())
-        other = pulse(0, broker(7), cluster="payments")
-        producer.send(topics.probe_pulse.name, "payments", other.encode())
-    found = watched(pulses)
-    for finding in found:
+    for orders_pulse in pulses:
+        producer.send(topics.probe_pulse.name, "orders", orders_pulse.encode())
+        payments_pulse = pulse(0, broker(7), cluster="payments")
+        producer.send(topics.probe_pulse.name, "payments", payments_pulse.encode())
+    findings = watched(pulses)
+    for finding in findings:
         producer.send(topics.health_events.name, "orders", finding.event.encode())
     producer.stop()
 
     path = tmp_path / "hang.incident.gz"
     assert _export(config, path, "--note", "disk full") == {"file": str(path), "pulses": 25, "findings": 2}
     kept = Incident.read(path)
-    assert kept.pulses == tuple(one for one in pulses if one.emitted_at <= kept.until)
-    assert (list(kept.wanted), kept.note) == (found, "disk full")
+    assert kept.pulses == tuple(pulse for pulse in pulses if pulse.emitted_at <= kept.until)
+    assert (list(kept.wanted), kept.note) == (findings, "disk full")
     assert CliRunner().invoke(replay, ["run", str(path)]).exit_code == 0
 
     false_alarm = tmp_path / "false.incident.gz"
@@ -96,13 +96,13 @@ def test_what_was_said_and_found_is_kept_and_found_again(
     assert CliRunner().invoke(replay, ["run", str(false_alarm)]).exit_code == 1
 
 
-def test_where_nothing_is_left_it_says_for_how_long_it_would_be(
+def test_an_export_without_pulses_reports_their_retention(
     config: Path, telemetry: Telemetry, tmp_path: Path
 ) -> None:
     assert telemetry
-    code, words = _export(config, tmp_path / "none.incident.gz")
-    assert code == 2
-    assert "no pulse of orders until 2026-03-02T12:02:00Z: they are kept for 1 hours" in words.replace(
+    exit_code, message = _export(config, tmp_path / "none.incident.gz")
+    assert exit_code == 2
+    assert "no pulse of orders until 2026-03-02T12:02:00Z: they are kept for 1 hours" in message.replace(
         "\n", " "
     )
     assert not (tmp_path / "none.incident.gz").exists()

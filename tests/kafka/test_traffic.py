@@ -1,4 +1,4 @@
-"""What uses a demo's regions, while their brokers hang and die: it goes on, and ends when it is told to."""
+"""The demo's producers and consumers continue while brokers hang or die, and stop on request."""
 
 import os
 import signal
@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from fleetgauge_core.fleet import load
-from fleetgauge_core.kafka import Groups, KafkaUnavailableError
+from fleetgauge_core.fleet import load_fleet
+from fleetgauge_core.kafka import ConsumerGroups, KafkaUnavailableError
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import REGIONS
 from fleetgauge_local.services import Services
-from fleetgauge_local.traffic import BILLING, FLOWS, committed, traffic_spec
+from fleetgauge_local.traffic import BILLING, WORKLOADS, build_traffic_service, read_committed
 from tests.waiting import wait_until
 
 DEADLINE_S = 60
-PROMPTLY_S = 8
+STOP_TIMEOUT_S = 8
 QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500}
 
 
@@ -30,33 +30,34 @@ def regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
 @pytest.fixture(scope="module")
 def traffic(regions: LocalFleet) -> Iterator[Services]:
     with Services(regions.fleet_file.parent / "logs") as services:
-        services.start(traffic_spec(regions.fleet_file))
+        services.start(build_traffic_service(regions.fleet_file))
         yield services
 
 
-def consumer_of(fleet: LocalFleet, cluster: str) -> Consumer:
+def create_consumer(fleet: LocalFleet, cluster: str) -> Consumer:
     return Consumer({"bootstrap.servers": fleet.bootstrap(cluster), "group.id": "tests", **QUIET})
 
 
-def written(fleet: LocalFleet, cluster: str, topic: str) -> int:
-    """How many records the topic has had."""
-    consumer = consumer_of(fleet, cluster)
+def count_written(fleet: LocalFleet, cluster: str, topic: str) -> int:
+    """Return how many records have been written to the topic."""
+    consumer = create_consumer(fleet, cluster)
     try:
         partitions = consumer.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions
         return sum(
-            consumer.get_watermark_offsets(TopicPartition(topic, one), DEADLINE_S)[1] for one in partitions
+            consumer.get_watermark_offsets(TopicPartition(topic, number), DEADLINE_S)[1]
+            for number in partitions
         )
     finally:
         consumer.close()
 
 
-def consumed(fleet: LocalFleet, group: str = BILLING.group) -> int:
-    """How much of its topic a group has committed."""
-    (flow,) = (one for one in FLOWS if one.group == group)
-    groups = Groups(load(fleet.fleet_file).cluster("north-all").access, "tests", DEADLINE_S)
+def count_committed(fleet: LocalFleet, group: str = BILLING.group) -> int:
+    """Return the sum of a group's committed offsets; 0 if they cannot be read."""
+    (flow,) = (flow for flow in WORKLOADS if flow.group == group)
+    groups = ConsumerGroups(load_fleet(fleet.fleet_file).cluster("north-all").access, "tests", DEADLINE_S)
     groups.start()
     try:
-        return sum(committed(groups, flow).values())
+        return sum(read_committed(groups, flow).values())
     except KafkaUnavailableError:
         return 0
     finally:
@@ -65,87 +66,91 @@ def consumed(fleet: LocalFleet, group: str = BILLING.group) -> int:
 
 def has_ended(services: Services) -> bool:
     try:
-        services.check()
+        services.check_running()
     except LocalFleetError:
         return True
     return False
 
 
-def wait_for_more(count: Callable[[], int], than: int, what: str) -> None:
-    wait_until(lambda: count() > than, DEADLINE_S, what)
+def wait_for_more(count: Callable[[], int], previous: int, what: str) -> None:
+    wait_until(lambda: count() > previous, DEADLINE_S, what)
 
 
-def test_records_of_both_regions_are_consumed_in_the_first_aggregate(
+def test_records_of_both_regions_are_consumed_from_the_first_aggregate(
     regions: LocalFleet, traffic: Services
 ) -> None:
-    for flow in FLOWS:
-        wait_for_more(lambda flow=flow: consumed(regions, flow.group), 0, f"{flow.group} to commit")
+    for flow in WORKLOADS:
+        wait_for_more(lambda flow=flow: count_committed(regions, flow.group), 0, f"{flow.group} to commit")
         for region in ("north", "south"):
-            assert written(regions, region, flow.topic) > 0
-    consumer = consumer_of(regions, "north")
+            assert count_written(regions, region, flow.topic) > 0
+    consumer = create_consumer(regions, "north")
     consumer.assign([TopicPartition("payments", 0, OFFSET_BEGINNING)])
     first = [consumer.poll(DEADLINE_S) for _ in range(3)]
     consumer.close()
-    assert [one and (one.key(), one.value()) for one in first] == [
+    assert [message and (message.key(), message.value()) for message in first] == [
         (b"customer-0", b"north 0"),
         (b"customer-1", b"north 1"),
         (b"customer-2", b"north 2"),
     ]
 
 
-def test_a_hung_aggregate_holds_up_its_groups_alone(regions: LocalFleet, traffic: Services) -> None:
+def test_a_hung_aggregate_delays_only_its_own_groups(regions: LocalFleet, traffic: Services) -> None:
     regions.fault("hang", "north-all", 1)
     try:
         for region in ("north", "south"):
-            before = written(regions, region, "orders")
-            wait_for_more(lambda region=region: written(regions, region, "orders"), before + 40, region)
-        traffic.check()
+            before = count_written(regions, region, "orders")
+            wait_for_more(lambda region=region: count_written(regions, region, "orders"), before + 40, region)
+        traffic.check_running()
     finally:
         regions.fault("heal", "north-all", 1)
     regions.wait_ready()
-    wait_for_more(lambda: consumed(regions), consumed(regions) + 40, "billing to go on")
-    traffic.check()
+    wait_for_more(lambda: count_committed(regions), count_committed(regions) + 40, "billing to continue")
+    traffic.check_running()
 
 
-def test_a_killed_aggregate_holds_up_its_groups_alone(regions: LocalFleet, traffic: Services) -> None:
-    before = consumed(regions)
+def test_a_killed_aggregate_delays_only_its_own_groups(regions: LocalFleet, traffic: Services) -> None:
+    before = count_committed(regions)
     regions.fault("kill", "north-all", 1)
-    south = written(regions, "south", "orders")
-    wait_for_more(lambda: written(regions, "south", "orders"), south + 30, "records of south")
+    south = count_written(regions, "south", "orders")
+    wait_for_more(lambda: count_written(regions, "south", "orders"), south + 30, "records of south")
     regions.fault("heal", "north-all", 1)
     regions.wait_ready()
-    wait_for_more(lambda: consumed(regions), before + 50, "billing to go on")
-    traffic.check()
+    wait_for_more(lambda: count_committed(regions), before + 50, "billing to continue")
+    traffic.check_running()
 
 
-def test_a_killed_region_loses_nothing_and_holds_up_no_other(regions: LocalFleet, traffic: Services) -> None:
-    before = written(regions, "north", "payments")
+def test_a_killed_region_loses_no_record_and_delays_no_other_region(
+    regions: LocalFleet, traffic: Services
+) -> None:
+    before = count_written(regions, "north", "payments")
     regions.fault("kill", "north", 1)
-    south = written(regions, "south", "payments")
-    wait_for_more(lambda: written(regions, "south", "payments"), south + 30, "records of south")
+    south = count_written(regions, "south", "payments")
+    wait_for_more(lambda: count_written(regions, "south", "payments"), south + 30, "records of south")
     regions.fault("heal", "north", 1)
     regions.wait_ready()
-    wait_for_more(lambda: written(regions, "north", "payments"), before + 50, "records of north")
-    traffic.check()
-    consumer = consumer_of(regions, "north")
+    wait_for_more(lambda: count_written(regions, "north", "payments"), before + 50, "records of north")
+    traffic.check_running()
+    consumer = create_consumer(regions, "north")
     consumer.assign([TopicPartition("payments", 0, OFFSET_BEGINNING)])
-    values = [consumer.poll(DEADLINE_S) for _ in range(before + 50)]
+    messages = [consumer.poll(DEADLINE_S) for _ in range(before + 50)]
     consumer.close()
-    assert [one and one.value() for one in values] == [f"north {n}".encode() for n in range(before + 50)]
+    assert [message and message.value() for message in messages] == [
+        f"north {n}".encode() for n in range(before + 50)
+    ]
 
 
-def test_it_ends_at_once_even_where_nobody_answers(regions: LocalFleet, traffic: Services) -> None:
-    log = traffic.log("traffic")
-    before = log.read_text().count("begins again")
+def test_it_stops_promptly_while_no_broker_answers(regions: LocalFleet, traffic: Services) -> None:
+    log = traffic.log_path("traffic")
+    before = log.read_text().count("restarting it")
     regions.fault("hang", "north-all", 1)
     regions.fault("hang", "south", 1)
     try:
-        wait_until(lambda: log.read_text().count("begins again") > before, DEADLINE_S, "it to notice")
+        wait_until(lambda: log.read_text().count("restarting it") > before, DEADLINE_S, "a restart of a flow")
         (pid,) = traffic.pids().values()
         os.kill(pid, signal.SIGTERM)
-        wait_until(lambda: has_ended(traffic), PROMPTLY_S, "it to end")
+        wait_until(lambda: has_ended(traffic), STOP_TIMEOUT_S, "the process to end")
     finally:
         regions.fault("heal", "south", 1)
         regions.fault("heal", "north-all", 1)
     with pytest.raises(LocalFleetError, match="traffic ended with exit code 0"):
-        traffic.check()
+        traffic.check_running()

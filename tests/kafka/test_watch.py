@@ -1,4 +1,4 @@
-"""Watches on real topics: what one says of itself, and how the next goes on where it ended."""
+"""Watches on real topics: their metrics and notifications, takeover, and recovery of stored state."""
 
 import time
 import uuid
@@ -14,18 +14,18 @@ import pytest
 
 from fleetgauge_core.contract import ProbePulse
 from fleetgauge_core.detection import (
-    Chain,
     Finding,
-    HistoryOf,
-    Phase,
-    Subject,
-    Took,
+    FindingSubject,
+    HealthCondition,
+    HealthState,
+    LatencyHistoryKey,
+    LatencyQuantiles,
 )
-from fleetgauge_core.detection.finding import finding
+from fleetgauge_core.detection.finding import build_finding
 from fleetgauge_core.fleet import Fleet, Telemetry
-from fleetgauge_core.kafka import RecordProducer, ensure_state_topic, ensure_topics
-from fleetgauge_core.runtime.health_server import Vitals
-from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.kafka import RecordProducer, ensure_state_topic, ensure_telemetry_topics
+from fleetgauge_core.runtime.health_server import ProcessHealth
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.slo.burn import BurnMinute
 from fleetgauge_core.tables import CORRECTIONS
 from fleetgauge_local.fleet import LocalFleet
@@ -66,43 +66,43 @@ def telemetry(local_fleet: LocalFleet) -> Telemetry:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver().listening() as one:
-        yield one
+    with Receiver().listening() as receiver:
+        yield receiver
 
 
 @pytest.fixture
 def send(telemetry: Telemetry) -> Iterator[Callable[[ProbePulse], None]]:
     agent = RecordProducer(telemetry.access, "agent")
     agent.start()
-    yield lambda one: agent.send(telemetry.topics.probe_pulse.name, one.cluster_id, one.encode())
+    yield lambda sent: agent.send(telemetry.topics.probe_pulse.name, sent.cluster_id, sent.encode())
     agent.stop()
 
 
 @contextmanager
-def _watching(
+def _running_watch(
     telemetry: Telemetry,
     *notifiers: dict[str, str],
     lake: Path = Path("no-lake"),
     clock: Callable[[], datetime] = lambda: NOW,
-) -> Iterator[Vitals]:
-    """A watch that is ready: it watches, or waits for its turn."""
+) -> Iterator[ProcessHealth]:
+    """Run a watch, and wait until it is ready: as the leader, or as a candidate."""
     clusters = [{"id": "orders", "bootstrap": "nobody:1"}]
     fleet = Fleet.model_validate({"clusters": clusters, "notifiers": notifiers, "lake": str(lake)})
-    vitals, stopping = Vitals("watch", 60), Stopping()
-    watch = Watch(fleet, telemetry, clock, lambda _: None, vitals, WatchMetrics(vitals.registry))
-    thread = Thread(target=watch.run, args=(stopping,))
+    health, shutdown = ProcessHealth("watch", 60), ShutdownFlag()
+    watch = Watch(fleet, telemetry, clock, lambda _: None, health, WatchMetrics(health.registry))
+    thread = Thread(target=watch.run, args=(shutdown,))
     thread.start()
     try:
-        _until(lambda: vitals.is_ready)
-        yield vitals
+        _repeat_until(lambda: health.is_ready)
+        yield health
     finally:
-        stopping.set()
+        shutdown.set()
         thread.join(DEADLINE_S)
     assert not thread.is_alive()
 
 
 @contextmanager
-def _remembering(telemetry: Telemetry) -> Iterator[Memory]:
+def _state_store(telemetry: Telemetry) -> Iterator[Memory]:
     memory = Memory(telemetry)
     memory.start()
     try:
@@ -111,117 +111,117 @@ def _remembering(telemetry: Telemetry) -> Iterator[Memory]:
         memory.stop()
 
 
-def _until(seen: Callable[[], bool], act: Callable[[], None] = lambda: None) -> None:
+def _repeat_until(condition: Callable[[], bool], act: Callable[[], None] = lambda: None) -> None:
     deadline = time.monotonic() + DEADLINE_S
-    while not seen():
+    while not condition():
         assert time.monotonic() < deadline
         act()
         time.sleep(0.1)
 
 
-def _is_active(vitals: Vitals) -> bool:
-    return samples_of(vitals.registry, ACTIVE) == {(): 1}
+def _is_active(health: ProcessHealth) -> bool:
+    return samples_of(health.registry, ACTIVE) == {(): 1}
 
 
-def _hear(vitals: Vitals, send: Callable[[ProbePulse], None]) -> None:
-    """Again and again, as an agent does: a watch reads from where the topic ends as it begins."""
-    well = pulse(15, broker(1), broker(2))
-    _until(lambda: bool(samples_of(vitals.registry, HEARD)), lambda: send(well))
+def _send_until_received(health: ProcessHealth, send: Callable[[ProbePulse], None]) -> None:
+    """Send a pulse repeatedly, because a watch begins to read at the end of the topic at its start."""
+    healthy_pulse = pulse(15, broker(1), broker(2))
+    _repeat_until(lambda: bool(samples_of(health.registry, HEARD)), lambda: send(healthy_pulse))
 
 
-def test_it_tells_whom_it_names_whom_it_remembers_and_when_it_last_heard_of_a_vantage(
+def test_the_metrics_show_open_alerts_also_after_a_restart_and_the_last_pulse_of_a_vantage(
     telemetry: Telemetry, send: Callable[[ProbePulse], None]
 ) -> None:
-    with _watching(telemetry) as vitals:
-        _hear(vitals, send)
-        assert samples_of(vitals.registry, HEARD) == {("orders", "zone-a"): at(15).timestamp()}
+    with _running_watch(telemetry) as health:
+        _send_until_received(health, send)
+        assert samples_of(health.registry, HEARD) == {("orders", "zone-a"): at(15).timestamp()}
         send(pulse(20, hung(9, 1), broker(2)))
-        _until(lambda: samples_of(vitals.registry, NAMED) == {("1", "orders"): 1, ("2", "orders"): 0})
+        _repeat_until(lambda: samples_of(health.registry, NAMED) == {("1", "orders"): 1, ("2", "orders"): 0})
 
-    with _watching(telemetry) as vitals:
-        _until(lambda: samples_of(vitals.registry, NAMED) == {("1", "orders"): 1})
-        # Too old to be judged, but it was heard.
-        old = pulse(0, broker(1), vantage="zone-b")
-        _until(lambda: bool(samples_of(vitals.registry, HEARD)), lambda: send(old))
-        assert samples_of(vitals.registry, HEARD) == {("orders", "zone-b"): at(0).timestamp()}
-        assert samples_of(vitals.registry, NAMED) == {("1", "orders"): 1}
+    with _running_watch(telemetry) as health:
+        _repeat_until(lambda: samples_of(health.registry, NAMED) == {("1", "orders"): 1})
+        # This pulse is too old to be evaluated, but its time is exported.
+        old_pulse = pulse(0, broker(1), vantage="zone-b")
+        _repeat_until(lambda: bool(samples_of(health.registry, HEARD)), lambda: send(old_pulse))
+        assert samples_of(health.registry, HEARD) == {("orders", "zone-b"): at(0).timestamp()}
+        assert samples_of(health.registry, NAMED) == {("1", "orders"): 1}
         send(pulse(30, broker(1), broker(2)))
-        _until(lambda: samples_of(vitals.registry, NAMED) == {("1", "orders"): 0, ("2", "orders"): 0})
-        assert vitals.is_alive
+        _repeat_until(lambda: samples_of(health.registry, NAMED) == {("1", "orders"): 0, ("2", "orders"): 0})
+        assert health.is_alive
 
 
-def test_of_two_one_tells_and_when_it_ends_the_other_goes_on(
+def test_only_one_of_two_watches_notifies_and_the_other_takes_over(
     telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver
 ) -> None:
     notifier = {"kind": "webhook", "url": receiver.url}
-    with ExitStack() as second_one:
-        with _watching(telemetry, notifier) as first:
-            _until(lambda: _is_active(first))
-            second = second_one.enter_context(_watching(telemetry, notifier))
-            _hear(first, send)
+    with ExitStack() as second_watch:
+        with _running_watch(telemetry, notifier) as first:
+            _repeat_until(lambda: _is_active(first))
+            second = second_watch.enter_context(_running_watch(telemetry, notifier))
+            _send_until_received(first, send)
             send(pulse(20, hung(9, 1), broker(2)))
             wait_until(lambda: bool(receiver.posts), DEADLINE_S, "the page")
             assert not _is_active(second)
             assert samples_of(second.registry, NAMED) == {}
-        _until(lambda: samples_of(second.registry, NAMED) == {("1", "orders"): 1})
+        _repeat_until(lambda: samples_of(second.registry, NAMED) == {("1", "orders"): 1})
         assert samples_of(first.registry, NAMED) == {}
-        _until(lambda: len(receiver.posts) > 1, lambda: send(pulse(30, broker(1), broker(2))))
+        _repeat_until(lambda: len(receiver.posts) > 1, lambda: send(pulse(30, broker(1), broker(2))))
     assert [(body["status"], body["broker"]) for body in receiver.bodies] == [("firing", 1), ("resolved", 1)]
 
 
-def test_what_another_watch_told_and_left_late_is_told_to_be_over(
+def test_an_alert_that_another_watch_published_late_is_resolved(
     telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver
 ) -> None:
-    """Telemetry hung: a watch paged, and lost its seat before what it had found was written."""
-    with _watching(telemetry, {"kind": "webhook", "url": receiver.url}) as vitals:
-        _hear(vitals, send)
-        silent = Subject("orders", Chain.NO_DATA)
-        with _remembering(telemetry) as memory:
-            memory.found(finding(silent, Phase.HEALTHY, Phase.NO_DATA, at(10), {}))
-        _until(lambda: bool(receiver.posts), lambda: send(pulse(20, broker(1), broker(2))))
+    """Telemetry hung: a watch paged, and lost its leadership before its finding was written."""
+    with _running_watch(telemetry, {"kind": "webhook", "url": receiver.url}) as health:
+        _send_until_received(health, send)
+        subject = FindingSubject("orders", HealthCondition.NO_DATA)
+        with _state_store(telemetry) as memory:
+            memory.found(build_finding(subject, HealthState.HEALTHY, HealthState.NO_DATA, at(10), {}))
+        _repeat_until(lambda: bool(receiver.posts), lambda: send(pulse(20, broker(1), broker(2))))
         (post,) = receiver.bodies
         assert (post["status"], post["kind"], post["fingerprint"]) == (
             "resolved",
             "NO_DATA",
-            silent.fingerprint,
+            subject.fingerprint,
         )
 
 
-def test_what_a_receiver_did_not_take_the_next_watch_tells_it_with_the_same_id(
+def test_the_next_watch_retries_a_failed_notification_with_the_same_id(
     telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver
 ) -> None:
     notifier = {"kind": "webhook", "url": receiver.url}
     receiver.answers = [503] * 100
-    with _watching(telemetry, notifier) as vitals:
-        _hear(vitals, send)
+    with _running_watch(telemetry, notifier) as health:
+        _send_until_received(health, send)
         send(pulse(20, hung(9, 1), broker(2)))
         wait_until(lambda: bool(receiver.posts), DEADLINE_S, "the page")
     receiver.answers = []
-    refused = len(receiver.posts)
-    with _watching(telemetry, notifier):
-        wait_until(lambda: len(receiver.posts) > refused, DEADLINE_S, "it to be told again")
-    # And once it is taken nobody tells it again.
-    with _watching(telemetry, notifier) as vitals:
-        _until(lambda: _is_active(vitals))
-    assert len(receiver.posts) == refused + 1
+    failed_attempts = len(receiver.posts)
+    with _running_watch(telemetry, notifier):
+        wait_until(lambda: len(receiver.posts) > failed_attempts, DEADLINE_S, "the retry")
+    # An accepted notification is not sent again.
+    with _running_watch(telemetry, notifier) as health:
+        _repeat_until(lambda: _is_active(health))
+    assert len(receiver.posts) == failed_attempts + 1
     assert len({body["id"] for body in receiver.bodies}) == 1
 
 
-def test_what_is_planned_is_told_when_it_should_be_over(
+def test_an_alert_suppressed_by_planned_maintenance_is_sent_when_the_maintenance_ends(
     telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver, tmp_path: Path
 ) -> None:
     put(tmp_path, CORRECTIONS, [planned(at(0), at(600), broker_id=1)])
-    now = [NOW]
+    clock = [NOW]
     notifier = {"kind": "webhook", "url": receiver.url}
-    with _watching(telemetry, notifier, lake=tmp_path, clock=lambda: now[0]) as vitals:
-        _hear(vitals, send)
+    with _running_watch(telemetry, notifier, lake=tmp_path, clock=lambda: clock[0]) as health:
+        _send_until_received(health, send)
         send(pulse(20, hung(9, 1), hung(9, 2), broker(3)))
         wait_until(lambda: bool(receiver.posts), DEADLINE_S, "the page for broker 2")
-        assert samples_of(vitals.registry, NAMED)["1", "orders"] == 1
-    with _watching(telemetry, notifier, lake=tmp_path, clock=lambda: now[0]) as vitals:
-        _until(lambda: _is_active(vitals))
+        assert samples_of(health.registry, NAMED)["1", "orders"] == 1
+    with _running_watch(telemetry, notifier, lake=tmp_path, clock=lambda: clock[0]) as health:
+        _repeat_until(lambda: _is_active(health))
         assert [body["broker"] for body in receiver.bodies] == [2]
-        now[0] = at(600)
+        clock[0] = at(600)
         wait_until(lambda: len(receiver.posts) > 1, DEADLINE_S, "the page for broker 1")
     assert [(body["broker"], body["status"]) for body in receiver.bodies[:2]] == [
         (2, "firing"),
@@ -229,71 +229,78 @@ def test_what_is_planned_is_told_when_it_should_be_over(
     ]
 
 
-def test_what_waited_while_later_things_were_told_is_told_after_a_restart(
+def test_a_suppressed_alert_is_sent_after_a_restart_even_if_a_later_one_was_sent_before(
     telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver, tmp_path: Path
 ) -> None:
-    """The maintenance of broker 1 ends while nobody watches; broker 2 was told of meanwhile."""
+    """The maintenance of broker 1 ends while no watch runs; broker 2 was notified before."""
     put(tmp_path, CORRECTIONS, [planned(at(0), at(600), broker_id=1)])
     notifier = {"kind": "webhook", "url": receiver.url}
-    with _watching(telemetry, notifier, lake=tmp_path) as vitals:
-        _hear(vitals, send)
+    with _running_watch(telemetry, notifier, lake=tmp_path) as health:
+        _send_until_received(health, send)
         send(pulse(20, hung(9, 1), broker(2), broker(3)))
-        _until(lambda: samples_of(vitals.registry, NAMED).get(("1", "orders")) == 1)
+        _repeat_until(lambda: samples_of(health.registry, NAMED).get(("1", "orders")) == 1)
         send(pulse(25, hung(14, 1), hung(9, 2), broker(3)))
         wait_until(lambda: bool(receiver.posts), DEADLINE_S, "the page for broker 2")
-    with _watching(telemetry, notifier, lake=tmp_path, clock=lambda: at(601)):
+    with _running_watch(telemetry, notifier, lake=tmp_path, clock=lambda: at(601)):
         wait_until(lambda: len(receiver.posts) > 1, DEADLINE_S, "the page for broker 1")
     assert [body["broker"] for body in receiver.bodies] == [2, 1]
 
 
-def test_of_a_cluster_that_has_left_the_fleet_file_all_is_over(
+def test_alerts_of_a_cluster_removed_from_the_fleet_file_are_resolved(
     telemetry: Telemetry, receiver: Receiver
 ) -> None:
-    ensure_topics(telemetry)
+    ensure_telemetry_topics(telemetry)
     ensure_state_topic(telemetry, telemetry.topics.watch_state)
-    gone = [Subject("carts", Chain.CLUSTER_DOWN), Subject("carts", Chain.LATENCY_BURN)]
+    subjects = [
+        FindingSubject("carts", HealthCondition.CLUSTER_DOWN),
+        FindingSubject("carts", HealthCondition.LATENCY_BURN),
+    ]
     notifier = {"kind": "webhook", "url": receiver.url}
-    with _watching(telemetry, notifier) as vitals, _remembering(telemetry) as memory:
-        _until(lambda: _is_active(vitals))
-        for subject in gone:
-            memory.found(finding(subject, Phase.HEALTHY, Phase(subject.chain.value), at(10), {"brokers": 3}))
-    with _watching(telemetry, notifier):
-        wait_until(lambda: len(_ended(receiver)) == 2, DEADLINE_S, "their ends")
-    assert _ended(receiver) == {"CLUSTER_DOWN", "LATENCY_BURN"}
+    with _running_watch(telemetry, notifier) as health, _state_store(telemetry) as memory:
+        _repeat_until(lambda: _is_active(health))
+        for subject in subjects:
+            memory.found(
+                build_finding(
+                    subject, HealthState.HEALTHY, HealthState(subject.condition.value), at(10), {"brokers": 3}
+                )
+            )
+    with _running_watch(telemetry, notifier):
+        wait_until(lambda: len(_resolved_kinds(receiver)) == 2, DEADLINE_S, "the resolutions")
+    assert _resolved_kinds(receiver) == {"CLUSTER_DOWN", "LATENCY_BURN"}
 
 
-def test_a_cluster_that_an_agents_old_fleet_file_has_is_missed_by_nobody(
+def test_missing_pulses_of_a_cluster_that_is_not_in_the_fleet_file_are_not_reported(
     telemetry: Telemetry, receiver: Receiver, send: Callable[[ProbePulse], None]
 ) -> None:
-    ensure_topics(telemetry)
+    ensure_telemetry_topics(telemetry)
     ensure_state_topic(telemetry, telemetry.topics.watch_state)
     now = NOW
-    with _watching(telemetry, {"kind": "webhook", "url": receiver.url}, clock=lambda: now) as vitals:
-        _hear(vitals, send)
+    with _running_watch(telemetry, {"kind": "webhook", "url": receiver.url}, clock=lambda: now) as health:
+        _send_until_received(health, send)
         send(pulse(15, broker(1), broker(2), cluster="carts"))
-        _until(lambda: len(samples_of(vitals.registry, HEARD)) == 2)
+        _repeat_until(lambda: len(samples_of(health.registry, HEARD)) == 2)
         now += timedelta(seconds=40)
-        wait_until(lambda: len(receiver.posts) == 1, DEADLINE_S, "orders to be missed")
+        wait_until(lambda: len(receiver.posts) == 1, DEADLINE_S, "NO_DATA of orders")
     assert [(body["kind"], body["cluster"]) for body in receiver.bodies] == [("NO_DATA", "orders")]
 
 
-def _ended(receiver: Receiver) -> set[str]:
+def _resolved_kinds(receiver: Receiver) -> set[str]:
     return {body["kind"] for body in receiver.bodies if body["status"] == "resolved"}
 
 
-def test_an_agent_whose_clock_is_ahead_is_not_listened_to(
+def test_pulses_of_an_agent_whose_clock_is_ahead_are_ignored(
     telemetry: Telemetry, send: Callable[[ProbePulse], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with _watching(telemetry) as vitals:
-        _hear(vitals, send)
+    with _running_watch(telemetry) as health:
+        _send_until_received(health, send)
         send(pulse(40 + 11, hung(9, 1), broker(2), vantage="zone-b"))
-        _until(lambda: samples_of(vitals.registry, IGNORED).get(("orders", "zone-b")) == 1)
-        assert samples_of(vitals.registry, NAMED)["1", "orders"] == 0
+        _repeat_until(lambda: samples_of(health.registry, IGNORED).get(("orders", "zone-b")) == 1)
+        assert samples_of(health.registry, NAMED)["1", "orders"] == 0
     assert "the clock of vantage zone-b is 0:00:11 ahead of ours: one is wrong" in caplog.text
 
 
-def _burn(telemetry: Telemetry, first: int, end: int, failed: int) -> None:
-    """Minutes from so many after NOW on, in which one of three brokers fails so many of 100 probes."""
+def _send_minutes(telemetry: Telemetry, first: int, end: int, failed: int) -> None:
+    """Send probe minutes, counted from NOW, in which broker 2 of three fails ``failed`` of 100 probes."""
     agent = RecordProducer(telemetry.access, "agent")
     agent.start()
     start = NOW.replace(second=0)
@@ -312,58 +319,58 @@ def _burn(telemetry: Telemetry, first: int, end: int, failed: int) -> None:
     agent.stop()
 
 
-def test_a_budget_that_goes_with_nobody_named_is_told_once_and_its_end_by_whoever_watches_then(
+def test_a_burn_alert_is_sent_once_and_resolved_by_the_next_watch(
     telemetry: Telemetry, receiver: Receiver
 ) -> None:
-    def told() -> list[tuple[str, str, str]]:
-        """But for what there is of pulses, of which there are none."""
+    def burn_notifications() -> list[tuple[str, str, str]]:
+        """Return the notifications without NO_DATA, because these tests send no pulses."""
         bodies = [body for body in receiver.bodies if body["kind"] != "NO_DATA"]
         return [(body["kind"], body["status"], body["severity"]) for body in bodies]
 
-    now = [NOW]
+    clock = [NOW]
     notifier = {"kind": "webhook", "url": receiver.url}
-    ensure_topics(telemetry)
-    _burn(telemetry, -60, -5, failed=0)
-    # Of an agent whose clock is ahead: by it the minutes that others have yet to tell of would be over.
-    _burn(telemetry, 1, 2, failed=0)
-    _burn(telemetry, -5, 0, failed=100)
-    with _watching(telemetry, notifier, clock=lambda: now[0]):
-        wait_until(lambda: len(told()) == 2, DEADLINE_S, "the pages")
-    with _watching(telemetry, notifier, clock=lambda: now[0]) as vitals:
-        _until(lambda: _is_active(vitals))
-        now[0] = NOW + 40 * MINUTE
-        _burn(telemetry, 0, 40, failed=0)
-        wait_until(lambda: len(told()) > 2, DEADLINE_S, "the end")
-    assert told() == [
+    ensure_telemetry_topics(telemetry)
+    _send_minutes(telemetry, -60, -5, failed=0)
+    # A minute of an agent whose clock is ahead must not close the minutes that others have yet to send.
+    _send_minutes(telemetry, 1, 2, failed=0)
+    _send_minutes(telemetry, -5, 0, failed=100)
+    with _running_watch(telemetry, notifier, clock=lambda: clock[0]):
+        wait_until(lambda: len(burn_notifications()) == 2, DEADLINE_S, "the pages")
+    with _running_watch(telemetry, notifier, clock=lambda: clock[0]) as health:
+        _repeat_until(lambda: _is_active(health))
+        clock[0] = NOW + 40 * MINUTE
+        _send_minutes(telemetry, 0, 40, failed=0)
+        wait_until(lambda: len(burn_notifications()) > 2, DEADLINE_S, "the resolution")
+    assert burn_notifications() == [
         ("AVAILABILITY_BURN", "firing", "page"),
         ("AVAILABILITY_BURN_SLOW", "firing", "ticket"),
         ("AVAILABILITY_BURN", "resolved", "page"),
     ]
 
 
-def test_what_is_kept_comes_back(telemetry: Telemetry) -> None:
-    ensure_topics(telemetry)
+def test_stored_state_is_recovered(telemetry: Telemetry) -> None:
+    ensure_telemetry_topics(telemetry)
     ensure_state_topic(telemetry, telemetry.topics.watch_state)
-    whose, event = HistoryOf("orders", 3, "zone-a"), named()
-    spent = [BurnMinute(NOON + minute * MINUTE, minute == 61, 300, 299, 3, 3) for minute in range(62)]
-    with _remembering(telemetry) as memory:
-        memory.learnt(whose, (Took(1, 2),))
-        memory.found(event)
-        memory.learnt(whose, (Took(1, 2), Took(3, 4)))
-        memory.told(Told(notifier="hook", event_id=event.event.event_id, at=event.event.at))
+    key, finding = LatencyHistoryKey("orders", 3, "zone-a"), named()
+    burn_minutes = [BurnMinute(NOON + minute * MINUTE, minute == 61, 300, 299, 3, 3) for minute in range(62)]
+    with _state_store(telemetry) as memory:
+        memory.learnt(key, (LatencyQuantiles(1, 2),))
+        memory.found(finding)
+        memory.learnt(key, (LatencyQuantiles(1, 2), LatencyQuantiles(3, 4)))
+        memory.told(Told(notifier="hook", event_id=finding.event.event_id, at=finding.event.at))
         for end in (59, 60, 61, 62):
-            memory.spent("orders", spent[:end], spent[end - 1].minute)
-    with _remembering(telemetry) as later:
-        left = later.recall()
-        # What was there is nothing new, nor is what is older than what is known.
-        over = cleared(at=NOON + MINUTE)
-        with _remembering(telemetry) as another:
-            for one in (event, named(at=NOON - MINUTE), over):
-                another.found(one)
-        came: list[Finding] = []
-        _until(lambda: over in came, lambda: came.extend(later.late()))
-        assert came == [over]
-    assert left.findings == (event,)
-    assert left.histories == {whose: (Took(1, 2), Took(3, 4))}
-    assert left.told["hook"].owed([event, cleared()]) == (cleared(),)
-    assert left.minutes == {"orders": spent}
+            memory.spent("orders", burn_minutes[:end], burn_minutes[end - 1].minute)
+    with _state_store(telemetry) as later:
+        recovered = later.recall()
+        # A known finding is not new, nor is a finding older than a known one.
+        resolution = cleared(at=NOON + MINUTE)
+        with _state_store(telemetry) as another:
+            for late_finding in (finding, named(at=NOON - MINUTE), resolution):
+                another.found(late_finding)
+        late_findings: list[Finding] = []
+        _repeat_until(lambda: resolution in late_findings, lambda: late_findings.extend(later.late()))
+        assert late_findings == [resolution]
+    assert recovered.findings == (finding,)
+    assert recovered.histories == {key: (LatencyQuantiles(1, 2), LatencyQuantiles(3, 4))}
+    assert recovered.told["hook"].owed([finding, cleared()]) == (cleared(),)
+    assert recovered.minutes == {"orders": burn_minutes}

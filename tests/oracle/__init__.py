@@ -1,6 +1,5 @@
-"""An oracle: the service levels computed a second time, simply, from their definitions.
+"""An independent oracle: service levels computed from their definitions by the simplest possible code.
 
-It shares no code with the pipeline (only the names of the tables' columns), so
-that where the two agree, they agree on the definitions and not on a mistake.
-It holds everything in memory and loops; speed is not its business.
+It shares no code with the product except the tables' column names, so that a mistake in one of them shows as
+a difference. It keeps everything in memory and loops over it; speed does not matter.
 """

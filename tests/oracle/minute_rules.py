@@ -1,4 +1,4 @@
-"""From records to broker-minutes and cluster-minutes (the silver tables)."""
+"""Broker-minutes and cluster-minutes (the silver tables), computed from probe records."""
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -11,13 +11,13 @@ from tests.oracle.quantile import quantile
 from tests.oracle.settings import ClusterSettings
 
 Row = dict[str, Any]
-Record = Mapping[str, Any]
+ProbeRecord = Mapping[str, Any]
 
 MINUTE = timedelta(minutes=1)
 LEGS = ("client", "leader")
 DEADLINE_US = {"client": 10_000_000, "leader": 5_000_000}
 SUCCESSES = {"client": "e2e_us", "leader": "ack_us"}
-ATTEMPTS_TO_BE_MEASURED = 50
+MIN_MEASURED_ATTEMPTS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,35 +28,36 @@ class BrokerMinute:
     successes_us: Sequence[int]
 
 
-def distinct(records: Iterable[Record]) -> list[Record]:
-    """A record that came again (same run_id and sequence) counts once."""
+def drop_duplicates(records: Iterable[ProbeRecord]) -> list[ProbeRecord]:
+    """Return the records without duplicates, which have the same run_id and sequence."""
     return list({(record["run_id"], record["sequence"]): record for record in records}.values())
 
 
-# --- Which broker-minutes are expected ---------------------------------------
+# --- Expected broker-minutes ---------------------------------------
 
 
-def expected_brokers(records: Iterable[Record], cluster: ClusterSettings) -> dict[datetime, frozenset[int]]:
-    """Every minute of the cluster and the brokers expected in it, before the rule of where it begins.
+def find_expected_brokers(
+    records: Iterable[ProbeRecord], cluster: ClusterSettings
+) -> dict[datetime, frozenset[int]]:
+    """Return the expected brokers of every minute of the cluster, also before its first measured minute.
 
-    A minute with a record expects what its records expect and whoever has one;
-    a minute without has the set of the latest earlier minute with a record, or
-    of the first such minute where there is no earlier one (``since``).
+    A minute with a record expects the brokers that its records list or belong to. A minute without one has
+    the brokers of the latest earlier minute with a record, or, if there is none (``since``), of the first.
     """
-    known: dict[datetime, set[int]] = defaultdict(set)
+    listed: dict[datetime, set[int]] = defaultdict(set)
     for record in records:
-        known[record["minute"]] |= {*record["expected_brokers"], record["broker_id"]}
-    minutes_with_record = sorted(known)
+        listed[record["minute"]] |= {*record["expected_brokers"], record["broker_id"]}
+    minutes_with_record = sorted(listed)
 
-    def last_known(minute: datetime) -> frozenset[int]:
+    def latest_listed(minute: datetime) -> frozenset[int]:
         position = max(bisect_right(minutes_with_record, minute) - 1, 0)
-        return frozenset(known[minutes_with_record[position]]) - cluster.retired
+        return frozenset(listed[minutes_with_record[position]]) - cluster.retired
 
-    return {minute: last_known(minute) for minute in _minutes(minutes_with_record, cluster)}
+    return {minute: latest_listed(minute) for minute in _minutes(minutes_with_record, cluster)}
 
 
 def _minutes(minutes_with_record: Sequence[datetime], cluster: ClusterSettings) -> Iterator[datetime]:
-    """From ``since`` (else the first record) to the latest record, and before ``until``."""
+    """Yield the minutes from ``since``, or the first record, to the latest record, and before ``until``."""
     if not minutes_with_record:
         return
     minute = _next_full_minute(cluster.since) if cluster.since else minutes_with_record[0]
@@ -66,7 +67,7 @@ def _minutes(minutes_with_record: Sequence[datetime], cluster: ClusterSettings) 
 
 
 def _next_full_minute(moment: datetime) -> datetime:
-    """The first minute that starts at or after the moment."""
+    """Return the first minute that starts at or after the moment."""
     moment = moment.astimezone(UTC)
     floor = moment.replace(second=0, microsecond=0)
     return floor if floor == moment else floor + MINUTE
@@ -75,41 +76,52 @@ def _next_full_minute(moment: datetime) -> datetime:
 # --- Broker-minutes ----------------------------------------------------------
 
 
-def broker_minutes(
-    records: Iterable[Record], cluster: ClusterSettings, agent_late_us: int
+def compute_broker_minutes(
+    records: Iterable[ProbeRecord], cluster: ClusterSettings, agent_late_us: int
 ) -> list[BrokerMinute]:
-    """One row for every expected broker, leg and minute of a cluster, from its distinct records."""
-    own = list(records)
-    by_key: dict[tuple[datetime, int, str], list[Record]] = defaultdict(list)
-    for record in own:
+    """Return one row per expected broker, leg and minute of a cluster, from its distinct records."""
+    cluster_records = list(records)
+    by_key: dict[tuple[datetime, int, str], list[ProbeRecord]] = defaultdict(list)
+    for record in cluster_records:
         by_key[record["minute"], record["broker_id"], record["leg"]].append(record)
     rows = [
         _broker_minute(cluster.cluster_id, broker, leg, minute, by_key[minute, broker, leg], agent_late_us)
-        for minute, brokers in expected_brokers(own, cluster).items()
+        for minute, brokers in find_expected_brokers(cluster_records, cluster).items()
         for broker in sorted(brokers)
         for leg in LEGS
     ]
-    return _from_beginning(rows, cluster)
+    return _drop_minutes_before_first_measured(rows, cluster)
 
 
-def _from_beginning(rows: list[BrokerMinute], cluster: ClusterSettings) -> list[BrokerMinute]:
-    """Without ``since`` a cluster begins at its first minute with a measured client broker-minute."""
+def _drop_minutes_before_first_measured(
+    rows: list[BrokerMinute], cluster: ClusterSettings
+) -> list[BrokerMinute]:
+    """Drop the minutes before the first measured client broker-minute, unless the cluster has ``since``."""
     if cluster.since is not None:
         return rows
-    measured = [one.row["minute"] for one in rows if one.row["leg"] == "client" and one.row["measured"]]
+    measured = [
+        broker_minute.row["minute"]
+        for broker_minute in rows
+        if broker_minute.row["leg"] == "client" and broker_minute.row["measured"]
+    ]
     if not measured:
         return []
-    return [one for one in rows if one.row["minute"] >= min(measured)]
+    return [broker_minute for broker_minute in rows if broker_minute.row["minute"] >= min(measured)]
 
 
 def _broker_minute(
-    cluster_id: str, broker_id: int, leg: str, minute: datetime, records: Sequence[Record], agent_late_us: int
+    cluster_id: str,
+    broker_id: int,
+    leg: str,
+    minute: datetime,
+    records: Sequence[ProbeRecord],
+    agent_late_us: int,
 ) -> BrokerMinute:
-    """Late agents' records leave pooling; what is left is summed, and measured from 50 attempts on."""
+    """Return the row of the pooled records of on-time agents; it is measured from 50 attempts on."""
     pooled = [record for record in records if record["schedule_lag_p95_us"] <= agent_late_us]
     successes_us = sorted(us for record in pooled for us in record[SUCCESSES[leg]])
     attempted = _sum(pooled, "attempted")
-    measured = attempted >= ATTEMPTS_TO_BE_MEASURED
+    measured = attempted >= MIN_MEASURED_ATTEMPTS
     row = {
         "cluster_id": cluster_id,
         "broker_id": broker_id,
@@ -134,7 +146,7 @@ def _broker_minute(
 
 
 def _levels(leg: str, attempted: int, successes_us: Sequence[int], ack_us: Sequence[int]) -> Row:
-    """What a measured broker-minute says; a failure counts as the leg's deadline where censored."""
+    """Return the levels of a measured broker-minute; censored, a failure counts as the leg's deadline."""
     failed = attempted - len(successes_us)
     return {
         "availability": len(successes_us) / attempted if attempted else None,
@@ -146,12 +158,12 @@ def _levels(leg: str, attempted: int, successes_us: Sequence[int], ack_us: Seque
     }
 
 
-def _sum(records: Iterable[Record], column: str) -> int:
+def _sum(records: Iterable[ProbeRecord], column: str) -> int:
     return sum(record[column] for record in records)
 
 
-def _failures(records: Iterable[Record]) -> dict[str, int]:
-    """Per code, produce and consume failures together."""
+def _failures(records: Iterable[ProbeRecord]) -> dict[str, int]:
+    """Return the number of produce and consume failures by code."""
     total: Counter[str] = Counter()
     for record in records:
         total.update(record["produce_failures"])
@@ -162,20 +174,24 @@ def _failures(records: Iterable[Record]) -> dict[str, int]:
 # --- Cluster-minutes ---------------------------------------------------------
 
 
-def cluster_minutes(brokers: Iterable[BrokerMinute]) -> list[Row]:
-    """One row a minute of one cluster: the worst over its measured brokers, and the pool of them."""
+def compute_cluster_minutes(brokers: Iterable[BrokerMinute]) -> list[Row]:
+    """Return one row per minute of a cluster: the worst measured broker, and all of them pooled."""
     by_minute: dict[datetime, list[BrokerMinute]] = defaultdict(list)
-    for one in brokers:
-        by_minute[one.row["minute"]].append(one)
-    return [cluster_minute(minute, by_minute[minute]) for minute in sorted(by_minute)]
+    for broker_minute in brokers:
+        by_minute[broker_minute.row["minute"]].append(broker_minute)
+    return [compute_cluster_minute(minute, by_minute[minute]) for minute in sorted(by_minute)]
 
 
-def cluster_minute(minute: datetime, brokers: Sequence[BrokerMinute]) -> Row:
-    """``brokers`` are the expected ones, one at least; what goes on at that time is not looked at."""
-    expected = [one for one in brokers if one.row["leg"] == "client"]
-    measured = [one for one in expected if one.row["measured"]]
-    clients = [one.row for one in measured]
-    leaders = [one.row for one in brokers if one.row["leg"] == "leader" and one.row["measured"]]
+def compute_cluster_minute(minute: datetime, brokers: Sequence[BrokerMinute]) -> Row:
+    """Return the row of a minute with at least one expected broker, without its cause."""
+    expected = [broker_minute for broker_minute in brokers if broker_minute.row["leg"] == "client"]
+    measured = [broker_minute for broker_minute in expected if broker_minute.row["measured"]]
+    clients = [broker_minute.row for broker_minute in measured]
+    leaders = [
+        broker_minute.row
+        for broker_minute in brokers
+        if broker_minute.row["leg"] == "leader" and broker_minute.row["measured"]
+    ]
     latency_p99_us, latency_worst_home = _worst(clients, "latency_p99_us", sign=1)
     censored_us, _ = _worst(clients, "latency_p99_censored_us", sign=1)
     availability, availability_worst_home = _worst(clients, "availability", sign=-1)
@@ -187,7 +203,9 @@ def cluster_minute(minute: datetime, brokers: Sequence[BrokerMinute]) -> Row:
         "latency_p99_us": latency_p99_us,
         "latency_worst_home": latency_worst_home,
         "latency_p99_censored_us": censored_us,
-        "latency_pooled_p99_us": quantile([us for one in measured for us in one.successes_us], 99),
+        "latency_pooled_p99_us": quantile(
+            [us for broker_minute in measured for us in broker_minute.successes_us], 99
+        ),
         "availability": availability,
         "availability_worst_home": availability_worst_home,
         "availability_pooled": succeeded / attempted if attempted else None,
@@ -203,7 +221,7 @@ def cluster_minute(minute: datetime, brokers: Sequence[BrokerMinute]) -> Row:
 
 
 def _worst(rows: Iterable[Row], column: str, sign: int) -> tuple[Any, int | None]:
-    """The largest (sign 1) or smallest (sign -1) value and its broker; of equals the lowest id."""
+    """Return the largest (sign 1) or smallest (sign -1) value and its broker; the lowest id of equals."""
     candidates = [
         (-sign * row[column], row["broker_id"], row[column]) for row in rows if row[column] is not None
     ]

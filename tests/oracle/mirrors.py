@@ -1,12 +1,12 @@
-"""A world of mirrors that knows the truth: where each message lies, and which ones a group has not consumed.
+"""A simulation of mirroring that knows the offset of each message, and which ones a group has not consumed.
 
-Sources are mirrored into one topic on two aggregates, in orders of their own. Mirrors lag, are killed and
-copy again, tell of what they copy by checkpoints that come late or get lost; logs are compacted, expire,
-are cut and made anew; somebody looks at both ends of a route now and then. It shares no code with what is
-judged by it.
+Sources are mirrored into one topic on two aggregate clusters, each in its own order. Mirrors lag, are killed
+and copy records again; their offset syncs arrive late or are lost; logs are compacted, expire, are cut short
+and recreated; an observer compares both ends of a route from time to time. It shares no code with the
+product.
 
-One thing it leaves out unless asked for (``untold``), as no checkpoint can show it: a mirror that begins
-again at a record that it had copied without telling of it.
+Unless asked for (``unsynced_restarts``), it omits an event that no offset sync can show: a mirror that
+restarts at a record that it had copied without a sync.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ SIDES = ("active", "passive")
 
 
 class Message(NamedTuple):
-    """One record, wherever it is copied to."""
+    """A record of a source, and all of its copies."""
 
     source: str
     incarnation: int
@@ -25,12 +25,12 @@ class Message(NamedTuple):
 
     @property
     def key(self) -> tuple[int, int]:
-        """Ascends within a source."""
+        """Sort key, ascending within a source."""
         return self.incarnation, self.offset
 
 
-class Told(NamedTuple):
-    """A row as somebody could have observed it; ``ids``: of the source and the aggregate."""
+class ObservedRow(NamedTuple):
+    """A row of the checkpoint store; ``ids``: topic ids in the source and in the aggregate."""
 
     kind: str
     src: int
@@ -40,13 +40,13 @@ class Told(NamedTuple):
 
 @dataclass
 class Source:
-    """``records``: by offset, whether there is a record (still)."""
+    """A source cluster's partition; ``records``: by offset, whether the record exists."""
 
     name: str
-    pace: float
+    rate: float
     incarnation: int = 0
     records: list[bool] = field(default_factory=list)
-    ever: bool = False
+    had_records: bool = False
 
     def next_record(self, offset: int) -> int | None:
         return next((at for at in range(offset, len(self.records)) if self.records[at]), None)
@@ -57,29 +57,29 @@ class Source:
 
 @dataclass
 class Aggregate:
-    """``log``: None where an offset holds no record."""
+    """An aggregate cluster's partition; ``log``: None where an offset has no record."""
 
     name: str
     incarnation: int = 0
-    cuts: int = 0
+    truncations: int = 0
     log: list[Message | None] = field(default_factory=list)
 
 
 @dataclass
 class Mirror:
-    """One source to one aggregate. ``sent``: what it told; ``unsent``: what a kill would lose."""
+    """Mirrors one source to one aggregate; a kill loses the ``unsent`` offset syncs."""
 
     source: Source
     aggregate: Aggregate
-    every: int
+    sync_interval: int
     next_offset: int = 0
     incarnation: int = 0
-    begins: bool = True
-    since: int = 0
-    unsent: list[Told] = field(default_factory=list)
-    sent: list[Told] = field(default_factory=list)
-    observed: list[Told] = field(default_factory=list)
-    looking: tuple[int, ...] | None = None
+    has_restarted: bool = True
+    since_sync: int = 0
+    unsent: list[ObservedRow] = field(default_factory=list)
+    sent: list[ObservedRow] = field(default_factory=list)
+    observed: list[ObservedRow] = field(default_factory=list)
+    first_look: tuple[int, ...] | None = None
 
     @property
     def ids(self) -> tuple[str, str]:
@@ -88,113 +88,125 @@ class Mirror:
 
     @property
     def state(self) -> tuple[int, ...]:
-        return self.aggregate.incarnation, self.aggregate.cuts, self.source.incarnation
+        return self.aggregate.incarnation, self.aggregate.truncations, self.source.incarnation
 
     @property
     def at(self) -> int:
-        """Which of the source's offsets is to be copied next."""
+        """The source offset that is copied next."""
         return self.next_offset if self.incarnation == self.source.incarnation else 0
 
     def copy(self) -> None:
-        """The next record, if there is one."""
+        """Copy the next record, if there is one."""
         if self.incarnation != self.source.incarnation:
             self.restart(0)
         offset = self.source.next_record(self.next_offset)
         if offset is None:
             return
-        row = Told("sync", offset, len(self.aggregate.log), self.ids)
+        row = ObservedRow("sync", offset, len(self.aggregate.log), self.ids)
         self.aggregate.log.append(Message(self.source.name, self.incarnation, offset))
         self.next_offset = offset + 1
-        self.since += 1
-        if self.begins:
+        self.since_sync += 1
+        if self.has_restarted:
             self.sent.append(row)
-        elif self.since >= self.every:
+        elif self.since_sync >= self.sync_interval:
             self.unsent.append(row)
         else:
             return
-        self.begins, self.since = False, 0
+        self.has_restarted, self.since_sync = False, 0
 
     def restart(self, offset: int) -> None:
-        """What it had not sent is lost. The first record after it is told of at once."""
+        """Restart at an offset; unsent syncs are lost, and the first copied record yields a sync."""
         self.incarnation, self.next_offset = self.source.incarnation, offset
-        self.begins, self.unsent = True, []
+        self.has_restarted, self.unsent = True, []
 
-    def newest(self) -> Told | None:
-        return next((one for one in reversed(self.sent) if one.ids == self.ids), None)
+    def newest(self) -> ObservedRow | None:
+        return next((row for row in reversed(self.sent) if row.ids == self.ids), None)
 
     def observe(self) -> None:
-        seen = sum(one.kind == "sync" for one in self.observed)
-        self.observed += self.sent[seen:]
+        observed_syncs = sum(row.kind == "sync" for row in self.observed)
+        self.observed += self.sent[observed_syncs:]
 
     def look(self) -> None:
-        """The aggregate's end first, the source's some time later."""
-        if self.looking is None:
-            self.looking = (*self.state, len(self.aggregate.log))
+        """Read the end of the aggregate on the first call, and the end of the source on the next one."""
+        if self.first_look is None:
+            self.first_look = (*self.state, len(self.aggregate.log))
             return
-        *state, end = self.looking
-        self.looking = None
+        *state, end = self.first_look
+        self.first_look = None
         if tuple(state) == self.state:
             self.observe()
-            kind = "idle_watermark" if self._has_all(end) else "fence"
-            self.observed.append(Told(kind, len(self.source.records), end, self.ids))
+            kind = "idle_watermark" if self._contains_last_record(end) else "fence"
+            self.observed.append(ObservedRow(kind, len(self.source.records), end, self.ids))
 
-    def _has_all(self, end: int) -> bool:
-        """Whether the source's last record is the last of it that is found there."""
+    def _contains_last_record(self, end: int) -> bool:
+        """Return whether the source's last record is its latest one before ``end``."""
         last = self.source.last_record()
         if last is None:
-            return not self.source.ever
-        found = (one for one in reversed(self.aggregate.log[:end]) if one and one.source == self.source.name)
-        return next(found, None) == Message(self.source.name, self.source.incarnation, last)
+            return not self.source.had_records
+        copies = (
+            message
+            for message in reversed(self.aggregate.log[:end])
+            if message and message.source == self.source.name
+        )
+        return next(copies, None) == Message(self.source.name, self.source.incarnation, last)
 
 
 @dataclass(frozen=True)
-class World:
-    """How it all stands in the end. ``rows``: by side and source, what has been observed."""
+class MirroringResult:
+    """The final state of the simulation; ``rows``: the observed rows by side and source."""
 
     seed: int
     traits: frozenset[str]
-    every: int
+    sync_interval: int
     active: tuple[Message | None, ...]
     passive: tuple[Message | None, ...]
     passive_start: int
-    rows: Mapping[tuple[str, str], tuple[Told, ...]]
+    rows: Mapping[tuple[str, str], tuple[ObservedRow, ...]]
     ids: Mapping[str, str]
-    """Of the aggregates' topics."""
-    never: frozenset[Message]
-    """What the passive holds and the active never will."""
+    """Topic ids of the aggregates, by side."""
+    never_in_active: frozenset[Message]
+    """The messages in the passive aggregate that will never be in the active one."""
 
-    def reached(self, position: int) -> dict[str, tuple[int, int]]:
-        """By source, the last that is consumed."""
-        found: dict[str, tuple[int, int]] = {}
-        for one in self.active[:position]:
-            if one:
-                found[one.source] = max(one.key, found.get(one.source, one.key))
-        return found
+    def last_consumed_by_source(self, position: int) -> dict[str, tuple[int, int]]:
+        """Return the key of the last consumed message by source."""
+        last: dict[str, tuple[int, int]] = {}
+        for message in self.active[:position]:
+            if message:
+                last[message.source] = max(message.key, last.get(message.source, message.key))
+        return last
 
-    def left(self, position: int) -> Iterator[tuple[int, Message]]:
-        """Where in the passive log what is not consumed can be read, every copy of it."""
-        reached = self.reached(position)
-        for at, one in enumerate(self.passive[self.passive_start :], self.passive_start):
-            if one and (one.source not in reached or one.key > reached[one.source]):
-                yield at, one
+    def find_unconsumed(self, position: int) -> Iterator[tuple[int, Message]]:
+        """Yield the passive offset of every copy of each unconsumed message."""
+        reached = self.last_consumed_by_source(position)
+        for at, message in enumerate(self.passive[self.passive_start :], self.passive_start):
+            if message and (message.source not in reached or message.key > reached[message.source]):
+                yield at, message
 
-    def first_left(self, position: int) -> int:
-        """The oracle's answer."""
-        return next((at for at, _ in self.left(position)), len(self.passive))
+    def first_unconsumed_offset(self, position: int) -> int:
+        """Return the first passive offset with an unconsumed message."""
+        return next((at for at, _ in self.find_unconsumed(position)), len(self.passive))
 
-    def first_owed(self, position: int) -> int:
-        """As ``first_left``, without what the active will never have."""
-        return next((at for at, one in self.left(position) if one not in self.never), len(self.passive))
+    def first_required_offset(self, position: int) -> int:
+        """Return the first passive offset with an unconsumed message that the active will also have."""
+        return next(
+            (at for at, message in self.find_unconsumed(position) if message not in self.never_in_active),
+            len(self.passive),
+        )
 
-    def last_chance(self, position: int) -> int:
-        """The last offset from which all that is owed can still be read: of each the last copy counts."""
-        last = {one: at for at, one in self.left(position) if one not in self.never}
+    def last_safe_offset(self, position: int) -> int:
+        """Return the last passive offset from which a copy of every required message can be read."""
+        last = {
+            message: at
+            for at, message in self.find_unconsumed(position)
+            if message not in self.never_in_active
+        }
         return min(last.values(), default=len(self.passive))
 
-    def duplicates(self, position: int, resume: int) -> int:
-        """How many consumed messages are read again."""
-        reached = self.reached(position)
-        again = self.passive[max(resume, self.passive_start) :]
+    def count_duplicates(self, position: int, resume: int) -> int:
+        """Return how many consumed messages are read again."""
+        reached = self.last_consumed_by_source(position)
+        replayed = self.passive[max(resume, self.passive_start) :]
         return sum(
-            one is not None and one.source in reached and one.key <= reached[one.source] for one in again
+            message is not None and message.source in reached and message.key <= reached[message.source]
+            for message in replayed
         )

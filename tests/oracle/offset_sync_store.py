@@ -1,14 +1,13 @@
-"""MirrorMaker 2's own memory of offset syncs and what it translates by them (Kafka's OffsetSyncStore, 4.x),
-as a peer.
+"""A model of MirrorMaker 2's OffsetSyncStore (Kafka 4.x): its offset syncs and how it translates offsets.
 
-It has 64 places a partition. The first has the newest sync; each further one may be about twice as old as
-the one before it, and keeps what it has for as long as that is so. All are overwritten when the source
-rewinds, and with every sync while it still reads its topic after a start.
+It keeps up to 64 syncs per partition. The first slot has the newest sync; each further slot may hold a sync
+about twice as old as the previous one, and keeps its sync as long as that holds. All slots are overwritten
+when the source rewinds, and by every sync while the store still reads its topic after a start.
 """
 
 from typing import NamedTuple
 
-PLACES = 64
+SLOTS = 64
 
 
 class Sync(NamedTuple):
@@ -17,64 +16,64 @@ class Sync(NamedTuple):
 
 
 class OffsetSyncStore:
-    """Of one partition. ``started``: it has read its topic to the end once."""
+    """The store of one partition; ``started``: it has read its topic to the end once."""
 
     def __init__(self, started: bool = True) -> None:
         self.started = started
-        self.places: list[Sync] = []
+        self.slots: list[Sync] = []
 
     def kept(self) -> list[Sync]:
-        """The different ones, oldest first."""
-        return list(dict.fromkeys(reversed(self.places)))
+        """Return the distinct syncs, oldest first."""
+        return list(dict.fromkeys(reversed(self.slots)))
 
     def translate(self, upstream: int) -> int | None:
-        """The offset to read next; -1 before all that is kept, None without anything."""
-        if not self.started or not self.places:
+        """Return the downstream offset to resume from; -1 before the oldest sync, None without syncs."""
+        if not self.started or not self.slots:
             return None
-        found = next((one for one in self.places if one.upstream <= upstream), None)
-        if found is None:
+        latest = next((sync for sync in self.slots if sync.upstream <= upstream), None)
+        if latest is None:
             return -1
-        return found.downstream + (found.upstream < upstream)
+        return latest.downstream + (latest.upstream < upstream)
 
     def sync(self, upstream: int, downstream: int) -> None:
         newest = Sync(upstream, downstream)
-        if not self.started or not self.places or self.places[0].upstream > upstream:
-            self.places = [newest] * PLACES
+        if not self.started or not self.slots or self.slots[0].upstream > upstream:
+            self.slots = [newest] * SLOTS
         else:
-            self.places = _updated(self.places, newest)
+            self.slots = _insert(self.slots, newest)
 
 
-def _updated(old: list[Sync], newest: Sync) -> list[Sync]:
-    places = [newest, *old[1:]]
-    candidate, taken = newest, 0
-    for here in range(1, PLACES):
-        before = here - 1
+def _insert(old: list[Sync], newest: Sync) -> list[Sync]:
+    slots = [newest, *old[1:]]
+    candidate, position = newest, 0
+    for slot in range(1, SLOTS):
+        before = slot - 1
         while True:
-            one = old[taken]
-            apart = _apart(places[before], one, before)
+            sync = old[position]
+            distinct = _is_worth_keeping(slots[before], sync, before)
             fits = (
-                apart
-                and _near(places[before], one, before, here)
-                and (here + 1 == PLACES or _apart(one, places[here + 1], here))
+                distinct
+                and _is_within_distance(slots[before], sync, before, slot)
+                and (slot + 1 == SLOTS or _is_worth_keeping(sync, slots[slot + 1], slot))
             )
-            useless = not apart or (taken + 1 < PLACES and one is old[taken + 1])
+            useless = not distinct or (position + 1 < SLOTS and sync is old[position + 1])
             if fits:
-                candidate = one
+                candidate = sync
             if fits or useless:
-                taken += 1
-            if not useless or taken >= here:
+                position += 1
+            if not useless or position >= slot:
                 break
-        if _near(places[before], places[here], before, here):
+        if _is_within_distance(slots[before], slots[slot], before, slot):
             break
-        places[here] = candidate
-    return places
+        slots[slot] = candidate
+    return slots
 
 
-def _near(younger: Sync, older: Sync, i: int, j: int) -> bool:
-    """Not so far apart that places i and j may not hold them."""
+def _is_within_distance(younger: Sync, older: Sync, i: int, j: int) -> bool:
+    """Return whether the syncs are close enough for slots i and j."""
     return younger is older or younger.upstream <= older.upstream + 2**j - 2**i
 
 
-def _apart(younger: Sync, older: Sync, i: int) -> bool:
-    """So far apart that both are worth a place."""
+def _is_worth_keeping(younger: Sync, older: Sync, i: int) -> bool:
+    """Return whether the syncs are far enough apart to occupy both slots."""
     return younger is older or younger.upstream >= older.upstream + 2 ** max(i - 2, 0)

@@ -1,10 +1,10 @@
-"""The oracle: records, settings and a clock in; the rows of silver and gold out.
+"""The oracle's entry point: computes the rows of silver and gold from records, settings and a clock.
 
     tables = evaluate(random_week(seed=7), settings, clock)
     assert not differences(BROKER_MINUTES, tables.broker_minutes, rows_of_the_pipeline)
 
-Rows are dicts with every column of their table but the volatile ones.
-Minutes are aware UTC datetimes, weeks and days dates, ``*_us`` and counts int.
+Rows are dicts with every column of their table except the volatile ones. Minutes are aware UTC datetimes,
+weeks and days are dates, ``*_us`` and counts are ints.
 """
 
 from collections import defaultdict
@@ -12,26 +12,35 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tests.oracle.cause_rules import actions, burn_causes, cause, episodes
-from tests.oracle.correction_rules import Occurrence, corrected, occurrences
+from tests.oracle.cause_rules import compute_burn_causes, find_cause, list_actions, list_episodes
+from tests.oracle.correction_rules import Occurrence, apply_corrections, find_occurrences
 from tests.oracle.minute_rules import (
     BrokerMinute,
-    Record,
+    ProbeRecord,
     Row,
-    broker_minutes,
-    cluster_minutes,
-    distinct,
+    compute_broker_minutes,
+    compute_cluster_minutes,
+    drop_duplicates,
 )
-from tests.oracle.operations import NONE, Operations
-from tests.oracle.settings import ClusterSettings, Settings, settings_of
-from tests.oracle.week_rules import cluster_weeks, fleet_weeks
+from tests.oracle.operations import NO_OPERATIONS, Operations
+from tests.oracle.settings import ClusterSettings, Settings, read_settings
+from tests.oracle.week_rules import compute_cluster_weeks, compute_fleet_weeks
 
-__all__ = ["ClusterSettings", "Operations", "Record", "Row", "Settings", "Tables", "evaluate", "settings_of"]
+__all__ = [
+    "ClusterSettings",
+    "Operations",
+    "ProbeRecord",
+    "Row",
+    "Settings",
+    "Tables",
+    "evaluate",
+    "read_settings",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The rows of the tables, each in no order that matters."""
+    """The rows of the tables, in no particular order."""
 
     broker_minutes: list[Row]
     cluster_minutes: list[Row]
@@ -41,29 +50,36 @@ class Tables:
 
 
 def evaluate(
-    records: Iterable[Record], settings: Settings, clock: datetime, operations: Operations = NONE
+    records: Iterable[ProbeRecord],
+    settings: Settings,
+    clock: datetime,
+    operations: Operations = NO_OPERATIONS,
 ) -> Tables:
-    """All levels of all configured clusters; records of other clusters are not looked at."""
-    by_cluster: dict[str, list[Record]] = defaultdict(list)
-    for record in distinct(records):
+    """Return the levels of all configured clusters; records of other clusters are ignored."""
+    by_cluster: dict[str, list[ProbeRecord]] = defaultdict(list)
+    for record in drop_duplicates(records):
         by_cluster[record["cluster_id"]].append(record)
     silver_brokers: list[Row] = []
     silver_clusters: list[Row] = []
     gold_clusters: list[Row] = []
     for cluster in settings.clusters:
-        brokers = broker_minutes(by_cluster[cluster.cluster_id], cluster, settings.agent_late_us)
-        minutes = cluster_minutes(brokers)
-        taken = occurrences(operations.corrections, cluster, settings, [row["minute"] for row in minutes])
-        minutes = _with_causes(minutes, brokers, cluster, taken, operations)
-        silver_brokers += [one.row for one in brokers]
+        brokers = compute_broker_minutes(by_cluster[cluster.cluster_id], cluster, settings.agent_late_us)
+        minutes = compute_cluster_minutes(brokers)
+        exclusions = find_occurrences(
+            operations.corrections, cluster, settings, [row["minute"] for row in minutes]
+        )
+        minutes = _with_causes(minutes, brokers, cluster, exclusions, operations)
+        silver_brokers += [broker_minute.row for broker_minute in brokers]
         silver_clusters += minutes
-        gold_clusters += cluster_weeks(minutes, corrected(brokers, taken), cluster, settings, clock)
+        gold_clusters += compute_cluster_weeks(
+            minutes, apply_corrections(brokers, exclusions), cluster, settings, clock
+        )
     return Tables(
         silver_brokers,
         silver_clusters,
         gold_clusters,
-        fleet_weeks(gold_clusters, settings, clock),
-        burn_causes(gold_clusters, settings),
+        compute_fleet_weeks(gold_clusters, settings, clock),
+        compute_burn_causes(gold_clusters, settings),
     )
 
 
@@ -74,11 +90,12 @@ def _with_causes(
     corrections: Sequence[Occurrence],
     operations: Operations,
 ) -> list[Row]:
-    went_on = [*actions(operations, cluster.cluster_id), *episodes(operations, cluster.cluster_id)]
+    periods = [*list_actions(operations, cluster.cluster_id), *list_episodes(operations, cluster.cluster_id)]
     clients: dict[datetime, list[Row]] = defaultdict(list)
-    for one in brokers:
-        if one.row["leg"] == "client":
-            clients[one.row["minute"]].append(one.row)
+    for broker_minute in brokers:
+        if broker_minute.row["leg"] == "client":
+            clients[broker_minute.row["minute"]].append(broker_minute.row)
     return [
-        row | {"cause": cause(row, clients[row["minute"]], cluster, corrections, went_on)} for row in minutes
+        row | {"cause": find_cause(row, clients[row["minute"]], cluster, corrections, periods)}
+        for row in minutes
     ]

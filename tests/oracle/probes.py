@@ -1,30 +1,29 @@
-"""What becomes of one minute's probes, by the broker's mood: counts add up, latencies ascend."""
+"""The random results of one minute's probes by the broker's behavior; counts add up, latencies ascend."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tests.oracle.script import Mood
+from tests.oracle.script import BrokerBehavior
 
-Record = dict[str, Any]
+ProbeRecord = dict[str, Any]
 
 ACK_DEADLINE_US = 5_000_000
 E2E_DEADLINE_US = 10_000_000
 
 PRODUCE_CODES = ("_MSG_TIMED_OUT", "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", "SOMETHING_NEW")
 CONSUME_CODES = ("NOT_RECEIVED", "LATE")
-#: Two failures in a hundred are a censored p99 at the deadline, so they are rare among the well.
+#: Two failures of a hundred put the censored p99 at the deadline, so healthy brokers rarely have them.
 FAILED_WHEN_WELL = (0,) * 600 + (1,) * 30 + (2,)
 LEADER_CODES = ("NOT_LEADING", "_MSG_TIMED_OUT")
 
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Ascending acks, and at the same index the end-to-end latency of the same probe.
+    """Ascending acknowledgement latencies, and the end-to-end latencies of the same probes.
 
-    Probes are drawn from a pool, so that equal latencies occur and a whole
-    week of samples shares its integers.
+    Probes are drawn from this pool, so that equal latencies occur and the samples of a week share integers.
     """
 
     ack_us: Sequence[int]
@@ -39,35 +38,37 @@ def _latencies(rng: Random, median_us: float, spread: float, size: int = 4000) -
     return Latencies(ack_us, e2e_us)
 
 
-def latencies_by_mood(rng: Random) -> dict[Mood, Latencies]:
+def draw_latencies_by_behavior(rng: Random) -> dict[BrokerBehavior, Latencies]:
     median_us = rng.uniform(2_000, 9_000)
-    well = _latencies(rng, median_us, 0.5)
+    healthy = _latencies(rng, median_us, 0.5)
     return {
-        Mood.WELL: well,
-        Mood.DOWN: well,
-        Mood.DEAF: well,
-        Mood.SLOW: _latencies(rng, 25_000, 0.4),
-        Mood.FLAKY: _latencies(rng, 900_000, 1.5),
+        BrokerBehavior.HEALTHY: healthy,
+        BrokerBehavior.DOWN: healthy,
+        BrokerBehavior.NOT_RECEIVED: healthy,
+        BrokerBehavior.SLOW: _latencies(rng, 25_000, 0.4),
+        BrokerBehavior.FLAKY: _latencies(rng, 900_000, 1.5),
     }
 
 
 def _slowest_exactly(latencies_us: list[int], exact_us: int | None) -> list[int]:
-    """The last three take exactly so long and nothing takes longer."""
+    """Return the latencies with the last three at ``exact_us`` and none above it."""
     if exact_us is None:
         return latencies_us
     return [min(us, exact_us) for us in latencies_us[:-3]] + [exact_us] * len(latencies_us[-3:])
 
 
 def client_probes(
-    rng: Random, attempted: int, mood: Mood, latencies: Latencies, exact_us: int | None
-) -> Record:
-    """Not acknowledged, or acknowledged and not received in time; some come back late all the same."""
-    unacknowledged = _failed(rng, attempted, mood)
+    rng: Random, attempted: int, behavior: BrokerBehavior, latencies: Latencies, exact_us: int | None
+) -> ProbeRecord:
+    """Return a client record's results; some failed probes are not acknowledged, others received late."""
+    unacknowledged = _failed(rng, attempted, behavior)
     acknowledged = attempted - unacknowledged
-    lost = acknowledged if mood is Mood.DEAF else _failed(rng, acknowledged, mood) // 3
+    lost = (
+        acknowledged if behavior is BrokerBehavior.NOT_RECEIVED else _failed(rng, acknowledged, behavior) // 3
+    )
     drawn = sorted(rng.choices(range(len(latencies.ack_us)), k=acknowledged))
     succeeded = acknowledged - lost
-    late = rng.randint(0, lost + unacknowledged) if mood is not Mood.DOWN else 0
+    late = rng.randint(0, lost + unacknowledged) if behavior is not BrokerBehavior.DOWN else 0
     return {
         "attempted": attempted,
         "acknowledged": acknowledged,
@@ -83,11 +84,11 @@ def client_probes(
 
 
 def leader_probes(
-    rng: Random, attempted: int, mood: Mood, latencies: Latencies, exact_us: int | None
-) -> Record:
-    """Acknowledged by the home or not; none are due while it is in sync and another leads."""
+    rng: Random, attempted: int, behavior: BrokerBehavior, latencies: Latencies, exact_us: int | None
+) -> ProbeRecord:
+    """Return a leader record's results; no probe is due while another broker leads."""
     attempted = 0 if rng.random() < 0.02 else attempted
-    failed = _failed(rng, attempted, mood)
+    failed = _failed(rng, attempted, behavior)
     acknowledged = attempted - failed
     ack_us = sorted(rng.choices(latencies.ack_us, k=acknowledged))
     return {
@@ -104,16 +105,19 @@ def leader_probes(
     }
 
 
-def _failed(rng: Random, attempted: int, mood: Mood) -> int:
-    """How many of so many fail; one failure in a hundred is what a p99 just forgives."""
-    if mood is Mood.DOWN:
+def _failed(rng: Random, attempted: int, behavior: BrokerBehavior) -> int:
+    """Return how many of the attempted probes fail; a p99 ignores one failure of a hundred."""
+    if behavior is BrokerBehavior.DOWN:
         return attempted
-    usual = {Mood.FLAKY: rng.randint(1, max(1, attempted)), Mood.SLOW: rng.choice([0, 0, 1, 2])}
-    return min(attempted, usual.get(mood, rng.choice(FAILED_WHEN_WELL)))
+    failures = {
+        BrokerBehavior.FLAKY: rng.randint(1, max(1, attempted)),
+        BrokerBehavior.SLOW: rng.choice([0, 0, 1, 2]),
+    }
+    return min(attempted, failures.get(behavior, rng.choice(FAILED_WHEN_WELL)))
 
 
 def _codes(rng: Random, failed: int, codes: Sequence[str]) -> dict[str, int]:
-    """The failures shared out over one or two codes; no code with none."""
-    one, other = rng.sample(codes, 2)
+    """Return the failures divided between one or two codes."""
+    code, other = rng.sample(codes, 2)
     of_other = rng.randint(0, failed)
-    return {code: count for code, count in ((one, failed - of_other), (other, of_other)) if count}
+    return {code: count for code, count in ((code, failed - of_other), (other, of_other)) if count}

@@ -1,4 +1,4 @@
-"""The one definition of a quantile: nearest rank, in integers."""
+"""Quantiles by nearest rank, in integers."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -6,20 +6,20 @@ from typing import TypeVar
 Number = TypeVar("Number", int, float)
 
 
-def rank(percent: int, count: int) -> int:
-    """The 1-based rank of a quantile: (percent * count + 99) // 100."""
+def nearest_rank(percent: int, count: int) -> int:
+    """Return the 1-based nearest rank of a quantile: (percent * count + 99) // 100."""
     return (percent * count + 99) // 100
 
 
 def quantile(values: Sequence[Number], percent: int) -> Number | None:
-    """The rank-th smallest value; None without values."""
+    """Return the value of the quantile's rank from the smallest on; None without values."""
     if not values:
         return None
-    return sorted(values)[rank(percent, len(values)) - 1]
+    return sorted(values)[nearest_rank(percent, len(values)) - 1]
 
 
 def quantile_from_bad_side(values: Sequence[Number], percent: int) -> Number | None:
-    """The rank-th largest value, for what is better the larger it is; None without values."""
+    """Return the value of the quantile's rank from the largest on, for values that are better if larger."""
     if not values:
         return None
-    return sorted(values, reverse=True)[rank(percent, len(values)) - 1]
+    return sorted(values, reverse=True)[nearest_rank(percent, len(values)) - 1]

@@ -1,11 +1,11 @@
-"""Worlds of mirrors from a seed, event by event."""
+"""Random simulations of mirroring, event by event from a seed."""
 
 from collections.abc import Callable
 from random import Random
 
-from tests.oracle.mirrors import SIDES, Aggregate, Message, Mirror, Source, Told, World
+from tests.oracle.mirrors import SIDES, Aggregate, Message, Mirror, MirroringResult, ObservedRow, Source
 
-#: What may happen in a world, and in how many of them it does.
+#: The kinds of events, and the share of simulations in which they occur.
 TRAITS = {
     "copied_again": 0.3,
     "gaps": 0.3,
@@ -20,33 +20,39 @@ TRAITS = {
 }
 
 
-def random_world(seed: int, untold: bool = False) -> World:
-    """The world of that seed. ``untold``: with what no checkpoint can show."""
-    return _Maker(seed, untold).made()
+def simulate_mirroring(seed: int, unsynced_restarts: bool = False) -> MirroringResult:
+    """Return the simulation of a seed; ``unsynced_restarts`` adds events that no offset sync can show."""
+    return _Simulator(seed, unsynced_restarts).run()
 
 
-class _Maker:
-    def __init__(self, seed: int, untold: bool) -> None:
-        self.seed, self.untold = seed, untold
+class _Simulator:
+    def __init__(self, seed: int, unsynced_restarts: bool) -> None:
+        self.seed, self.unsynced_restarts = seed, unsynced_restarts
         self.chance = chance = Random(seed)
-        self.traits = frozenset(one for one, share in TRAITS.items() if chance.random() < share)
-        self.every = chance.choice([1, 2, 3, 5, 10, 20])
-        self.sources = [Source(one, chance.choice([0.1, 1, 1, 5])) for one in "ABCD"[: chance.randint(1, 4)]]
+        self.traits = frozenset(trait for trait, share in TRAITS.items() if chance.random() < share)
+        self.sync_interval = chance.choice([1, 2, 3, 5, 10, 20])
+        self.sources = [
+            Source(name, chance.choice([0.1, 1, 1, 5])) for name in "ABCD"[: chance.randint(1, 4)]
+        ]
         self.aggregates = [Aggregate(side) for side in SIDES]
-        self.mirrors = [Mirror(one, where, self.every) for where in self.aggregates for one in self.sources]
+        self.mirrors = [
+            Mirror(source, aggregate, self.sync_interval)
+            for aggregate in self.aggregates
+            for source in self.sources
+        ]
 
-    def made(self) -> World:
+    def run(self) -> MirroringResult:
         steps = self.chance.choice([20, 60, 150])
         quiet_from = self.chance.randrange(steps) if "idle" in self.traits else steps
         weighted = self.events()
-        events, weights = [one for one, _ in weighted], [weight for _, weight in weighted]
+        events, weights = [event for event, _ in weighted], [weight for _, weight in weighted]
         self.begin()
         for step in range(steps):
             if step == quiet_from:
-                self.sources[0].pace = 0
+                self.sources[0].rate = 0
             self.chance.choices(events, weights)[0]()
         self.end()
-        return self.world()
+        return self.build_result()
 
     def events(self) -> list[tuple[Callable[[], None], float]]:
         def only(trait: str, weight: float) -> float:
@@ -61,63 +67,75 @@ class _Maker:
             (self.kill, only("copied_again", 5)),
             (self.gap, only("gaps", 10)),
             (self.expire, only("gaps", 1)),
-            (self.cut, only("cut", 2)),
-            (self.source_anew, only("source_anew", 2)),
-            (self.destination_anew, only("destination_anew", 2)),
+            (self.truncate, only("cut", 2)),
+            (self.recreate_source, only("source_anew", 2)),
+            (self.recreate_destination, only("destination_anew", 2)),
         ]
 
     def begin(self) -> None:
-        """Of most sources something is known from the beginning."""
-        for one in self.sources:
+        """Give most sources records and syncs from the start."""
+        for source in self.sources:
             if self.chance.random() < 0.9:
-                self._produce(one, self.chance.randint(1, 3))
+                self._produce(source, self.chance.randint(1, 3))
         for mirror in self.mirrors:
             if self.chance.random() < 0.95:
                 mirror.copy()
 
     def end(self) -> None:
-        """Nearly all has arrived, and nearly all is known of it."""
-        for one in self.mirrors:
-            lags = "lag" in self.traits and one.aggregate.name == "passive"
-            for _ in range(0 if lags or self.chance.random() < 0.2 else len(one.source.records)):
-                one.copy()
+        """Copy and observe nearly everything."""
+        for mirror in self.mirrors:
+            lags = "lag" in self.traits and mirror.aggregate.name == "passive"
+            for _ in range(0 if lags or self.chance.random() < 0.2 else len(mirror.source.records)):
+                mirror.copy()
             if "stale" not in self.traits or self.chance.random() < 0.5:
-                self._send(one)
-                one.observe()
+                self._send(mirror)
+                mirror.observe()
 
-    def world(self) -> World:
-        active, passive = (tuple(one.log) for one in self.aggregates)
+    def build_result(self) -> MirroringResult:
+        active, passive = (tuple(aggregate.log) for aggregate in self.aggregates)
         start = self.chance.randint(0, len(passive)) if "retention" in self.traits else 0
-        rows = {(one.aggregate.name, one.source.name): tuple(one.observed) for one in self.mirrors}
-        ids = {one.name: f"{one.name}{one.incarnation}" for one in self.aggregates}
-        return World(self.seed, self.traits, self.every, active, passive, start, rows, ids, self.never())
+        rows = {
+            (mirror.aggregate.name, mirror.source.name): tuple(mirror.observed) for mirror in self.mirrors
+        }
+        ids = {aggregate.name: f"{aggregate.name}{aggregate.incarnation}" for aggregate in self.aggregates}
+        return MirroringResult(
+            self.seed,
+            self.traits,
+            self.sync_interval,
+            active,
+            passive,
+            start,
+            rows,
+            ids,
+            self.never_in_active(),
+        )
 
-    def never(self) -> frozenset[Message]:
-        """What expired before it was copied to the active, or was copied to a log that is no more."""
+    def never_in_active(self) -> frozenset[Message]:
+        """Return what expired before it was copied to the active, or was copied to a deleted log."""
         active, passive = self.aggregates
         to_come = {
-            Message(one.source.name, one.source.incarnation, at)
-            for one in self.mirrors
-            if one.aggregate is active
-            for at in range(one.at, len(one.source.records))
-            if one.source.records[at]
+            Message(mirror.source.name, mirror.source.incarnation, at)
+            for mirror in self.mirrors
+            if mirror.aggregate is active
+            for at in range(mirror.at, len(mirror.source.records))
+            if mirror.source.records[at]
         }
-        held = {one for one in passive.log if one}
+        held = {message for message in passive.log if message}
         return frozenset(held - set(active.log) - to_come)
 
     def produce(self) -> None:
-        paces = [one.pace for one in self.sources]
-        if any(paces):
-            self._produce(self.chance.choices(self.sources, paces)[0], self.chance.randint(1, 6))
+        rates = [source.rate for source in self.sources]
+        if any(rates):
+            self._produce(self.chance.choices(self.sources, rates)[0], self.chance.randint(1, 6))
 
     def _produce(self, source: Source, count: int) -> None:
         source.records += [True] * count
-        source.ever = True
+        source.had_records = True
 
     def copy(self) -> None:
         lags = "lag" in self.traits
-        paces = [2 if lags and one.aggregate.name == "passive" else 5 for one in self.mirrors]
-        mirror = self.chance.choices(self.mirrors, paces)[0]
+        weights = [2 if lags and mirror.aggregate.name == "passive" else 5 for mirror in self.mirrors]
+        mirror = self.chance.choices(self.mirrors, weights)[0]
         for _ in range(self.chance.randint(1, 8)):
             mirror.copy()
 
@@ -135,30 +153,30 @@ class _Maker:
         self.chance.choice(self.mirrors).look()
 
     def kill(self) -> None:
-        """It begins again at or before what it told of last; now and then with all there is."""
+        """Restart a mirror at or before its latest sync, sometimes from the beginning."""
         mirror = self.chance.choice(self.mirrors)
         newest = mirror.newest()
         if newest is None or mirror.incarnation != mirror.source.incarnation:
             return
         back = newest.src if self.chance.random() < 0.1 else self.chance.randint(0, min(20, newest.src))
         first = mirror.source.next_record(newest.src - back)
-        if self.untold and self.chance.random() < 0.5:
+        if self.unsynced_restarts and self.chance.random() < 0.5:
             first = self.chance.randint(newest.src + 1, max(newest.src + 1, mirror.next_offset))
         elif first is None or first > newest.src:
             return
-        brings = Message(mirror.source.name, mirror.incarnation, first) not in mirror.aggregate.log
+        is_new = Message(mirror.source.name, mirror.incarnation, first) not in mirror.aggregate.log
         mirror.restart(first)
         mirror.copy()
-        if brings:
-            mirror.observe()  # until then nobody knows that the log will have it
+        if is_new:
+            mirror.observe()  # otherwise no observed row shows that the log will contain it
 
     def gap(self) -> None:
-        """Offsets without a record: of transactions, at either end, or compacted away."""
+        """Make offsets without a record: transaction markers at either end, or compacted records."""
         source = self.chance.choice(self.sources)
-        what = self.chance.random()
-        if what < 0.4:
+        kind = self.chance.random()
+        if kind < 0.4:
             source.records.append(False)
-        elif what < 0.6:
+        elif kind < 0.6:
             self.chance.choice(self.aggregates).log.append(None)
         elif source.records:
             at = self.chance.randrange(len(source.records))
@@ -170,43 +188,43 @@ class _Maker:
         expired = self.chance.randint(0, len(source.records))
         source.records[:expired] = [False] * expired
 
-    def cut(self) -> None:
-        """An aggregate loses its end. Who always looks sees that, and mirrors with their next record."""
+    def truncate(self) -> None:
+        """Truncate the end of an aggregate; observers see it at once, mirrors with their next record."""
         aggregate = self.chance.choice(self.aggregates)
-        mirrors = [one for one in self.mirrors if one.aggregate is aggregate]
+        mirrors = [mirror for mirror in self.mirrors if mirror.aggregate is aggregate]
         end = self.chance.randint(0, len(aggregate.log))
-        told = {one.source.name: newest.dst for one in mirrors if (newest := one.newest())}
-        wrong = [one for one in mirrors if told.get(one.source.name, -1) >= end]
-        if any(told[one.source.name] < end + len(wrong) for one in wrong):
-            return  # the next record would lie beyond what was told, and nothing would show
-        for one in mirrors:
-            one.unsent = []
-            one.observe()
-            for looked in (len(aggregate.log), end):
-                one.observed.append(Told("fence", len(one.source.records), looked, one.ids))
+        synced = {mirror.source.name: newest.dst for mirror in mirrors if (newest := mirror.newest())}
+        outdated = [mirror for mirror in mirrors if synced.get(mirror.source.name, -1) >= end]
+        if any(synced[mirror.source.name] < end + len(outdated) for mirror in outdated):
+            return  # the next record would be beyond the latest sync, and no row would show the truncation
+        for mirror in mirrors:
+            mirror.unsent = []
+            mirror.observe()
+            for end_seen in (len(aggregate.log), end):
+                mirror.observed.append(ObservedRow("fence", len(mirror.source.records), end_seen, mirror.ids))
         aggregate.log = aggregate.log[:end]
-        aggregate.cuts += 1
-        for one in wrong:
-            if one.source.next_record(one.at) is None:
-                self._produce(one.source, 1)
-            one.begins = True
-            one.copy()
-            one.observe()
+        aggregate.truncations += 1
+        for mirror in outdated:
+            if mirror.source.next_record(mirror.at) is None:
+                self._produce(mirror.source, 1)
+            mirror.has_restarted = True
+            mirror.copy()
+            mirror.observe()
 
-    def source_anew(self) -> None:
+    def recreate_source(self) -> None:
         source = self.chance.choice(self.sources)
         source.incarnation += 1
-        source.records, source.ever = [], False
-        for one in self.mirrors:
-            if one.source is source:
-                self._send(one)
+        source.records, source.had_records = [], False
+        for mirror in self.mirrors:
+            if mirror.source is source:
+                self._send(mirror)
 
-    def destination_anew(self) -> None:
-        """Its mirrors go on, or begin again with all there is."""
+    def recreate_destination(self) -> None:
+        """Recreate an aggregate; its mirrors continue or restart from the beginning."""
         aggregate = self.chance.choice(self.aggregates)
         aggregate.incarnation += 1
         aggregate.log = []
-        for one in self.mirrors:
-            if one.aggregate is aggregate:
-                new = one.incarnation != one.source.incarnation
-                one.restart(0 if new or self.chance.random() < 0.5 else one.next_offset)
+        for mirror in self.mirrors:
+            if mirror.aggregate is aggregate:
+                new = mirror.incarnation != mirror.source.incarnation
+                mirror.restart(0 if new or self.chance.random() < 0.5 else mirror.next_offset)

@@ -7,19 +7,19 @@ from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tests.oracle.cause_rules import FINDINGS, OF_THE_VANTAGE
+from tests.oracle.cause_rules import FINDING_KINDS, VANTAGE_KINDS
 from tests.oracle.operations import Operations
 
 Row = dict[str, Any]
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
-#: Others than those that can be a cause are done too.
+#: "election" is an action that is never a cause.
 ACTIONS = ("roll", "reassignment", "throttle", "election")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A cluster and its stretch of minutes; ``segments`` are pairs that it is in."""
+    """A cluster, its minutes, and the (segment, value) pairs that it belongs to."""
 
     cluster_id: str
     brokers: Sequence[int]
@@ -30,7 +30,7 @@ class Scope:
 
 
 def random_operations(rng: Random, scopes: Sequence[Scope]) -> Operations:
-    """About every second cluster is corrected, every second one worked on, every second one found ill."""
+    """Return corrections, actions and findings; about half of the clusters have some of each."""
     return Operations(
         corrections=tuple(
             _correction(rng, scope, f"correction-{number}-{which}")
@@ -52,7 +52,7 @@ def random_operations(rng: Random, scopes: Sequence[Scope]) -> Operations:
 
 
 def _span(rng: Random, scope: Scope) -> tuple[datetime, datetime]:
-    """Some minutes; often not from one full minute to another."""
+    """Return the start and end of a few minutes, which are often not whole minutes."""
     offset = rng.choice([0, 0, 1, 30]) * SECOND
     starts = scope.start + rng.randrange(-3, scope.minutes) * MINUTE + offset
     return starts, starts + rng.randint(1, 9) * MINUTE + rng.choice([0, 0, 29, 59]) * SECOND
@@ -81,20 +81,20 @@ def _correction(rng: Random, scope: Scope, correction_id: str) -> Row:
         "recurs": recurs,
         "recurs_until": until,
         "reason": "maintenance",
-        "author": "somebody",
+        "author": "sre",
         "created_at": scope.start,
         "withdrawn_at": scope.start if withdrawn else None,
-        "withdrawn_by": "somebody" if withdrawn else None,
+        "withdrawn_by": "sre" if withdrawn else None,
     }
 
 
 def _earlier(
     rng: Random, starts: datetime, ends: datetime, recurs: str, zone: str
 ) -> tuple[datetime, datetime]:
-    """Some days or weeks before, at the same time on the wall's clock, and as long as it is there."""
+    """Return an earlier occurrence: the same local time some days or weeks before, with the same length."""
     back = rng.randrange(4) * timedelta(days=1 if recurs == "daily" else 7)
-    on_the_wall = starts.astimezone(ZoneInfo(zone)).replace(tzinfo=None) - back
-    first = on_the_wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+    local_start = starts.astimezone(ZoneInfo(zone)).replace(tzinfo=None) - back
+    first = local_start.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
     return first, first + (ends - starts)
 
 
@@ -108,15 +108,15 @@ def _action(rng: Random, scope: Scope, action_id: str) -> Row:
         "starts": starts,
         "ends": ends if rng.random() < 0.8 else None,
         "reason": "planned",
-        "author": "somebody",
+        "author": "sre",
         "detail": "{}",
     }
 
 
 def _finding(rng: Random, scope: Scope, fingerprint: str) -> Iterator[Row]:
-    """One finding's way through its states; it may still hold at the end."""
+    """Yield the events of one finding, which may not be cleared at the end."""
     broker = rng.choice([None, *scope.brokers])
-    kind = rng.choice([*FINDINGS, *OF_THE_VANTAGE])
+    kind = rng.choice([*FINDING_KINDS, *VANTAGE_KINDS])
     at = scope.start + rng.randint(-180, 60 * scope.minutes) * SECOND
     state = "HEALTHY"
     for number, following in enumerate(

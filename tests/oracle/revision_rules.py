@@ -1,4 +1,4 @@
-"""Revisions: what is left in the gold tables when the levels were computed several times."""
+"""Revisions in the gold tables after the levels were computed several times."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,18 +7,18 @@ from fleetgauge_core.tables import CLUSTER_WEEKS, FLEET_WEEKS, Table
 from tests.oracle.oracle import Row, Tables
 
 LATE_RECORDS = "late_records"
-#: Which revision a row is, and why; everything else is what it says.
+#: The columns that number a revision; all others are its content.
 NUMBERING = frozenset({"revision", "revision_reason"})
 
 
-def after(computations: Sequence[Tables]) -> Tables:
-    """Silver is the latest computation's; gold has every revision that was closed, or the open one."""
+def apply_revisions(computations: Sequence[Tables]) -> Tables:
+    """Return silver of the latest computation, and every closed revision of gold, or the open one."""
     latest = computations[-1]
     return Tables(
         latest.broker_minutes,
         latest.cluster_minutes,
-        _revised(CLUSTER_WEEKS, [one.cluster_weeks for one in computations]),
-        _revised(FLEET_WEEKS, [one.fleet_weeks for one in computations]),
+        _revised(CLUSTER_WEEKS, [computation.cluster_weeks for computation in computations]),
+        _revised(FLEET_WEEKS, [computation.fleet_weeks for computation in computations]),
         latest.burn_causes,
     )
 
@@ -29,13 +29,13 @@ def _revised(table: Table, computations: Iterable[Iterable[Row]]) -> list[Row]:
     for rows in computations:
         for row in rows:
             before = history.setdefault(tuple(row[name] for name in key), [])
-            before[:] = _next(before, row)
+            before[:] = _add_revision(before, row)
     return [row for rows in history.values() for row in rows]
 
 
-def _next(before: Sequence[Row], row: Row) -> list[Row]:
-    """An open week is overwritten; a closed one stays, and what differs from it comes after it."""
-    closed = [one for one in before if one["closed"]]
+def _add_revision(before: Sequence[Row], row: Row) -> list[Row]:
+    """Return the revisions of a week after one more computation: a change to a closed week adds one."""
+    closed = [row for row in before if row["closed"]]
     if not closed:
         return [row]
     if _content(closed[-1]) == _content(row):
@@ -45,7 +45,7 @@ def _next(before: Sequence[Row], row: Row) -> list[Row]:
 
 
 def _reason(before: Row, row: Row) -> str:
-    """By what differs: which corrections took something, nothing but causes, or else the levels."""
+    """Return the reason of a revision by the columns that differ: corrections, causes alone, or levels."""
     differing = {name for name, value in _content(row).items() if value != before[name]}
     if "corrections" in differing:
         return "corrections"

@@ -1,4 +1,4 @@
-"""The script of a cluster: who is expected, who is ill and who records nothing, minute by minute."""
+"""The script of a cluster: its expected brokers, their faults and missing records, minute by minute."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,24 +6,24 @@ from random import Random
 
 LATENCY_OBJECTIVE_US = 100_000
 
-#: How often something goes wrong in a cluster (an hour and broker), by its position: with little
-#: of it the weekly p99 lies among ordinary minutes, with much of it coverage falls under 90%.
-TROUBLE = (0.03, 0.5, 3.0)
+#: Faults per hour and broker of a cluster, by its position. With few faults the weekly p99 is that of an
+#: ordinary minute; with many of them coverage falls below 90%.
+FAULT_RATES = (0.03, 0.5, 3.0)
 FIRST_BROKER = (1, 0, 101)
 
 
-class Mood(StrEnum):
+class BrokerBehavior(StrEnum):
     """How a broker behaves during a minute."""
 
-    WELL = "well"
+    HEALTHY = "healthy"
     SLOW = "slow"
-    """Its p99 lies around the latency objective."""
+    """Its p99 is close to the latency objective."""
     FLAKY = "flaky"
-    """Some to most probes fail, the others take up to the deadline."""
+    """Some or most probes fail; the others take up to the deadline."""
     DOWN = "down"
     """Every probe is attempted, none acknowledged."""
-    DEAF = "deaf"
-    """Everything is acknowledged, nothing comes back in time."""
+    NOT_RECEIVED = "not received"
+    """Every probe is acknowledged, none is received in time."""
 
 
 def cluster_id(position: int) -> str:
@@ -31,72 +31,78 @@ def cluster_id(position: int) -> str:
 
 
 def broker_ids(position: int) -> tuple[int, ...]:
-    """Three or four ids; numbering differs from cluster to cluster."""
+    """Return three or four ids; numbering differs between clusters."""
     first = FIRST_BROKER[position % len(FIRST_BROKER)]
     return tuple(range(first, first + 3 + position % 2))
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
-    """What happens to one cluster, by minute counted from the start."""
+class ClusterScript:
+    """The events of one cluster, by minute from the start."""
 
     position: int
     first: int
     last: int
     expected: tuple[frozenset[int], ...]
     probed: tuple[frozenset[int], ...]
-    mood: dict[int, tuple[Mood, ...]]
-    nobody_records: frozenset[int]
+    behavior: dict[int, tuple[BrokerBehavior, ...]]
+    without_records: frozenset[int]
     exact_p99_us: dict[int, int]
-    """Minutes in which the slowest probes of all brokers took exactly this long."""
+    """The latency of the slowest probes of all brokers in some minutes."""
 
 
-def cluster_script(rng: Random, position: int, minutes: int) -> Script:
-    trouble = TROUBLE[position % len(TROUBLE)]
-    edge = max(1, minutes // 12)
-    first, last = (0, minutes) if position == 0 else (rng.randrange(edge), minutes - rng.randrange(edge))
+def build_cluster_script(rng: Random, position: int, minutes: int) -> ClusterScript:
+    trouble = FAULT_RATES[position % len(FAULT_RATES)]
+    margin = max(1, minutes // 12)
+    first, last = (0, minutes) if position == 0 else (rng.randrange(margin), minutes - rng.randrange(margin))
     expected, probed = _membership(rng, position, minutes)
-    return Script(
+    return ClusterScript(
         position=position,
         first=first,
         last=last,
         expected=expected,
         probed=probed,
-        mood={broker: _moods(rng, minutes, trouble) for broker in broker_ids(position)},
-        nobody_records=spans(rng, minutes, trouble / 2, longest=12),
+        behavior={broker: _draw_behavior(rng, minutes, trouble) for broker in broker_ids(position)},
+        without_records=draw_spans(rng, minutes, trouble / 2, longest=12),
         exact_p99_us={
-            minute: LATENCY_OBJECTIVE_US + rng.randrange(2) for minute in spans(rng, minutes, 1.0, longest=2)
+            minute: LATENCY_OBJECTIVE_US + rng.randrange(2)
+            for minute in draw_spans(rng, minutes, 1.0, longest=2)
         },
     )
 
 
-def spans(rng: Random, minutes: int, an_hour: float, longest: int) -> frozenset[int]:
-    """Minutes covered by random spans, about so many of them an hour."""
+def draw_spans(rng: Random, minutes: int, an_hour: float, longest: int) -> frozenset[int]:
+    """Return the minutes of random spans, about ``an_hour`` of them per hour."""
     count = int(an_hour * minutes / 60 + rng.random())
     starts = [(rng.randrange(minutes), rng.randint(1, longest)) for _ in range(count)]
     return frozenset(minute for at, length in starts for minute in range(at, min(at + length, minutes)))
 
 
-def _moods(rng: Random, minutes: int, trouble: float) -> tuple[Mood, ...]:
-    slow = spans(rng, minutes, trouble, longest=8)
-    flaky = spans(rng, minutes, trouble, longest=4)
-    down = spans(rng, minutes, trouble / 2, longest=6)
-    deaf = spans(rng, minutes, trouble / 4, longest=2)
+def _draw_behavior(rng: Random, minutes: int, trouble: float) -> tuple[BrokerBehavior, ...]:
+    slow = draw_spans(rng, minutes, trouble, longest=8)
+    flaky = draw_spans(rng, minutes, trouble, longest=4)
+    down = draw_spans(rng, minutes, trouble / 2, longest=6)
+    not_received = draw_spans(rng, minutes, trouble / 4, longest=2)
 
-    def mood(minute: int) -> Mood:
-        ill = ((deaf, Mood.DEAF), (down, Mood.DOWN), (flaky, Mood.FLAKY), (slow, Mood.SLOW))
-        return next((mood for span, mood in ill if minute in span), Mood.WELL)
+    def behavior(minute: int) -> BrokerBehavior:
+        faults = (
+            (not_received, BrokerBehavior.NOT_RECEIVED),
+            (down, BrokerBehavior.DOWN),
+            (flaky, BrokerBehavior.FLAKY),
+            (slow, BrokerBehavior.SLOW),
+        )
+        return next((behavior for span, behavior in faults if minute in span), BrokerBehavior.HEALTHY)
 
-    return tuple(mood(minute) for minute in range(minutes))
+    return tuple(behavior(minute) for minute in range(minutes))
 
 
 def _membership(
     rng: Random, position: int, minutes: int
 ) -> tuple[tuple[frozenset[int], ...], tuple[frozenset[int], ...]]:
-    """Who is registered and who is probed, by minute; the last broker joins, the first leaves.
+    """Return the registered and the probed brokers by minute; the last broker joins, the first one leaves.
 
-    A joiner may be probed a minute before an agent lists it, or minutes after;
-    a leaver may be probed for a minute more.
+    A broker that joins may be probed a minute before an agent lists it, or minutes later; a broker that
+    leaves may be probed for one more minute.
     """
     brokers = broker_ids(position)
     joins = dict.fromkeys(brokers, 0) | {brokers[-1]: rng.randint(minutes // 10, minutes // 3)}
@@ -107,7 +113,9 @@ def _membership(
 
     def between(minute: int, after_join: int, after_leave: int) -> frozenset[int]:
         return frozenset(
-            b for b in brokers if joins[b] + after_join * (joins[b] > 0) <= minute < leaves[b] + after_leave
+            broker
+            for broker in brokers
+            if joins[broker] + after_join * (joins[broker] > 0) <= minute < leaves[broker] + after_leave
         )
 
     return (

@@ -1,4 +1,4 @@
-"""What the rules need to know about a fleet, apart from its records."""
+"""The settings of a fleet that the rules depend on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """One configured cluster, its tier's objectives resolved."""
+    """One configured cluster with the objectives of its tier."""
 
     cluster_id: str
     tier: str = "single-zone"
@@ -26,16 +26,21 @@ class ClusterSettings:
 
     @property
     def segments(self) -> frozenset[tuple[str, str]]:
-        """The (segment, segment_value) pairs that the cluster counts in."""
-        named = (("cloud", self.cloud), ("region", self.region), ("tier", self.tier), *self.labels.items())
+        """The (segment, segment_value) pairs that the cluster belongs to."""
+        attributes = (
+            ("cloud", self.cloud),
+            ("region", self.region),
+            ("tier", self.tier),
+            *self.labels.items(),
+        )
         return frozenset(
-            {("fleet", ""), *((segment, value) for segment, value in named if value is not None)}
+            {("fleet", ""), *((segment, value) for segment, value in attributes if value is not None)}
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The fleet: its clusters, where its week starts, when an agent is late."""
+    """The fleet's clusters, its week, and the schedule lag from which an agent is late."""
 
     clusters: tuple[ClusterSettings, ...]
     week_zone: str = "UTC"
@@ -43,8 +48,8 @@ class Settings:
     agent_late_us: int = 100_000
 
 
-def settings_of(fleet: Fleet) -> Settings:
-    """The settings that a validated fleet.yaml holds."""
+def read_settings(fleet: Fleet) -> Settings:
+    """Return the settings of a validated fleet.yaml."""
     return Settings(
         clusters=tuple(_cluster_settings(fleet, position) for position in range(len(fleet.clusters))),
         week_zone=fleet.week.zone,

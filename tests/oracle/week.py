@@ -1,9 +1,8 @@
-"""Believable, nasty ProbeMinute records: what agents would send about a fleet that has a bad week.
+"""Random ProbeMinute records of a fleet in a week with many faults, as agents would send them.
 
-Everything follows from the seed. Each cluster gets a script (who is expected,
-who is ill, which agent is dead or late, minute by minute); agents then record
-it probe by probe, and at the end some records are replayed and all shuffled.
-Every record keeps the contract: its arrays ascend and its counts add up.
+Everything derives from the seed. Each cluster has a script (expected brokers, faults, dead and late agents,
+minute by minute); agents record it probe by probe; finally some records are duplicated and all are shuffled.
+Every record conforms to the contract: its arrays ascend and its counts add up.
 """
 
 from collections.abc import Iterator
@@ -13,24 +12,32 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from tests.oracle.probes import Latencies, client_probes, latencies_by_mood, leader_probes
-from tests.oracle.script import TROUBLE, Mood, Script, broker_ids, cluster_id, cluster_script, spans
+from tests.oracle.probes import Latencies, client_probes, draw_latencies_by_behavior, leader_probes
+from tests.oracle.script import (
+    FAULT_RATES,
+    BrokerBehavior,
+    ClusterScript,
+    broker_ids,
+    build_cluster_script,
+    cluster_id,
+    draw_spans,
+)
 
-Record = dict[str, Any]
+ProbeRecord = dict[str, Any]
 
 MINUTE = timedelta(minutes=1)
-#: Three hours before a Monday in UTC, one before it in Berlin, on the day its clocks go forward.
+#: Three hours before a Monday in UTC, one hour before it in Berlin, on the day when its clocks go forward.
 START = datetime(2026, 3, 29, 21, 0, tzinfo=UTC)
 ON_TIME_AT_MOST_US = 100_000
 
 
-# --- What fleet.yaml says ----------------------------------------------------
+# --- The fleet file ----------------------------------------------------
 
 
 def random_fleet(
     seed: int, *, clusters: int = 3, minutes: int = 300, start: datetime = START
 ) -> dict[str, Any]:
-    """A fleet.yaml document for the records of the same seed: tiers, segments, since, until, retired."""
+    """Return a fleet.yaml document for the records of the same seed."""
     rng = Random(f"fleet {seed}")
     return {
         "week": {"zone": rng.choice(["UTC", "Europe/Berlin", "America/New_York"]), "start": "monday"},
@@ -55,12 +62,12 @@ def _random_cluster(rng: Random, position: int, minutes: int, start: datetime) -
     return cluster | {name: (start + at).isoformat() for name, at in moments.items() if at is not None}
 
 
-# --- What one agent records --------------------------------------------------
+# --- The records of one agent --------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A stretch of minutes that one agent process lives through."""
+    """The minutes of one agent process."""
 
     run_id: str
     first: int
@@ -69,20 +76,22 @@ class Run:
     attempted_at_last: int
 
     def attempted(self, minute: int, probes_per_minute: int) -> int:
-        """Runs that start or are killed in mid-minute write what they really attempted."""
+        """Return the attempts of a minute; fewer if the run starts or is killed within it."""
         if minute == self.first:
             return min(self.attempted_at_first, probes_per_minute)
         return min(self.attempted_at_last, probes_per_minute) if minute == self.last else probes_per_minute
 
 
 def _runs(rng: Random, first: int, last: int) -> Iterator[Run]:
-    """Run after run; at a restart both write part of the same minute, together enough or not."""
+    """Yield consecutive runs; at a restart both record a part of the same minute."""
     begins, attempted_at_first = first, rng.choice([7, 30, 49, 50, 60])
     restarts = sorted({rng.randint(first + 1, last - 1) for _ in range(2)}) if last - first > 4 else []
     for restart in restarts:
-        killed_after, back_for = rng.choice([(30, 45), (30, 20), (49, 1), (60, 30), (10, 20), (0, 49)])
-        yield Run(_uuid(rng), begins, restart, attempted_at_first, killed_after)
-        begins, attempted_at_first = restart, back_for
+        attempted_before, attempted_after = rng.choice(
+            [(30, 45), (30, 20), (49, 1), (60, 30), (10, 20), (0, 49)]
+        )
+        yield Run(_uuid(rng), begins, restart, attempted_at_first, attempted_before)
+        begins, attempted_at_first = restart, attempted_after
     yield Run(_uuid(rng), begins, last - 1, attempted_at_first, 100)
 
 
@@ -92,30 +101,30 @@ def _uuid(rng: Random) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """One vantage's view of one cluster."""
+    """One vantage's agent of one cluster."""
 
     rng: Random
-    script: Script
+    script: ClusterScript
     vantage: str
     start: datetime
     probes_per_minute: int
-    latencies: dict[Mood, Latencies]
+    latencies: dict[BrokerBehavior, Latencies]
     sees_membership_after: int
     dead: frozenset[int]
     late: frozenset[int]
     without_clients: frozenset[int]
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[ProbeRecord]:
         for run in _runs(self.rng, self.script.first, self.script.last):
             sequence = self.rng.choice([0, 1, 5_000_000_000])
             for minute in range(run.first, run.last + 1):
-                if minute in self.dead or minute in self.script.nobody_records:
+                if minute in self.dead or minute in self.script.without_records:
                     continue
                 for record in self._minute(minute, run):
                     yield record | {"run_id": run.run_id, "sequence": sequence}
                     sequence += 1
 
-    def _minute(self, minute: int, run: Run) -> Iterator[Record]:
+    def _minute(self, minute: int, run: Run) -> Iterator[ProbeRecord]:
         attempted = run.attempted(minute, self.probes_per_minute)
         for broker in sorted(self.script.probed[minute]):
             for leg in ("client", "leader"):
@@ -124,20 +133,20 @@ class Agent:
                     continue
                 yield self._record(minute, broker, leg, attempted)
 
-    def _record(self, minute: int, broker: int, leg: str, attempted: int) -> Record:
-        mood = self.script.mood[broker][minute]
+    def _record(self, minute: int, broker: int, leg: str, attempted: int) -> ProbeRecord:
+        behavior = self.script.behavior[broker][minute]
         exact_us = self.script.exact_p99_us.get(minute)
         probes = client_probes if leg == "client" else leader_probes
         return (
-            self._who_and_when(minute, broker)
+            self._identity(minute, broker)
             | {"leg": leg}
-            | probes(self.rng, attempted, mood, self.latencies[mood], exact_us)
+            | probes(self.rng, attempted, behavior, self.latencies[behavior], exact_us)
             | self._schedule_lag(minute)
-            | self._leadership(broker, mood)
+            | self._leadership(broker, behavior)
         )
 
-    def _who_and_when(self, minute: int, broker: int) -> Record:
-        seen = max(minute - self.sees_membership_after, 0)
+    def _identity(self, minute: int, broker: int) -> ProbeRecord:
+        listed_at = max(minute - self.sees_membership_after, 0)
         begins = self.start + minute * MINUTE
         return {
             "agent_id": f"agent-{self.vantage}",
@@ -148,22 +157,25 @@ class Agent:
             "broker_id": broker,
             "rack": f"zone-{broker % 3}" if self.script.position else None,
             "minute": begins,
-            "expected_brokers": sorted(self.script.expected[seen]),
+            "expected_brokers": sorted(self.script.expected[listed_at]),
             "emitted_at": begins + timedelta(milliseconds=self.rng.randint(70_000, 75_000)),
         }
 
-    def _schedule_lag(self, minute: int) -> Record:
+    def _schedule_lag(self, minute: int) -> ProbeRecord:
         late = minute in self.late or self.rng.random() < 0.01
-        on_the_edge = self.rng.random() < 0.1
-        on_time_us = ON_TIME_AT_MOST_US if on_the_edge else self.rng.randint(50, 20_000)
-        late_us = ON_TIME_AT_MOST_US + (1 if on_the_edge else self.rng.randint(2, 800_000))
+        at_limit = self.rng.random() < 0.1
+        on_time_us = ON_TIME_AT_MOST_US if at_limit else self.rng.randint(50, 20_000)
+        late_us = ON_TIME_AT_MOST_US + (1 if at_limit else self.rng.randint(2, 800_000))
         p95_us = late_us if late else on_time_us
         return {"schedule_lag_p95_us": p95_us, "schedule_lag_max_us": p95_us + self.rng.randrange(50_000)}
 
-    def _leadership(self, broker: int, mood: Mood) -> Record:
-        others = sorted(set(broker_ids(self.script.position)) - {broker})
-        other = self.rng.choice(others)
-        led_by = {Mood.DOWN: self.rng.choice([[], [other]]), Mood.FLAKY: [other, broker]}.get(mood, [broker])
+    def _leadership(self, broker: int, behavior: BrokerBehavior) -> ProbeRecord:
+        peers = sorted(set(broker_ids(self.script.position)) - {broker})
+        other = self.rng.choice(peers)
+        led_by = {
+            BrokerBehavior.DOWN: self.rng.choice([[], [other]]),
+            BrokerBehavior.FLAKY: [other, broker],
+        }.get(behavior, [broker])
         return {"led_by": led_by, "leader_epoch": self.rng.choice([None, 3])}
 
 
@@ -178,16 +190,16 @@ def random_week(
     start: datetime = START,
     vantages: int = 2,
     probes_per_minute: int = 100,
-) -> list[Record]:
-    """ProbeMinute records of a fleet, shuffled, a few of them twice; the same for the same arguments.
+) -> list[ProbeRecord]:
+    """Return shuffled ProbeMinute records of a fleet with a few duplicates; deterministic.
 
-    ``vantages`` is the most that a cluster has; ``minutes`` should be 30 at
-    least, 10,080 is a week (some 200,000 records of three clusters).
+    ``vantages``: the maximum per cluster; ``minutes``: at least 30; a week of 10,080 has about 200,000
+    records of three clusters.
     """
     rng = Random(f"week {seed}")
-    records: list[Record] = []
+    records: list[ProbeRecord] = []
     for position in range(clusters):
-        script = cluster_script(rng, position, minutes)
+        script = build_cluster_script(rng, position, minutes)
         agents = _agents(rng, script, start, vantages, probes_per_minute)
         records += _thin_last_minute(rng, [record for agent in agents for record in agent.records()])
     records += [dict(record) for record in rng.sample(records, len(records) // 50)]
@@ -196,15 +208,15 @@ def random_week(
 
 
 def _agents(
-    rng: Random, script: Script, start: datetime, vantages: int, probes_per_minute: int
+    rng: Random, script: ClusterScript, start: datetime, vantages: int, probes_per_minute: int
 ) -> Iterator[Agent]:
-    """A second vantage learns of joins and leaves later and keeps its own dead and late minutes.
+    """Yield the agents; a second vantage sees membership changes later and has its own dead and late minutes.
 
-    A cluster may begin with records that do not begin it: of late agents, or of the leader leg only.
+    The first records of a cluster may not count: they are of late agents, or of the leader leg only.
     """
-    trouble = TROUBLE[script.position % len(TROUBLE)]
+    trouble = FAULT_RATES[script.position % len(FAULT_RATES)]
     minutes = len(script.expected)
-    latencies = latencies_by_mood(rng)
+    latencies = draw_latencies_by_behavior(rng)
     at_first = frozenset(range(script.first, script.first + 4))
     late_at_first = at_first if script.position % 3 == 1 else frozenset()
     for number in range(1 + (script.position + 1) % vantages):
@@ -216,14 +228,14 @@ def _agents(
             probes_per_minute=probes_per_minute,
             latencies=latencies,
             sees_membership_after=number * rng.randint(1, 3),
-            dead=spans(rng, minutes, trouble / 2, longest=20),
-            late=spans(rng, minutes, trouble, longest=5) | late_at_first,
+            dead=draw_spans(rng, minutes, trouble / 2, longest=20),
+            late=draw_spans(rng, minutes, trouble, longest=5) | late_at_first,
             without_clients=at_first if script.position % 3 == 2 else frozenset(),
         )
 
 
-def _thin_last_minute(rng: Random, records: list[Record]) -> list[Record]:
-    """Of a cluster's latest minute one record has arrived so far."""
+def _thin_last_minute(rng: Random, records: list[ProbeRecord]) -> list[ProbeRecord]:
+    """Return the records with only one of the cluster's latest minute."""
     latest = max(record["minute"] for record in records)
-    arrived = rng.choice([record for record in records if record["minute"] == latest])
-    return [record for record in records if record["minute"] < latest or record is arrived]
+    kept = rng.choice([record for record in records if record["minute"] == latest])
+    return [record for record in records if record["minute"] < latest or record is kept]

@@ -1,4 +1,4 @@
-"""From cluster-minutes to cluster-weeks and fleet-weeks (the gold tables)."""
+"""Cluster-weeks and fleet-weeks (the gold tables), computed from cluster-minutes."""
 
 import math
 from collections import Counter, defaultdict
@@ -7,19 +7,19 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tests.oracle.correction_rules import Corrected
+from tests.oracle.correction_rules import CorrectedMinute
 from tests.oracle.minute_rules import Row
 from tests.oracle.quantile import quantile, quantile_from_bad_side
 from tests.oracle.settings import WEEKDAYS, ClusterSettings, Settings
 
-CLOSES_AFTER = timedelta(hours=48)
+WEEK_CLOSING_DELAY = timedelta(hours=48)
 DEFINITION = "v1"
-COVERAGE_TO_COUNT = 0.9
-COUNTED_FROM_ABOVE = ("latency_p99_us",)
-COUNTED_FROM_BELOW = ("availability_p99", "availability_ratio", "latency_budget_left_minutes")
+MIN_FLEET_COVERAGE = 0.9
+LOWER_IS_BETTER = ("latency_p99_us",)
+HIGHER_IS_BETTER = ("availability_p99", "availability_ratio", "latency_budget_left_minutes")
 
-#: What corrections change; each has a twin ``_raw`` that they leave alone.
-CORRECTED = (
+#: The columns that corrections change; each has a twin with the suffix ``_raw``.
+CORRECTED_COLUMNS = (
     "latency_p99_us",
     "latency_p99_censored_us",
     "availability_p99",
@@ -38,75 +38,79 @@ CORRECTED = (
 # --- Weeks -------------------------------------------------------------------
 
 
-def week_of(minute: datetime, settings: Settings) -> date:
-    """The local date of the first day of the week that holds the minute."""
+def find_week(minute: datetime, settings: Settings) -> date:
+    """Return the first local day of the week that contains the minute."""
     local_day = minute.astimezone(ZoneInfo(settings.week_zone)).date()
     return local_day - timedelta(days=(local_day.weekday() - WEEKDAYS.index(settings.week_start)) % 7)
 
 
-def week_bounds(week: date, settings: Settings) -> tuple[datetime, datetime]:
-    """The week's first moment and the next week's, in UTC; the zone knows how far apart they are."""
+def find_week_bounds(week: date, settings: Settings) -> tuple[datetime, datetime]:
+    """Return the start of the week and of the next one in UTC; a clock change may lie between them."""
     zone = ZoneInfo(settings.week_zone)
     first, following = (datetime.combine(day, time(), zone) for day in (week, week + timedelta(days=7)))
     return first.astimezone(UTC), following.astimezone(UTC)
 
 
-def revision_of(week: date, settings: Settings, clock: datetime) -> Row:
-    """An open week is revision 0; 48 hours after its end it closes as revision 1."""
-    _, end = week_bounds(week, settings)
-    closed = clock >= end + CLOSES_AFTER
+def find_revision(week: date, settings: Settings, clock: datetime) -> Row:
+    """Return the revision of a week: 0 while open, 1 from 48 hours after its end on."""
+    _, end = find_week_bounds(week, settings)
+    closed = clock >= end + WEEK_CLOSING_DELAY
     return {"revision": 1 if closed else 0, "closed": closed}
 
 
 # --- Cluster-weeks -----------------------------------------------------------
 
 
-def cluster_weeks(
+def compute_cluster_weeks(
     minutes: Iterable[Row],
-    corrected: Iterable[Corrected],
+    corrected: Iterable[CorrectedMinute],
     cluster: ClusterSettings,
     settings: Settings,
     clock: datetime,
 ) -> list[Row]:
-    """One row for each week in which the cluster has a minute, corrected away or not."""
+    """Return one row per week in which the cluster has a minute, excluded or not."""
     by_week: dict[date, list[Row]] = defaultdict(list)
     for minute in minutes:
-        by_week[week_of(minute["minute"], settings)].append(minute)
-    corrected_by_week: dict[date, list[Corrected]] = defaultdict(list)
-    for one in corrected:
-        corrected_by_week[week_of(one.minute, settings)].append(one)
+        by_week[find_week(minute["minute"], settings)].append(minute)
+    corrected_by_week: dict[date, list[CorrectedMinute]] = defaultdict(list)
+    for corrected_minute in corrected:
+        corrected_by_week[find_week(corrected_minute.minute, settings)].append(corrected_minute)
     return [
         _cluster_week(week, by_week[week], corrected_by_week[week], cluster)
-        | _closing(revision_of(week, settings, clock))
+        | _add_revision_reason(find_revision(week, settings, clock))
         for week in sorted(by_week)
     ]
 
 
-def _closing(revision: Row) -> Row:
+def _add_revision_reason(revision: Row) -> Row:
     return revision | {"revision_reason": "closed" if revision["closed"] else None}
 
 
 def _cluster_week(
-    week: date, minutes: Sequence[Row], corrected: Sequence[Corrected], cluster: ClusterSettings
+    week: date, minutes: Sequence[Row], corrected: Sequence[CorrectedMinute], cluster: ClusterSettings
 ) -> Row:
     raw = _week_levels(minutes, cluster)
-    levels = _week_levels([one.row for one in corrected if one.row is not None], cluster)
+    levels = _week_levels(
+        [corrected_minute.row for corrected_minute in corrected if corrected_minute.row is not None], cluster
+    )
     brokers_expected = sum(minute["brokers_expected"] for minute in minutes)
     brokers_measured = sum(minute["brokers_measured"] for minute in minutes)
     return {
         "cluster_id": cluster.cluster_id,
         "week": week,
-        **{name: levels[name] for name in CORRECTED},
-        **{f"{name}_raw": raw[name] for name in CORRECTED},
+        **{name: levels[name] for name in CORRECTED_COLUMNS},
+        **{f"{name}_raw": raw[name] for name in CORRECTED_COLUMNS},
         "coverage": brokers_measured / brokers_expected if brokers_expected else None,
-        "corrections": ",".join(sorted(frozenset().union(*(one.correction_ids for one in corrected)))),
+        "corrections": ",".join(
+            sorted(frozenset().union(*(corrected_minute.correction_ids for corrected_minute in corrected)))
+        ),
         "causes": dict(Counter(minute["cause"] for minute in minutes if minute["cause"])),
         "definition": DEFINITION,
     }
 
 
 def _week_levels(minutes: Sequence[Row], cluster: ClusterSettings) -> Row:
-    """Quantiles over minutes that have the value; sums over probes; budgets over expected minutes."""
+    """Return quantiles over the minutes with a value, sums over probes, budgets over expected minutes."""
     attempted = sum(minute["attempted"] for minute in minutes)
     succeeded = sum(minute["succeeded"] for minute in minutes)
     censored_us = _present(minutes, "latency_p99_censored_us")
@@ -138,18 +142,18 @@ def _present(rows: Iterable[Row], column: str) -> list[Any]:
 # --- Fleet-weeks -------------------------------------------------------------
 
 
-def fleet_weeks(weeks: Iterable[Row], settings: Settings, clock: datetime) -> list[Row]:
-    """One row for each week, metric and segment that has a cluster-week."""
+def compute_fleet_weeks(weeks: Iterable[Row], settings: Settings, clock: datetime) -> list[Row]:
+    """Return one row per week, metric and segment that has a cluster-week."""
     by_week: dict[date, list[Row]] = defaultdict(list)
     for row in weeks:
         by_week[row["week"]].append(row)
     return [
         {"week": week, "metric": metric, "segment": segment, "segment_value": value}
         | _distribution(members, metric)
-        | revision_of(week, settings, clock)
+        | find_revision(week, settings, clock)
         for week in sorted(by_week)
         for (segment, value), members in sorted(_by_segment(by_week[week], settings).items())
-        for metric in (*COUNTED_FROM_ABOVE, *COUNTED_FROM_BELOW)
+        for metric in (*LOWER_IS_BETTER, *HIGHER_IS_BETTER)
     ]
 
 
@@ -163,18 +167,18 @@ def _by_segment(weeks: Iterable[Row], settings: Settings) -> dict[tuple[str, str
 
 
 def _distribution(members: Sequence[Row], metric: str) -> Row:
-    """Quantiles over the clusters that count: enough coverage, and the metric has a value."""
-    values = [float(row[metric]) for row in members if _counts(row, metric)]
-    count_from = quantile if metric in COUNTED_FROM_ABOVE else quantile_from_bad_side
+    """Return quantiles over the clusters with enough coverage and a value of the metric."""
+    values = [float(row[metric]) for row in members if _is_counted(row, metric)]
+    quantile_of = quantile if metric in LOWER_IS_BETTER else quantile_from_bad_side
     return {
-        "median": count_from(values, 50),
-        "p90": count_from(values, 90),
-        "p99": count_from(values, 99),
+        "median": quantile_of(values, 50),
+        "p90": quantile_of(values, 90),
+        "p99": quantile_of(values, 99),
         "clusters": len(values),
         "clusters_excluded": len(members) - len(values),
     }
 
 
-def _counts(row: Row, metric: str) -> bool:
-    covered = row["coverage"] is not None and row["coverage"] >= COVERAGE_TO_COUNT
+def _is_counted(row: Row, metric: str) -> bool:
+    covered = row["coverage"] is not None and row["coverage"] >= MIN_FLEET_COVERAGE
     return covered and row[metric] is not None

@@ -1,8 +1,8 @@
-"""Everything that others call or read of this product, as lists of text that are kept beside the tests.
+"""Lists of the product's public interface: what users call, and what programs read.
 
-python -m tests.promises            writes what is new into the lists
-python -m tests.promises --check    fails for what is gone, and for what is not listed yet
+python -m tests.promises            adds new entries to the lists
+python -m tests.promises --check    fails for removed and for unlisted entries
 
-Each module ``*_promises`` collects one kind of promise, and the lists lie in ``list/``. Nothing is taken off
-a list but by hand. What needs a lake, Dash or Spark is compared by tests/unit/promises.
+Each module ``*_promises`` collects one kind of entry; the lists are in ``list/``. Entries are removed from a
+list only by hand. Entries that need a lake, Dash or Spark are compared by tests/unit/promises.
 """

@@ -1,4 +1,4 @@
-"""Writes what is new into the lists, or checks that they hold what is there: see the package."""
+"""Adds new entries to the lists, or with --check compares the lists with the product."""
 
 import gc
 import sys
@@ -8,7 +8,7 @@ from tests.promises import lists
 
 
 def main(arguments: list[str]) -> int:
-    # All commands are imported and none of it is let go: collecting garbage meanwhile costs a tenth.
+    # All commands are imported and kept, so garbage collection frees nothing and costs a tenth of the time.
     gc.disable()
     return _check() if "--check" in arguments else _write()
 
@@ -31,7 +31,7 @@ def _check() -> int:
 
 
 class _NoPandas(MetaPathFinder):
-    """Arrow imports pandas where it is installed, for more than a second, and nothing here needs it."""
+    """Blocks pandas: Arrow imports it if installed, which takes over a second and is not needed."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname == "pandas":

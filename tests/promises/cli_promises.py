@@ -16,7 +16,7 @@ def collect() -> Iterator[str]:
 
 
 def _of_parameter(path: str, parameter: click.Parameter) -> Iterator[str]:
-    """One facet a line, so that a new choice is an addition."""
+    """Yield one line per property of a parameter, so that a new choice is an added line."""
     yield from (f"{path} {spelling}" for spelling in _spellings(parameter))
     name = f"{path} {_name(parameter)}"
     yield f"{name}: {_taken(parameter)}"
@@ -33,7 +33,7 @@ def _spellings(parameter: click.Parameter) -> list[str]:
 
 
 def _name(parameter: click.Parameter) -> str:
-    """An argument's as the usage says; an option's longest spelling."""
+    """Return an argument's metavar, or an option's longest name."""
     if isinstance(parameter, click.Argument):
         return parameter.human_readable_name.strip("[]").upper()
     return max(parameter.opts, key=len)
@@ -47,7 +47,7 @@ def _taken(parameter: click.Parameter) -> str:
 
 
 def _type(kind: click.ParamType[Any]) -> str:
-    """With its bounds or formats, which are promises as well."""
+    """Return the type's name with its bounds or formats."""
     match kind:
         case click.IntRange() | click.FloatRange():
             return f"{kind.name} {kind._describe_range()}"
@@ -63,7 +63,7 @@ def _choices(kind: click.ParamType[Any]) -> Iterator[str]:
 
 
 def _default(parameter: click.Parameter) -> Iterator[str]:
-    """As the help says where a default depends on the user; nothing where there is none."""
+    """Return the default as shown in the help; None if there is none."""
     shown = getattr(parameter, "show_default", None)
     default = parameter.default
     if isinstance(shown, str):

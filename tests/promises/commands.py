@@ -1,4 +1,4 @@
-"""Every command with its path, from the click objects."""
+"""Find every command with its path from the click objects."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,12 @@ NAME = "fleetgauge"
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """The path as it is typed, the command and its context; groups too, parents first."""
+    """Yield path, command and context of every command and group, parents first."""
     yield from _below(main, click.Context(main, info_name=NAME, **main.context_settings))
 
 
 def commands_with_json() -> Iterator[tuple[str, click.Command]]:
-    """Those that have --json, by their path after the program's name."""
+    """Return the commands with --json by their path without the program's name."""
     for path, command, _ in commands():
         if any("--json" in parameter.opts for parameter in command.params):
             yield path.removeprefix(f"{NAME} "), command

@@ -1,4 +1,4 @@
-"""What is collected now beside what is listed: pure."""
+"""Compare collected entries with listed ones."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -6,25 +6,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Entries that are listed and no more there, and entries that are there and not listed; both sorted."""
+    """Entries that are listed but not collected (removed), and the reverse (added); both sorted."""
 
     removed: tuple[str, ...]
     added: tuple[str, ...]
 
 
 def compare(listed: Iterable[str], collected: Iterable[str]) -> Difference:
-    """In which entries the two differ."""
-    before, now = set(listed), set(collected)
-    return Difference(tuple(sorted(before - now)), tuple(sorted(now - before)))
+    """Return the difference between listed and collected entries."""
+    before, after = set(listed), set(collected)
+    return Difference(tuple(sorted(before - after)), tuple(sorted(after - before)))
 
 
 def merge(listed: Iterable[str], collected: Iterable[str]) -> list[str]:
-    """The list as it is to be written: nothing that was listed goes."""
+    """Return the sorted union of both, so that no listed entry is removed."""
     return sorted({*listed, *collected})
 
 
 def describe(file: str, difference: Difference) -> Iterator[str]:
-    """A line for each entry in which they differ; ``file`` is where the list is."""
+    """Yield a message per difference; ``file`` is the path of the list."""
     for entry in difference.removed:
         yield f"removed: {entry} (restore it; if it is to go, delete its line of {file} by hand)"
     for entry in difference.added:

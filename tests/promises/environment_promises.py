@@ -1,4 +1,4 @@
-"""Variables of the environment that the sources read, and names by which Kafka and logs know the product."""
+"""Environment variables that the sources read, and names used in Kafka and in logs."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ def collect() -> Iterator[str]:
 
 
 def _sources() -> Iterator[Path]:
-    """Every module of the wheel, and those that only images have."""
+    """Yield every module of the wheel and of the images."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     for folder in (*(ROOT / package for package in packages), INFRA / "docker"):
@@ -31,7 +31,7 @@ def _sources() -> Iterator[Path]:
 
 
 def _constants(tree: ast.Module) -> Mapping[str, str]:
-    """Texts that a module names."""
+    """Yield the values of string constants that a module defines."""
     return {
         target.id: node.value.value
         for node in tree.body

@@ -1,4 +1,4 @@
-"""Exit codes: the rule of all commands, and what a command's help and function say besides."""
+"""Exit codes: those of all commands, and those in a command's help or source."""
 
 import ast
 import re
@@ -39,7 +39,7 @@ def _ended_with(command: click.Command) -> set[int]:
 
 
 def _codes(function: Callable[..., Any]) -> Iterator[int]:
-    """Of every SystemExit and every ``context.exit``."""
+    """Yield the codes of every SystemExit and ``context.exit`` call."""
     for node in ast.walk(tree_of(function)):
         if isinstance(node, ast.Call) and _ends(node.func):
             for argument in node.args:
@@ -55,7 +55,7 @@ def _ends(called: ast.expr) -> bool:
 
 
 def _numbers(node: ast.expr, function: Callable[..., Any]) -> Iterator[int]:
-    """What it can come to: a number, the one of a name, either of two."""
+    """Yield the possible integer values of an expression: a literal, a constant or a conditional."""
     match node:
         case ast.Constant(value=int(number)):
             yield number

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleetgauge_core.fleet.schema import schema_text
+from fleetgauge_core.fleet.schema import fleet_json_schema
 
 Schema = Mapping[str, Any]
 
@@ -23,12 +23,12 @@ _PLACEHOLDER = re.compile(r"\{[a-z_]+\}")
 
 
 def collect() -> Iterator[str]:
-    schema = json.loads(schema_text())
+    schema = json.loads(fleet_json_schema())
     yield from _keys(schema, schema["$defs"], "", ())
 
 
 def _keys(part: Schema, definitions: Schema, prefix: str, around: tuple[str, ...]) -> Iterator[str]:
-    """Of one object and all that it leads to; of what leads to itself, once."""
+    """Yield the entries of an object and its nested objects; a recursive type is visited once."""
     for key, schema in part.get("properties", {}).items():
         path = f"{prefix}{key}"
         yield f"{path}: {'required' if key in part.get('required', ()) else 'optional'}"
@@ -39,7 +39,7 @@ def _keys(part: Schema, definitions: Schema, prefix: str, around: tuple[str, ...
 
 
 def _defaults(path: str, value: Any) -> Iterator[str]:
-    """A line for each key of an object, so that a new key is an addition."""
+    """Yield one line per property of a key, so that a new key is an added line."""
     if isinstance(value, Mapping) and value:
         for key, below in value.items():
             yield from _defaults(f"{path}.{key}", below)
@@ -48,18 +48,18 @@ def _defaults(path: str, value: Any) -> Iterator[str]:
 
 
 def _whole(value: Any) -> Any:
-    """120.0 is written as 120, as the model itself writes either."""
+    """Return the number without a trailing .0, as both forms are equal in fleet.yaml."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _placeholders(path: str, schema: Schema) -> Iterator[str]:
-    """As its description and examples write them."""
+    """Yield the placeholders in the key's description and examples."""
     text = json.dumps([schema.get("description"), schema.get("examples")])
     yield from (f"{path}: placeholder {name}" for name in set(_PLACEHOLDER.findall(text)))
 
 
 def _value(schema: Schema, definitions: Schema, path: str, around: tuple[str, ...]) -> Iterator[str]:
-    """What a key may hold: a scalar, a list, a map, an object, or one of several."""
+    """Return the type of a key's value: a scalar, list, map, object or union."""
     for choice in schema.get("anyOf", ()):
         yield from _value(choice, definitions, path, around)
     if name := schema.get("$ref", "").rpartition("/")[2]:

@@ -13,21 +13,21 @@ from typing import Any
 
 import click
 
-from fleetgauge_core.slo.comparison import Difference
+from fleetgauge_core.slo.comparison import MedianDifference
 from fleetgauge_dashboards.views.explanation import Explanation
 from fleetgauge_dashboards.views.review import Review
 from fleetgauge_dashboards.views.samples import MinuteSamples
-from fleetgauge_local.doctor.judge import Check
-from fleetgauge_local.messages import Fault, FleetStatus, MirrorFault
+from fleetgauge_local.doctor.checks import DoctorCheck
+from fleetgauge_local.runner_protocol import BrokerFault, FleetStatus, MirrorFault
 from fleetgauge_operations.mitigation.cli import _document as case_document
 from fleetgauge_operations.mitigation.cli import _Planned as Planned
 from fleetgauge_operations.recovery.cli_output import drill_document, failback_document, plan_document
-from fleetgauge_operations.recovery.plan.map_case import document as map_document
-from fleetgauge_operations.recovery.primaries.promote_output import promoted_document
+from fleetgauge_operations.recovery.plan.map_case import map_document
+from fleetgauge_operations.recovery.primaries.promote_output import promotion_document
 from fleetgauge_operations.replay.cli import _document as replay_document
 from fleetgauge_pipelines.jobs.backtest_cli import _document as backtest_document
-from fleetgauge_pipelines.jobs.cli import COUNTED
-from fleetgauge_probes.connection import Findings
+from fleetgauge_pipelines.jobs.cli import COUNT_NAMES
+from fleetgauge_probes.connection import ClusterChecks
 from tests.promises.commands import commands_with_json
 from tests.promises.key_paths import NONE, Paths, hints_of, in_list, join, paths_of_type, paths_of_value
 from tests.promises.source import functions_of, literal_keys
@@ -69,7 +69,7 @@ def _answer(function: Callable[..., Any]) -> Paths:
 
 
 def _counts() -> Paths:
-    return frozenset(COUNTED)
+    return frozenset(COUNT_NAMES)
 
 
 def _planned() -> Paths:
@@ -82,7 +82,7 @@ def _explained() -> Paths:
 
 
 def _tried() -> Paths:
-    return frozenset(join("clusters[]", path) for path in paths_of_type(Findings))
+    return frozenset(join("clusters[]", path) for path in paths_of_type(ClusterChecks))
 
 
 def _listed(paths: Callable[[], Paths]) -> Callable[[], Paths]:
@@ -90,20 +90,20 @@ def _listed(paths: Callable[[], Paths]) -> Callable[[], Paths]:
 
 
 _plans = _listed(partial(_answer, plan_document))
-_broker_fault = partial(paths_of_type, Fault)
+_broker_fault = partial(paths_of_type, BrokerFault)
 _status = partial(paths_of_type, FleetStatus)
 _case = partial(_answer, case_document)
 
 _BUILT: Mapping[str, Callable[[], Paths]] = {
     "backfill": _counts,
     "backtest": _listed(partial(_answer, backtest_document)),
-    "compare": partial(paths_of_type, Difference),
-    "doctor": _listed(partial(paths_of_type, Check)),
+    "compare": partial(paths_of_type, MedianDifference),
+    "doctor": _listed(partial(paths_of_type, DoctorCheck)),
     "explain": _explained,
     "fleet fault blackhole": _broker_fault,
-    "fleet fault hang": partial(paths_of_type, Fault | MirrorFault),
-    "fleet fault heal": partial(paths_of_type, Fault | MirrorFault),
-    "fleet fault kill": partial(paths_of_type, Fault | MirrorFault),
+    "fleet fault hang": partial(paths_of_type, BrokerFault | MirrorFault),
+    "fleet fault heal": partial(paths_of_type, BrokerFault | MirrorFault),
+    "fleet fault kill": partial(paths_of_type, BrokerFault | MirrorFault),
     "fleet fault slow": _broker_fault,
     "fleet status": _status,
     "fleet up": _status,
@@ -117,7 +117,7 @@ _BUILT: Mapping[str, Callable[[], Paths]] = {
     "recover failback": partial(_answer, failback_document),
     "recover map": partial(_answer, map_document),
     "recover plan": _plans,
-    "recover promote": partial(_answer, promoted_document),
+    "recover promote": partial(_answer, promotion_document),
     "recover run": _plans,
     "recover sync": _plans,
     "replay run": _listed(partial(_answer, replay_document)),

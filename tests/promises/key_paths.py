@@ -13,12 +13,12 @@ NONE: Paths = frozenset()
 
 
 def under(key: str, below: Iterable[str]) -> Paths:
-    """A key, and what lies below it."""
+    """Return the path of a key and the paths below it."""
     return frozenset({key, *(join(key, path) for path in below)})
 
 
 def in_list(below: Iterable[str]) -> Paths:
-    """What lies in the entries of a list."""
+    """Return the paths within the entries of a list."""
     return frozenset(join("[]", path) for path in below)
 
 
@@ -27,7 +27,7 @@ def join(key: str, path: str) -> str:
 
 
 def paths_of_value(value: Any, keyed_by_data: Collection[str] = (), at: str = "") -> Paths:
-    """Of what was read from JSON. Objects at a path that is ``keyed_by_data`` have keys that are data."""
+    """Return the key paths of a JSON value; keys at paths in ``keyed_by_data`` are data."""
     if isinstance(value, Mapping):
         parts = (
             _paths_at("*" if at in keyed_by_data else str(key), below, keyed_by_data, at)
@@ -44,7 +44,7 @@ def _paths_at(key: str, value: Any, keyed_by_data: Collection[str], at: str) -> 
 
 
 def paths_of_type(kind: Any) -> Paths:
-    """Of a value of that type after ``asdict`` or ``model_dump``; of what is ``Any``, nothing."""
+    """Return the key paths of a type's JSON after ``asdict`` or ``model_dump``; empty for ``Any``."""
     return _paths_of_type(kind, ())
 
 
@@ -69,7 +69,7 @@ def _paths_of_type(kind: Any, around: tuple[Any, ...]) -> Paths:
 
 
 def fields_of(kind: Any) -> Mapping[str, Any]:
-    """Name to type of what becomes a JSON object; empty of all else."""
+    """Return field types by name of a type that becomes a JSON object; empty for other types."""
     if not isinstance(kind, type) or get_origin(kind) is not None or issubclass(kind, Enum):
         return {}
     if is_dataclass(kind):
@@ -82,7 +82,7 @@ def fields_of(kind: Any) -> Mapping[str, Any]:
 
 
 def hints_of(thing: Any) -> Mapping[str, Any]:
-    """The types of a class's fields or a function's parameters, as far as they can be known."""
+    """Return the types of a class's fields or a function's parameters; Any if unresolvable."""
     try:
         return get_type_hints(thing)
     except (NameError, TypeError):
@@ -90,14 +90,14 @@ def hints_of(thing: Any) -> Mapping[str, Any]:
 
 
 def _each_hint_of(thing: Any) -> Mapping[str, Any]:
-    """Of what names something that is imported for type checkers alone."""
-    known = {}
+    """Resolve each hint separately, for hints with names imported only for type checkers."""
+    hints = {}
     for name, hint in getattr(thing, "__annotations__", {}).items():
         try:
-            known[name] = get_type_hints(_Holder(name, hint, thing))[name]
+            hints[name] = get_type_hints(_Holder(name, hint, thing))[name]
         except (NameError, TypeError):
-            known[name] = Any
-    return known
+            hints[name] = Any
+    return hints
 
 
 class _Holder:
@@ -117,7 +117,7 @@ def is_literal(kind: Any) -> bool:
 
 
 def not_none(kind: Any) -> tuple[Any, ...]:
-    """The choices of a union, None left out; of all else the type itself."""
+    """Return the members of a union without None; for other types the type itself."""
     if get_origin(kind) in (Union, UnionType):
         return tuple(choice for choice in get_args(kind) if choice is not NoneType)
     return (kind,)

@@ -1,4 +1,4 @@
-"""Which module collects which list."""
+"""The module that collects each list."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -36,10 +36,10 @@ QUICK: Mapping[str, ModuleType] = {
     "urls": url_promises,
     "words": word_promises,
 }
-#: Compared by tests/unit/promises: they write a lake, or bring Dash or Spark along.
+#: Compared by tests/unit/promises, as they write a lake or import Dash or Spark.
 _SLOW = {"json_keys_of_runs": "run_promises", "pages": "page_promises", "spark": "spark_promises"}
 
 
 def slow() -> Mapping[str, ModuleType]:
-    """Imported only when they are asked for."""
+    """Import and return the modules that need a lake, Dash or Spark."""
     return {name: import_module(f"tests.promises.{module}") for name, module in _SLOW.items()}

@@ -1,4 +1,4 @@
-"""The lists as files: an entry a line, sorted."""
+"""Read and write the list files: one entry per line, sorted."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,20 +10,20 @@ _ROOT = Path(__file__).parents[2]
 
 
 def read(name: str) -> list[str]:
-    """The entries of a list; none of one that is not there yet."""
+    """Return the entries of a list; empty if the file does not exist."""
     path = _path(name)
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 def add(name: str, collected: Iterable[str]) -> None:
-    """Write what is new into a list."""
+    """Add the collected entries to a list."""
     FOLDER.mkdir(exist_ok=True)
     entries = merge(read(name), collected)
     _path(name).write_text("".join(f"{entry}\n" for entry in entries), encoding="utf-8")
 
 
 def differences(name: str, collected: Iterable[str]) -> list[str]:
-    """A line for each entry in which a list differs from what is collected now."""
+    """Return a message per difference between a list and the collected entries."""
     return list(describe(str(_path(name).relative_to(_ROOT)), compare(read(name), collected)))
 
 

@@ -9,18 +9,17 @@ from typing import Any
 from urllib.request import urlopen
 
 from fleetgauge_core.fleet import Notifier
-from fleetgauge_core.runtime.cli import Address
-from fleetgauge_core.runtime.health_server import Vitals
-from fleetgauge_core.runtime.logs import NoFlood
-from fleetgauge_core.runtime.logs import _Json as JsonLine
+from fleetgauge_core.runtime.cli import ListenAddress
+from fleetgauge_core.runtime.health_server import ProcessHealth
+from fleetgauge_core.runtime.logs import JsonFormatter as JsonLine
+from fleetgauge_core.runtime.logs import LogRateLimiter
 from fleetgauge_operations.mitigation.news import News
-from fleetgauge_operations.notify.notification import Bulletin, message
-from fleetgauge_operations.recovery.readiness.plan.findings import Finding as RecoveryFinding
-from fleetgauge_operations.recovery.readiness.telling import bulletin_of
-from fleetgauge_operations.watch import pagerduty, slack, webhook
-from fleetgauge_operations.watch.alertmanager import Alert
+from fleetgauge_operations.notify.notification import Notification
+from fleetgauge_operations.notify.receivers import Receiver
+from fleetgauge_operations.recovery.readiness.finding_notification import finding_notification
+from fleetgauge_operations.recovery.readiness.plan.findings import RecoveryFinding
 from fleetgauge_operations.watch.heartbeat import Heartbeat
-from fleetgauge_operations.watch.message_format import Manner
+from fleetgauge_operations.watch.message_format import FindingFormat
 from tests.promises.key_paths import NONE, Paths, paths_of_value
 from tests.promises.source import literal_keys
 from tests.promises.specimens import specimen
@@ -37,46 +36,45 @@ def collect() -> Iterator[str]:
 def _documents() -> Mapping[str, Paths]:
     return {
         **{f"watch to {kind}": paths for kind, paths in _of_the_watch().items()},
-        **{f"mitigate to {kind}": _bulletins(kind, _news()) for kind in _KINDS},
-        **{f"recover to {kind}": _bulletins(kind, _recovery_news()) for kind in _KINDS},
+        **{f"mitigate to {kind}": _notifications(kind, _news()) for kind in _KINDS},
+        **{f"recover to {kind}": _notifications(kind, _recovery_news()) for kind in _KINDS},
         "heartbeat": literal_keys(Heartbeat._beat),
         "log line": _log_line(),
-        "/livez": _vitals("livez"),
-        "/readyz": _vitals("readyz"),
+        "/livez": _health("livez"),
+        "/readyz": _health("readyz"),
     }
 
 
 def _of_the_watch() -> Mapping[str, Paths]:
-    """Of a broker and of a path, as it is named and as it is cleared."""
-    manner = Manner("https://page.example/", known_of=lambda _: ("known",))
-    findings = [named(), cleared(), named(PATH, after := named(PATH).to_phase), cleared(PATH, after)]
-    return {
-        "webhook": _all(webhook.message(finding, manner) for finding in findings),
-        "slack": _all(slack.message(finding, manner) for finding in findings),
-        "pagerduty": _all(pagerduty.message(finding, manner, "key") for finding in findings),
-        "alertmanager": _all(
-            [Alert(finding.subject, named().to_phase, NOON, news=finding).as_posted(NOON, manner)]
-            for finding in findings
-        ),
-    }
+    """Of a broker and of a path, as it opens and as it is resolved."""
+    finding_format = FindingFormat("https://page.example/", context_of=lambda _: ("context",))
+    findings = [named(), cleared(), named(PATH, after := named(PATH).to_state), cleared(PATH, after)]
+    notifications = [finding_format.notification(finding) for finding in findings]
+    return {kind: _all(_body(kind, each) for each in notifications) for kind in _KINDS}
 
 
-def _news() -> Iterator[Bulletin]:
-    """A case of every outcome, so that somebody is wanted in some."""
-    yield from (specimen(News, choice).bulletin for choice in range(6))
+def _news() -> Iterator[Notification]:
+    """A case of every outcome, so that some open an incident."""
+    yield from (specimen(News, choice).notification for choice in range(6))
 
 
-def _recovery_news() -> Iterator[Bulletin]:
-    yield bulletin_of(specimen(RecoveryFinding), "https://page.example/")
+def _recovery_news() -> Iterator[Notification]:
+    yield finding_notification(specimen(RecoveryFinding), "https://page.example/")
 
 
-def _bulletins(kind: str, bulletins: Iterator[Bulletin]) -> Paths:
+def _notifications(kind: str, notifications: Iterator[Notification]) -> Paths:
     """Each as it opens and as it ends."""
+    return _all(
+        _body(kind, replace(notification, firing=firing))
+        for notification in notifications
+        for firing in (True, False)
+    )
+
+
+def _body(kind: str, notification: Notification) -> Any:
     receiver = {"kind": kind, "url": "https://receiver.example/", "routing_key": None}
     notifier = specimen(Notifier).model_copy(update=receiver)
-    return _all(
-        message(notifier, replace(bulletin, opens=opens)) for bulletin in bulletins for opens in (True, False)
-    )
+    return Receiver(notifier).body([notification], NOON)
 
 
 def _log_line() -> Paths:
@@ -85,15 +83,18 @@ def _log_line() -> Paths:
         raise ValueError
     except ValueError:
         record = logging.LogRecord("fleetgauge", logging.ERROR, "file", 1, "words", (), sys.exc_info())
-    NoFlood().filter(record)
+    LogRateLimiter().filter(record)
     return paths_of_value(json.loads(JsonLine().format(record)))
 
 
-def _vitals(path: str) -> Paths:
+def _health(path: str) -> Paths:
     """As a process that is ready answers."""
-    vitals = Vitals("probe", 60)
-    vitals.ready()
-    with vitals.served(Address("127.0.0.1", 0)) as address, urlopen(f"http://{address}/{path}") as answer:
+    health = ProcessHealth("probe", 60)
+    health.mark_ready()
+    with (
+        health.serve(ListenAddress("127.0.0.1", 0)) as address,
+        urlopen(f"http://{address}/{path}") as answer,
+    ):
         return paths_of_value(json.load(answer))
 
 

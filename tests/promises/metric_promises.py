@@ -7,17 +7,17 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
-from fleetgauge_core.runtime.health_server import Vitals
+from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_dashboards.metrics import DashMetrics
-from fleetgauge_dashboards.reader import Lake
-from fleetgauge_dashboards.single_flight import Patience
-from fleetgauge_operations.recovery.metrics import RecoverMetrics
+from fleetgauge_dashboards.reader import LakeReader
+from fleetgauge_dashboards.single_flight import SingleFlight
+from fleetgauge_operations.recovery.metrics import RecoveryMetrics
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
 from fleetgauge_probes.agent.metrics import AgentMetrics
 from tests.deployment.metrics import RULES, alerts, recorded
 
-#: What a type adds to a metric's name; a histogram's three series have endings of their own.
+#: The suffix that a metric type adds to the name; a histogram's series have their own suffixes.
 _ENDINGS = {"counter": "_total", "info": "_info"}
 
 
@@ -30,14 +30,14 @@ def collect() -> Iterator[str]:
 
 
 def _registries() -> dict[str, CollectorRegistry]:
-    """What each process that answers by ``--listen`` registers."""
+    """Return the registry of each process that serves metrics with ``--listen``."""
     registries = {
-        name: Vitals(name, 60).registry for name in ("probe", "stream", "watch", "mitigate", "recover")
+        name: ProcessHealth(name, 60).registry for name in ("probe", "stream", "watch", "mitigate", "recover")
     }
     AgentMetrics(registries["probe"], spool_max_bytes=1_000)
     StreamMetrics(registries["stream"])
     WatchMetrics(registries["watch"])
-    RecoverMetrics(registries["recover"])
+    RecoveryMetrics(registries["recover"])
     return registries
 
 
@@ -49,10 +49,10 @@ def _of_registry(registry: CollectorRegistry) -> Iterator[str]:
 
 
 def _of_pages() -> Iterator[str]:
-    """They are collected as they are asked for; of a lake that is not there too."""
-    metrics = DashMetrics({"local": Lake(str(Path(__file__).parent / "no-such-lake"))}, Patience())
-    metrics.answered("fleet", 0.1)
-    for family in text_string_to_metric_families(metrics.text().decode()):
+    """Yield the dashboard's metrics; they are complete even for a lake that does not exist."""
+    metrics = DashMetrics({"local": LakeReader(str(Path(__file__).parent / "no-such-lake"))}, SingleFlight())
+    metrics.observe_response("fleet", 0.1)
+    for family in text_string_to_metric_families(metrics.render().decode()):
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}
         yield _line(family.name, family.type, labels)
 

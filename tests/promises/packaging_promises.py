@@ -1,4 +1,4 @@
-"""What is installed and deployed: extras, programs, images, services, Kubernetes resources."""
+"""Packaging and deployment: extras, programs, images, services, Kubernetes resources."""
 
 import tomllib
 from collections.abc import Iterator
@@ -83,7 +83,7 @@ def _ports_of_service(owner: str, resource: dict[str, Any]) -> Iterator[str]:
 
 
 def _container(owner: str, container: dict[str, Any]) -> Iterator[str]:
-    """Its image without the tag."""
+    """Return the image name without its tag."""
     name = f"{owner}: container {container['name']}"
     yield name
     if "image" in container:
@@ -95,7 +95,7 @@ def _container(owner: str, container: dict[str, Any]) -> Iterator[str]:
 
 
 def _files() -> Iterator[str]:
-    """Files that an installation names by their path in the repository."""
+    """Yield files that installations refer to by their path in the repository."""
     folders = (INFRA / "compose", INFRA / "grafana", INFRA / "kubernetes", INFRA / "prometheus")
     for path in (DOCKERFILE, *(path for folder in folders for path in folder.rglob("*"))):
         if path.is_file():

@@ -14,9 +14,9 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from fleetgauge_dashboards.app import PAGES, create_app
-from fleetgauge_dashboards.identity import NoLogin
+from fleetgauge_dashboards.identity import LoopbackLogin
 from fleetgauge_dashboards.links import TableView, csv_href
-from fleetgauge_dashboards.served_fleets import ShownFleet
+from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser import lake as minutes_lake
 from tests.browser import recovery_lake
 from tests.browser.lake import ORDERS
@@ -34,7 +34,7 @@ def collect() -> Iterator[str]:
     with TemporaryDirectory() as folder:
         minutes_lake.write(Path(folder), NOW)
         recovery_lake.write(Path(folder), NOW)
-        app = create_app([_fleet(folder)], NoLogin("who"), clock=lambda: NOW)
+        app = create_app([_fleet(folder)], LoopbackLogin("who"), clock=lambda: NOW)
         yield from (
             f"address {rule}" for rule in app.server.url_map.iter_rules() if not _is_of_dash(str(rule))
         )
@@ -44,8 +44,8 @@ def collect() -> Iterator[str]:
             yield from _of_page(page, client)
 
 
-def _fleet(lake: str) -> ShownFleet:
-    return ShownFleet(
+def _fleet(lake: str) -> ServedFleet:
+    return ServedFleet(
         "fleet", lake, regions=recovery_lake.REGIONS, mirrors=recovery_lake.MIRRORS, pairs=recovery_lake.PAIRS
     )
 
@@ -77,9 +77,9 @@ def _file(client: FlaskClient, address: str) -> str:
 
 
 def _view(kind: type) -> Any:
-    """Of the newest week and minutes, of a cluster that the lake has."""
-    known = {name: value for name, value in _SHOWN.items() if name in fields_of(kind)}
+    """Return view parameters for the newest week and minutes of a cluster in the lake."""
+    arguments = {name: value for name, value in _SHOWN.items() if name in fields_of(kind)}
     try:
-        return kind(**known)
+        return kind(**arguments)
     except TypeError:
-        return replace(specimen(kind), **known)
+        return replace(specimen(kind), **arguments)

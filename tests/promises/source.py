@@ -1,4 +1,4 @@
-"""What the text of a command's function says, and that of the functions of its module that it calls."""
+"""Analyze the source of a command's function and of the functions that it calls in its module."""
 
 import ast
 import inspect
@@ -13,7 +13,7 @@ from tests.promises.key_paths import NONE, Paths, in_list, under
 
 
 def functions_of(command: click.Command) -> tuple[Callable[..., Any], ...]:
-    """The command's own function, and those of its module that it calls, however indirectly."""
+    """Return the command's function and all functions of its module that it calls directly or indirectly."""
     reached: dict[Callable[..., Any], None] = {}
     if command.callback is not None:
         _reach(inspect.unwrap(command.callback), reached)
@@ -31,14 +31,14 @@ def _reach(function: Callable[..., Any], reached: dict[Callable[..., Any], None]
 
 
 def tree_of(function: Callable[..., Any]) -> ast.AST:
-    """A function as its module's text has it."""
+    """Return the syntax tree of a function."""
     code = function.__code__
     return _functions_in(code.co_filename)[code.co_firstlineno]
 
 
 @cache
 def _functions_in(file: str) -> Mapping[int, ast.FunctionDef]:
-    """By the first line of each, its decorators' included."""
+    """Return the functions of a file by their first line, including decorators."""
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     return {
         min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]): node
@@ -48,7 +48,7 @@ def _functions_in(file: str) -> Mapping[int, ast.FunctionDef]:
 
 
 def literal_keys(function: Callable[..., Any]) -> Paths:
-    """The key paths of every JSON object that is written out in a function."""
+    """Return the key paths of every dict literal in a function."""
     return NONE.union(*(_paths(node) for node in _outermost_objects(tree_of(function))))
 
 
@@ -81,7 +81,7 @@ def _paths(node: ast.AST | None) -> Paths:
 
 
 def _paths_of_entry(key: ast.expr | None, value: ast.expr) -> Paths:
-    """A key that is no text is none of a JSON object; what is unpacked stands beside the rest."""
+    """Return the paths of a dict entry: none for a non-string key; an unpacked dict adds its own keys."""
     match key:
         case None:
             return _paths(value)

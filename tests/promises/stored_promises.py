@@ -8,36 +8,36 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fleetgauge_core.detection import BURNS, Chain, Subject
-from fleetgauge_core.detection.budgets import _evidence as evidence_of_alerts
-from fleetgauge_core.detection.fold import ClusterState
+from fleetgauge_core.detection import BURN_CONDITIONS, FindingSubject, HealthCondition
+from fleetgauge_core.detection.burn_fold import _burn_evidence as evidence_of_alerts
+from fleetgauge_core.detection.fleet_health import ClusterHealth
 from fleetgauge_core.fleet import Recovery
-from fleetgauge_core.kafka.demotions import _Mark as Mark
+from fleetgauge_core.kafka.demotion_marks import _DemotionMark as DemotionMark
 from fleetgauge_core.slo.burn import BurnAlert
 from fleetgauge_core.tables import (
     GROUP_MINUTES,
     MIRROR_MINUTES,
     PRODUCER_MINUTES,
+    ColumnType,
     Table,
-    Type,
 )
-from fleetgauge_dashboards.views.alerts import Alert
-from fleetgauge_dashboards.views.remarks import acknowledging, judging
+from fleetgauge_dashboards.views.alert_remarks import build_acknowledgement_row, build_judgement_row
+from fleetgauge_dashboards.views.alerts import HealthAlert
 from fleetgauge_operations.mitigation.case import Case
 from fleetgauge_operations.mitigation.record import _row as row_of_case
 from fleetgauge_operations.recovery.plan.map_case import _KEYS as MAP_KEYS
 from fleetgauge_operations.recovery.primaries.plan.primary_lease import _EXAMPLE as CLAIM
-from fleetgauge_operations.recovery.primaries.plan.primary_lease import single
-from fleetgauge_operations.recovery.primaries.promote_output import promoted_row
-from fleetgauge_operations.recovery.primaries.promotion_executor import Promoted
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import parse_lease
+from fleetgauge_operations.recovery.primaries.promote_output import promotion_row
+from fleetgauge_operations.recovery.primaries.promotion_executor import PromotionResult
+from fleetgauge_operations.recovery.readiness.finding_notification import finding_row
 from fleetgauge_operations.recovery.readiness.plan.conditions import (
-    of_groups,
-    of_headroom,
-    of_mirror,
-    of_producers,
+    check_group_minutes,
+    check_headroom_minutes,
+    check_mirror_minute,
+    check_producer_minutes,
 )
-from fleetgauge_operations.recovery.readiness.plan.findings import Finding
-from fleetgauge_operations.recovery.readiness.telling import row_of
+from fleetgauge_operations.recovery.readiness.plan.findings import RecoveryFinding
 from fleetgauge_operations.recovery.tracers.plan.tracer import Tracer
 from fleetgauge_operations.watch.state_store import Learnt, Spent, Told
 from fleetgauge_pipelines.simulation import SimulatedFleet
@@ -45,14 +45,14 @@ from tests.promises.key_paths import NONE, Paths, paths_of_value
 from tests.promises.specimens import specimen
 from tests.unit.operations.replay.stories import hang, incident
 
-_VALUES: Mapping[Type, Any] = {
-    Type.STRING: "*",
-    Type.BOOLEAN: False,
-    Type.INT: 2,
-    Type.LONG: 2,
-    Type.DOUBLE: 1e9,
-    Type.TIMESTAMP: specimen(datetime),
-    Type.DATE: specimen(datetime).date(),
+_VALUES: Mapping[ColumnType, Any] = {
+    ColumnType.STRING: "*",
+    ColumnType.BOOLEAN: False,
+    ColumnType.INT: 2,
+    ColumnType.LONG: 2,
+    ColumnType.DOUBLE: 1e9,
+    ColumnType.TIMESTAMP: specimen(datetime),
+    ColumnType.DATE: specimen(datetime).date(),
 }
 _TOPICS = {"learnt": Learnt, "told": Told, "spent": Spent}
 
@@ -65,29 +65,32 @@ def collect() -> Iterator[str]:
 
 def _of_actions() -> Mapping[str, Paths]:
     """``detail`` in ops/actions, by who writes it."""
-    alert, now = specimen(Alert), specimen(datetime)
+    alert, now = specimen(HealthAlert), specimen(datetime)
     rows = {
         "mitigate": row_of_case(specimen(Case)),
-        "acknowledge": acknowledging(alert, "who", now, "id"),
-        "judge": judging(alert, specimen(judging.__annotations__["judgement"]), "who", now, "id"),
-        "promote": promoted_row(specimen(Promoted), (), "who", "id", now, now),
+        "acknowledge": build_acknowledgement_row(alert, "who", now, "id"),
+        "judge": build_judgement_row(
+            alert, specimen(build_judgement_row.__annotations__["judgement"]), "who", now, "id"
+        ),
+        "promote": promotion_row(specimen(PromotionResult), (), "who", "id", now, now),
     }
     return {f"ops/actions.detail of {who}": _json(row["detail"]) for who, row in rows.items()}
 
 
 def _of_findings() -> Mapping[str, Paths]:
     """``evidence`` of what the watch found, and of what `recover run` found."""
-    state, at = specimen(ClusterState), specimen(datetime)
+    state, at = specimen(ClusterHealth), specimen(datetime)
     states = {
-        chain: paths_of_value(state.evidence(Subject("*", chain, 1, "*", 1), state, at))
-        for chain in set(Chain) - BURNS
+        chain: paths_of_value(state.evidence(FindingSubject("*", chain, 1, "*", 1), state, at))
+        for chain in set(HealthCondition) - BURN_CONDITIONS
     }
     burns = {
-        chain: paths_of_value(evidence_of_alerts([specimen(BurnAlert)]), ("windows",)) for chain in BURNS
+        chain: paths_of_value(evidence_of_alerts([specimen(BurnAlert)]), ("windows",))
+        for chain in BURN_CONDITIONS
     }
     return {f"ops/health_events.evidence of {chain}": paths for chain, paths in (states | burns).items()} | {
-        f"recovery/findings.evidence of {condition.whom.kind}": _json(
-            row_of(Finding(condition, at, True))["evidence"]
+        f"recovery/findings.evidence of {condition.key.kind}": _json(
+            finding_row(RecoveryFinding(condition, at, True))["evidence"]
         )
         for condition in _conditions()
     }
@@ -96,11 +99,11 @@ def _of_findings() -> Mapping[str, Paths]:
 def _conditions() -> Iterator[Any]:
     """Of minutes that are as bad as can be."""
     mirror = _row(MIRROR_MINUTES)
-    yield from of_mirror(mirror, Recovery())
-    yield from of_groups("a", "p", [_row(GROUP_MINUTES)], ())
-    yield from of_producers([_row(PRODUCER_MINUTES) | {"acknowledged": 0}])
+    yield from check_mirror_minute(mirror, Recovery())
+    yield from check_group_minutes("a", "p", [_row(GROUP_MINUTES)], ())
+    yield from check_producer_minutes([_row(PRODUCER_MINUTES) | {"acknowledged": 0}])
     rates = {"records_per_s": 2.0, "capacity_records_per_s": 1.0}
-    yield from of_headroom([{"cluster_id": cluster, **rates} for cluster in ("a", "b")])
+    yield from check_headroom_minutes([{"cluster_id": cluster, **rates} for cluster in ("a", "b")])
 
 
 def _row(table: Table) -> dict[str, Any]:
@@ -109,7 +112,7 @@ def _row(table: Table) -> dict[str, Any]:
 
 def _of_topics() -> Mapping[str, Paths]:
     notes = {f"watch_state, {what}": specimen(kind).model_dump() for what, kind in _TOPICS.items()}
-    documents = notes | {"demotions": specimen(Mark).model_dump(), "header of a tracer": _tracer()}
+    documents = notes | {"demotions": specimen(DemotionMark).model_dump(), "header of a tracer": _tracer()}
     return {what: paths_of_value(document) for what, document in documents.items()}
 
 
@@ -120,7 +123,7 @@ def _tracer() -> Any:
 
 def _of_files() -> Mapping[str, Paths]:
     """A claim and a case are read; the others are written."""
-    single(CLAIM.encode(), "example")
+    parse_lease(CLAIM.encode(), "example")
     ledger = SimulatedFleet(1, 1, specimen(datetime), 7 * 24 * 60, 9).ledger()
     return {
         "claim of a primary": _json(CLAIM),

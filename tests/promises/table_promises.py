@@ -1,19 +1,19 @@
-"""The lake's tables: columns with types, keys, partitions, and the words of ops/quarantine."""
+"""The lake's tables: columns with types, keys, partitions, and the reasons in ops/quarantine."""
 
 from collections.abc import Iterator
 
 from fleetgauge_core.tables import (
-    ALL,
+    ALL_TABLES,
     QUARANTINE,
-    REASONS,
+    QUARANTINE_REASONS,
     Table,
 )
 
 
 def collect() -> Iterator[str]:
-    for table in ALL:
+    for table in ALL_TABLES:
         yield from _of_table(table)
-    yield from (f"{QUARANTINE.path}: reason may be {reason}" for reason in REASONS)
+    yield from (f"{QUARANTINE.path}: reason may be {reason}" for reason in QUARANTINE_REASONS)
 
 
 def _of_table(table: Table) -> Iterator[str]:

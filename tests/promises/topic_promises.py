@@ -9,13 +9,13 @@ from typing import Any
 from click.testing import CliRunner
 
 from fleetgauge_core.contract import (
-    EARLIER_PULSES,
+    EARLIER_PROBE_PULSES,
     HEALTH_EVENT,
     PROBE_MINUTE,
     PROBE_PULSE,
-    Schema,
+    AvroSchema,
 )
-from fleetgauge_core.fleet.model import Topics
+from fleetgauge_core.fleet import Topics
 from fleetgauge_core.runtime.cli import main
 
 _FLEET = {"telemetry": {"bootstrap": "t:9092"}, "clusters": [{"id": "orders", "bootstrap": "o:9092"}]}
@@ -24,13 +24,13 @@ _FLEET = {"telemetry": {"bootstrap": "t:9092"}, "clusters": [{"id": "orders", "b
 def collect() -> Iterator[str]:
     for use, topic in Topics():
         yield from (f"{use}: {name} {value}" for name, value in topic.model_dump(mode="json").items())
-    for schema in (PROBE_MINUTE, PROBE_PULSE, *EARLIER_PULSES, HEALTH_EVENT):
+    for schema in (PROBE_MINUTE, PROBE_PULSE, *EARLIER_PROBE_PULSES, HEALTH_EVENT):
         yield from _of_schema(schema)
     yield from (f"granted: {line}" for line in _granted())
 
 
-def _of_schema(schema: Schema) -> Iterator[str]:
-    """Versions of one record are told apart by their fingerprints."""
+def _of_schema(schema: AvroSchema) -> Iterator[str]:
+    """Yield each record schema's versions, identified by their fingerprints."""
     document = json.loads(schema.text)
     name = f"{document['name']} {schema.fingerprint.hex()}"
     yield f"{name}: schema"
@@ -38,7 +38,7 @@ def _of_schema(schema: Schema) -> Iterator[str]:
 
 
 def _fields(kind: Any, prefix: str) -> Iterator[str]:
-    """Each field with its type, records within records too."""
+    """Yield each field with its type, including nested records."""
     match kind:
         case {"type": "record", "fields": fields}:
             for field in fields:
@@ -65,7 +65,7 @@ def _type(kind: Any) -> str:
 
 
 def _granted() -> list[str]:
-    """What `probe acls` prints, the least that an agent needs."""
+    """Yield the ACLs that `probe acls` prints: the minimum that an agent needs."""
     with TemporaryDirectory() as folder:
         config = Path(folder, "fleet.yaml")
         config.write_text(json.dumps(_FLEET), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Addresses of pages: paths, and the keys of their queries."""
+"""Addresses of pages: paths and query keys."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,12 +6,20 @@ from itertools import pairwise
 from typing import Any, get_args
 from urllib.parse import parse_qsl, unquote
 
-from fleetgauge_dashboards.links import Drawn, Lens, TableView, Window, csv_href, href, parse
+from fleetgauge_dashboards.links import (
+    DisplayOptions,
+    PageView,
+    TableView,
+    Window,
+    csv_href,
+    href,
+    parse_view,
+)
 from tests.promises.specimens import specimen
 
 
 def collect() -> Iterator[str]:
-    for kind in get_args(Drawn):
+    for kind in get_args(PageView):
         for view in _views(kind):
             yield from _of_view(view)
 
@@ -19,7 +27,7 @@ def collect() -> Iterator[str]:
 def _views(kind: Any) -> Iterator[Any]:
     """With a value for every key; of what shows a window or a span, one of each."""
     for choice in (0, 1):
-        view = replace(specimen(kind, choice), lens=Lens("fleet", "Europe/Berlin", wall=True))
+        view = replace(specimen(kind, choice), display=DisplayOptions("fleet", "Europe/Berlin", wall=True))
         yield view
         if hasattr(view, "shown"):
             yield replace(view, shown=Window.WEEK)
@@ -27,7 +35,7 @@ def _views(kind: Any) -> Iterator[Any]:
 
 def _of_view(view: Any) -> Iterator[str]:
     path, _, query = href(view).partition("?")
-    assert parse(path, query) == view, f"{href(view)} leads elsewhere"
+    assert parse_view(path, query) == view, f"{href(view)} leads elsewhere"
     shown = _placeholders(unquote(path))
     yield f"page {shown}"
     yield from (f"page {shown}?{key}" for key, _ in parse_qsl(query))
@@ -37,7 +45,7 @@ def _of_view(view: Any) -> Iterator[str]:
 
 
 def _placeholders(path: str) -> str:
-    """A segment that is data, as a cluster's id, is a star."""
+    """Return the path with data segments, such as cluster ids, replaced by a star."""
     words = path.split("/")
     data = {after for before, after in pairwise(words) if before in ("cluster", "broker", "minute")}
     return "/".join("*" if word in data else word for word in words)

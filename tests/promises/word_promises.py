@@ -6,38 +6,36 @@ from datetime import timedelta
 from typing import get_args
 
 from fleetgauge_core.contract import Leg
-from fleetgauge_core.detection import DEFAULT_THRESHOLDS, Chain, Phase
-from fleetgauge_core.detection.slowness import Pace
+from fleetgauge_core.detection import DEFAULT_THRESHOLDS, HealthCondition, HealthState
+from fleetgauge_core.detection.slowness import LatencyClass
 from fleetgauge_core.fleet.burn_windows import BURN_WINDOWS
-from fleetgauge_core.kafka.connection_failure import Silence
-from fleetgauge_core.slo.burn import State as BurnState
+from fleetgauge_core.kafka.connection_failure import ConnectionFailure
+from fleetgauge_core.slo.burn import BurnAlertState as BurnState
 from fleetgauge_core.slo.causes import PRECEDENCE
 from fleetgauge_core.slo.levels import DEFINITION
-from fleetgauge_core.tables import Type
+from fleetgauge_core.tables import ColumnType
 from fleetgauge_dashboards.identity import Role
-from fleetgauge_dashboards.links import Leg as ShownLeg
 from fleetgauge_dashboards.links import Window
-from fleetgauge_dashboards.views.compared import Verdict as ComparedVerdict
-from fleetgauge_dashboards.views.freshness import Age
-from fleetgauge_dashboards.views.remarks import ACKNOWLEDGE, JUDGE, Judgement
-from fleetgauge_dashboards.views.samples import Source
+from fleetgauge_dashboards.views.alert_remarks import ACKNOWLEDGE, JUDGE, AlertJudgement
+from fleetgauge_dashboards.views.comparison import ComparisonVerdict as ComparedVerdict
+from fleetgauge_dashboards.views.freshness import DataAge
+from fleetgauge_dashboards.views.samples import SampleSource
 from fleetgauge_local.layout import TOPOLOGIES
-from fleetgauge_local.messages import BrokerState, ClusterState, MirrorState
-from fleetgauge_local.messages import Kind as FaultKind
+from fleetgauge_local.runner_protocol import BrokerState, ClusterState, FaultKind, MirrorState
 from fleetgauge_operations.mitigation.case import LADDER, Action
 from fleetgauge_operations.mitigation.case import Outcome as CaseOutcome
 from fleetgauge_operations.mitigation.fail_safes import Why as FailSafe
-from fleetgauge_operations.recovery.offsets.checkpoint import Origin
-from fleetgauge_operations.recovery.offsets.mapping import Rule, Why
-from fleetgauge_operations.recovery.plan.forecast import Reason
-from fleetgauge_operations.recovery.plan.sync_decision import Verdict as GroupVerdict
-from fleetgauge_operations.recovery.primaries.plan.promotion import Name as Precondition
-from fleetgauge_operations.recovery.primaries.promotion_executor import Outcome as PromotionOutcome
-from fleetgauge_operations.recovery.readiness.plan.conditions import Kind as RecoveryKind
+from fleetgauge_operations.recovery.offsets.checkpoint import CheckpointOrigin
+from fleetgauge_operations.recovery.offsets.mapping import ConstraintBasis, MappingRule
+from fleetgauge_operations.recovery.plan.forecast import NotReadyReason
+from fleetgauge_operations.recovery.plan.sync_decision import SyncVerdict
+from fleetgauge_operations.recovery.primaries.plan.promotion import PreconditionName
+from fleetgauge_operations.recovery.primaries.promotion_executor import PromotionOutcome
+from fleetgauge_operations.recovery.readiness.plan.conditions import ConditionKind as RecoveryKind
 from fleetgauge_operations.replay.incident import SUFFIX
 from fleetgauge_operations.replay.rerun import Verdict as ReplayVerdict
-from fleetgauge_pipelines.jobs.backtest_cli import Verdict as BacktestVerdict
-from fleetgauge_pipelines.simulation.incidents import Kind as PlantedKind
+from fleetgauge_pipelines.jobs.backtest_cli import BacktestVerdict
+from fleetgauge_pipelines.simulation.incidents import IncidentKind as PlantedKind
 from fleetgauge_probes.agent.probe_tracker import (
     ACK_LATE,
     NO_REPORT,
@@ -47,43 +45,43 @@ from fleetgauge_probes.agent.probe_tracker import (
 
 #: By what they are words of.
 _WORDS: Mapping[str, Iterable[str]] = {
-    "finding: kind": Chain,
-    "finding: state": Phase,
-    "finding: pace of a round": Pace,
+    "finding: kind": HealthCondition,
+    "finding: state": HealthState,
+    "finding: pace of a round": LatencyClass,
     "recovery finding: kind": RecoveryKind,
     "bad minute: cause": PRECEDENCE,
     "probe: leg": Leg,
     "probe: own failure": (ACK_LATE, NO_REPORT, NOT_LEADING, NOT_RECEIVED),
-    "probe: silence": [silence.value for silence in Silence],
+    "probe: silence": [silence.description for silence in ConnectionFailure],
     "mitigation: action": Action,
     "mitigation: outcome": CaseOutcome,
     "mitigation: fail-safe": FailSafe,
     "remark: kind": (ACKNOWLEDGE, JUDGE),
-    "remark: judgement": Judgement,
-    "recovery: verdict of a partition": GroupVerdict,
-    "recovery: reason against a group": Reason,
-    "recovery: rule": Rule,
-    "recovery: why of a constraint": Why,
-    "recovery: origin of a checkpoint": Origin,
-    "promotion: precondition": Precondition,
+    "remark: judgement": AlertJudgement,
+    "recovery: verdict of a partition": SyncVerdict,
+    "recovery: reason against a group": NotReadyReason,
+    "recovery: rule": MappingRule,
+    "recovery: why of a constraint": ConstraintBasis,
+    "recovery: origin of a checkpoint": CheckpointOrigin,
+    "promotion: precondition": PreconditionName,
     "promotion: outcome": PromotionOutcome,
     "replay: verdict": ReplayVerdict,
     "replay: suffix of a file": (SUFFIX,),
     "backtest: verdict": BacktestVerdict,
     "burn alert: state": BurnState,
     "compare: verdict": get_args(ComparedVerdict),
-    "explain: source of samples": get_args(Source),
-    "page: leg": ShownLeg,
+    "explain: source of samples": get_args(SampleSource),
+    "page: leg": Leg,
     "page: window": Window,
     "page: role": Role,
-    "page: state of the data": Age,
+    "page: state of the data": DataAge,
     "fleet: topology": TOPOLOGIES,
     "fleet: fault": get_args(FaultKind),
     "fleet: state of a broker": get_args(BrokerState),
     "fleet: state of a cluster": get_args(ClusterState),
     "fleet: state of a mirror": get_args(MirrorState),
     "simulate: incident": PlantedKind,
-    "table: type of a column": [kind.value for kind in Type],
+    "table: type of a column": [kind.value for kind in ColumnType],
     "week: definition": (DEFINITION,),
 }
 

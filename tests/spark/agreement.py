@@ -1,4 +1,4 @@
-"""Whether the tables that Spark makes of a random lake are the oracle's, row by row and column by column."""
+"""Compare the tables that Spark computes for a random lake with the oracle's, row by row."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,44 +24,44 @@ from fleetgauge_core.tables import (
     HEALTH_EVENTS,
     PROBE_MINUTES,
     QUARANTINE,
+    ColumnType,
     Table,
-    Type,
 )
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.backfill import records_in
-from tests.oracle.compare import differences
-from tests.oracle.minute_rules import distinct
+from fleetgauge_pipelines.jobs.backfill import open_record_folder
+from tests.oracle.compare import find_differences
+from tests.oracle.minute_rules import drop_duplicates
 from tests.oracle.operations import Operations
-from tests.oracle.oracle import Row, Tables, evaluate, settings_of
+from tests.oracle.oracle import Row, Tables, evaluate, read_settings
 from tests.oracle.random_fleets import RandomLake
-from tests.oracle.revision_rules import after
+from tests.oracle.revision_rules import apply_revisions
 from tests.spark.lakes import backfilled, delta, rows
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How many rows of a table were held against how many of the oracle's, and what differs."""
+    """How many rows the oracle has for a table, and the differences from Spark's rows."""
 
     rows: int
     differences: tuple[str, ...]
 
 
-def take(spark: SparkSession, folder: Path, one: RandomLake) -> Fleet:
-    """Backfill delivery after delivery into ``folder``/lake, each by its own clock."""
-    fleet = Fleet.model_validate(one.document)
+def write_lake(spark: SparkSession, folder: Path, random_lake: RandomLake) -> Fleet:
+    """Backfill the deliveries into ``folder``/lake one after the other, each with its own clock."""
+    fleet = Fleet.model_validate(random_lake.document)
     lake = Lake(spark, str(folder / "lake"))
     lake.create_tables()
-    for table, rows_of_table in _said(one.operations).items():
+    for table, rows_of_table in _operation_rows(random_lake.operations).items():
         write_rows(folder / "lake", table, rows_of_table)
-    for number, delivery in enumerate(one.deliveries):
+    for number, delivery in enumerate(random_lake.deliveries):
         files = write_files(folder / f"delivery-{number}", delivery.records)
-        done = backfilled(spark, lake, fleet, records_in(files), delivery.clock)
-        verdicts = [verdict for outcome in done.outcomes for verdict in outcome.verdicts]
+        result = backfilled(spark, lake, fleet, open_record_folder(files), delivery.clock)
+        verdicts = [verdict for batch in result.batches for verdict in batch.verdicts]
         assert all(verdict.success for verdict in verdicts), verdicts
     return fleet
 
 
-def _said(operations: Operations) -> dict[Table, Sequence[Mapping[str, Any]]]:
+def _operation_rows(operations: Operations) -> dict[Table, Sequence[Mapping[str, Any]]]:
     return {
         CORRECTIONS: operations.corrections,
         ACTIONS: operations.actions,
@@ -70,15 +70,17 @@ def _said(operations: Operations) -> dict[Table, Sequence[Mapping[str, Any]]]:
 
 
 def write_rows(lake: Path, table: Table, content: Sequence[Mapping[str, Any]]) -> None:
-    """Append them as what writes beside the pipeline does."""
-    there = delta(lake, table)
+    """Append rows as the writers beside the pipeline do."""
+    delta_table = delta(lake, table)
     write_deltalake(
-        there, pa.Table.from_pylist(list(content), pa.schema(there.schema().to_arrow())), mode="append"
+        delta_table,
+        pa.Table.from_pylist(list(content), pa.schema(delta_table.schema().to_arrow())),
+        mode="append",
     )
 
 
 def write_files(folder: Path, records: Sequence[Mapping[str, Any]], files: int = 2) -> Path:
-    """The records as Avro container files, compressed and not by turns."""
+    """Write records to Avro container files, every other file compressed."""
     folder.mkdir(parents=True)
     schema = fastavro.parse_schema(json.loads(PROBE_MINUTE.text))
     for number in range(files):
@@ -87,10 +89,10 @@ def write_files(folder: Path, records: Sequence[Mapping[str, Any]], files: int =
     return folder
 
 
-def compare(folder: Path, one: RandomLake, fleet: Fleet) -> dict[str, Comparison]:
-    """By table path; of quarantine, that it is empty."""
-    wanted = expected(one, fleet)
-    records = distinct(record for delivery in one.deliveries for record in delivery.records)
+def compare(folder: Path, random_lake: RandomLake, fleet: Fleet) -> dict[str, Comparison]:
+    """Return the comparison of each table by its path; quarantine must be empty."""
+    wanted = expected(random_lake, fleet)
+    records = drop_duplicates(record for delivery in random_lake.deliveries for record in delivery.records)
     tables: dict[Table, list[Row]] = {
         PROBE_MINUTES: [record | {"day": record["minute"].date()} for record in records],
         QUARANTINE: [],
@@ -100,26 +102,26 @@ def compare(folder: Path, one: RandomLake, fleet: Fleet) -> dict[str, Comparison
         FLEET_WEEKS: wanted.fleet_weeks,
         BURN_CAUSES: wanted.burn_causes,
     }
-    return {table.path: _compared(folder / "lake", table, rows) for table, rows in tables.items()}
+    return {table.path: _compare_table(folder / "lake", table, rows) for table, rows in tables.items()}
 
 
-def expected(one: RandomLake, fleet: Fleet) -> Tables:
-    """The oracle's tables after the last delivery."""
-    settings = settings_of(fleet)
-    so_far: list[Row] = []
+def expected(random_lake: RandomLake, fleet: Fleet) -> Tables:
+    """Return the oracle's tables after the last delivery."""
+    settings = read_settings(fleet)
+    records: list[Row] = []
     computations = []
-    for delivery in one.deliveries:
-        so_far += delivery.records
-        computations.append(evaluate(so_far, settings, delivery.clock, one.operations))
-    return after(computations)
+    for delivery in random_lake.deliveries:
+        records += delivery.records
+        computations.append(evaluate(records, settings, delivery.clock, random_lake.operations))
+    return apply_revisions(computations)
 
 
-def _compared(lake: Path, table: Table, wanted: Sequence[Row]) -> Comparison:
-    found = differences(table, wanted, _content(lake, table))
-    return Comparison(len(wanted), tuple(str(one) for one in found))
+def _compare_table(lake: Path, table: Table, wanted: Sequence[Row]) -> Comparison:
+    differences = find_differences(table, wanted, _read_content(lake, table))
+    return Comparison(len(wanted), tuple(str(difference) for difference in differences))
 
 
-def _content(lake: Path, table: Table) -> list[Row]:
-    """The table's rows as readers without a JVM see them; maps as dicts."""
-    maps = [column.name for column in table.columns if column.type is Type.COUNTS]
+def _read_content(lake: Path, table: Table) -> list[Row]:
+    """Return the table's rows as readers without a JVM see them, with maps as dicts."""
+    maps = [column.name for column in table.columns if column.type is ColumnType.COUNT_MAP]
     return [row | {name: dict(row[name]) for name in maps} for row in rows(lake, table)]

@@ -1,4 +1,4 @@
-"""Records that break the contract, every kind of them, made of a good one."""
+"""Invalid records of every kind, each derived from a valid record."""
 
 import copy
 import json
@@ -40,7 +40,7 @@ REASONS = (
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """One broken value; ``what`` tells it from the others of its reason."""
+    """An invalid value; ``what`` distinguishes it from other values with the same reason."""
 
     reason: str
     what: str
@@ -50,7 +50,7 @@ class Broken:
 def good_record(
     sequence: int, minute: datetime, cluster_id: str = "orders", broker_id: int = 1, leg: str = "client"
 ) -> Record:
-    """A hundred probes, all well; every latency differs from record to record."""
+    """Return a valid record of 100 successful probes, whose latencies depend on its number."""
     ack_us = tuple(2000 + sequence % 50 + 10 * n for n in range(100))
     client = leg == "client"
     return {
@@ -85,23 +85,23 @@ def good_record(
 
 
 def broken_records(good: Callable[[], Record], clock: datetime) -> Iterator[Broken]:
-    """Each way to break a record but conflicting_duplicate; ``good`` gives a new good client record."""
+    """Yield an invalid record of each kind except conflicting_duplicate, made from new ``good`` records."""
     yield from _unreadable(good, clock)
     for reason, what, change in _rule_breaking(clock):
         yield Broken(reason, what, PROBE_MINUTE.encode(good() | change))
 
 
 def conflicting(record: Record) -> bytes:
-    """Another record under the run and sequence of a good one."""
+    """Return another record with the run_id and sequence of a valid one."""
     slower = tuple(us + 1 for us in record["e2e_us"])
     return PROBE_MINUTE.encode(record | {"e2e_us": slower})
 
 
 def broken_of(reason: str, good: Callable[[], Record], clock: datetime, rng: Random) -> Broken:
-    """One of the ways that belong to the reason."""
+    """Return a random invalid record with the given reason."""
     if reason == "conflicting_duplicate":
         return Broken(reason, "other latencies", conflicting(good()))
-    return rng.choice([one for one in broken_records(good, clock) if one.reason == reason])
+    return rng.choice([broken for broken in broken_records(good, clock) if broken.reason == reason])
 
 
 def _unreadable(good: Callable[[], Record], clock: datetime) -> Iterator[Broken]:
@@ -179,7 +179,7 @@ def _miscounted(ascending: tuple[int, ...]) -> Iterator[tuple[str, Change]]:
 
 
 def _with_agent_id(record: Record, agent_id: bytes) -> bytes:
-    """Avro's length is a zig-zag integer of one byte for short text."""
+    """Replace the text of agent_id, whose length Avro encodes as a zig-zag integer of one byte."""
     value = PROBE_MINUTE.encode(record)
     length = len(record["agent_id"])
     at = HEADER_BYTES + 1
@@ -187,7 +187,7 @@ def _with_agent_id(record: Record, agent_id: bytes) -> bytes:
 
 
 def encode_untimed(record: Record) -> bytes:
-    """A record whose times are any milliseconds, those that no calendar has included."""
+    """Encode a record whose times may be any milliseconds, even outside of the calendar."""
     buffer = BytesIO()
     buffer.write(PROBE_MINUTE.header)
     fastavro.schemaless_writer(buffer, _untimed_schema(), record)
@@ -203,7 +203,7 @@ def _untimed_schema() -> Any:
 
 
 def mutated(value: bytes, rng: Random) -> bytes:
-    """A few of the things that can befall bytes: flipped, cut, doubled, replaced, moved."""
+    """Return a value with random damage: bytes flipped, cut, doubled, replaced or moved."""
     data = bytearray(value)
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         at = rng.randrange(len(data)) if data else 0

@@ -1,4 +1,4 @@
-"""One Spark session for all that a worker runs."""
+"""One Spark session for all tests of a pytest worker."""
 
 from collections.abc import Iterator
 
@@ -27,6 +27,6 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module", autouse=True)
 def lakes_forgotten(spark: SparkSession) -> Iterator[None]:
-    """Delta remembers every table for an hour; a suite makes thousands, and its heap has room for fewer."""
+    """Clear Delta's cache after a test: it keeps tables for an hour, and thousands would fill the heap."""
     yield
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()

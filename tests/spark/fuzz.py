@@ -1,4 +1,4 @@
-"""Values that damage, chance and malice make of records, and what a pipeline may do with each."""
+"""Random and malicious damage to records, and what the pipeline may do with each value."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ from fleetgauge_core.contract import (
     HEADER_BYTES,
     MAX_RECORD_BYTES,
     PROBE_MINUTE,
-    ContractError,
+    RecordDecodeError,
 )
-from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE, REASONS
+from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE, QUARANTINE_REASONS
 from tests.spark.broken import Record, conflicting, good_record, mutated
 from tests.spark.lakes import SOURCE, opened, raw_frame, rows
 
@@ -34,31 +34,31 @@ Made = Callable[[bytes, Random], bytes | None]
 
 
 class Fate(Enum):
-    """What the contract asks for, as the Python reader sees it."""
+    """What the contract requires for a value, by the Python decoder."""
 
     TAKEN = "taken"
     REFUSED = "refused"
     EITHER = "either"
-    """Readers may differ: an int of 33 bits, arrays in an encoding that no writer of ours uses."""
+    """Decoders may differ: an int of 33 bits, or arrays in an encoding that no agent writes."""
 
 
 def values(number: int, rng: Random) -> list[bytes | None]:
-    """So many: a quarter as they should be, some twice, some in conflict, the rest damaged or noise."""
-    made: list[bytes | None] = []
+    """Return values: a quarter valid, some duplicated or conflicting, the others damaged or noise."""
+    values_: list[bytes | None] = []
     good: list[bytes] = []
     for sequence in range(number):
         encoded = PROBE_MINUTE.encode(_record(sequence, rng))
         chance = rng.random()
         if chance < 0.25 or not good:
             good.append(encoded)
-            made.append(encoded)
+            values_.append(encoded)
         elif chance < 0.28:
-            made.append(rng.choice(good))
+            values_.append(rng.choice(good))
         elif chance < 0.30:
-            made.append(_in_conflict(rng.choice(good)))
+            values_.append(_in_conflict(rng.choice(good)))
         else:
-            made.append(rng.choice(_DAMAGES)(encoded, rng))
-    return made
+            values_.append(rng.choice(_DAMAGES)(encoded, rng))
+    return values_
 
 
 def _record(sequence: int, rng: Random) -> Record:
@@ -80,7 +80,7 @@ def _in_conflict(encoded: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Avro's zig-zag varint, of any size."""
+    """Encode an integer of any size as Avro's zig-zag varint."""
     left = value << 1 if value >= 0 else (-value << 1) - 1
     out = bytearray()
     while left > 0x7F:
@@ -97,7 +97,7 @@ def _bit_flips(value: bytes, rng: Random) -> bytes:
 
 
 def _body_flip(value: bytes, rng: Random) -> bytes:
-    """In the short fields at a record's end, where what comes out is often a record."""
+    """Flip a bit in the short fields at the end of a record, which often still decodes."""
     data = bytearray(value)
     data[-rng.randint(1, min(40, len(value) - HEADER_BYTES))] ^= 1 << rng.randrange(8)
     return bytes(data)
@@ -133,7 +133,7 @@ def _wild_varint(value: bytes, rng: Random) -> bytes:
 
 
 def _huge_count(value: bytes, rng: Random) -> bytes:
-    """A count or an array's length that the record cannot hold, also as the block form's negative one."""
+    """Insert a count or an array length beyond the record's size, also as a negative block count."""
     places = [at for at in range(HEADER_BYTES, len(value) - 1) if value[at : at + 2] == _HUNDRED]
     at = rng.choice(places) if places else rng.randrange(HEADER_BYTES, len(value))
     huge = rng.choice((-1, 1)) * rng.choice((2**16, 2**24, 2**31 - 1, 2**31, 2**40, 2**62, 2**63 - 1))
@@ -158,11 +158,11 @@ _DAMAGES: Sequence[Made] = (
 
 
 def fate(value: bytes | None) -> Fate:
-    """By the Python reader and by the contract's rules in plain Python."""
+    """Return the required fate by the Python decoder and the contract's rules in plain Python."""
     try:
         record = PROBE_MINUTE.decode(value or b"")
-    except ContractError as error:
-        return Fate.EITHER if "outside its type" in error.detail else Fate.REFUSED
+    except RecordDecodeError as error:
+        return Fate.EITHER if "outside the range of its type" in error.detail else Fate.REFUSED
     if not _keeps_the_rules(record):
         return Fate.REFUSED
     return Fate.TAKEN if PROBE_MINUTE.encode(record) == value else Fate.EITHER
@@ -178,7 +178,10 @@ def _keeps_the_rules(record: Record) -> bool:
         and record["leg"] in ("client", "leader")
         and minute == minute.replace(second=0, microsecond=0)
         and OLDEST <= minute <= CLOCK + timedelta(minutes=5)
-        and all(list(one) == sorted(one) and min(one, default=0) >= 0 for one in (acks, ends))
+        and all(
+            list(latencies) == sorted(latencies) and min(latencies, default=0) >= 0
+            for latencies in (acks, ends)
+        )
         and all(record[name] >= 0 for name in counts)
         and len(ends) <= record["acknowledged"] == len(acks) <= record["attempted"]
         and len(ends) <= record["received"]
@@ -193,35 +196,35 @@ def process(
     batches: int,
     before_each: Callable[[int], object],
 ) -> Counter[str]:
-    """Everything through a new lake in so many batches; what the batches say became of it."""
+    """Process all values in a new lake in several batches, and return the sums of the batches' counts."""
     _, pipeline = opened(spark, folder, FLEET)
-    said: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     size = -(-len(sent) // batches)
     for number, at in enumerate(range(0, len(sent), size)):
         before_each(number)
         frame = raw_frame(spark, sent[at : at + size], at)
-        took = pipeline.process(frame, f"fuzz/{number}", CLOCK, OLDEST).ingested
-        said.update(
-            received=took.received,
-            stored=took.stored,
-            replayed=took.replayed,
-            quarantined=took.quarantined,
+        ingested = pipeline.process(frame, f"fuzz/{number}", CLOCK, OLDEST).ingested
+        counts.update(
+            received=ingested.received,
+            stored=ingested.stored,
+            replayed=ingested.replayed,
+            quarantined=ingested.quarantined,
         )
-    return said
+    return counts
 
 
-def judge(folder: Path, sent: Sequence[bytes | None], said: Counter[str]) -> dict[str, Any]:
-    """What is in the lake against what was sent; ``faults`` are all 0 if it is as it must be."""
+def judge(folder: Path, sent: Sequence[bytes | None], counts: Counter[str]) -> dict[str, Any]:
+    """Compare the lake with the values that were sent; all ``faults`` are 0 if it is correct."""
     lies = {SOURCE.format(at): value for at, value in enumerate(sent)}
     bronze = {row["source"]: (row["run_id"], row["sequence"]) for row in rows(folder, PROBE_MINUTES)}
     winners = {key: lies.get(source) for source, key in bronze.items()}
     quarantine = {row["source"]: row for row in rows(folder, QUARANTINE)}
     faults = {
-        "unaccounted": len(sent) - said["stored"] - said["replayed"] - said["quarantined"],
-        "bronze_rows_unsaid": len(rows(folder, PROBE_MINUTES)) - said["stored"],
-        "quarantine_rows_unsaid": len(rows(folder, QUARANTINE)) - said["quarantined"],
+        "unaccounted": len(sent) - counts["stored"] - counts["replayed"] - counts["quarantined"],
+        "bronze_rows_unsaid": len(rows(folder, PROBE_MINUTES)) - counts["stored"],
+        "quarantine_rows_unsaid": len(rows(folder, QUARANTINE)) - counts["quarantined"],
         "taken_twice": len(bronze) - len(winners) + len(bronze.keys() & quarantine.keys()),
-        "unknown_reasons": sum(row["reason"] not in REASONS for row in quarantine.values()),
+        "unknown_reasons": sum(row["reason"] not in QUARANTINE_REASONS for row in quarantine.values()),
         "other_bytes": sum(row["value"] != lies.get(source, b"?") for source, row in quarantine.items()),
         "broken_in_bronze": sum(fate(lies[source]) is Fate.REFUSED for source in bronze),
         "valid_in_quarantine": sum(
@@ -229,11 +232,11 @@ def judge(folder: Path, sent: Sequence[bytes | None], said: Counter[str]) -> dic
         ),
     }
     reasons = Counter(row["reason"] for row in quarantine.values())
-    return {"sent": len(sent), **said, "reasons": dict(sorted(reasons.items())), "faults": faults}
+    return {"sent": len(sent), **counts, "reasons": dict(sorted(reasons.items())), "faults": faults}
 
 
 def _conflicts(row: dict[str, Any], winners: dict[tuple[str, int], bytes | None]) -> bool:
-    """Whether bronze holds another record under the same run and sequence."""
+    """Return whether bronze has another record with the same run_id and sequence."""
     record = PROBE_MINUTE.decode(row["value"])
     winner = winners.get((record["run_id"], record["sequence"]), row["value"])
     return row["reason"] == "conflicting_duplicate" and winner != row["value"]

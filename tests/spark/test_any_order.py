@@ -1,4 +1,4 @@
-"""However records are cut into batches, and however often they come, the tables end up the same."""
+"""The tables do not depend on how records are split into batches, or how often they are delivered."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -14,7 +14,7 @@ from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.tables import CLUSTER_WEEKS
 from fleetgauge_pipelines.jobs import silver
 from fleetgauge_pipelines.jobs.batch import Pipeline
-from tests.oracle.week import START, Record, random_fleet, random_week
+from tests.oracle.week import START, ProbeRecord, random_fleet, random_week
 from tests.spark.broken import good_record
 from tests.spark.lakes import opened, raw_frame, rows
 from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal
@@ -25,8 +25,8 @@ BATCHES = 3
 CLOCK = START + timedelta(minutes=MINUTES + 5)
 
 
-def batches_of(records: Sequence[Record], rng: Random) -> list[list[Record]]:
-    """The records in random order, and in every batch but the first some that had come before."""
+def batches_of(records: Sequence[ProbeRecord], rng: Random) -> list[list[ProbeRecord]]:
+    """Split records in random order; every batch but the first repeats some earlier records."""
     shuffled = rng.sample(records, len(records))
     size = -(-len(shuffled) // BATCHES)
     parts = [shuffled[at : at + size] for at in range(0, len(shuffled), size)]
@@ -37,7 +37,7 @@ def batches_of(records: Sequence[Record], rng: Random) -> list[list[Record]]:
 
 
 def process(
-    spark: SparkSession, pipeline: Pipeline, records: Sequence[Record], number: int, clock: Any = CLOCK
+    spark: SparkSession, pipeline: Pipeline, records: Sequence[ProbeRecord], number: int, clock: Any = CLOCK
 ) -> None:
     values = [PROBE_MINUTE.encode(record) for record in records]
     outcome = pipeline.process(raw_frame(spark, values, number * 100_000), f"part/{number}", clock)
@@ -46,10 +46,10 @@ def process(
 
 
 @pytest.mark.parametrize("seed", [11])
-def test_batches_in_any_order_with_replays_make_the_tables_of_all_records(
+def test_batches_in_any_order_with_replays_give_the_oracles_tables(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
-    """Those that the oracle makes of them, which knows no batches."""
+    """The oracle computes its tables from all records at once."""
     records = random_week(seed, minutes=MINUTES)
     fleet = Fleet.model_validate(random_fleet(seed, minutes=MINUTES))
     lake, pipeline = opened(spark, tmp_path / "lake", fleet)
@@ -67,11 +67,11 @@ def test_batches_in_any_order_with_replays_make_the_tables_of_all_records(
 @pytest.mark.parametrize(
     "piece", [timedelta(minutes=4), pytest.param(timedelta(days=7), marks=pytest.mark.thorough)]
 )
-def test_records_from_before_since_say_which_brokers_it_begins_with(
+def test_records_before_since_name_the_first_expected_brokers(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: timedelta
 ) -> None:
-    """Four brokers when it was last seen before ``since``, three from the first record after it on."""
-    monkeypatch.setattr(silver, "_PIECE", piece)
+    """Four brokers are expected from the last record before ``since``, three from the first one after it."""
+    monkeypatch.setattr(silver, "_MAX_PIECE", piece)
     since = START + timedelta(minutes=10)
     fleet = Fleet.model_validate(
         {"clusters": [{"id": "orders", "bootstrap": "orders:9092", "since": since.isoformat()}]}
@@ -90,10 +90,10 @@ def test_records_from_before_since_say_which_brokers_it_begins_with(
     assert_tables_equal(lake, [before, after, between], fleet, CLOCK)
 
 
-def test_a_gap_of_weeks_between_two_records_is_made_piece_by_piece(
+def test_a_gap_of_weeks_between_two_records_is_computed_in_pieces(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silver, "_PIECE", timedelta(days=5))
+    monkeypatch.setattr(silver, "_MAX_PIECE", timedelta(days=5))
     fleet = Fleet.model_validate(
         {
             "clusters": [

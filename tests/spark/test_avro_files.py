@@ -1,4 +1,4 @@
-"""Files give the same raw records as a topic; what cannot be read of a file is a row that says so."""
+"""Avro files give the same raw records as a topic; an unreadable part of a file is one row with a reason."""
 
 import copy
 import json
@@ -16,11 +16,11 @@ from fleetgauge_core.contract import (
     HEADER_BYTES,
     PROBE_MINUTE,
     PROBE_PULSE,
-    ContractError,
+    RecordDecodeError,
 )
 from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
-from fleetgauge_pipelines.io.avro_files import Row, raw_records
-from fleetgauge_pipelines.io.record_files import read_files, record_files
+from fleetgauge_pipelines.io.avro_files import RawRecord, read_avro_records
+from fleetgauge_pipelines.io.record_files import list_record_files, read_record_files
 from tests.spark.broken import Record, good_record
 from tests.spark.lakes import opened, rows
 
@@ -53,7 +53,7 @@ def write(
     schema: dict[str, Any] | None = None,
     block_bytes: int = 4000,
 ) -> Path:
-    """A container of several blocks."""
+    """Write a container file of several blocks."""
     with path.open("wb") as file:
         fastavro.writer(
             file, schema or schema_of(PROBE_MINUTE.text), records, codec=codec, sync_interval=block_bytes
@@ -61,63 +61,61 @@ def write(
     return path
 
 
-def decoded(rows_: Sequence[Row]) -> list[int]:
-    """The sequences of the rows that decode."""
+def decoded(rows_: Sequence[RawRecord]) -> list[int]:
+    """Return the sequences of the rows that can be decoded."""
     return [PROBE_MINUTE.decode(value)["sequence"] for value, _, _, hint in rows_ if value and hint is None]
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_files_records_have_the_bytes_that_a_topic_would_carry(tmp_path: Path, codec: str) -> None:
+def test_records_of_a_file_have_the_bytes_that_a_topic_would_carry(tmp_path: Path, codec: str) -> None:
     path = write(tmp_path / "some.avro", codec=codec)
 
-    found = list(raw_records(path, 3))
+    raw_records = list(read_avro_records(path, 3))
 
-    assert [value for value, _, _, _ in found] == [PROBE_MINUTE.encode(record) for record in RECORDS]
-    assert [source for _, source, _, _ in found] == [f"some.avro:{n}" for n in range(len(RECORDS))]
-    assert [position for _, _, position, _ in found] == [(3 << 40) + n for n in range(len(RECORDS))]
-    assert {hint for _, _, _, hint in found} == {None}
+    assert [value for value, _, _, _ in raw_records] == [PROBE_MINUTE.encode(record) for record in RECORDS]
+    assert [source for _, source, _, _ in raw_records] == [f"some.avro:{n}" for n in range(len(RECORDS))]
+    assert [position for _, _, position, _ in raw_records] == [(3 << 40) + n for n in range(len(RECORDS))]
+    assert {hint for _, _, _, hint in raw_records} == {None}
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_torn_last_block_ends_a_file_with_one_row_and_spares_the_blocks_before_it(
-    tmp_path: Path, codec: str
-) -> None:
+def test_a_truncated_last_block_is_one_not_decodable_row_after_the_others(tmp_path: Path, codec: str) -> None:
     path = write(tmp_path / "torn.avro", codec=codec)
     data = path.read_bytes()
     last_block = data.rindex(data[-SYNC_BYTES:], 0, -SYNC_BYTES) + SYNC_BYTES
     path.write_bytes(data[: (last_block + len(data)) // 2])
 
-    found = list(raw_records(path, 0))
+    raw_records = list(read_avro_records(path, 0))
 
-    whole = len(found) - 1
+    whole = len(raw_records) - 1
     assert 0 < whole < len(RECORDS)
-    assert decoded(found) == list(range(whole))
-    assert found[-1] == (None, f"torn.avro:{whole}", whole, "not_decodable")
+    assert decoded(raw_records) == list(range(whole))
+    assert raw_records[-1] == (None, f"torn.avro:{whole}", whole, "not_decodable")
 
 
 @pytest.mark.parametrize("content", [b"", b"Obj", b"Obj\x01", b"cluster_id,minute\norders,1\n", bytes(200)])
-def test_a_file_that_is_not_avro_is_one_row_that_says_so(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_avro_is_one_not_decodable_row(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "other.avro"
     path.write_bytes(content)
 
-    assert list(raw_records(path, 1)) == [(None, "other.avro:0", 1 << 40, "not_decodable")]
+    assert list(read_avro_records(path, 1)) == [(None, "other.avro:0", 1 << 40, "not_decodable")]
 
 
-def test_a_codec_that_is_not_offered_is_one_row_that_says_so(tmp_path: Path) -> None:
+def test_a_file_with_an_unknown_codec_is_one_not_decodable_row(tmp_path: Path) -> None:
     path = write(tmp_path / "packed.avro", codec="deflate")
     path.write_bytes(path.read_bytes().replace(b"deflate", b"packed!", 1))
 
-    assert list(raw_records(path, 0)) == [(None, "packed.avro:0", 0, "not_decodable")]
+    assert list(read_avro_records(path, 0)) == [(None, "packed.avro:0", 0, "not_decodable")]
 
 
 @pytest.mark.parametrize("field", ["run_id", "attempted", "e2e_us", "emitted_at"])
-def test_a_file_without_a_required_field_gives_records_that_lack_it(tmp_path: Path, field: str) -> None:
+def test_a_file_without_a_required_field_gives_records_with_that_hint(tmp_path: Path, field: str) -> None:
     path = write(tmp_path / "lacking.avro", schema=without_field(field))
 
-    found = list(raw_records(path, 0))
+    raw_records = list(read_avro_records(path, 0))
 
-    assert [hint for _, _, _, hint in found] == ["missing_field"] * len(RECORDS)
-    assert all(value and value[2:HEADER_BYTES] != PROBE_MINUTE.fingerprint for value, _, _, _ in found)
+    assert [hint for _, _, _, hint in raw_records] == ["missing_field"] * len(RECORDS)
+    assert all(value and value[2:HEADER_BYTES] != PROBE_MINUTE.fingerprint for value, _, _, _ in raw_records)
 
 
 def test_a_file_of_other_records_carries_their_fingerprint(tmp_path: Path) -> None:
@@ -133,7 +131,7 @@ def test_a_file_of_other_records_carries_their_fingerprint(tmp_path: Path) -> No
     }
     path = write(tmp_path / "pulses.avro", [pulse], schema=schema_of(PROBE_PULSE.text))
 
-    [(value, _, _, hint)] = raw_records(path, 0)
+    [(value, _, _, hint)] = read_avro_records(path, 0)
 
     assert (value, hint) == (PROBE_PULSE.encode(pulse), None)
 
@@ -149,13 +147,13 @@ def test_documentation_and_logical_types_do_not_make_another_schema(tmp_path: Pa
     ]
     path = write(tmp_path / "plain.avro", plain, schema=schema)
 
-    assert [value for value, _, _, _ in raw_records(path, 0)] == [
+    assert [value for value, _, _, _ in read_avro_records(path, 0)] == [
         PROBE_MINUTE.encode(record) for record in RECORDS
     ]
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_no_damage_to_a_file_stops_the_reading_of_it(tmp_path: Path, codec: str) -> None:
+def test_a_damaged_file_never_raises_an_error(tmp_path: Path, codec: str) -> None:
     data = write(tmp_path / "whole.avro", codec=codec).read_bytes()
     path = tmp_path / "damaged.avro"
     rng = Random(codec)
@@ -165,15 +163,17 @@ def test_no_damage_to_a_file_stops_the_reading_of_it(tmp_path: Path, codec: str)
             damaged[rng.randrange(len(data))] = rng.randrange(256)
         path.write_bytes(damaged)
 
-        found = list(raw_records(path, 0))
+        raw_records = list(read_avro_records(path, 0))
 
-        assert [source for _, source, _, _ in found] == [f"damaged.avro:{n}" for n in range(len(found))]
-        assert all(value is not None or hint == "not_decodable" for value, _, _, hint in found)
+        assert [source for _, source, _, _ in raw_records] == [
+            f"damaged.avro:{n}" for n in range(len(raw_records))
+        ]
+        assert all(value is not None or hint == "not_decodable" for value, _, _, hint in raw_records)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A good file, a torn one, one with broken records, one that lacks a field, one that is not Avro."""
+    """Write a valid file, a truncated one, and files with invalid records, a missing field or no Avro."""
     folder = tmp_path / "records"
     (folder / "deeper").mkdir(parents=True)
     write(folder / "a-good.avro", RECORDS[:20], codec="deflate")
@@ -187,13 +187,13 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folders_files_end_in_bronze_and_quarantine_as_they_deserve(
+def test_files_of_a_folder_end_in_bronze_or_quarantine(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
     _, pipeline = opened(spark, lake, {"clusters": [{"id": "orders", "bootstrap": "orders:9092"}]})
 
-    outcome = pipeline.process(read_files(spark, record_files(folder)), "files", CLOCK)
+    outcome = pipeline.process(read_record_files(spark, list_record_files(folder)), "files", CLOCK)
 
     stored = {row["sequence"] for row in rows(lake, PROBE_MINUTES)}
     reasons = {row["source"]: row["reason"] for row in rows(lake, QUARANTINE)}
@@ -215,10 +215,10 @@ def test_a_folders_files_end_in_bronze_and_quarantine_as_they_deserve(
 
 def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no \*\.avro or \*\.parquet file"):
-        record_files(tmp_path)
+        list_record_files(tmp_path)
 
 
-def test_what_was_cut_out_of_a_file_is_what_was_put_in(tmp_path: Path) -> None:
+def test_records_split_from_a_file_are_those_written_to_it(tmp_path: Path) -> None:
     extreme: Record = RECORDS[0] | {
         "rack": None,
         "leader_epoch": None,
@@ -228,10 +228,10 @@ def test_what_was_cut_out_of_a_file_is_what_was_put_in(tmp_path: Path) -> None:
         "produce_failures": {"ACK_LATE": 100, "ä": 0},
         "sequence": 2**63 - 1,
     }
-    [(value, _, _, _)] = raw_records(write(tmp_path / "extreme.avro", [extreme]), 0)
+    [(value, _, _, _)] = read_avro_records(write(tmp_path / "extreme.avro", [extreme]), 0)
 
     try:
-        found = PROBE_MINUTE.decode(value or b"")
-    except ContractError as error:
+        raw_records = PROBE_MINUTE.decode(value or b"")
+    except RecordDecodeError as error:
         pytest.fail(str(error))
-    assert found == {name: list(v) if isinstance(v, tuple) else v for name, v in extreme.items()}
+    assert raw_records == {name: list(v) if isinstance(v, tuple) else v for name, v in extreme.items()}

@@ -1,4 +1,4 @@
-"""Budgets judged from the tables say what the watch said of the same records."""
+"""Budget findings recomputed from the tables are those of the watch for the same records."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -10,24 +10,24 @@ from pyspark.sql import SparkSession
 
 from fleetgauge_core.contract import ProbeMinute
 from fleetgauge_core.detection import (
-    Budgets,
-    Chain,
     Finding,
-    Phase,
-    Subject,
-    count,
-    explain,
+    FindingSubject,
+    FleetBurnState,
+    HealthCondition,
+    HealthState,
+    exclude_paged_errors,
+    fold_minute_record,
 )
-from fleetgauge_core.detection.finding import finding
-from fleetgauge_core.detection.goals import goal_of
+from fleetgauge_core.detection.finding import build_finding
+from fleetgauge_core.detection.objectives import derive_burn_settings
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.tables import HEALTH_EVENTS
-from fleetgauge_pipelines.io.small_frames import dataframe
-from fleetgauge_pipelines.jobs.backtest import findings_now, findings_then
-from fleetgauge_pipelines.jobs.backtest_cli import Verdict, compared, of_budgets
+from fleetgauge_pipelines.io.small_frames import create_dataframe
+from fleetgauge_pipelines.jobs.backtest import read_recorded_findings, recompute_findings
+from fleetgauge_pipelines.jobs.backtest_cli import BacktestVerdict, compare_episodes, select_budget_episodes
 from tests.probe_minutes import MINUTE, NOON
 from tests.spark.lakes import opened, raw_frame
-from tests.unit.core.detection.test_budgets import at, minutes, outage
+from tests.unit.core.detection.test_burn_fold import at, minutes, outage
 
 #: A budget that goes with nobody named for it, and one that a named broker spends.
 CLUSTERS = ("orders", "payments")
@@ -41,76 +41,89 @@ def of_cluster(record: ProbeMinute, cluster_id: str) -> ProbeMinute:
     return ProbeMinute(**fields | {"cluster_id": cluster_id, "run_id": f"{cluster_id}{record.run_id}"})
 
 
-def of_payments(one: Finding) -> Finding:
-    subject = Subject("payments", Chain.BROKER_DOWN, 2)
-    return finding(subject, one.from_phase, one.to_phase, one.event.at, {})
+def of_payments(finding: Finding) -> Finding:
+    subject = FindingSubject("payments", HealthCondition.BROKER_DOWN, 2)
+    return build_finding(subject, finding.from_state, finding.to_state, finding.event.at, {})
 
 
 def of_no_end() -> Finding:
-    """A path's, without its ends."""
-    return finding(Subject("orders", Chain.PATH), Phase.HEALTHY, Phase.PATH, NAMED.event.at, {})
+    """Return a finding about a path that is not cleared."""
+    return build_finding(
+        FindingSubject("orders", HealthCondition.PATH),
+        HealthState.HEALTHY,
+        HealthState.PATH,
+        NAMED.event.at,
+        {},
+    )
 
 
-def watched(fleet: Fleet, records: list[ProbeMinute], said: list[Finding]) -> list[Finding]:
-    """As a watch hears it: a minute's records come 73 s after its start, findings when they are found."""
-    goals = {one.id: goal_of(fleet, one) for one in fleet.clusters}
-    heard: list[tuple[Any, int, ProbeMinute | Finding]] = [
-        (one.minute + timedelta(seconds=73), 1, one) for one in records
+def watched(fleet: Fleet, records: list[ProbeMinute], recorded: list[Finding]) -> list[Finding]:
+    """Fold records and findings as a watch receives them: records arrive 73 s after their minute's start."""
+    settings = {cluster.id: derive_burn_settings(fleet, cluster) for cluster in fleet.clusters}
+    inputs: list[tuple[Any, int, ProbeMinute | Finding]] = [
+        (record.minute + timedelta(seconds=73), 1, record) for record in records
     ]
-    heard += [(one.event.at, 0, one) for one in said]
-    budgets, found = Budgets(), list[Finding]()
-    for _, _, one in sorted(heard, key=lambda each: each[:2]):
-        if isinstance(one, Finding):
-            budgets = explain(budgets, one)
+    inputs += [(finding.event.at, 0, finding) for finding in recorded]
+    state, findings = FleetBurnState(), list[Finding]()
+    for _, _, received in sorted(inputs, key=lambda timed: timed[:2]):
+        if isinstance(received, Finding):
+            state = exclude_paged_errors(state, received)
         else:
-            budgets, more = count(budgets, one, goals[one.cluster_id])
-            found += more
-    return found
+            state, new_findings = fold_minute_record(state, received, settings[received.cluster_id])
+            findings += new_findings
+    return findings
 
 
-def test_budgets_judged_from_the_tables_are_what_the_watch_said(
+def test_recomputed_budget_findings_are_those_of_the_watch(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     fleet = Fleet.model_validate({"clusters": [{"id": one, "bootstrap": "nobody:1"} for one in CLUSTERS]})
     records = [of_cluster(one, cluster_id) for cluster_id in CLUSTERS for one in STORY]
-    said = [of_payments(NAMED), of_payments(CLEARED)]
-    told = watched(fleet, records, said)
+    recorded = [of_payments(NAMED), of_payments(CLEARED)]
+    expected = watched(fleet, records, recorded)
     lake, pipeline = opened(spark, tmp_path / "lake", fleet)
     values = [one.encode() for one in records]
     pipeline.process(raw_frame(spark, values), "records", NOON + timedelta(hours=3))
-    known = [one.event for one in (*said, *told, of_no_end())]
-    events = [tuple(asdict(one)[name] for name in HEALTH_EVENTS.names) for one in known]
-    lake.append(HEALTH_EVENTS, dataframe(spark, events, HEALTH_EVENTS.ddl))
+    known = [one.event for one in (*recorded, *expected, of_no_end())]
+    events = [tuple(asdict(one)[name] for name in HEALTH_EVENTS.column_names) for one in known]
+    lake.append(HEALTH_EVENTS, create_dataframe(spark, events, HEALTH_EVENTS.ddl))
 
-    now = findings_now(lake, fleet, NOON, END)
-    assert "a health event was passed over" in caplog.text
+    now = recompute_findings(lake, fleet, NOON, END)
+    assert "ignored a health event that cannot be parsed" in caplog.text
     assert [one.event for one in now] == sorted(
-        (one.event for one in told if one.event.at < END), key=lambda event: (event.at, event.event_id)
+        (one.event for one in expected if one.event.at < END), key=lambda event: (event.at, event.event_id)
     )
     assert {one.subject.cluster_id for one in now} == {"orders"}
-    pairs = list(compared(of_budgets(now), of_budgets(findings_then(lake, NOON, END))))
+    pairs = list(
+        compare_episodes(
+            select_budget_episodes(now), select_budget_episodes(read_recorded_findings(lake, NOON, END))
+        )
+    )
     assert pairs
-    assert {verdict for verdict, _ in pairs} == {Verdict.SAME}
+    assert {verdict for verdict, _ in pairs} == {BacktestVerdict.SAME}
 
     strict = fleet.model_copy(
         update={"burn_alerts": fleet.burn_alerts.model_copy(update={"period_days": 30})}
     )
-    later = of_budgets(findings_now(lake, strict, NOON, END))
-    paged = next(one for one in later if one.subject.chain is Chain.AVAILABILITY_BURN)
+    later = select_budget_episodes(recompute_findings(lake, strict, NOON, END))
+    paged = next(one for one in later if one.subject.condition is HealthCondition.AVAILABILITY_BURN)
     # 14.4 x 0.0005 x 60 are 0.43 minutes: the second third of one.
-    assert paged.named_at == NOON + 62 * MINUTE
+    assert paged.opened_at == NOON + 62 * MINUTE
 
 
-def test_an_episode_lasts_from_its_first_word_to_its_last() -> None:
-    burns, outages = Subject("orders", Chain.LATENCY_BURN), outage(1, 2)
-    found = [
-        finding(burns, Phase.LATENCY_BURN, Phase.HEALTHY, at(0), {}),
+def test_an_episode_lasts_from_its_first_finding_to_its_last() -> None:
+    burns, outages = FindingSubject("orders", HealthCondition.LATENCY_BURN), outage(1, 2)
+    findings = [
+        build_finding(burns, HealthState.LATENCY_BURN, HealthState.HEALTHY, at(0), {}),
         *outages,
-        finding(burns, Phase.HEALTHY, Phase.LATENCY_BURN, at(3), {}),
-        finding(burns, Phase.LATENCY_BURN, Phase.HEALTHY, at(5), {}),
-        finding(burns, Phase.HEALTHY, Phase.LATENCY_BURN, at(9), {}),
+        build_finding(burns, HealthState.HEALTHY, HealthState.LATENCY_BURN, at(3), {}),
+        build_finding(burns, HealthState.LATENCY_BURN, HealthState.HEALTHY, at(5), {}),
+        build_finding(burns, HealthState.HEALTHY, HealthState.LATENCY_BURN, at(9), {}),
     ]
-    first, second = of_budgets(found)
-    assert (first.named_at, first.cleared_at) == (at(3), at(5))
-    assert (second.named_at, second.cleared_at) == (at(9), None)
-    assert list(compared([first], [second])) == [(Verdict.NEW, first), (Verdict.GONE, second)]
+    first, second = select_budget_episodes(findings)
+    assert (first.opened_at, first.cleared_at) == (at(3), at(5))
+    assert (second.opened_at, second.cleared_at) == (at(9), None)
+    assert list(compare_episodes([first], [second])) == [
+        (BacktestVerdict.NEW, first),
+        (BacktestVerdict.GONE, second),
+    ]

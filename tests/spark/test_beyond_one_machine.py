@@ -1,4 +1,4 @@
-"""The same jobs with executors of their own make the same tables, row for row."""
+"""The jobs give the same tables on a cluster with executors as on local[*]."""
 
 import os
 import random
@@ -15,19 +15,19 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from fleetgauge_core.fleet import load
+from fleetgauge_core.fleet import load_fleet
 from fleetgauge_core.tables import (
     BROKER_MINUTES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
     FLEET_WEEKS,
 )
-from fleetgauge_local.ports import free_ports
-from fleetgauge_pipelines.io.cache import default_cache
+from fleetgauge_local.ports import find_free_ports
+from fleetgauge_pipelines.io.cache import default_cache_folder
 from fleetgauge_pipelines.io.java import find_java
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.backfill import records_in
-from fleetgauge_pipelines.jobs.simulate_records import write_files
+from fleetgauge_pipelines.jobs.backfill import open_record_folder
+from fleetgauge_pipelines.jobs.simulate_records import write_record_files
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from tests.spark.lakes import backfilled, content
 
@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Records, their fleet, the tables that local[*] makes of them, and a home of Spark's to write in."""
+    """Records, their fleet, the tables that local[*] computes from them, and a writable SPARK_HOME."""
 
     folder: Path
 
@@ -65,20 +65,20 @@ class Given:
 def given(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Given:
     folder = tmp_path_factory.mktemp("beyond")
     simulated = SimulatedFleet(seed=4, clusters=3, start=START, minutes=4)
-    write_files(simulated, folder / "records", lambda *_: None)
-    (folder / "fleet.yaml").write_text(yaml.safe_dump(simulated.document()))
-    lake, fleet = Lake(spark, str(folder / "lake")), load(folder / "fleet.yaml")
-    backfilled(spark, lake, fleet, records_in(folder / "records"), CLOCK)
-    made = Given(folder)
+    write_record_files(simulated, folder / "records", lambda *_: None)
+    (folder / "fleet.yaml").write_text(yaml.safe_dump(simulated.fleet_document()))
+    lake, fleet = Lake(spark, str(folder / "lake")), load_fleet(folder / "fleet.yaml")
+    backfilled(spark, lake, fleet, open_record_folder(folder / "records"), CLOCK)
+    prepared = Given(folder)
     # Workers keep their folders in Spark's home, which is no place of ours.
-    made.home.mkdir()
+    prepared.home.mkdir()
     for part in Path(pyspark.__file__).parent.iterdir():
-        (made.home / part.name).symlink_to(part)
-    return made
+        (prepared.home / part.name).symlink_to(part)
+    return prepared
 
 
 def environment(given: Given, **more: str) -> dict[str, str]:
-    java = str(find_java(default_cache(), print).home)
+    java = str(find_java(default_cache_folder(), print).home)
     return {**os.environ, "JAVA_HOME": java, "SPARK_HOME": str(given.home), **more}
 
 
@@ -92,7 +92,7 @@ def executors_in(work: Path) -> set[str]:
     return {folder.name for folder in work.glob("**/app-*/*") if folder.is_dir()}
 
 
-def test_a_master_named_in_the_environment_is_kept(given: Given) -> None:
+def test_the_environments_master_takes_precedence(given: Given) -> None:
     lake = given.folder / "of-local-cluster"
     env = environment(given, PYSPARK_SUBMIT_ARGS="--master local-cluster[2,1,1024] pyspark-shell")
     run([str(Path(sys.executable).with_name("fleetgauge")), *given.backfill(lake)], env)
@@ -116,10 +116,10 @@ def daemon(given: Given, name: str, *arguments: str) -> Iterator[None]:
 @contextmanager
 def standalone(given: Given) -> Iterator[str]:
     """A master and two workers of one core; its URL."""
-    port, *others = map(str, free_ports(6, random.Random()))
+    port, *other_ports = map(str, find_free_ports(6, random.Random()))
     url, size = f"spark://{HOST}:{port}", ("--cores", "1", "--memory", "1g")
-    with daemon(given, "master.Master", "--port", port, "--webui-port", others[0]):
-        where = [("--port", others[n], "--webui-port", others[n + 1]) for n in (1, 3)]
+    with daemon(given, "master.Master", "--port", port, "--webui-port", other_ports[0]):
+        where = [("--port", other_ports[n], "--webui-port", other_ports[n + 1]) for n in (1, 3)]
         work = ("--work-dir", str(given.folder / "work"))
         with (
             daemon(given, "worker.Worker", *where[0], *size, *work, url),
@@ -143,15 +143,15 @@ def test_spark_submit_runs_a_command_on_a_standalone_cluster(given: Given) -> No
 LOSES_AN_EXECUTOR = """
 import psutil
 from pyspark.sql import SparkSession
-from fleetgauge_pipelines.io.lake import settle
+from fleetgauge_pipelines.io.lake import materialize
 
 spark = SparkSession.builder.getOrCreate()
-rows = settle(spark.range(0, 1000, 1, 4))
+rows = materialize(spark.range(0, 1000, 1, 4))
 executor = next(
-    one
-    for one in psutil.process_iter(["cmdline"])
-    if any("CoarseGrainedExecutorBackend" in word for word in one.info["cmdline"] or ())
-    and psutil.Process().parent() in one.parents()
+    process
+    for process in psutil.process_iter(["cmdline"])
+    if any("CoarseGrainedExecutorBackend" in word for word in process.info["cmdline"] or ())
+    and psutil.Process().parent() in process.parents()
 )
 executor.kill()
 executor.wait(30)
@@ -160,7 +160,7 @@ spark.stop()
 """
 
 
-def test_rows_between_two_steps_outlive_an_executor(given: Given) -> None:
+def test_materialized_rows_survive_the_loss_of_an_executor(given: Given) -> None:
     script = given.folder / "loses_an_executor.py"
     script.write_text(LOSES_AN_EXECUTOR)
     submit = [str(given.home / "bin/spark-submit"), "--master", "local-cluster[2,1,1024]", str(script)]

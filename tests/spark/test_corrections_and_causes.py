@@ -1,4 +1,4 @@
-"""What people and findings say of minutes reaches silver and gold, also when it is said afterwards."""
+"""Corrections, actions and health events reach silver and gold, also when they are written later."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from fleetgauge_core.tables import (
     Table,
 )
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import dataframe
+from fleetgauge_pipelines.io.small_frames import create_dataframe
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from tests.spark.lakes import opened, raw_frame, rows
 
@@ -44,7 +44,7 @@ def latency_us(minute: int, broker: int) -> int:
 
 
 def record(minute: int, broker: int) -> dict[str, Any]:
-    """A client leg's record in which every probe took the same time."""
+    """Return a client leg's record in which all probes have the same latency."""
     taken = [latency_us(minute, broker)] * 100
     return {
         "agent_id": "a",
@@ -77,10 +77,10 @@ def record(minute: int, broker: int) -> dict[str, Any]:
     }
 
 
-def say(spark: SparkSession, lake: Lake, table: Table, *said: Mapping[str, Any]) -> None:
-    """Rows as another writer of the table would leave them."""
-    frame = [tuple(one.get(name) for name in table.names) for one in said]
-    lake.append(table, dataframe(spark, frame, table.ddl))
+def write_rows(spark: SparkSession, lake: Lake, table: Table, *new_rows: Mapping[str, Any]) -> None:
+    """Append rows as another writer of the table does."""
+    frame = [tuple(row.get(name) for name in table.column_names) for row in new_rows]
+    lake.append(table, create_dataframe(spark, frame, table.ddl))
 
 
 def correction(correction_id: str, scope: str, first: int, last: int, **of: Any) -> dict[str, Any]:
@@ -93,8 +93,8 @@ def event(event_id: str, when: datetime, to_state: str) -> dict[str, Any]:
     return {"event_id": event_id, "at": when, "to_state": to_state, **of}
 
 
-class Told:
-    """A lake after a batch: only what the tests look at."""
+class LakeState:
+    """The newest week and the causes of bad minutes in a lake."""
 
     def __init__(self, folder: Path) -> None:
         newest = max(rows(folder, CLUSTER_WEEKS), key=lambda row: int(row["revision"]))
@@ -114,32 +114,36 @@ def lake_and_pipeline(spark: SparkSession, tmp_path: Path) -> tuple[Lake, Pipeli
     return lake, pipeline
 
 
-def test_what_is_said_afterwards_changes_causes_and_weeks(
+def test_later_events_actions_and_corrections_change_causes_and_weeks(
     spark: SparkSession, tmp_path: Path, lake_and_pipeline: tuple[Lake, Pipeline]
 ) -> None:
     (lake, pipeline), folder = lake_and_pipeline, tmp_path / "lake"
 
-    def batch(clock: datetime) -> Told:
+    def batch(clock: datetime) -> LakeState:
         pipeline.process(raw_frame(spark, []), f"at {clock}", clock)
-        return Told(folder)
+        return LakeState(folder)
 
-    told = Told(folder)
-    assert told.causes == dict.fromkeys((*SLOW, BOTH_SLOW), "unknown")
-    assert (told.week["bad_minutes"], told.week["causes"]) == (4, {"unknown": 4})
+    state = LakeState(folder)
+    assert state.causes == dict.fromkeys((*SLOW, BOTH_SLOW), "unknown")
+    assert (state.week["bad_minutes"], state.week["causes"]) == (4, {"unknown": 4})
 
-    say(spark, lake, HEALTH_EVENTS, event("1", at(3, 20), "BROKER_DOWN"), event("2", at(4, 10), "HEALTHY"))
-    say(spark, lake, ACTIONS, {"action_id": "1", "kind": "roll", "cluster_id": CLUSTER, "starts": at(5)})
-    told = batch(OPEN)
-    assert told.causes == {3: "BROKER_DOWN", 4: "BROKER_DOWN", 5: "roll", 7: "roll"}
-    assert told.week["causes"] == {"BROKER_DOWN": 2, "roll": 2}
+    write_rows(
+        spark, lake, HEALTH_EVENTS, event("1", at(3, 20), "BROKER_DOWN"), event("2", at(4, 10), "HEALTHY")
+    )
+    write_rows(
+        spark, lake, ACTIONS, {"action_id": "1", "kind": "roll", "cluster_id": CLUSTER, "starts": at(5)}
+    )
+    state = batch(OPEN)
+    assert state.causes == {3: "BROKER_DOWN", 4: "BROKER_DOWN", 5: "roll", 7: "roll"}
+    assert state.week["causes"] == {"BROKER_DOWN": 2, "roll": 2}
 
     of_broker = correction("b", "broker", 3, 8, cluster_id=CLUSTER, broker_id=2)
     of_segment = correction("s", "segment", 8, 9, segment="region", segment_value="eu")
     elsewhere = correction("e", "segment", 0, 9, segment="region", segment_value="us")
-    say(spark, lake, CORRECTIONS, of_broker, of_segment, elsewhere)
-    told = batch(OPEN)
-    week = told.week
-    assert told.causes == {3: "maintenance", 4: "maintenance", 5: "maintenance", 7: "roll"}
+    write_rows(spark, lake, CORRECTIONS, of_broker, of_segment, elsewhere)
+    state = batch(OPEN)
+    week = state.week
+    assert state.causes == {3: "maintenance", 4: "maintenance", 5: "maintenance", 7: "roll"}
     assert week["corrections"] == "b,s"
     assert (week["bad_minutes"], week["bad_minutes_raw"]) == (1, 4)
     assert (week["minutes_expected"], week["minutes_expected_raw"], week["coverage"]) == (8, 10, 1.0)
@@ -153,30 +157,32 @@ def test_what_is_said_afterwards_changes_causes_and_weeks(
     assert burnt == {"maintenance": 3, "roll": 1}
 
     assert batch(CLOSED).week["revision"] == 1
-    kept = {(row["minute"], row["broker_id"]): row for row in rows(folder, EVIDENCE)}
+    evidence = {(row["minute"], row["broker_id"]): row for row in rows(folder, EVIDENCE)}
     # The minute at the ranks of both latencies, and the first of those at availability's.
-    assert set(kept) == {(at(minute), broker) for minute in (0, BOTH_SLOW) for broker in (1, 2)}
-    assert kept[at(7), 1]["e2e_us"] == [latency_us(7, 1)] * 100
-    assert kept[at(7), 1]["why"] == "latency_p99_us,latency_p99_censored_us,bad_minute"
+    assert set(evidence) == {(at(minute), broker) for minute in (0, BOTH_SLOW) for broker in (1, 2)}
+    assert evidence[at(7), 1]["e2e_us"] == [latency_us(7, 1)] * 100
+    assert evidence[at(7), 1]["why"] == "latency_p99_us,latency_p99_censored_us,bad_minute"
 
-    say(spark, lake, CORRECTIONS, correction("w", "cluster", 0, 9, cluster_id=CLUSTER, recurs="weekly"))
+    write_rows(
+        spark, lake, CORRECTIONS, correction("w", "cluster", 0, 9, cluster_id=CLUSTER, recurs="weekly")
+    )
     week = batch(CLOSED).week
     assert (week["revision"], week["revision_reason"], week["corrections"]) == (2, "corrections", "b,s,w")
     assert (week["latency_p99_us"], week["bad_minutes"], week["minutes_expected"]) == (None, 0, 0)
     assert (week["latency_p99_us_raw"], week["bad_minutes_raw"]) == (latency_us(BOTH_SLOW, 1), 4)
 
 
-def test_a_pipeline_that_starts_later_finds_what_was_said_meanwhile(
+def test_a_restarted_pipeline_applies_annotations_written_meanwhile(
     spark: SparkSession, tmp_path: Path, lake_and_pipeline: tuple[Lake, Pipeline]
 ) -> None:
     lake, _ = lake_and_pipeline
-    say(spark, lake, HEALTH_EVENTS, event("1", at(3, 20), "BROKER_DOWN"))
-    say(spark, lake, CORRECTIONS, correction("c", "cluster", 7, 7, cluster_id=CLUSTER))
+    write_rows(spark, lake, HEALTH_EVENTS, event("1", at(3, 20), "BROKER_DOWN"))
+    write_rows(spark, lake, CORRECTIONS, correction("c", "cluster", 7, 7, cluster_id=CLUSTER))
 
     _, restarted = opened(spark, tmp_path / "lake", FLEET)
     restarted.process(raw_frame(spark, []), "after", OPEN)
 
-    told = Told(tmp_path / "lake")
-    assert told.causes == {3: "BROKER_DOWN", 4: "BROKER_DOWN", 5: "BROKER_DOWN", 7: "maintenance"}
-    assert (told.week["bad_minutes"], told.week["bad_minutes_raw"]) == (3, 4)
-    assert told.week["causes"] == {"BROKER_DOWN": 3, "maintenance": 1}
+    state = LakeState(tmp_path / "lake")
+    assert state.causes == {3: "BROKER_DOWN", 4: "BROKER_DOWN", 5: "BROKER_DOWN", 7: "maintenance"}
+    assert (state.week["bad_minutes"], state.week["bad_minutes_raw"]) == (3, 4)
+    assert state.week["causes"] == {"BROKER_DOWN": 3, "maintenance": 1}

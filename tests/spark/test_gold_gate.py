@@ -1,4 +1,4 @@
-"""A week that breaks an expectation stays as it was, the others are written, and it is not forgotten."""
+"""A week that fails an expectation is held back until it passes; other weeks are written."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -19,7 +19,7 @@ from fleetgauge_core.tables import (
     QUALITY,
 )
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
+from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 from tests.spark.broken import Record, good_record
 from tests.spark.lakes import raw_frame, rows
 
@@ -35,7 +35,7 @@ FIRST, SECOND = date(2026, 3, 30), date(2026, 4, 6)
 EARLY = datetime(2026, 4, 3, 12, tzinfo=UTC)
 LATE = datetime(2026, 4, 7, 12, tzinfo=UTC)
 CLOCK = LATE + timedelta(hours=1)
-#: No week is that slow.
+#: A lower bound on latency that no week reaches.
 TOO_STRICT = {
     "name": "gold",
     "expectations": [
@@ -47,8 +47,8 @@ TOO_STRICT = {
 }
 
 
-class Judging:
-    """A lake, and pipelines over it one after the other."""
+class GatedLake:
+    """A lake, and pipelines that are started on it one after the other."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark = spark
@@ -61,7 +61,7 @@ class Judging:
         pipeline.open()
         return pipeline
 
-    def process(self, pipeline: Pipeline, *records: Record) -> Outcome:
+    def process(self, pipeline: Pipeline, *records: Record) -> BatchResult:
         self._batches += 1
         values = [PROBE_MINUTE.encode(record) for record in records]
         raw = raw_frame(self._spark, values, self._batches * 100)
@@ -81,79 +81,81 @@ class Judging:
         }
 
     def verdicts_of_weeks(self) -> dict[tuple[date, str], dict[str, Any]]:
-        found = [row for row in rows(self.folder, QUALITY) if row["week"]]
-        by_week = {(row["week"], row["expectation"]): row for row in found}
-        assert len(by_week) == len(found)
+        week_rows = [row for row in rows(self.folder, QUALITY) if row["week"]]
+        by_week = {(row["week"], row["expectation"]): row for row in week_rows}
+        assert len(by_week) == len(week_rows)
         return by_week
 
 
 @pytest.fixture
-def judging(spark: SparkSession, tmp_path: Path) -> Judging:
-    return Judging(spark, tmp_path / "lake")
+def gated(spark: SparkSession, tmp_path: Path) -> GatedLake:
+    return GatedLake(spark, tmp_path / "lake")
 
 
-def test_a_week_of_broken_silver_is_held_back_and_the_others_are_written(
-    spark: SparkSession, judging: Judging
+def test_a_week_of_corrupt_silver_is_held_back_and_other_weeks_are_written(
+    spark: SparkSession, gated: GatedLake
 ) -> None:
     broken = "expect_column_values_to_be_between(week_availability_max)"
-    pipeline = judging.started()
-    judging.process(pipeline, good_record(1, LATE), good_record(2, EARLY, "carts"))
-    before, fleet_before = judging.weeks(), judging.fleet_weeks()
-    silver = DeltaTable.forPath(spark, judging.lake.path(CLUSTER_MINUTES))
+    pipeline = gated.started()
+    gated.process(pipeline, good_record(1, LATE), good_record(2, EARLY, "carts"))
+    before, fleet_before = gated.weeks(), gated.fleet_weeks()
+    silver = DeltaTable.forPath(spark, gated.lake.path(CLUSTER_MINUTES))
     silver.update("cluster_id = 'orders'", {"succeeded": F.lit(200)})
 
     later = LATE + timedelta(minutes=5)
     early = EARLY + timedelta(minutes=1)
-    outcome = judging.process(pipeline, good_record(3, later), good_record(4, early, "carts"))
+    outcome = gated.process(pipeline, good_record(3, later), good_record(4, early, "carts"))
 
     assert outcome.weeks_held_back == (SECOND,)
-    assert [one.expectation for one in outcome.verdicts if not one.success] == [broken]
-    assert judging.weeks() == before | {("carts", FIRST): 2}
-    assert judging.fleet_weeks() == fleet_before
-    (held,) = judging.verdicts_of_weeks().values()
+    assert [verdict.expectation for verdict in outcome.verdicts if not verdict.success] == [broken]
+    assert gated.weeks() == before | {("carts", FIRST): 2}
+    assert gated.fleet_weeks() == fleet_before
+    (held,) = gated.verdicts_of_weeks().values()
     assert (held["week"], held["expectation"], held["success"]) == (SECOND, broken, False)
     assert json.loads(held["observed"]) == {"week_availability_max": 1.5}
 
-    # A start later silver is right, and nothing but the memory of the failure touches the week.
+    # After a restart silver is correct again; the week is computed only because it was held back.
     silver.update("cluster_id = 'orders'", {"succeeded": F.col("attempted")})
-    pipeline = judging.started()
+    pipeline = gated.started()
     pipeline.compute_weeks((), "start", CLOCK)
 
-    assert judging.weeks() == before | {("carts", FIRST): 2, ("orders", SECOND): 6}
-    (passed,) = judging.verdicts_of_weeks().values()
+    assert gated.weeks() == before | {("carts", FIRST): 2, ("orders", SECOND): 6}
+    (passed,) = gated.verdicts_of_weeks().values()
     assert (passed["check_id"], passed["success"], passed["batch"]) == (held["check_id"], True, "start")
 
 
-def test_a_week_that_stays_held_back_is_due_with_every_batch_and_written_when_the_suite_lets_it(
-    judging: Judging, tmp_path: Path
+def test_a_held_back_week_is_judged_with_every_batch_until_it_passes(
+    gated: GatedLake, tmp_path: Path
 ) -> None:
     strict = tmp_path / "strict.json"
     strict.write_text(json.dumps(TOO_STRICT))
-    pipeline = judging.started(gold_suite=strict)
-    judging.process(pipeline, good_record(1, EARLY), good_record(2, LATE))
-    since = [row["at"] for row in judging.verdicts_of_weeks().values()]
+    pipeline = gated.started(gold_suite=strict)
+    gated.process(pipeline, good_record(1, EARLY), good_record(2, LATE))
+    since = [row["at"] for row in gated.verdicts_of_weeks().values()]
 
     # It touches neither week of orders.
-    outcome = judging.process(pipeline, good_record(3, EARLY, "carts"))
+    outcome = gated.process(pipeline, good_record(3, EARLY, "carts"))
 
-    assert (judging.weeks(), judging.fleet_weeks()) == ({}, {})
+    assert (gated.weeks(), gated.fleet_weeks()) == ({}, {})
     assert outcome.weeks_held_back == (FIRST, SECOND)
-    assert [row["at"] for row in judging.verdicts_of_weeks().values()] == since
+    assert [row["at"] for row in gated.verdicts_of_weeks().values()] == since
 
-    outcome = judging.process(judging.started())
+    outcome = gated.process(gated.started())
 
     assert outcome.weeks_held_back == ()
-    assert set(judging.weeks()) == {("orders", FIRST), ("orders", SECOND), ("carts", FIRST)}
-    assert judging.fleet_weeks() == {FIRST: 2, SECOND: 1}
-    assert all(row["success"] for row in judging.verdicts_of_weeks().values())
+    assert set(gated.weeks()) == {("orders", FIRST), ("orders", SECOND), ("carts", FIRST)}
+    assert gated.fleet_weeks() == {FIRST: 2, SECOND: 1}
+    assert all(row["success"] for row in gated.verdicts_of_weeks().values())
 
 
-def test_a_cluster_that_left_the_fleet_file_holds_nothing_back(spark: SparkSession, judging: Judging) -> None:
-    judging.process(judging.started(), good_record(1, EARLY), good_record(2, EARLY, "carts"))
+def test_a_cluster_removed_from_the_fleet_file_holds_no_week_back(
+    spark: SparkSession, gated: GatedLake
+) -> None:
+    gated.process(gated.started(), good_record(1, EARLY), good_record(2, EARLY, "carts"))
     left = FLEET.model_copy(update={"clusters": FLEET.clusters[:1]})
-    pipeline = Pipeline(spark, judging.lake, left)
+    pipeline = Pipeline(spark, gated.lake, left)
     pipeline.open()
-    outcome = judging.process(pipeline, good_record(3, EARLY + timedelta(minutes=1)))
+    outcome = gated.process(pipeline, good_record(3, EARLY + timedelta(minutes=1)))
     assert outcome.weeks_held_back == ()
-    assert judging.weeks() == {("orders", FIRST): 2, ("carts", FIRST): 1}
-    assert judging.fleet_weeks() == {FIRST: 1}
+    assert gated.weeks() == {("orders", FIRST): 2, ("carts", FIRST): 1}
+    assert gated.fleet_weeks() == {FIRST: 1}

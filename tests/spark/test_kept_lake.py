@@ -1,4 +1,4 @@
-"""A lake that an earlier version made is continued by the pipeline as if it had made it itself."""
+"""The pipeline continues a lake that an earlier version wrote."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,15 +23,15 @@ from fleetgauge_core.tables import (
     QUALITY,
     RECOVERY_WEEKS,
     Column,
+    ColumnType,
     Table,
-    Type,
 )
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
+from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 from tests.fixtures.kept_lake import KeptLake, read_recorded, unpack
-from tests.oracle.compare import differences
+from tests.oracle.compare import find_differences
 from tests.oracle.operations import Operations
-from tests.oracle.oracle import Tables, evaluate, settings_of
+from tests.oracle.oracle import Tables, evaluate, read_settings
 from tests.oracle.revision_rules import LATE_RECORDS
 from tests.spark.lakes import raw_frame
 
@@ -58,7 +58,7 @@ WRITTEN = (PROBE_MINUTES, *JUDGED, EVIDENCE, QUALITY, RECOVERY_WEEKS)
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Every table's rows and version at one moment."""
+    """The rows and version of every table at a point in time."""
 
     rows: Mapping[Table, Sequence[Row]]
     versions: Mapping[str, int]
@@ -66,10 +66,10 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """The lake before and after a batch, and after the same batch once more."""
+    """The lake before and after a batch, and after the same batch is repeated."""
 
     new_records: Sequence[Row]
-    outcome: Outcome
+    outcome: BatchResult
     before: Content
     after: Content
     repeated: Content
@@ -98,8 +98,8 @@ def continued(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     )
 
 
-def _process(spark: SparkSession, kept_lake: KeptLake, records: Iterable[Row]) -> Outcome:
-    """A batch of a pipeline that has just started."""
+def _process(spark: SparkSession, kept_lake: KeptLake, records: Iterable[Row]) -> BatchResult:
+    """Process a batch with a newly started pipeline."""
     pipeline = Pipeline(spark, Lake(spark, str(kept_lake.path)), kept_lake.fleet)
     pipeline.open()
     values = [PROBE_MINUTE.encode(record) for record in records]
@@ -155,7 +155,7 @@ def _judge(kept_lake: KeptLake, records: Iterable[Row]) -> dict[Table, Sequence[
         actions=tuple(kept_lake.rows(ACTIONS)),
         health_events=tuple(kept_lake.rows(HEALTH_EVENTS)),
     )
-    judged: Tables = evaluate(records, settings_of(kept_lake.fleet), CLOCK, operations)
+    judged: Tables = evaluate(records, read_settings(kept_lake.fleet), CLOCK, operations)
     return {
         BROKER_MINUTES: judged.broker_minutes,
         CLUSTER_MINUTES: judged.cluster_minutes,
@@ -199,7 +199,7 @@ def _revise(stored: Row | None, row: Row) -> Row:
 
 
 @pytest.mark.parametrize("table", JUDGED, ids=lambda table: str(table.path))
-def test_its_rows_are_those_that_the_oracle_makes_of_its_records(continued: Continued, table: Table) -> None:
+def test_the_stored_rows_match_the_oracle(continued: Continued, table: Table) -> None:
     """But for clusters and weeks whose samples have expired, of which the oracle says nothing."""
     expected = _by_identity(table, continued.judged_before[table])
     stored = _by_identity(table, continued.before.rows[table])
@@ -208,19 +208,19 @@ def test_its_rows_are_those_that_the_oracle_makes_of_its_records(continued: Cont
     as_stored = [
         row | {name: stored[key][name] for name in numbering if name in row} for key, row in expected.items()
     ]
-    assert _texts(differences(table, as_stored, [stored[key] for key in expected], without_number)) == []
+    assert _texts(find_differences(table, as_stored, [stored[key] for key in expected], without_number)) == []
 
 
 @pytest.mark.parametrize("table", JUDGED, ids=lambda table: str(table.path))
-def test_a_batch_gives_the_rows_that_the_oracle_says_and_leaves_the_others(
+def test_a_batch_writes_the_oracles_rows_and_leaves_others_unchanged(
     continued: Continued, table: Table
 ) -> None:
     assert _changed(continued, table), "the batch changes nothing there"
     expected = _expected_rows(continued, table)
-    assert _texts(differences(table, expected, continued.after.rows[table])) == []
+    assert _texts(find_differences(table, expected, continued.after.rows[table])) == []
 
 
-def test_rows_that_nothing_changed_are_the_same_to_the_last_bit(continued: Continued) -> None:
+def test_unaffected_rows_are_identical(continued: Continued) -> None:
     """Also in what says when they were computed."""
     for table in JUDGED:
         changed = _changed(continued, table)
@@ -263,7 +263,7 @@ def test_evidence_of_the_late_record_is_kept_with_the_revision(continued: Contin
     assert row["e2e_us"][-1] == late["e2e_us"][-1]
 
 
-def test_weeks_of_mirrors_differ_in_what_was_expected_since_alone(continued: Continued) -> None:
+def test_recovery_weeks_differ_only_in_their_expected_minutes(continued: Continued) -> None:
     """A pipeline that starts expects the open week's minutes up to its clock."""
     before, after = (content.rows[RECOVERY_WEEKS] for content in (continued.before, continued.after))
     assert [row for row in before if row["closed"]] == [row for row in after if row["closed"]]
@@ -275,14 +275,14 @@ def test_weeks_of_mirrors_differ_in_what_was_expected_since_alone(continued: Con
     }
 
 
-def test_all_records_are_taken_and_every_expectation_holds(continued: Continued) -> None:
+def test_all_records_are_stored_and_every_expectation_is_met(continued: Continued) -> None:
     outcome = continued.outcome
     assert (outcome.ingested.stored, outcome.ingested.quarantined) == (len(continued.new_records), 0)
     assert [verdict for verdict in outcome.verdicts if not verdict.success] == []
     assert outcome.weeks_held_back == ()
 
 
-def test_tables_that_others_write_are_not_touched(continued: Continued) -> None:
+def test_tables_of_other_writers_are_unchanged(continued: Continued) -> None:
     written = {table.path for table in WRITTEN}
     before, after = (
         {path: version for path, version in content.versions.items() if path not in written}
@@ -296,12 +296,14 @@ def test_a_repeated_batch_commits_nothing(continued: Continued) -> None:
     assert continued.repeated.rows == continued.after.rows
 
 
-def test_a_column_that_it_lacks_is_added_and_its_rows_stay(
+def test_a_missing_column_is_added_and_rows_are_kept(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     kept_lake = unpack(tmp_path_factory.mktemp("widened"))
     rows = kept_lake.rows(BROKER_MINUTES)
-    widened = replace(BROKER_MINUTES, columns=(*BROKER_MINUTES.columns, Column("added_later", Type.LONG)))
+    widened = replace(
+        BROKER_MINUTES, columns=(*BROKER_MINUTES.columns, Column("added_later", ColumnType.LONG))
+    )
     assert not Lake(spark, str(kept_lake.path)).create(widened)
     assert kept_lake.rows(widened) == [row | {"added_later": None} for row in rows]
 

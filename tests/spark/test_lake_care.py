@@ -1,4 +1,4 @@
-"""Old days go without harm to what is computed from the others, and small files become few."""
+"""Expiry removes old days without changing what is computed from others; compaction merges small files."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -10,22 +10,22 @@ from pyspark.sql import SparkSession
 
 from fleetgauge_core.contract import PROBE_MINUTE
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.lake.table_files import contents
+from fleetgauge_core.lake.table_snapshot import read_snapshot
 from fleetgauge_core.tables import (
     BROKER_MINUTES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
     FLEET_WEEKS,
-    OF_THE_PIPELINE,
+    PIPELINE_TABLES,
     PROBE_MINUTES,
     QUALITY,
     QUARANTINE,
     Table,
 )
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import dataframe
-from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
-from fleetgauge_pipelines.jobs.table_maintenance import Tidying, compact, expire
+from fleetgauge_pipelines.io.small_frames import create_dataframe
+from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
+from fleetgauge_pipelines.jobs.table_maintenance import DailyCompaction, compact_tables, expire_days
 from tests.spark.broken import Record, good_record
 from tests.spark.lakes import delta, opened, raw_frame, rows
 from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal
@@ -45,7 +45,7 @@ FLEET = Fleet.model_validate(
 RECORDS = [good_record(number, MIDNIGHT + at * MINUTE) for number, at in enumerate((-15, 5, 20))]
 
 
-def process(spark: SparkSession, pipeline: Pipeline, name: str, *records: Record) -> Outcome:
+def process(spark: SparkSession, pipeline: Pipeline, name: str, *records: Record) -> BatchResult:
     values = [PROBE_MINUTE.encode(record) for record in records]
     return pipeline.process(raw_frame(spark, values), name, CLOCK)
 
@@ -57,11 +57,11 @@ def restarted(spark: SparkSession, lake: Lake) -> Pipeline:
 
 
 def of_day(folder: Path, table: Table, day: date) -> list[Mapping[str, Any]]:
-    found = [row for row in rows(folder, table) if row["day"] == day]
-    return sorted(found, key=lambda row: tuple(str(row[name]) for name in table.key))
+    day_rows = [row for row in rows(folder, table) if row["day"] == day]
+    return sorted(day_rows, key=lambda row: tuple(str(row[name]) for name in table.key))
 
 
-def test_what_expired_is_refused_and_what_stays_is_computed_as_if_all_were_there(
+def test_records_of_expired_days_are_refused_and_other_days_are_computed_as_before(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake, pipeline = opened(spark, tmp_path, FLEET)
@@ -69,7 +69,7 @@ def test_what_expired_is_refused_and_what_stays_is_computed_as_if_all_were_there
     before = of_day(tmp_path, BROKER_MINUTES, EXPIRED)
     assert before
 
-    expire(lake, {PROBE_MINUTES: FIRST_KEPT}, lambda *_: None)
+    expire_days(lake, {PROBE_MINUTES: FIRST_KEPT}, lambda *_: None)
     late, too_late = good_record(4, MIDNIGHT + 6 * MINUTE), good_record(5, MIDNIGHT - MINUTE)
     outcome = process(spark, restarted(spark, lake), "late", too_late, late)
 
@@ -80,7 +80,7 @@ def test_what_expired_is_refused_and_what_stays_is_computed_as_if_all_were_there
     assert_tables_equal(lake, [*RECORDS, late], FLEET, CLOCK)
 
 
-def test_expired_minutes_do_not_come_back_and_their_weeks_stay_as_they_were(
+def test_expired_minutes_are_not_recomputed_and_their_weeks_do_not_change(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Not even where silver begins with a record that is older than the first one it knows,
@@ -90,7 +90,7 @@ def test_expired_minutes_do_not_come_back_and_their_weeks_stay_as_they_were(
     weeks = {table: rows(tmp_path, table) for table in (CLUSTER_WEEKS, FLEET_WEEKS)}
 
     kept = dict.fromkeys((PROBE_MINUTES, BROKER_MINUTES, CLUSTER_MINUTES), FIRST_KEPT)
-    expire(lake, kept, lambda *_: None)
+    expire_days(lake, kept, lambda *_: None)
     early = MIDNIGHT + 2 * MINUTE
     outcome = process(spark, restarted(spark, lake), "early", good_record(4, early))
 
@@ -103,7 +103,7 @@ def test_expired_minutes_do_not_come_back_and_their_weeks_stay_as_they_were(
     assert all(delta(tmp_path, table).metadata().configuration["fleetgauge.keptFrom"] for table in kept)
 
 
-def test_small_files_become_one_a_day_and_no_row_is_lost(spark: SparkSession, tmp_path: Path) -> None:
+def test_compaction_leaves_one_file_per_day_and_keeps_every_row(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, str(tmp_path))
     lake.create_tables()
     days = [EXPIRED, FIRST_KEPT]
@@ -111,14 +111,14 @@ def test_small_files_become_one_a_day_and_no_row_is_lost(spark: SparkSession, tm
         for day in days:
             _append(spark, lake, CLUSTER_MINUTES, day, number)
         _append(spark, lake, QUALITY, None, number)
-    looked = {table: contents(str(tmp_path), table) for table in OF_THE_PIPELINE}
-    portions = {table: found.scattered(days[0]) for table, found in looked.items() if found.files}
+    before = {table: read_snapshot(str(tmp_path), table) for table in PIPELINE_TABLES}
+    parts = {table: snapshot.days_to_compact(days[0]) for table, snapshot in before.items() if snapshot.files}
     steps: list[tuple[str, int, int]] = []
 
-    compact(lake, portions, lambda *step: steps.append(step))
+    compact_tables(lake, parts, lambda *step: steps.append(step))
 
-    after = {table: contents(str(tmp_path), table) for table in portions}
-    assert {table: (len(found.files), found.rows) for table, found in after.items()} == {
+    after = {table: read_snapshot(str(tmp_path), table) for table in parts}
+    assert {table: (len(snapshot.files), snapshot.rows) for table, snapshot in after.items()} == {
         CLUSTER_MINUTES: (4, 6),
         QUALITY: (1, 3),
     }
@@ -127,7 +127,7 @@ def test_small_files_become_one_a_day_and_no_row_is_lost(spark: SparkSession, tm
 
 
 @pytest.mark.parametrize(("files", "left"), [(8, 8), (9, 1)])
-def test_between_batches_a_table_of_the_day_that_closed_is_put_together_once(
+def test_each_table_of_the_closed_day_is_compacted_once_between_batches(
     spark: SparkSession, tmp_path: Path, files: int, left: int
 ) -> None:
     lake = Lake(spark, str(tmp_path))
@@ -135,22 +135,22 @@ def test_between_batches_a_table_of_the_day_that_closed_is_put_together_once(
     closed, clock = EXPIRED, CLOCK
     for number in range(files):
         _append(spark, lake, BROKER_MINUTES, closed, number)
-    tidying = Tidying(lake)
+    compaction = DailyCompaction(lake)
 
-    behind = tidying.step(clock - timedelta(minutes=6), clock)
-    asleep = tidying.step(None, clock)
-    done = [tidying.step(clock, clock) for _ in range(len(OF_THE_PIPELINE) + 1)]
+    behind = compaction.compact_next_table(clock - timedelta(minutes=6), clock)
+    asleep = compaction.compact_next_table(None, clock)
+    done = [compaction.compact_next_table(clock, clock) for _ in range(len(PIPELINE_TABLES) + 1)]
 
     assert (behind, asleep) == (None, None)
     assert [portion for portion in done if portion] == [(BROKER_MINUTES, closed)] * (left == 1)
-    assert len(contents(str(tmp_path), BROKER_MINUTES).files) == left
+    assert len(read_snapshot(str(tmp_path), BROKER_MINUTES).files) == left
     version = delta(tmp_path, BROKER_MINUTES).version()
     _append(spark, lake, BROKER_MINUTES, closed, files)
-    assert tidying.step(clock, clock) is None
+    assert compaction.compact_next_table(clock, clock) is None
     assert delta(tmp_path, BROKER_MINUTES).version() == version + 1
 
 
 def _append(spark: SparkSession, lake: Lake, table: Table, day: date | None, number: int) -> None:
     values = {"cluster_id": str(number), "check_id": str(number), "day": day}
-    row = tuple(values.get(name) for name in table.names)
-    lake.append(table, dataframe(spark, [row], table.ddl).coalesce(1))
+    row = tuple(values.get(name) for name in table.column_names)
+    lake.append(table, create_dataframe(spark, [row], table.ddl).coalesce(1))

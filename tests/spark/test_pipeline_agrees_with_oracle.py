@@ -1,4 +1,4 @@
-"""The tables that Spark makes of a nasty random week are the oracle's, to the microsecond."""
+"""Spark's tables of a random week with many faults are equal to the oracle's."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -20,9 +20,9 @@ from fleetgauge_core.tables import (
     Table,
 )
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.backfill import records_in
-from tests.oracle.compare import differences
-from tests.oracle.oracle import evaluate, settings_of
+from fleetgauge_pipelines.jobs.backfill import open_record_folder
+from tests.oracle.compare import find_differences
+from tests.oracle.oracle import evaluate, read_settings
 from tests.oracle.week import START, random_fleet, random_week
 from tests.spark.lakes import backfilled
 
@@ -47,7 +47,7 @@ def _schema_file() -> Path:
 
 
 def rows_of(frame: DataFrame, table: Table) -> list[dict[str, Any]]:
-    names = [name for name in table.names if name not in table.volatile]
+    names = [name for name in table.column_names if name not in table.volatile]
     return [
         {name: _aware(value) for name, value in row.asDict(True).items()}
         for row in frame.select(*names).collect()
@@ -61,7 +61,7 @@ def _aware(value: Any) -> Any:
 def assert_tables_equal(
     lake: Lake, records: Sequence[Mapping[str, Any]], fleet: Fleet, clock: datetime
 ) -> None:
-    wanted = evaluate(records, settings_of(fleet), clock)
+    wanted = evaluate(records, read_settings(fleet), clock)
     expected = {
         BROKER_MINUTES: wanted.broker_minutes,
         CLUSTER_MINUTES: wanted.cluster_minutes,
@@ -70,9 +70,9 @@ def assert_tables_equal(
         BURN_CAUSES: wanted.burn_causes,
     }
     for table, rows in expected.items():
-        found = differences(table, rows, rows_of(lake.read(table), table))
-        assert not found, f"{table.path}: {len(found)} differences:\n" + "\n".join(
-            str(one) for one in found[:20]
+        differences = find_differences(table, rows, rows_of(lake.read(table), table))
+        assert not differences, f"{table.path}: {len(differences)} differences:\n" + "\n".join(
+            str(difference) for difference in differences[:20]
         )
         assert rows or table is BURN_CAUSES, f"{table.path}: the oracle has nothing to compare"
 
@@ -84,7 +84,7 @@ def test_a_random_week_from_files_equals_the_oracle(spark: SparkSession, tmp_pat
     folder = write_files(tmp_path / "records", records)
     lake = Lake(spark, str(tmp_path / "lake"))
 
-    [outcome] = backfilled(spark, lake, fleet, records_in(folder), CLOCK).outcomes
+    [outcome] = backfilled(spark, lake, fleet, open_record_folder(folder), CLOCK).batches
 
     assert outcome.ingested.quarantined == 0
     assert all(verdict.success for verdict in outcome.verdicts), outcome.verdicts

@@ -1,4 +1,4 @@
-"""What breaks the contract ends in quarantine with its reason and its bytes, and nothing else does."""
+"""Only records that break the contract are quarantined, with their reason and their bytes."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from fleetgauge_core.contract import PROBE_MINUTE, ContractError
+from fleetgauge_core.contract import PROBE_MINUTE, RecordDecodeError
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
-from fleetgauge_pipelines.jobs.batch import Outcome
-from fleetgauge_pipelines.jobs.bronze import Bronze
-from fleetgauge_pipelines.transforms.decode import decode
+from fleetgauge_pipelines.jobs.batch import BatchResult
+from fleetgauge_pipelines.jobs.bronze import BronzeWriter
+from fleetgauge_pipelines.transforms.decode import decode_records
 from tests.spark.broken import (
     REASONS,
     Broken,
@@ -45,15 +45,15 @@ def reasons_in_python(value: bytes | None) -> tuple[str | None, ...]:
     """What the Python decoder says; of what no writer would write like that, trailing_bytes is as true."""
     try:
         record = PROBE_MINUTE.decode(value or b"")
-    except ContractError as error:
+    except RecordDecodeError as error:
         # Of an int that needs 33 bits, Java's decoder silently drops what does not fit.
-        wrapped = (None, "trailing_bytes") if "outside its type" in error.detail else ()
+        wrapped = (None, "trailing_bytes") if "outside the range of its type" in error.detail else ()
         return (error.reason, *wrapped)
     return (None,) if PROBE_MINUTE.encode(record) == value else (None, "trailing_bytes")
 
 
 class Mixed:
-    """One batch of broken records with good ones and replays between, processed once."""
+    """A processed batch of invalid records mixed with valid ones and replays."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.folder = folder
@@ -69,15 +69,15 @@ class Mixed:
         self.broken.append(Broken("conflicting_duplicate", "other latencies", conflicting(winner)))
         encoded = [PROBE_MINUTE.encode(record) for record in self.good]
         self.values = [encoded[0]]
-        for position, one in enumerate(self.broken):
-            self.values.append(one.value)
+        for position, broken in enumerate(self.broken):
+            self.values.append(broken.value)
             self.values.append(encoded[position % len(encoded)])
         self.values += encoded
         self.lake, self.pipeline = opened(spark, folder, FLEET)
         self.frame = raw_frame(spark, self.values)
         self.outcome = self.process()
 
-    def process(self) -> Outcome:
+    def process(self) -> BatchResult:
         return self.pipeline.process(self.frame, "batch", CLOCK, CLOCK - timedelta(days=35))
 
 
@@ -86,37 +86,37 @@ def mixed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mixe
     return Mixed(spark, tmp_path_factory.mktemp("mixed") / "lake")
 
 
-def test_every_broken_record_is_in_quarantine_with_its_reason_and_its_bytes(mixed: Mixed) -> None:
-    found = {row["source"]: (row["reason"], row["value"]) for row in rows(mixed.folder, QUARANTINE)}
+def test_every_invalid_record_is_quarantined_with_its_reason_and_bytes(mixed: Mixed) -> None:
+    quarantined = {row["source"]: (row["reason"], row["value"]) for row in rows(mixed.folder, QUARANTINE)}
     of_broken = range(1, 2 * len(mixed.broken), 2)
-    wanted = {SOURCE.format(at): one for at, one in zip(of_broken, mixed.broken, strict=True)}
+    wanted = {SOURCE.format(at): broken for at, broken in zip(of_broken, mixed.broken, strict=True)}
 
     wrong = {
-        one.what: (one.reason, found.get(source))
-        for source, one in wanted.items()
-        if found.get(source) != (one.reason, one.value)
+        broken.what: (broken.reason, quarantined.get(source))
+        for source, broken in wanted.items()
+        if quarantined.get(source) != (broken.reason, broken.value)
     }
 
     assert not wrong
-    assert set(found) == set(wanted)
-    assert {one.reason for one in mixed.broken} == set(REASONS)
+    assert set(quarantined) == set(wanted)
+    assert {broken.reason for broken in mixed.broken} == set(REASONS)
 
 
-def test_good_records_between_broken_ones_are_in_bronze_once_and_their_replays_nowhere(mixed: Mixed) -> None:
+def test_valid_records_are_in_bronze_once_and_their_replays_are_dropped(mixed: Mixed) -> None:
     stored = Counter((row["run_id"], row["sequence"]) for row in rows(mixed.folder, PROBE_MINUTES))
 
     assert stored == Counter((record["run_id"], record["sequence"]) for record in mixed.good)
-    took = mixed.outcome.ingested
-    assert (took.received, took.stored, took.quarantined) == (
+    ingested = mixed.outcome.ingested
+    assert (ingested.received, ingested.stored, ingested.quarantined) == (
         len(mixed.values),
         len(mixed.good),
         len(mixed.broken),
     )
-    assert took.replayed == len(mixed.values) - len(mixed.good) - len(mixed.broken)
+    assert ingested.replayed == len(mixed.values) - len(mixed.good) - len(mixed.broken)
     assert all(verdict.success for verdict in mixed.outcome.verdicts), mixed.outcome.verdicts
 
 
-def test_silver_and_gold_are_those_of_the_good_records_alone(mixed: Mixed) -> None:
+def test_silver_and_gold_are_computed_from_valid_records_only(mixed: Mixed) -> None:
     assert_tables_equal(mixed.lake, mixed.good, Fleet.model_validate(FLEET), CLOCK)
 
 
@@ -131,7 +131,7 @@ def test_the_same_batch_again_writes_nothing(mixed: Mixed) -> None:
     assert len(sources) == len(set(sources)) == len(mixed.broken)
 
 
-def test_random_mutations_of_a_record_end_in_bronze_or_in_quarantine_and_break_nothing(
+def test_random_mutations_of_a_record_end_in_bronze_or_quarantine(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     rng = Random(20260401)
@@ -144,13 +144,13 @@ def test_random_mutations_of_a_record_end_in_bronze_or_in_quarantine_and_break_n
 
     in_quarantine = {row["source"]: row["value"] for row in rows(folder, QUARANTINE)}
     in_bronze = {row["source"] for row in rows(folder, PROBE_MINUTES)}
-    took = outcome.ingested
-    assert took.received == FUZZED == took.stored + took.replayed + took.quarantined
-    assert (len(in_bronze), len(in_quarantine)) == (took.stored, took.quarantined)
+    ingested = outcome.ingested
+    assert ingested.received == FUZZED == ingested.stored + ingested.replayed + ingested.quarantined
+    assert (len(in_bronze), len(in_quarantine)) == (ingested.stored, ingested.quarantined)
     assert not in_bronze & set(in_quarantine)
     assert all(values[int(source.rpartition("/")[2])] == value for source, value in in_quarantine.items())
-    assert took.stored > FUZZED // 50, "mutations so harsh that nothing survives them show little"
-    assert took.quarantined > FUZZED // 2
+    assert ingested.stored > FUZZED // 50, "mutations so harsh that nothing survives them show little"
+    assert ingested.quarantined > FUZZED // 2
 
 
 def test_spark_and_python_agree_on_what_can_be_decoded(spark: SparkSession) -> None:
@@ -167,10 +167,10 @@ def test_spark_and_python_agree_on_what_can_be_decoded(spark: SparkSession) -> N
         "rack": None,
     }
     bases = [PROBE_MINUTE.encode(good()), PROBE_MINUTE.encode(small)]
-    values: list[bytes | None] = [one.value for one in broken_records(good, CLOCK)]
+    values: list[bytes | None] = [broken.value for broken in broken_records(good, CLOCK)]
     values += [mutated(rng.choice(bases), rng) for _ in range(FUZZED)]
 
-    decoded = decode(raw_frame(spark, values)).select("position", "reason").collect()
+    decoded = decode_records(raw_frame(spark, values)).select("position", "reason").collect()
 
     in_spark = {row["position"]: row["reason"] for row in decoded}
     disagreements = Counter(
@@ -193,26 +193,24 @@ def test_spark_and_python_agree_on_what_can_be_decoded(spark: SparkSession) -> N
         ("emitted_at", 2**63 - 1),
     ],
 )
-def test_a_time_that_no_calendar_has_is_not_decodable(spark: SparkSession, field: str, millis: int) -> None:
+def test_an_invalid_time_is_not_decodable(spark: SparkSession, field: str, millis: int) -> None:
     times = {"minute": int(MINUTE.timestamp()) * 1000, "emitted_at": int(CLOCK.timestamp()) * 1000}
     value = encode_untimed(good_record(1, MINUTE) | times | {field: millis})
 
-    decoded = decode(raw_frame(spark, [value])).select("reason").collect()
+    decoded = decode_records(raw_frame(spark, [value])).select("reason").collect()
 
     assert reasons_in_python(value) == ("not_decodable",)
     assert [row["reason"] for row in decoded] == ["not_decodable"]
 
 
-def test_a_record_is_too_old_before_the_oldest_minute_and_never_without_one(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_records_before_the_oldest_accepted_minute_are_too_old(spark: SparkSession, tmp_path: Path) -> None:
     oldest = MINUTE - timedelta(days=35)
     values = [
         PROBE_MINUTE.encode(good_record(n, minute))
         for n, minute in enumerate((oldest, oldest - timedelta(minutes=1)))
     ]
     lake, _ = opened(spark, tmp_path / "lake", FLEET)
-    bronze = Bronze(lake, Fleet.model_validate(FLEET))
+    bronze = BronzeWriter(lake, Fleet.model_validate(FLEET))
 
     limited, _ = bronze.ingest(raw_frame(spark, values), CLOCK, oldest)
     unlimited, _ = bronze.ingest(raw_frame(spark, values[1:], first=1), CLOCK)
@@ -221,7 +219,7 @@ def test_a_record_is_too_old_before_the_oldest_minute_and_never_without_one(
     assert (unlimited.stored, unlimited.quarantined) == (1, 0)
 
 
-def test_a_batch_of_nothing_and_one_of_broken_records_alone_leave_silver_and_gold_empty(
+def test_batches_without_a_valid_record_leave_silver_and_gold_empty(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folder = tmp_path / "lake"
@@ -234,13 +232,15 @@ def test_a_batch_of_nothing_and_one_of_broken_records_alone_leave_silver_and_gol
         assert all(verdict.success for verdict in outcome.verdicts), outcome.verdicts
 
 
-def test_a_record_said_to_be_emitted_in_centuries_leaves_bronze_readable(
+def test_a_record_emitted_in_the_far_future_leaves_bronze_readable(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     late = good_record(1, MINUTE) | {"emitted_at": datetime(2300, 1, 1, tzinfo=UTC)}
     folder = tmp_path / "lake"
     lake, _ = opened(spark, folder, FLEET)
 
-    Bronze(lake, Fleet.model_validate(FLEET)).ingest(raw_frame(spark, [PROBE_MINUTE.encode(late)]), CLOCK)
+    BronzeWriter(lake, Fleet.model_validate(FLEET)).ingest(
+        raw_frame(spark, [PROBE_MINUTE.encode(late)]), CLOCK
+    )
 
     assert [row["emitted_at"] for row in rows(folder, PROBE_MINUTES)] == [late["emitted_at"]]

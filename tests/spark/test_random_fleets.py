@@ -1,4 +1,4 @@
-"""Fifty small fleets of every odd kind: Spark's tables are the oracle's, wherever the process stands."""
+"""Spark's tables of fifty small random fleets are equal to the oracle's, in any time zone."""
 
 import json
 import os
@@ -23,27 +23,29 @@ FAR_ZONE = "Pacific/Apia"
 
 @pytest.fixture
 def far_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Python's own zone; a driver's JVM is in UTC wherever it was started."""
-    with monkeypatch.context() as there:
-        there.setenv("TZ", FAR_ZONE)
+    """Set Python's time zone; the driver's JVM is in UTC in any case."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", FAR_ZONE)
         time.tzset()
         yield
     time.tzset()
 
 
-def test_fifty_random_fleets_have_the_oracles_tables_in_a_far_zone(
+def test_fifty_random_fleets_match_the_oracle_in_a_distant_time_zone(
     spark: SparkSession, far_zone: None, tmp_path: Path
 ) -> None:
     """Fourteen hours ahead of UTC, around a day that its clocks left out."""
     assert datetime(2011, 12, 31).astimezone().utcoffset() == timedelta(hours=14)
     compared = hold(spark, tmp_path, SEED, FLEETS)
-    assert {path: one.differences for path, one in compared.items() if one.differences} == {}
-    assert {path for path, one in compared.items() if not one.rows} == {QUARANTINE.path}
+    assert {
+        path: comparison.differences for path, comparison in compared.items() if comparison.differences
+    } == {}
+    assert {path for path, comparison in compared.items() if not comparison.rows} == {QUARANTINE.path}
 
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
-def test_so_they_have_where_the_whole_process_was_started_there() -> None:
+def test_random_fleets_match_the_oracle_in_a_process_started_in_that_zone() -> None:
     """With Spark as users have it."""
     command = [sys.executable, "-m", "tests.chaos", "random_fleets", "--fleets", str(FLEETS)]
     done = subprocess.run(

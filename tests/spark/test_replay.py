@@ -1,4 +1,4 @@
-"""What was mended leaves quarantine for the tables, once, whenever the replay breaks off."""
+"""A replay moves records that are valid now from quarantine to the tables once, even after failures."""
 
 import json
 import shutil
@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 
 from fleetgauge_core.contract import PROBE_MINUTE
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.lake.quarantine_view import Selection
+from fleetgauge_core.lake.quarantine_view import QuarantineFilter
+from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import quarantine_cli
@@ -43,7 +44,7 @@ FOREIGN = b"\xc3\x01" + bytes(8) + b"some body"
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A lake whose quarantine holds what a mend helps and what it does not."""
+    """A lake whose quarantine holds records that a fix makes valid, and records that stay invalid."""
 
     spark: SparkSession
     folder: Path
@@ -58,9 +59,9 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def quarantined(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lake as the mend finds it."""
+    """Write the lake as it is before the fix."""
     folder = tmp_path_factory.mktemp("quarantined") / "lake"
-    encoded = [PROBE_MINUTE.encode(one) for one in (*TAKEN, *OF_CARTS, TOO_OLD, NEGATIVE)]
+    encoded = [PROBE_MINUTE.encode(record) for record in (*TAKEN, *OF_CARTS, TOO_OLD, NEGATIVE)]
     encoded += [conflicting(TAKEN[0]), conflicting(OF_CARTS[0])]
     _, pipeline = opened(spark, folder, FLEET)
     pipeline.process(raw_frame(spark, encoded), "batch", CLOCK, OLDEST)
@@ -86,11 +87,11 @@ STAY = {
 
 
 class BrokenOffError(Exception):
-    """A kill, as far as one process can play it."""
+    """Simulates a killed process."""
 
 
 def _break_off_after(monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
-    """The write after so many never happens, nor does anything behind it."""
+    """Let the batch fail before the write that follows ``writes`` successful ones."""
     left = iter(range(writes))
 
     def spending(method: Any) -> Any:
@@ -101,8 +102,13 @@ def _break_off_after(monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
 
         return write
 
-    for name in ("append", "_merge"):
-        monkeypatch.setattr(Lake, name, spending(getattr(Lake, name)))
+    for writer, name in (
+        (Lake, "append"),
+        (Lake, "_merge"),
+        (TableStore, "_append"),
+        (TableStore, "_overwrite"),
+    ):
+        monkeypatch.setattr(writer, name, spending(getattr(writer, name)))
 
 
 def _assert_moved(scene: Scene, records: Sequence[Record]) -> None:
@@ -112,10 +118,10 @@ def _assert_moved(scene: Scene, records: Sequence[Record]) -> None:
     assert_tables_equal(scene.lake, records, Fleet.model_validate(MENDED), CLOCK)
 
 
-def test_a_replay_broken_off_at_any_write_and_repeated_moves_what_is_good_now_once(
+def test_a_replay_that_fails_at_any_write_moves_valid_records_once_when_repeated(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each attempt dies after one more write of its own, the first before any."""
+    """Each attempt fails after one more write than the previous one, the first before any write."""
     fleet = Fleet.model_validate(MENDED)
     of_carts = {SOURCE.format(n): "unknown_cluster" for n in (3, 4, 5, 7, 9)}
     assert scene.reasons() == STAY | of_carts | {SOURCE.format(6): "too_old"}
@@ -124,7 +130,7 @@ def test_a_replay_broken_off_at_any_write_and_repeated_moves_what_is_good_now_on
         with monkeypatch.context() as patch:
             _break_off_after(patch, min(attempts, 1))
             try:
-                run_replay(scene.spark, scene.lake, fleet, Selection(), CLOCK)
+                run_replay(scene.spark, scene.lake, fleet, QuarantineFilter(), CLOCK)
                 done = True
             except BrokenOffError:
                 attempts += 1
@@ -132,13 +138,13 @@ def test_a_replay_broken_off_at_any_write_and_repeated_moves_what_is_good_now_on
     assert attempts >= 6, "fewer writes than tables show that nothing was broken off"
     _assert_moved(scene, [*TAKEN, *OF_CARTS, TOO_OLD])
     before = versions(scene.folder)
-    again = run_replay(scene.spark, scene.lake, fleet, Selection(), CLOCK)
+    again = run_replay(scene.spark, scene.lake, fleet, QuarantineFilter(), CLOCK)
     assert again is not None
     assert (again.released, again.ingested.quarantined) == (0, len(STAY))
     assert {path for path, v in versions(scene.folder).items() if v != before[path]} <= {"ops/quality"}
 
 
-def test_a_good_record_of_the_same_source_drives_no_other_out_of_quarantine(scene: Scene) -> None:
+def test_a_valid_record_of_the_same_source_releases_no_other_record(scene: Scene) -> None:
     """Files of two folders may share a name."""
     before = scene.reasons()
     pipeline = Pipeline(scene.spark, scene.lake, Fleet.model_validate(MENDED))
@@ -151,12 +157,14 @@ def test_a_good_record_of_the_same_source_drives_no_other_out_of_quarantine(scen
     assert scene.reasons() == before
 
 
-def test_the_command_replays_what_is_selected_and_counts_what_left(
+def test_the_command_replays_the_selected_rows_and_counts_the_released_ones(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "fleet.yaml"
     config.write_text(yaml.safe_dump({"lake": str(scene.folder), **MENDED}))
-    monkeypatch.setattr(quarantine_cli, "writing", lambda _: nullcontext((scene.spark, scene.lake)))
+    monkeypatch.setattr(
+        quarantine_cli, "open_lake_for_writing", lambda _: nullcontext((scene.spark, scene.lake))
+    )
 
     def replay(*arguments: str) -> Result:
         always = ("replay", "--config", str(config), "--clock", "2026-04-01T12:00:30Z", "--json")
@@ -169,6 +177,6 @@ def test_the_command_replays_what_is_selected_and_counts_what_left(
     assert set(nothing.values()) == {0}
     absent = replay("--source", "no/such/1")
     assert (absent.exit_code, absent.stdout) == (2, "")
-    assert "no row 'no/such/1' in quarantine" in absent.stderr
-    one = json.loads(replay("--source", SOURCE.format(6)).stdout)
-    assert (one["moved"], one["still_quarantined"]) == (1, 0)
+    assert "no matching row with source 'no/such/1' in quarantine" in absent.stderr
+    counts = json.loads(replay("--source", SOURCE.format(6)).stdout)
+    assert (counts["moved"], counts["still_quarantined"]) == (1, 0)

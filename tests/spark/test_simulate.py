@@ -1,4 +1,4 @@
-"""A simulated lake: its gold is the oracle's, its incidents are where the ledger says, its records agree."""
+"""A simulated lake: its gold matches the oracle, its incidents the ledger, and its records its silver."""
 
 import json
 from contextlib import nullcontext
@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from fleetgauge_core.contract import Leg
-from fleetgauge_core.fleet import Fleet, load
+from fleetgauge_core.fleet import Fleet, load_fleet
 from fleetgauge_core.tables import (
     BROKER_MINUTES,
     CLUSTER_MINUTES,
@@ -24,15 +24,15 @@ from fleetgauge_core.tables import (
 )
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import simulate_cli
-from fleetgauge_pipelines.jobs.backfill import records_in
-from fleetgauge_pipelines.jobs.simulate_records import write_files
-from fleetgauge_pipelines.simulation import Kind, SimulatedFleet
-from fleetgauge_pipelines.simulation.causes import causes, reasons_of
-from fleetgauge_pipelines.simulation.silver import cluster_minutes
+from fleetgauge_pipelines.jobs.backfill import open_record_folder
+from fleetgauge_pipelines.jobs.simulate_records import write_record_files
+from fleetgauge_pipelines.simulation import IncidentKind, SimulatedFleet
+from fleetgauge_pipelines.simulation.causes import find_cause_intervals, find_causes
+from fleetgauge_pipelines.simulation.silver import make_cluster_minutes
 from tests.oracle import week_rules
-from tests.oracle.compare import differences
-from tests.oracle.correction_rules import Corrected
-from tests.oracle.settings import settings_of
+from tests.oracle.compare import find_differences
+from tests.oracle.correction_rules import CorrectedMinute
+from tests.oracle.settings import read_settings
 from tests.spark.lakes import backfilled, delta, rows, versions
 from tests.unit.pipelines.simulation.histories import rows as column_rows
 
@@ -48,7 +48,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class SimulatedLake:
     folder: Path
     answer: Row
     again: Result
@@ -60,12 +60,12 @@ class Made:
 
     @property
     def fleet(self) -> Fleet:
-        return load(self.folder / "fleet.yaml")
+        return load_fleet(self.folder / "fleet.yaml")
 
     @property
     def incidents(self) -> list[Row]:
-        found: list[Row] = json.loads((self.folder / "ledger.json").read_text())["incidents"]
-        return found
+        incidents_: list[Row] = json.loads((self.folder / "ledger.json").read_text())["incidents"]
+        return incidents_
 
     @cache  # noqa: B019 (as long as the module)
     def of_cluster(self, table: Table, cluster_id: str) -> list[Row]:
@@ -77,17 +77,19 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """The command itself, but for the session: the suite's is not to be stopped."""
+def simulated_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SimulatedLake:
+    """Run the command with the suite's session, which it must not stop."""
     folder = tmp_path_factory.mktemp("simulated")
     arguments = ["--to", str(folder), *WISH]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(simulate_cli, "writing", lambda at: nullcontext((spark, Lake(spark, at))))
+        patched.setattr(
+            simulate_cli, "open_lake_for_writing", lambda at: nullcontext((spark, Lake(spark, at)))
+        )
         first = CliRunner().invoke(simulate_cli.simulate, arguments, catch_exceptions=False)
         before = versions(folder / "lake")
         again = CliRunner().invoke(simulate_cli.simulate, arguments, catch_exceptions=False)
     assert first.exit_code == 0, first.stderr
-    return Made(folder, json.loads(first.stdout), again, (before, versions(folder / "lake")))
+    return SimulatedLake(folder, json.loads(first.stdout), again, (before, versions(folder / "lake")))
 
 
 def _simulated(**more: Any) -> SimulatedFleet:
@@ -95,69 +97,83 @@ def _simulated(**more: Any) -> SimulatedFleet:
     return SimulatedFleet(SEED, CLUSTERS, END - minutes * MINUTE, minutes, **more)
 
 
-def test_the_answer_counts_what_the_tables_hold(made: Made) -> None:
+def test_the_printed_counts_match_the_tables(simulated_lake: SimulatedLake) -> None:
     counted = {
         "cluster_minutes": CLUSTER_MINUTES,
         "broker_minutes": BROKER_MINUTES,
         "cluster_weeks": CLUSTER_WEEKS,
         "fleet_weeks": FLEET_WEEKS,
     }
-    held = {name: delta(made.lake, table).to_pyarrow_table().num_rows for name, table in counted.items()}
+    stored_counts = {
+        name: delta(simulated_lake.lake, table).to_pyarrow_table().num_rows for name, table in counted.items()
+    }
     brokers = sum(len(profile.brokers) for profile in _simulated().profiles)
-    given = {"clusters": CLUSTERS, "weeks": WEEKS, "brokers": brokers, "incidents": len(made.incidents)}
-    assert made.answer.items() >= (held | given).items()
-    assert held["cluster_minutes"] == CLUSTERS * WEEKS * 7 * 24 * 60
-    assert held["cluster_weeks"] == CLUSTERS * (WEEKS + 1)
-    assert made.answer["config"] == str(made.folder / "fleet.yaml")
+    given = {
+        "clusters": CLUSTERS,
+        "weeks": WEEKS,
+        "brokers": brokers,
+        "incidents": len(simulated_lake.incidents),
+    }
+    assert simulated_lake.answer.items() >= (stored_counts | given).items()
+    assert stored_counts["cluster_minutes"] == CLUSTERS * WEEKS * 7 * 24 * 60
+    assert stored_counts["cluster_weeks"] == CLUSTERS * (WEEKS + 1)
+    assert simulated_lake.answer["config"] == str(simulated_lake.folder / "fleet.yaml")
 
 
-def test_making_it_again_changes_nothing_and_answers_the_same(made: Made) -> None:
-    assert json.loads(made.again.stdout) == made.answer
-    assert "nothing to do" in made.again.stderr
-    assert made.versions[0] == made.versions[1]
+def test_a_second_run_changes_nothing_and_prints_the_same(simulated_lake: SimulatedLake) -> None:
+    assert json.loads(simulated_lake.again.stdout) == simulated_lake.answer
+    assert "nothing to do" in simulated_lake.again.stderr
+    assert simulated_lake.versions[0] == simulated_lake.versions[1]
 
 
-def test_gold_is_what_the_oracle_makes_of_silver(made: Made) -> None:
-    settings = settings_of(made.fleet)
+def test_gold_matches_the_oracle(simulated_lake: SimulatedLake) -> None:
+    settings = read_settings(simulated_lake.fleet)
     weeks = [
         week
         for cluster in settings.clusters
-        for minutes in [made.of_cluster(CLUSTER_MINUTES, cluster.cluster_id)]
-        for week in week_rules.cluster_weeks(minutes, _as_they_are(minutes), cluster, settings, END)
+        for minutes in [simulated_lake.of_cluster(CLUSTER_MINUTES, cluster.cluster_id)]
+        for week in week_rules.compute_cluster_weeks(minutes, _as_they_are(minutes), cluster, settings, END)
     ]
-    _equal(CLUSTER_WEEKS, weeks, made.rows(CLUSTER_WEEKS))
-    _equal(FLEET_WEEKS, week_rules.fleet_weeks(weeks, settings, END), made.rows(FLEET_WEEKS))
+    _equal(CLUSTER_WEEKS, weeks, simulated_lake.rows(CLUSTER_WEEKS))
+    _equal(
+        FLEET_WEEKS, week_rules.compute_fleet_weeks(weeks, settings, END), simulated_lake.rows(FLEET_WEEKS)
+    )
 
 
-def _as_they_are(minutes: list[Row]) -> list[Corrected]:
-    """Nobody has corrected anything."""
-    return [Corrected(row["minute"], row, frozenset()) for row in minutes]
+def _as_they_are(minutes: list[Row]) -> list[CorrectedMinute]:
+    """Return minutes without corrections."""
+    return [CorrectedMinute(row["minute"], row, frozenset()) for row in minutes]
 
 
-def _equal(table: Table, wanted: list[Row], found: list[Row]) -> None:
+def _equal(table: Table, wanted: list[Row], actual: list[Row]) -> None:
     assert wanted
-    assert [str(one) for one in differences(table, wanted, found)][:20] == []
+    assert [str(difference) for difference in find_differences(table, wanted, actual)][:20] == []
 
 
-def test_silver_is_the_models_own(made: Made) -> None:
+def test_silver_matches_the_model(simulated_lake: SimulatedLake) -> None:
     simulated = _simulated()
     for cluster, profile in enumerate(simulated.profiles):
-        found = {row["minute"]: row for row in made.of_cluster(CLUSTER_MINUTES, profile.cluster_id)}
-        part, reasons = simulated.part(cluster, 1), reasons_of(list(simulated.incidents(cluster)))
-        columns = {**cluster_minutes(part), "cause": causes(part, OBJECTIVE_US, reasons)}
+        row_by_minute = {
+            row["minute"]: row for row in simulated_lake.of_cluster(CLUSTER_MINUTES, profile.cluster_id)
+        }
+        part, reasons = (
+            simulated.simulate_week(cluster, 1),
+            find_cause_intervals(list(simulated.incidents(cluster))),
+        )
+        columns = {**make_cluster_minutes(part), "cause": find_causes(part, OBJECTIVE_US, reasons)}
         at = [simulated.start + WEEK + n * MINUTE for n in range(7 * 24 * 60)]
-        for name in CLUSTER_MINUTES.content:
+        for name in CLUSTER_MINUTES.compared_columns:
             values: Any = columns[name]
             wanted = values.tolist() if hasattr(values, "tolist") else [values] * len(at)
-            assert [found[minute][name] for minute in at] == wanted, name
+            assert [row_by_minute[minute][name] for minute in at] == wanted, name
 
 
-def test_every_planted_incident_is_where_the_ledger_says(made: Made) -> None:
-    assert {entry["kind"] for entry in made.incidents} == set(Kind)
+def test_every_incident_is_where_the_ledger_lists_it(simulated_lake: SimulatedLake) -> None:
+    assert {entry["kind"] for entry in simulated_lake.incidents} == set(IncidentKind)
     objective_us = OBJECTIVE_US
-    for entry in made.incidents:
+    for entry in simulated_lake.incidents:
         start, end = (datetime.fromisoformat(entry[name]) for name in ("start", "end"))
-        minutes = made.of_cluster(CLUSTER_MINUTES, entry["cluster_id"])
+        minutes = simulated_lake.of_cluster(CLUSTER_MINUTES, entry["cluster_id"])
         during = [row for row in minutes if start <= row["minute"] < end]
         bad = [row for row in during if (row["latency_p99_censored_us"] or 0) > objective_us]
         silent = [row for row in during if row["brokers_measured"] == 0]
@@ -165,12 +181,12 @@ def test_every_planted_incident_is_where_the_ledger_says(made: Made) -> None:
         assert all(row["latency_p99_censored_us"] >= entry["latency_p99_censored_us_at_least"] for row in bad)
 
 
-def test_the_broker_to_blame_stands_out_on_its_leader_leg(made: Made) -> None:
-    for entry in made.incidents:
+def test_the_faulty_broker_is_slow_on_its_leader_leg(simulated_lake: SimulatedLake) -> None:
+    for entry in simulated_lake.incidents:
         start, end = (datetime.fromisoformat(entry[name]) for name in ("start", "end"))
         legs = [
             row
-            for row in made.of_cluster(BROKER_MINUTES, entry["cluster_id"])
+            for row in simulated_lake.of_cluster(BROKER_MINUTES, entry["cluster_id"])
             if start <= row["minute"] < end and row["leg"] == Leg.LEADER
         ]
         assert legs, entry["id"]
@@ -178,14 +194,14 @@ def test_the_broker_to_blame_stands_out_on_its_leader_leg(made: Made) -> None:
         assert over == set(entry["brokers"]), entry["id"]
 
 
-def test_weeks_with_incidents_are_worse_by_just_these(made: Made) -> None:
+def test_incidents_account_for_all_additional_bad_minutes(simulated_lake: SimulatedLake) -> None:
     calm = _simulated(incidents_per_week=0.0)
     for cluster, profile in enumerate(calm.profiles):
-        entries = [entry for entry in made.incidents if entry["cluster_id"] == profile.cluster_id]
+        entries = [entry for entry in simulated_lake.incidents if entry["cluster_id"] == profile.cluster_id]
         silent = _minutes_of([entry for entry in entries if entry["unmeasured_minutes"]])
         planted = _minutes_of([entry for entry in entries if entry["bad_minutes"]])
         plain = _bad_minutes(calm, cluster)
-        for week in made.of_cluster(CLUSTER_WEEKS, profile.cluster_id):
+        for week in simulated_lake.of_cluster(CLUSTER_WEEKS, profile.cluster_id):
             start = datetime.combine(week["week"], time(), UTC)
             without, bad, gone = (
                 sum(start <= minute < start + WEEK for minute in minutes)
@@ -205,47 +221,51 @@ def _bad_minutes(simulated: SimulatedFleet, cluster: int) -> set[datetime]:
     return {
         row["minute"]
         for week in range(simulated.weeks)
-        for row in column_rows(cluster_minutes(simulated.part(cluster, week)))
+        for row in column_rows(make_cluster_minutes(simulated.simulate_week(cluster, week)))
         if row["latency_p99_censored_us"] > 100_000
     }
 
 
-def test_the_newest_two_days_have_every_broker_and_leg(made: Made) -> None:
-    newest = [row for row in made.rows(BROKER_MINUTES) if row["minute"] >= END - timedelta(days=2)]
-    assert len(newest) == made.answer["brokers"] * len(Leg) * 2 * 24 * 60
+def test_the_newest_two_days_have_all_broker_minutes(simulated_lake: SimulatedLake) -> None:
+    newest = [row for row in simulated_lake.rows(BROKER_MINUTES) if row["minute"] >= END - timedelta(days=2)]
+    assert len(newest) == simulated_lake.answer["brokers"] * len(Leg) * 2 * 24 * 60
     assert max(row["minute"] for row in newest) == END - MINUTE
 
 
-def test_the_causes_are_those_that_the_watch_named(made: Made) -> None:
-    weeks = [week for week in made.rows(CLUSTER_WEEKS) if week["causes"]]
+def test_causes_are_those_of_the_watchs_findings(simulated_lake: SimulatedLake) -> None:
+    weeks = [week for week in simulated_lake.rows(CLUSTER_WEEKS) if week["causes"]]
     assert {cause for week in weeks for cause, _ in week["causes"]} == {"BROKER_DOWN", "unknown"}
     assert all(sum(n for _, n in week["causes"]) == week["bad_minutes"] for week in weeks)
 
 
-def test_hung_brokers_were_named_and_cleared(made: Made) -> None:
-    hung = {(e["cluster_id"], e["brokers"][0]) for e in made.incidents if e["kind"] == Kind.BROKER_HUNG}
-    events = made.rows(HEALTH_EVENTS)
+def test_hung_brokers_have_findings_that_are_cleared(simulated_lake: SimulatedLake) -> None:
+    hung = {
+        (e["cluster_id"], e["brokers"][0])
+        for e in simulated_lake.incidents
+        if e["kind"] == IncidentKind.BROKER_HUNG
+    }
+    events = simulated_lake.rows(HEALTH_EVENTS)
     for state in ("BROKER_DOWN", "HEALTHY"):
-        assert {(one["cluster_id"], one["broker_id"]) for one in events if one["to_state"] == state} == hung
+        assert {(row["cluster_id"], row["broker_id"]) for row in events if row["to_state"] == state} == hung
 
 
-def test_records_in_files_make_the_same_silver_through_the_real_job(
+def test_simulated_records_give_the_same_silver_through_the_real_job(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     simulated = SimulatedFleet(7, 2, END - 150 * MINUTE, 150, incidents_per_week=150)
-    fleet = Fleet.model_validate(simulated.document())
-    written = write_files(simulated, tmp_path / "records", lambda *_: None)
+    fleet = Fleet.model_validate(simulated.fleet_document())
+    written = write_record_files(simulated, tmp_path / "records", lambda *_: None)
 
     lake = Lake(spark, str(tmp_path / "lake"))
-    [outcome] = backfilled(spark, lake, fleet, records_in(tmp_path / "records"), END).outcomes
+    [outcome] = backfilled(spark, lake, fleet, open_record_folder(tmp_path / "records"), END).batches
 
     assert (outcome.ingested.stored, outcome.ingested.quarantined) == (written, 0)
     assert all(verdict.success for verdict in outcome.verdicts), outcome.verdicts
-    parts = [simulated.part(cluster, 0) for cluster in range(2)]
+    parts = [simulated.simulate_week(cluster, 0) for cluster in range(2)]
     minutes = [
         row
         for part in parts
-        for row in column_rows({**cluster_minutes(part), "cause": causes(part, OBJECTIVE_US, ())})
+        for row in column_rows({**make_cluster_minutes(part), "cause": find_causes(part, OBJECTIVE_US, ())})
     ]
     assert {row["brokers_measured"] for row in minutes} > {0}, "an agent was gone"
     _equal(CLUSTER_MINUTES, minutes, rows(tmp_path / "lake", CLUSTER_MINUTES))

@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from fleetgauge_core.slo.minute_range import Stretch
+from fleetgauge_core.slo.minute_range import MinuteRange
 from fleetgauge_core.tables import CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS
 from tests.spark.lakes import delta, opened, rows
 
@@ -62,7 +62,9 @@ def gold(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     arrays = [pa.array(columns.get(field.name, [None] * size), field.type) for field in schema]
     write_deltalake(table, pa.Table.from_arrays(arrays, schema=schema), mode="append")
     last = MONDAY + (MINUTES - 1) * MINUTE
-    pipeline.compute_weeks([Stretch(cluster_id(number), MONDAY, last) for number in numbers], "weeks", last)
+    pipeline.compute_weeks(
+        [MinuteRange(cluster_id(number), MONDAY, last) for number in numbers], "weeks", last
+    )
     return folder
 
 
@@ -89,7 +91,7 @@ def test_every_cluster_has_its_week(gold: Path) -> None:
         ("latency_budget_left_minutes", -49.5, -49.5, -49.5),
     ],
 )
-def test_the_fleets_quantiles_are_the_nearest_ranks_of_ten_thousand(
+def test_the_fleets_quantiles_are_nearest_ranks_over_ten_thousand_clusters(
     gold: Path, metric: str, median: float, p90: float, p99: float
 ) -> None:
     (row,) = (

@@ -1,4 +1,4 @@
-"""Weeks that can be reckoned on paper, as Spark makes them."""
+"""Weeks whose levels can be computed by hand, as Spark computes them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,29 +31,29 @@ THIS_WEEK, NEXT_WEEK = date(2026, 3, 2), date(2026, 3, 9)
 CASES = ("long", "empty", "alone", "rebuilt", "renumbered", "sparse", "short")
 FLEET: dict[str, Any] = {
     "week": {"zone": ZONE, "start": "monday"},
-    "clusters": [{"id": one, "bootstrap": "nowhere:9092", "labels": {"case": one}} for one in CASES],
+    "clusters": [{"id": case, "bootstrap": "nowhere:9092", "labels": {"case": case}} for case in CASES],
 }
 Row = dict[str, Any]
 
 
 def _records() -> Iterator[Record]:
-    """Every minute that is told of is well: its p99 is 2,990 us and what the sequence adds."""
-    yield from _told("long", [LONG[0], LONG[1] - MINUTE])
-    yield from _told("short", [SHORT[0], SHORT[1] - MINUTE])
-    yield from _told("empty", [EMPTY[0] - MINUTE, EMPTY[1]])
-    yield from _told("alone", _minutes(range(20)))
-    yield from _told("rebuilt", _minutes(range(10)), (1, 2, 3))
-    yield from _told("rebuilt", _minutes(range(12, 20)), (11, 12, 13), kafka_cluster_uuid="another")
-    yield from _told("renumbered", _minutes(range(10)), (1, 2, 3))
-    yield from _told("renumbered", _minutes(range(10, 20)), (1, 2, 4))
-    yield from _told("sparse", [one + timedelta(days=7) for one in _minutes([0, 1, 2, 3, 4, 5, 6, 9])])
+    """Yield records of healthy minutes: their p99 is 2,990 us plus an offset by sequence."""
+    yield from _observe("long", [LONG[0], LONG[1] - MINUTE])
+    yield from _observe("short", [SHORT[0], SHORT[1] - MINUTE])
+    yield from _observe("empty", [EMPTY[0] - MINUTE, EMPTY[1]])
+    yield from _observe("alone", _minutes(range(20)))
+    yield from _observe("rebuilt", _minutes(range(10)), (1, 2, 3))
+    yield from _observe("rebuilt", _minutes(range(12, 20)), (11, 12, 13), kafka_cluster_uuid="another")
+    yield from _observe("renumbered", _minutes(range(10)), (1, 2, 3))
+    yield from _observe("renumbered", _minutes(range(10, 20)), (1, 2, 4))
+    yield from _observe("sparse", [case + timedelta(days=7) for case in _minutes([0, 1, 2, 3, 4, 5, 6, 9])])
 
 
 def _minutes(numbers: Iterable[int]) -> list[datetime]:
     return [NOON + number * MINUTE for number in numbers]
 
 
-def _told(
+def _observe(
     cluster: str, minutes: Iterable[datetime], brokers: Sequence[int] = (1,), **more: Any
 ) -> Iterator[Record]:
     for minute in minutes:
@@ -109,7 +109,7 @@ def worked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Wor
     ("case", "week", "minutes", "budget"),
     [("short", date(2026, 3, 16), 10_020, 100.2), ("long", date(2026, 2, 9), 10_140, 101.4)],
 )
-def test_a_week_in_which_clocks_change_has_the_budget_of_its_minutes(
+def test_a_week_with_a_clock_change_has_the_budget_of_its_minutes(
     worked: Worked, case: str, week: date, minutes: int, budget: float
 ) -> None:
     row = worked.weeks[case, week]
@@ -117,10 +117,10 @@ def test_a_week_in_which_clocks_change_has_the_budget_of_its_minutes(
     assert row["latency_budget_minutes"] == row["latency_budget_left_minutes"] == budget
     assert row["availability_budget_minutes"] == pytest.approx(minutes * 0.0005)
     assert row["coverage"] == pytest.approx(2 / minutes, rel=1e-12)
-    assert [one for one in worked.weeks if one[0] == case] == [(case, week)]
+    assert [key for key in worked.weeks if key[0] == case] == [(case, week)]
 
 
-def test_a_week_without_a_record_between_two_with_is_expected_and_says_nothing(worked: Worked) -> None:
+def test_a_week_without_records_is_expected_and_has_no_levels(worked: Worked) -> None:
     row = worked.weeks["empty", EMPTY[0].date()]
     assert (row["minutes_expected"], row["minutes_measured"], row["coverage"]) == (10_080, 0, 0.0)
     levels = ("latency_p99_us", "latency_p99_censored_us", "availability_p99", "availability_ratio")
@@ -129,7 +129,7 @@ def test_a_week_without_a_record_between_two_with_is_expected_and_says_nothing(w
     assert row["availability_spent_minutes"] == 0.0
 
 
-def test_a_fleet_of_one_cluster_has_that_clusters_levels_in_every_quantile(worked: Worked) -> None:
+def test_all_quantiles_of_a_fleet_of_one_cluster_are_that_clusters_levels(worked: Worked) -> None:
     cluster = worked.weeks["alone", THIS_WEEK]
     for metric in ("latency_p99_us", "availability_p99", "availability_ratio", "latency_budget_left_minutes"):
         row = worked.fleet[THIS_WEEK, metric, "case", "alone"]
@@ -137,8 +137,8 @@ def test_a_fleet_of_one_cluster_has_that_clusters_levels_in_every_quantile(worke
         assert (row["clusters"], row["clusters_excluded"]) == (1, 0)
 
 
-def test_a_cluster_rebuilt_under_its_name_goes_on_with_other_brokers(worked: Worked) -> None:
-    """18 of 20 minutes have all three; the two between expect those that were there before."""
+def test_a_rebuilt_cluster_continues_with_its_new_brokers(worked: Worked) -> None:
+    """18 of 20 minutes have all three brokers; the two between expect the earlier brokers."""
     assert [worked.brokers("rebuilt", minute) for minute in (9, 10, 11)] == [{1, 2, 3}] * 3
     assert worked.brokers("rebuilt", 12) == {11, 12, 13}
     row = worked.weeks["rebuilt", THIS_WEEK]
@@ -146,14 +146,14 @@ def test_a_cluster_rebuilt_under_its_name_goes_on_with_other_brokers(worked: Wor
     assert worked.fleet[THIS_WEEK, "latency_p99_us", "case", "rebuilt"]["clusters"] == 1
 
 
-def test_a_broker_renumbered_in_mid_week_is_missed_under_neither_number(worked: Worked) -> None:
+def test_a_renumbered_broker_is_expected_under_one_id_at_a_time(worked: Worked) -> None:
     assert worked.brokers("renumbered", 9) == {1, 2, 3}
     assert worked.brokers("renumbered", 10) == {1, 2, 4}
     assert {worked.minute("renumbered", minute)["brokers_expected"] for minute in range(20)} == {3}
     assert worked.weeks["renumbered", THIS_WEEK]["coverage"] == 1.0
 
 
-def test_a_cluster_under_ninety_percent_coverage_has_its_week_and_is_left_out_of_the_fleets(
+def test_a_cluster_under_ninety_percent_coverage_is_excluded_from_the_fleets_week(
     worked: Worked,
 ) -> None:
     row = worked.weeks["sparse", NEXT_WEEK]
@@ -161,12 +161,12 @@ def test_a_cluster_under_ninety_percent_coverage_has_its_week_and_is_left_out_of
     assert row["latency_p99_us"] is not None
 
 
-def test_a_fleets_week_in_which_no_cluster_counts_has_its_rows_without_levels(worked: Worked) -> None:
-    found = [row for (week, *_), row in worked.fleet.items() if week == NEXT_WEEK]
-    assert {(row["segment"], row["segment_value"]) for row in found} == {
+def test_a_fleet_week_without_a_counting_cluster_has_rows_without_levels(worked: Worked) -> None:
+    fleet_rows = [row for (week, *_), row in worked.fleet.items() if week == NEXT_WEEK]
+    assert {(row["segment"], row["segment_value"]) for row in fleet_rows} == {
         ("fleet", ""),
         ("tier", "single-zone"),
         ("case", "sparse"),
     }
-    assert {(row["clusters"], row["clusters_excluded"]) for row in found} == {(0, 1)}
-    assert {row[name] for row in found for name in ("median", "p90", "p99")} == {None}
+    assert {(row["clusters"], row["clusters_excluded"]) for row in fleet_rows} == {(0, 1)}
+    assert {row[name] for row in fleet_rows for name in ("median", "p90", "p99")} == {None}

@@ -1,6 +1,6 @@
-"""The wire records: what the agent says and everybody else reads.
+"""The records that agents and the watch produce to the telemetry cluster.
 
-Avro in single-object encoding; the schemas lie beside this file as ``*.avsc``.
+Records are encoded with Avro's single-object encoding; the schemas are the ``*.avsc`` files in this folder.
 """
 
 from fleetgauge_core.contract.records import (
@@ -12,7 +12,7 @@ from fleetgauge_core.contract.records import (
     ProbePulse,
 )
 from fleetgauge_core.contract.schemas import (
-    EARLIER_PULSES,
+    EARLIER_PROBE_PULSES,
     HEALTH_EVENT,
     PROBE_MINUTE,
     PROBE_PULSE,
@@ -20,23 +20,23 @@ from fleetgauge_core.contract.schemas import (
 from fleetgauge_core.contract.single_object import (
     HEADER_BYTES,
     MAX_RECORD_BYTES,
-    ContractError,
-    Schema,
+    AvroSchema,
+    RecordDecodeError,
 )
 
 __all__ = [
-    "EARLIER_PULSES",
+    "EARLIER_PROBE_PULSES",
     "HEADER_BYTES",
     "HEALTH_EVENT",
     "MAX_RECORD_BYTES",
     "PROBE_MINUTE",
     "PROBE_PULSE",
+    "AvroSchema",
     "BrokerPulse",
-    "ContractError",
     "HealthEvent",
     "Leg",
     "LegPulse",
     "ProbeMinute",
     "ProbePulse",
-    "Schema",
+    "RecordDecodeError",
 ]

@@ -1,13 +1,17 @@
-"""Avro schemas without their logical types, so that a value stays the number that was written."""
+"""Avro schemas without their logical types, so that timestamps are read as the integers that were written."""
 
 from typing import Any
 
 
-def without_logical_types(schema: Any) -> Any:
-    """Plain integers cannot overflow a datetime; fingerprints do not depend on it."""
+def strip_logical_types(schema: Any) -> Any:
+    """Return a copy of an Avro schema, parsed from JSON or by fastavro, without its logical types.
+
+    A damaged timestamp may lie outside the range of datetime; as a plain integer it can still be
+    decoded. The canonical form of a schema, and so its fingerprint, does not contain logical types.
+    """
     if isinstance(schema, dict):
         hidden = {"logicalType", "__fastavro_parsed__", "__named_schemas"}
-        return {key: without_logical_types(value) for key, value in schema.items() if key not in hidden}
+        return {key: strip_logical_types(value) for key, value in schema.items() if key not in hidden}
     if isinstance(schema, list):
-        return [without_logical_types(one) for one in schema]
+        return [strip_logical_types(branch) for branch in schema]
     return schema

@@ -1,4 +1,4 @@
-"""The records as frozen values. Times are aware UTC datetimes, latencies integer microseconds."""
+"""The records as frozen dataclasses. Times are aware UTC datetimes; latencies are integer microseconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,31 +7,31 @@ from enum import StrEnum
 from typing import Any, Self
 
 from fleetgauge_core.contract.schemas import (
-    EARLIER_PULSES,
+    EARLIER_PROBE_PULSES,
     HEALTH_EVENT,
     PROBE_MINUTE,
     PROBE_PULSE,
 )
-from fleetgauge_core.contract.single_object import ContractError
+from fleetgauge_core.contract.single_object import RecordDecodeError
 
 
-def _shallow(record: Any) -> dict[str, Any]:
-    """Field by field. Not asdict, which copies all that is in them: four times as long."""
+def _field_values(record: Any) -> dict[str, Any]:
+    """Return a record's fields by name; asdict would copy nested values, four times slower."""
     return {name: getattr(record, name) for name in record.__slots__}
 
 
 class Leg(StrEnum):
-    """Which path a probe takes."""
+    """The path of a probe through the cluster."""
 
     CLIENT = "client"
-    """acks=all to whoever leads, and consumed: what a client feels."""
+    """Produced with acks=all to the current leader and consumed again: the latency that a client sees."""
     LEADER = "leader"
-    """acks=1, and only the home's own answer counts: what one broker does alone."""
+    """Produced with acks=1, valid only if the home broker acknowledges it: that broker's own latency."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeMinute:
-    """One home broker, leg, vantage and minute; see probe_minute_v1.avsc for every field."""
+    """The probes of one home broker, leg, vantage and minute; probe_minute_v1.avsc documents the fields."""
 
     agent_id: str
     agent_version: str
@@ -63,27 +63,34 @@ class ProbeMinute:
 
     @property
     def success_us(self) -> tuple[int, ...]:
-        """The successes' latencies, ascending: a client's end at its consumer, a leader's at its answer."""
+        """Latencies of the successful probes, ascending.
+
+        End-to-end latencies on the client leg, acknowledgement latencies on the leader leg.
+        """
         return self.e2e_us if self.leg is Leg.CLIENT else self.ack_us
 
     def encode(self) -> bytes:
-        return PROBE_MINUTE.encode(_shallow(self))
+        """Return this record as a Kafka record value."""
+        return PROBE_MINUTE.encode(_field_values(self))
 
     @classmethod
     def decode(cls, value: bytes) -> Self:
-        """Raises ContractError for anything but a minute."""
+        """Return the minute in a Kafka record value.
+
+        Raises: RecordDecodeError if the value is not a ProbeMinute.
+        """
         fields = PROBE_MINUTE.decode(value)
         try:
             leg = Leg(fields["leg"])
         except ValueError as error:
-            raise ContractError("not_decodable", str(error)) from error
-        lists = {name: tuple(one) for name, one in fields.items() if isinstance(one, list)}
+            raise RecordDecodeError("not_decodable", str(error)) from error
+        lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
         return cls(**fields | lists | {"leg": leg})
 
 
 @dataclass(frozen=True, slots=True)
 class LegPulse:
-    """One leg's last seconds; counts are of probes, ages in ms."""
+    """The probes of one leg over the last ``window_ms`` of the pulse; counts are numbers of probes."""
 
     leg: Leg
     due: int
@@ -98,7 +105,10 @@ class LegPulse:
 
 @dataclass(frozen=True, slots=True)
 class BrokerPulse:
-    """One broker as one agent sees it now. What an earlier version did not tell is None."""
+    """The current state of one broker as one agent sees it.
+
+    Fields that an earlier schema version does not have are None.
+    """
 
     broker_id: int
     leads: bool
@@ -115,18 +125,16 @@ class BrokerPulse:
     stalled_ms: int | None = None
     offline_dirs: int | None = None
 
-    def leg(self, leg: Leg) -> LegPulse | None:
-        for one in self.legs:
-            if one.leg is leg:
-                return one
-        return None
+    def leg_pulse(self, leg: Leg) -> LegPulse | None:
+        """Return the pulse of a leg; None if the agent does not measure that leg."""
+        return next((pulse for pulse in self.legs if pulse.leg is leg), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbePulse:
-    """One cluster as one agent sees it now, and its heartbeat.
+    """The current state of one cluster as one agent sees it; it also serves as the agent's heartbeat.
 
-    What an earlier version did not tell is None.
+    Fields that an earlier schema version does not have are None.
     """
 
     agent_id: str
@@ -142,18 +150,25 @@ class ProbePulse:
     bootstrap_failure: str | None = None
 
     def encode(self) -> bytes:
-        brokers = [_shallow(one) | {"legs": [_shallow(leg) for leg in one.legs]} for one in self.brokers]
-        return PROBE_PULSE.encode(_shallow(self) | {"brokers": brokers})
+        """Return this record as a Kafka record value."""
+        brokers = [
+            _field_values(broker) | {"legs": [_field_values(leg) for leg in broker.legs]}
+            for broker in self.brokers
+        ]
+        return PROBE_PULSE.encode(_field_values(self) | {"brokers": brokers})
 
     @classmethod
     def decode(cls, value: bytes) -> Self:
-        """Of any version. Raises ContractError for anything but a pulse."""
-        earlier = (schema for schema in EARLIER_PULSES if value.startswith(schema.header))
-        fields = next(earlier, PROBE_PULSE).decode(value)
+        """Return the pulse in a Kafka record value of any schema version.
+
+        Raises: RecordDecodeError if the value is not a ProbePulse.
+        """
+        writers = (schema for schema in EARLIER_PROBE_PULSES if value.startswith(schema.header))
+        fields = next(writers, PROBE_PULSE).decode(value)
         try:
-            brokers = tuple(_broker_pulse(one) for one in fields["brokers"])
+            brokers = tuple(_broker_pulse(broker) for broker in fields["brokers"])
         except ValueError as error:
-            raise ContractError("not_decodable", str(error)) from error
+            raise RecordDecodeError("not_decodable", str(error)) from error
         return cls(**fields | {"brokers": brokers})
 
 
@@ -164,7 +179,7 @@ def _broker_pulse(fields: dict[str, Any]) -> BrokerPulse:
 
 @dataclass(frozen=True, slots=True)
 class HealthEvent:
-    """A state change of one broker (or, with broker_id None, of the cluster)."""
+    """A state change of one broker, or of the cluster if ``broker_id`` is None."""
 
     event_id: str
     fingerprint: str
@@ -177,9 +192,13 @@ class HealthEvent:
     evidence: str
 
     def encode(self) -> bytes:
-        return HEALTH_EVENT.encode(_shallow(self))
+        """Return this record as a Kafka record value."""
+        return HEALTH_EVENT.encode(_field_values(self))
 
     @classmethod
     def decode(cls, value: bytes) -> Self:
-        """Raises ContractError for anything but a health event."""
+        """Return the event in a Kafka record value.
+
+        Raises: RecordDecodeError if the value is not a HealthEvent.
+        """
         return cls(**HEALTH_EVENT.decode(value))

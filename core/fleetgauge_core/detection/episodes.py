@@ -1,28 +1,32 @@
-"""Findings as spans of time, to be laid beside one another."""
+"""Findings paired into periods of time, so that periods from different sources can be compared."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from fleetgauge_core.detection.finding import Finding, Subject
+from fleetgauge_core.detection.finding import Finding, FindingSubject
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
-    """From the moment when a subject was named to its end; None where it has none."""
+class FindingEpisode:
+    """The period from when a subject's alert opened until it cleared; None if it has not cleared."""
 
-    subject: Subject
+    subject: FindingSubject
     kind: str
-    named_at: datetime
+    opened_at: datetime
     cleared_at: datetime | None = None
 
 
-def episodes(findings: Iterable[Finding]) -> list[Episode]:
-    """Each naming with its end. What was named before the first of them has none here."""
-    done, under_way = list[Episode](), dict[Subject, Episode]()
-    for one in findings:
-        if one.clears and one.subject in under_way:
-            done.append(replace(under_way.pop(one.subject), cleared_at=one.event.at))
-        elif one.names and one.subject not in under_way:
-            under_way[one.subject] = Episode(one.subject, one.to_phase.value, one.event.at)
-    return sorted([*done, *under_way.values()], key=lambda one: one.named_at)
+def build_episodes(findings: Iterable[Finding]) -> list[FindingEpisode]:
+    """Return the episodes of the findings, by the time at which they opened.
+
+    An alert that opened before the first of the findings has no episode.
+    """
+    cleared, open_episodes = list[FindingEpisode](), dict[FindingSubject, FindingEpisode]()
+    for finding in findings:
+        subject = finding.subject
+        if finding.is_cleared and subject in open_episodes:
+            cleared.append(replace(open_episodes.pop(subject), cleared_at=finding.event.at))
+        elif finding.is_alert and subject not in open_episodes:
+            open_episodes[subject] = FindingEpisode(subject, finding.to_state.value, finding.event.at)
+    return sorted([*cleared, *open_episodes.values()], key=lambda episode: episode.opened_at)

@@ -1,4 +1,4 @@
-"""What the fold says when something changes, as it is stored and sent."""
+"""Findings: changes of a subject's health state, as they are stored and sent."""
 
 import hashlib
 import json
@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from fleetgauge_core.contract import ContractError, HealthEvent
+from fleetgauge_core.contract import HealthEvent, RecordDecodeError
 
 
-class Chain(StrEnum):
-    """What is followed by itself: all events of a subject's chain have one fingerprint."""
+class HealthCondition(StrEnum):
+    """What is monitored of a subject; all findings of a subject's condition share one fingerprint."""
 
     BROKER_DOWN = "BROKER_DOWN"
     DEGRADED = "DEGRADED"
@@ -28,83 +28,101 @@ class Chain(StrEnum):
     AVAILABILITY_BURN_SLOW = "AVAILABILITY_BURN_SLOW"
 
 
-class Phase(StrEnum):
-    """What a subject is held for."""
+class HealthState(StrEnum):
+    """The health state of a subject; all but HEALTHY and SUSPECT are finding kinds that raise an alert."""
 
     HEALTHY = "HEALTHY"
     SUSPECT = "SUSPECT"
     BROKER_DOWN = "BROKER_DOWN"
     NETWORK_UNAVAILABLE = "NETWORK_UNAVAILABLE"
-    """The cluster hears a broker that none of its clients can reach."""
+    """No client reaches the broker, but it still replicates within its cluster."""
     STORAGE_STALLED = "STORAGE_STALLED"
-    """A broker gets on with none of its work, or has given up a log directory."""
+    """The broker's storage makes no progress, or a log directory is offline."""
     DEGRADED = "DEGRADED"
+    """The broker is slower than its peers and than it used to be."""
     PATH = "PATH"
-    """One vantage does not reach a broker that others reach: no fault of the broker."""
+    """One vantage does not reach a broker that other vantages reach: not a fault of the broker."""
     VANTAGE_ILL = "VANTAGE_ILL"
-    """One vantage does not reach most brokers, which others reach."""
+    """One vantage does not reach most brokers, which other vantages reach."""
     CLUSTER_DOWN = "CLUSTER_DOWN"
+    """No broker of the cluster is reachable."""
     NO_DATA = "NO_DATA"
+    """No vantage has sent a pulse of the cluster."""
     LATENCY_BURN = "LATENCY_BURN"
-    """Its latency budget goes so fast that somebody is to look now."""
+    """The latency error budget is burning fast enough to page."""
     LATENCY_BURN_SLOW = "LATENCY_BURN_SLOW"
-    """Not so fast, and yet it will not last."""
+    """The latency error budget is burning slowly, but will not last its period."""
     AVAILABILITY_BURN = "AVAILABILITY_BURN"
     AVAILABILITY_BURN_SLOW = "AVAILABILITY_BURN_SLOW"
 
     @property
-    def names(self) -> bool:
-        """Whether somebody is to be told of it."""
-        return self not in (Phase.HEALTHY, Phase.SUSPECT)
+    def is_alert(self) -> bool:
+        """Whether the state raises an alert."""
+        return self not in (HealthState.HEALTHY, HealthState.SUSPECT)
 
     @property
-    def chain(self) -> Chain:
-        """The one that it belongs to. What is doubted is whether a broker is there."""
-        if self in (Phase.HEALTHY, Phase.SUSPECT, Phase.NETWORK_UNAVAILABLE, Phase.STORAGE_STALLED):
-            return Chain.BROKER_DOWN
-        return Chain(self.value)
+    def condition(self) -> HealthCondition:
+        """The condition that the state belongs to; SUSPECT is a state of BROKER_DOWN."""
+        if self in (
+            HealthState.HEALTHY,
+            HealthState.SUSPECT,
+            HealthState.NETWORK_UNAVAILABLE,
+            HealthState.STORAGE_STALLED,
+        ):
+            return HealthCondition.BROKER_DOWN
+        return HealthCondition(self.value)
 
 
-class Subject(NamedTuple):
-    """What a finding is about. Of a path neither end is: ``broker_id`` is that of a sick one alone."""
+class FindingSubject(NamedTuple):
+    """What a finding is about: a condition of a cluster, a broker, a vantage or a path between the two.
+
+    ``broker_id`` is set only if the broker itself is at fault; a path has a ``target_broker_id`` instead.
+    """
 
     cluster_id: str
-    chain: Chain
+    condition: HealthCondition
     broker_id: int | None = None
     vantage: str | None = None
-    towards: int | None = None
-    """The broker that a vantage does not reach."""
+    target_broker_id: int | None = None
+    """The broker that the vantage does not reach."""
 
     @property
     def fingerprint(self) -> str:
-        """Never of a time or a value: every event of a finding has the same."""
-        ends = [str(one) for one in (self.broker_id, self.vantage, self.towards) if one is not None]
-        return _digest("/".join([self.cluster_id, *ends, self.chain]))
+        """Identifier that all findings of the subject share; it depends on no time and no measured value."""
+        members = (self.broker_id, self.vantage, self.target_broker_id)
+        parts = [str(member) for member in members if member is not None]
+        return _digest("/".join([self.cluster_id, *parts, self.condition]))
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A subject's phase changed; ``event`` is what is stored and sent."""
+    """A change of a subject's health state; ``event`` is the record that is stored and sent."""
 
-    subject: Subject
-    from_phase: Phase
-    to_phase: Phase
+    subject: FindingSubject
+    from_state: HealthState
+    to_state: HealthState
     event: HealthEvent
 
     @property
-    def names(self) -> bool:
-        return self.to_phase.names
+    def is_alert(self) -> bool:
+        """Whether the new state raises an alert."""
+        return self.to_state.is_alert
 
     @property
-    def clears(self) -> bool:
-        return self.from_phase.names and not self.to_phase.names
+    def is_cleared(self) -> bool:
+        """Whether the change clears an alert."""
+        return self.from_state.is_alert and not self.to_state.is_alert
 
 
-def finding(
-    subject: Subject, before: Phase, after: Phase, at: datetime, evidence: Mapping[str, object]
+def build_finding(
+    subject: FindingSubject,
+    before: HealthState,
+    after: HealthState,
+    at: datetime,
+    evidence: Mapping[str, object],
 ) -> Finding:
-    """From one phase to the other."""
-    called = after if after.names else before
+    """Return the finding, with its event, of a subject's change from one state to another."""
+    alert = after if after.is_alert else before
     event = HealthEvent(
         event_id=_digest(f"{subject.fingerprint}/{after}/{at.isoformat()}"),
         fingerprint=subject.fingerprint,
@@ -113,52 +131,53 @@ def finding(
         at=at,
         from_state=before.value,
         to_state=after.value,
-        kind=called.value if called.names else subject.chain.value,
+        kind=alert.value if alert.is_alert else subject.condition.value,
         evidence=json.dumps(evidence, sort_keys=True),
     )
     return Finding(subject, before, after, event)
 
 
-def recalled(event: HealthEvent) -> Finding | None:
-    """What the event told of; None for one of a newer version that tells of something else.
+def parse_finding(event: HealthEvent) -> Finding | None:
+    """Return the finding that an event records, or None if a newer version wrote it with an unknown state.
 
-    Raises ContractError where its evidence lacks what goes on from it: a fold must not meet that.
+    Raises: RecordDecodeError when the evidence lacks a field from which the state is restored.
     """
-    if not {event.from_state, event.to_state} <= set(Phase):
+    if not {event.from_state, event.to_state} <= set(HealthState):
         return None
-    before, after = Phase(event.from_state), Phase(event.to_state)
-    chain = (after if after.names else before).chain
+    before, after = HealthState(event.from_state), HealthState(event.to_state)
+    condition = (after if after.is_alert else before).condition
     try:
-        evidence = _EVIDENCE.get(chain, _Evidence).model_validate_json(event.evidence)
+        evidence = _EVIDENCE.get(condition, _Evidence).model_validate_json(event.evidence)
     except ValidationError as error:
-        where = ", ".join(".".join(map(str, one["loc"])) or one["type"] for one in error.errors())
-        raise ContractError("health_event", f"evidence of {chain}: {where}") from error
-    vantage, broker = getattr(evidence, "vantage", None), getattr(evidence, "broker", None)
-    return Finding(Subject(event.cluster_id, chain, event.broker_id, vantage, broker), before, after, event)
+        fields = ", ".join(".".join(map(str, detail["loc"])) or detail["type"] for detail in error.errors())
+        raise RecordDecodeError("health_event", f"evidence of {condition}: {fields}") from error
+    vantage, target = getattr(evidence, "vantage", None), getattr(evidence, "broker", None)
+    subject = FindingSubject(event.cluster_id, condition, event.broker_id, vantage, target)
+    return Finding(subject, before, after, event)
 
 
 class _Evidence(BaseModel):
-    """What is gone on from, of the chains that say no more than that they hold."""
+    """The evidence fields that are read back; none for most conditions."""
 
 
-class _OfPath(_Evidence):
+class _PathEvidence(_Evidence):
     vantage: str
     broker: int
 
 
-class _OfVantage(_Evidence):
+class _VantageEvidence(_Evidence):
     vantage: str
     brokers: list[int] = []
 
 
-class _OfSlowness(_Evidence):
+class _SlownessEvidence(_Evidence):
     slow: str = "most"
 
 
-_EVIDENCE: dict[Chain, type[_Evidence]] = {
-    Chain.PATH: _OfPath,
-    Chain.VANTAGE_ILL: _OfVantage,
-    Chain.DEGRADED: _OfSlowness,
+_EVIDENCE: dict[HealthCondition, type[_Evidence]] = {
+    HealthCondition.PATH: _PathEvidence,
+    HealthCondition.VANTAGE_ILL: _VantageEvidence,
+    HealthCondition.DEGRADED: _SlownessEvidence,
 }
 
 

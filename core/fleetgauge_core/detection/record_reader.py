@@ -1,63 +1,68 @@
-"""Records that a watch reads: what cannot be read is one line in the log, and never stops it."""
+"""Decoding of the records that the watch reads; an invalid record is logged and skipped."""
 
 import logging
 from datetime import datetime
 
 from fleetgauge_core.contract import (
-    ContractError,
     HealthEvent,
     ProbeMinute,
     ProbePulse,
+    RecordDecodeError,
 )
-from fleetgauge_core.detection import Finding, recalled
+from fleetgauge_core.detection import Finding, parse_finding
 
 _log = logging.getLogger("fleetgauge.watch")
 
 
-def pulse_in(value: bytes) -> ProbePulse | None:
-    """None for what is no pulse."""
+def decode_pulse(value: bytes) -> ProbePulse | None:
+    """Return the pulse, or None if the value is not a valid one."""
     try:
         return ProbePulse.decode(value)
-    except ContractError as error:
-        _log.warning("a pulse was passed over: %s", error)
+    except RecordDecodeError as error:
+        _log.warning("skipped an invalid probe pulse: %s", error)
         return None
 
 
-def minute_in(value: bytes) -> ProbeMinute | None:
-    """None for what is no minute, or claims more successes than it attempted."""
+def decode_minute(value: bytes) -> ProbeMinute | None:
+    """Return the probe minute, or None if the value is invalid or has more successes than attempts."""
     try:
         record = ProbeMinute.decode(value)
-    except ContractError as error:
-        _log.warning("a minute was passed over: %s", error)
+    except RecordDecodeError as error:
+        _log.warning("skipped an invalid probe minute: %s", error)
         return None
     return record if len(record.success_us) <= record.attempted else None
 
 
-def finding_in(value: bytes) -> Finding | None:
-    """What a health event tells of; None for what is none, or tells of what only a newer version knows."""
+def decode_finding(value: bytes) -> Finding | None:
+    """Return the finding of a health event, or None if it is invalid or has a state of a newer version."""
     try:
-        return recalled(HealthEvent.decode(value))
-    except ContractError as error:
-        _log.warning("a health event was passed over: %s", error)
+        return parse_finding(HealthEvent.decode(value))
+    except RecordDecodeError as error:
+        _log.warning("skipped an invalid health event: %s", error)
         return None
 
 
-class LastChange:
-    """When each finding changed last. A watch that stood still, or was cut off, writes late what is over."""
+class LatestFindingTimes:
+    """The time of the latest finding by fingerprint.
+
+    A watch that was paused or partitioned may write outdated findings late; they must not replace newer ones.
+    """
 
     def __init__(self) -> None:
-        self._at: dict[str, datetime] = {}
+        self._times: dict[str, datetime] = {}
 
-    def of(self, finding: Finding) -> datetime | None:
-        return self._at.get(finding.event.fingerprint)
+    def get(self, finding: Finding) -> datetime | None:
+        """Return the time of the latest recorded finding with the same fingerprint, if any."""
+        return self._times.get(finding.event.fingerprint)
 
-    def note(self, finding: Finding) -> None:
-        self._at[finding.event.fingerprint] = finding.event.at
+    def record(self, finding: Finding) -> None:
+        """Record the finding as the latest of its fingerprint."""
+        self._times[finding.event.fingerprint] = finding.event.at
 
-    def follows(self, finding: Finding) -> bool:
-        """Whether it is no older than what is known of the same; then it is what is known."""
-        known = self.of(finding)
-        if known and finding.event.at < known:
+    def record_if_newer(self, finding: Finding) -> bool:
+        """Record the finding unless an already recorded one is newer; return whether it was recorded."""
+        latest = self.get(finding)
+        if latest and finding.event.at < latest:
             return False
-        self.note(finding)
+        self.record(finding)
         return True

@@ -1,11 +1,11 @@
-"""Whether a broker is slower than its peers and than it was itself, however well it answers.
+"""Whether a broker is slower than its peers and than it used to be, although its probes succeed.
 
-Motivation: a slow broker fails no probe, and slows the homes that it follows as well; its own leader leg
-tells it apart.
+Motivation: a slow broker fails no probe, and it also slows the partitions that it follows; only its own
+leader leg identifies it.
 
-Approach: per vantage, one window after the other is judged against the median of the other brokers and
-against the broker's own last hour. It is named when slow for a minute as most vantages see it, or slow in
-its tail in half the windows of three minutes; it is well again after a while without a slow probe.
+Approach: per vantage, consecutive windows are compared with the median of the other brokers and with the
+broker's own last hour. The broker is DEGRADED if it is slow for a minute as most vantages see it, or slow in
+its tail in half of the windows of three minutes; the alert clears after a while without a slow probe.
 """
 
 from bisect import bisect_left
@@ -17,58 +17,67 @@ from statistics import median_low
 from typing import NamedTuple
 
 from fleetgauge_core.contract import Leg, LegPulse, ProbePulse
-from fleetgauge_core.detection.presence import most
+from fleetgauge_core.detection.broker_liveness import is_majority
 from fleetgauge_core.detection.thresholds import Thresholds
 from fleetgauge_core.slo.quantile import quantile
 
-_OWN_PERCENTILE = 90
+_BASELINE_PERCENTILE = 90
 
 
-class Pace(StrEnum):
-    """What one window of a leader leg shows."""
+class LatencyClass(StrEnum):
+    """How many of a window's probes were slow."""
 
-    WELL = "well"
+    NORMAL = "well"
     TAIL = "tail"
-    """Some of its probes were slow."""
+    """Some of them."""
     SLOW = "slow"
-    """More than half of them were."""
+    """More than half of them."""
 
 
-class Took(NamedTuple):
-    """A p50 and a p99, in µs."""
+class LatencyQuantiles(NamedTuple):
+    """The median and the 99th percentile of acknowledgement latencies, in microseconds."""
 
     p50_us: int
     p99_us: int
 
 
-#: Block by block what a broker took while it was well, of the last hour that it was.
-History = tuple[Took, ...]
+#: A broker's latencies while they were normal: medians of blocks of rounds, over the latest hour of them.
+LatencyHistory = tuple[LatencyQuantiles, ...]
 
 
-class Window(NamedTuple):
-    """What one pulse says of one broker's leader leg, and what was usual then; None where nobody knows."""
+class LatencyWindow(NamedTuple):
+    """The latencies of a broker's leader leg in one pulse, and what they are compared with.
 
-    took: Took
-    peers: Took | None
-    own: Took | None
+    ``peers``: the medians of the other brokers, None without other brokers; ``own``: the broker's baseline,
+    None before it has an hour of history.
+    """
+
+    measured: LatencyQuantiles
+    peers: LatencyQuantiles | None
+    own: LatencyQuantiles | None
     best_p50_us: int | None
-    """The least of the broker so far, until its own hour is known."""
+    """The broker's lowest p50 so far, used until it has a baseline."""
 
-    def pace(self, limits: Thresholds) -> Pace:
-        least_p50_us = min(limits.slow_p50_us, limits.alone_p50_us)
-        if self.took.p50_us <= least_p50_us and self.took.p99_us <= limits.slow_p99_us:
-            # As nearly all are, and a fleet has thousands in each second.
-            return Pace.WELL
-        usual = [one for one in (self.peers, self.own) if one]
-        p50_floor_us = self._p50_floor_us(limits)
-        if self.took.p50_us > max([p50_floor_us, *(limits.slow_times * one.p50_us for one in usual)]):
-            return Pace.SLOW
-        if self.took.p99_us > max([limits.slow_p99_us, *(limits.slow_times * one.p99_us for one in usual)]):
-            return Pace.TAIL
-        return Pace.WELL
+    def classify(self, limits: Thresholds) -> LatencyClass:
+        """Return whether the window is slow against peers, baseline and the fixed floors."""
+        lowest_floor_us = min(limits.slow_p50_us, limits.alone_p50_us)
+        if self.measured.p50_us <= lowest_floor_us and self.measured.p99_us <= limits.slow_p99_us:
+            # The usual case; a large fleet sends thousands of windows per second.
+            return LatencyClass.NORMAL
+        references = [reference for reference in (self.peers, self.own) if reference]
+        slow_p50s_us = (limits.slow_times * reference.p50_us for reference in references)
+        if self.measured.p50_us > max([self._p50_floor_us(limits), *slow_p50s_us]):
+            return LatencyClass.SLOW
+        slow_p99s_us = (limits.slow_times * reference.p99_us for reference in references)
+        if self.measured.p99_us > max([limits.slow_p99_us, *slow_p99s_us]):
+            return LatencyClass.TAIL
+        return LatencyClass.NORMAL
 
     def _p50_floor_us(self, limits: Thresholds) -> int:
-        """Who is not known yet may always have taken so long; the best that it has shown says otherwise."""
+        """Return the p50 up to which no window is slow.
+
+        A broker without a baseline may always have been as slow, unless its best p50 shows otherwise.
+        """
         if self.own:
             return limits.slow_p50_us
         if self.peers is None:
@@ -78,178 +87,217 @@ class Window(NamedTuple):
         return max(limits.slow_p50_us, limits.slow_times * self.best_p50_us)
 
     def evidence(self) -> dict[str, int | None]:
+        """Return the measured quantiles and, with a prefix, those of the peers and of the baseline."""
         return {
-            f"{prefix}{name}": getattr(took, name) if took else None
-            for prefix, took in (("", self.took), ("peers_", self.peers), ("own_", self.own))
+            f"{prefix}{name}": getattr(quantiles, name) if quantiles else None
+            for prefix, quantiles in (("", self.measured), ("peers_", self.peers), ("own_", self.own))
             for name in ("p50_us", "p99_us")
         }
 
 
-class Seen(NamedTuple):
-    """One broker from one vantage: its last window and how the latest rounds went.
+class VantageLatency(NamedTuple):
+    """One broker as one vantage measures it: its latest window and the classes of the latest rounds.
 
-    Of a broker that is well its rounds become its history: ``recent`` ones, then blocks of them.
+    A round is a window that shares no probe with the previous round. Normal rounds become history: first they
+    are ``recent``, then a block of them becomes one value of ``history``.
     """
 
     at: datetime
-    window: Window
+    window: LatencyWindow
     round_at: datetime
-    rounds: tuple[Pace, ...]
-    well_since: datetime | None
-    recent: tuple[Took, ...]
-    history: History
-    usual: Took | None
-    """By that history."""
+    rounds: tuple[LatencyClass, ...]
+    normal_since: datetime | None
+    recent: tuple[LatencyQuantiles, ...]
+    history: LatencyHistory
+    baseline: LatencyQuantiles | None
+    """Derived from the history; None while that is shorter than an hour."""
 
     def is_slow(self, limits: Thresholds) -> bool:
-        return self.rounds[-limits.slow_rounds :] == (Pace.SLOW,) * limits.slow_rounds
+        """Return whether all of the latest rounds were slow."""
+        return self.rounds[-limits.slow_rounds :] == (LatencyClass.SLOW,) * limits.slow_rounds
 
     @property
     def rounds_with_slow_probes(self) -> int:
-        return len(self.rounds) - self.rounds.count(Pace.WELL)
+        """How many of the kept rounds had at least one slow probe."""
+        return len(self.rounds) - self.rounds.count(LatencyClass.NORMAL)
 
-    def is_well(self, for_so_long: timedelta) -> bool:
-        return self.well_since is not None and self.at - self.well_since >= for_so_long
+    def has_been_normal_for(self, duration: timedelta) -> bool:
+        """Return whether every window of the given duration was normal."""
+        return self.normal_since is not None and self.at - self.normal_since >= duration
 
     def evidence(self) -> dict[str, object]:
-        return {**self.window.evidence(), "rounds": [pace.value for pace in self.rounds]}
+        """Return the latest window and the classes of the kept rounds."""
+        return {**self.window.evidence(), "rounds": [round_class.value for round_class in self.rounds]}
+
+
+class PulseLatency(NamedTuple):
+    """A broker's latencies in one pulse, and the medians of the other brokers; None without others."""
+
+    measured: LatencyQuantiles
+    peers: LatencyQuantiles | None
 
 
 @dataclass(frozen=True, slots=True)
-class Slowness:
-    """Whether a broker is held to be slow, only in its tail or not, and what each vantage saw of it."""
+class BrokerSlowness:
+    """Whether a broker is DEGRADED, and what each vantage measures of it.
 
-    named: bool = False
-    tail: bool = False
-    seen: Mapping[str, Seen] = field(default_factory=dict)
-    remembered: Mapping[str, History] = field(default_factory=dict)
-    """By vantage, of those that were not heard yet."""
+    ``is_tail_only``: only some of its probes are slow, not most of them.
+    """
 
-    def history(self, vantage: str) -> History:
-        """As seen from there; empty where nobody knows yet."""
-        seen = self.seen.get(vantage)
-        return seen.history if seen else self.remembered.get(vantage, ())
+    is_degraded: bool = False
+    is_tail_only: bool = False
+    latencies: Mapping[str, VantageLatency] = field(default_factory=dict)
+    """By vantage."""
+    restored_histories: Mapping[str, LatencyHistory] = field(default_factory=dict)
+    """By vantage, for those that have not sent a pulse yet."""
 
-    def used_to(self, vantage: str, history: History) -> "Slowness":
-        """As an earlier watch learnt it."""
-        return replace(self, remembered={**self.remembered, vantage: history})
+    def history_from(self, vantage: str) -> LatencyHistory:
+        """Return the history as the vantage measured it; empty if there is none."""
+        latency = self.latencies.get(vantage)
+        return latency.history if latency else self.restored_histories.get(vantage, ())
 
-    def undated(self) -> "Slowness":
-        """As it stands, and with what it usually takes."""
-        learnt = {vantage: one.history for vantage, one in self.seen.items()}
-        return Slowness(self.named, self.tail, remembered={**self.remembered, **learnt})
+    def with_restored_history(self, vantage: str, history: LatencyHistory) -> "BrokerSlowness":
+        """Return the slowness with a history that an earlier watch stored."""
+        return replace(self, restored_histories={**self.restored_histories, vantage: history})
 
-    def restored(self, *, named: bool, slow: str) -> "Slowness":
-        """As an earlier watch said; ``slow`` is that of its evidence."""
-        return replace(self, named=named, tail=named and slow == "some")
+    def drop_timestamps(self) -> "BrokerSlowness":
+        """Return the state and the histories without anything that has a time."""
+        histories = {vantage: latency.history for vantage, latency in self.latencies.items()}
+        return BrokerSlowness(
+            self.is_degraded,
+            self.is_tail_only,
+            restored_histories={**self.restored_histories, **histories},
+        )
 
-    def after(
-        self, vantage: str, at: datetime, measured: "Measured | None", limits: Thresholds
-    ) -> "Slowness":
-        """One pulse later. Where nothing was measured nothing is said: a broker that is down is not slow."""
-        if measured is None:
+    def with_restored_finding(self, *, is_open: bool, slow: str) -> "BrokerSlowness":
+        """Return the slowness after a stored finding; ``slow`` is that key of its evidence."""
+        return replace(self, is_degraded=is_open, is_tail_only=is_open and slow == "some")
+
+    def add_pulse(
+        self, vantage: str, at: datetime, pulse_latency: PulseLatency | None, limits: Thresholds
+    ) -> "BrokerSlowness":
+        """Return the slowness after one more pulse of a vantage.
+
+        Without a measured latency nothing changes: a broker that is down is not slow.
+        """
+        if pulse_latency is None:
             return self
-        seen = {
-            **self.seen,
-            vantage: _see(self.seen.get(vantage), self.history(vantage), at, measured, limits),
+        before, history = self.latencies.get(vantage), self.history_from(vantage)
+        latencies = {
+            **self.latencies,
+            vantage: _add_window(before, history, at, pulse_latency, limits),
         }
-        fresh = [one for one in seen.values() if limits.are_fresh(one.at, at)]
-        if self.named:
-            well = limits.tail_well if self.tail else limits.well
-            if not most(one.is_well(well) for one in fresh):
-                return replace(self, seen=seen)
-            # The slow rounds have had their say.
-            rested = {one: what._replace(rounds=()) for one, what in seen.items()}
-            return replace(self, named=False, tail=False, seen=rested)
-        slow = most(one.is_slow(limits) for one in fresh)
-        tail = _has_a_tail([one.rounds_with_slow_probes for one in fresh], limits)
-        return Slowness(slow or tail, tail and not slow, seen, self.remembered)
+        fresh = [latency for latency in latencies.values() if limits.is_fresh(latency.at, at)]
+        if self.is_degraded:
+            clear_after = limits.tail_well if self.is_tail_only else limits.well
+            if not is_majority(latency.has_been_normal_for(clear_after) for latency in fresh):
+                return replace(self, latencies=latencies)
+            # The slow rounds of a cleared alert must not raise the next one.
+            cleared = {source: latency._replace(rounds=()) for source, latency in latencies.items()}
+            return replace(self, is_degraded=False, is_tail_only=False, latencies=cleared)
+        slow = is_majority(latency.is_slow(limits) for latency in fresh)
+        tail = _has_slow_tail([latency.rounds_with_slow_probes for latency in fresh], limits)
+        return BrokerSlowness(slow or tail, tail and not slow, latencies, self.restored_histories)
 
     def evidence(self) -> dict[str, object]:
-        """Whether most probes are slow or some, and by vantage what they took."""
-        by_vantage = {vantage: one.evidence() for vantage, one in sorted(self.seen.items())}
-        return {"slow": "some" if self.tail else "most", "vantages": by_vantage}
+        """Return whether most probes are slow or some, and the latencies by vantage."""
+        by_vantage = {vantage: latency.evidence() for vantage, latency in sorted(self.latencies.items())}
+        return {"slow": "some" if self.is_tail_only else "most", "vantages": by_vantage}
 
 
-def _has_a_tail(rounds_with_slow_probes: Sequence[int], limits: Thresholds) -> bool:
-    """By the rounds of all vantages together, for each sees a sample; one path alone is not the broker."""
-    enough = limits.tail_rounds * len(rounds_with_slow_probes)
-    return sum(rounds_with_slow_probes) >= enough and most(
+def _has_slow_tail(rounds_with_slow_probes: Sequence[int], limits: Thresholds) -> bool:
+    """Return whether the tail is slow, by the rounds of all vantages: each vantage sees only a sample.
+
+    Most vantages must see some of it, because a slow path of one vantage is not a slow broker.
+    """
+    threshold = limits.tail_rounds * len(rounds_with_slow_probes)
+    return sum(rounds_with_slow_probes) >= threshold and is_majority(
         rounds >= limits.tail_rounds_each for rounds in rounds_with_slow_probes
     )
 
 
-class Measured(NamedTuple):
-    """What one pulse says of a broker, and the median of the others; None without others."""
+def measure_latencies(pulse: ProbePulse, limits: Thresholds) -> dict[int, PulseLatency]:
+    """Return the latencies of each broker with enough successes on its leader leg."""
+    legs = {broker.broker_id: broker.leg_pulse(Leg.LEADER) for broker in pulse.brokers}
+    latencies = {
+        broker_id: quantiles for broker_id, leg in legs.items() if (quantiles := _quantiles_of(leg, limits))
+    }
+    p50s_us = sorted(quantiles.p50_us for quantiles in latencies.values())
+    p99s_us = sorted(quantiles.p99_us for quantiles in latencies.values())
 
-    took: Took
-    peers: Took | None
-
-
-def measured(pulse: ProbePulse, limits: Thresholds) -> dict[int, Measured]:
-    """Of each broker with enough successes on its leader leg."""
-    legs = {one.broker_id: one.leg(Leg.LEADER) for one in pulse.brokers}
-    took = {broker_id: one for broker_id, leg in legs.items() if (one := _took(leg, limits))}
-    p50s_us = sorted(one.p50_us for one in took.values())
-    p99s_us = sorted(one.p99_us for one in took.values())
-
-    def others(one: Took) -> Took | None:
-        if len(took) == 1:
+    def median_of_peers(own: LatencyQuantiles) -> LatencyQuantiles | None:
+        if len(latencies) == 1:
             return None
-        return Took(_median_of_others(p50s_us, one.p50_us), _median_of_others(p99s_us, one.p99_us))
+        return LatencyQuantiles(_median_without(p50s_us, own.p50_us), _median_without(p99s_us, own.p99_us))
 
-    return {broker_id: Measured(one, others(one)) for broker_id, one in took.items()}
+    return {
+        broker_id: PulseLatency(quantiles, median_of_peers(quantiles))
+        for broker_id, quantiles in latencies.items()
+    }
 
 
-def _took(leg: LegPulse | None, limits: Thresholds) -> Took | None:
+def _quantiles_of(leg: LegPulse | None, limits: Thresholds) -> LatencyQuantiles | None:
     if leg is None or leg.succeeded < limits.least_probes or leg.p50_us is None or leg.p99_us is None:
         return None
-    return Took(leg.p50_us, leg.p99_us)
+    return LatencyQuantiles(leg.p50_us, leg.p99_us)
 
 
-def _median_of_others(ascending: Sequence[int], own: int) -> int:
-    """The lower one of an even number."""
+def _median_without(ascending: Sequence[int], own: int) -> int:
+    """Return the median of the values without ``own``; the lower of two in the middle."""
     middle = (len(ascending) - 2) // 2
     return ascending[middle if middle < bisect_left(ascending, own) else middle + 1]
 
 
-def _see(before: Seen | None, history: History, at: datetime, one: Measured, limits: Thresholds) -> Seen:
-    usual = before.usual if before else _usual(history, limits)
-    best_p50_us = None if usual else _best_p50_us(before.recent if before else (), history, limits)
-    window = Window(one.took, one.peers, usual, best_p50_us)
-    pace = window.pace(limits)
-    well_since = at if pace is Pace.WELL else None
-    if before is None or not limits.are_fresh(before.at, at):
-        return _rounded(Seen(at, window, at, (), well_since, (), history, usual), pace, limits)
-    _, _, round_at, rounds, was_well_since, recent, history, _ = before
-    well_since = well_since and (was_well_since or well_since)
-    seen = Seen(at, window, round_at, rounds, well_since, recent, history, usual)
-    return _rounded(seen, pace, limits) if at - round_at >= limits.round else seen
+def _add_window(
+    before: VantageLatency | None,
+    history: LatencyHistory,
+    at: datetime,
+    pulse_latency: PulseLatency,
+    limits: Thresholds,
+) -> VantageLatency:
+    baseline = before.baseline if before else _baseline_of(history, limits)
+    best_p50_us = None if baseline else _best_p50_us(before.recent if before else (), history, limits)
+    window = LatencyWindow(pulse_latency.measured, pulse_latency.peers, baseline, best_p50_us)
+    latency_class = window.classify(limits)
+    normal_since = at if latency_class is LatencyClass.NORMAL else None
+    if before is None or not limits.is_fresh(before.at, at):
+        restarted = VantageLatency(at, window, at, (), normal_since, (), history, baseline)
+        return _add_round(restarted, latency_class, limits)
+    _, _, round_at, rounds, was_normal_since, recent, history, _ = before
+    normal_since = normal_since and (was_normal_since or normal_since)
+    latency = VantageLatency(at, window, round_at, rounds, normal_since, recent, history, baseline)
+    return _add_round(latency, latency_class, limits) if at - round_at >= limits.round else latency
 
 
-def _rounded(seen: Seen, pace: Pace, limits: Thresholds) -> Seen:
-    """A window that shares no probe with the last one that counted. Only well ones make history."""
-    at, window, _, rounds, well_since, recent, history, usual = seen
-    if pace is Pace.WELL:
-        recent = (*recent, window.took)
+def _add_round(latency: VantageLatency, latency_class: LatencyClass, limits: Thresholds) -> VantageLatency:
+    """Return the latency with its window counted as a round; only normal rounds become history."""
+    at, window, _, rounds, normal_since, recent, history, baseline = latency
+    if latency_class is LatencyClass.NORMAL:
+        recent = (*recent, window.measured)
     if len(recent) == limits.history_block:
-        block = Took(median_low(one.p50_us for one in recent), median_low(one.p99_us for one in recent))
+        block = LatencyQuantiles(
+            median_low(quantiles.p50_us for quantiles in recent),
+            median_low(quantiles.p99_us for quantiles in recent),
+        )
         recent, history = (), (*history, block)[-limits.history_blocks :]
-        usual = _usual(history, limits)
-    return Seen(at, window, at, (*rounds, pace)[-limits.tail_rounds_of :], well_since, recent, history, usual)
+        baseline = _baseline_of(history, limits)
+    rounds = (*rounds, latency_class)[-limits.tail_rounds_of :]
+    return VantageLatency(at, window, at, rounds, normal_since, recent, history, baseline)
 
 
-def _best_p50_us(recent: Sequence[Took], history: History, limits: Thresholds) -> int | None:
-    """The least that a broker took in a round or a block of them; None before it was well for a minute."""
+def _best_p50_us(
+    recent: Sequence[LatencyQuantiles], history: LatencyHistory, limits: Thresholds
+) -> int | None:
+    """Return the lowest p50 of a round or a block; None before a minute of normal rounds."""
     if not history and len(recent) < limits.slow_rounds:
         return None
-    return min(one.p50_us for one in (*history, *recent))
+    return min(quantiles.p50_us for quantiles in (*history, *recent))
 
 
-def _usual(history: Sequence[Took], limits: Thresholds) -> Took | None:
-    """What a broker took in its slower minutes (p90) of the last hour that it was well; None before that."""
+def _baseline_of(history: Sequence[LatencyQuantiles], limits: Thresholds) -> LatencyQuantiles | None:
+    """Return the p90 of an hour of history, that is of the slower blocks; None for a shorter history."""
     if len(history) < limits.history_blocks:
         return None
-    p50_us = quantile(_OWN_PERCENTILE, sorted(one.p50_us for one in history))
-    p99_us = quantile(_OWN_PERCENTILE, sorted(one.p99_us for one in history))
-    return Took(p50_us, p99_us) if p50_us is not None and p99_us is not None else None
+    p50_us = quantile(_BASELINE_PERCENTILE, sorted(quantiles.p50_us for quantiles in history))
+    p99_us = quantile(_BASELINE_PERCENTILE, sorted(quantiles.p99_us for quantiles in history))
+    return LatencyQuantiles(p50_us, p99_us) if p50_us is not None and p99_us is not None else None

@@ -1,4 +1,4 @@
-"""From where on a sign counts: data, each with its reason."""
+"""The thresholds of detection, each with its reason."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -6,71 +6,72 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Ages in ms and latencies in µs, as pulses have them."""
+    """Limits of detection; ages are in milliseconds and latencies in microseconds, as in pulses."""
 
     unanswered_ms: int = 3000
-    """ApiVersions is asked every second with a second to answer: three in a row are no accident."""
+    """ApiVersions is requested every second with a timeout of 1 s: three missed answers are no accident."""
     leg_silent_ms: int = 3000
-    """Five probes of 600 ms without a success."""
+    """Five probes, one every 600 ms, without a success."""
     outstanding_ms: int = 2000
-    """A leader's acknowledgement takes milliseconds; seconds of waiting are silence, not slowness."""
+    """A leader acknowledges within milliseconds; seconds without an answer are an outage, not slowness."""
     steady: timedelta = timedelta(seconds=30)
-    """How long a home that may not lead must be in sync and answering to count as well again."""
+    """How long a broker that cannot lead must be in sync and answer before its alert clears."""
     vantage_stale: timedelta = timedelta(seconds=15)
-    """Three pulses missed: what that vantage said last says nothing now."""
+    """Three missed pulses: the latest observation of that vantage is outdated."""
 
     stalled_ms: int = 20_000
-    """A disk that takes so long for nothing at all hangs; a pause of the JVM stops its exporter too."""
+    """Storage that makes no progress for so long hangs; a JVM pause would stop the metrics exporter too."""
     cut_off: timedelta = timedelta(seconds=30)
-    """A broker that is silent to all and heard by its cluster for so long is cut off, not hung."""
+    """A broker that replicates for so long while no vantage reaches it does not hang: its network is down."""
     settled: timedelta = timedelta(seconds=5)
-    """A pulse: after so long every vantage has had its say."""
+    """The interval of pulses: by then every vantage has sent one."""
     agreed: timedelta = timedelta(seconds=2)
-    """Vantages ask every second, so what one sees another that looks as well has seen so much later."""
+    """Vantages request ApiVersions every second, so they observe the same event at most so far apart."""
     flaps: int = 3
-    """Named so often within ``flaps_within``, a broker flaps; one page says so as well as ten."""
+    """A broker with so many alerts within ``flaps_within`` is flapping; one page covers them all."""
     flaps_within: timedelta = timedelta(minutes=10)
     calm: timedelta = timedelta(minutes=2)
-    """Then it is well again only after so long without a doubt."""
+    """The alert of a flapping broker clears only after so long without a sign of trouble."""
     no_data: timedelta = timedelta(seconds=30)
-    """Six pulses missed by every vantage: longer than an agent takes to start again."""
+    """Six pulses missed by every vantage: longer than an agent takes to restart."""
 
     slow_times: int = 3
-    """So many times what peers take, and what the broker itself took: Cruise Control's SlowBrokerFinder."""
+    """Slow is so many times the latency of the peers and of the broker's own past (Cruise Control's
+    SlowBrokerFinder)."""
     slow_p50_us: int = 20_000
-    """A leader acknowledges a small message in a few ms; below this nobody's client notices."""
+    """A leader acknowledges a small message in a few milliseconds; clients do not notice less than this."""
     new_p50_us: int = 50_000
-    """For one that was not yet seen well for a minute: some always take 20 ms beside peers of 3, unasked."""
+    """For a broker without a minute of normal rounds: some always take 20 ms while their peers take 3."""
     slow_p99_us: int = 100_000
-    """Of 25 probes p99 is the largest: a collection of garbage in a broker takes less than this."""
+    """The p99 of 25 probes is their maximum: a garbage collection of a broker takes less than this."""
     alone_p50_us: int = 100_000
-    """For a broker that has neither peers nor an hour's history to be compared with."""
+    """For a broker with neither peers nor an hour of history to compare it with."""
     least_probes: int = 10
-    """A p50 of fewer says nothing; a window of 15 s has 25."""
+    """A p50 of fewer probes is not reliable; a window of 15 s has 25."""
     round: timedelta = timedelta(seconds=14)
-    """Windows of 15 s that share no probe; pulses may come a little early."""
+    """Windows of 15 s that share no probe; pulses may arrive slightly early."""
     slow_rounds: int = 4
-    """A minute in which more than half of all probes were slow: longer than a restart takes to warm up."""
+    """One minute in which more than half of all probes were slow: longer than a restarted broker warms up."""
     tail_rounds_of: int = 12
-    """Three minutes of rounds are kept."""
+    """Rounds kept for tail detection: three minutes."""
     tail_rounds: int = 6
-    """Half of those, in the mean of the vantages: with 5% of all requests slow, 72% of windows hold one, and
-    of tails of four minutes 0.7% pass without six such of twelve. Where well brokers show one in 1.35% of
-    theirs, six of twelve come by chance once in 60,000 days of a broker; five of eight once in 11,000."""
+    """Half of those rounds, on average over the vantages. With 5% of requests slow, 72% of windows contain a
+    slow one, and 0.7% of four-minute tails pass without 6 of 12 such rounds. If 1.35% of a healthy broker's
+    windows contain one, 6 of 12 occur by chance once in 60,000 days per broker; 5 of 8 once in 11,000."""
     tail_rounds_each: int = 5
-    """Nearly half, as most vantages see it: what is slow on one path is no broker's tail."""
+    """The minimum for most vantages: slow requests on a single path are not the broker's tail."""
     well: timedelta = timedelta(seconds=15)
-    """With the 15 s that the first window without slow probes looks back on, 30 s."""
+    """With the 15 s that the first window without slow probes covers, 30 s."""
     tail_well: timedelta = timedelta(seconds=60)
-    """With 5% slow, 15 s pass without a slow probe more often than one time in four; 75 s in one of 600."""
+    """With 5% slow requests, 15 s pass without a slow probe more than once in 4 times; 75 s once in 600."""
     history_block: int = 15
-    """Rounds whose median is one value of a broker's own history."""
+    """Rounds whose median makes one value of a broker's latency history."""
     history_blocks: int = 16
-    """An hour of them."""
+    """Values of a broker's latency history: one hour."""
 
-    def are_fresh(self, then: datetime, now: datetime) -> bool:
-        """Whether what a vantage said then still says something now."""
-        return now - then < self.vantage_stale
+    def is_fresh(self, seen_at: datetime, now: datetime) -> bool:
+        """Return whether an observation made at ``seen_at`` still counts."""
+        return now - seen_at < self.vantage_stale
 
 
 DEFAULT_THRESHOLDS = Thresholds()

@@ -1,47 +1,43 @@
-"""fleet.yaml: what the fleet is, validated once into frozen values."""
+"""The fleet file, fleet.yaml, as validated and immutable values."""
 
 from fleetgauge_core.fleet.burn_windows import BURN_WINDOWS, BurnWindow
-from fleetgauge_core.fleet.load import FleetFileError, load
-from fleetgauge_core.fleet.model import (
-    BurnAlerts,
-    Cluster,
-    Fleet,
-    Notifier,
-    Objective,
-    Telemetry,
-    Topics,
-    Week,
-)
+from fleetgauge_core.fleet.cluster import Cluster
+from fleetgauge_core.fleet.load import FleetFileError, load_fleet
+from fleetgauge_core.fleet.model import Fleet
+from fleetgauge_core.fleet.notifier import Notifier
 from fleetgauge_core.fleet.recovery import (
     Capacity,
+    FailoverGroups,
     Mirror,
     Primaries,
-    RecoveredGroups,
     Recovery,
     RecoveryLimits,
     RecoveryObjectives,
     Tracers,
 )
 from fleetgauge_core.fleet.security import (
-    OPEN,
-    Access,
+    NO_SECURITY,
+    ClusterAccess,
     OAuth,
     Sasl,
     Secret,
     SecretError,
     Security,
     Tls,
-    stamp,
+    read_file_version,
 )
+from fleetgauge_core.fleet.service_levels import BurnAlerts, Objective, Week
+from fleetgauge_core.fleet.telemetry import StateTopic, Telemetry, Topic, Topics
 
 __all__ = [
     "BURN_WINDOWS",
-    "OPEN",
-    "Access",
+    "NO_SECURITY",
     "BurnAlerts",
     "BurnWindow",
     "Capacity",
     "Cluster",
+    "ClusterAccess",
+    "FailoverGroups",
     "Fleet",
     "FleetFileError",
     "Mirror",
@@ -49,7 +45,6 @@ __all__ = [
     "OAuth",
     "Objective",
     "Primaries",
-    "RecoveredGroups",
     "Recovery",
     "RecoveryLimits",
     "RecoveryObjectives",
@@ -57,11 +52,13 @@ __all__ = [
     "Secret",
     "SecretError",
     "Security",
+    "StateTopic",
     "Telemetry",
     "Tls",
+    "Topic",
     "Topics",
     "Tracers",
     "Week",
-    "load",
-    "stamp",
+    "load_fleet",
+    "read_file_version",
 ]

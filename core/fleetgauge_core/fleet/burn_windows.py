@@ -1,6 +1,6 @@
-"""The pairs of windows over which an error budget's burn is judged, as data.
+"""Windows of multiwindow, multi-burn-rate alerts, as data.
 
-A pair that fires has spent a share of its period's budget: 13.44 over one hour
+A window that fires has spent a share of the budget of its period: burn rate 13.44 over one hour
 of a week is 8%. The 7-day set is sloth's (slok/sloth, examples/windows/7d.yaml),
 the 30-day set is the SRE Workbook's (chapter 5, "Alerting on SLOs").
 """
@@ -16,7 +16,10 @@ PeriodDays = Literal[7, 30]
 
 @dataclass(frozen=True, slots=True)
 class BurnWindow:
-    """Fires when the budget burns at ``factor`` times its even pace or faster, over both lengths."""
+    """An alert window that fires when the burn rate is at least ``factor`` over both its lengths.
+
+    Burn rate 1 spends the error budget exactly within its period.
+    """
 
     severity: Severity
     long_minutes: int
@@ -25,14 +28,16 @@ class BurnWindow:
 
     @property
     def name(self) -> str:
+        """Both lengths, such as "1h/5m"."""
         return f"{_length(self.long_minutes)}/{_length(self.short_minutes)}"
 
     @property
-    def least_objective(self) -> float:
-        """Under it even a total outage burns slower than the factor; four digits, rounded up."""
+    def minimum_objective(self) -> float:
+        """Lowest objective with which the window can fire, rounded up to four digits."""
         return math.ceil((1 - 1 / self.factor) * 10_000) / 10_000
 
     def can_fire(self, objective: float) -> bool:
+        """Return whether a total outage reaches the burn rate: it burns at 1 / (1 - objective)."""
         return self.factor * (1 - objective) <= 1
 
 
@@ -52,10 +57,10 @@ BURN_WINDOWS: dict[PeriodDays, tuple[BurnWindow, ...]] = {
 }
 
 
-def deaf_window(windows: Sequence[BurnWindow], objective: float) -> BurnWindow | None:
-    """The window that asks most of an objective, if that is more than the objective gives."""
-    hardest = max(windows, key=lambda window: window.factor)
-    return None if hardest.can_fire(objective) else hardest
+def find_unreachable_window(windows: Sequence[BurnWindow], objective: float) -> BurnWindow | None:
+    """Return the window with the highest burn rate if an objective can never reach it, else None."""
+    highest = max(windows, key=lambda window: window.factor)
+    return None if highest.can_fire(objective) else highest
 
 
 def _length(minutes: int) -> str:

@@ -1,4 +1,4 @@
-"""Read fleet.yaml (YAML or JSON); each refusal names the key and the mend."""
+"""Read fleet.yaml (YAML or JSON) and report errors by key."""
 
 from pathlib import Path
 from typing import Any
@@ -8,73 +8,83 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from yaml.composer import ComposerError
 
-from fleetgauge_core.fleet.model import WORDS_BY_PATTERN, Fleet
+from fleetgauge_core.fleet.field_types import DESCRIPTION_BY_PATTERN
+from fleetgauge_core.fleet.model import Fleet
 
 
 class FleetFileError(ValueError):
-    """The file cannot be used; its text is one line for a person."""
+    """The fleet file cannot be used; the message is one line that names the file, the key and the problem."""
 
 
-class _OneOfEachKey(yaml.SafeLoader):
-    """PyYAML lets the last of two equal keys win without a word; YAML forbids them."""
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """A YAML loader that rejects duplicate keys, which YAML forbids but PyYAML accepts silently."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        # Composed, not yet constructed: merge keys are still what they are in the file.
+        """Return the node of a mapping; at this stage, merge keys (<<) are not yet expanded."""
         node = super().compose_mapping_node(anchor)
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
+                if key.value in keys:
                     raise ComposerError(None, None, f"{key.value!r} is given twice", key.start_mark)
-                seen.add(key.value)
+                keys.add(key.value)
         return node
 
 
-def load(path: Path) -> Fleet:
-    """The fleet that the file describes. A relative lake is relative to the file."""
+def load_fleet(path: Path) -> Fleet:
+    """Return the fleet that a file describes; a relative lake path is resolved against the file's folder.
+
+    Raises: FleetFileError if the file cannot be read or is not a valid fleet file.
+    """
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), _OneOfEachKey)  # noqa: S506 (a SafeLoader)
+        document = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)  # noqa: S506 (a SafeLoader)
     except OSError as error:
-        raise FleetFileError(f"{path}: {error.strerror or error}; name another with --config") from error
+        raise FleetFileError(
+            f"{path}: {error.strerror or error}; choose another file with --config"
+        ) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise FleetFileError(f"{path}: not YAML: {_fault(error)}") from error
+        raise FleetFileError(f"{path}: not YAML: {_describe_yaml_error(error)}") from error
     if not isinstance(document, dict):
         raise FleetFileError(f"{path}: expected keys such as 'clusters:', found {type(document).__name__}")
     try:
         fleet = Fleet.model_validate(document, context={"folder": path.parent.resolve()})
     except ValidationError as error:
-        raise FleetFileError(f"{path}: {'; '.join(_lines(error))}") from error
+        raise FleetFileError(f"{path}: {'; '.join(_describe_errors(error))}") from error
     if "://" in fleet.lake:
         return fleet
     return fleet.model_copy(update={"lake": str((path.parent / fleet.lake).resolve())})
 
 
-def _fault(error: Exception) -> str:
-    """What is wrong and in which line; never the line itself, which may hold a secret."""
+def _describe_yaml_error(error: Exception) -> str:
+    """Return the problem and its line number, but never the line itself, which may contain a secret."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         return f"line {error.problem_mark.line + 1}: {error.problem}"
     return "nested too deeply" if isinstance(error, RecursionError) else "a value that cannot be read"
 
 
-def _lines(error: ValidationError) -> list[str]:
-    """One `key: reason` per fault; input values stay out, they may be secrets."""
-    faults = error.errors(include_url=False, include_input=False)
-    return [f"{_key(fault['loc'])}: {reason(fault)}" for fault in faults if not _follows(fault, faults)]
+def _describe_errors(error: ValidationError) -> list[str]:
+    """Return `key: problem` for each error; values are left out because they may be secrets."""
+    errors = error.errors(include_url=False, include_input=False)
+    return [
+        f"{_key(details['loc'])}: {describe_value_error(details)}"
+        for details in errors
+        if not _is_consequence(details, errors)
+    ]
 
 
-def reason(fault: ErrorDetails) -> str:
-    """Why a value is refused, without the value."""
-    if fault["type"] == "too_short":
-        return "wanted: at least one"
-    words = WORDS_BY_PATTERN.get(fault.get("ctx", {}).get("pattern", ""))
-    return f"wanted: {words}" if words else fault["msg"].removeprefix("Value error, ")
+def describe_value_error(details: ErrorDetails) -> str:
+    """Return why a value is invalid, without the value."""
+    if details["type"] == "too_short":
+        return "expected at least one entry"
+    description = DESCRIPTION_BY_PATTERN.get(details.get("ctx", {}).get("pattern", ""))
+    return f"expected {description}" if description else details["msg"].removeprefix("Value error, ")
 
 
-def _follows(fault: ErrorDetails, faults: list[ErrorDetails]) -> bool:
-    """A list whose only entry is refused is called too short as well, which helps nobody."""
-    depth = len(fault["loc"])
-    return fault["type"] == "too_short" and any(
-        len(other["loc"]) > depth and other["loc"][:depth] == fault["loc"] for other in faults
+def _is_consequence(details: ErrorDetails, errors: list[ErrorDetails]) -> bool:
+    """Return whether a list is reported as too short only because its entries are invalid."""
+    depth = len(details["loc"])
+    return details["type"] == "too_short" and any(
+        len(error["loc"]) > depth and error["loc"][:depth] == details["loc"] for error in errors
     )
 
 

@@ -1,68 +1,72 @@
-"""What MirrorMaker 2 copies between which clusters, and which groups may go on in another."""
+"""The part of fleet.yaml that describes mirrors between clusters and the failover of consumer groups."""
 
 import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fleetgauge_core.fleet.frozen import Frozen
+from fleetgauge_core.fleet.frozen_model import FrozenModel
 
 
-def _a_pattern(text: str) -> str:
+def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+        raise ValueError(f"{text!r} is not a valid regular expression: {error}") from error
     return text
 
 
-#: MirrorMaker's own default for topics.exclude, without what it calls replicas, and Kafka's own.
-_OF_THEIR_OWN = re.compile(r"__.*|.*[-.]internal|.*\.replica|heartbeats|.*\.heartbeats")
+#: Internal topics of Kafka and MirrorMaker 2: its default topics.exclude, and its heartbeats.
+_INTERNAL_TOPICS = re.compile(r"__.*|.*[-.]internal|.*\.replica|heartbeats|.*\.heartbeats")
 
-Pattern = Annotated[str, AfterValidator(_a_pattern)]
+RegularExpression = Annotated[str, AfterValidator(_check_pattern)]
 
 
-class Mirror(Frozen):
-    """One way that MirrorMaker 2 copies: from a cluster of this file into another."""
+class Mirror(FrozenModel):
+    """A replication flow of MirrorMaker 2 from one cluster of this file to another."""
 
-    source: str = Field(description="Whose records are copied; its id.", examples=["north"])
-    destination: str = Field(description="Where to; its id.", examples=["north-all"])
-    topics: Pattern = Field(
-        default=".*", description="Which topics, as the source calls them.", examples=["orders|payments.*"]
+    source: str = Field(description="Id of the source cluster.", examples=["north"])
+    destination: str = Field(description="Id of the destination cluster.", examples=["north-all"])
+    topics: RegularExpression = Field(
+        default=".*",
+        description="Regular expression for the names of the replicated topics.",
+        examples=["orders|payments.*"],
     )
     source_alias: str | None = Field(
-        default=None, description="What MirrorMaker calls the source; its id if not given.", examples=["eu"]
+        default=None,
+        description="MirrorMaker's alias of the source cluster; its id by default.",
+        examples=["eu"],
     )
     destination_alias: str | None = Field(
         default=None,
-        description="What MirrorMaker calls the destination; its id if not given.",
+        description="MirrorMaker's alias of the destination cluster; its id by default.",
         examples=["us"],
     )
     names: Literal["prefixed", "kept"] = Field(
         default="prefixed",
-        description="What a topic is called there: `prefixed` with the source's alias and a dot "
-        "(DefaultReplicationPolicy), or its name is `kept` (IdentityReplicationPolicy).",
+        description="Topic names at the destination: `prefixed` with the source alias and a dot "
+        "(DefaultReplicationPolicy), or `kept` (IdentityReplicationPolicy).",
         examples=["kept"],
     )
     syncs_at: Literal["source", "destination"] = Field(
         default="source",
-        description="Where offset-syncs.topic.location says that offset syncs are; those at the source are "
-        "lost with it.",
+        description="Location of the offset syncs, as set by offset-syncs.topic.location; those at the "
+        "source are lost with it.",
         examples=["destination"],
     )
 
-    def takes(self, topic: str) -> bool:
-        """Whether it copies that topic of the source; those that Kafka and MirrorMaker keep it never does."""
-        return not _OF_THEIR_OWN.fullmatch(topic) and re.fullmatch(self.topics, topic) is not None
+    def replicates(self, topic: str) -> bool:
+        """Return whether a topic of the source is replicated; internal topics never are."""
+        return not _INTERNAL_TOPICS.fullmatch(topic) and re.fullmatch(self.topics, topic) is not None
 
-    def called_there(self, topic: str) -> str:
-        """What a topic of the source is called at the destination."""
+    def destination_topic(self, topic: str) -> str:
+        """Return the name at the destination of a topic of the source."""
         return f"{self._prefix}{topic}"
 
-    def called_here(self, topic: str) -> str | None:
-        """What a topic of the destination is called at the source; None if it is no copy of that."""
+    def source_topic(self, topic: str) -> str | None:
+        """Return the name at the source of a topic of the destination; None if it is not a replica."""
         name = topic.removeprefix(self._prefix)
-        return name if topic.startswith(self._prefix) and self.takes(name) else None
+        return name if topic.startswith(self._prefix) and self.replicates(name) else None
 
     @property
     def _prefix(self) -> str:
@@ -70,57 +74,60 @@ class Mirror(Frozen):
 
     @property
     def syncs_topic(self) -> str:
-        """Where its offset syncs are told: after the alias of the cluster at the other end."""
+        """Name of the topic with the offset syncs, with the alias of the cluster at the other end."""
         if self.syncs_at == "destination":
             return f"mm2-offset-syncs.{self.source_alias or self.source}.internal"
         return f"mm2-offset-syncs.{self.destination_alias or self.destination}.internal"
 
     @property
     def syncs_cluster(self) -> str:
+        """Id of the cluster that holds the offset syncs."""
         return self.destination if self.syncs_at == "destination" else self.source
 
 
-class RecoveredGroups(Frozen):
-    """Groups that read in one cluster and, when that is lost, are to go on in another."""
+class FailoverGroups(FrozenModel):
+    """Consumer groups that fail over to another cluster when the one from which they consume is lost."""
 
-    groups: Pattern = Field(description="Which, by name.", examples=["billing|orders-.*"])
-    active: str = Field(description="Where they read; a cluster's id.", examples=["north-all"])
+    groups: RegularExpression = Field(
+        description="Regular expression for the names of the groups.", examples=["billing|orders-.*"]
+    )
+    active: str = Field(description="Id of the cluster from which they consume.", examples=["north-all"])
     passive: str = Field(
-        description="Where they are to go on: what copies the active cluster, or the same sources as it.",
+        description="Id of the cluster to which they fail over: a mirror of the active one or its sources.",
         examples=["south-all"],
     )
 
 
-class RecoveryLimits(Frozen):
-    """Beyond which nothing is said to be ready, and nothing written."""
+class RecoveryLimits(FrozenModel):
+    """Limits beyond which a group is not ready to fail over and no offsets are written."""
 
     stale_s: float = Field(
         default=120,
         gt=0,
-        description="A mirror of which nothing new has been learned for so long is not relied on. Where "
-        "MirrorMaker commits once a minute, its default, it tells no sooner.",
+        description="Seconds without new information about a mirror after which it is considered stale. By "
+        "default, MirrorMaker commits, and so publishes new information, once a minute.",
         examples=[30],
     )
     replay_records: int = Field(
         default=100_000,
         ge=0,
-        description="What a group may have to read again after a failover, to be called ready for one.",
+        description="Maximum number of records that a ready group would consume again after a failover.",
         examples=[10_000],
     )
     lost_records: int = Field(
         default=10_000,
         ge=0,
-        description="What may be lost of a group's topics with the sources that fail, likewise.",
+        description="Maximum number of records of a ready group's topics that a failover would lose.",
         examples=[1_000],
     )
 
 
-class Tracers(Frozen):
-    """Records of our own that go the way of all others, so that it is known how long that takes."""
+class Tracers(FrozenModel):
+    """Marker records that Fleetgauge produces to every source to measure the replication latency."""
 
     topic: str = Field(
         default="fleetgauge.tracers",
-        description="Their topic in every source; made where it is absent. Mirrors must let it through.",
+        description="Topic of the tracers in every source, created if missing; mirrors must include it.",
         examples=["ops.tracers"],
     )
     every_s: float = Field(
@@ -131,131 +138,140 @@ class Tracers(Frozen):
     )
     vantage: str = Field(
         default="recover",
-        description="What the place is called from which they are produced: whether that works is what says "
-        "whether producers from there could go on in another region.",
+        description="Name of the location from which tracers are produced; their success shows whether "
+        "producers at this location could produce to another region.",
         examples=["north-apps"],
     )
 
 
-class Capacity(Frozen):
-    """What a cluster is known to take."""
+class Capacity(FrozenModel):
+    """The known capacity of a cluster."""
 
-    cluster: str = Field(description="Its id.", examples=["south"])
+    cluster: str = Field(description="Id of the cluster.", examples=["south"])
     records_per_s: float = Field(
         gt=0,
-        description="As much as it took in a load test, of mirrored topics and all else.",
+        description="Throughput reached in a load test, in records per second over all topics.",
         examples=[50_000],
     )
 
 
-class RecoveryObjectives(Frozen):
-    """What a week is held to."""
+class RecoveryObjectives(FrozenModel):
+    """Recovery objectives, evaluated per week."""
 
     rpo_s: float = Field(
         default=300,
         gt=0,
-        description="99% of a mirror's minutes: no record waits longer to be copied, in seconds.",
+        description="Recovery point objective: in 99% of a mirror's minutes, no record waits longer, in s.",
         examples=[60],
     )
     readiness: float = Field(
         default=0.99,
         gt=0,
         lt=1,
-        description="The share of minutes in which a group was ready to go on in the other region.",
+        description="Share of minutes in which a group must be ready to fail over.",
         examples=[0.999],
     )
 
 
-class Primaries(Frozen):
-    """Where it is said which region is the primary of a service: a store of your own, which is only read."""
+class Primaries(FrozenModel):
+    """Your own store of the primary region of each service, which Fleetgauge only reads."""
 
     command: tuple[str, ...] = Field(
         default=(),
-        description="Prints a JSON list, one object for each claim: {service, primary, epoch, lease_until}; "
-        "`primary` is a region or a cluster's id, the last two may be absent. Run without a shell.",
+        description="Command that prints a JSON list of objects {service, primary, epoch, lease_until}; "
+        "`primary` is a region or the id of a cluster, the last two keys are optional. Runs without a shell.",
         examples=[["labels", "list", "--json"]],
     )
     topic: str | None = Field(
         default=None,
-        description="Or a compacted topic whose last value of each key is such an object.",
+        description="Compacted topic whose latest value of each key is such an object; instead of `command`.",
         examples=["platform.primaries"],
     )
     cluster: str | None = Field(
-        default=None, description="Which cluster has that topic; its id.", examples=["north"]
+        default=None, description="Id of the cluster that holds `topic`.", examples=["north"]
     )
-    services: dict[str, Pattern] = Field(
+    services: dict[str, RegularExpression] = Field(
         default={},
-        description="By service, which consumer groups are its own.",
+        description="Regular expression for the consumer groups of each service.",
         examples=[{"billing": "billing-.*"}],
     )
     promote: tuple[str, ...] = Field(
         default=(),
-        description="Command that makes another region the primary, for `fleetgauge recover promote`; it is "
-        "given {service}, {from}, {to} and {epoch}, the next one. It changes your store by compare-and-swap, "
-        "and moves traffic. Run without a shell.",
+        description="Command that makes another region the primary, for `fleetgauge recover promote`; "
+        "{service}, {from}, {to} and {epoch} (the next epoch) are replaced. It must update your store by "
+        "compare-and-swap and redirect traffic. Runs without a shell.",
         examples=[["labels", "promote", "{service}", "{to}", "--epoch", "{epoch}"]],
     )
 
     @model_validator(mode="after")
-    def _are_somewhere(self) -> Self:
+    def _check_store(self) -> Self:
         if bool(self.command) == (self.topic is not None):
-            raise ValueError("primaries: wanted: one of command and topic")
+            raise ValueError("primaries: give either command or topic")
         if (self.topic is None) != (self.cluster is None):
-            raise ValueError("primaries: topic goes with cluster, and cluster with topic")
+            raise ValueError("primaries: give topic and cluster together")
         return self
 
 
-class Recovery(Frozen):
-    """How the fleet's regions stand in for each other."""
+class Recovery(FrozenModel):
+    """Mirrors and failover between the clusters of the fleet."""
 
-    mirrors: tuple[Mirror, ...] = Field(default=(), description="All that is copied between clusters.")
-    groups: tuple[RecoveredGroups, ...] = Field(
-        default=(), description="Whose offsets `fleetgauge recover` knows in the other region."
+    mirrors: tuple[Mirror, ...] = Field(default=(), description="All replication flows between clusters.")
+    groups: tuple[FailoverGroups, ...] = Field(
+        default=(),
+        description="Consumer groups whose offsets `fleetgauge recover` translates for another cluster.",
     )
-    limits: RecoveryLimits = Field(default=RecoveryLimits(), description="When not to rely on what is known.")
+    limits: RecoveryLimits = Field(
+        default=RecoveryLimits(), description="Limits beyond which a group is not ready to fail over."
+    )
     objectives: RecoveryObjectives = Field(
-        default=RecoveryObjectives(), description="What a week is held to; `gold/recovery_weeks` has it."
+        default=RecoveryObjectives(),
+        description="Recovery objectives per week; the results are in `gold/recovery_weeks`.",
     )
     tracers: Tracers | None = Field(
-        default=None, description="Without them it is only known how far a mirror is behind at most."
+        default=None, description="Tracers; without them, only upper bounds of a mirror's lag are known."
     )
     capacities: tuple[Capacity, ...] = Field(
-        default=(), description="Whether a region could carry another's load as well."
+        default=(),
+        description="Capacities of clusters, to check whether one can take over the load of another.",
     )
     primaries: Primaries | None = Field(
-        default=None, description="For services that are active in every region, one of them the primary."
+        default=None, description="Primary regions of services that are active in every region."
     )
 
     @model_validator(mode="after")
-    def _each_pair_has_something_in_common(self) -> Self:
-        for pair in self.groups:
-            if not (self.between(pair.active, pair.passive) or self.in_common(pair.active, pair.passive)):
+    def _check_mirrors_of_groups(self) -> Self:
+        for groups in self.groups:
+            active, passive = groups.active, groups.passive
+            if not (self.mirror_between(active, passive) or self.common_sources(active, passive)):
                 raise ValueError(
-                    f"groups: {pair.active} is not copied to {pair.passive}, nor are both copies of the same "
-                    "clusters: name the mirrors between them"
+                    f"groups: there is no mirror from {active} to {passive}, and they have no common source; "
+                    "add the missing mirrors"
                 )
         return self
 
     @property
-    def clusters(self) -> frozenset[str]:
-        """All that are named anywhere but in mirrors, whose check says more."""
-        asked = (self.primaries.cluster,) if self.primaries and self.primaries.cluster else ()
-        return frozenset({*(one.cluster for one in self.capacities), *asked})
+    def referenced_clusters(self) -> frozenset[str]:
+        """Ids of the clusters to which parts other than mirrors and groups refer."""
+        store = (self.primaries.cluster,) if self.primaries and self.primaries.cluster else ()
+        return frozenset({*(capacity.cluster for capacity in self.capacities), *store})
 
     def capacity(self, cluster_id: str) -> float | None:
-        """Records a second that it is known to take."""
-        return next((one.records_per_s for one in self.capacities if one.cluster == cluster_id), None)
+        """Return the capacity of a cluster in records per second; None if it is not known."""
+        capacities = (capacity for capacity in self.capacities if capacity.cluster == cluster_id)
+        return next((capacity.records_per_s for capacity in capacities), None)
 
-    def between(self, source: str, destination: str) -> Mirror | None:
-        """The mirror from one to the other."""
-        found = (one for one in self.mirrors if (one.source, one.destination) == (source, destination))
-        return next(found, None)
+    def mirror_between(self, source: str, destination: str) -> Mirror | None:
+        """Return the mirror from a source to a destination, or None."""
+        mirrors = (mirror for mirror in self.mirrors_into(destination) if mirror.source == source)
+        return next(mirrors, None)
 
-    def into(self, destination: str) -> tuple[Mirror, ...]:
-        """All that are copied into it."""
-        return tuple(one for one in self.mirrors if one.destination == destination)
+    def mirrors_into(self, destination: str) -> tuple[Mirror, ...]:
+        """Return all mirrors that replicate to a cluster."""
+        return tuple(mirror for mirror in self.mirrors if mirror.destination == destination)
 
-    def in_common(self, active: str, passive: str) -> frozenset[str]:
-        """The clusters that both are copies of."""
-        here, there = ({one.source for one in self.into(cluster)} for cluster in (active, passive))
-        return frozenset(here & there)
+    def common_sources(self, active: str, passive: str) -> frozenset[str]:
+        """Return the ids of the clusters that are mirrored to both clusters."""
+        active_sources, passive_sources = (
+            {mirror.source for mirror in self.mirrors_into(cluster_id)} for cluster_id in (active, passive)
+        )
+        return frozenset(active_sources & passive_sources)

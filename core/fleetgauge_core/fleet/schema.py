@@ -8,10 +8,10 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from fleetgauge_core.fleet.model import Fleet
 
 
-class _ForEditors(GenerateJsonSchema):
-    """Without titles made from key names, which an editor would show above the description."""
+class _EditorSchemaGenerator(GenerateJsonSchema):
+    """Omits the titles that pydantic derives from key names, because editors would show them."""
 
-    # What yaml-language-server reads in full; nothing here needs a newer one.
+    # The newest dialect that yaml-language-server supports completely.
     schema_dialect = "http://json-schema.org/draft-07/schema#"
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 (pydantic's signature)
@@ -21,6 +21,9 @@ class _ForEditors(GenerateJsonSchema):
         return {"$schema": self.schema_dialect} | super().generate(schema, mode)
 
 
-def schema_text() -> str:
-    """What can be checked key by key; that ids differ and tiers exist is checked by ``load`` alone."""
-    return json.dumps(Fleet.model_json_schema(schema_generator=_ForEditors), indent=2) + "\n"
+def fleet_json_schema() -> str:
+    """Return the JSON Schema as text.
+
+    It checks keys one by one; only ``load_fleet`` checks that ids are unique and tiers exist.
+    """
+    return json.dumps(Fleet.model_json_schema(schema_generator=_EditorSchemaGenerator), indent=2) + "\n"

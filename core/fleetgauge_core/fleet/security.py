@@ -1,4 +1,4 @@
-"""How a client shows a cluster who it is, and knows the cluster. Secrets are named here, never written."""
+"""Security settings of connections. They refer to secrets but never contain them."""
 
 import os
 from collections.abc import Iterator
@@ -8,55 +8,59 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
-from fleetgauge_core.fleet.frozen import Frozen
+from fleetgauge_core.fleet.field_types import URL_PATTERN
+from fleetgauge_core.fleet.frozen_model import FrozenModel
 
-#: When a file last changed, and which it is; None where there is none.
-Stamp = tuple[int, int] | None
-
-URL = r"^https?://"
+#: Modification time in ns and inode number of a file; None if the file does not exist.
+FileVersion = tuple[int, int] | None
 
 
 class SecretError(ValueError):
-    """A secret cannot be read; where it should be and why, in one line without it."""
+    """A secret cannot be read; the message is one line with its location and the reason."""
 
 
-def _beside_the_fleet_file(path: Path, info: ValidationInfo) -> Path:
+def _resolve_path(path: Path, info: ValidationInfo) -> Path:
     return info.context["folder"] / path if info.context else path
 
 
-#: Relative to the fleet file, if it is read from one.
-BesideTheFleetFile = Annotated[Path, AfterValidator(_beside_the_fleet_file)]
+#: A path that is relative to the folder of the fleet file.
+FleetFilePath = Annotated[Path, AfterValidator(_resolve_path)]
 
 
-class Secret(Frozen):
-    """Where a secret is: in a variable of the environment, or in a file, which may change while we run."""
+class Secret(FrozenModel):
+    """Reference to a secret in an environment variable, or in a file that may change while a process runs."""
 
     env: str | None = Field(
-        default=None, description="The variable that holds it.", examples=["ORDERS_PASSWORD"]
-    )
-    file: BesideTheFleetFile | None = Field(
         default=None,
-        description="The file that holds it, relative to this one; a line break at its end is left out.",
+        description="Name of the environment variable that holds the secret.",
+        examples=["ORDERS_PASSWORD"],
+    )
+    file: FleetFilePath | None = Field(
+        default=None,
+        description="File that holds the secret, relative to this file; a trailing line break is ignored.",
         examples=["/run/secrets/orders-password"],
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _is_a_reference(cls, value: Any) -> Any:
+    def _check_is_reference(cls, value: Any) -> Any:
         if isinstance(value, str):
-            raise ValueError("wanted: {env: NAME} or {file: PATH}, never the secret itself")
+            raise ValueError("give {env: NAME} or {file: PATH}, never the secret itself")
         return value
 
     @model_validator(mode="after")
-    def _is_in_one_place(self) -> Self:
+    def _check_has_one_location(self) -> Self:
         if (self.env is None) == (self.file is None):
-            raise ValueError("wanted: one of env and file")
+            raise ValueError("give either env or file")
         return self
 
     def read(self) -> str:
-        """As it is now. Raises SecretError."""
+        """Return the current value of the secret.
+
+        Raises: SecretError if it is missing, empty or not UTF-8.
+        """
         if self.file is None:
-            return self._from_environment(self.env or "")
+            return self._read_environment(self.env or "")
         try:
             text = self.file.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
         except (OSError, UnicodeDecodeError) as error:
@@ -67,126 +71,134 @@ class Secret(Frozen):
         return text
 
     @staticmethod
-    def _from_environment(name: str) -> str:
+    def _read_environment(name: str) -> str:
         if not os.environ.get(name):
-            raise SecretError(f"the environment variable {name} is not set: it should hold a secret")
+            raise SecretError(f"the environment variable {name} is not set; it must hold a secret")
         return os.environ[name]
 
 
-class Tls(Frozen):
-    """How the connection is encrypted; `{}` trusts the authorities that this machine trusts."""
+class Tls(FrozenModel):
+    """TLS settings of a connection; `{}` trusts the certificate authorities of the system."""
 
-    ca: BesideTheFleetFile | None = Field(
+    ca: FleetFilePath | None = Field(
         default=None,
-        description="A PEM file of the authorities that are trusted, instead of this machine's.",
+        description="PEM file with the trusted certificate authorities, instead of those of the system.",
         examples=["tls/authorities.pem"],
     )
-    certificate: BesideTheFleetFile | None = Field(
+    certificate: FleetFilePath | None = Field(
         default=None,
-        description="A PEM file of our own certificate and those up to its authority (mTLS).",
+        description="PEM file with the client certificate and its intermediate certificates (mTLS).",
         examples=["tls/fleetgauge.pem"],
     )
-    key: BesideTheFleetFile | None = Field(
-        default=None, description="A PEM file of its private key (PKCS #8).", examples=["tls/fleetgauge.key"]
+    key: FleetFilePath | None = Field(
+        default=None,
+        description="PEM file with the private key of the client certificate (PKCS #8).",
+        examples=["tls/fleetgauge.key"],
     )
-    key_password: Secret | None = Field(default=None, description="What the key is encrypted with.")
+    key_password: Secret | None = Field(default=None, description="Password of the private key.")
 
     @model_validator(mode="after")
-    def _certificate_and_key_go_together(self) -> Self:
+    def _check_certificate_and_key(self) -> Self:
         if (self.certificate is None) != (self.key is None):
-            raise ValueError("certificate and key go together: give both or none")
+            raise ValueError("give certificate and key together, or neither")
         if self.key_password and self.key is None:
-            raise ValueError("key_password is of no use without key")
+            raise ValueError("key_password requires key")
         return self
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
+        """References to all secrets of these settings."""
         return (self.key_password,) if self.key_password else ()
 
     @property
     def files(self) -> tuple[Path, ...]:
+        """The files that are given."""
         return tuple(file for file in (self.ca, self.certificate, self.key) if file)
 
 
-class Sasl(Frozen):
-    """A name and a password."""
+class Sasl(FrozenModel):
+    """SASL authentication with a user name and a password."""
 
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
-        description="How the password is shown; PLAIN hands it over.", examples=["SCRAM-SHA-512"]
+        description="SASL mechanism; PLAIN sends the password itself.", examples=["SCRAM-SHA-512"]
     )
-    username: str = Field(min_length=1, description="Who we are.", examples=["fleetgauge"])
-    password: Secret = Field(description="Where the password is.")
+    username: str = Field(min_length=1, description="User name.", examples=["fleetgauge"])
+    password: Secret = Field(description="Reference to the password.")
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
+        """References to all secrets of these settings."""
         return (self.password,)
 
 
-class OAuth(Frozen):
-    """Tokens of an OAuth 2.0 server, by client credentials (RFC 6749, section 4.4): OAUTHBEARER."""
+class OAuth(FrozenModel):
+    """SASL/OAUTHBEARER with tokens of an OAuth 2.0 server: client credentials grant, RFC 6749 section 4.4."""
 
     token_url: str = Field(
-        pattern=URL,
-        description="Where tokens are asked for.",
+        pattern=URL_PATTERN,
+        description="URL of the token endpoint.",
         examples=["https://login.example/oauth2/token"],
     )
-    client_id: str = Field(min_length=1, description="Who we are.", examples=["fleetgauge"])
-    client_secret: Secret = Field(description="Where the client's secret is.")
-    scope: str | None = Field(default=None, description="What the token is for.", examples=["kafka"])
+    client_id: str = Field(min_length=1, description="Client id.", examples=["fleetgauge"])
+    client_secret: Secret = Field(description="Reference to the client secret.")
+    scope: str | None = Field(default=None, description="Scope of the tokens.", examples=["kafka"])
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
+        """References to all secrets of these settings."""
         return (self.client_secret,)
 
 
-class Security(Frozen):
-    """What a listener asks for; without any of it: neither encryption nor a name."""
+class Security(FrozenModel):
+    """Security settings of a listener; by default neither encryption nor authentication."""
 
-    tls: Tls | None = Field(default=None, description="Encryption. Without it there is none.")
-    sasl: Sasl | None = Field(default=None, description="Who we are, by a name and a password.")
-    oauth: OAuth | None = Field(default=None, description="Who we are, by tokens; instead of `sasl`.")
+    tls: Tls | None = Field(
+        default=None, description="TLS settings; without them, connections are not encrypted."
+    )
+    sasl: Sasl | None = Field(default=None, description="Authentication with a user name and a password.")
+    oauth: OAuth | None = Field(default=None, description="Authentication with tokens, instead of `sasl`.")
 
     @model_validator(mode="after")
-    def _shows_one_identity(self) -> Self:
+    def _check_has_one_identity(self) -> Self:
         if self.sasl and self.oauth:
-            raise ValueError("wanted: one of sasl and oauth")
+            raise ValueError("give either sasl or oauth, not both")
         return self
 
     @property
     def protocol(self) -> str:
-        """Kafka's name of it."""
+        """Value of the Kafka client property security.protocol."""
         return f"{'SASL_' if self.sasl or self.oauth else ''}{'SSL' if self.tls else 'PLAINTEXT'}"
 
     @property
     def files(self) -> Iterator[Path]:
-        """Every file that it is read from."""
-        for part in (self.tls, self.sasl, self.oauth):
-            for secret in part.secrets if part else ():
+        """All files that hold secrets or certificates of these settings."""
+        for settings in (self.tls, self.sasl, self.oauth):
+            for secret in settings.secrets if settings else ():
                 if secret.file:
                     yield secret.file
         yield from self.tls.files if self.tls else ()
 
 
-#: Of a listener that asks for nothing.
-OPEN = Security()
+#: Settings of a listener without encryption and authentication.
+NO_SECURITY = Security()
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """Where a cluster is found, and what it asks of a client."""
+class ClusterAccess:
+    """Bootstrap servers and security settings with which clients connect to a cluster."""
 
     bootstrap: str
-    security: Security = OPEN
+    security: Security = NO_SECURITY
 
-    def stamps(self) -> tuple[Stamp, ...]:
-        """Others once a secret or a certificate has been replaced."""
-        return tuple(stamp(file) for file in self.security.files)
+    def file_versions(self) -> tuple[FileVersion, ...]:
+        """Return the versions of all secret and certificate files, which differ once one is replaced."""
+        return tuple(read_file_version(file) for file in self.security.files)
 
 
-def stamp(file: Path) -> Stamp:
-    """Another for another content, as far as a file's time of change can tell."""
+def read_file_version(file: Path) -> FileVersion:
+    """Return the version of a file, which differs once the file has been replaced or modified."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ino
+    return status.st_mtime_ns, status.st_ino

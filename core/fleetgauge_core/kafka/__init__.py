@@ -1,128 +1,133 @@
-"""The only room that imports a Kafka client; everyone else sees these names.
+"""The only package that imports a Kafka client; all other packages use these names.
 
-librdkafka (confluent-kafka) carries the data and most of the administration;
-kafka-python does what it alone can: who is fenced, the controller's clock, a topic's dry run, a move
-of replicas.
+librdkafka (confluent-kafka) carries the data and most of the administration. kafka-python is used for what
+librdkafka does not offer: fenced brokers, the controller's clock, validation of a topic's creation, partition
+reassignment; and for consumer groups.
 """
 
-from fleetgauge_core.kafka.admin import (
-    Admin,
-    PartitionView,
+from fleetgauge_core.kafka.api_versions import KafkaVersion
+from fleetgauge_core.kafka.broker_registry import BrokerRegistration, BrokerRegistry, read_broker_registry
+from fleetgauge_core.kafka.cluster_admin import (
+    ClusterAdmin,
+    PartitionMetadata,
+    TopicMetadata,
     TopicSpec,
-    TopicView,
 )
-from fleetgauge_core.kafka.broker_registry import Registration, Registry, registered_brokers
 from fleetgauge_core.kafka.cluster_inspection import (
-    Look,
-    Sight,
-    Target,
-    look_at,
+    AdvertisedBroker,
+    ClusterInspection,
+    InspectionTarget,
+    inspect_clusters,
 )
 from fleetgauge_core.kafka.cluster_metadata import (
-    THROTTLED_RATE,
-    THROTTLED_REPLICAS,
-    Layout,
-    Place,
-    read_layout,
+    FOLLOWER_THROTTLED_RATE,
+    FOLLOWER_THROTTLED_REPLICAS,
+    ClusterMetadata,
+    TopicPartition,
+    read_cluster_metadata,
 )
 from fleetgauge_core.kafka.cluster_queries import (
-    Clock,
-    Refusal,
-    Rights,
-    TopicSight,
-    Unknown,
+    ClockOffset,
+    ClusterAuthorization,
+    QueryFailure,
+    RequestRejection,
+    TopicInspection,
 )
-from fleetgauge_core.kafka.cold_bootstrap import Bootstrap, cold_bootstrap
-from fleetgauge_core.kafka.cold_connection import Answer, cold_answer
-from fleetgauge_core.kafka.connection_failure import Silence
-from fleetgauge_core.kafka.consumer import (
-    Record,
-    TopicReader,
-    records_between,
-    values_now,
-)
-from fleetgauge_core.kafka.credentials import ensure_usable, tls_context
-from fleetgauge_core.kafka.demotions import demoted_now, mark_demoted
-from fleetgauge_core.kafka.endpoint_probe import Knock, Reply, Version
+from fleetgauge_core.kafka.cold_bootstrap import BootstrapMeasurement, measure_cold_bootstrap
+from fleetgauge_core.kafka.cold_connection import ConnectionMeasurement, measure_cold_connection
+from fleetgauge_core.kafka.connection_failure import ConnectionFailure
+from fleetgauge_core.kafka.consumer_groups import CommittedOffset, ConsumerGroups, GroupHasMembersError
+from fleetgauge_core.kafka.credentials import create_tls_context, ensure_credentials_readable
+from fleetgauge_core.kafka.demotion_marks import read_demoted_brokers, write_demotion_mark
+from fleetgauge_core.kafka.endpoint_probe import EndpointProbeResult, EndpointResponse
 from fleetgauge_core.kafka.errors import (
-    AUTHENTICATION,
-    KafkaRefusedError,
-    KafkaTurnedAwayError,
+    AUTHENTICATION_FAILED,
+    KafkaRequestRejectedError,
+    KafkaSecurityError,
     KafkaUnavailableError,
 )
-from fleetgauge_core.kafka.groups import Committed, GroupHasMembersError, Groups
-from fleetgauge_core.kafka.leader_election import Seat, Standing, Term
+from fleetgauge_core.kafka.leader_election import LeaderElection, Leadership, LeadershipStatus
 from fleetgauge_core.kafka.producer import (
-    Delivery,
+    DeliveryReport,
+    LeaderAndEpoch,
     ProbeProducer,
     RecordProducer,
-    Route,
     SpoolProducer,
     TracerProducer,
 )
-from fleetgauge_core.kafka.reassignment import reassign, reorder_all
-from fleetgauge_core.kafka.telemetry_topics import ensure_state_topic, ensure_topics, telemetry_specs
-from fleetgauge_core.kafka.topic_offsets import Extents, TopicId
+from fleetgauge_core.kafka.reassignment import reassign_topic, reorder_replicas
+from fleetgauge_core.kafka.telemetry_topics import (
+    build_telemetry_topic_specs,
+    ensure_state_topic,
+    ensure_telemetry_topics,
+)
+from fleetgauge_core.kafka.topic_offsets import TopicIdentity, TopicOffsets
+from fleetgauge_core.kafka.topic_reader import (
+    ConsumerRecord,
+    TopicReader,
+    read_record_range,
+    read_topic_values,
+)
 
 __all__ = [
-    "AUTHENTICATION",
-    "THROTTLED_RATE",
-    "THROTTLED_REPLICAS",
-    "Admin",
-    "Answer",
-    "Bootstrap",
-    "Clock",
-    "Committed",
-    "Delivery",
-    "Extents",
+    "AUTHENTICATION_FAILED",
+    "FOLLOWER_THROTTLED_RATE",
+    "FOLLOWER_THROTTLED_REPLICAS",
+    "AdvertisedBroker",
+    "BootstrapMeasurement",
+    "BrokerRegistration",
+    "BrokerRegistry",
+    "ClockOffset",
+    "ClusterAdmin",
+    "ClusterAuthorization",
+    "ClusterInspection",
+    "ClusterMetadata",
+    "CommittedOffset",
+    "ConnectionFailure",
+    "ConnectionMeasurement",
+    "ConsumerGroups",
+    "ConsumerRecord",
+    "DeliveryReport",
+    "EndpointProbeResult",
+    "EndpointResponse",
     "GroupHasMembersError",
-    "Groups",
-    "KafkaRefusedError",
-    "KafkaTurnedAwayError",
+    "InspectionTarget",
+    "KafkaRequestRejectedError",
+    "KafkaSecurityError",
     "KafkaUnavailableError",
-    "Knock",
-    "Layout",
-    "Look",
-    "PartitionView",
-    "Place",
+    "KafkaVersion",
+    "LeaderAndEpoch",
+    "LeaderElection",
+    "Leadership",
+    "LeadershipStatus",
+    "PartitionMetadata",
     "ProbeProducer",
-    "Record",
+    "QueryFailure",
     "RecordProducer",
-    "Refusal",
-    "Registration",
-    "Registry",
-    "Reply",
-    "Rights",
-    "Route",
-    "Seat",
-    "Sight",
-    "Silence",
+    "RequestRejection",
     "SpoolProducer",
-    "Standing",
-    "Target",
-    "Term",
-    "TopicId",
+    "TopicIdentity",
+    "TopicInspection",
+    "TopicMetadata",
+    "TopicOffsets",
+    "TopicPartition",
     "TopicReader",
-    "TopicSight",
     "TopicSpec",
-    "TopicView",
     "TracerProducer",
-    "Unknown",
-    "Version",
-    "cold_answer",
-    "cold_bootstrap",
-    "demoted_now",
+    "build_telemetry_topic_specs",
+    "create_tls_context",
+    "ensure_credentials_readable",
     "ensure_state_topic",
-    "ensure_topics",
-    "ensure_usable",
-    "look_at",
-    "mark_demoted",
-    "read_layout",
-    "reassign",
-    "records_between",
-    "registered_brokers",
-    "reorder_all",
-    "telemetry_specs",
-    "tls_context",
-    "values_now",
+    "ensure_telemetry_topics",
+    "inspect_clusters",
+    "measure_cold_bootstrap",
+    "measure_cold_connection",
+    "read_broker_registry",
+    "read_cluster_metadata",
+    "read_demoted_brokers",
+    "read_record_range",
+    "read_topic_values",
+    "reassign_topic",
+    "reorder_replicas",
+    "write_demotion_mark",
 ]

@@ -1,6 +1,6 @@
-"""Who is registered, fenced brokers included (KIP-1073's DescribeCluster v2).
+"""A cluster's registered brokers, fenced ones included (DescribeCluster version 2, KIP-1073).
 
-librdkafka shows live brokers only, so this goes through kafka-python.
+librdkafka lists live brokers only, so this module uses kafka-python.
 """
 
 from collections.abc import Mapping
@@ -9,18 +9,22 @@ from typing import Any
 
 from kafka.errors import KafkaError
 
-from fleetgauge_core.fleet import Access
-from fleetgauge_core.kafka.authentication import identity_refusal
-from fleetgauge_core.kafka.connection_failure import Silence
-from fleetgauge_core.kafka.credentials import tls_context
-from fleetgauge_core.kafka.endpoint_probe import addresses, knock_at
-from fleetgauge_core.kafka.errors import AUTHENTICATION, KafkaTurnedAwayError, KafkaUnavailableError
-from fleetgauge_core.kafka.kafka_python_admin import asking
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka.authentication_check import find_authentication_error
+from fleetgauge_core.kafka.connection_failure import ConnectionFailure
+from fleetgauge_core.kafka.credentials import create_tls_context
+from fleetgauge_core.kafka.endpoint_probe import parse_bootstrap, probe_endpoints
+from fleetgauge_core.kafka.errors import (
+    AUTHENTICATION_FAILED,
+    KafkaSecurityError,
+    KafkaUnavailableError,
+)
+from fleetgauge_core.kafka.kafka_python_admin import connected_admin_client
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
-    """One registered broker and the listener that clients use."""
+class BrokerRegistration:
+    """A registered broker and its client listener."""
 
     broker_id: int
     host: str
@@ -30,53 +34,64 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Registry:
-    """A cluster's registered brokers by id."""
+class BrokerRegistry:
+    """The registered brokers of a cluster, by ID."""
 
     kafka_cluster_uuid: str
-    brokers: Mapping[int, Registration]
+    brokers: Mapping[int, BrokerRegistration]
 
 
-def registered_brokers(access: Access, timeout_ms: int = 4000) -> Registry:
-    """Ask once. Raises KafkaUnavailableError where nobody answers in time, KafkaTurnedAwayError."""
-    doors = open_doors(access)
+def read_broker_registry(access: ClusterAccess, timeout_ms: int = 4000) -> BrokerRegistry:
+    """Read the registry once, without a retry.
+
+    Raises: KafkaSecurityError if TLS or authentication fails; KafkaUnavailableError if no broker answers.
+    """
+    reachable = select_reachable_bootstrap(access)
     try:
-        with asking(doors, "fleetgauge-registry", timeout_ms, 2 * timeout_ms) as (admin, _):
-            return registry(admin.describe_cluster())
+        with connected_admin_client(reachable, "fleetgauge-registry", timeout_ms, 2 * timeout_ms) as (
+            admin,
+            _,
+        ):
+            return parse_broker_registry(admin.describe_cluster())
     except (KafkaError, OSError) as error:
-        refusal = identity_refusal(doors)
-        if refusal:
-            raise KafkaTurnedAwayError(refusal, AUTHENTICATION) from error
+        authentication_error = find_authentication_error(reachable)
+        if authentication_error:
+            raise KafkaSecurityError(authentication_error, AUTHENTICATION_FAILED) from error
         raise KafkaUnavailableError(f"{access.bootstrap}: {error}") from error
 
 
-def open_doors(access: Access) -> Access:
-    """By the addresses that answer: a knock says why one does not, a client only that it took too long.
+def select_reachable_bootstrap(access: ClusterAccess) -> ClusterAccess:
+    """Return the access with only those bootstrap addresses that answer a probe.
 
-    Raises KafkaUnavailableError, KafkaTurnedAwayError where none does.
+    Without the probes, a Kafka client would report a time-out in place of the cause.
+
+    Raises: KafkaSecurityError or KafkaUnavailableError, by the first address's cause, if none answers.
     """
-    doors = knock_at(addresses(access.bootstrap), tls_context(access))
-    silences = {address: knock for address, knock in doors.items() if isinstance(knock, Silence)}
-    if len(silences) == len(doors):
-        first = next(iter(silences.values()))
-        words = "; ".join(f"{address}: {silence.value}" for address, silence in silences.items())
-        raise (KafkaTurnedAwayError if first.of_security else KafkaUnavailableError)(
-            words, first.name.lower()
-        )
-    return replace(access, bootstrap=",".join(address for address in doors if address not in silences))
+    results = probe_endpoints(parse_bootstrap(access.bootstrap), create_tls_context(access))
+    failures = {
+        address: result for address, result in results.items() if isinstance(result, ConnectionFailure)
+    }
+    if len(failures) == len(results):
+        first = next(iter(failures.values()))
+        message = "; ".join(f"{address}: {failure.description}" for address, failure in failures.items())
+        error_class = KafkaSecurityError if first.is_security_failure else KafkaUnavailableError
+        raise error_class(message, first.value)
+    return replace(access, bootstrap=",".join(address for address in results if address not in failures))
 
 
-def registry(described: Mapping[str, Any]) -> Registry:
-    """What kafka-python's ``describe_cluster`` says of the brokers."""
-    brokers = (_registration(one) for one in described["brokers"])
-    return Registry(described["cluster_id"], {one.broker_id: one for one in brokers})
+def parse_broker_registry(described: Mapping[str, Any]) -> BrokerRegistry:
+    """Convert the result of kafka-python's ``describe_cluster``."""
+    registrations = (_parse_registration(broker) for broker in described["brokers"])
+    return BrokerRegistry(
+        described["cluster_id"], {registration.broker_id: registration for registration in registrations}
+    )
 
 
-def _registration(one: Mapping[str, Any]) -> Registration:
-    return Registration(
-        broker_id=int(one["broker_id"]),
-        host=str(one["host"]),
-        port=int(one["port"]),
-        rack=one.get("rack"),
-        fenced=bool(one.get("is_fenced", False)),
+def _parse_registration(broker: Mapping[str, Any]) -> BrokerRegistration:
+    return BrokerRegistration(
+        broker_id=int(broker["broker_id"]),
+        host=str(broker["host"]),
+        port=int(broker["port"]),
+        rack=broker.get("rack"),
+        fenced=bool(broker.get("is_fenced", False)),
     )

@@ -1,24 +1,24 @@
-"""librdkafka settings that measuring needs; each differs from the default for a reason."""
+"""Settings of librdkafka's clients; the comments say why each differs from the default."""
 
 from typing import Any
 
 CONNECTION: dict[str, Any] = {
-    # A dead connection must not hide a broker's return behind a long back-off.
+    # A long back-off would delay the detection of a broker's return.
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 500,
     "socket.timeout.ms": 4000,
     "socket.nagle.disable": True,
-    # Leadership moves; a probe must follow within a couple of seconds.
+    # Probes must follow a change of leader within about two seconds.
     "topic.metadata.refresh.interval.ms": 2000,
     "metadata.max.age.ms": 6000,
-    # librdkafka keeps histograms of every broker to push them (KIP-714); nobody asks a prober for those.
+    # Client metrics (KIP-714) cost a histogram per broker, and a prober's are of no use.
     "enable.metrics.push": False,
-    # Broken connections are what is being measured, not worth a log line each.
+    # Broken connections are measured and reported as failures, so each need not be logged.
     "log.connection.close": False,
     "log_level": 2,
 }
 
-#: A probe that is not acknowledged within 5 s has failed.
+#: A probe without an acknowledgement within 5 s has failed.
 PROBE_PRODUCER: dict[str, Any] = {
     "linger.ms": 0,
     "message.timeout.ms": 5000,
@@ -30,7 +30,7 @@ PROBE_PRODUCER: dict[str, Any] = {
 }
 
 PROBE_CONSUMER: dict[str, Any] = {
-    "group.id": "fleetgauge-probe",  # named, but never joined: partitions are assigned by hand
+    "group.id": "fleetgauge-probe",  # required, but never joined: partitions are assigned explicitly
     "enable.auto.commit": False,
     "auto.offset.reset": "latest",
     "fetch.wait.max.ms": 500,
@@ -45,7 +45,7 @@ RECORD_PRODUCER: dict[str, Any] = {
     "compression.type": "lz4",
 }
 
-#: One that is written twice would look like one that came back through a mirror.
+#: A duplicate would look like a tracer that was replicated back by a mirror.
 TRACER_PRODUCER: dict[str, Any] = {
     "acks": "all",
     "enable.idempotence": True,
@@ -55,8 +55,8 @@ TRACER_PRODUCER: dict[str, Any] = {
     "queue.buffering.max.messages": 1000,
 }
 
-#: What is sent here stays in its spool until it is acknowledged, so librdkafka need never give a message
-#: up; one request at a time keeps their order without idempotence and the right that it takes.
+#: Records stay in the spool until they are acknowledged, so messages never time out. One request in flight
+#: keeps their order without idempotence, which would need the IdempotentWrite permission.
 SPOOL_PRODUCER: dict[str, Any] = {
     "acks": "all",
     "max.in.flight.requests.per.connection": 1,
@@ -65,8 +65,8 @@ SPOOL_PRODUCER: dict[str, Any] = {
     "message.timeout.ms": 0,
 }
 
-#: One member of the group works and the others wait: who joins must take nothing from who works.
-SEAT: dict[str, Any] = {
+#: Cooperative rebalancing: a member that joins must not take the partition from the leader.
+LEADER_ELECTION: dict[str, Any] = {
     "partition.assignment.strategy": "cooperative-sticky",
     "heartbeat.interval.ms": 1000,
     "enable.auto.commit": False,

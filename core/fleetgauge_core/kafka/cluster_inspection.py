@@ -1,8 +1,8 @@
-"""A look at a cluster as this machine and this client see it. Nothing in it is changed.
+"""A read-only inspection of clusters, as seen from this machine with this client's credentials.
 
-Approach: knock at the bootstrap addresses, let one that answers name the brokers, knock at
-those, then ask whatever else there is to know. Each fact is noted as it comes, so that a
-cluster which falls silent in the middle still shows what it said before.
+Approach: probe the bootstrap addresses, let one that responds advertise the brokers, probe those, then
+query the registry, the authorization, the controller's clock and the topics. Each fact is stored as soon
+as it is read, so that the inspection of a cluster that stops responding keeps what was read before.
 """
 
 import ssl
@@ -15,130 +15,155 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
 
-from fleetgauge_core.fleet import Access
-from fleetgauge_core.kafka.admin import TopicSpec
-from fleetgauge_core.kafka.authentication import identity_refusal
-from fleetgauge_core.kafka.broker_registry import Registry, registry
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka.authentication_check import find_authentication_error
+from fleetgauge_core.kafka.broker_registry import BrokerRegistry, parse_broker_registry
+from fleetgauge_core.kafka.cluster_admin import TopicSpec
 from fleetgauge_core.kafka.cluster_queries import (
-    Clock,
-    Rights,
-    TopicSight,
-    Unknown,
-    clock,
-    rights,
-    told,
-    topics,
+    ClockOffset,
+    ClusterAuthorization,
+    QueryFailure,
+    TopicInspection,
+    inspect_topics,
+    measure_clock_offset,
+    query,
+    read_cluster_authorization,
 )
-from fleetgauge_core.kafka.connection_failure import Silence
-from fleetgauge_core.kafka.credentials import ensure_usable, tls_context
-from fleetgauge_core.kafka.endpoint_probe import Knock, addresses, knock_at
+from fleetgauge_core.kafka.connection_failure import ConnectionFailure
+from fleetgauge_core.kafka.credentials import create_tls_context, ensure_credentials_readable
+from fleetgauge_core.kafka.endpoint_probe import EndpointProbeResult, parse_bootstrap, probe_endpoints
 from fleetgauge_core.kafka.errors import KafkaUnavailableError
-from fleetgauge_core.kafka.kafka_python_admin import asking
-from fleetgauge_core.runtime.deadline import in_time
+from fleetgauge_core.kafka.kafka_python_admin import connected_admin_client
+from fleetgauge_core.runtime.deadline import run_until_deadline
 
-LOOK_S = 10.0
-_AT_ONCE = 16
-_REQUEST_MS = 2000
-_BOOTSTRAP_MS = 3000
-_LATE = Unknown(f"no answer within {LOOK_S:g} s")
+INSPECTION_TIMEOUT_S = 10.0
+_CONCURRENT_CLUSTERS = 16
+_REQUEST_TIMEOUT_MS = 2000
+_BOOTSTRAP_TIMEOUT_MS = 3000
+_NOT_YET_READ = QueryFailure(f"no answer within {INSPECTION_TIMEOUT_S:g} s")
 
-Notes = dict[str, Any]
+#: The fields of a ClusterInspection that have been read so far.
+_Facts = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """A broker as the cluster advertises it, and what a knock there brought."""
+class AdvertisedBroker:
+    """A broker at its advertised address, and the result of a probe of that address."""
 
     address: str
     rack: str | None
-    knock: Knock
+    probe_result: EndpointProbeResult
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """All that one look showed. ``doors`` are the bootstrap addresses; brokers are those that serve now.
+class ClusterInspection:
+    """All facts of one inspection; a fact that could not be read is a QueryFailure.
 
-    ``unusable`` says why it was not tried: a secret or a certificate that cannot be read.
+    ``brokers`` are the live brokers by ID. ``credentials_error`` is set, and nothing else was tried, if a
+    secret or a certificate file cannot be read.
     """
 
-    doors: Mapping[str, Knock]
-    unusable: str | None = None
-    brokers: Mapping[int, Sight] | Unknown = _LATE
-    registry: Registry | Unknown = _LATE
-    rights: Rights | Unknown = _LATE
-    clock: Clock | Unknown = _LATE
-    topics: tuple[TopicSight, ...] | Unknown = _LATE
+    bootstrap_endpoints: Mapping[str, EndpointProbeResult]
+    credentials_error: str | None = None
+    brokers: Mapping[int, AdvertisedBroker] | QueryFailure = _NOT_YET_READ
+    registry: BrokerRegistry | QueryFailure = _NOT_YET_READ
+    authorization: ClusterAuthorization | QueryFailure = _NOT_YET_READ
+    clock_offset: ClockOffset | QueryFailure = _NOT_YET_READ
+    topics: tuple[TopicInspection, ...] | QueryFailure = _NOT_YET_READ
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A cluster to look at, and the topics that Fleetgauge would make in it."""
+class InspectionTarget:
+    """A cluster to inspect, and a function from its registry to the topics that Fleetgauge would create."""
 
-    access: Access
-    topics: Callable[[Registry], Sequence[TopicSpec]]
-
-
-def look_at(targets: Sequence[Target], looked: Callable[[int], None]) -> tuple[Look, ...]:
-    """Look at each, 16 at a time, each group within 10 s. ``looked`` is told how many are done."""
-    looks: list[Look] = []
-    for first in range(0, len(targets), _AT_ONCE):
-        group = [(target, _untried(target)) for target in targets[first : first + _AT_ONCE]]
-        in_time([partial(_look, target, notes) for target, notes in group], LOOK_S)
-        looks += [Look(**dict(notes)) for _, notes in group]
-        looked(len(looks))
-    return tuple(looks)
+    access: ClusterAccess
+    topics: Callable[[BrokerRegistry], Sequence[TopicSpec]]
 
 
-def _untried(target: Target) -> Notes:
-    return {"doors": dict.fromkeys(addresses(target.access.bootstrap), Silence.TIMED_OUT)}
+def inspect_clusters(
+    targets: Sequence[InspectionTarget], report_progress: Callable[[int], None]
+) -> tuple[ClusterInspection, ...]:
+    """Inspect clusters in batches of 16, each batch for at most 10 s; return inspections in the same order.
+
+    ``report_progress`` is called with the number of clusters inspected, after each batch.
+    """
+    inspections: list[ClusterInspection] = []
+    for start in range(0, len(targets), _CONCURRENT_CLUSTERS):
+        batch = [(target, _initial_facts(target)) for target in targets[start : start + _CONCURRENT_CLUSTERS]]
+        run_until_deadline(
+            [partial(_inspect, target, facts) for target, facts in batch], INSPECTION_TIMEOUT_S
+        )
+        inspections += [ClusterInspection(**dict(facts)) for _, facts in batch]
+        report_progress(len(inspections))
+    return tuple(inspections)
 
 
-def _look(target: Target, notes: Notes) -> None:
+def _initial_facts(target: InspectionTarget) -> _Facts:
+    addresses = parse_bootstrap(target.access.bootstrap)
+    return {"bootstrap_endpoints": dict.fromkeys(addresses, ConnectionFailure.CONNECTION_TIMED_OUT)}
+
+
+def _inspect(target: InspectionTarget, facts: _Facts) -> None:
     try:
-        ensure_usable(target.access)
-        tls = tls_context(target.access)
+        ensure_credentials_readable(target.access)
+        tls = create_tls_context(target.access)
     except KafkaUnavailableError as error:
-        notes["unusable"] = str(error)
+        facts["credentials_error"] = str(error)
         return
-    doors = notes["doors"] = knock_at(addresses(target.access.bootstrap), tls)
-    opened = [address for address, knock in doors.items() if not isinstance(knock, Silence)]
-    if not opened:
+    endpoints = probe_endpoints(parse_bootstrap(target.access.bootstrap), tls)
+    facts["bootstrap_endpoints"] = endpoints
+    reachable = [
+        address for address, result in endpoints.items() if not isinstance(result, ConnectionFailure)
+    ]
+    if not reachable:
         return
-    access = replace(target.access, bootstrap=",".join(opened))
+    access = replace(target.access, bootstrap=",".join(reachable))
     try:
-        with asking(access, "fleetgauge-look", _REQUEST_MS, _BOOTSTRAP_MS) as (admin, network):
-            brokers = notes["brokers"] = _sights(network, tls)
-            if all(isinstance(broker.knock, Silence) for broker in brokers.values()):
-                _give_up(notes, "no broker answers where it is advertised")
+        with connected_admin_client(
+            access, "fleetgauge-look", _REQUEST_TIMEOUT_MS, _BOOTSTRAP_TIMEOUT_MS
+        ) as (admin, network):
+            brokers = facts["brokers"] = _probe_advertised_brokers(network, tls)
+            if all(isinstance(broker.probe_result, ConnectionFailure) for broker in brokers.values()):
+                _mark_unread(facts, "no broker answers where it is advertised")
             else:
-                _inquire(admin, target, notes)
+                _query_cluster(admin, target, facts)
     except (KafkaError, OSError) as error:
-        _give_up(notes, identity_refusal(access) or str(error))
+        _mark_unread(facts, find_authentication_error(access) or str(error))
 
 
-def _inquire(admin: KafkaAdminClient, target: Target, notes: Notes) -> None:
-    """The first answer is asked for again: what answers it is connected, and answers the rest as well."""
-    described = told(admin.describe_cluster, tries=3)
-    if isinstance(described, Unknown):
-        _give_up(notes, described.reason)
+def _query_cluster(admin: KafkaAdminClient, target: InspectionTarget, facts: _Facts) -> None:
+    """Read the remaining facts, if DescribeCluster succeeds.
+
+    DescribeCluster is retried: once a broker answered it, the client is connected to that broker and
+    sends it the other requests too.
+    """
+    described = query(admin.describe_cluster, attempts=3)
+    if isinstance(described, QueryFailure):
+        _mark_unread(facts, described.reason)
         return
-    found = notes["registry"] = registry(described)
-    notes["rights"] = told(partial(rights, admin, described))
-    notes["clock"] = told(partial(clock, admin))
-    notes["topics"] = told(partial(topics, admin, target.topics(found)))
+    registry = facts["registry"] = parse_broker_registry(described)
+    facts["authorization"] = query(partial(read_cluster_authorization, admin, described))
+    facts["clock_offset"] = query(partial(measure_clock_offset, admin))
+    facts["topics"] = query(partial(inspect_topics, admin, target.topics(registry)))
 
 
-def _give_up(notes: Notes, reason: str) -> None:
-    """What is not known by now will not be."""
-    for fact in fields(Look):
-        if fact.default is _LATE:
-            notes.setdefault(fact.name, Unknown(reason))
+def _mark_unread(facts: _Facts, reason: str) -> None:
+    """Give all facts that have not been read the reason why."""
+    for field in fields(ClusterInspection):
+        if field.default is _NOT_YET_READ:
+            facts.setdefault(field.name, QueryFailure(reason))
 
 
-def _sights(network: KafkaNetClient, tls: ssl.SSLContext | None) -> dict[int, Sight]:
-    known = {one.node_id: (_address(one.host, one.port), one.rack) for one in network.cluster.brokers()}
-    knocks = knock_at({address for address, _ in known.values()}, tls)
-    return {broker: Sight(address, rack, knocks[address]) for broker, (address, rack) in known.items()}
+def _probe_advertised_brokers(
+    network: KafkaNetClient, tls: ssl.SSLContext | None
+) -> dict[int, AdvertisedBroker]:
+    nodes = {node.node_id: node for node in network.cluster.brokers()}
+    addresses = {node_id: _address(node.host, node.port) for node_id, node in nodes.items()}
+    results = probe_endpoints(set(addresses.values()), tls)
+    return {
+        node_id: AdvertisedBroker(address, nodes[node_id].rack, results[address])
+        for node_id, address in addresses.items()
+    }
 
 
 def _address(host: str, port: int) -> str:

@@ -1,4 +1,4 @@
-"""A whole cluster as it is now: who is registered, where every replica lies, who leads, what is moving."""
+"""A cluster's metadata: registered brokers, partitions with their replicas and leaders, reassignments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,25 +7,28 @@ from typing import NamedTuple
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from fleetgauge_core.fleet import Access
-from fleetgauge_core.kafka.admin import PartitionView
-from fleetgauge_core.kafka.broker_registry import Registration, open_doors, registry
-from fleetgauge_core.kafka.cluster_queries import partition_view
-from fleetgauge_core.kafka.errors import KafkaUnavailableError
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka.broker_registry import (
+    BrokerRegistration,
+    parse_broker_registry,
+    select_reachable_bootstrap,
+)
+from fleetgauge_core.kafka.cluster_admin import PartitionMetadata
+from fleetgauge_core.kafka.cluster_queries import parse_partition_metadata
+from fleetgauge_core.kafka.errors import KafkaUnavailableError, translate_kafka_python_errors
 from fleetgauge_core.kafka.kafka_python_admin import (
-    asking,
-    in_our_words,
-    settle,
-    tried,
+    connected_admin_client,
+    retry_with_longer_timeouts,
+    wait_for_connection,
 )
 
 _MIN_IN_SYNC = "min.insync.replicas"
-#: Of a topic, which followers are slowed, and of a broker, to how many bytes a second together (KIP-73).
-THROTTLED_REPLICAS = "follower.replication.throttled.replicas"
-THROTTLED_RATE = "follower.replication.throttled.rate"
+#: The topic setting that lists throttled followers, and the broker setting of their rate in bytes/s (KIP-73).
+FOLLOWER_THROTTLED_REPLICAS = "follower.replication.throttled.replicas"
+FOLLOWER_THROTTLED_RATE = "follower.replication.throttled.rate"
 
 
-class Place(NamedTuple):
+class TopicPartition(NamedTuple):
     """A partition of a topic."""
 
     topic: str
@@ -33,61 +36,80 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Brokers by id; ``min_in_sync`` by topic; ``moving``: what is being reassigned.
+class ClusterMetadata:
+    """All brokers by ID and all partitions, with what limits their replication.
 
-    ``throttled``: topics of which followers are slowed on purpose (follower.replication.throttled.replicas).
+    ``min_in_sync`` is min.insync.replicas by topic; ``reassigning`` are the partitions being reassigned;
+    ``throttled_topics`` are the topics with a value of follower.replication.throttled.replicas.
     """
 
-    brokers: Mapping[int, Registration]
-    partitions: Mapping[Place, PartitionView]
+    brokers: Mapping[int, BrokerRegistration]
+    partitions: Mapping[TopicPartition, PartitionMetadata]
     min_in_sync: Mapping[str, int]
-    moving: frozenset[Place]
-    throttled: frozenset[str] = frozenset()
+    reassigning: frozenset[TopicPartition]
+    throttled_topics: frozenset[str] = frozenset()
 
-    def replicated_on(self, broker_id: int) -> Mapping[Place, PartitionView]:
-        """The partitions of which that broker has a replica."""
-        return {place: one for place, one in self.partitions.items() if broker_id in one.replicas}
+    def replicated_on(self, broker_id: int) -> Mapping[TopicPartition, PartitionMetadata]:
+        """Return the partitions with a replica on a broker."""
+        return {
+            partition: metadata
+            for partition, metadata in self.partitions.items()
+            if broker_id in metadata.replicas
+        }
 
-    def led_by(self, broker_id: int) -> frozenset[Place]:
-        return frozenset(place for place, one in self.partitions.items() if one.leader == broker_id)
+    def led_by(self, broker_id: int) -> frozenset[TopicPartition]:
+        """Return the partitions that a broker leads."""
+        return frozenset(
+            partition for partition, metadata in self.partitions.items() if metadata.leader == broker_id
+        )
 
 
-def read_layout(access: Access) -> Layout:
-    """Internal topics included. Raises KafkaUnavailableError, KafkaRefusedError."""
-    doors = open_doors(access)
-    return tried(lambda timeout_ms: _read(doors, timeout_ms))
+def read_cluster_metadata(access: ClusterAccess) -> ClusterMetadata:
+    """Read the metadata, internal topics included.
+
+    Raises: KafkaUnavailableError if no broker answers; KafkaRequestRejectedError if a permission is missing.
+    """
+    reachable = select_reachable_bootstrap(access)
+    return retry_with_longer_timeouts(lambda timeout_ms: _read(reachable, timeout_ms))
 
 
-def _read(doors: Access, timeout_ms: int) -> Layout:
-    with in_our_words(doors), asking(doors, "fleetgauge-layout", timeout_ms, timeout_ms) as (admin, net):
-        settle(net)
+def _read(access: ClusterAccess, timeout_ms: int) -> ClusterMetadata:
+    with (
+        translate_kafka_python_errors(access.bootstrap),
+        connected_admin_client(access, "fleetgauge-layout", timeout_ms, timeout_ms) as (admin, network),
+    ):
+        wait_for_connection(network)
         topics = admin.describe_topics()
-        settings = _settings(admin, [topic["name"] for topic in topics])
-        return Layout(
-            brokers=registry(admin.describe_cluster()).brokers,
+        settings_by_topic = _read_settings(admin, [topic["name"] for topic in topics])
+        return ClusterMetadata(
+            brokers=parse_broker_registry(admin.describe_cluster()).brokers,
             partitions={
-                Place(topic["name"], one["partition_index"]): partition_view(one)
+                TopicPartition(topic["name"], partition["partition_index"]): parse_partition_metadata(
+                    partition
+                )
                 for topic in topics
-                for one in topic["partitions"]
+                for partition in topic["partitions"]
             },
-            min_in_sync={name: int(one[_MIN_IN_SYNC]) for name, one in settings.items()},
-            moving=frozenset(
-                Place(one.topic, one.partition)
-                for one in admin.list_partition_reassignments(timeout_ms=timeout_ms)
+            min_in_sync={name: int(settings[_MIN_IN_SYNC]) for name, settings in settings_by_topic.items()},
+            reassigning=frozenset(
+                TopicPartition(partition.topic, partition.partition)
+                for partition in admin.list_partition_reassignments(timeout_ms=timeout_ms)
             ),
-            throttled=frozenset(name for name, one in settings.items() if one[THROTTLED_REPLICAS]),
+            throttled_topics=frozenset(
+                name for name, settings in settings_by_topic.items() if settings[FOLLOWER_THROTTLED_REPLICAS]
+            ),
         )
 
 
-def _settings(admin: KafkaAdminClient, topics: list[str]) -> dict[str, dict[str, str]]:
-    keys = [_MIN_IN_SYNC, THROTTLED_REPLICAS]
-    wanted = [ConfigResource(ConfigResourceType.TOPIC, name, keys) for name in topics]
-    found = admin.describe_configs(wanted, config_filter="all").get("topic", {})
-    # Of one that was deleted since it was listed nothing is said, nor of one that we may not ask for.
-    untold = [name for name in topics if not set(keys) <= found.get(name, {}).keys()]
-    if untold:
+def _read_settings(admin: KafkaAdminClient, topics: list[str]) -> dict[str, dict[str, str]]:
+    keys = [_MIN_IN_SYNC, FOLLOWER_THROTTLED_REPLICAS]
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name, keys) for name in topics]
+    described = admin.describe_configs(resources, config_filter="all").get("topic", {})
+    # The response omits a topic that was deleted since it was listed, and one without DescribeConfigs.
+    missing = [name for name in topics if not set(keys) <= described.get(name, {}).keys()]
+    if missing:
         raise KafkaUnavailableError(
-            f"settings of topic {untold[0]} are not told: it was just deleted, or DescribeConfigs is missing"
+            f"topic {missing[0]}: its settings were not returned, because it was just deleted or the"
+            " client lacks DescribeConfigs"
         )
-    return {name: {key: found[name][key]["value"] for key in keys} for name in topics}
+    return {name: {key: described[name][key]["value"] for key in keys} for name in topics}

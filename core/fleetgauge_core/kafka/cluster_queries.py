@@ -1,4 +1,4 @@
-"""What a cluster says of itself when asked through kafka-python. Nothing here changes it."""
+"""Queries of a cluster's state through kafka-python. All are read-only."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,93 +26,94 @@ from kafka.errors import (
     for_code,
 )
 
-from fleetgauge_core.kafka.admin import PartitionView, TopicSpec, TopicView
+from fleetgauge_core.kafka.cluster_admin import PartitionMetadata, TopicMetadata, TopicSpec
 
-_READINGS = 3
-#: Timestamps are whole milliseconds.
-_TICK_US = 1000
+_CLOCK_READINGS = 3
+#: Kafka's timestamps are whole milliseconds.
+_TIMESTAMP_RESOLUTION_US = 1000
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
-    """A fact that was not to be had, and why."""
+class QueryFailure:
+    """The reason why a fact about a cluster could not be read."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Rights:
-    """Whether anything is forbidden to anybody, and what the client may do with the cluster.
+class ClusterAuthorization:
+    """Whether the cluster has an authorizer, and which cluster operations it allows this client.
 
-    None is what the broker does not report.
+    A field is None if the broker does not report it.
     """
 
-    secured: bool | None
-    cluster: frozenset[str] | None
+    has_authorizer: bool | None
+    cluster_operations: frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
-    """How far the clock of the cluster's controller is ahead of ours, give or take ``uncertainty_us``."""
+class ClockOffset:
+    """How far the controller's clock is ahead of this machine's; the error is at most ``uncertainty_us``."""
 
     ahead_us: int
     uncertainty_us: int
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Kafka's name of an error and its words."""
+class RequestRejection:
+    """A broker's rejection of a request: the name of the Kafka error and its message."""
 
-    code: str
+    error_name: str
     message: str
 
     @property
-    def denied(self) -> bool:
-        """Whether a right is missing, rather than the request being wrong."""
-        return self.code.endswith("AUTHORIZATION_FAILED")
+    def is_unauthorized(self) -> bool:
+        """Whether the client lacks a permission, rather than the request being invalid."""
+        return self.error_name.endswith("AUTHORIZATION_FAILED")
 
 
 @dataclass(frozen=True, slots=True)
-class TopicSight:
-    """A topic that Fleetgauge uses, as it would make it and as it is.
+class TopicInspection:
+    """A topic that Fleetgauge uses: its specification, and its state in the cluster.
 
-    ``view`` is None where it is ``absent`` or cannot be seen, ``operations`` where the broker does not
-    report what we may do with it; ``settings`` are those that could be read. ``refusal`` is what
-    looking at it met, or a dry run of making an absent one.
+    ``metadata`` is None if the topic is absent or hidden; ``authorized_operations`` is None if the broker
+    does not report them. ``settings`` holds those that could be read. ``rejection`` is the error of
+    describing the topic, or of a dry run of creating an absent one.
     """
 
     spec: TopicSpec
-    operations: frozenset[str] | None
-    view: TopicView | None = None
+    authorized_operations: frozenset[str] | None
+    metadata: TopicMetadata | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
-    absent: bool = False
-    refusal: Refusal | None = None
+    is_absent: bool = False
+    rejection: RequestRejection | None = None
 
     @property
-    def hidden(self) -> bool:
-        """Whether it may be there, but not for us."""
-        return not self.absent and self.refusal is not None and self.refusal.denied
+    def is_hidden(self) -> bool:
+        """Whether the topic may exist, but this client is not authorized to describe it."""
+        return not self.is_absent and self.rejection is not None and self.rejection.is_unauthorized
 
 
-def told(ask: Callable[[], T], tries: int = 1) -> T | Unknown:
-    """The answer, or why there is none."""
+def query(ask: Callable[[], T], attempts: int = 1) -> T | QueryFailure:
+    """Return the result of ``ask``, or why it failed after so many attempts at a retriable error."""
     try:
         return ask()
     except (KafkaError, OSError) as error:
-        if tries > 1 and getattr(error, "retriable", False):
-            return told(ask, tries - 1)
-        return Unknown(str(error))
+        if attempts > 1 and getattr(error, "retriable", False):
+            return query(ask, attempts - 1)
+        return QueryFailure(str(error))
 
 
-def rights(admin: KafkaAdminClient, described: Mapping[str, Any]) -> Rights:
-    return Rights(_secured(admin), _operations(described))
+def read_cluster_authorization(admin: KafkaAdminClient, described: Mapping[str, Any]) -> ClusterAuthorization:
+    """Return the authorization; ``described`` is kafka-python's ``describe_cluster`` result."""
+    return ClusterAuthorization(_has_authorizer(admin), _authorized_operations(described))
 
 
-def _secured(admin: KafkaAdminClient) -> bool | None:
-    """Only a broker that has an authorizer lists access rules, or refuses to."""
-    anybody_reads = ACLFilter(
+def _has_authorizer(admin: KafkaAdminClient) -> bool | None:
+    """Describe some ACLs: only a broker with an authorizer lists them, or denies the request."""
+    any_reader_of_probe_topic = ACLFilter(
         principal=None,
         host=None,
         operation=ACLOperation.READ,
@@ -122,7 +123,7 @@ def _secured(admin: KafkaAdminClient) -> bool | None:
         ),
     )
     try:
-        admin.describe_acls(anybody_reads)
+        admin.describe_acls(any_reader_of_probe_topic)
     except SecurityDisabledError:
         return False
     except AuthorizationError:
@@ -132,81 +133,95 @@ def _secured(admin: KafkaAdminClient) -> bool | None:
     return True
 
 
-def clock(admin: KafkaAdminClient) -> Clock | Unknown:
-    """The best of a few readings: the first pays for a connection."""
-    readings = [_reading(admin) for _ in range(_READINGS)]
-    known = [one for one in readings if one]
+def measure_clock_offset(admin: KafkaAdminClient) -> ClockOffset | QueryFailure:
+    """Return the most precise of three readings; the first includes opening a connection."""
+    readings = [_read_clock_offset(admin) for _ in range(_CLOCK_READINGS)]
+    offsets = [offset for offset in readings if offset]
     return min(
-        known, key=lambda one: one.uncertainty_us, default=Unknown("its controller keeps it to itself")
+        offsets,
+        key=lambda offset: offset.uncertainty_us,
+        default=QueryFailure("its controller does not report its time"),
     )
 
 
-def _reading(admin: KafkaAdminClient) -> Clock | None:
-    """A KRaft leader puts its own present time where it would say when a follower last caught up."""
-    asked_ns = time.time_ns()
+def _read_clock_offset(admin: KafkaAdminClient) -> ClockOffset | None:
+    """Compare this machine's clock with the controller's, or return None if it is not reported.
+
+    A KRaft leader reports its own current time as its own last caught-up timestamp.
+    """
+    sent_ns = time.time_ns()
     described = admin.describe_metadata_quorum()
-    answered_ns = time.time_ns()
-    middle_us = (asked_ns + answered_ns) // 2000
-    uncertainty_us = (answered_ns - asked_ns) // 2000 + _TICK_US
+    received_ns = time.time_ns()
+    midpoint_us = (sent_ns + received_ns) // 2000
+    uncertainty_us = (received_ns - sent_ns) // 2000 + _TIMESTAMP_RESOLUTION_US
     for quorum in (partition for topic in described["topics"] for partition in topic["partitions"]):
         for voter in quorum["current_voters"]:
-            stamp_ms = voter["last_caught_up_timestamp"]
-            if voter["replica_id"] == quorum["leader_id"] and stamp_ms > 0:
-                return Clock(stamp_ms * 1000 - middle_us, uncertainty_us)
+            timestamp_ms = voter["last_caught_up_timestamp"]
+            if voter["replica_id"] == quorum["leader_id"] and timestamp_ms > 0:
+                return ClockOffset(timestamp_ms * 1000 - midpoint_us, uncertainty_us)
     return None
 
 
-def topics(admin: KafkaAdminClient, specs: Sequence[TopicSpec]) -> tuple[TopicSight, ...]:
-    """Each topic as it is; where it is not, what a dry run of making it meets."""
-    described = {one["name"]: one for one in admin.describe_topics([spec.name for spec in specs])}
-    return tuple(_sight(admin, spec, described[spec.name]) for spec in specs)
+def inspect_topics(admin: KafkaAdminClient, specs: Sequence[TopicSpec]) -> tuple[TopicInspection, ...]:
+    """Describe each topic; for an absent topic, validate its creation without creating it."""
+    described_by_name = {
+        described["name"]: described for described in admin.describe_topics([spec.name for spec in specs])
+    }
+    return tuple(_inspect_topic(admin, spec, described_by_name[spec.name]) for spec in specs)
 
 
-def _sight(admin: KafkaAdminClient, spec: TopicSpec, described: Mapping[str, Any]) -> TopicSight:
-    operations = _operations(described)
+def _inspect_topic(admin: KafkaAdminClient, spec: TopicSpec, described: Mapping[str, Any]) -> TopicInspection:
+    operations = _authorized_operations(described)
     error = for_code(described["error_code"])
     if error is NoError:
-        return TopicSight(spec, operations, _view(described), _settings(admin, spec))
+        return TopicInspection(
+            spec, operations, _parse_topic_metadata(described), _read_settings(admin, spec)
+        )
     if error is UnknownTopicOrPartitionError:
-        return TopicSight(spec, operations, absent=True, refusal=_dry_run(admin, spec))
-    return TopicSight(spec, operations, refusal=Refusal(error.message, error.description))
+        return TopicInspection(spec, operations, is_absent=True, rejection=_validate_creation(admin, spec))
+    return TopicInspection(spec, operations, rejection=RequestRejection(error.message, error.description))
 
 
-def _view(described: Mapping[str, Any]) -> TopicView:
-    return TopicView(
+def _parse_topic_metadata(described: Mapping[str, Any]) -> TopicMetadata:
+    return TopicMetadata(
         str(described["topic_id"]),
-        {one["partition_index"]: partition_view(one) for one in described["partitions"]},
+        {
+            partition["partition_index"]: parse_partition_metadata(partition)
+            for partition in described["partitions"]
+        },
     )
 
 
-def partition_view(described: Mapping[str, Any]) -> PartitionView:
-    """One of the partitions of what kafka-python's ``describe_topics`` says of a topic."""
-    return PartitionView(
+def parse_partition_metadata(described: Mapping[str, Any]) -> PartitionMetadata:
+    """Convert one entry of ``partitions`` in kafka-python's ``describe_topics`` result."""
+    return PartitionMetadata(
         leader=described["leader_id"] if described["leader_id"] >= 0 else None,
         replicas=tuple(described["replica_nodes"]),
         in_sync=frozenset(described["isr_nodes"]),
     )
 
 
-def _settings(admin: KafkaAdminClient, spec: TopicSpec) -> dict[str, str]:
-    """The present values of the settings that we would make it with; empty where they may not be read."""
-    wanted = ConfigResource(ConfigResourceType.TOPIC, spec.name, list(spec.settings))
-    found = admin.describe_configs([wanted], config_filter="all")["topic"][spec.name]
-    return {key: str(one["value"]) for key, one in found.items()}
+def _read_settings(admin: KafkaAdminClient, spec: TopicSpec) -> dict[str, str]:
+    """Return the topic's values of the settings in ``spec``; empty if DescribeConfigs is denied."""
+    resource = ConfigResource(ConfigResourceType.TOPIC, spec.name, list(spec.settings))
+    described = admin.describe_configs([resource], config_filter="all")["topic"][spec.name]
+    return {key: str(config["value"]) for key, config in described.items()}
 
 
-def _dry_run(admin: KafkaAdminClient, spec: TopicSpec) -> Refusal | None:
-    placed = (
+def _validate_creation(admin: KafkaAdminClient, spec: TopicSpec) -> RequestRejection | None:
+    placement = (
         {"assignments": dict(enumerate(map(list, spec.assignment)))}
         if spec.assignment
         else {"num_partitions": spec.partitions, "replication_factor": spec.replication_factor}
     )
-    wanted = {spec.name: placed | {"configs": dict(spec.settings)}}
-    (answer,) = admin.create_topics(wanted, validate_only=True, raise_errors=False)["topics"]
-    error = for_code(answer["error_code"])
-    return None if error is NoError else Refusal(error.message, answer["error_message"] or error.description)
+    new_topics = {spec.name: placement | {"configs": dict(spec.settings)}}
+    (response,) = admin.create_topics(new_topics, validate_only=True, raise_errors=False)["topics"]
+    error = for_code(response["error_code"])
+    if error is NoError:
+        return None
+    return RequestRejection(error.message, response["error_message"] or error.description)
 
 
-def _operations(described: Mapping[str, Any]) -> frozenset[str] | None:
+def _authorized_operations(described: Mapping[str, Any]) -> frozenset[str] | None:
     operations = described["authorized_operations"]
     return None if operations is None else frozenset(operations)

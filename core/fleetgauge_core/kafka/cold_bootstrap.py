@@ -1,44 +1,48 @@
-"""A cold bootstrap: what an application that starts now goes through until it knows whom to send to."""
+"""The bootstrap of a new client, as an application experiences it at its start: up to a topic's leaders."""
 
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from fleetgauge_core.fleet import Access
+from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
-from fleetgauge_core.kafka.credentials import for_librdkafka
-from fleetgauge_core.kafka.errors import code
+from fleetgauge_core.kafka.credentials import build_librdkafka_settings
+from fleetgauge_core.kafka.errors import error_code
 from fleetgauge_core.runtime.uptime import uptime_ns
 
-#: What says more than that the time is over.
-_TELLING = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE})
+#: Errors that explain a failed bootstrap better than its time-out.
+_SPECIFIC_CODES = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE})
 
 
 @dataclass(frozen=True, slots=True)
-class Bootstrap:
-    """When it began and ended; ``failure`` is None where it succeeded."""
+class BootstrapMeasurement:
+    """A bootstrap's start and end as uptime, and its failure code; None if it succeeded."""
 
     started_ns: int
     ended_ns: int
     failure: str | None
 
 
-def cold_bootstrap(access: Access, topic: str, timeout_s: float) -> Bootstrap:
-    """A client of its own, from its first look-up of a name to the leaders of a topic that is there.
+def measure_cold_bootstrap(access: ClusterAccess, topic: str, timeout_s: float) -> BootstrapMeasurement:
+    """Create a client and let it resolve, connect, authenticate and fetch the metadata of an existing topic.
 
-    Raises KafkaUnavailableError where secrets cannot be read.
+    Raises: KafkaUnavailableError if secrets cannot be read.
     """
     errors: list[KafkaError] = []
-    told = {"client.id": "fleetgauge-bootstrap", "error_cb": errors.append}
-    configured = client_settings.CONNECTION | for_librdkafka(access) | told
+    settings = (
+        client_settings.CONNECTION
+        | build_librdkafka_settings(access)
+        | {"client.id": "fleetgauge-bootstrap", "error_cb": errors.append}
+    )
     started_ns = uptime_ns()
-    client = AdminClient(configured)
+    client = AdminClient(settings)
     try:
         client.list_topics(topic, timeout=timeout_s)
     except KafkaException as error:
         ended_ns = uptime_ns()
         client.poll(0)
-        telling = (one for one in errors if one.code() in _TELLING)
-        return Bootstrap(started_ns, ended_ns, code(next(telling, error.args[0])).lower())
-    return Bootstrap(started_ns, uptime_ns(), None)
+        specific_errors = (error for error in errors if error.code() in _SPECIFIC_CODES)
+        cause = next(specific_errors, error.args[0])
+        return BootstrapMeasurement(started_ns, ended_ns, error_code(cause).lower())
+    return BootstrapMeasurement(started_ns, uptime_ns(), None)

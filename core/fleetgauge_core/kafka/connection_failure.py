@@ -1,95 +1,120 @@
-"""Why an address gives no answer: what stands in the way, told from the error that it makes."""
+"""Causes of failed connections to brokers, classified by the exception and the step that raised it."""
 
 import socket
 import ssl
 from enum import Enum
 
 
-class Silence(Enum):
-    """A reason of its own for whatever is mended in another place."""
+class ConnectionFailure(Enum):
+    """The cause of a failed connection; every cause has a remedy of its own.
 
-    NO_NAME = "no such name"
-    REFUSED = "connection refused"
-    TIMED_OUT = "no connection in time"
-    NO_WAY = "no way there"
-    MUTE = "takes connections, but does not answer"
-    NOT_KAFKA = "does not speak Kafka's protocol"
-    WANTS_TLS = "speaks TLS alone"
-    NO_TLS = "does not speak TLS"
-    CERTIFICATE_EXPIRED = "its certificate has expired"
-    CERTIFICATE_OF_ANOTHER_NAME = "its certificate is for another name"
-    CERTIFICATE_UNTRUSTED = "its certificate is not of an authority that we trust"
-    OUR_CERTIFICATE_REFUSED = "does not take our certificate"
+    The value is the code that is stored in records and metrics.
+    """
+
+    HOST_NOT_FOUND = "no_name"
+    CONNECTION_REFUSED = "refused"
+    CONNECTION_TIMED_OUT = "timed_out"
+    HOST_UNREACHABLE = "no_way"
+    NO_RESPONSE = "mute"
+    NOT_KAFKA = "not_kafka"
+    TLS_REQUIRED = "wants_tls"
+    TLS_NOT_SUPPORTED = "no_tls"
+    CERTIFICATE_EXPIRED = "certificate_expired"
+    CERTIFICATE_HOSTNAME_MISMATCH = "certificate_of_another_name"
+    CERTIFICATE_UNTRUSTED = "certificate_untrusted"
+    CLIENT_CERTIFICATE_REJECTED = "our_certificate_refused"
 
     @property
-    def of_security(self) -> bool:
-        """Whether it listens and lives, but every client that comes as we do is turned away."""
-        return self in _OF_SECURITY
+    def description(self) -> str:
+        """The cause in words, for logs and reports."""
+        return _DESCRIPTIONS[self]
+
+    @property
+    def is_security_failure(self) -> bool:
+        """Whether the listener works, but rejects every client with these TLS settings."""
+        return self in _SECURITY_FAILURES
 
 
-_OF_SECURITY = frozenset(
+_DESCRIPTIONS = {
+    ConnectionFailure.HOST_NOT_FOUND: "no such name",
+    ConnectionFailure.CONNECTION_REFUSED: "connection refused",
+    ConnectionFailure.CONNECTION_TIMED_OUT: "no connection in time",
+    ConnectionFailure.HOST_UNREACHABLE: "no way there",
+    ConnectionFailure.NO_RESPONSE: "takes connections, but does not answer",
+    ConnectionFailure.NOT_KAFKA: "does not speak Kafka's protocol",
+    ConnectionFailure.TLS_REQUIRED: "speaks TLS alone",
+    ConnectionFailure.TLS_NOT_SUPPORTED: "does not speak TLS",
+    ConnectionFailure.CERTIFICATE_EXPIRED: "its certificate has expired",
+    ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH: "its certificate is for another name",
+    ConnectionFailure.CERTIFICATE_UNTRUSTED: "its certificate is not of an authority that we trust",
+    ConnectionFailure.CLIENT_CERTIFICATE_REJECTED: "does not take our certificate",
+}
+_SECURITY_FAILURES = frozenset(
     {
-        Silence.WANTS_TLS,
-        Silence.NO_TLS,
-        Silence.CERTIFICATE_EXPIRED,
-        Silence.CERTIFICATE_OF_ANOTHER_NAME,
-        Silence.CERTIFICATE_UNTRUSTED,
-        Silence.OUR_CERTIFICATE_REFUSED,
+        ConnectionFailure.TLS_REQUIRED,
+        ConnectionFailure.TLS_NOT_SUPPORTED,
+        ConnectionFailure.CERTIFICATE_EXPIRED,
+        ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH,
+        ConnectionFailure.CERTIFICATE_UNTRUSTED,
+        ConnectionFailure.CLIENT_CERTIFICATE_REJECTED,
     }
 )
-#: OpenSSL's X509_V_ERR_*; the rest is about who has signed what.
-_SILENCE_BY_VERIFY_CODE = {
-    10: Silence.CERTIFICATE_EXPIRED,
-    62: Silence.CERTIFICATE_OF_ANOTHER_NAME,
-    64: Silence.CERTIFICATE_OF_ANOTHER_NAME,
+#: OpenSSL's X509_V_ERR_* codes; all other codes concern the chain of trust.
+_FAILURE_BY_VERIFY_CODE = {
+    10: ConnectionFailure.CERTIFICATE_EXPIRED,
+    62: ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH,
+    64: ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH,
 }
-#: How a TLS alert begins, which is what a TLS server says to a client that speaks plainly (RFC 8446, 5.1).
-_ALERT = b"\x15\x03"
+#: The first bytes of a TLS alert, which a TLS listener sends to a plaintext client (RFC 8446, section 5.1).
+_TLS_ALERT = b"\x15\x03"
 
 
-def on_the_way(error: Exception) -> Silence:
-    """There was no connection."""
+def classify_connect_error(error: Exception) -> ConnectionFailure:
+    """Return the cause of an error that was raised while resolving the host name or connecting."""
     match error:
-        # A name that cannot even be asked for, with an empty label for instance, is a UnicodeError.
+        # A malformed host name, for example with an empty label, raises UnicodeError.
         case socket.gaierror() | UnicodeError():
-            return Silence.NO_NAME
+            return ConnectionFailure.HOST_NOT_FOUND
         case ConnectionRefusedError():
-            return Silence.REFUSED
+            return ConnectionFailure.CONNECTION_REFUSED
         case TimeoutError():
-            return Silence.TIMED_OUT
+            return ConnectionFailure.CONNECTION_TIMED_OUT
         case _:
-            return Silence.NO_WAY
+            return ConnectionFailure.HOST_UNREACHABLE
 
 
-def in_the_handshake(error: Exception) -> Silence:
-    """There was a connection, but TLS could not be agreed on."""
+def classify_handshake_error(error: Exception) -> ConnectionFailure:
+    """Return the cause of an error that was raised during the TLS handshake of an open connection."""
     match error:
         case TimeoutError():
-            return Silence.MUTE
+            return ConnectionFailure.NO_RESPONSE
         case ssl.SSLCertVerificationError():
-            return _SILENCE_BY_VERIFY_CODE.get(error.verify_code, Silence.CERTIFICATE_UNTRUSTED)
-        case ssl.SSLError() if _is_an_alert(error):
-            return Silence.OUR_CERTIFICATE_REFUSED
+            return _FAILURE_BY_VERIFY_CODE.get(error.verify_code, ConnectionFailure.CERTIFICATE_UNTRUSTED)
+        case ssl.SSLError() if _is_alert(error):
+            return ConnectionFailure.CLIENT_CERTIFICATE_REJECTED
         case _:
-            return Silence.NO_TLS
+            return ConnectionFailure.TLS_NOT_SUPPORTED
 
 
-def in_the_answer(error: Exception) -> Silence:
-    """It was asked, and said something else, or nothing. TLS 1.3 asks for our certificate only here."""
+def classify_response_error(error: Exception) -> ConnectionFailure:
+    """Return the cause of an error that was raised while waiting for the ApiVersions response.
+
+    TLS 1.3 rejects a client certificate only after the handshake, so that error appears here too.
+    """
     match error:
         case TimeoutError():
-            return Silence.MUTE
-        case ssl.SSLError() if _is_an_alert(error):
-            return Silence.OUR_CERTIFICATE_REFUSED
+            return ConnectionFailure.NO_RESPONSE
+        case ssl.SSLError() if _is_alert(error):
+            return ConnectionFailure.CLIENT_CERTIFICATE_REJECTED
         case _:
-            return Silence.NOT_KAFKA
+            return ConnectionFailure.NOT_KAFKA
 
 
-def of_a_beginning(said: bytes) -> Silence | None:
-    """What an answer's first bytes give away."""
-    return Silence.WANTS_TLS if said.startswith(_ALERT) else None
+def classify_response_prefix(prefix: bytes) -> ConnectionFailure | None:
+    """Return TLS_REQUIRED if a response to a plaintext request begins with a TLS alert, else None."""
+    return ConnectionFailure.TLS_REQUIRED if prefix.startswith(_TLS_ALERT) else None
 
 
-def _is_an_alert(error: ssl.SSLError) -> bool:
-    """Whether the other side has said what it dislikes."""
+def _is_alert(error: ssl.SSLError) -> bool:
+    """Whether the error is an alert that the server sent, not a decision of this client."""
     return "ALERT" in (error.reason or "")

@@ -1,4 +1,7 @@
-"""An access in the words of each client. Secrets are read when a client is made: it has the latest."""
+"""Translation of a cluster's security settings into each client's settings.
+
+Secrets are read whenever a client is created, so that a new client uses rotated secrets.
+"""
 
 import ssl
 from collections.abc import Iterator
@@ -10,7 +13,7 @@ import urllib3
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from fleetgauge_core.fleet import (
-    Access,
+    ClusterAccess,
     OAuth,
     Sasl,
     SecretError,
@@ -20,51 +23,57 @@ from fleetgauge_core.fleet import (
 from fleetgauge_core.kafka.errors import KafkaUnavailableError
 
 _TOKEN_TIMEOUT_S = 4.0
-_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+_FORM_HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-def for_librdkafka(access: Access) -> dict[str, Any]:
-    """Settings of confluent-kafka's clients. Raises KafkaUnavailableError."""
-    with _explained(access):
+def build_librdkafka_settings(access: ClusterAccess) -> dict[str, Any]:
+    """Return settings of librdkafka's clients. Raises: KafkaUnavailableError if a secret is unreadable."""
+    with _translate_errors(access):
         settings = {
             "bootstrap.servers": access.bootstrap,
             "security.protocol": access.security.protocol,
-            **_tls_for_librdkafka(access.security.tls),
-            **_identity_for_librdkafka(access.security),
+            **_librdkafka_tls(access.security.tls),
+            **_librdkafka_identity(access.security),
         }
         return {key: value for key, value in settings.items() if value is not None}
 
 
-def for_kafka_python(access: Access) -> dict[str, Any]:
-    """Arguments of kafka-python's clients, but for the addresses. Raises KafkaUnavailableError."""
-    with _explained(access):
+def build_kafka_python_arguments(access: ClusterAccess) -> dict[str, Any]:
+    """Return the security arguments of kafka-python's clients, without the bootstrap servers.
+
+    Raises: KafkaUnavailableError if a secret or a certificate cannot be read.
+    """
+    with _translate_errors(access):
         return {
             "security_protocol": access.security.protocol,
-            "ssl_context": _context(access.security.tls),
-            **_identity_for_kafka_python(access.security),
+            "ssl_context": _create_context(access.security.tls),
+            **_kafka_python_identity(access.security),
         }
 
 
-def tls_context(access: Access) -> ssl.SSLContext | None:
-    """For connections of our own; None where there is no TLS. Raises KafkaUnavailableError."""
-    with _explained(access):
-        return _context(access.security.tls)
+def create_tls_context(access: ClusterAccess) -> ssl.SSLContext | None:
+    """Return a context for connections without a Kafka client; None without TLS.
+
+    Raises: KafkaUnavailableError if a certificate or its password cannot be read.
+    """
+    with _translate_errors(access):
+        return _create_context(access.security.tls)
 
 
-def ensure_usable(access: Access) -> None:
-    """Raises KafkaUnavailableError where a secret or a certificate cannot be read."""
-    for_librdkafka(access)
-    tls_context(access)
+def ensure_credentials_readable(access: ClusterAccess) -> None:
+    """Read all secrets and certificates. Raises: KafkaUnavailableError if one cannot be read."""
+    build_librdkafka_settings(access)
+    create_tls_context(access)
 
 
 @contextmanager
-def _explained(access: Access) -> Iterator[None]:
+def _translate_errors(access: ClusterAccess) -> Iterator[None]:
     try:
         yield
     except SecretError as error:
         raise KafkaUnavailableError(f"{access.bootstrap}: {error}") from error
     except OSError as error:
-        # Of ssl: a file that is not there, or does not hold what it should. It does not say which.
+        # ssl does not report which file is missing or has unexpected content.
         files = ", ".join(map(str, access.security.tls.files if access.security.tls else ()))
         reason = getattr(error, "reason", None) or error.strerror or error
         raise KafkaUnavailableError(
@@ -72,7 +81,7 @@ def _explained(access: Access) -> Iterator[None]:
         ) from error
 
 
-def _tls_for_librdkafka(tls: Tls | None) -> dict[str, Any]:
+def _librdkafka_tls(tls: Tls | None) -> dict[str, Any]:
     if tls is None:
         return {}
     paths = {"ssl.ca": tls.ca, "ssl.certificate": tls.certificate, "ssl.key": tls.key}
@@ -81,7 +90,7 @@ def _tls_for_librdkafka(tls: Tls | None) -> dict[str, Any]:
     }
 
 
-def _identity_for_librdkafka(security: Security) -> dict[str, Any]:
+def _librdkafka_identity(security: Security) -> dict[str, Any]:
     match security:
         case Security(sasl=Sasl() as sasl):
             return {
@@ -102,7 +111,7 @@ def _identity_for_librdkafka(security: Security) -> dict[str, Any]:
             return {}
 
 
-def _identity_for_kafka_python(security: Security) -> dict[str, Any]:
+def _kafka_python_identity(security: Security) -> dict[str, Any]:
     match security:
         case Security(sasl=Sasl() as sasl):
             return {
@@ -113,25 +122,25 @@ def _identity_for_kafka_python(security: Security) -> dict[str, Any]:
         case Security(oauth=OAuth() as oauth):
             return {
                 "sasl_mechanism": "OAUTHBEARER",
-                "sasl_oauth_token_provider": _Tokens(oauth, oauth.client_secret.read()),
+                "sasl_oauth_token_provider": _TokenProvider(oauth, oauth.client_secret.read()),
             }
         case _:
             return {}
 
 
-def _context(tls: Tls | None) -> ssl.SSLContext | None:
+def _create_context(tls: Tls | None) -> ssl.SSLContext | None:
     if tls is None:
         return None
     context = ssl.create_default_context(cafile=tls.ca)
     if tls.certificate:
-        # With a password of its own: OpenSSL would ask the terminal for one that is missing.
+        # Without a password callback, OpenSSL would prompt in the terminal for a missing password.
         password = tls.key_password.read() if tls.key_password else ""
         context.load_cert_chain(tls.certificate, tls.key, lambda: password)
     return context
 
 
-class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is not typed
-    """A token for every connection: kafka-python's clients live for a few questions."""
+class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is not typed
+    """Requests a token for every connection, which suffices for kafka-python's short-lived clients."""
 
     def __init__(self, oauth: OAuth, client_secret: str) -> None:
         super().__init__()
@@ -139,22 +148,22 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is n
         self._client_secret = client_secret
 
     def token(self) -> str:
-        """By RFC 6749, section 4.4. Raises OSError."""
+        """Request a token with the client credentials grant (RFC 6749, section 4.4). Raises: OSError."""
         fields = {"grant_type": "client_credentials"} | (
             {"scope": self._oauth.scope} if self._oauth.scope else {}
         )
-        name = f"{self._oauth.client_id}:{self._client_secret}"
+        client_credentials = f"{self._oauth.client_id}:{self._client_secret}"
         try:
-            answer = urllib3.request(
+            response = urllib3.request(
                 "POST",
                 self._oauth.token_url,
                 body=urlencode(fields),
-                headers=urllib3.util.make_headers(basic_auth=name) | _FORM,
+                headers=urllib3.util.make_headers(basic_auth=client_credentials) | _FORM_HEADERS,
                 timeout=_TOKEN_TIMEOUT_S,
                 retries=False,
             )
-            if answer.status != 200:
-                raise OSError(f"{self._oauth.token_url} gives no token: HTTP {answer.status}")
-            return str(answer.json()["access_token"])
+            if response.status != 200:
+                raise OSError(f"{self._oauth.token_url} gives no token: HTTP {response.status}")
+            return str(response.json()["access_token"])
         except (urllib3.exceptions.HTTPError, ValueError, KeyError, TypeError) as error:
             raise OSError(f"{self._oauth.token_url} gives no token: {type(error).__name__}") from error

@@ -1,6 +1,7 @@
-"""A knock at one address: does Kafka answer there, and if not, what stands in the way?
+"""A blocking probe of one HOST:PORT: whether a Kafka listener answers there, and if not, the cause.
 
-Unlike a client it goes on to no other address, so that it can be said which one is silent.
+A Kafka client fails over between the addresses of a cluster; this probe tests exactly one address, so that
+a failing one can be reported. ``cold_connection`` is its asyncio counterpart, which times each step.
 """
 
 import socket
@@ -11,94 +12,89 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
-
-from fleetgauge_core.kafka.cold_connection import (
+from fleetgauge_core.kafka.api_versions import (
     API_VERSIONS_REQUEST,
-    CORRELATION_ID,
-    MAX_ANSWER_BYTES,
-    certificate_ends,
+    MAX_RESPONSE_BYTES,
+    KafkaVersion,
+    parse_certificate_expiry,
+    parse_kafka_version,
 )
 from fleetgauge_core.kafka.connection_failure import (
-    Silence,
-    in_the_answer,
-    in_the_handshake,
-    of_a_beginning,
-    on_the_way,
+    ConnectionFailure,
+    classify_connect_error,
+    classify_handshake_error,
+    classify_response_error,
+    classify_response_prefix,
 )
-from fleetgauge_core.runtime.deadline import in_time
+from fleetgauge_core.runtime.deadline import run_until_deadline
 
 _DEFAULT_PORT = 9092
-#: A knock takes a name, a connection and an answer; each may take a part of the whole.
-_KNOCK_S = 2.5
-_STEP_S = 1.0
-#: Correlation id, error code, how many protocols follow; then key, lowest and highest version of each.
-_HEAD, _PROTOCOL = struct.Struct(">ihi"), struct.Struct(">hhh")
-
-Version = tuple[int, ...]
+#: Resolving, connecting and waiting for the response may take a part each.
+_PROBE_TIMEOUT_S = 2.5
+_STEP_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """The Kafka version that the answer's protocols belong to, and until when the certificate is good."""
+class EndpointResponse:
+    """A broker's response to a probe: its Kafka version, and when its certificate expires (None: no TLS)."""
 
-    version: Version
-    certificate_ends: datetime | None = None
-
-
-Knock = Reply | Silence
+    kafka_version: KafkaVersion
+    certificate_expires_at: datetime | None = None
 
 
-def addresses(bootstrap: str) -> tuple[str, ...]:
-    """The HOST:PORT of a ``bootstrap.servers``."""
-    named = (one.strip() for one in bootstrap.split(","))
-    return tuple(one if _has_port(one) else f"{one}:{_DEFAULT_PORT}" for one in named)
+EndpointProbeResult = EndpointResponse | ConnectionFailure
 
 
-def knock_at(where: Iterable[str], tls: ssl.SSLContext | None) -> dict[str, Knock]:
-    """Knock at all of these HOST:PORT at once, for 2.5 s at most."""
-    found: dict[str, Knock] = dict.fromkeys(where, Silence.TIMED_OUT)
-
-    def note(address: str) -> None:
-        found[address] = knock(address, tls)
-
-    in_time([partial(note, address) for address in found], _KNOCK_S)
-    return dict(found)
+def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
+    """Return each HOST:PORT of a ``bootstrap.servers`` value; the port is 9092 unless given."""
+    addresses = (address.strip() for address in bootstrap.split(","))
+    return tuple(address if _has_port(address) else f"{address}:{_DEFAULT_PORT}" for address in addresses)
 
 
-def knock(address: str, tls: ssl.SSLContext | None = None) -> Knock:
-    """Connect, ask for the protocol versions, hang up."""
+def probe_endpoints(addresses: Iterable[str], tls: ssl.SSLContext | None) -> dict[str, EndpointProbeResult]:
+    """Probe all addresses at once; return the result by HOST:PORT after at most 2.5 s.
+
+    An address without a result by then counts as CONNECTION_TIMED_OUT.
+    """
+    results: dict[str, EndpointProbeResult] = dict.fromkeys(addresses, ConnectionFailure.CONNECTION_TIMED_OUT)
+
+    def probe(address: str) -> None:
+        results[address] = probe_endpoint(address, tls)
+
+    run_until_deadline([partial(probe, address) for address in results], _PROBE_TIMEOUT_S)
+    return dict(results)
+
+
+def probe_endpoint(address: str, tls: ssl.SSLContext | None = None) -> EndpointProbeResult:
+    """Connect to HOST:PORT, exchange ApiVersions and disconnect; each step may take 1 s."""
     name, _, port = address.rpartition(":")
     host = name.strip("[]")
-    explain = on_the_way
+    classify = classify_connect_error
     try:
-        with socket.create_connection((host, int(port)), _STEP_S) as connection:
+        with socket.create_connection((host, int(port)), _STEP_TIMEOUT_S) as connection:
             if tls is None:
-                explain = in_the_answer
-                return _ask(connection)
-            explain = in_the_handshake
-            with tls.wrap_socket(connection, server_hostname=host) as secured:
-                explain = in_the_answer
-                return _ask(secured, certificate_ends(secured.getpeercert()))
+                classify = classify_response_error
+                return _exchange(connection)
+            classify = classify_handshake_error
+            with tls.wrap_socket(connection, server_hostname=host) as tls_connection:
+                classify = classify_response_error
+                expires_at = parse_certificate_expiry(tls_connection.getpeercert())
+                return _exchange(tls_connection, expires_at)
     except (OSError, UnicodeError, struct.error) as error:
-        return explain(error)
+        return classify(error)
 
 
-def _ask(connection: socket.socket, ends: datetime | None = None) -> Knock:
+def _exchange(
+    connection: socket.socket, certificate_expires_at: datetime | None = None
+) -> EndpointProbeResult:
     connection.sendall(API_VERSIONS_REQUEST)
-    with connection.makefile("rb") as answer:
-        head = answer.read(4)
-        (size,) = struct.unpack(">i", head)
-        return of_a_beginning(head) or Reply(_version(answer.read(min(size, MAX_ANSWER_BYTES))), ends)
-
-
-def _version(answer: bytes) -> Version:
-    correlation_id, _, count = _HEAD.unpack_from(answer)
-    if correlation_id != CORRELATION_ID:
-        raise OSError("not an answer to this question")
-    protocols = answer[_HEAD.size : _HEAD.size + count * _PROTOCOL.size]
-    ranges = {key: (lowest, highest) for key, lowest, highest in _PROTOCOL.iter_unpack(protocols)}
-    return tuple(infer_broker_version_from_api_versions(ranges))
+    with connection.makefile("rb") as stream:
+        prefix = stream.read(4)
+        (size,) = struct.unpack(">i", prefix)
+        if failure := classify_response_prefix(prefix):
+            return failure
+        response = stream.read(min(size, MAX_RESPONSE_BYTES))
+        return EndpointResponse(parse_kafka_version(response), certificate_expires_at)
 
 
 def _has_port(address: str) -> bool:

@@ -1,13 +1,13 @@
-"""Third-party errors, translated once.
+"""The errors of this package, and the only translation of both Kafka clients' errors into them."""
 
-KafkaUnavailableError: the cluster did not answer in time or refused the request.
-KafkaTurnedAwayError: it is there, but lets nobody in who comes as we do.
-KafkaRefusedError: it understood and says no, until somebody changes the cluster.
-"""
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
+from kafka.errors import KafkaError as KafkaPythonError
 
-_REFUSALS = frozenset(
+#: Kafka errors that retrying the same request cannot remove.
+_REJECTIONS = frozenset(
     {
         "POLICY_VIOLATION",
         "INVALID_REPLICA_ASSIGNMENT",
@@ -18,33 +18,60 @@ _REFUSALS = frozenset(
     }
 )
 
+#: The reason of a KafkaUnavailableError unless a more specific one is known.
 NO_ANSWER = "no_answer"
-#: It takes neither the name nor the password or token that we show.
-AUTHENTICATION = "authentication"
+#: The reason when the cluster rejects the user name, the password or the token.
+AUTHENTICATION_FAILED = "authentication"
 
 
 class KafkaUnavailableError(Exception):
-    """A cluster that could not be asked, in one line; ``reason`` is what stands in the way, in one word."""
+    """A request that failed: no answer in time, or an error; the message is one line.
 
-    def __init__(self, words: str, reason: str = NO_ANSWER) -> None:
-        super().__init__(words)
+    ``reason`` is the cause as a code: NO_ANSWER, AUTHENTICATION_FAILED or a ConnectionFailure's value.
+    """
+
+    def __init__(self, message: str, reason: str = NO_ANSWER) -> None:
+        super().__init__(message)
         self.reason = reason
 
 
-class KafkaTurnedAwayError(KafkaUnavailableError):
-    """A cluster whose TLS or whose judgement of our name stands in the way, in one line."""
+class KafkaSecurityError(KafkaUnavailableError):
+    """A cluster that is reachable, but fails TLS or authentication with the configured credentials."""
 
 
-class KafkaRefusedError(KafkaUnavailableError):
-    """A request that the cluster will not grant, in one line."""
+class KafkaRequestRejectedError(KafkaUnavailableError):
+    """A request that the cluster rejects until its configuration or its permissions are changed."""
 
 
-def unavailable(name: str, words: str) -> KafkaUnavailableError:
-    """What to raise for an error of that name."""
-    refused = name in _REFUSALS or name.endswith("AUTHORIZATION_FAILED")
-    return (KafkaRefusedError if refused else KafkaUnavailableError)(f"{name}: {words}")
+def translate_request_error(error_name: str, message: str) -> KafkaUnavailableError:
+    """Return the exception for a Kafka error: a KafkaRequestRejectedError if a retry cannot succeed."""
+    is_rejection = error_name in _REJECTIONS or error_name.endswith("AUTHORIZATION_FAILED")
+    error_class = KafkaRequestRejectedError if is_rejection else KafkaUnavailableError
+    return error_class(f"{error_name}: {message}")
 
 
-def code(error: KafkaError) -> str:
-    """The error's name as a failure code, librdkafka's own errors without their underscore."""
+def error_code(error: KafkaError) -> str:
+    """Return the error's name, for example MSG_TIMED_OUT, without the leading underscore of local errors."""
     return str(error.name()).lstrip("_")
+
+
+@contextmanager
+def translate_librdkafka_errors(subject: str) -> Iterator[None]:
+    """Raise KafkaUnavailableError("SUBJECT: ...") in place of a KafkaException."""
+    try:
+        yield
+    except KafkaException as error:
+        raise KafkaUnavailableError(f"{subject}: {error.args[0].str()}") from error
+
+
+@contextmanager
+def translate_kafka_python_errors(subject: str) -> Iterator[None]:
+    """Raise KafkaUnavailableError or KafkaRequestRejectedError for kafka-python's errors and OSError."""
+    try:
+        yield
+    except KafkaPythonError as error:
+        # A response's error has a name and a description; its str() would repeat the whole request.
+        error_name = getattr(error, "message", "NO_ANSWER")
+        raise translate_request_error(error_name, getattr(error, "description", str(error))) from error
+    except OSError as error:
+        raise KafkaUnavailableError(f"{subject}: {error}") from error

@@ -1,4 +1,4 @@
-"""kafka-python's admin client, for what librdkafka cannot ask."""
+"""kafka-python's admin client, for requests that librdkafka does not offer."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,41 +6,42 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
 
-from fleetgauge_core.fleet import Access
-from fleetgauge_core.kafka.credentials import for_kafka_python
-from fleetgauge_core.kafka.errors import KafkaRefusedError, KafkaUnavailableError, unavailable
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka.credentials import build_kafka_python_arguments
+from fleetgauge_core.kafka.errors import KafkaRequestRejectedError, KafkaUnavailableError
 
-#: Of hundreds of brokers a few suffice.
-_TRIED = 5
-_SETTLED_WITHIN_S = 4
-_POLL_S = 0.005
-_KNOWN_FOR_MS = 10_000
-#: The last is for a cluster of which much is to be told.
-_TRIES_MS = (2_000, 3_000, 4_000, 10_000)
+#: Connections attempted before the first request; a few suffice, even with hundreds of brokers.
+_CONNECTION_ATTEMPTS = 5
+_CONNECTION_TIMEOUT_S = 4
+_POLL_INTERVAL_S = 0.005
+_METADATA_MAX_AGE_MS = 10_000
+#: The last time-out suffices to describe a large cluster.
+_REQUEST_TIMEOUTS_MS = (2_000, 3_000, 4_000, 10_000)
 
 T = TypeVar("T")
 
 
 @contextmanager
-def asking(
-    access: Access, client_id: str, request_timeout_ms: int, bootstrap_timeout_ms: int
+def connected_admin_client(
+    access: ClusterAccess, client_id: str, request_timeout_ms: int, bootstrap_timeout_ms: int
 ) -> Iterator[tuple[KafkaAdminClient, KafkaNetClient]]:
-    """A client that is connected, and its network side, which knows the brokers.
+    """Yield a bootstrapped admin client and its network client, which holds the list of brokers.
 
-    Raises KafkaError, OSError, and KafkaUnavailableError where secrets cannot be read.
+    Raises: KafkaError or OSError if the bootstrap fails; KafkaUnavailableError if secrets cannot be read.
 
-    The network side is made here, so that it can be ended when the client fails to start: the
-    client itself would leave its thread behind, one more with every try.
+    The network client is created here, because an admin client that fails to start does not close its own:
+    every attempt would leak a thread.
     """
-    networks: list[KafkaNetClient] = []
-    identity = for_kafka_python(access)
+    network_clients: list[KafkaNetClient] = []
+    identity = build_kafka_python_arguments(access)
 
-    def network(**settings: Any) -> KafkaNetClient:
-        networks.append(KafkaNetClient(**settings, socket_connection_setup_timeout_ms=request_timeout_ms))
-        return networks[0]
+    def create_network_client(**settings: Any) -> KafkaNetClient:
+        network_clients.append(
+            KafkaNetClient(**settings, socket_connection_setup_timeout_ms=request_timeout_ms)
+        )
+        return network_clients[0]
 
     try:
         admin = KafkaAdminClient(
@@ -49,56 +50,45 @@ def asking(
             request_timeout_ms=request_timeout_ms,
             bootstrap_timeout_ms=bootstrap_timeout_ms,
             reconnect_backoff_max_ms=500,
-            # Whoever asks all brokers asks those that it knows: one that came back is to be among them.
-            metadata_max_age_ms=_KNOWN_FOR_MS,
-            kafka_client=network,
+            # Requests to all brokers go to those in the client's metadata, which must include restarted ones.
+            metadata_max_age_ms=_METADATA_MAX_AGE_MS,
+            kafka_client=create_network_client,
             **identity,
         )
-        yield admin, networks[0]
+        yield admin, network_clients[0]
     finally:
-        for one in networks:
-            one.close()
+        for network_client in network_clients:
+            network_client.close()
 
 
-def tried(ask: Callable[[int], T]) -> T:
-    """What ``ask``, given how long an answer may take in ms, returns at last. Raises what the last try does.
+def retry_with_longer_timeouts(request: Callable[[int], T]) -> T:
+    """Call ``request`` with increasing time-outs in ms, up to four times; return the first result.
 
-    Each try is to make a client of its own: what is for the controller a client sends to the broker that it
-    was told of, which may be one that hangs, and KRaft tells everybody of another.
+    Each attempt must create its own client: a client sends requests for the controller to the broker that it
+    learned of first, which may hang, and KRaft brokers each report a different broker as controller.
+
+    Raises: KafkaRequestRejectedError at once; the last attempt's KafkaUnavailableError.
     """
-    for request_timeout_ms in _TRIES_MS[:-1]:
+    for timeout_ms in _REQUEST_TIMEOUTS_MS[:-1]:
         try:
-            return ask(request_timeout_ms)
-        except KafkaRefusedError:
+            return request(timeout_ms)
+        except KafkaRequestRejectedError:
             raise
         except KafkaUnavailableError:
             continue
-    return ask(_TRIES_MS[-1])
+    return request(_REQUEST_TIMEOUTS_MS[-1])
 
 
-def settle(network: KafkaNetClient) -> None:
-    """Connect to a broker that answers, before anything is asked.
+def wait_for_connection(network_client: KafkaNetClient) -> None:
+    """Wait until the client is connected to a responsive broker, for 4 s at most.
 
-    A client asks whom it is connected to, and where it is to nobody, any: also one that hangs.
+    A client prefers a connected broker; without one it selects any broker, also one that hangs.
     """
-    some = [one.node_id for one in network.cluster.brokers()][:_TRIED]
-    for one in some:
-        network.maybe_connect(one)
-    network.wakeup()
-    until_s = time.monotonic() + _SETTLED_WITHIN_S
-    while time.monotonic() < until_s and not any(network.connected(one) for one in some):
-        # The client tells nobody when it is; it mostly takes one of these.
-        time.sleep(_POLL_S)
-
-
-@contextmanager
-def in_our_words(access: Access) -> Iterator[None]:
-    """Raises KafkaUnavailableError, KafkaRefusedError for what the client raises."""
-    try:
-        yield
-    except KafkaError as error:
-        # An answer's error has both; in words it would repeat the request.
-        name, words = getattr(error, "message", "NO_ANSWER"), getattr(error, "description", str(error))
-        raise unavailable(name, words) from error
-    except OSError as error:
-        raise KafkaUnavailableError(f"{access.bootstrap}: {error}") from error
+    node_ids = [node.node_id for node in network_client.cluster.brokers()][:_CONNECTION_ATTEMPTS]
+    for node_id in node_ids:
+        network_client.maybe_connect(node_id)
+    network_client.wakeup()
+    deadline_s = time.monotonic() + _CONNECTION_TIMEOUT_S
+    while time.monotonic() < deadline_s and not any(map(network_client.connected, node_ids)):
+        # The client does not signal a connection; a connection mostly takes one interval.
+        time.sleep(_POLL_INTERVAL_S)

@@ -1,11 +1,12 @@
-"""Which one of several equal processes is at work: the members of a consumer group share one seat.
+"""Leader election among equal processes, by membership of a consumer group.
 
-Motivation: who was stopped for a while and goes on does not know what has been decided since; before it
-acts it must prove that the seat is still its own.
+Motivation: a process that was paused does not know whether another process has been elected since; before
+it acts it must prove that it is still the leader.
 
-Approach: whoever is given partition 0 of a topic has the seat. The group's coordinator takes a commit of
-offsets from nobody but a member of the present generation, and lets a member's session live on from then:
-so a commit that was taken proves the seat for as long as a session lasts, from the moment it was sent.
+Approach: the member to which the group assigns partition 0 of a topic is the leader. The group coordinator
+accepts an offset commit only from a member of the current generation, and a commit also extends the
+member's session. An accepted commit therefore proves leadership for one session timeout, counted from the
+moment when the commit was sent.
 """
 
 import logging
@@ -15,180 +16,191 @@ from threading import Condition, Event, Thread
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from fleetgauge_core.fleet import Access
+from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
-from fleetgauge_core.kafka.credentials import for_librdkafka
-from fleetgauge_core.kafka.errors import code
+from fleetgauge_core.kafka.credentials import build_librdkafka_settings
+from fleetgauge_core.kafka.errors import error_code
 from fleetgauge_core.runtime.uptime import uptime_ns
 
 _log = logging.getLogger("fleetgauge.seat")
 
-#: The shortest that brokers take unless told otherwise.
-_SESSION_S = 6
-#: A broker's clock may run faster than ours.
-_PROVES_FOR_S = _SESSION_S - 1
-_PROVE_EVERY_S = 1
+_SECOND_NS = 1_000_000_000
+#: The lowest group.min.session.timeout.ms that brokers accept by default.
+_SESSION_TIMEOUT_S = 6
+#: Shorter than a session, because the coordinator's clock may run faster than this machine's.
+_PROOF_VALID_FOR_S = _SESSION_TIMEOUT_S - 1
+_PROOF_INTERVAL_S = 1
 _POLL_S = 0.1
-_LEAVE_WITHIN_S = 10
-#: Said to a member while the next generation is made, in which it may well keep its seat.
-_JOINING = (KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS)
+_STOP_TIMEOUT_S = 10
+#: Errors of a commit during a rebalance, after which the member may well keep the partition.
+_REBALANCE_CODES = (KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS)
 
 
-class Standing(StrEnum):
-    """Whether the seat is ours."""
+class LeadershipStatus(StrEnum):
+    """Whether this process is the leader."""
 
     HELD = "held"
     LOST = "lost"
-    """Somebody else may have it, or have had it."""
+    """Another process may be the leader, or may have been."""
     UNKNOWN = "unknown"
-    """It was ours, and nobody answers who could say whether it still is."""
+    """This process was the leader, and the coordinator does not answer whether it still is."""
 
 
-class Term:
-    """Our time in the seat, from when it was given to us. Once it is lost it stays so."""
+class Leadership:
+    """One period of leadership, from the assignment of the partition until its loss, which is final."""
 
     def __init__(self) -> None:
         self._changed = Condition()
         self._lost = False
         self._proved_ns: int | None = None
-        self._asked_ns: int | None = None
+        self._attempted_ns: int | None = None
 
     @property
     def is_lost(self) -> bool:
+        """Whether the leadership is known to be lost."""
         return self._lost
 
-    def confirm(self, timeout_s: float = 3) -> Standing:
-        """Whether it is ours now; where that is not known, after an attempt to learn it."""
-        began_ns = uptime_ns()
+    def confirm(self, timeout_s: float = 3) -> LeadershipStatus:
+        """Return the present status; without a valid proof, wait for the next attempt to prove it."""
+        called_ns = uptime_ns()
 
-        def decided() -> bool:
-            asked_since = self._asked_ns is not None and self._asked_ns >= began_ns
-            return self._lost or self._is_proved() or asked_since
+        def is_decided() -> bool:
+            attempted_since = self._attempted_ns is not None and self._attempted_ns >= called_ns
+            return self._lost or self._is_proved() or attempted_since
 
         with self._changed:
-            self._changed.wait_for(decided, timeout_s)
+            self._changed.wait_for(is_decided, timeout_s)
             if self._lost:
-                return Standing.LOST
-            return Standing.HELD if self._is_proved() else Standing.UNKNOWN
+                return LeadershipStatus.LOST
+            return LeadershipStatus.HELD if self._is_proved() else LeadershipStatus.UNKNOWN
 
-    def asked(self, began_ns: int, *, proved: bool) -> None:
-        """An attempt to prove it that began then has ended."""
+    def record_attempt(self, started_ns: int, *, proved: bool) -> None:
+        """Record the result of an attempt to prove the leadership, by the uptime of its start."""
         with self._changed:
-            self._asked_ns = began_ns
+            self._attempted_ns = started_ns
             if proved:
-                self._proved_ns = began_ns
+                self._proved_ns = started_ns
             self._changed.notify_all()
 
-    def lose(self) -> None:
+    def mark_lost(self) -> None:
+        """End this period of leadership for good."""
         with self._changed:
             self._lost = True
             self._changed.notify_all()
 
     def _is_proved(self) -> bool:
-        return self._proved_ns is not None and uptime_ns() - self._proved_ns < _PROVES_FOR_S * 1_000_000_000
+        return self._proved_ns is not None and uptime_ns() - self._proved_ns < _PROOF_VALID_FOR_S * _SECOND_NS
 
 
-class Seat:
-    """Asks for the seat from ``start`` to ``stop``, and proves in a thread of its own that it has it."""
+class LeaderElection:
+    """A candidate from ``start`` to ``stop``; as leader it proves its leadership every second in a thread."""
 
-    def __init__(self, access: Access, topic: str, group: str | None = None) -> None:
-        """``topic``: of any content; ``group``: of its name, unless it has seats of several kinds."""
+    def __init__(self, access: ClusterAccess, topic: str, group: str | None = None) -> None:
+        """Any topic will do. The group is named like the topic unless several elections share the topic."""
         self._access = access
-        self._place = TopicPartition(topic, 0, 0)
+        self._partition = TopicPartition(topic, 0, 0)
         self._group = group or topic
-        own = {"group.id": self._group, "client.id": self._group, "session.timeout.ms": _SESSION_S * 1000}
-        self._settings = client_settings.CONNECTION | client_settings.SEAT | own
+        identity = {
+            "group.id": self._group,
+            "client.id": self._group,
+            "session.timeout.ms": _SESSION_TIMEOUT_S * 1000,
+        }
+        self._settings = client_settings.CONNECTION | client_settings.LEADER_ELECTION | identity
         self._stopping = Event()
-        self._given = Event()
-        self._term: Term | None = None
-        self._member = False
-        self._prove_at_ns = 0
-        self._trouble: str | None = None
+        self._elected = Event()
+        self._leadership: Leadership | None = None
+        self._is_member = False
+        self._next_proof_ns = 0
+        self._logged_error: str | None = None
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
-        self._consumer = Consumer(self._settings | for_librdkafka(self._access))
+        """Join the group. Raises: KafkaUnavailableError if secrets cannot be read."""
+        self._consumer = Consumer(self._settings | build_librdkafka_settings(self._access))
         self._consumer.subscribe(
-            [self._place.topic], on_assign=self._give, on_revoke=self._take_back, on_lost=self._lose_sight
+            [self._partition.topic],
+            on_assign=self._on_assign,
+            on_revoke=self._on_revoke,
+            on_lost=self._on_lost,
         )
-        self._thread = Thread(target=self._go_on, name="seat", daemon=True)
+        self._thread = Thread(target=self._run, name="leader-election", daemon=True)
         self._thread.start()
 
-    def wait(self, timeout_s: float) -> Term | None:
-        """Our term, if it has begun within that time."""
-        self._given.wait(timeout_s)
-        return self._term
+    def wait_for_leadership(self, timeout_s: float) -> Leadership | None:
+        """Return the leadership, or None if this process is not elected within ``timeout_s``."""
+        self._elected.wait(timeout_s)
+        return self._leadership
 
     def stop(self) -> None:
-        """Leave the seat to the next one at once; where nobody answers, without a word after a while."""
+        """Leave the group, so that another member is elected at once; wait 10 s at most."""
         self._stopping.set()
-        self._thread.join(_LEAVE_WITHIN_S)
-        self._lose()
+        self._thread.join(_STOP_TIMEOUT_S)
+        self._end_leadership()
 
-    def _go_on(self) -> None:
+    def _run(self) -> None:
         while not self._stopping.is_set():
             message = self._consumer.poll(_POLL_S)
             if message and (error := message.error()):
                 self._log(error)
-            began_ns, term = uptime_ns(), self._term
-            if term and began_ns >= self._prove_at_ns:
-                self._prove_at_ns = began_ns + _PROVE_EVERY_S * 1_000_000_000
-                standing = self._proof()
-                if standing is Standing.LOST:
-                    self._lose()
+            started_ns, leadership = uptime_ns(), self._leadership
+            if leadership and started_ns >= self._next_proof_ns:
+                self._next_proof_ns = started_ns + _PROOF_INTERVAL_S * _SECOND_NS
+                status = self._prove()
+                if status is LeadershipStatus.LOST:
+                    self._end_leadership()
                 else:
-                    term.asked(began_ns, proved=standing is Standing.HELD)
+                    leadership.record_attempt(started_ns, proved=status is LeadershipStatus.HELD)
         self._consumer.close()
 
-    def _proof(self) -> Standing:
+    def _prove(self) -> LeadershipStatus:
+        """Commit an offset; the coordinator's answer tells whether this member is still in the group."""
         try:
-            self._consumer.commit(offsets=[self._place], asynchronous=False)
+            self._consumer.commit(offsets=[self._partition], asynchronous=False)
         except KafkaException as raised:
             error: KafkaError = raised.args[0]
             if error.code() == KafkaError.UNKNOWN_MEMBER_ID:
-                return Standing.LOST
-            if error.code() in _JOINING:
-                return self._of_answer(Standing.UNKNOWN)
+                return LeadershipStatus.LOST
+            if error.code() in _REBALANCE_CODES:
+                return self._status_after_answer(LeadershipStatus.UNKNOWN)
             self._log(error)
-            return Standing.UNKNOWN
-        self._trouble = None
-        return self._of_answer(Standing.HELD)
+            return LeadershipStatus.UNKNOWN
+        self._logged_error = None
+        return self._status_after_answer(LeadershipStatus.HELD)
 
-    def _of_answer(self, to_member: Standing) -> Standing:
-        """To one that lost sight of its group any answer says that it could have been seen."""
-        return to_member if self._member else Standing.LOST
+    def _status_after_answer(self, status_of_member: LeadershipStatus) -> LeadershipStatus:
+        """Return LOST after a local session timeout: the coordinator may have elected another member."""
+        return status_of_member if self._is_member else LeadershipStatus.LOST
 
-    def _give(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+    def _on_assign(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         consumer.incremental_assign(list(partitions))
-        # What is in the topic is nobody's business here.
+        # The topic's records are not needed.
         consumer.pause(list(partitions))
-        if self._is_among(partitions):
-            self._lose()
-            self._member, self._term, self._prove_at_ns = True, Term(), 0
-            self._given.set()
+        if self._includes_election_partition(partitions):
+            self._end_leadership()
+            self._is_member, self._leadership, self._next_proof_ns = True, Leadership(), 0
+            self._elected.set()
 
-    def _take_back(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+    def _on_revoke(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         consumer.incremental_unassign(list(partitions))
-        if self._is_among(partitions):
-            self._lose()
+        if self._includes_election_partition(partitions):
+            self._end_leadership()
 
-    def _lose_sight(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
-        """Our session is over by our own clock; whether anybody knows is to be seen."""
+    def _on_lost(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        """Handle a session timeout by the local clock: the coordinator may not have noticed it."""
         consumer.incremental_unassign(list(partitions))
-        if self._is_among(partitions):
-            self._member = False
+        if self._includes_election_partition(partitions):
+            self._is_member = False
 
-    def _is_among(self, partitions: Sequence[TopicPartition]) -> bool:
-        return any(one.partition == self._place.partition for one in partitions)
+    def _includes_election_partition(self, partitions: Sequence[TopicPartition]) -> bool:
+        return any(partition.partition == self._partition.partition for partition in partitions)
 
-    def _lose(self) -> None:
-        if self._term:
-            self._term.lose()
-        self._given.clear()
-        self._member, self._term = False, None
+    def _end_leadership(self) -> None:
+        if self._leadership:
+            self._leadership.mark_lost()
+        self._elected.clear()
+        self._is_member, self._leadership = False, None
 
     def _log(self, error: KafkaError) -> None:
-        """Each trouble once, until it is over."""
-        if self._trouble != code(error):
-            self._trouble = code(error)
-            _log.warning("the group %s cannot be asked: %s", self._group, error.str())
+        """Log an error once, until the coordinator answers again."""
+        if self._logged_error != error_code(error):
+            self._logged_error = error_code(error)
+            _log.warning("consumer group %s: the coordinator does not answer: %s", self._group, error.str())

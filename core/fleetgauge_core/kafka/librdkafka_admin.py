@@ -1,40 +1,53 @@
-"""Librdkafka's admin client, and what it is told, waited for."""
+"""librdkafka's admin client, and waiting for its futures."""
 
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from fleetgauge_core.fleet import Access
+from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
-from fleetgauge_core.kafka.credentials import ensure_usable, for_librdkafka
-from fleetgauge_core.kafka.errors import KafkaUnavailableError
+from fleetgauge_core.kafka.credentials import build_librdkafka_settings, ensure_credentials_readable
+from fleetgauge_core.kafka.errors import KafkaUnavailableError, translate_librdkafka_errors
 
 T = TypeVar("T")
 
-#: Librdkafka gives up first, and says why.
+#: librdkafka's own time-out comes first, because its error names the cause.
 _GRACE_S = 1
 
 
-def admin_client(access: Access, client_id: str) -> AdminClient:
-    """Raises KafkaUnavailableError where secrets or certificates cannot be read."""
-    ensure_usable(access)
-    return AdminClient(client_settings.CONNECTION | for_librdkafka(access) | {"client.id": client_id})
+def create_admin_client(access: ClusterAccess, client_id: str) -> AdminClient:
+    """Return a client. Raises: KafkaUnavailableError if a secret or a certificate cannot be read."""
+    ensure_credentials_readable(access)
+    return AdminClient(
+        client_settings.CONNECTION | build_librdkafka_settings(access) | {"client.id": client_id}
+    )
 
 
-def answered(future: "Future[T]", access: Access, timeout_s: float, *none: int) -> T | None:
-    """None where a broker answers one of those errors. Raises KafkaUnavailableError."""
+def wait_for_future(future: "Future[T]", access: ClusterAccess, timeout_s: float) -> T:
+    """Return a future's result.
+
+    Raises: KafkaException for an error of the request; KafkaUnavailableError if it does not end in time.
+    """
     try:
         return future.result(timeout_s + _GRACE_S)
-    except KafkaException as error:
-        if error.args[0].code() in none:
-            return None
-        raise unavailable(access, error.args[0]) from error
     except (TimeoutError, FutureTimeoutError) as error:
         raise KafkaUnavailableError(f"{access.bootstrap}: no answer within {timeout_s:g} s") from error
 
 
-def unavailable(access: Access, said: KafkaError) -> KafkaUnavailableError:
-    return KafkaUnavailableError(f"{access.bootstrap}: {said.str()}")
+def wait_for_result(
+    future: "Future[T]", access: ClusterAccess, timeout_s: float, *absent_codes: int
+) -> T | None:
+    """Return a future's result, or None if it fails with one of ``absent_codes``.
+
+    Raises: KafkaUnavailableError for every other error, or if it does not end in time.
+    """
+    with translate_librdkafka_errors(access.bootstrap):
+        try:
+            return wait_for_future(future, access, timeout_s)
+        except KafkaException as error:
+            if error.args[0].code() in absent_codes:
+                return None
+            raise

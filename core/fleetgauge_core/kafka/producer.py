@@ -1,4 +1,4 @@
-"""Producers: one that probes, one that delivers records, one that empties a spool."""
+"""Producers of probes, of records, of spooled records and of tracers."""
 
 import json
 import threading
@@ -9,49 +9,49 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, ThrottleEvent
 
-from fleetgauge_core.fleet import Access
+from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
-from fleetgauge_core.kafka.credentials import for_librdkafka
-from fleetgauge_core.kafka.errors import code
+from fleetgauge_core.kafka.credentials import build_librdkafka_settings
+from fleetgauge_core.kafka.errors import error_code
 from fleetgauge_core.runtime.uptime import uptime_ns
 
-#: Before the topics in librdkafka's statistics, which come after the brokers; no broker's name has quotes.
-_OF_TOPICS = '"topics":'
-#: Far below librdkafka's own limit of 100,000 messages.
-_MOST_WAITING = 20_000
+#: The key of the topics in librdkafka's statistics. It follows the brokers, whose names contain no quotes.
+_TOPICS_KEY = '"topics":'
+#: Far below queue.buffering.max.messages, which is 100,000.
+_MAX_QUEUED = 20_000
 
-#: Called with the uptime in ns and the failure's code, None for an acknowledgement.
-Report = Callable[[int, str | None], None]
+#: Called with the uptime in ns and the failure's code; None means acknowledged.
+_ProbeReport = Callable[[int, str | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """Whom a producer sends a partition's records to; None where it does not know."""
+class LeaderAndEpoch:
+    """The leader to which a producer sends a partition's records, and its epoch; None if unknown."""
 
     leader: int | None
     epoch: int | None
 
 
 class ProbeProducer:
-    """Sends probes and reports each one's fate from a thread of its own.
+    """A producer of probes that reports each delivery from its own thread.
 
-    ``on_throttled`` is told which broker holds it back for a quota, and for how many seconds.
-    ``on_routes`` receives, every second, the leader of each partition as this
-    very producer routes to it: the evidence for who gave an acknowledgement.
+    ``on_throttled`` is called with a broker's ID and its quota throttle time in seconds.
+    ``on_leaders`` is called every second with the uptime in ns and the leader by partition to which this
+    producer sends: the evidence which broker gave an acknowledgement.
     """
 
     def __init__(
         self,
-        access: Access,
+        access: ClusterAccess,
         topic: str,
         acks: str,
         on_throttled: Callable[[int, float], None],
-        on_routes: Callable[[int, Mapping[int, Route]], None] | None = None,
+        on_leaders: Callable[[int, Mapping[int, LeaderAndEpoch]], None] | None = None,
     ) -> None:
         self._access = access
         self._topic = topic
         self._on_throttled = on_throttled
-        self._on_routes = on_routes
+        self._on_leaders = on_leaders
         self._settings = (
             client_settings.CONNECTION
             | client_settings.PROBE_PRODUCER
@@ -60,29 +60,29 @@ class ProbeProducer:
         self._stopping = threading.Event()
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
-        handlers: dict[str, Any] = {"throttle_cb": self._throttled}
-        handlers |= {"stats_cb": self._statistics} if self._on_routes else {"statistics.interval.ms": 0}
-        self._producer = Producer(self._settings | for_librdkafka(self._access) | handlers)
+        """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
+        handlers: dict[str, Any] = {"throttle_cb": self._report_throttling}
+        handlers |= {"stats_cb": self._report_leaders} if self._on_leaders else {"statistics.interval.ms": 0}
+        self._producer = Producer(self._settings | build_librdkafka_settings(self._access) | handlers)
         self._thread = threading.Thread(target=self._poll, name="probe-deliveries", daemon=True)
         self._thread.start()
 
-    def send(self, partition: int, payload: bytes, report: Report) -> None:
-        """Hand one probe over; one that is not taken is a failed delivery, not an exception."""
+    def send(self, partition: int, payload: bytes, report: _ProbeReport) -> None:
+        """Queue a probe. A probe that cannot be queued is reported as failed; no exception is raised."""
 
         def delivered(error: KafkaError | None, _: Message) -> None:
-            report(uptime_ns(), code(error) if error else None)
+            report(uptime_ns(), error_code(error) if error else None)
 
         try:
             self._producer.produce(self._topic, payload, partition=partition, on_delivery=delivered)
         except BufferError:
             report(uptime_ns(), "QUEUE_FULL")
         except KafkaException as error:
-            # A partition that was made just now, for one, is not known to this producer yet.
-            report(uptime_ns(), code(error.args[0]))
+            # For example, the producer's metadata does not contain a partition that was just created.
+            report(uptime_ns(), error_code(error.args[0]))
 
     def stop(self) -> None:
-        """Give up what is in flight; a probe is worth nothing after its agent."""
+        """Discard the probes in flight: nothing evaluates them once the agent has stopped."""
         self._stopping.set()
         self._thread.join()
         self._producer.purge()
@@ -92,80 +92,84 @@ class ProbeProducer:
         while not self._stopping.is_set():
             self._producer.poll(0.2)
 
-    def _throttled(self, event: ThrottleEvent) -> None:
-        # librdkafka tells of every answer that follows a throttled one as well, with a time of 0.
+    def _report_throttling(self, event: ThrottleEvent) -> None:
+        # librdkafka also reports the responses after a throttled one, with a throttle time of 0.
         if event.throttle_time > 0:
             self._on_throttled(event.broker_id, event.throttle_time)
 
-    def _statistics(self, text: str) -> None:
+    def _report_leaders(self, text: str) -> None:
         at_ns = uptime_ns()
-        topic = _topics(text).get(self._topic, {})
-        routes = {int(p): _route(facts) for p, facts in topic.get("partitions", {}).items() if int(p) >= 0}
-        if routes and self._on_routes:
-            self._on_routes(at_ns, routes)
+        topic = _parse_topics(text).get(self._topic, {})
+        leaders = {
+            int(number): _parse_leader(partition)
+            for number, partition in topic.get("partitions", {}).items()
+            if int(number) >= 0
+        }
+        if leaders and self._on_leaders:
+            self._on_leaders(at_ns, leaders)
 
 
-def _topics(text: str) -> Mapping[str, Any]:
-    """What statistics say of topics; with hundreds of brokers all of it takes three times as long to read."""
-    found: Mapping[str, Any]
-    found, _ = json.JSONDecoder().raw_decode(text, text.index(_OF_TOPICS) + len(_OF_TOPICS))
-    return found
+def _parse_topics(text: str) -> Mapping[str, Any]:
+    """Return the topics in statistics; with hundreds of brokers, parsing all takes three times as long."""
+    topics: Mapping[str, Any]
+    topics, _ = json.JSONDecoder().raw_decode(text, text.index(_TOPICS_KEY) + len(_TOPICS_KEY))
+    return topics
 
 
-def _route(facts: Mapping[str, Any]) -> Route:
-    leader, epoch = int(facts["leader"]), int(facts.get("leader_epoch", -1))
-    return Route(leader if leader >= 0 else None, epoch if epoch >= 0 else None)
+def _parse_leader(partition: Mapping[str, Any]) -> LeaderAndEpoch:
+    leader, epoch = int(partition["leader"]), int(partition.get("leader_epoch", -1))
+    return LeaderAndEpoch(leader if leader >= 0 else None, epoch if epoch >= 0 else None)
 
 
 class RecordProducer:
-    """Delivers records at least once and in order (acks=all, idempotent), or gives them up after a while.
+    """An idempotent producer with acks=all: it delivers records in order, or discards them after a time-out.
 
-    ``give_up_after_s``: None to hold them for as long as this runs.
+    ``delivery_timeout_s`` is message.timeout.ms in seconds; None keeps records until the producer stops.
     """
 
-    def __init__(self, access: Access, client_id: str, give_up_after_s: int | None = 300) -> None:
+    def __init__(self, access: ClusterAccess, client_id: str, delivery_timeout_s: int | None = 300) -> None:
         self._access = access
         self._settings = (
             client_settings.CONNECTION
             | client_settings.RECORD_PRODUCER
-            # 0 is for ever there.
-            | {"client.id": client_id, "message.timeout.ms": (give_up_after_s or 0) * 1000}
+            # A message.timeout.ms of 0 means no time-out.
+            | {"client.id": client_id, "message.timeout.ms": (delivery_timeout_s or 0) * 1000}
         )
         self._stopping = threading.Event()
         self.delivered = 0
         self.failed = 0
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
-        self._producer = Producer(self._settings | for_librdkafka(self._access))
+        """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
+        self._producer = Producer(self._settings | build_librdkafka_settings(self._access))
         self._thread = threading.Thread(target=self._poll, name="record-deliveries", daemon=True)
         self._thread.start()
 
     def send(self, topic: str, key: str, value: bytes) -> None:
-        """Queue one record; a full queue (hours of an unreachable cluster) counts as failed."""
+        """Queue a record; it counts as failed if hours of an unreachable cluster have filled the queue."""
         try:
             self._producer.produce(topic, value, key=key, on_delivery=self._report)
         except BufferError:
             self.failed += 1
 
     def send_all(self, topic: str, records: Iterable[tuple[str, bytes]]) -> None:
-        """Queue keys with their values as fast as they are delivered: a full queue is waited for."""
+        """Queue records, given as (key, value), and wait whenever the queue is full."""
         for key, value in records:
-            while len(self._producer) >= _MOST_WAITING:
+            while len(self._producer) >= _MAX_QUEUED:
                 time.sleep(0.01)
             self.send(topic, key, value)
 
     def stop(self, timeout_s: float = 10) -> int:
-        """Deliver what waits, at most so long; returns how many records did not get out, nor will later.
+        """Deliver the queued records within ``timeout_s``, then discard the rest.
 
-        They count as failed.
+        Returns: how many records were discarded; they count as failed.
         """
         self._stopping.set()
         self._thread.join()
-        if left := int(self._producer.flush(timeout_s)):
+        if undelivered := int(self._producer.flush(timeout_s)):
             self._producer.purge()
             self._producer.poll(0)
-        return left
+        return undelivered
 
     def _poll(self) -> None:
         while not self._stopping.is_set():
@@ -179,44 +183,47 @@ class RecordProducer:
 
 
 class SpoolProducer:
-    """Sends what waits elsewhere until it is acknowledged. For one thread, which polls it for the reports."""
+    """A producer of records that stay in a spool until they are acknowledged.
 
-    def __init__(self, access: Access, client_id: str) -> None:
+    All calls must come from one thread; reports arrive while it polls.
+    """
+
+    def __init__(self, access: ClusterAccess, client_id: str) -> None:
         self._access = access
         self._settings = (
             client_settings.CONNECTION | client_settings.SPOOL_PRODUCER | {"client.id": client_id}
         )
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
-        self._producer = Producer(self._settings | for_librdkafka(self._access))
+        """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
+        self._producer = Producer(self._settings | build_librdkafka_settings(self._access))
 
     def send(self, topic: str, key: str, value: bytes, report: Callable[[str | None], None]) -> None:
-        """``report`` gets the failure's code, None for an acknowledgement, while this is polled."""
+        """Queue a record; a later ``poll`` calls ``report`` with the failure's code, None if acknowledged."""
 
         def delivered(error: KafkaError | None, _: Message) -> None:
-            report(code(error) if error else None)
+            report(error_code(error) if error else None)
 
         try:
             self._producer.produce(topic, value, key=key, on_delivery=delivered)
         except BufferError:
             report("QUEUE_FULL")
         except KafkaException as error:
-            report(code(error.args[0]))
+            report(error_code(error.args[0]))
 
     def poll(self, timeout_s: float) -> None:
-        """Wait that long at most for a report."""
+        """Deliver reports; wait ``timeout_s`` at most for the first."""
         self._producer.poll(timeout_s)
 
     def stop(self) -> None:
-        """Let go of what is not acknowledged; what was on its way may still arrive."""
+        """Discard what is not acknowledged; records in flight may still be written."""
         self._producer.purge()
         self._producer.poll(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
-    """What became of a record: where it lies and how long that took, or the failure's code."""
+class DeliveryReport:
+    """The result of a delivery: the record's offset and the latency in seconds, or the failure's code."""
 
     offset: int | None
     seconds: float
@@ -224,12 +231,12 @@ class Delivery:
 
 
 class TracerProducer:
-    """Sends empty records with headers, each written once or not at all. For one thread, which polls it.
+    """An idempotent producer of tracers, which are empty records with headers.
 
-    How long a delivery took is measured when it is polled.
+    All calls must come from one thread; the latency of a delivery ends at the poll that reports it.
     """
 
-    def __init__(self, access: Access, topic: str, client_id: str) -> None:
+    def __init__(self, access: ClusterAccess, topic: str, client_id: str) -> None:
         self._access = access
         self._topic = topic
         self._settings = (
@@ -237,29 +244,33 @@ class TracerProducer:
         )
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
-        self._producer = Producer(self._settings | for_librdkafka(self._access))
+        """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
+        self._producer = Producer(self._settings | build_librdkafka_settings(self._access))
 
-    def send(self, headers: Mapping[str, bytes], report: Callable[[Delivery], None]) -> None:
-        """``report`` is called while this is polled."""
+    def send(self, headers: Mapping[str, bytes], report: Callable[[DeliveryReport], None]) -> None:
+        """Queue a tracer; a later ``poll`` calls ``report`` with the result."""
 
         def delivered(error: KafkaError | None, message: Message) -> None:
-            report(Delivery(message.offset(), message.latency() or 0.0, code(error) if error else None))
+            report(
+                DeliveryReport(
+                    message.offset(), message.latency() or 0.0, error_code(error) if error else None
+                )
+            )
 
         try:
             self._producer.produce(
                 self._topic, b"", partition=0, headers=list(headers.items()), on_delivery=delivered
             )
         except BufferError:
-            report(Delivery(None, 0.0, "QUEUE_FULL"))
+            report(DeliveryReport(None, 0.0, "QUEUE_FULL"))
         except KafkaException as error:
-            report(Delivery(None, 0.0, code(error.args[0])))
+            report(DeliveryReport(None, 0.0, error_code(error.args[0])))
 
     def poll(self, timeout_s: float) -> None:
-        """Wait that long at most for a report."""
+        """Deliver reports; wait ``timeout_s`` at most for the first."""
         self._producer.poll(timeout_s)
 
     def stop(self) -> None:
-        """Let go of what is not acknowledged."""
+        """Discard the tracers that are not acknowledged."""
         self._producer.purge()
         self._producer.poll(0)

@@ -1,74 +1,103 @@
-"""Where replicas lie: who is being moved, and whom to move (KIP-455). librdkafka cannot ask either."""
+"""Partition reassignment (KIP-455) through kafka-python, because librdkafka does not offer it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from kafka import TopicPartition
+from kafka import TopicPartition as ClientTopicPartition
 
-from fleetgauge_core.fleet import Access
-from fleetgauge_core.kafka.broker_registry import open_doors
-from fleetgauge_core.kafka.cluster_metadata import Place
-from fleetgauge_core.kafka.cluster_queries import partition_view
-from fleetgauge_core.kafka.errors import KafkaUnavailableError, unavailable
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka.broker_registry import select_reachable_bootstrap
+from fleetgauge_core.kafka.cluster_metadata import TopicPartition
+from fleetgauge_core.kafka.cluster_queries import parse_partition_metadata
+from fleetgauge_core.kafka.errors import (
+    KafkaUnavailableError,
+    translate_kafka_python_errors,
+    translate_request_error,
+)
 from fleetgauge_core.kafka.kafka_python_admin import (
-    asking,
-    in_our_words,
-    settle,
-    tried,
+    connected_admin_client,
+    retry_with_longer_timeouts,
+    wait_for_connection,
 )
 
-Known = Mapping[Place, Collection[tuple[int, ...]]]
+_ExpectedReplicas = Mapping[TopicPartition, Collection[tuple[int, ...]]]
 
 
-def reassign(access: Access, topic: str, replicas: Mapping[int, Sequence[int]]) -> bool:
-    """Let these be the replicas, by partition, in this order; False, nothing done, while the topic is moving.
+def reassign_topic(access: ClusterAccess, topic: str, replicas: Mapping[int, Sequence[int]]) -> bool:
+    """Start a reassignment to these replicas, in this order, by partition number.
 
-    Raises KafkaUnavailableError, KafkaRefusedError.
+    Returns: False, without a change, while any partition of the topic is being reassigned.
+    Raises: KafkaUnavailableError, KafkaRequestRejectedError.
     """
-    doors = open_doors(access)
-    wanted = {Place(topic, number): brokers for number, brokers in replicas.items()}
-    return tried(lambda timeout_ms: _reassign(doors, wanted, timeout_ms))
+    reachable = select_reachable_bootstrap(access)
+    replicas_by_partition = {
+        TopicPartition(topic, number): broker_ids for number, broker_ids in replicas.items()
+    }
+    return retry_with_longer_timeouts(
+        lambda timeout_ms: _reassign(reachable, replicas_by_partition, timeout_ms)
+    )
 
 
-def reorder_all(access: Access, replicas: Mapping[Place, Sequence[int]], known: Known) -> bool:
-    """Let replicas be in this order, by partition; False, nothing done, while any of them is moving.
+def reorder_replicas(
+    access: ClusterAccess,
+    replicas: Mapping[TopicPartition, Sequence[int]],
+    expected: Mapping[TopicPartition, Collection[tuple[int, ...]]],
+) -> bool:
+    """Change the order of partitions' replicas, if their present order is one of the expected orders.
 
-    ``known``: the orders in which each may be found. Raises KafkaUnavailableError where somebody has given
-    one another since, so that theirs would be lost or data move: nothing was done; KafkaRefusedError.
+    Returns: False, without a change, while any partition of these topics is being reassigned.
+    Raises: KafkaUnavailableError, without a change, if a partition has other replicas or another order than
+    expected, because a reassignment by another operator would be undone or data would move;
+    KafkaRequestRejectedError.
     """
-    doors = open_doors(access)
-    return tried(lambda timeout_ms: _reassign(doors, replicas, timeout_ms, known))
+    reachable = select_reachable_bootstrap(access)
+    return retry_with_longer_timeouts(lambda timeout_ms: _reassign(reachable, replicas, timeout_ms, expected))
 
 
 def _reassign(
-    doors: Access, replicas: Mapping[Place, Sequence[int]], timeout_ms: int, known: Known | None = None
+    access: ClusterAccess,
+    replicas: Mapping[TopicPartition, Sequence[int]],
+    timeout_ms: int,
+    expected: _ExpectedReplicas | None = None,
 ) -> bool:
-    wanted = {TopicPartition(*place): list(brokers) for place, brokers in replicas.items()}
-    topics = {place.topic for place in replicas}
-    with in_our_words(doors), asking(doors, "fleetgauge-reassign", timeout_ms, timeout_ms) as (admin, net):
-        settle(net)
-        moving = admin.list_partition_reassignments(timeout_ms=timeout_ms)
-        if any(one.topic in topics for one in moving):
+    reassignments = {
+        ClientTopicPartition(*partition): list(broker_ids) for partition, broker_ids in replicas.items()
+    }
+    topics = {partition.topic for partition in replicas}
+    with (
+        translate_kafka_python_errors(access.bootstrap),
+        connected_admin_client(access, "fleetgauge-reassign", timeout_ms, timeout_ms) as (admin, network),
+    ):
+        wait_for_connection(network)
+        in_progress = admin.list_partition_reassignments(timeout_ms=timeout_ms)
+        if any(partition.topic in topics for partition in in_progress):
             return False
-        if known is not None:
-            _check_that_none_is_otherwise(known, replicas, admin.describe_topics(sorted(topics)))
-        errors = admin.alter_partition_reassignments(wanted, timeout_ms=timeout_ms)
-    for partition, refusal in errors.items():
-        if refusal is not None:
-            raise unavailable(refusal.message, f"partition {partition.partition}: {refusal.description}")
+        if expected is not None:
+            _check_expected_replicas(expected, replicas, admin.describe_topics(sorted(topics)))
+        errors = admin.alter_partition_reassignments(reassignments, timeout_ms=timeout_ms)
+    for partition, error in errors.items():
+        if error is not None:
+            raise translate_request_error(
+                error.message, f"partition {partition.partition}: {error.description}"
+            )
     return True
 
 
-def _check_that_none_is_otherwise(
-    known: Known, places: Iterable[Place], topics: Iterable[Mapping[str, Any]]
+def _check_expected_replicas(
+    expected: _ExpectedReplicas,
+    partitions: Iterable[TopicPartition],
+    described_topics: Iterable[Mapping[str, Any]],
 ) -> None:
-    now = {
-        Place(topic["name"], one["partition_index"]): tuple(partition_view(one).replicas)
-        for topic in topics
-        for one in topic["partitions"]
+    present = {
+        TopicPartition(topic["name"], described["partition_index"]): tuple(
+            parse_partition_metadata(described).replicas
+        )
+        for topic in described_topics
+        for described in topic["partitions"]
     }
-    for place in places:
-        if now.get(place) not in known[place]:
+    for partition in partitions:
+        if present.get(partition) not in expected[partition]:
             raise KafkaUnavailableError(
-                f"{place.topic}-{place.partition} has been given other replicas or another order since"
+                f"{partition.topic}-{partition.partition}: its replicas or their order were changed in the"
+                " meantime"
             )

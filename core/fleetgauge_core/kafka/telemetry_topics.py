@@ -1,43 +1,42 @@
-"""The telemetry cluster's topics, made by whoever runs first."""
+"""The topics of the telemetry cluster, created by the first process that needs them."""
 
-from fleetgauge_core.fleet import Telemetry
-from fleetgauge_core.fleet.model import StateTopic, Topic
-from fleetgauge_core.kafka.admin import Admin, TopicSpec
+from fleetgauge_core.fleet import StateTopic, Telemetry, Topic
+from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicSpec
 
 
-def ensure_topics(telemetry: Telemetry) -> None:
-    """Make the topics that are missing. Raises KafkaUnavailableError where nobody answers."""
-    admin = Admin(telemetry.access, timeout_s=10)
+def ensure_telemetry_topics(telemetry: Telemetry) -> None:
+    """Create the missing ones of the three record topics. Raises: KafkaUnavailableError."""
+    admin = ClusterAdmin(telemetry.access, timeout_s=10)
     admin.start()
-    for spec in telemetry_specs(telemetry, len(admin.brokers())):
-        if admin.topic(spec.name) is None:
-            admin.create(spec)
+    for spec in build_telemetry_topic_specs(telemetry, len(admin.list_broker_ids())):
+        if admin.describe_topic(spec.name) is None:
+            admin.create_topic(spec)
 
 
 def ensure_state_topic(telemetry: Telemetry, topic: StateTopic) -> None:
-    """Make it if it is missing. Raises KafkaUnavailableError."""
-    admin = Admin(telemetry.access, timeout_s=10)
+    """Create a compacted topic with one partition if it is missing. Raises: KafkaUnavailableError."""
+    admin = ClusterAdmin(telemetry.access, timeout_s=10)
     admin.start()
-    if admin.topic(topic.name) is None:
-        copies = min(3, len(admin.brokers()))
-        settings = {"cleanup.policy": "compact", "min.insync.replicas": _min_in_sync(copies)}
-        admin.create(TopicSpec(topic.name, settings, 1, copies))
+    if admin.describe_topic(topic.name) is None:
+        replicas = min(3, len(admin.list_broker_ids()))
+        settings = {"cleanup.policy": "compact", "min.insync.replicas": _min_in_sync(replicas)}
+        admin.create_topic(TopicSpec(topic.name, settings, 1, replicas))
 
 
-def telemetry_specs(telemetry: Telemetry, brokers: int) -> tuple[TopicSpec, ...]:
-    """The three topics as they are made in a cluster of so many brokers."""
+def build_telemetry_topic_specs(telemetry: Telemetry, brokers: int) -> tuple[TopicSpec, ...]:
+    """Return the specifications of the three record topics for a cluster of so many brokers."""
     topics = telemetry.topics
     return tuple(
-        _spec(topic, min(3, brokers))
+        _topic_spec(topic, min(3, brokers))
         for topic in (topics.probe_minutes, topics.probe_pulse, topics.health_events)
     )
 
 
-def _spec(topic: Topic, copies: int) -> TopicSpec:
+def _topic_spec(topic: Topic, replicas: int) -> TopicSpec:
     retention_ms = int(topic.retention_hours * 3600 * 1000)
-    settings = {"retention.ms": str(retention_ms), "min.insync.replicas": _min_in_sync(copies)}
-    return TopicSpec(topic.name, settings, topic.partitions, copies)
+    settings = {"retention.ms": str(retention_ms), "min.insync.replicas": _min_in_sync(replicas)}
+    return TopicSpec(topic.name, settings, topic.partitions, replicas)
 
 
-def _min_in_sync(copies: int) -> str:
-    return str(max(1, copies - 1))
+def _min_in_sync(replicas: int) -> str:
+    return str(max(1, replicas - 1))

@@ -1,85 +1,101 @@
-"""Topics as their logs are now: which there are, by which id, from where to where each reaches."""
+"""Topic IDs and the first and end offsets of partitions, read through librdkafka."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, TopicCollection
+from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from fleetgauge_core.fleet import Access
-from fleetgauge_core.kafka.cluster_metadata import Place
-from fleetgauge_core.kafka.librdkafka_admin import admin_client, answered, unavailable
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka.cluster_metadata import TopicPartition
+from fleetgauge_core.kafka.errors import translate_librdkafka_errors
+from fleetgauge_core.kafka.librdkafka_admin import create_admin_client, wait_for_result
 
-_NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
+_ABSENT_CODES = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class TopicId:
-    """Another topic of the same name has another id. ``partitions``: those that have a leader."""
+class TopicIdentity:
+    """A topic's ID, which a recreated topic does not share, and its partitions that have a leader."""
 
     topic_id: str
     partitions: tuple[int, ...]
 
 
-class Extents:
-    """One cluster's. Every call ends within ``timeout_s`` or raises KafkaUnavailableError."""
+class TopicOffsets:
+    """A client that reads offsets. Every call ends within ``timeout_s`` or raises KafkaUnavailableError."""
 
-    def __init__(self, access: Access, client_id: str, timeout_s: float = 10) -> None:
+    def __init__(self, access: ClusterAccess, client_id: str, timeout_s: float = 10) -> None:
         self._access = access
         self._client_id = client_id
         self._timeout_s = timeout_s
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets or certificates cannot be read."""
-        self._client = admin_client(self._access, self._client_id)
+        """Create the client. Raises: KafkaUnavailableError if secrets or certificates cannot be read."""
+        self._client = create_admin_client(self._access, self._client_id)
 
-    def names(self) -> frozenset[str]:
-        """All topics."""
-        try:
+    def list_topic_names(self) -> frozenset[str]:
+        """Return the names of all topics."""
+        with translate_librdkafka_errors(self._access.bootstrap):
             return frozenset(self._client.list_topics(timeout=self._timeout_s).topics)
-        except KafkaException as error:
-            raise unavailable(self._access, error.args[0]) from error
 
-    def topics(self, names: Collection[str]) -> dict[str, TopicId]:
-        """Those of them that there are."""
+    def describe_topics(self, names: Collection[str]) -> dict[str, TopicIdentity]:
+        """Return the existing ones of these topics, by name."""
         if not names:
             return {}
-        asked = TopicCollection(sorted(names))
-        futures = self._client.describe_topics(asked, request_timeout=self._timeout_s)
-        found = {
-            name: answered(future, self._access, self._timeout_s, *_NOT_THERE)
+        futures = self._client.describe_topics(
+            TopicCollection(sorted(names)), request_timeout=self._timeout_s
+        )
+        described_by_name = {
+            name: wait_for_result(future, self._access, self._timeout_s, *_ABSENT_CODES)
             for name, future in futures.items()
         }
         return {
-            name: TopicId(str(one.topic_id), tuple(sorted(part.id for part in one.partitions if part.leader)))
-            for name, one in found.items()
-            if one is not None
+            name: TopicIdentity(
+                str(described.topic_id),
+                tuple(sorted(partition.id for partition in described.partitions if partition.leader)),
+            )
+            for name, described in described_by_name.items()
+            if described is not None
         }
 
-    def led(self, places: Collection[Place]) -> tuple[Place, ...]:
-        """Those of them that have a leader: of one without, librdkafka waits, and tells of none."""
-        topics = self.topics({place.topic for place in places})
+    def select_led_partitions(self, partitions: Collection[TopicPartition]) -> tuple[TopicPartition, ...]:
+        """Return those of the partitions that have a leader.
+
+        Offsets must be requested for these only: librdkafka waits for a missing leader and then returns
+        no offset at all.
+        """
+        topics = self.describe_topics({partition.topic for partition in partitions})
         return tuple(
-            place
-            for place in places
-            if place.topic in topics and place.partition in topics[place.topic].partitions
+            partition
+            for partition in partitions
+            if partition.topic in topics and partition.partition in topics[partition.topic].partitions
         )
 
-    def starts(self, places: Collection[Place]) -> dict[Place, int]:
-        """The first offset that each keeps, of those that there are."""
-        return self._offsets(places, OffsetSpec.earliest())
+    def read_start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the log start offset of each existing partition."""
+        return self._read_offsets(partitions, OffsetSpec.earliest())
 
-    def ends(self, places: Collection[Place]) -> dict[Place, int]:
-        """The next offset that each will write, of those that there are."""
-        return self._offsets(places, OffsetSpec.latest())
+    def read_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the offset of the next record of each existing partition."""
+        return self._read_offsets(partitions, OffsetSpec.latest())
 
-    def _offsets(self, places: Collection[Place], wanted: OffsetSpec) -> dict[Place, int]:
-        if not places:
+    def _read_offsets(
+        self, partitions: Collection[TopicPartition], spec: OffsetSpec
+    ) -> dict[TopicPartition, int]:
+        if not partitions:
             return {}
-        asked = {TopicPartition(*place): wanted for place in places}
-        futures = self._client.list_offsets(asked, request_timeout=self._timeout_s)
-        found = {
-            Place(at.topic, at.partition): answered(future, self._access, self._timeout_s, *_NOT_THERE)
-            for at, future in futures.items()
+        specs = {ClientTopicPartition(*partition): spec for partition in partitions}
+        futures = self._client.list_offsets(specs, request_timeout=self._timeout_s)
+        results = {
+            TopicPartition(partition.topic, partition.partition): wait_for_result(
+                future, self._access, self._timeout_s, *_ABSENT_CODES
+            )
+            for partition, future in futures.items()
         }
-        return {place: one.offset for place, one in found.items() if one is not None}
+        return {partition: result.offset for partition, result in results.items() if result is not None}

@@ -1,1 +1,1 @@
-"""Lakes without a JVM, in a folder or behind a URI: tables opened, what their logs say, what may go."""
+"""Access without a JVM to the tables of a lake, which is a local folder or a URI of an object store."""

@@ -1,26 +1,30 @@
-"""ops/corrections: rows are added and withdrawn, never changed or removed."""
+"""The table ops/corrections: rows are inserted and withdrawn, but never changed otherwise or removed."""
 
 from datetime import UTC, datetime
 
-from fleetgauge_core.lake.table_store import Row, TableStore
+from fleetgauge_core.lake.table_store import TableRow, TableStore
 from fleetgauge_core.tables import CORRECTIONS
 
 
-class Corrections:
-    """One lake's table of corrections. Every call raises TableStoreError."""
+class CorrectionStore:
+    """The table of corrections of a lake.
+
+    All methods raise TableStoreError if the table is missing or cannot be read or written.
+    """
 
     def __init__(self, lake: str) -> None:
         self._table = TableStore(lake, CORRECTIONS)
 
-    def rows(self) -> list[Row]:
-        """Every correction, withdrawn ones too, as they were made."""
+    def rows(self) -> list[TableRow]:
+        """Return all corrections, including withdrawn ones, in the order of their creation."""
         return sorted(self._table.rows(), key=lambda row: (row["created_at"], row["correction_id"]))
 
-    def add(self, row: Row) -> None:
+    def insert(self, row: TableRow) -> None:
+        """Store a new correction."""
         self._table.append([row])
 
     def withdraw(self, correction_id: str, at: datetime, by: str) -> bool:
-        """Whether there was such a correction that still counted."""
+        """Withdraw a correction; return False if it does not exist or was withdrawn before."""
         row = next((row for row in self.rows() if row["correction_id"] == correction_id), None)
         if row is None or row["withdrawn_at"] is not None:
             return False
@@ -28,8 +32,8 @@ class Corrections:
         return True
 
 
-def counts_at(row: Row, now: datetime) -> str:
-    """What a reader wants to know of a correction: withdrawn, over, current or planned."""
+def correction_status(row: TableRow, now: datetime) -> str:
+    """Return whether a correction is "withdrawn", "planned", "current" or "over" at a time."""
     if row["withdrawn_at"] is not None:
         return "withdrawn"
     if now.astimezone(UTC) < row["starts"]:

@@ -1,4 +1,7 @@
-"""A Delta table by delta-rs; credentials and endpoints come from the environment by the names it knows."""
+"""Open Delta tables with delta-rs.
+
+Credentials and endpoints of object stores come from the environment variables of delta-rs (``AWS_...``).
+"""
 
 import re
 from collections.abc import Mapping
@@ -7,86 +10,94 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from fleetgauge_core.tables import Table, Type
+from fleetgauge_core.tables import ColumnType, Table
 
-#: A column as delta-rs reads and writes it.
-ARROW: Mapping[Type, pa.DataType] = {
-    Type.STRING: pa.string(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.INT: pa.int32(),
-    Type.LONG: pa.int64(),
-    Type.DOUBLE: pa.float64(),
-    Type.DATE: pa.date32(),
-    Type.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    Type.BINARY: pa.binary(),
-    Type.INTS: pa.list_(pa.int32()),
-    Type.COUNTS: pa.map_(pa.string(), pa.int32()),
+#: The Arrow type of each column type, as delta-rs reads and writes it.
+ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
+    ColumnType.STRING: pa.string(),
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.INT: pa.int32(),
+    ColumnType.LONG: pa.int64(),
+    ColumnType.DOUBLE: pa.float64(),
+    ColumnType.DATE: pa.date32(),
+    ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    ColumnType.BINARY: pa.binary(),
+    ColumnType.INT_ARRAY: pa.list_(pa.int32()),
+    ColumnType.COUNT_MAP: pa.map_(pa.string(), pa.int32()),
 }
 
-#: What deltalake and arrow raise for a table that cannot be read.
-BROKEN = (DeltaError, pa.ArrowException, OSError)
+#: Exceptions of delta-rs and Arrow for a table that cannot be read or written.
+DELTA_ERRORS = (DeltaError, pa.ArrowException, OSError)
 
-#: Its own patience, three minutes, is longer than a page's or a person's.
-_PATIENCE: Mapping[str, str] = {"max_retries": "3", "retry_timeout": "10s", "connect_timeout": "5s"}
+#: By default, delta-rs retries for three minutes, which is too long for a dashboard or a command.
+_RETRY_OPTIONS: Mapping[str, str] = {"max_retries": "3", "retry_timeout": "10s", "connect_timeout": "5s"}
 
-#: What an object store's answers mean, by what is told apart first. Its own texts may quote a key.
-_ANSWERS: tuple[tuple[str, str], ...] = (
-    ("NoSuchBucket", "there is no such bucket: check the lake's URI"),
+#: Explanations of object store errors by pattern; the first match wins. The original texts are not shown,
+#: because they may contain an access key.
+_EXPLANATIONS: tuple[tuple[str, str], ...] = (
+    ("NoSuchBucket", "the bucket does not exist: check the URI of the lake"),
     (
         "URL scheme is not allowed",
-        "plain http is refused: set AWS_ALLOW_HTTP=true, or name an https endpoint",
+        "plain HTTP is not allowed: set AWS_ALLOW_HTTP=true, or use an https endpoint",
     ),
     ("169\\.254\\.169\\.254", "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
     (
         "InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|ExpiredToken|InvalidToken|40[13] \\w+",
-        "the object store refuses the credentials: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, "
-        "AWS_SESSION_TOKEN and the rights that they have",
+        "the object store rejects the credentials: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, "
+        "AWS_SESSION_TOKEN and their permissions",
     ),
     (
         "client error \\(Connect\\)|dns error|operation timed out|error sending request",
-        "the object store does not answer: check AWS_ENDPOINT_URL, AWS_REGION and the network",
+        "the object store does not respond: check AWS_ENDPOINT_URL, AWS_REGION and the network",
     ),
 )
-_COLOUR = re.compile("\x1b\\[[0-9;]*m")
-#: Delta-rs appends a numbered stack, an object store a document: neither helps here.
-_TAIL = re.compile(r"\s0: |<\?xml|<Error>")
-_LONGEST = 240
+_ANSI_COLOUR = re.compile("\x1b\\[[0-9;]*m")
+#: Start of the part that is cut off: a stack trace of delta-rs or an XML document of the object store.
+_DETAILS = re.compile(r"\s0: |<\?xml|<Error>")
+_MAX_LENGTH = 240
 
 
-def schema(table: Table) -> pa.Schema:
-    return pa.schema([(column.name, ARROW[column.type]) for column in table.columns])
+def arrow_schema(table: Table) -> pa.Schema:
+    """Return the Arrow schema of a table."""
+    return pa.schema([(column.name, ARROW_TYPES[column.type]) for column in table.columns])
 
 
 def open_table(lake: str, table: Table) -> DeltaTable | None:
-    """The table as it is now, None while there is none. Raises one of BROKEN where that cannot be told."""
-    place = uri(lake, table)
+    """Return the newest version of a table, or None if the table does not exist.
+
+    Raises: one of DELTA_ERRORS if the table cannot be read.
+    """
+    location = table_uri(lake, table)
     try:
-        return DeltaTable(place, storage_options=storage_options(place))
+        return DeltaTable(location, storage_options=storage_options(location))
     except TableNotFoundError:
         return None
 
 
-def is_there(lake: str, table: Table) -> bool:
-    """Whether there is a log, as there was when the table was opened. Raises one of BROKEN."""
-    place = uri(lake, table)
-    return bool(DeltaTable.is_deltatable(place, storage_options=storage_options(place)))
+def table_exists(lake: str, table: Table) -> bool:
+    """Return whether the folder of a table contains a Delta log.
+
+    Raises: one of DELTA_ERRORS if the lake cannot be read.
+    """
+    location = table_uri(lake, table)
+    return bool(DeltaTable.is_deltatable(location, storage_options=storage_options(location)))
 
 
-def uri(lake: str, table: Table) -> str:
-    """Where the table lies."""
+def table_uri(lake: str, table: Table) -> str:
+    """Return the path or URI of a table."""
     return f"{lake.rstrip('/')}/{table.path}"
 
 
-def storage_options(place: str) -> dict[str, str] | None:
-    """How long to try an object store; credentials and endpoints come from the environment."""
-    return dict(_PATIENCE) if "://" in place else None
+def storage_options(location: str) -> dict[str, str] | None:
+    """Return the retry limits and timeouts for a table in an object store; None for a local path."""
+    return dict(_RETRY_OPTIONS) if "://" in location else None
 
 
-def reason(error: Exception) -> str:
-    """Why a table cannot be read, in one line."""
-    text = " ".join(_COLOUR.sub("", str(error)).split())
-    for pattern, meaning in _ANSWERS:
+def describe_table_error(error: Exception) -> str:
+    """Explain in one line, without secrets, why a table cannot be read or written."""
+    text = " ".join(_ANSI_COLOUR.sub("", str(error)).split())
+    for pattern, explanation in _EXPLANATIONS:
         if re.search(pattern, text):
-            return meaning
-    said = _TAIL.split(text)[0].strip() or type(error).__name__
-    return said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"
+            return explanation
+    summary = _DETAILS.split(text)[0].strip() or type(error).__name__
+    return summary if len(summary) <= _MAX_LENGTH else summary[: _MAX_LENGTH - 1] + "…"

@@ -1,4 +1,4 @@
-"""One pipeline per lake: a lease that the kernel takes back when its holder dies."""
+"""The lease of a lake: a file lock that allows one pipeline at a time, released when its process ends."""
 
 import fcntl
 from collections.abc import Iterator
@@ -7,23 +7,25 @@ from pathlib import Path
 
 
 class LeaseError(Exception):
-    """Another pipeline writes this lake."""
+    """Another pipeline holds the lease of the lake."""
 
 
 @contextmanager
-def lease(lake: str) -> Iterator[None]:
-    """Hold the lake for writing. Raises LeaseError at once if somebody else does.
+def hold_lease(lake: str) -> Iterator[None]:
+    """Hold the lease of the lake while the block runs.
 
-    Lakes behind a URI have no such lock: there, run one pipeline only.
+    A lake in an object store has no lock; there, the operator must run one pipeline only.
+
+    Raises: LeaseError immediately if another process holds the lease.
     """
     if "://" in lake:
         yield
         return
     path = Path(lake, "_checkpoints", "lease")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as held:
+    with path.open("w") as lock_file:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise LeaseError(f"{lake}: another pipeline is writing this lake; stop it first") from error
         yield

@@ -1,4 +1,4 @@
-"""The quarantine as a person looks at it, without a JVM."""
+"""Read the quarantine for inspection, without a JVM."""
 
 import json
 from collections.abc import Iterator
@@ -13,19 +13,22 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from fleetgauge_core.contract import HEADER_BYTES, PROBE_MINUTE
-from fleetgauge_core.contract.logical_types import without_logical_types
-from fleetgauge_core.contract.single_object import MARKER
-from fleetgauge_core.lake.delta_table import BROKEN, open_table, reason
+from fleetgauge_core.contract.logical_types import strip_logical_types
+from fleetgauge_core.contract.single_object import SINGLE_OBJECT_MARKER
+from fleetgauge_core.lake.delta_table import DELTA_ERRORS, describe_table_error, open_table
 from fleetgauge_core.tables import QUARANTINE
 
 
 class QuarantineError(Exception):
-    """The lake's quarantine cannot be read; says which and why in one line."""
+    """The quarantine of a lake cannot be read; the message is one line with its path and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Which rows of the quarantine; None: whatever it is."""
+class QuarantineFilter:
+    """Selects rows of the quarantine; a condition that is None matches every row.
+
+    ``since`` is the earliest ingestion time.
+    """
 
     reason: str | None = None
     source: str | None = None
@@ -33,8 +36,11 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """The rows of one reason; ``example`` is the source of one of them."""
+class QuarantineSummary:
+    """Number and ingestion times of the quarantined records with one reason.
+
+    ``example`` is the source of one of them.
+    """
 
     reason: str
     rows: int
@@ -44,8 +50,8 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """One row of the quarantine."""
+class QuarantinedRecord:
+    """A row of the quarantine; ``value`` is the record value as it was received."""
 
     source: str
     value: bytes | None
@@ -54,75 +60,84 @@ class Held:
     ingested_at: datetime
 
 
-def groups(lake: str, selection: Selection) -> list[Group]:
-    """One per reason, the largest first. Raises QuarantineError."""
-    found = _rows(lake, selection, ["source", "reason", "ingested_at"]).group_by("reason")
-    wanted = [("source", "count"), ("ingested_at", "min"), ("ingested_at", "max"), ("source", "min")]
-    by_reason = [
-        Group(
+def summarize_quarantine(lake: str, where: QuarantineFilter) -> list[QuarantineSummary]:
+    """Return a summary for each reason, the most frequent first.
+
+    Raises: QuarantineError if the quarantine cannot be read.
+    """
+    grouped = _select(lake, where, ["source", "reason", "ingested_at"]).group_by("reason")
+    aggregations = [("source", "count"), ("ingested_at", "min"), ("ingested_at", "max"), ("source", "min")]
+    summaries = [
+        QuarantineSummary(
             row["reason"],
             row["source_count"],
             row["ingested_at_min"],
             row["ingested_at_max"],
             row["source_min"],
         )
-        for row in found.aggregate(wanted).to_pylist()
+        for row in grouped.aggregate(aggregations).to_pylist()
     ]
-    return sorted(by_reason, key=lambda group: (-group.rows, group.reason))
+    return sorted(summaries, key=lambda summary: (-summary.rows, summary.reason))
 
 
-def held(lake: str, source: str) -> Held | None:
-    """The row of that source, None where there is none. Raises QuarantineError."""
-    found = _rows(lake, Selection(source=source), list(QUARANTINE.names)).to_pylist()
-    return Held(**found[0]) if found else None
+def read_quarantined_record(lake: str, source: str) -> QuarantinedRecord | None:
+    """Return the quarantined record with a source, or None if there is none.
+
+    Raises: QuarantineError if the quarantine cannot be read.
+    """
+    rows = _select(lake, QuarantineFilter(source=source), list(QUARANTINE.column_names)).to_pylist()
+    return QuarantinedRecord(**rows[0]) if rows else None
 
 
-def _rows(lake: str, selection: Selection, columns: list[str]) -> pa.Table:
+def _select(lake: str, where: QuarantineFilter, columns: list[str]) -> pa.Table:
     path = f"{lake.rstrip('/')}/{QUARANTINE.path}"
     try:
         table = open_table(lake, QUARANTINE)
         if table is not None:
-            return table.to_pyarrow_dataset().to_table(columns, filter=_where(selection))
-    except BROKEN as error:
-        raise QuarantineError(f"{path}: {reason(error)}") from error
-    raise QuarantineError(f"{path}: no such table; --lake says where a lake is, and its first batch makes it")
+            return table.to_pyarrow_dataset().to_table(columns, filter=_predicate(where))
+    except DELTA_ERRORS as error:
+        raise QuarantineError(f"{path}: {describe_table_error(error)}") from error
+    raise QuarantineError(
+        f"{path}: no such table; check --lake. The first batch of `fleetgauge stream` creates it"
+    )
 
 
-def _where(selection: Selection) -> Any:
-    where = ds.scalar(True)
-    if selection.reason is not None:
-        where = where & (ds.field("reason") == selection.reason)
-    if selection.source is not None:
-        where = where & (ds.field("source") == selection.source)
-    if selection.since is not None:
-        where = where & (ds.field("ingested_at") >= ds.scalar(selection.since))
-    return where
+def _predicate(where: QuarantineFilter) -> Any:
+    predicate = ds.scalar(True)
+    if where.reason is not None:
+        predicate = predicate & (ds.field("reason") == where.reason)
+    if where.source is not None:
+        predicate = predicate & (ds.field("source") == where.source)
+    if where.since is not None:
+        predicate = predicate & (ds.field("ingested_at") >= ds.scalar(where.since))
+    return predicate
 
 
-def readable_fields(value: bytes) -> tuple[dict[str, Any], str | None]:
-    """As many of a ProbeMinute's fields as the bytes hold, and why there are no more (None: it is whole).
+def decode_readable_fields(value: bytes) -> tuple[dict[str, Any], str | None]:
+    """Decode as many fields of a damaged ProbeMinute as possible.
 
-    Times are milliseconds as they were written, so that one that no calendar has is seen as well.
+    Return the fields by name and why decoding stopped; None if the record is complete. Times are
+    milliseconds since the epoch, as they were written, so that times outside the calendar are shown too.
     """
     fields: dict[str, Any] = {}
-    if value[: len(MARKER)] != MARKER:
+    if value[: len(SINGLE_OBJECT_MARKER)] != SINGLE_OBJECT_MARKER:
         return fields, "no single-object marker"
     body = BytesIO(value[HEADER_BYTES:])
     for name, type_ in _field_types():
-        begins = HEADER_BYTES + body.tell()
+        start = HEADER_BYTES + body.tell()
         try:
             fields[name] = fastavro.schemaless_reader(body, type_, None, handle_unicode_errors="replace")
         except Exception:
-            # Damaged bytes raise anything at all.
-            return fields, f"{name} cannot be read, from byte {begins} on"
-    left = len(value) - HEADER_BYTES - body.tell()
-    return fields, f"{left} bytes after the record" if left else None
+            # fastavro raises exceptions of many types for damaged bytes.
+            return fields, f"{name} cannot be read, from byte {start} on"
+    remaining = len(value) - HEADER_BYTES - body.tell()
+    return fields, f"{remaining} bytes after the record" if remaining else None
 
 
 @cache
 def _field_types() -> tuple[tuple[str, Any], ...]:
     def types() -> Iterator[tuple[str, Any]]:
-        for field in without_logical_types(json.loads(PROBE_MINUTE.text))["fields"]:
+        for field in strip_logical_types(json.loads(PROBE_MINUTE.text))["fields"]:
             yield field["name"], fastavro.parse_schema(field["type"])
 
     return tuple(types())

@@ -5,7 +5,7 @@ is a single Delta commit on top of the version that was just read; if another
 writer commits first, the table is read again and the write is repeated.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,35 +13,37 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import CommitFailedError
 
 from fleetgauge_core.lake.delta_table import (
-    BROKEN,
-    is_there,
+    DELTA_ERRORS,
+    arrow_schema,
+    describe_table_error,
     open_table,
-    reason,
-    schema,
     storage_options,
-    uri,
+    table_exists,
+    table_uri,
 )
 from fleetgauge_core.tables import Table
-from fleetgauge_core.tables.row_diff import Change, row_changes
+from fleetgauge_core.tables.row_diff import RowOperation, apply_differences, diff_rows
 
-Row = dict[str, Any]
+TableRow = dict[str, Any]
 
-#: Other processes write rows at the same time, and Delta lets one of two commits win.
+#: Other processes may write rows at the same time; of two concurrent commits, Delta accepts one.
 _ATTEMPTS = 10
 #: Spark and every reader must be able to read the table, so these Delta features stay off.
 _PROPERTIES: Mapping[str, str] = {
     "delta.enableDeletionVectors": "false",
     "delta.checkpointPolicy": "classic",
 }
-_CHANGE = pa.field("change", pa.string())
+
+#: The rows whose columns have one of these values; dates, strings or integers.
+Scope = Mapping[str, Collection[Any]]
 
 
 class TableStoreError(Exception):
-    """The table does not exist, or cannot be read or written; one line for a person."""
+    """The table does not exist, or cannot be read or written; the message is one line."""
 
 
 class StaleProgressError(Exception):
-    """The table has other progress than its writer thinks: somebody else has written it; one line."""
+    """The table has other progress than its writer expects, because another process has written it."""
 
 
 class TableStore:
@@ -56,11 +58,11 @@ class TableStore:
     def __init__(self, lake: str, table: Table, *, create: bool = False) -> None:
         self._lake = lake
         self._table = table
-        self._uri = uri(lake, table)
-        self._schema = schema(table)
+        self._uri = table_uri(lake, table)
+        self._schema = arrow_schema(table)
         self._create_missing = create
 
-    def rows(self, where: Any = None, columns: Sequence[str] = ()) -> list[Row]:
+    def rows(self, where: Any = None, columns: Sequence[str] = ()) -> list[TableRow]:
         """Return the rows that match a pyarrow expression, in no order; all columns unless some are named.
 
         Times are aware and in UTC, maps are dicts. A column that an older table lacks is NULL.
@@ -69,9 +71,9 @@ class TableStore:
         if delta is None:
             return []
         try:
-            frame = self._select(delta, where, columns or self._table.names)
-            rows: list[Row] = frame.to_pylist(maps_as_pydicts="strict")
-        except (*BROKEN, ValueError) as error:
+            frame = self._select(delta, where, columns or self._table.column_names)
+            rows: list[TableRow] = frame.to_pylist(maps_as_pydicts="strict")
+        except (*DELTA_ERRORS, ValueError) as error:
             raise self._error("read", error) from error
         return rows
 
@@ -91,47 +93,53 @@ class TableStore:
 
     def update(self, row: Mapping[str, Any]) -> None:
         """Replace the row that has the same key."""
-        self._commit(lambda delta: self._merge(delta, [(Change.UPDATE, row)]))
+        scope = {name: [row[name]] for name in self._table.key}
+        self._commit(lambda delta: self._overwrite(delta, [row], scope))
 
-    def replace(self, wanted: Iterable[Mapping[str, Any]], stored: Iterable[Mapping[str, Any]]) -> int:
-        """Turn the rows ``stored`` of this table into the rows ``wanted``; return how many rows changed.
+    def replace(
+        self, wanted: Iterable[Mapping[str, Any]], stored: Iterable[Mapping[str, Any]], scope: Scope
+    ) -> int:
+        """Turn all rows within ``scope``, which are ``stored``, into ``wanted``; return how many changed.
 
-        Rows that are not among ``stored`` stay as they are. Only differences are written: an append
-        if there are only new rows, and no commit if nothing differs.
+        Rows outside the scope stay as they are. It is an append if there are only new rows, and no
+        commit if nothing differs.
         """
-        differences = row_changes(self._table, wanted, stored)
+        stored = list(stored)
+        differences = diff_rows(self._table, wanted, stored)
         if not differences:
             return 0
-        if all(change is Change.INSERT for change, _ in differences):
+        if all(operation is RowOperation.INSERT for operation, _ in differences):
             self.append([row for _, row in differences])
         else:
-            self._commit(lambda delta: self._merge(delta, differences))
+            rows = apply_differences(self._table, stored, differences)
+            self._commit(lambda delta: self._overwrite(delta, rows, scope))
         return len(differences)
 
     def create(self) -> bool:
         """Create the table if it is missing, and add columns that it lacks; return whether it was missing."""
         try:
-            if not is_there(self._lake, self._table):
-                self._created()
+            if not table_exists(self._lake, self._table):
+                self._create_table()
                 return True
             self._add_columns(DeltaTable(self._uri, storage_options=storage_options(self._uri)))
-        except BROKEN as error:
+        except DELTA_ERRORS as error:
             raise self._error("created", error) from error
         return False
 
     @property
     def exists(self) -> bool:
+        """Whether the table has been created."""
         try:
-            return is_there(self._lake, self._table)
-        except BROKEN as error:
+            return table_exists(self._lake, self._table)
+        except DELTA_ERRORS as error:
             raise self._error("read", error) from error
 
     @property
     def version(self) -> int | None:
-        """The number of the newest commit; None while there is no table."""
+        """Number of the newest commit; None if the table does not exist."""
         try:
             delta = open_table(self._lake, self._table)
-        except BROKEN as error:
+        except DELTA_ERRORS as error:
             raise self._error("read", error) from error
         return None if delta is None else delta.version()
 
@@ -143,17 +151,26 @@ class TableStore:
         try:
             delta.optimize.compact()
             delta.vacuum(dry_run=False)
-        except BROKEN as error:
+        except DELTA_ERRORS as error:
             raise self._error("compacted", error) from error
 
     def _select(self, delta: DeltaTable, where: Any, columns: Sequence[str]) -> pa.Table:
         dataset = delta.to_pyarrow_dataset()
         present = [name for name in columns if name in dataset.schema.names]
-        if lacking := set(self._table.key).difference(dataset.schema.names):
-            raise ValueError(f"it lacks the column {min(lacking)}: it is not a table of Fleetgauge")
-        frame = dataset.to_table(columns=present, filter=where)
+        if missing := set(self._table.key).difference(dataset.schema.names):
+            raise ValueError(f"the key column {min(missing)} is missing: this is not a table of Fleetgauge")
+        try:
+            frame = self._complete(dataset.to_table(columns=present, filter=where), columns)
+        except pa.ArrowNotImplementedError:
+            # A file that a MERGE of delta-rs wrote: see _overwrite.
+            present = [name for name in self._table.column_names if name in dataset.schema.names]
+            frame = self._complete(dataset.to_table(columns=present), self._table.column_names).filter(where)
+        return frame.select(list(columns))
+
+    def _complete(self, frame: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """Columns that an older table lacks are NULL."""
         for name in columns:
-            if name not in present:
+            if name not in frame.column_names:
                 frame = frame.append_column(name, pa.nulls(frame.num_rows))
         return frame.select(list(columns)).cast(pa.schema([self._schema.field(name) for name in columns]))
 
@@ -164,10 +181,10 @@ class TableStore:
         """
         for _ in range(_ATTEMPTS):
             try:
-                write(self._open() or self._created())
+                write(self._open() or self._create_table())
             except CommitFailedError as error:
                 conflict = error
-            except BROKEN as error:
+            except DELTA_ERRORS as error:
                 raise self._error("written", error) from error
             else:
                 return
@@ -182,38 +199,38 @@ class TableStore:
     ) -> None:
         for name, version in expected.items():
             if (delta.transaction_version(name) or 0) != version:
-                raise StaleProgressError(f"{self._uri}: another process has written it: let only one run")
+                raise StaleProgressError(
+                    f"{self._uri}: another process has written it; stop the other writer"
+                )
         transactions = [Transaction(name, version) for name, version in progress.items()]
         properties = CommitProperties(app_transactions=transactions)
-        write_deltalake(delta, self._frame(rows), mode="append", commit_properties=properties)
+        write_deltalake(
+            delta, self._frame(rows), mode="append", schema_mode="merge", commit_properties=properties
+        )
 
-    def _merge(self, delta: DeltaTable, differences: Sequence[tuple[Change, Mapping[str, Any]]]) -> None:
-        changes = pa.array([change.value for change, _ in differences], pa.string())
-        source = self._frame([row for _, row in differences]).append_column(_CHANGE, changes)
-        same_key = " AND ".join(f"t.{name} = s.{name}" for name in self._table.key)
-        values = {name: f"s.{name}" for name in self._table.names}
-        merge = delta.merge(source, same_key, "s", "t")
-        merge = merge.when_matched_delete(f"s.change = '{Change.DELETE}'")
-        merge = merge.when_matched_update(values, f"s.change = '{Change.UPDATE}'")
-        merge.when_not_matched_insert(values, f"s.change = '{Change.INSERT}'").execute()
+    def _overwrite(self, delta: DeltaTable, rows: Sequence[Mapping[str, Any]], scope: Scope) -> None:
+        """Replace all rows within the scope.
+
+        Not by MERGE: delta-rs writes the rows that it merges as string views, and Arrow applies no
+        filter on strings to such a file, which breaks readers of the table.
+        """
+        write_deltalake(delta, self._frame(rows), mode="overwrite", predicate=_predicate(scope))
 
     def _frame(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-        whole = [dict.fromkeys(self._table.names) | dict(row) for row in rows]
-        return pa.Table.from_pylist(whole, schema=self._schema)
+        complete = [dict.fromkeys(self._table.column_names) | dict(row) for row in rows]
+        return pa.Table.from_pylist(complete, schema=self._schema)
 
     def _open(self) -> DeltaTable | None:
         """Return the newest version; None if the table is missing and its first write may create it."""
         try:
             delta = open_table(self._lake, self._table)
-        except BROKEN as error:
+        except DELTA_ERRORS as error:
             raise self._error("read", error) from error
         if delta is None and not self._create_missing:
-            raise TableStoreError(
-                f"{self._uri}: no such table; `fleetgauge stream` or `backfill` makes it with the lake"
-            )
+            raise TableStoreError(f"{self._uri}: no such table; `fleetgauge stream` or `backfill` creates it")
         return delta
 
-    def _created(self) -> DeltaTable:
+    def _create_table(self) -> DeltaTable:
         return DeltaTable.create(
             self._uri,
             self._schema,
@@ -224,11 +241,25 @@ class TableStore:
         )
 
     def _add_columns(self, delta: DeltaTable) -> None:
-        """Columns that the table has gained since it was created; older rows hold NULL there."""
+        """Add the columns that were defined after the table was created; older rows hold NULL."""
         present = {field.name for field in delta.schema().fields}
         missing = [field for field in self._schema if field.name not in present]
         if missing:
             delta.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
 
     def _error(self, verb: str, error: Exception) -> TableStoreError:
-        return TableStoreError(f"{self._uri}: cannot be {verb}: {reason(error)}")
+        return TableStoreError(f"{self._uri}: cannot be {verb}: {describe_table_error(error)}")
+
+
+def _predicate(scope: Scope) -> str:
+    """Return the scope as a SQL expression."""
+    return " AND ".join(
+        f"{name} IN ({', '.join(_literal(value) for value in values)})" for name, values in scope.items()
+    )
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, int):
+        return str(value)
+    quoted = str(value).replace("'", "''")
+    return f"'{quoted}'"

@@ -1,1 +1,1 @@
-"""What every command and long-running process shares: options, signals, logs, health endpoints."""
+"""Code shared by all commands and long-running processes: options, signals, logs and health endpoints."""

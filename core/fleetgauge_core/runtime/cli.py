@@ -1,4 +1,4 @@
-"""The command `fleetgauge`: finds its subcommands by entry point, imports only the one called."""
+"""The command `fleetgauge`: finds subcommands by entry point and imports only the one called."""
 
 import json
 import re
@@ -13,30 +13,34 @@ from rich.console import Console
 
 from fleetgauge_core import __version__
 
-GROUP = "fleetgauge.commands"
+ENTRY_POINT_GROUP = "fleetgauge.commands"
 
-#: Everything for a person goes to stderr; stdout is for answers.
+#: Messages for people go to stderr; stdout is reserved for results.
 console = Console(stderr=True, highlight=False)
 
 
 class InputError(click.ClickException):
-    """Wrong usage or input: one line that says what, where and how to mend it (exit code 2)."""
+    """Wrong usage or invalid input; the command ends with exit code 2.
+
+    The message is one line that names what is wrong, where it is, and how to correct it.
+    """
 
     exit_code = 2
 
     def show(self, file: object = None) -> None:  # noqa: ARG002 (click's signature)
+        """Print the message to stderr on one line."""
         console.print(f"fleetgauge: {self.message}", style="red", markup=False, soft_wrap=True)
 
 
 def print_json(value: object) -> None:
-    """The answer of a command under ``--json``: one value on stdout, nothing else."""
+    """Write the result of a command under ``--json`` to stdout: one JSON value and a newline."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen: a name or an IP, and a port (0: any that is free)."""
+class ListenAddress:
+    """An address to listen on: a host name or IP address and a port; port 0 takes a free port."""
 
     host: str
     port: int
@@ -45,49 +49,45 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class HostPort(click.ParamType[Address]):
-    """`127.0.0.1:9100`, `localhost:0` or `[::1]:9100`."""
+class ListenAddressParam(click.ParamType[ListenAddress]):
+    """A click parameter type for HOST:PORT, as in `127.0.0.1:9100`, `localhost:0` or `[::1]:9100`."""
 
     name = "host:port"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
-        found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", str(value))
-        if found is None or int(found[3]) > 65535:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ListenAddress:
+        """Return the address, or fail with a usage error."""
+        match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", str(value))
+        if match is None or int(match[3]) > 65535:
             self.fail(f"{value!r} is not HOST:PORT such as 127.0.0.1:9100", param, ctx)
-        return Address(found[1] or found[2], int(found[3]))
+        return ListenAddress(match[1] or match[2], int(match[3]))
 
 
-class Instant(click.ParamType[datetime]):
-    """`2026-03-02T10:00:00Z`, with its zone."""
+class TimestampParam(click.ParamType[datetime]):
+    """A click parameter type for an ISO 8601 time with a UTC offset, as in `2026-03-02T10:00:00Z`."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Return the time in UTC, or fail with a usage error."""
         try:
             at = datetime.fromisoformat(str(value))
         except ValueError:
             self.fail(f"{value!r} is not a time such as 2026-03-02T10:00:00Z", param, ctx)
         if at.tzinfo is None:
-            self.fail(f"{value!r} has no zone: end it with Z or an offset such as +01:00", param, ctx)
+            self.fail(f"{value!r} has no UTC offset: end it with Z or an offset such as +01:00", param, ctx)
         return at.astimezone(UTC)
 
 
-#: How a long-running command is told where to say how it is; see fleetgauge_core.runtime.health_server.
-listen_option = click.option(
-    "--listen",
-    type=HostPort(),
-    help="Answer /livez, /readyz and /metrics over HTTP there; port 0 takes a free one.",
-)
-
-
-class Commands(click.Group):
-    """Subcommands that are imported when they are called, not before."""
+class LazyGroup(click.Group):
+    """A group whose subcommands are imported only when they are called, as click's docs suggest."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return sorted(entry_points(group=GROUP).names)
+        """Return the names of the installed subcommands in alphabetical order."""
+        return sorted(entry_points(group=ENTRY_POINT_GROUP).names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        for point in entry_points(group=GROUP, name=cmd_name):
+        """Import and return a subcommand; None if none is installed under this name."""
+        for point in entry_points(group=ENTRY_POINT_GROUP, name=cmd_name):
             return _load(point)
         return None
 
@@ -103,20 +103,20 @@ def _load(point: EntryPoint) -> click.Command:
 
 
 def _unavailable(name: str, module: str) -> click.Command:
-    def refuse() -> NoReturn:
+    def fail() -> NoReturn:
         raise InputError(f"{name} needs {module}, which is not installed: pip install 'fleetgauge[all]'")
 
     return click.Command(
         name,
-        callback=refuse,
-        help=f"Not available here: {module} is not installed.",
+        callback=fail,
+        help=f"Not available: {module} is not installed.",
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     )
 
 
 @click.command(
     "fleetgauge",
-    cls=Commands,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="fleetgauge")

@@ -1,23 +1,25 @@
-"""Work that must not hold anybody up."""
+"""Run jobs in parallel without waiting longer than a deadline."""
 
 import threading
 import time
 from collections.abc import Callable, Iterable
 
 
-def in_time(jobs: Iterable[Callable[[], None]], seconds: float) -> None:
-    """Run all at once and return when all have ended or the time is over, whichever is first.
+def run_until_deadline(jobs: Iterable[Callable[[], None]], seconds: float) -> None:
+    """Run jobs in parallel threads; return when all have ended or ``seconds`` have passed.
 
-    What is late goes on as a daemon: a silent name server cannot be interrupted, and must
-    not keep the process from ending. Raises what a job raised in time.
+    Jobs that miss the deadline continue in daemon threads, because a DNS lookup that gets no
+    response cannot be interrupted but must not keep the process from ending.
+
+    Raises: the first exception that a job raised before the deadline.
     """
-    raised: list[Exception] = []
+    errors: list[Exception] = []
 
     def run(job: Callable[[], None]) -> None:
         try:
             job()
         except Exception as error:
-            raised.append(error)
+            errors.append(error)
 
     deadline = time.monotonic() + seconds
     threads = [threading.Thread(target=run, args=(job,), daemon=True) for job in jobs]
@@ -25,5 +27,5 @@ def in_time(jobs: Iterable[Callable[[], None]], seconds: float) -> None:
         thread.start()
     for thread in threads:
         thread.join(max(0, deadline - time.monotonic()))
-    if raised:
-        raise raised[0]
+    if errors:
+        raise errors[0]

@@ -1,4 +1,4 @@
-"""How a long-running process says over HTTP how it is: /livez, /readyz and /metrics."""
+"""Health endpoints of long-running processes over HTTP: /livez, /readyz and /metrics."""
 
 import json
 import logging
@@ -23,126 +23,137 @@ from prometheus_client import (
 )
 
 from fleetgauge_core import __version__
-from fleetgauge_core.runtime.cli import Address, InputError, console
+from fleetgauge_core.runtime.cli import InputError, ListenAddress, console
 
 _log = logging.getLogger("fleetgauge.vitals")
 
-# Nothing asks when a counter was made, and each would be one series more.
+# Creation timestamps would add a series for each counter, and no query uses them.
 disable_created_metrics()
 
 
-class Vitals:
-    """What one process says of itself; its threads may tell it from anywhere."""
+class ProcessHealth:
+    """Liveness, readiness and metrics of one process. All methods are thread-safe."""
 
-    def __init__(self, process: str, patience_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """``patience_s``: how long the process lives without a beat. Being made counts as one."""
+    def __init__(
+        self, process: str, max_heartbeat_age_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Count the time of creation as the first heartbeat.
+
+        ``process`` is the label of the build metric; the process counts as stuck when its last heartbeat
+        is older than ``max_heartbeat_age_s``.
+        """
         self.registry = CollectorRegistry()
-        build = Info("fleetgauge_build", "Which version of which command this is.", registry=self.registry)
+        build = Info("fleetgauge_build", "Version and command of this process.", registry=self.registry)
         build.info({"version": __version__, "process": process})
-        self._patience_s = patience_s
+        self._max_heartbeat_age_s = max_heartbeat_age_s
         self._clock = clock
-        self._beat_s = clock()
+        self._heartbeat_s = clock()
         self._ready = False
 
-    def beat(self) -> None:
-        """The main loop has gone round."""
-        self._beat_s = self._clock()
+    def record_heartbeat(self) -> None:
+        """Record that the main loop has completed a round."""
+        self._heartbeat_s = self._clock()
 
-    def ready(self) -> None:
-        """The process does its work, from now on."""
+    def mark_ready(self) -> None:
+        """Report the process as ready from now on."""
         self._ready = True
 
     @property
     def loop_age_s(self) -> float:
-        """Since the last beat."""
-        return self._clock() - self._beat_s
+        """Seconds since the last heartbeat."""
+        return self._clock() - self._heartbeat_s
 
     @property
     def is_alive(self) -> bool:
-        return self.loop_age_s <= self._patience_s
+        """Whether the last heartbeat is recent enough."""
+        return self.loop_age_s <= self._max_heartbeat_age_s
 
     @property
     def is_ready(self) -> bool:
+        """Whether the process has been marked as ready."""
         return self._ready
 
     @contextmanager
-    def served(self, at: Address) -> Iterator[Address]:
-        """Answer over HTTP while the block runs; gives the address, with the port that port 0 became.
+    def serve(self, address: ListenAddress) -> Iterator[ListenAddress]:
+        """Serve the endpoints while the block runs; yield the address, with the actual port if it was 0.
 
-        Raises OSError when nobody can listen there.
+        Raises: OSError if the process cannot listen on the address.
         """
-        with _Server(at, self) as server:
-            thread = Thread(target=server.serve_forever, args=(0.1,), name="vitals", daemon=True)
+        with _Server(address, self) as server:
+            thread = Thread(target=server.serve_forever, args=(0.1,), name="health", daemon=True)
             thread.start()
             try:
-                yield Address(at.host, server.server_address[1])
+                yield ListenAddress(address.host, server.server_address[1])
             finally:
                 server.shutdown()
                 thread.join()
 
 
 @contextmanager
-def serving(vitals: Vitals, listen: Address | None) -> Iterator[None]:
-    """What a command does with its option ``--listen``. Raises InputError when nobody can listen there."""
+def serve_health(health: ProcessHealth, listen: ListenAddress | None) -> Iterator[None]:
+    """Serve the endpoints on the address of the option ``--listen`` while the block runs, if it is given.
+
+    Raises: InputError if the process cannot listen on the address.
+    """
     with ExitStack() as stack:
         if listen is not None:
             try:
-                at = stack.enter_context(vitals.served(listen))
+                address = stack.enter_context(health.serve(listen))
             except OSError as error:
                 reason = error.strerror or error
                 raise InputError(
-                    f"cannot listen on {listen}: {reason}; choose another with --listen"
+                    f"cannot listen on {listen}: {reason}; choose another address with --listen"
                 ) from error
             console.print(
-                f"answering /livez, /readyz and /metrics at http://{at}", markup=False, soft_wrap=True
+                f"serving /livez, /readyz and /metrics at http://{address}", markup=False, soft_wrap=True
             )
         yield
 
 
 class _Server(ThreadingTCPServer):
-    """A thread a request: one that is slow to ask keeps nobody waiting.
+    """One thread per connection, so that a slow client does not delay others.
 
-    Not http.server's, which looks its own name up in the DNS as it starts.
+    http.server.HTTPServer is not used because it looks up its own host name in the DNS when it starts.
     """
 
     allow_reuse_address = True
     daemon_threads = True
 
-    def __init__(self, at: Address, vitals: Vitals) -> None:
-        # As bytes: of a name that is none, Python's own encoder would raise no OSError.
-        found = socket.getaddrinfo(at.host.encode(), at.port, type=socket.SOCK_STREAM)
-        self.address_family, ip = found[0][0], str(found[0][4][0])
-        super().__init__((ip, at.port), partial(_Answer, vitals))
+    def __init__(self, address: ListenAddress, health: ProcessHealth) -> None:
+        # The host is passed as bytes, because encoding an invalid host name raises UnicodeError, not OSError.
+        addresses = socket.getaddrinfo(address.host.encode(), address.port, type=socket.SOCK_STREAM)
+        self.address_family, ip = addresses[0][0], str(addresses[0][4][0])
+        super().__init__((ip, address.port), partial(_RequestHandler, health))
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 (its signature)
-        # A client that went away is no news; all else is a mistake of ours.
+        # A client that disconnects is expected; any other exception is a bug in this module.
         if not isinstance(sys.exc_info()[1], OSError):
-            _log.exception("no answer could be given")
+            _log.exception("a health request failed")
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _RequestHandler(BaseHTTPRequestHandler):
     timeout = 10
 
-    def __init__(self, vitals: Vitals, *connection: Any) -> None:
-        self._vitals = vitals
+    def __init__(self, health: ProcessHealth, *connection: Any) -> None:
+        self._health = health
         super().__init__(*connection)
 
     def do_GET(self) -> None:
         match self.path.partition("?")[0]:
             case "/metrics":
-                text = generate_latest(self._vitals.registry)
+                text = generate_latest(self._health.registry)
                 self._send(HTTPStatus.OK, CONTENT_TYPE_PLAIN_0_0_4, text)
             case "/livez":
-                self._say(self._vitals.is_alive, "stuck")
+                self._send_status(self._health.is_alive, "stuck")
             case "/readyz":
-                self._say(self._vitals.is_ready, "starting")
+                self._send_status(self._health.is_ready, "starting")
             case _:
                 self.send_error(HTTPStatus.NOT_FOUND)
 
-    def _say(self, well: bool, otherwise: str) -> None:
-        said = {"status": "ok" if well else otherwise, "loop_age_s": round(self._vitals.loop_age_s, 3)}
-        status = HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE
-        self._send(status, "application/json", json.dumps(said).encode())
+    def _send_status(self, is_ok: bool, failure: str) -> None:
+        document = {"status": "ok" if is_ok else failure, "loop_age_s": round(self._health.loop_age_s, 3)}
+        status = HTTPStatus.OK if is_ok else HTTPStatus.SERVICE_UNAVAILABLE
+        self._send(status, "application/json", json.dumps(document).encode())
 
     def _send(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
         self.send_response(status)
@@ -152,4 +163,4 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: somebody asks every few seconds."""
+        """Log nothing: requests arrive every few seconds."""

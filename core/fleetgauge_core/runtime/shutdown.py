@@ -1,35 +1,37 @@
-"""How a long-running command is asked to end."""
+"""Graceful shutdown of long-running commands on SIGINT and SIGTERM."""
 
 import signal
 import time
 
 
-class Stopping:
-    """A flag that a signal handler may set.
+class ShutdownFlag:
+    """A flag that is safe to set from a signal handler.
 
-    Not a threading.Event: its ``set`` takes a lock, and a second signal while the
-    first one's handler holds it would never return.
+    threading.Event is not: its ``set`` takes a lock, and if a second signal arrives while
+    the handler of the first holds that lock, the process deadlocks.
     """
 
     def __init__(self) -> None:
-        self._asked = False
+        self._is_set = False
 
     def set(self) -> None:
-        self._asked = True
+        """Request the shutdown."""
+        self._is_set = True
 
     def is_set(self) -> bool:
-        return self._asked
+        """Return whether the shutdown has been requested."""
+        return self._is_set
 
     def wait(self, seconds: float) -> bool:
-        """Let that time pass; whether it was asked to end by then."""
-        if not self._asked:
+        """Sleep, unless the shutdown was requested before; return whether it is requested by the end."""
+        if not self._is_set:
             time.sleep(seconds)
-        return self._asked
+        return self._is_set
 
 
-def stopping_on_signals() -> Stopping:
-    """A flag that SIGINT and SIGTERM set."""
-    stopping = Stopping()
+def install_shutdown_handlers() -> ShutdownFlag:
+    """Return a flag that SIGINT and SIGTERM set from now on."""
+    shutdown = ShutdownFlag()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
-    return stopping
+        signal.signal(number, lambda *_: shutdown.set())
+    return shutdown

@@ -1,12 +1,12 @@
-"""The clock of every measurement."""
+"""The clock for all measurements of time spans."""
 
 import time
 
-# Elsewhere than on Linux the monotonic clock may stand still while the machine sleeps; minutes are then named
-# too early afterwards.
+# On systems other than Linux, CLOCK_MONOTONIC may not advance while the machine is suspended;
+# after a resume, minutes are then labelled too early.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def uptime_ns() -> int:
-    """Never steps, and runs on while the machine sleeps."""
+    """Return nanoseconds on a clock that never steps and that, on Linux, includes time in suspend."""
     return time.clock_gettime_ns(_CLOCK)

@@ -1,1 +1,1 @@
-"""The service levels in plain Python: the definitions that Spark must agree with."""
+"""Service level definitions in plain Python; the Spark jobs must return the same values."""

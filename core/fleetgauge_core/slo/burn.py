@@ -1,13 +1,13 @@
-"""How fast a cluster spends its error budgets, and which burn alerts that makes fire.
+"""Burn rates of a cluster's error budgets, and multiwindow burn-rate alerts (SRE Workbook, chapter 5).
 
-The error ratio of a window is taken over its measured minutes: bad minutes for
-latency, the sum of (1 - pooled availability) for availability. Its burn is that
-ratio over what the objective allows, 1 - objective: at a burn of 1 the budget
-lasts exactly its period. An alert fires while the burn of its long and of its
-short window are both at or over its factor. Where one of them was not seen well
-enough, nothing is known: the alert is frozen, which neither fires nor resolves.
+The error ratio of a window is taken over its measured minutes: the share of bad
+minutes for latency, the mean of (1 - pooled availability) for availability. The
+burn rate is the error ratio divided by 1 - objective: at a burn rate of 1 the
+budget lasts exactly its period. An alert fires while the burn rates of its long
+and its short window are both at or over its factor. If the coverage of either
+window is too low, the alert is frozen: it neither fires nor resolves.
 
-Everything is decided on exact numbers, for thresholds are met exactly.
+All comparisons use exact fractions, because measured ratios can meet a threshold exactly.
 """
 
 from bisect import bisect_left
@@ -23,28 +23,37 @@ from typing import NamedTuple
 from fleetgauge_core.fleet.burn_windows import BurnWindow
 from fleetgauge_core.slo.levels import LATENCY_BUDGET_DIVISOR
 
-#: A window that saw less of the broker-minutes that it expected freezes its alert.
-WINDOW_COVERAGE = 0.9
+#: A window with a lower coverage of its expected broker-minutes freezes its alert.
+MIN_WINDOW_COVERAGE = 0.9
 #: The share of minutes at or under the latency objective that every tier promises.
 LATENCY_OBJECTIVE = 1 - 1 / LATENCY_BUDGET_DIVISOR
 
-#: Unavailable minutes are added up in whole parts, so that the order of adding changes nothing.
-_PARTS = 10**15
+#: Unavailability is summed in integer parts of a minute, so that the order of addition does not matter.
+_PARTS_PER_MINUTE = 10**15
 
 
-class Indicator(StrEnum):
+class ServiceLevelIndicator(StrEnum):
+    """What an error budget is kept for."""
+
     LATENCY = "latency"
     AVAILABILITY = "availability"
 
 
-class State(StrEnum):
+class BurnAlertState(StrEnum):
+    """Whether a burn-rate alert fires."""
+
     FIRING = "firing"
     QUIET = "quiet"
     FROZEN = "frozen"
+    """Coverage is too low to decide."""
 
 
 class BurnMinute(NamedTuple):
-    """A cluster-minute: over its latency objective or not, its probes, its broker-minutes."""
+    """A cluster-minute as burn rates need it.
+
+    ``bad``: whether it was over the latency objective; ``attempted`` and ``succeeded``: its pooled probes;
+    ``expected`` and ``measured``: its broker-minutes.
+    """
 
     minute: datetime
     bad: bool
@@ -55,10 +64,10 @@ class BurnMinute(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """Sums over minutes; ``lost`` is in parts of a minute."""
+    """Sums over minutes; ``unavailable`` is in parts of a minute, ``minutes`` counts measured ones."""
 
     bad: int = 0
-    lost: int = 0
+    unavailable: int = 0
     minutes: int = 0
     expected: int = 0
     measured: int = 0
@@ -66,108 +75,122 @@ class _Sums(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WindowBurn:
-    """What a window shows: burn is None if nothing was measured, coverage if nothing was expected."""
+    """The burn rate over one window.
+
+    ``burn`` is None if no minute was measured, ``coverage`` is None if no broker-minute was expected.
+    """
 
     minutes: int
     burn: Fraction | None
     coverage: float | None
 
     @property
-    def seen(self) -> bool:
-        return self.coverage is not None and self.coverage >= WINDOW_COVERAGE
+    def is_covered(self) -> bool:
+        """Whether the window's coverage is high enough to decide on an alert."""
+        return self.coverage is not None and self.coverage >= MIN_WINDOW_COVERAGE
 
 
 @dataclass(frozen=True, slots=True)
 class BurnAlert:
-    """One pair of windows over one indicator, judged."""
+    """The state of one pair of windows for one indicator."""
 
-    indicator: Indicator
+    indicator: ServiceLevelIndicator
     window: BurnWindow
     long: WindowBurn
     short: WindowBurn
-    state: State
+    state: BurnAlertState
 
 
 class BurnHistory:
-    """A cluster's minutes as prefix sums: a window of any length costs the same."""
+    """A cluster's minutes as prefix sums, so that a window of any length is measured in the same time."""
 
     def __init__(self, minutes: Iterable[BurnMinute]) -> None:
         ascending = sorted(minutes)
-        self._at = [one.minute for one in ascending]
-        self._until = list(accumulate(map(_counted, ascending), _added, initial=_Sums()))
+        self._minutes = [burn_minute.minute for burn_minute in ascending]
+        #: Element i holds the sums of the first i minutes.
+        self._prefix_sums = list(accumulate(map(_sums_of_minute, ascending), _add, initial=_Sums()))
 
-    def extended(self, minutes: Iterable[BurnMinute], start: datetime) -> "BurnHistory":
-        """With these, of which each is later than all that it has, and without those before ``start``."""
-        later, drop = sorted(minutes), bisect_left(self._at, start)
-        sums = accumulate(map(_counted, later), _added, initial=self._until[-1])
+    def extend(self, minutes: Iterable[BurnMinute], start: datetime) -> "BurnHistory":
+        """Return a history with these minutes appended and without the minutes before ``start``.
+
+        Every added minute must be later than all that the history has.
+        """
+        added, drop = sorted(minutes), bisect_left(self._minutes, start)
+        sums = accumulate(map(_sums_of_minute, added), _add, initial=self._prefix_sums[-1])
         extended = BurnHistory(())
-        extended._at = [*self._at[drop:], *(one.minute for one in later)]
-        extended._until = [*self._until[drop:-1], *sums]
+        extended._minutes = [*self._minutes[drop:], *(burn_minute.minute for burn_minute in added)]
+        extended._prefix_sums = [*self._prefix_sums[drop:-1], *sums]
         return extended
 
-    def window(self, end: datetime, minutes: int, indicator: Indicator, objective: float) -> WindowBurn:
-        """The ``minutes`` before ``end``; a minute that has no row was not expected."""
-        sums = self._sums(end - timedelta(minutes=minutes), end)
+    def measure_window(
+        self, end: datetime, minutes: int, indicator: ServiceLevelIndicator, objective: float
+    ) -> WindowBurn:
+        """Return the burn rate of the ``minutes`` before ``end``; minutes without a row are not expected."""
+        sums = self._sum_between(end - timedelta(minutes=minutes), end)
         return WindowBurn(
             minutes,
-            _error_ratio(sums, indicator) / _allowed(objective) if sums.minutes else None,
+            _error_ratio(sums, indicator) / _budget_ratio(objective) if sums.minutes else None,
             sums.measured / sums.expected if sums.expected else None,
         )
 
-    def alerts(
+    def evaluate_alerts(
         self, end: datetime, windows: Sequence[BurnWindow], availability_objective: float
     ) -> tuple[BurnAlert, ...]:
-        """Every pair of windows over both indicators, as they stand at ``end``."""
+        """Return the alerts of every pair of windows for both indicators, as of ``end``."""
         objectives = (
-            (Indicator.LATENCY, LATENCY_OBJECTIVE),
-            (Indicator.AVAILABILITY, availability_objective),
+            (ServiceLevelIndicator.LATENCY, LATENCY_OBJECTIVE),
+            (ServiceLevelIndicator.AVAILABILITY, availability_objective),
         )
         return tuple(
-            self._alert(end, window, indicator, objective)
+            self._evaluate_alert(end, window, indicator, objective)
             for indicator, objective in objectives
             for window in windows
         )
 
-    def _alert(self, end: datetime, window: BurnWindow, indicator: Indicator, objective: float) -> BurnAlert:
+    def _evaluate_alert(
+        self, end: datetime, window: BurnWindow, indicator: ServiceLevelIndicator, objective: float
+    ) -> BurnAlert:
         long, short = (
-            self.window(end, minutes, indicator, objective)
+            self.measure_window(end, minutes, indicator, objective)
             for minutes in (window.long_minutes, window.short_minutes)
         )
-        return BurnAlert(indicator, window, long, short, _state(long, short, window.factor))
+        return BurnAlert(indicator, window, long, short, _alert_state(long, short, window.factor))
 
-    def _sums(self, start: datetime, end: datetime) -> _Sums:
-        before, upto = (self._until[bisect_left(self._at, at)] for at in (start, end))
+    def _sum_between(self, start: datetime, end: datetime) -> _Sums:
+        before, upto = (self._prefix_sums[bisect_left(self._minutes, at)] for at in (start, end))
         return _Sums(*(b - a for a, b in zip(before, upto, strict=True)))
 
 
-def _counted(one: BurnMinute) -> _Sums:
-    if not one.measured:
-        return _Sums(expected=one.expected)
-    lost = (one.attempted - one.succeeded) * _PARTS // one.attempted
-    return _Sums(int(one.bad), lost, 1, one.expected, one.measured)
+def _sums_of_minute(burn_minute: BurnMinute) -> _Sums:
+    if not burn_minute.measured:
+        return _Sums(expected=burn_minute.expected)
+    failed = burn_minute.attempted - burn_minute.succeeded
+    unavailable = failed * _PARTS_PER_MINUTE // burn_minute.attempted
+    return _Sums(int(burn_minute.bad), unavailable, 1, burn_minute.expected, burn_minute.measured)
 
 
-def _added(a: _Sums, b: _Sums) -> _Sums:
+def _add(a: _Sums, b: _Sums) -> _Sums:
     return _Sums(*map(add, a, b))
 
 
-def _error_ratio(sums: _Sums, indicator: Indicator) -> Fraction:
-    if indicator is Indicator.LATENCY:
+def _error_ratio(sums: _Sums, indicator: ServiceLevelIndicator) -> Fraction:
+    if indicator is ServiceLevelIndicator.LATENCY:
         return Fraction(sums.bad, sums.minutes)
-    return Fraction(sums.lost, sums.minutes * _PARTS)
+    return Fraction(sums.unavailable, sums.minutes * _PARTS_PER_MINUTE)
 
 
-def _state(long: WindowBurn, short: WindowBurn, factor: float) -> State:
-    if not (long.seen and short.seen):
-        return State.FROZEN
-    fires = all(one.burn is not None and one.burn >= _as_written(factor) for one in (long, short))
-    return State.FIRING if fires else State.QUIET
+def _alert_state(long: WindowBurn, short: WindowBurn, factor: float) -> BurnAlertState:
+    if not (long.is_covered and short.is_covered):
+        return BurnAlertState.FROZEN
+    threshold = _decimal_fraction(factor)
+    fires = all(window.burn is not None and window.burn >= threshold for window in (long, short))
+    return BurnAlertState.FIRING if fires else BurnAlertState.QUIET
 
 
-def _allowed(objective: float) -> Fraction:
-    return 1 - _as_written(objective)
+def _budget_ratio(objective: float) -> Fraction:
+    return 1 - _decimal_fraction(objective)
 
 
-def _as_written(number: float) -> Fraction:
-    """0.9995 is 1999/2000, not the binary fraction beside it."""
+def _decimal_fraction(number: float) -> Fraction:
+    """Return the fraction that the decimal notation stands for: 0.9995 is 1999/2000."""
     return Fraction(str(number))

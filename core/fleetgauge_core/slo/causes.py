@@ -1,7 +1,7 @@
-"""Why a minute was bad: one cause each, by one ordered rule.
+"""The cause of a bad minute: exactly one each, chosen by a fixed order of precedence.
 
-What was planned explains the findings that it makes; a finding explains more
-than work in the background does.
+Planned work precedes the findings that it produces; a finding precedes background work, for instance a
+reassignment.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 MAINTENANCE, VANTAGE, UNKNOWN = "maintenance", "vantage", "unknown"
 _VANTAGE_KINDS = ("VANTAGE_ILL", "PATH")
-#: The first that holds in a minute is its cause.
+#: The first of these that is active in a minute is its cause.
 PRECEDENCE = (
     MAINTENANCE,
     "roll",
@@ -25,15 +25,15 @@ PRECEDENCE = (
     VANTAGE,
     UNKNOWN,
 )
-_FINDINGS = (*PRECEDENCE[2:7], *_VANTAGE_KINDS)
-_ACTIONS = ("roll", "reassignment", "throttle")
+_FINDING_KINDS = (*PRECEDENCE[2:7], *_VANTAGE_KINDS)
+_ACTION_KINDS = ("roll", "reassignment", "throttle")
 
 _MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """A change of state, as ops/health_events has it."""
+class HealthTransition:
+    """A row of ops/health_events: the state that a finding changed to, and when."""
 
     cluster_id: str
     broker_id: int | None
@@ -43,10 +43,10 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """What may explain the bad minutes that [starts, ends) touches; ``ends`` is None for what still goes on.
+class CauseInterval:
+    """A possible cause of the bad minutes that overlap [starts, ends); ``ends`` is None while it lasts.
 
-    With a home it explains a minute only if no other broker made it bad.
+    With a home broker it explains a minute only if no other broker made that minute bad.
     """
 
     cluster_id: str
@@ -56,67 +56,74 @@ class Reason:
     home: int | None = None
 
     @property
-    def rank(self) -> int:
-        """The lowest wins."""
+    def precedence(self) -> int:
+        """Position in PRECEDENCE; the lowest wins."""
         return PRECEDENCE.index(self.cause)
 
-    def holds(self, minute: datetime) -> bool:
+    def is_active_in(self, minute: datetime) -> bool:
+        """Return whether the interval overlaps the minute."""
         return self.starts < minute + _MINUTE and (self.ends is None or self.ends > minute)
 
 
-def cause_of(
-    minute: datetime, bad_homes: Collection[int], agent_late: bool, reasons: Iterable[Reason]
+def find_cause(
+    minute: datetime, bad_homes: Collection[int], agent_late: bool, intervals: Iterable[CauseInterval]
 ) -> str:
-    """The cause of one bad minute, from the reasons of its cluster.
+    """Return the cause of one bad minute, given the cause intervals of its cluster.
 
-    ``bad_homes``: the brokers that were over the objective; ``agent_late``: whether a vantage left pooling.
+    ``bad_homes``: the brokers that were over the latency objective; ``agent_late``: whether a vantage was
+    excluded from pooling because its agent was late.
     """
-    holding = [one for one in reasons if one.holds(minute)]
-    causes = {one.cause for one in holding if one.home is None}
-    if bad_homes and set(bad_homes) <= {one.home for one in holding}:
-        causes |= {one.cause for one in holding}
+    active = [interval for interval in intervals if interval.is_active_in(minute)]
+    causes = {interval.cause for interval in active if interval.home is None}
+    if bad_homes and set(bad_homes) <= {interval.home for interval in active}:
+        causes |= {interval.cause for interval in active}
     if agent_late:
         causes.add(VANTAGE)
     return min(causes, key=PRECEDENCE.index, default=UNKNOWN)
 
 
-def findings(events: Iterable[Event]) -> list[Reason]:
-    """The episodes that the events tell of: each lasts until the next event of the same finding."""
-    chains: dict[tuple[str, int | None, str], list[Event]] = defaultdict(list)
-    for event in events:
-        chains[event.cluster_id, event.broker_id, event.fingerprint].append(event)
-    return [one for chain in chains.values() for one in _episodes(sorted(chain, key=lambda e: e.at))]
-
-
-def _episodes(chain: Sequence[Event]) -> list[Reason]:
-    ends = [event.at for event in chain[1:]] + [None]
+def build_cause_intervals(transitions: Iterable[HealthTransition]) -> list[CauseInterval]:
+    """Return an interval for each finding: it lasts until the next transition with the same fingerprint."""
+    histories: dict[tuple[str, int | None, str], list[HealthTransition]] = defaultdict(list)
+    for transition in transitions:
+        key = transition.cluster_id, transition.broker_id, transition.fingerprint
+        histories[key].append(transition)
     return [
-        Reason(event.cluster_id, _cause(event.to_state), event.at, end)
-        for event, end in zip(chain, ends, strict=True)
-        if event.to_state in _FINDINGS
+        interval
+        for history in histories.values()
+        for interval in _intervals_of(sorted(history, key=lambda transition: transition.at))
     ]
 
 
-def _cause(state: str) -> str:
+def _intervals_of(history: Sequence[HealthTransition]) -> list[CauseInterval]:
+    ends = [transition.at for transition in history[1:]] + [None]
+    return [
+        CauseInterval(transition.cluster_id, _cause_of_state(transition.to_state), transition.at, end)
+        for transition, end in zip(history, ends, strict=True)
+        if transition.to_state in _FINDING_KINDS
+    ]
+
+
+def _cause_of_state(state: str) -> str:
     return VANTAGE if state in _VANTAGE_KINDS else state
 
 
-def is_action(kind: str) -> bool:
-    """Whether an action of this kind can be a cause."""
-    return kind in _ACTIONS
+def is_cause_action(kind: str) -> bool:
+    """Return whether an action of this kind can be the cause of a bad minute."""
+    return kind in _ACTION_KINDS
 
 
-def by_segment(
+def count_by_segment(
     weeks: Iterable[tuple[str, Mapping[str, int]]], segments: Iterable[tuple[str, str, str]]
 ) -> dict[tuple[str, str, str], tuple[int, int]]:
-    """Bad minutes and clusters with any, by segment, value and cause.
+    """Return (bad minutes, clusters with a bad minute) by (segment, segment value, cause).
 
-    ``weeks``: cluster and its bad minutes by cause; ``segments``: cluster, segment, value.
+    ``weeks``: each cluster with its bad minutes by cause; ``segments``: (cluster, segment, segment value).
     """
-    counts = dict(weeks)
+    minutes_by_cause = dict(weeks)
     totals: dict[tuple[str, str, str], tuple[int, int]] = {}
     for cluster_id, segment, value in segments:
-        for cause, minutes in counts.get(cluster_id, {}).items():
-            before = totals.get((segment, value, cause), (0, 0))
-            totals[segment, value, cause] = (before[0] + minutes, before[1] + 1)
+        for cause, minutes in minutes_by_cause.get(cluster_id, {}).items():
+            bad_minutes, clusters = totals.get((segment, value, cause), (0, 0))
+            totals[segment, value, cause] = (bad_minutes + minutes, clusters + 1)
     return totals

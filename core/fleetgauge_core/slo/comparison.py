@@ -1,8 +1,8 @@
-"""Do two groups of clusters differ, or the same clusters before and after? Medians and a bootstrap.
+"""Comparison of two groups of clusters, or of the same clusters before and after, by bootstrapped medians.
 
-Clusters are resampled, never weeks: the weeks of one cluster are alike, and would make an interval look
-surer than it is. The median of an even number is the middle of two, so that exchanging the groups turns
-the difference around.
+Clusters are resampled, not weeks: the weeks of one cluster are correlated, so resampling them would make the
+interval too narrow. The median of an even number of values is the mean of the middle two, so that swapping
+the groups only changes the sign of the difference.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,15 +11,15 @@ from random import Random
 from statistics import median
 
 RESAMPLES = 2_000
-#: Of 1000 resamples so many lie outside the interval on each side: 95% are inside.
+#: Of 1000 resamples, this many lie outside the interval on each side: 95% are inside.
 _OUTSIDE_PER_MILLE = 25
-#: Medians of fewer clusters hardly vary among resamples, whatever the truth is.
-CLUSTERS_FOR_AN_INTERVAL = 10
+#: Medians of fewer clusters hardly vary between resamples, so the interval would look too certain.
+MIN_INTERVAL_CLUSTERS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """Both medians, how far the second is above the first, and the 95% interval of that."""
+class MedianDifference:
+    """Two medians, how far the second is above the first, and that difference's 95% confidence interval."""
 
     median_a: float
     median_b: float
@@ -30,39 +30,52 @@ class Difference:
     clusters_b: int
 
     @property
-    def means_little(self) -> bool:
-        """Too few clusters for the interval to mean much."""
-        return min(self.clusters_a, self.clusters_b) < CLUSTERS_FOR_AN_INTERVAL
+    def has_few_clusters(self) -> bool:
+        """Whether there are too few clusters for the interval to be meaningful."""
+        return min(self.clusters_a, self.clusters_b) < MIN_INTERVAL_CLUSTERS
 
     @property
-    def is_told_apart(self) -> bool:
+    def is_significant(self) -> bool:
+        """Whether the 95% confidence interval excludes zero."""
         return self.low > 0 or self.high < 0
 
 
 def compare_groups(
     a: Sequence[float], b: Sequence[float], random: Random, resamples: int = RESAMPLES
-) -> Difference:
-    """One value a cluster, neither group empty; the difference of the medians, b - a."""
+) -> MedianDifference:
+    """Compare two groups with one value per cluster; the difference is median(b) - median(a).
 
-    def resampled() -> float:
+    Neither group may be empty.
+    """
+
+    def resample_difference() -> float:
         return median(random.choices(b, k=len(b))) - median(random.choices(a, k=len(a)))
 
-    low, high = _interval(resampled, resamples)
-    return Difference(median(a), median(b), median(b) - median(a), low, high, len(a), len(b))
+    low, high = _bootstrap_interval(resample_difference, resamples)
+    return MedianDifference(median(a), median(b), median(b) - median(a), low, high, len(a), len(b))
 
 
 def compare_pairs(
     pairs: Sequence[tuple[float, float]], random: Random, resamples: int = RESAMPLES
-) -> Difference:
-    """A (before, after) a cluster, at least one; the median of what each cluster changed by."""
+) -> MedianDifference:
+    """Compare one (before, after) pair per cluster; the difference is the median of after - before.
+
+    There must be at least one pair.
+    """
     before, after = zip(*pairs, strict=True)
-    changes = [second - first for first, second in pairs]
-    low, high = _interval(lambda: median(random.choices(changes, k=len(changes))), resamples)
-    return Difference(median(before), median(after), median(changes), low, high, len(pairs), len(pairs))
+    differences = [second - first for first, second in pairs]
+
+    def resample_median() -> float:
+        return median(random.choices(differences, k=len(differences)))
+
+    low, high = _bootstrap_interval(resample_median, resamples)
+    return MedianDifference(
+        median(before), median(after), median(differences), low, high, len(pairs), len(pairs)
+    )
 
 
-def _interval(resampled: Callable[[], float], resamples: int) -> tuple[float, float]:
-    """The percentile bootstrap's."""
-    ascending = sorted(resampled() for _ in range(resamples))
+def _bootstrap_interval(resample: Callable[[], float], resamples: int) -> tuple[float, float]:
+    """Return the percentile bootstrap's interval."""
+    ascending = sorted(resample() for _ in range(resamples))
     outside = resamples * _OUTSIDE_PER_MILLE // 1000
     return ascending[outside], ascending[-1 - outside]

@@ -1,6 +1,6 @@
-"""Corrections: minutes that a person took out of the levels, with the reason on record.
+"""Corrections: minutes that a person excludes from the service levels, with a recorded reason.
 
-They leave measured and expected alike; coverage stays what was measured.
+Excluded minutes leave measured and expected minutes alike; coverage still counts them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-#: What recurs does so at the same local time.
+#: Period of a recurring correction; each occurrence starts at the same local time.
 RECURRENCES = {"daily": timedelta(days=1), "weekly": timedelta(days=7)}
 
-#: Segment and value, each that one cluster is in.
-Segments = Set[tuple[str, str]]
-#: Start (inclusive) and end (exclusive) in UTC.
-Span = tuple[datetime, datetime]
+#: The (segment, segment value) pairs of one cluster.
+ClusterSegments = Set[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Minutes that start in [starts, ends), of a broker, a cluster or a segment of the fleet."""
+    """An exclusion of the minutes that start in [starts, ends), for a broker, cluster or fleet segment."""
 
     correction_id: str
     scope: str
@@ -32,16 +30,16 @@ class Correction:
     recurs: str | None = None
     recurs_until: datetime | None = None
 
-    def covers(self, cluster_id: str, segments: Segments) -> bool:
-        """Whether it has to do with the cluster at all."""
+    def applies_to(self, cluster_id: str, segments: ClusterSegments) -> bool:
+        """Return whether the correction's scope includes the cluster or one of its brokers."""
         if self.scope == "segment":
             return (self.segment, self.segment_value) in segments
         return self.cluster_id == cluster_id
 
 
 @dataclass(frozen=True, slots=True)
-class Excluded:
-    """Minutes of a cluster that do not count; with a broker, that broker's alone."""
+class ExcludedRange:
+    """A cluster's minutes that a correction excludes; with a broker, only that broker's minutes."""
 
     correction_id: str
     cluster_id: str
@@ -50,48 +48,50 @@ class Excluded:
     ends: datetime
 
 
-def occurrences(
-    one: Correction, zone: str, lo: datetime, hi: datetime
+def find_occurrences(
+    correction: Correction, zone: str, lo: datetime, hi: datetime
 ) -> Iterator[tuple[datetime, datetime]]:
-    """Its spans that meet [lo, hi), in order."""
-    if one.recurs is None:
-        if one.starts < hi and one.ends > lo:
-            yield one.starts, one.ends
+    """Yield the correction's (start, end) pairs that overlap [lo, hi), in ascending order."""
+    if correction.recurs is None:
+        if correction.starts < hi and correction.ends > lo:
+            yield correction.starts, correction.ends
         return
-    step = RECURRENCES[one.recurs]
-    # A clock change moves an occurrence by less than a day; begin early enough to miss none.
-    n = max(0, (lo - one.ends) // step - 1)
+    period = RECURRENCES[correction.recurs]
+    # A clock change moves an occurrence by less than a day, so starting one period early misses none.
+    n = max(0, (lo - correction.ends) // period - 1)
     while True:
-        starts, ends = (_later(at, n * step, ZoneInfo(zone)) for at in (one.starts, one.ends))
-        if starts >= hi or (one.recurs_until is not None and starts >= one.recurs_until):
+        starts, ends = (
+            _add_local_time(at, n * period, ZoneInfo(zone)) for at in (correction.starts, correction.ends)
+        )
+        if starts >= hi or (correction.recurs_until is not None and starts >= correction.recurs_until):
             return
         if ends > lo:
             yield starts, ends
         n += 1
 
 
-def _later(at: datetime, by: timedelta, zone: ZoneInfo) -> datetime:
-    """The same local time days later; the moment itself may lie in an hour that comes twice."""
-    return (at.astimezone(zone) + by).astimezone(UTC) if by else at
+def _add_local_time(at: datetime, days: timedelta, zone: ZoneInfo) -> datetime:
+    """Return the same local time ``days`` later; ``at`` itself may lie in an hour that occurs twice."""
+    return (at.astimezone(zone) + days).astimezone(UTC) if days else at
 
 
-def excluded(
+def expand_corrections(
     corrections: Iterable[Correction],
-    clusters: Mapping[str, Segments],
+    clusters: Mapping[str, ClusterSegments],
     zone: str,
     lo: datetime,
     hi: datetime,
-) -> list[Excluded]:
-    """What the corrections take out of [lo, hi) of each cluster."""
+) -> list[ExcludedRange]:
+    """Return what the corrections exclude of each cluster, for occurrences that overlap [lo, hi)."""
     return [
-        Excluded(one.correction_id, cluster_id, one.broker_id, starts, ends)
-        for one in corrections
-        for starts, ends in occurrences(one, zone, lo, hi)
+        ExcludedRange(correction.correction_id, cluster_id, correction.broker_id, starts, ends)
+        for correction in corrections
+        for starts, ends in find_occurrences(correction, zone, lo, hi)
         for cluster_id, segments in clusters.items()
-        if one.covers(cluster_id, segments)
+        if correction.applies_to(cluster_id, segments)
     ]
 
 
-def ids(found: Sequence[str]) -> str:
-    """As gold/cluster_weeks keeps them."""
-    return ",".join(sorted(set(found)))
+def join_correction_ids(correction_ids: Sequence[str]) -> str:
+    """Return the distinct ids, sorted and separated by commas, as gold/cluster_weeks stores them."""
+    return ",".join(sorted(set(correction_ids)))

@@ -1,9 +1,9 @@
-"""How far a cluster is known, and which minutes a batch of records makes new.
+"""The minutes that silver holds of a cluster, and the minutes that a batch of records affects.
 
-A record changes its own minute and, because minutes without a record expect
-what was last known, every such minute after it, until the next record. So what
-must be computed again is one stretch: from the first touched minute (or the gap
-before it) to the next minute that has a record, or to the watermark.
+A minute without a record inherits the expected brokers of the latest minute with one. So a record affects its
+own minute and every later minute up to the next record. The minutes to recompute are one contiguous range:
+from the first touched minute (or from the gap before it) to the minute before the next record, or to the last
+minute of the cluster.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,108 +14,119 @@ _MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Horizon:
-    """What silver holds of a cluster: its first and last minute, and the first that had a record.
+class ClusterMinuteBounds:
+    """The first and the last minute that silver holds of a cluster, and the first minute with a record.
 
-    ``expected``: the brokers of the last minute, where somebody has looked.
+    ``expected_brokers``: the brokers expected in the last minute; None if not read yet.
     """
 
-    begin: datetime
-    watermark: datetime
-    first_record: datetime
-    expected: tuple[int, ...] | None = None
+    first_minute: datetime
+    last_minute: datetime
+    first_record_minute: datetime
+    expected_brokers: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Minutes lo to hi (inclusive) of a cluster are to be computed.
+class MinuteRange:
+    """A cluster's minutes from ``first`` to ``last`` (both inclusive) that are to be computed.
 
-    Before the first record of the stretch, the brokers expected at ``carried_from``
-    hold, or those that the records of minute ``first_record`` name.
+    Minutes before the first record of the range expect the brokers of minute ``expected_from``, or those
+    that the records of minute ``first_record_minute`` list.
     """
 
     cluster_id: str
-    lo: datetime
-    hi: datetime
-    carried_from: datetime | None = None
-    first_record: datetime | None = None
+    first: datetime
+    last: datetime
+    expected_from: datetime | None = None
+    first_record_minute: datetime | None = None
 
 
-def stretch(
+def find_affected_range(
     cluster_id: str,
-    touched_lo: datetime,
-    touched_hi: datetime,
-    known: Horizon | None,
+    first_touched: datetime,
+    last_touched: datetime,
+    bounds: ClusterMinuteBounds | None,
     since: datetime | None,
     until: datetime | None,
     next_record: datetime | None = None,
-) -> Stretch | None:
-    """What a batch with records in minutes touched_lo..touched_hi makes new; None past ``until``.
+) -> MinuteRange | None:
+    """Return the minutes that a batch affects; None if they are all at or after ``until``.
 
-    ``next_record`` is the first minute after touched_hi that has a record, where it is known.
+    ``first_touched`` and ``last_touched``: the minutes of the batch's earliest and latest record. ``bounds``:
+    what silver holds of the cluster, None for a new one. ``since`` and ``until``: the cluster's configured
+    period. ``next_record``: the first later minute that has a record, None if unknown.
     """
-    hi = touched_hi if until is None else min(touched_hi, _last_before(until))
-    if (known is None and touched_lo > hi) or (known is not None and known.watermark >= hi < touched_lo):
+    last = last_touched if until is None else min(last_touched, _last_minute_before(until))
+    if bounds is None and first_touched > last:
         return None
-    if known is None:
-        lo, carried_from = touched_lo, None
-    elif touched_lo > known.watermark:
-        lo, carried_from = known.watermark + _MINUTE, known.watermark
+    if bounds is not None and bounds.last_minute >= last < first_touched:
+        return None
+    expected_from = None
+    if bounds is None:
+        first = first_touched
+    elif first_touched > bounds.last_minute:
+        first, expected_from = bounds.last_minute + _MINUTE, bounds.last_minute
     else:
-        lo, hi, carried_from = touched_lo, max(hi, _changed_until(known, next_record)), None
+        first, last = first_touched, max(last, _last_affected_by_late_records(bounds, next_record))
     if until is not None:
-        hi = min(hi, _last_before(until))
-    if since is not None and (known is None or touched_lo < known.first_record):
-        return Stretch(cluster_id, min(lo, first_minute(since)), hi, first_record=touched_lo)
-    return Stretch(cluster_id, lo, hi, carried_from)
+        last = min(last, _last_minute_before(until))
+    if since is not None and (bounds is None or first_touched < bounds.first_record_minute):
+        first = min(first, ceil_to_minute(since))
+        return MinuteRange(cluster_id, first, last, first_record_minute=first_touched)
+    return MinuteRange(cluster_id, first, last, expected_from)
 
 
-def _changed_until(known: Horizon, next_record: datetime | None) -> datetime:
-    """The last minute that late records change; those before the first that counted may now count too."""
-    if next_record is None:
-        return known.watermark
-    return min(known.watermark, max(known.begin, next_record - _MINUTE))
+def _last_affected_by_late_records(bounds: ClusterMinuteBounds, next_record: datetime | None) -> datetime:
+    """Return the last minute that late records affect.
 
-
-def pieces(stretches: Sequence[Stretch], at_most: timedelta) -> Iterator[list[Stretch]]:
-    """The stretches cut into spans that fit into memory, oldest first; spans without any are left out.
-
-    A piece that begins inside its stretch has neither ``carried_from`` nor
-    ``first_record``: it carries on from the piece before.
+    Minutes before the first one in silver are included: a late record may make them count.
     """
-    if not stretches:
+    if next_record is None:
+        return bounds.last_minute
+    return min(bounds.last_minute, max(bounds.first_minute, next_record - _MINUTE))
+
+
+def split_ranges(ranges: Sequence[MinuteRange], at_most: timedelta) -> Iterator[list[MinuteRange]]:
+    """Yield the ranges cut into periods of ``at_most``, oldest first, without empty periods.
+
+    A part that does not begin its range has neither ``expected_from`` nor ``first_record_minute``: its
+    expected brokers come from the part before it.
+    """
+    if not ranges:
         return
-    starts, last = min(one.lo for one in stretches), max(one.hi for one in stretches)
+    starts, last = min(part.first for part in ranges), max(part.last for part in ranges)
     while starts <= last:
         ends = starts + at_most - _MINUTE
-        inside = [_cut(one, starts, ends) for one in stretches if one.lo <= ends and one.hi >= starts]
-        if inside:
-            yield inside
+        parts = [_clip(part, starts, ends) for part in ranges if part.first <= ends and part.last >= starts]
+        if parts:
+            yield parts
         starts += at_most
 
 
-def united(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """The same minutes of each cluster without overlaps."""
-    found: list[Stretch] = []
-    for one in sorted(stretches, key=lambda each: (each.cluster_id, each.lo)):
-        last = found[-1] if found and found[-1].cluster_id == one.cluster_id else None
-        if last and one.lo <= last.hi + _MINUTE:
-            found[-1] = replace(last, hi=max(last.hi, one.hi))
+def merge_ranges(ranges: Iterable[MinuteRange]) -> list[MinuteRange]:
+    """Return each cluster's minutes without overlaps, by cluster and ascending."""
+    merged: list[MinuteRange] = []
+    for addition in sorted(ranges, key=lambda minutes: (minutes.cluster_id, minutes.first)):
+        before = merged[-1] if merged and merged[-1].cluster_id == addition.cluster_id else None
+        if before and addition.first <= before.last + _MINUTE:
+            merged[-1] = replace(before, last=max(before.last, addition.last))
         else:
-            found.append(Stretch(one.cluster_id, one.lo, one.hi))
-    return found
+            merged.append(MinuteRange(addition.cluster_id, addition.first, addition.last))
+    return merged
 
 
-def _cut(one: Stretch, starts: datetime, ends: datetime) -> Stretch:
-    hi = min(one.hi, ends)
-    return replace(one, hi=hi) if one.lo >= starts else Stretch(one.cluster_id, starts, hi)
+def _clip(minutes: MinuteRange, starts: datetime, ends: datetime) -> MinuteRange:
+    last = min(minutes.last, ends)
+    if minutes.first >= starts:
+        return replace(minutes, last=last)
+    return MinuteRange(minutes.cluster_id, starts, last)
 
 
-def first_minute(since: datetime) -> datetime:
-    """The first whole minute from an instant on."""
-    floor = since.replace(second=0, microsecond=0)
-    return floor if floor == since else floor + _MINUTE
+def ceil_to_minute(instant: datetime) -> datetime:
+    """Return the start of the first whole minute at or after an instant."""
+    floor = instant.replace(second=0, microsecond=0)
+    return floor if floor == instant else floor + _MINUTE
 
 
-def _last_before(until: datetime) -> datetime:
-    return first_minute(until) - _MINUTE
+def _last_minute_before(until: datetime) -> datetime:
+    return ceil_to_minute(until) - _MINUTE

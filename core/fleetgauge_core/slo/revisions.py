@@ -1,15 +1,15 @@
-"""Revisions: an open week is overwritten, a closed one never; what changes it makes the next revision."""
+"""Revisions of a week: an open week is overwritten; a change to a closed week adds a revision."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-Row = Mapping[str, Any]
+from fleetgauge_core.slo.corrected_week import WeekRow
 
 OPEN = 0
 CLOSED = "closed"
 LATE_RECORDS = "late_records"
-#: Where one of these columns differs it is why; else records came late.
-_WHY = {
+#: Reason of a revision by the column that differs; without such a column, records arrived late.
+_REASONS = {
     "definition": "definition",
     "corrections": "corrections",
     "latency_objective_us": "objective",
@@ -17,43 +17,43 @@ _WHY = {
 }
 
 
-def revisions(computed: Row, stored: Sequence[Row], content: Sequence[str]) -> list[Row]:
-    """Every row that the table should hold of one week.
+def build_revisions(computed: WeekRow, stored: Sequence[WeekRow], content: Sequence[str]) -> list[WeekRow]:
+    """Return every row that the table should hold of one week.
 
-    ``computed`` is the week as it comes out now, with ``closed``; ``stored`` are
-    the table's rows of it; ``content`` names what makes two revisions differ.
-    A closed week keeps its revisions, loses revision 0, and never opens again.
+    ``computed``: the week as computed now, with ``closed``; ``stored``: the table's rows of the week;
+    ``content``: the columns that make two revisions differ. A closed week keeps its revisions, has no
+    revision 0, and is never opened again.
     """
-    kept = sorted((row for row in stored if row["revision"] > OPEN), key=lambda row: int(row["revision"]))
-    if not kept:
-        first, reason = (1, CLOSED) if computed["closed"] else (OPEN, None)
-        return [{**computed, "revision": first, "revision_reason": reason}]
-    last = kept[-1]
+    closed = sorted((row for row in stored if row["revision"] > OPEN), key=lambda row: int(row["revision"]))
+    if not closed:
+        revision, reason = (1, CLOSED) if computed["closed"] else (OPEN, None)
+        return [{**computed, "revision": revision, "revision_reason": reason}]
+    last = closed[-1]
     if all(computed[name] == last[name] for name in content):
-        return list(kept)
+        return list(closed)
     return [
-        *kept,
+        *closed,
         {
             **computed,
             "revision": last["revision"] + 1,
-            "revision_reason": _reason(computed, last, content),
+            "revision_reason": _revision_reason(computed, last, content),
             "closed": True,
         },
     ]
 
 
-def _reason(computed: Row, last: Row, content: Sequence[str]) -> str:
+def _revision_reason(computed: WeekRow, last: WeekRow, content: Sequence[str]) -> str:
     differing = [name for name in content if computed[name] != last[name]]
     if differing == ["causes"]:
         return "causes"
-    return next((why for name, why in _WHY.items() if name in differing), LATE_RECORDS)
+    return next((reason for name, reason in _REASONS.items() if name in differing), LATE_RECORDS)
 
 
-def latest(rows: Sequence[Row], key: Sequence[str]) -> list[Row]:
-    """The highest revision of each key."""
-    best: dict[tuple[Any, ...], Row] = {}
+def find_latest_revisions(rows: Sequence[WeekRow], key: Sequence[str]) -> list[WeekRow]:
+    """Return the row with the highest revision for each value of the key columns."""
+    latest: dict[tuple[Any, ...], WeekRow] = {}
     for row in rows:
         identity = tuple(row[name] for name in key)
-        if identity not in best or row["revision"] > best[identity]["revision"]:
-            best[identity] = row
-    return list(best.values())
+        if identity not in latest or row["revision"] > latest[identity]["revision"]:
+            latest[identity] = row
+    return list(latest.values())

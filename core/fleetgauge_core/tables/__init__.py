@@ -1,14 +1,21 @@
-"""The lake's tables: names, columns and keys, the contract with every reader.
+"""The tables of the lake: paths, columns and keys, on which all readers rely.
 
-Plain data, so that readers without a JVM (dashboards, operations) and Spark
-jobs share one truth. Units are in the names: ``*_us`` is microseconds,
-``*_minutes`` minutes, ratios and availability are doubles in 0..1.
+The definitions are plain data, so that Spark jobs and readers without a JVM (dashboards,
+operations) share them. Column names contain the unit: ``*_us`` is microseconds and
+``*_minutes`` is minutes; ratios and availabilities are doubles from 0 to 1.
 """
 
 from fleetgauge_core.tables.bronze import PROBE_MINUTES
 from fleetgauge_core.tables.gold import BURN_CAUSES, CLUSTER_WEEKS, EVIDENCE, FLEET_WEEKS, RECOVERY_WEEKS
-from fleetgauge_core.tables.model import Column, Owner, Table, Type
-from fleetgauge_core.tables.ops import ACTIONS, CORRECTIONS, HEALTH_EVENTS, QUALITY, QUARANTINE, REASONS
+from fleetgauge_core.tables.model import Column, ColumnType, Table, TableOwner
+from fleetgauge_core.tables.ops import (
+    ACTIONS,
+    CORRECTIONS,
+    HEALTH_EVENTS,
+    QUALITY,
+    QUARANTINE,
+    QUARANTINE_REASONS,
+)
 from fleetgauge_core.tables.recovery import (
     CHECKPOINTS,
     DRILLS,
@@ -17,12 +24,12 @@ from fleetgauge_core.tables.recovery import (
     PRODUCER_MINUTES,
     RECOVERY_FINDINGS,
 )
-from fleetgauge_core.tables.registry import ALL, OF_THE_PIPELINE
+from fleetgauge_core.tables.registry import ALL_TABLES, PIPELINE_TABLES
 from fleetgauge_core.tables.silver import BROKER_MINUTES, CLUSTER_MINUTES
 
 __all__ = [
     "ACTIONS",
-    "ALL",
+    "ALL_TABLES",
     "BROKER_MINUTES",
     "BURN_CAUSES",
     "CHECKPOINTS",
@@ -35,16 +42,16 @@ __all__ = [
     "GROUP_MINUTES",
     "HEALTH_EVENTS",
     "MIRROR_MINUTES",
-    "OF_THE_PIPELINE",
+    "PIPELINE_TABLES",
     "PROBE_MINUTES",
     "PRODUCER_MINUTES",
     "QUALITY",
     "QUARANTINE",
-    "REASONS",
+    "QUARANTINE_REASONS",
     "RECOVERY_FINDINGS",
     "RECOVERY_WEEKS",
     "Column",
-    "Owner",
+    "ColumnType",
     "Table",
-    "Type",
+    "TableOwner",
 ]

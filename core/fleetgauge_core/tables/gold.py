@@ -1,128 +1,129 @@
-"""Weeks of clusters, of the fleet and of mirrors, and what explains them.
+"""The gold tables: weekly results of clusters, the fleet and mirrors, and the evidence behind them.
 
-Columns are only ever added, never renamed.
+Columns are added, but never renamed or removed.
 """
 
-from fleetgauge_core.tables.model import Table, Type, columns
+from fleetgauge_core.tables.model import ColumnType, Table, make_columns
 
-_T = Type
-
+#: Weekly service levels and error budgets of a cluster; the ``*_raw`` columns ignore corrections.
+#: Revision 0 is a week that is still open; a closed week starts with revision 1.
 CLUSTER_WEEKS = Table(
     path="gold/cluster_weeks",
     key=("cluster_id", "week", "revision"),
-    columns=columns(
-        cluster_id=_T.STRING,
-        week=_T.DATE,
-        revision=_T.INT,
-        latency_p99_us=_T.LONG,
-        latency_p99_censored_us=_T.LONG,
-        availability_p99=_T.DOUBLE,
-        availability_ratio=_T.DOUBLE,
-        bad_minutes=_T.LONG,
-        latency_objective_us=_T.LONG,
-        latency_budget_minutes=_T.DOUBLE,
-        latency_budget_left_minutes=_T.DOUBLE,
-        availability_objective=_T.DOUBLE,
-        availability_budget_minutes=_T.DOUBLE,
-        availability_spent_minutes=_T.DOUBLE,
-        latency_p99_us_raw=_T.LONG,
-        latency_p99_censored_us_raw=_T.LONG,
-        availability_p99_raw=_T.DOUBLE,
-        availability_ratio_raw=_T.DOUBLE,
-        bad_minutes_raw=_T.LONG,
-        latency_objective_us_raw=_T.LONG,
-        latency_budget_minutes_raw=_T.DOUBLE,
-        latency_budget_left_minutes_raw=_T.DOUBLE,
-        availability_objective_raw=_T.DOUBLE,
-        availability_budget_minutes_raw=_T.DOUBLE,
-        availability_spent_minutes_raw=_T.DOUBLE,
-        minutes_measured=_T.LONG,
-        minutes_expected=_T.LONG,
-        minutes_measured_raw=_T.LONG,
-        minutes_expected_raw=_T.LONG,
-        coverage=_T.DOUBLE,
-        causes=_T.COUNTS,
-        corrections=_T.STRING,
-        closed=_T.BOOLEAN,
-        revision_reason=_T.STRING,
-        definition=_T.STRING,
-        computed_at=_T.TIMESTAMP,
+    columns=make_columns(
+        cluster_id=ColumnType.STRING,
+        week=ColumnType.DATE,
+        revision=ColumnType.INT,
+        latency_p99_us=ColumnType.LONG,
+        latency_p99_censored_us=ColumnType.LONG,
+        availability_p99=ColumnType.DOUBLE,
+        availability_ratio=ColumnType.DOUBLE,
+        bad_minutes=ColumnType.LONG,
+        latency_objective_us=ColumnType.LONG,
+        latency_budget_minutes=ColumnType.DOUBLE,
+        latency_budget_left_minutes=ColumnType.DOUBLE,
+        availability_objective=ColumnType.DOUBLE,
+        availability_budget_minutes=ColumnType.DOUBLE,
+        availability_spent_minutes=ColumnType.DOUBLE,
+        latency_p99_us_raw=ColumnType.LONG,
+        latency_p99_censored_us_raw=ColumnType.LONG,
+        availability_p99_raw=ColumnType.DOUBLE,
+        availability_ratio_raw=ColumnType.DOUBLE,
+        bad_minutes_raw=ColumnType.LONG,
+        latency_objective_us_raw=ColumnType.LONG,
+        latency_budget_minutes_raw=ColumnType.DOUBLE,
+        latency_budget_left_minutes_raw=ColumnType.DOUBLE,
+        availability_objective_raw=ColumnType.DOUBLE,
+        availability_budget_minutes_raw=ColumnType.DOUBLE,
+        availability_spent_minutes_raw=ColumnType.DOUBLE,
+        minutes_measured=ColumnType.LONG,
+        minutes_expected=ColumnType.LONG,
+        minutes_measured_raw=ColumnType.LONG,
+        minutes_expected_raw=ColumnType.LONG,
+        coverage=ColumnType.DOUBLE,
+        causes=ColumnType.COUNT_MAP,
+        corrections=ColumnType.STRING,
+        closed=ColumnType.BOOLEAN,
+        revision_reason=ColumnType.STRING,
+        definition=ColumnType.STRING,
+        computed_at=ColumnType.TIMESTAMP,
     ),
     volatile=("computed_at",),
 )
 
+#: Quantiles of each weekly metric over the clusters of a segment.
 FLEET_WEEKS = Table(
     path="gold/fleet_weeks",
     key=("week", "metric", "segment", "segment_value", "revision"),
-    columns=columns(
-        week=_T.DATE,
-        metric=_T.STRING,
-        segment=_T.STRING,
-        segment_value=_T.STRING,
-        revision=_T.INT,
-        median=_T.DOUBLE,
-        p90=_T.DOUBLE,
-        p99=_T.DOUBLE,
-        clusters=_T.LONG,
-        clusters_excluded=_T.LONG,
-        closed=_T.BOOLEAN,
+    columns=make_columns(
+        week=ColumnType.DATE,
+        metric=ColumnType.STRING,
+        segment=ColumnType.STRING,
+        segment_value=ColumnType.STRING,
+        revision=ColumnType.INT,
+        median=ColumnType.DOUBLE,
+        p90=ColumnType.DOUBLE,
+        p99=ColumnType.DOUBLE,
+        clusters=ColumnType.LONG,
+        clusters_excluded=ColumnType.LONG,
+        closed=ColumnType.BOOLEAN,
     ),
 )
 
-#: Bad minutes by their cause; of the latest revision of each week, and rewritten with it.
+#: Bad minutes by cause, from the latest revision of each week; rewritten with every new revision.
 BURN_CAUSES = Table(
     path="gold/burn_causes",
     key=("week", "segment", "segment_value", "cause"),
-    columns=columns(
-        week=_T.DATE,
-        segment=_T.STRING,
-        segment_value=_T.STRING,
-        cause=_T.STRING,
-        bad_minutes=_T.LONG,
-        clusters=_T.LONG,
+    columns=make_columns(
+        week=ColumnType.DATE,
+        segment=ColumnType.STRING,
+        segment_value=ColumnType.STRING,
+        cause=ColumnType.STRING,
+        bad_minutes=ColumnType.LONG,
+        clusters=ColumnType.LONG,
     ),
 )
 
-#: What was pooled of the minutes that decide a closed week, kept when bronze has expired.
+#: Pooled samples of the minutes that determine the numbers of a closed week; kept after bronze has expired.
 EVIDENCE = Table(
     path="gold/evidence",
     key=("cluster_id", "week", "minute", "broker_id", "leg"),
-    columns=columns(
-        cluster_id=_T.STRING,
-        week=_T.DATE,
-        minute=_T.TIMESTAMP,
-        broker_id=_T.INT,
-        leg=_T.STRING,
-        attempted=_T.LONG,
-        ack_us=_T.INTS,
-        e2e_us=_T.INTS,
-        failures=_T.COUNTS,
-        why=_T.STRING,
+    columns=make_columns(
+        cluster_id=ColumnType.STRING,
+        week=ColumnType.DATE,
+        minute=ColumnType.TIMESTAMP,
+        broker_id=ColumnType.INT,
+        leg=ColumnType.STRING,
+        attempted=ColumnType.LONG,
+        ack_us=ColumnType.INT_ARRAY,
+        e2e_us=ColumnType.INT_ARRAY,
+        failures=ColumnType.COUNT_MAP,
+        why=ColumnType.STRING,
     ),
     small=False,
 )
 
-#: Weeks of mirrors and groups, and over all of them; ``subject`` is empty for the fleet's own rows, which
-#: have ``median``, ``p90`` and ``p99`` where the others have ``value``.
+#: Weekly recovery metrics of each mirror and consumer group, and of the fleet. Fleet rows have an empty
+#: ``subject`` and fill ``median``, ``p90`` and ``p99``; the other rows fill ``value``.
 RECOVERY_WEEKS = Table(
     path="gold/recovery_weeks",
     key=("week", "metric", "scope", "subject"),
-    columns=columns(
-        week=_T.DATE,
-        metric=_T.STRING,
-        scope=_T.STRING,
-        subject=_T.STRING,
-        value=_T.DOUBLE,
-        objective=_T.DOUBLE,
-        met=_T.BOOLEAN,
-        median=_T.DOUBLE,
-        p90=_T.DOUBLE,
-        p99=_T.DOUBLE,
-        subjects=_T.LONG,
-        subjects_excluded=_T.LONG,
-        minutes_measured=_T.LONG,
-        minutes_expected=_T.LONG,
-        coverage=_T.DOUBLE,
-        closed=_T.BOOLEAN,
+    columns=make_columns(
+        week=ColumnType.DATE,
+        metric=ColumnType.STRING,
+        scope=ColumnType.STRING,
+        subject=ColumnType.STRING,
+        value=ColumnType.DOUBLE,
+        objective=ColumnType.DOUBLE,
+        met=ColumnType.BOOLEAN,
+        median=ColumnType.DOUBLE,
+        p90=ColumnType.DOUBLE,
+        p99=ColumnType.DOUBLE,
+        subjects=ColumnType.LONG,
+        subjects_excluded=ColumnType.LONG,
+        minutes_measured=ColumnType.LONG,
+        minutes_expected=ColumnType.LONG,
+        coverage=ColumnType.DOUBLE,
+        closed=ColumnType.BOOLEAN,
     ),
 )

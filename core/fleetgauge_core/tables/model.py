@@ -1,11 +1,11 @@
-"""What a table is, independent of the engine that reads or writes it."""
+"""Definition of a table, independent of the engine that reads or writes it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Type(StrEnum):
-    """Column types, spelt as Spark SQL spells them (Delta's own names)."""
+class ColumnType(StrEnum):
+    """A column type; the values are the type names of Spark SQL."""
 
     STRING = "string"
     BOOLEAN = "boolean"
@@ -15,42 +15,41 @@ class Type(StrEnum):
     DATE = "date"
     TIMESTAMP = "timestamp"
     BINARY = "binary"
-    INTS = "array<int>"
-    COUNTS = "map<string,int>"
+    INT_ARRAY = "array<int>"
+    COUNT_MAP = "map<string,int>"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; nullable unless it is part of the key."""
+    """A column; it is nullable unless it is part of the key."""
 
     name: str
-    type: Type
+    type: ColumnType
 
 
-class Owner(StrEnum):
-    """Who writes a table; no other process may."""
+class TableOwner(StrEnum):
+    """The commands that may write a table; all other processes only read it."""
 
     PIPELINE = "stream, run, backfill, simulate"
-    """One of them at a time, under the lake's lease."""
+    """One command at a time, while it holds the lease of the lake."""
     CORRECTIONS = "correct, dash"
     ACTIONS = "mitigate, recover promote, dash"
     RECOVERY = "recover"
 
 
-def columns(**types: Type) -> tuple[Column, ...]:
-    """Return columns in the order of the keywords."""
+def make_columns(**types: ColumnType) -> tuple[Column, ...]:
+    """Return columns with the given names and types, in the order of the keyword arguments."""
     return tuple(Column(name, type_) for name, type_ in types.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One Delta table: where it lies under the lake, what identifies a row.
+    """A Delta table of the lake.
 
-    ``volatile`` columns say when a row was computed, not what it holds: two
-    rows that differ in nothing else are the same row.
-
-    ``owner`` says which process writes it. A ``small`` table is one whose changed rows
-    its writer holds in memory, so that it needs no Spark.
+    ``path`` is relative to the lake. ``key`` are the columns that identify a row. ``volatile``
+    columns tell when or from where a row was written; rows that differ only in them are equal.
+    ``owner`` are the commands that may write the table. The changed rows of a ``small`` table fit
+    into the memory of its writer, so that it can be written without Spark.
     """
 
     path: str
@@ -58,17 +57,18 @@ class Table:
     columns: tuple[Column, ...]
     partition_by: tuple[str, ...] = ()
     volatile: tuple[str, ...] = ()
-    owner: Owner = Owner.PIPELINE
+    owner: TableOwner = TableOwner.PIPELINE
     small: bool = True
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def column_names(self) -> tuple[str, ...]:
+        """Names of all columns, in order."""
         return tuple(column.name for column in self.columns)
 
     @property
-    def content(self) -> tuple[str, ...]:
-        """The columns that make two rows of one key the same row or not."""
-        return tuple(n for n in self.names if n not in self.key and n not in self.volatile)
+    def compared_columns(self) -> tuple[str, ...]:
+        """Names of the columns by which two rows with the same key are compared."""
+        return tuple(name for name in self.column_names if name not in (*self.key, *self.volatile))
 
     @property
     def ddl(self) -> str:

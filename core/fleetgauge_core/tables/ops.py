@@ -1,28 +1,27 @@
-"""What the pipeline, people and operations record beside the measurements.
+"""The ops tables: quarantined records, findings, corrections, actions and quality checks.
 
-Columns are only ever added, never renamed.
+Columns are added, but never renamed or removed.
 """
 
-from fleetgauge_core.tables.model import Owner, Table, Type, columns
+from fleetgauge_core.tables.model import ColumnType, Table, TableOwner, make_columns
 
-_T = Type
-
+#: Record values that the pipeline rejected, with the reason. ``source`` is the position in a topic or file.
 QUARANTINE = Table(
     path="ops/quarantine",
     key=("source",),
-    columns=columns(
-        source=_T.STRING,
-        value=_T.BINARY,
-        reason=_T.STRING,
-        detail=_T.STRING,
-        ingested_at=_T.TIMESTAMP,
+    columns=make_columns(
+        source=ColumnType.STRING,
+        value=ColumnType.BINARY,
+        reason=ColumnType.STRING,
+        detail=ColumnType.STRING,
+        ingested_at=ColumnType.TIMESTAMP,
     ),
     volatile=("ingested_at",),
     small=False,
 )
 
-#: Why a record lies in quarantine; every word that its column `reason` may hold.
-REASONS = (
+#: All values of the column ``reason`` of ops/quarantine: why a record was rejected.
+QUARANTINE_REASONS = (
     "not_decodable",
     "unknown_fingerprint",
     "oversize",
@@ -38,77 +37,79 @@ REASONS = (
     "conflicting_duplicate",
 )
 
+#: State changes of brokers and clusters, as the watch publishes them.
 HEALTH_EVENTS = Table(
     path="ops/health_events",
     key=("event_id",),
-    columns=columns(
-        event_id=_T.STRING,
-        fingerprint=_T.STRING,
-        cluster_id=_T.STRING,
-        broker_id=_T.INT,
-        at=_T.TIMESTAMP,
-        from_state=_T.STRING,
-        to_state=_T.STRING,
-        kind=_T.STRING,
-        evidence=_T.STRING,
+    columns=make_columns(
+        event_id=ColumnType.STRING,
+        fingerprint=ColumnType.STRING,
+        cluster_id=ColumnType.STRING,
+        broker_id=ColumnType.INT,
+        at=ColumnType.TIMESTAMP,
+        from_state=ColumnType.STRING,
+        to_state=ColumnType.STRING,
+        kind=ColumnType.STRING,
+        evidence=ColumnType.STRING,
     ),
 )
 
-#: Minutes that a person took out of the levels; written by `correct`, never by the pipeline.
+#: Time ranges that a person excluded from the service levels, for example planned maintenance.
 CORRECTIONS = Table(
     path="ops/corrections",
     key=("correction_id",),
-    columns=columns(
-        correction_id=_T.STRING,
-        scope=_T.STRING,
-        cluster_id=_T.STRING,
-        broker_id=_T.INT,
-        segment=_T.STRING,
-        segment_value=_T.STRING,
-        starts=_T.TIMESTAMP,
-        ends=_T.TIMESTAMP,
-        recurs=_T.STRING,
-        recurs_until=_T.TIMESTAMP,
-        reason=_T.STRING,
-        author=_T.STRING,
-        created_at=_T.TIMESTAMP,
-        withdrawn_at=_T.TIMESTAMP,
-        withdrawn_by=_T.STRING,
+    columns=make_columns(
+        correction_id=ColumnType.STRING,
+        scope=ColumnType.STRING,
+        cluster_id=ColumnType.STRING,
+        broker_id=ColumnType.INT,
+        segment=ColumnType.STRING,
+        segment_value=ColumnType.STRING,
+        starts=ColumnType.TIMESTAMP,
+        ends=ColumnType.TIMESTAMP,
+        recurs=ColumnType.STRING,
+        recurs_until=ColumnType.TIMESTAMP,
+        reason=ColumnType.STRING,
+        author=ColumnType.STRING,
+        created_at=ColumnType.TIMESTAMP,
+        withdrawn_at=ColumnType.TIMESTAMP,
+        withdrawn_by=ColumnType.STRING,
     ),
-    owner=Owner.CORRECTIONS,
+    owner=TableOwner.CORRECTIONS,
 )
 
-#: What was done to brokers on purpose; written by what does it, never by the pipeline.
+#: Actions on brokers and clusters, such as demotions and restarts, and remarks on findings.
 ACTIONS = Table(
     path="ops/actions",
     key=("action_id",),
-    columns=columns(
-        action_id=_T.STRING,
-        kind=_T.STRING,
-        cluster_id=_T.STRING,
-        broker_id=_T.INT,
-        starts=_T.TIMESTAMP,
-        ends=_T.TIMESTAMP,
-        reason=_T.STRING,
-        author=_T.STRING,
-        detail=_T.STRING,
+    columns=make_columns(
+        action_id=ColumnType.STRING,
+        kind=ColumnType.STRING,
+        cluster_id=ColumnType.STRING,
+        broker_id=ColumnType.INT,
+        starts=ColumnType.TIMESTAMP,
+        ends=ColumnType.TIMESTAMP,
+        reason=ColumnType.STRING,
+        author=ColumnType.STRING,
+        detail=ColumnType.STRING,
     ),
-    owner=Owner.ACTIONS,
+    owner=TableOwner.ACTIONS,
 )
 
+#: Results of data quality checks on batches and weeks.
 QUALITY = Table(
     path="ops/quality",
     key=("check_id",),
-    columns=columns(
-        check_id=_T.STRING,
-        at=_T.TIMESTAMP,
-        batch=_T.STRING,
-        suite=_T.STRING,
-        expectation=_T.STRING,
-        success=_T.BOOLEAN,
-        observed=_T.STRING,
-        # Of a week: the row says whether the expectation holds for it now, and since when.
-        week=_T.DATE,
+    columns=make_columns(
+        check_id=ColumnType.STRING,
+        at=ColumnType.TIMESTAMP,
+        batch=ColumnType.STRING,
+        suite=ColumnType.STRING,
+        expectation=ColumnType.STRING,
+        success=ColumnType.BOOLEAN,
+        observed=ColumnType.STRING,
+        # Set for checks of a week; such a row holds the current result and the time since when it applies.
+        week=ColumnType.DATE,
     ),
     volatile=("at",),
 )

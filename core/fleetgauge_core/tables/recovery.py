@@ -1,148 +1,148 @@
-"""Mirrors, groups and producers between regions, by the minute.
+"""The recovery tables: offsets, lag, failover readiness and drills of mirrored clusters.
 
-Columns are only ever added, never renamed.
+Columns are added, but never renamed or removed.
 """
 
-from fleetgauge_core.tables.model import Owner, Table, Type, columns
+from fleetgauge_core.tables.model import ColumnType, Table, TableOwner, make_columns
 
-_T = Type
-
-#: What is known of mirrored partitions: rows are only added, and mean something in the order of ``ordinal``.
+#: Pairs of source and destination offsets of mirrored partitions. Rows are only appended, and must be
+#: applied in the order of ``ordinal``.
 CHECKPOINTS = Table(
     path="recovery/checkpoints",
     key=("ordinal",),
-    columns=columns(
-        ordinal=_T.LONG,
-        source=_T.STRING,
-        destination=_T.STRING,
-        topic=_T.STRING,
-        partition=_T.INT,
-        source_topic_id=_T.STRING,
-        destination_topic_id=_T.STRING,
-        epoch=_T.LONG,
-        src_offset=_T.LONG,
-        dst_offset=_T.LONG,
-        origin=_T.STRING,
-        observed_at=_T.TIMESTAMP,
+    columns=make_columns(
+        ordinal=ColumnType.LONG,
+        source=ColumnType.STRING,
+        destination=ColumnType.STRING,
+        topic=ColumnType.STRING,
+        partition=ColumnType.INT,
+        source_topic_id=ColumnType.STRING,
+        destination_topic_id=ColumnType.STRING,
+        epoch=ColumnType.LONG,
+        src_offset=ColumnType.LONG,
+        dst_offset=ColumnType.LONG,
+        origin=ColumnType.STRING,
+        observed_at=ColumnType.TIMESTAMP,
     ),
-    owner=Owner.RECOVERY,
+    owner=TableOwner.RECOVERY,
 )
 
-#: What a failover of a group would have cost, or cost when it was tried; a row a group.
+#: Forecast and, if it was executed, measured cost of the failover of a consumer group: one row per drill and
+#: group.
 DRILLS = Table(
     path="recovery/drills",
     key=("drill_id", "group_id"),
-    columns=columns(
-        drill_id=_T.STRING,
-        group_id=_T.STRING,
-        at=_T.TIMESTAMP,
-        active=_T.STRING,
-        passive=_T.STRING,
-        author=_T.STRING,
-        executed=_T.BOOLEAN,
-        ready=_T.BOOLEAN,
-        reasons=_T.STRING,
-        partitions=_T.INT,
-        replay_forecast=_T.LONG,
-        replay_at_most=_T.LONG,
-        lost_at_most=_T.LONG,
-        replayed=_T.LONG,
-        missing=_T.LONG,
-        decide_ms=_T.LONG,
-        write_ms=_T.LONG,
-        first_record_ms=_T.LONG,
+    columns=make_columns(
+        drill_id=ColumnType.STRING,
+        group_id=ColumnType.STRING,
+        at=ColumnType.TIMESTAMP,
+        active=ColumnType.STRING,
+        passive=ColumnType.STRING,
+        author=ColumnType.STRING,
+        executed=ColumnType.BOOLEAN,
+        ready=ColumnType.BOOLEAN,
+        reasons=ColumnType.STRING,
+        partitions=ColumnType.INT,
+        replay_forecast=ColumnType.LONG,
+        replay_at_most=ColumnType.LONG,
+        lost_at_most=ColumnType.LONG,
+        replayed=ColumnType.LONG,
+        missing=ColumnType.LONG,
+        decide_ms=ColumnType.LONG,
+        write_ms=ColumnType.LONG,
+        first_record_ms=ColumnType.LONG,
     ),
-    owner=Owner.RECOVERY,
+    owner=TableOwner.RECOVERY,
 )
 
-#: How a mirror was at the end of each minute: what of its source had not been copied. ``..._at_most``: upper
-#: bounds, from what MirrorMaker had told; those without: estimates, from tracers. NULL: nobody knows.
+#: Replication lag of a mirror at the end of each minute. Columns ending in ``_at_most`` are upper bounds from
+#: MirrorMaker's offset syncs; ``behind`` and ``behind_s`` are estimates from tracers. NULL means unknown.
 MIRROR_MINUTES = Table(
     path="recovery/mirror_minutes",
     key=("source", "destination", "minute"),
-    columns=columns(
-        source=_T.STRING,
-        destination=_T.STRING,
-        minute=_T.TIMESTAMP,
-        partitions=_T.INT,
-        idle=_T.INT,
-        behind_at_most=_T.LONG,
-        behind_s_at_most=_T.DOUBLE,
-        behind=_T.LONG,
-        behind_s=_T.DOUBLE,
-        silent_s=_T.DOUBLE,
-        fresh=_T.BOOLEAN,
-        tracers=_T.INT,
-        tracer_p50_ms=_T.LONG,
-        tracer_p99_ms=_T.LONG,
-        looped=_T.LONG,
-        source_answers=_T.BOOLEAN,
-        destination_answers=_T.BOOLEAN,
-        day=_T.DATE,
+    columns=make_columns(
+        source=ColumnType.STRING,
+        destination=ColumnType.STRING,
+        minute=ColumnType.TIMESTAMP,
+        partitions=ColumnType.INT,
+        idle=ColumnType.INT,
+        behind_at_most=ColumnType.LONG,
+        behind_s_at_most=ColumnType.DOUBLE,
+        behind=ColumnType.LONG,
+        behind_s=ColumnType.DOUBLE,
+        silent_s=ColumnType.DOUBLE,
+        fresh=ColumnType.BOOLEAN,
+        tracers=ColumnType.INT,
+        tracer_p50_ms=ColumnType.LONG,
+        tracer_p99_ms=ColumnType.LONG,
+        looped=ColumnType.LONG,
+        source_answers=ColumnType.BOOLEAN,
+        destination_answers=ColumnType.BOOLEAN,
+        day=ColumnType.DATE,
     ),
     partition_by=("day",),
-    owner=Owner.RECOVERY,
+    owner=TableOwner.RECOVERY,
 )
 
-#: What a failover of a group would have cost at the end of each minute.
+#: Forecast cost of the failover of a consumer group at the end of each minute. NULL means unknown.
 GROUP_MINUTES = Table(
     path="recovery/group_minutes",
     key=("active", "passive", "group_id", "minute"),
-    columns=columns(
-        active=_T.STRING,
-        passive=_T.STRING,
-        group_id=_T.STRING,
-        minute=_T.TIMESTAMP,
-        partitions=_T.INT,
-        ready=_T.BOOLEAN,
-        reasons=_T.STRING,
-        unbounded=_T.INT,
-        replay=_T.LONG,
-        replay_at_most=_T.LONG,
-        lost_at_most=_T.LONG,
-        lost_s_at_most=_T.DOUBLE,
-        rto_ms=_T.LONG,
-        day=_T.DATE,
+    columns=make_columns(
+        active=ColumnType.STRING,
+        passive=ColumnType.STRING,
+        group_id=ColumnType.STRING,
+        minute=ColumnType.TIMESTAMP,
+        partitions=ColumnType.INT,
+        ready=ColumnType.BOOLEAN,
+        reasons=ColumnType.STRING,
+        unbounded=ColumnType.INT,
+        replay=ColumnType.LONG,
+        replay_at_most=ColumnType.LONG,
+        lost_at_most=ColumnType.LONG,
+        lost_s_at_most=ColumnType.DOUBLE,
+        rto_ms=ColumnType.LONG,
+        day=ColumnType.DATE,
     ),
     partition_by=("day",),
-    owner=Owner.RECOVERY,
+    owner=TableOwner.RECOVERY,
 )
 
-#: Whether producers of a vantage could go on in a cluster, and whether that could take them.
+#: Whether producers at a vantage can produce to a cluster, and the cluster's load and capacity, per minute.
 PRODUCER_MINUTES = Table(
     path="recovery/producer_minutes",
     key=("vantage", "cluster_id", "minute"),
-    columns=columns(
-        vantage=_T.STRING,
-        cluster_id=_T.STRING,
-        minute=_T.TIMESTAMP,
-        sent=_T.INT,
-        acknowledged=_T.INT,
-        ack_p50_ms=_T.LONG,
-        ack_p99_ms=_T.LONG,
-        records_per_s=_T.DOUBLE,
-        capacity_records_per_s=_T.DOUBLE,
-        day=_T.DATE,
+    columns=make_columns(
+        vantage=ColumnType.STRING,
+        cluster_id=ColumnType.STRING,
+        minute=ColumnType.TIMESTAMP,
+        sent=ColumnType.INT,
+        acknowledged=ColumnType.INT,
+        ack_p50_ms=ColumnType.LONG,
+        ack_p99_ms=ColumnType.LONG,
+        records_per_s=ColumnType.DOUBLE,
+        capacity_records_per_s=ColumnType.DOUBLE,
+        day=ColumnType.DATE,
     ),
     partition_by=("day",),
-    owner=Owner.RECOVERY,
+    owner=TableOwner.RECOVERY,
 )
 
-#: What speaks against a failover, told when it began and when it ended; a row each time.
+#: Findings that speak against a failover: one row when a finding opens and one when it ends.
 RECOVERY_FINDINGS = Table(
     path="recovery/findings",
     key=("fingerprint", "at"),
-    columns=columns(
-        fingerprint=_T.STRING,
-        at=_T.TIMESTAMP,
-        opens=_T.BOOLEAN,
-        kind=_T.STRING,
-        severity=_T.STRING,
-        cluster_id=_T.STRING,
-        other_id=_T.STRING,
-        subject=_T.STRING,
-        summary=_T.STRING,
-        evidence=_T.STRING,
+    columns=make_columns(
+        fingerprint=ColumnType.STRING,
+        at=ColumnType.TIMESTAMP,
+        opens=ColumnType.BOOLEAN,
+        kind=ColumnType.STRING,
+        severity=ColumnType.STRING,
+        cluster_id=ColumnType.STRING,
+        other_id=ColumnType.STRING,
+        subject=ColumnType.STRING,
+        summary=ColumnType.STRING,
+        evidence=ColumnType.STRING,
     ),
-    owner=Owner.RECOVERY,
+    owner=TableOwner.RECOVERY,
 )

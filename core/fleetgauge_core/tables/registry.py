@@ -1,8 +1,8 @@
-"""Every table of a lake, family by family."""
+"""All tables of a lake."""
 
 from fleetgauge_core.tables.bronze import PROBE_MINUTES
 from fleetgauge_core.tables.gold import BURN_CAUSES, CLUSTER_WEEKS, EVIDENCE, FLEET_WEEKS, RECOVERY_WEEKS
-from fleetgauge_core.tables.model import Owner, Table
+from fleetgauge_core.tables.model import Table, TableOwner
 from fleetgauge_core.tables.ops import ACTIONS, CORRECTIONS, HEALTH_EVENTS, QUALITY, QUARANTINE
 from fleetgauge_core.tables.recovery import (
     CHECKPOINTS,
@@ -14,7 +14,7 @@ from fleetgauge_core.tables.recovery import (
 )
 from fleetgauge_core.tables.silver import BROKER_MINUTES, CLUSTER_MINUTES
 
-ALL: tuple[Table, ...] = (
+ALL_TABLES: tuple[Table, ...] = (
     PROBE_MINUTES,
     QUARANTINE,
     BROKER_MINUTES,
@@ -36,5 +36,5 @@ ALL: tuple[Table, ...] = (
     RECOVERY_WEEKS,
 )
 
-#: What the pipeline writes, under its lease; the others have writers of their own.
-OF_THE_PIPELINE = tuple(table for table in ALL if table.owner is Owner.PIPELINE)
+#: The tables that the pipeline writes while it holds the lease of the lake.
+PIPELINE_TABLES = tuple(table for table in ALL_TABLES if table.owner is TableOwner.PIPELINE)

@@ -1,4 +1,4 @@
-"""What has to change for a table to hold what it should, for rows few enough to hold in memory."""
+"""Differences between the stored and the wanted rows of a table, for rows that fit into memory."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -6,30 +6,49 @@ from typing import Any
 
 from fleetgauge_core.tables.model import Table
 
-Row = Mapping[str, Any]
+RowMapping = Mapping[str, Any]
 
 
-class Change(StrEnum):
+class RowOperation(StrEnum):
+    """What a write does with one row."""
+
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
 
 
-def row_changes(table: Table, wanted: Iterable[Row], stored: Iterable[Row]) -> list[tuple[Change, Row]]:
-    """The wanted rows that are new or different, and the stored rows that should go.
+def diff_rows(
+    table: Table, wanted: Iterable[RowMapping], stored: Iterable[RowMapping]
+) -> list[tuple[RowOperation, RowMapping]]:
+    """Return the operations that turn the rows ``stored`` into the rows ``wanted``.
 
-    Rows are compared by content; volatile columns alone change nothing, so that
-    computing the same thing again writes nothing.
+    Rows that differ only in volatile columns are equal, so that writing the same result
+    a second time changes nothing.
     """
-    old = {_key(table, row): row for row in stored}
-    new = {_key(table, row): row for row in wanted}
-    changes = [
-        (Change.UPDATE if key in old else Change.INSERT, row)
-        for key, row in new.items()
-        if key not in old or any(row[name] != old[key][name] for name in table.content)
+    stored_by_key = {_key(table, row): row for row in stored}
+    wanted_by_key = {_key(table, row): row for row in wanted}
+    upserts = [
+        (RowOperation.UPDATE if key in stored_by_key else RowOperation.INSERT, row)
+        for key, row in wanted_by_key.items()
+        if key not in stored_by_key
+        or any(row[name] != stored_by_key[key][name] for name in table.compared_columns)
     ]
-    return changes + [(Change.DELETE, row) for key, row in old.items() if key not in new]
+    deletes = [(RowOperation.DELETE, row) for key, row in stored_by_key.items() if key not in wanted_by_key]
+    return upserts + deletes
 
 
-def _key(table: Table, row: Row) -> tuple[Any, ...]:
+def apply_differences(
+    table: Table, stored: Iterable[RowMapping], differences: Iterable[tuple[RowOperation, RowMapping]]
+) -> list[RowMapping]:
+    """Return the stored rows after the operations; rows without one stay exactly as they are stored."""
+    rows = {_key(table, row): row for row in stored}
+    for operation, row in differences:
+        if operation is RowOperation.DELETE:
+            del rows[_key(table, row)]
+        else:
+            rows[_key(table, row)] = row
+    return list(rows.values())
+
+
+def _key(table: Table, row: RowMapping) -> tuple[Any, ...]:
     return tuple(row[name] for name in table.key)

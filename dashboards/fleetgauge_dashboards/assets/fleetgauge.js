@@ -1,10 +1,10 @@
-/* What the browser does by itself: the clock and the age of the data tick between two answers of
-   the server, so that a page whose server is gone does not look fresh. */
+/* Client-side behaviour. The clock and the data age advance between two responses of the server, so that
+   a page without its server does not look fresh. */
 (function () {
   "use strict";
 
   const STALE_AFTER_S = 180;
-  const LOST_AFTER_S = 35;
+  const SERVER_LOST_AFTER_S = 35;
   let answeredAt = performance.now();
   let answer = null;
 
@@ -29,7 +29,7 @@
     }
     const now = clock(fresh && fresh.zone);
     const waited = (performance.now() - answeredAt) / 1000;
-    if (waited > LOST_AFTER_S) {
+    if (waited > SERVER_LOST_AFTER_S) {
       return [`✕ server not answering for ${duration(waited)}`, "fg-chip fg-chip--bad", now];
     }
     if (!fresh) return ["loading", "fg-chip", now];
@@ -42,18 +42,18 @@
     return [`▲ data age ${duration(seconds)}`, "fg-chip fg-chip--bad", now];
   }
 
-  /* What the page shows, whether chosen or the system's; the switch's own property lags at the start. */
-  function scheme(_toggled, _second, known) {
+  /* Return the current colour scheme, chosen or from the system; the switch's property lags at page load. */
+  function scheme(_toggled, _second, stored) {
     const shown = document.documentElement.getAttribute("data-mantine-color-scheme") || "light";
-    return shown === known ? window.dash_clientside.no_update : shown;
+    return shown === stored ? window.dash_clientside.no_update : shown;
   }
 
   const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
   window.dash_clientside = Object.assign({}, window.dash_clientside, { fleetgauge: { age, scheme, zone } });
 
-  /* A chart as a picture, with its title and what the page says of it, on the panel's own colour. */
-  async function picture(button) {
+  /* Download a chart as PNG, with the page's heading and the chart's title, on the panel's colour. */
+  async function downloadPicture(button) {
     const chart = document.querySelector(`#${CSS.escape(button.dataset.picture)} .js-plotly-plot`);
     const panel = button.closest(".fg-panel");
     if (!chart || !panel || !window.Plotly) return;
@@ -75,21 +75,21 @@
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button[data-picture]");
-    if (button) picture(button);
+    if (button) downloadPicture(button);
   });
 
-  /* A link inside the application is an address, of which dash hears as of a step back or forth. */
+  /* Follow a link within the application without a page load: Dash reacts to popstate events. */
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-inside]");
-    const elsewhere = event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
-    if (!link || elsewhere) return;
+    const opensElsewhere = event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+    if (!link || opensElsewhere) return;
     event.preventDefault();
     window.history.pushState({}, "", link.getAttribute("href"));
     window.dispatchEvent(new PopStateEvent("popstate"));
     window.scrollTo(0, 0);
   });
 
-  /* "/" leads to the search for clusters, Escape from a wall screen back to the hand. */
+  /* "/" opens the cluster search, Escape leaves the wall view. */
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select, [contenteditable]");
     if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
@@ -111,7 +111,7 @@
   grid.ms = (value) => (value == null ? "–" : `${fixed(value, value < 10 ? 2 : value < 100 ? 1 : 0)} ms`);
   grid.min = (value) => (value == null ? "–" : `${fixed(value, Math.abs(value) < 10 ? 2 : 1)} min`.replace("-", "−"));
   grid.times = (value) => (value == null ? "–" : `×${fixed(value, value < 10 ? 2 : 0)}`);
-  /* Cut, not rounded: only what is whole reads 100%. */
+  /* Round down, so that only exactly 100 reads 100%. */
   grid.percent = (value, digits) => {
     if (value == null) return "–";
     if (value === 100) return "100%";

@@ -1,1 +1,1 @@
-"""Pure: a view model to a plotly figure, in the colours of the reader's scheme."""
+"""Pure functions from a view model to a plotly figure, in the colours of the reader's scheme."""

@@ -1,60 +1,61 @@
-"""What burns the budget: a bar a cause, the longest on top (a Pareto chart)."""
+"""Plot the causes that burn the latency budget as a Pareto chart."""
 
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from fleetgauge_dashboards.figures.theme import Theme, blank, count_axis, say
-from fleetgauge_dashboards.units import count, percent
-from fleetgauge_dashboards.views.causes import Cause
+from fleetgauge_dashboards.figures.theme import Theme, build_count_axis, new_figure, show_note
+from fleetgauge_dashboards.units import format_count, format_percent
+from fleetgauge_dashboards.views.causes import BurnCause
 
 HEIGHT = 220
-#: Bars that fit; the rest is one.
-BARS = 6
-#: There is room for so many at least: one alone is still a bar, not a wall.
+#: The most bars; further causes are combined in the last.
+MAX_BARS = 6
+#: The axis has space for at least this many bars, so that a single bar does not fill the chart.
 _LEAST_BARS = 3
 
 
-def pareto(found: Sequence[Cause], look: Theme) -> go.Figure:
-    """Bad minutes from zero, with each cause's share and what it took the week before."""
-    figure = blank(look, HEIGHT, "causes")
-    shown = _with_rest(found)
+def plot_burn_causes(causes: Sequence[BurnCause], theme: Theme) -> go.Figure:
+    """Plot the bad minutes of each cause, with its share and its bad minutes in the week before."""
+    figure = new_figure(theme, HEIGHT, "causes")
+    shown = _with_rest(causes)
     figure.add_bar(
-        x=[one.bad_minutes for one in shown],
-        y=[one.cause for one in shown],
+        x=[cause.bad_minutes for cause in shown],
+        y=[cause.cause for cause in shown],
         orientation="h",
-        marker={"color": look.good, "line": {"width": 0}},
-        text=[f"{one.bad_minutes:,} min, {percent(one.share, 0)}" for one in shown],
+        marker={"color": theme.good, "line": {"width": 0}},
+        text=[f"{cause.bad_minutes:,} min, {format_percent(cause.share, 0)}" for cause in shown],
         textposition="auto",
         textfont={"size": 12},
         customdata=[
-            f"{count(one.clusters, 'cluster')}; week before {one.bad_minutes_before:,} min" for one in shown
+            f"{format_count(cause.clusters, 'cluster')}; week before: {cause.bad_minutes_before:,} min"
+            for cause in shown
         ],
         hovertemplate="%{y}: %{text}<br>%{customdata}<extra></extra>",
         showlegend=False,
     )
     figure.update_layout(hovermode="closest", margin={"l": 150, "r": 24, "t": 10}, bargap=0.25)
-    most = max((one.bad_minutes for one in shown), default=0)
-    figure.update_xaxes(**count_axis(most), fixedrange=True)
+    most = max((cause.bad_minutes for cause in shown), default=0)
+    figure.update_xaxes(**build_count_axis(most), fixedrange=True)
     lowest = max(len(shown), _LEAST_BARS) - 0.5
     figure.update_yaxes(type="category", range=[lowest, -0.5], showgrid=False, fixedrange=True)
     if not shown:
         figure.update_yaxes(visible=False)
-        say(figure, look, "No bad minute has a cause on record.")
+        show_note(figure, theme, "No bad minute with a known cause.")
     return figure
 
 
-def _with_rest(found: Sequence[Cause]) -> list[Cause]:
-    if len(found) <= BARS:
-        return list(found)
-    head, rest = found[: BARS - 1], found[BARS - 1 :]
+def _with_rest(causes: Sequence[BurnCause]) -> list[BurnCause]:
+    if len(causes) <= MAX_BARS:
+        return list(causes)
+    head, rest = causes[: MAX_BARS - 1], causes[MAX_BARS - 1 :]
     return [
         *head,
-        Cause(
+        BurnCause(
             f"{len(rest)} others",
-            sum(one.bad_minutes for one in rest),
-            sum(one.share for one in rest),
-            max(one.clusters for one in rest),
-            sum(one.bad_minutes_before for one in rest),
+            sum(cause.bad_minutes for cause in rest),
+            sum(cause.share for cause in rest),
+            max(cause.clusters for cause in rest),
+            sum(cause.bad_minutes_before for cause in rest),
         ),
     ]

@@ -1,7 +1,7 @@
 """Colours and axes that all figures share.
 
-The hues follow Okabe and Ito and are told apart by colour-blind readers; a dash, a
-symbol or a hatch says the same thing again without colour.
+The hues follow Okabe and Ito and can be distinguished by colour-blind readers; a dash, a symbol or a hatch
+repeats the same information without colour.
 """
 
 import math
@@ -11,17 +11,17 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from fleetgauge_dashboards.units import milliseconds
+from fleetgauge_dashboards.units import format_milliseconds
 
-#: Room left and right of every time axis, so that minutes stand under minutes.
-LEFT, RIGHT = 74, 92
-#: The highest over the lowest value of a log axis, at the least.
-LEAST_RATIO = 10.0
+#: Margins in pixels of every time axis, equal so that the minutes of all charts align.
+MARGIN_LEFT, MARGIN_RIGHT = 74, 92
+#: The smallest ratio of highest to lowest value on a log axis.
+MIN_AXIS_RATIO = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """One colour scheme."""
+    """A colour scheme."""
 
     name: str
     text: str
@@ -34,7 +34,7 @@ class Theme:
     bad: str
     warn: str
     series: tuple[str, ...]
-    #: From quiet to the objective, and from there on up.
+    #: The colour ramps of values up to the objective, and above it.
     under: tuple[str, str]
     over: tuple[str, str]
 
@@ -75,17 +75,18 @@ PATTERNS = ("", "/", "x", "-", "\\", ".", "|", "+")
 SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star", "hexagon")
 
 
-def theme(scheme: str | None) -> Theme:
+def select_theme(scheme: str | None) -> Theme:
+    """Return the theme of a colour scheme; light by default."""
     return DARK if scheme == "dark" else LIGHT
 
 
-def literal(name: str) -> str:
-    """Plotly reads markup in its words, and a name is none."""
+def escape_markup(name: str) -> str:
+    """Return the name with its markup escaped, because Plotly interprets markup in texts."""
     return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def blank(look: Theme, height: int, revision: str) -> go.Figure:
-    """An empty figure; zoom and hidden lines last as long as the revision."""
+def new_figure(theme: Theme, height: int, revision: str) -> go.Figure:
+    """Return an empty figure; zoom and hidden lines last while ``revision`` is the same."""
     figure = go.Figure()
     figure.update_layout(
         template="none",
@@ -93,43 +94,46 @@ def blank(look: Theme, height: int, revision: str) -> go.Figure:
         uirevision=revision,
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": "system-ui, sans-serif", "size": 12, "color": look.text},
-        # Without autoexpand: margins are the same on every chart, or minutes would not align.
-        margin={"l": LEFT, "r": RIGHT, "t": 26, "b": 24, "autoexpand": False},
+        font={"family": "system-ui, sans-serif", "size": 12, "color": theme.text},
+        # No autoexpand: margins must be equal on every chart, or the minutes would not align.
+        margin={"l": MARGIN_LEFT, "r": MARGIN_RIGHT, "t": 26, "b": 24, "autoexpand": False},
         hovermode="x unified",
-        hoverlabel={"bgcolor": look.panel, "bordercolor": look.grid, "font": {"color": look.text}},
+        hoverlabel={"bgcolor": theme.panel, "bordercolor": theme.grid, "font": {"color": theme.text}},
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "xanchor": "left"},
         showlegend=True,
         dragmode="zoom",
     )
-    figure.update_xaxes(gridcolor=look.grid, zeroline=False, tickfont={"color": look.faint})
-    figure.update_yaxes(gridcolor=look.grid, zeroline=False, tickfont={"color": look.faint})
+    figure.update_xaxes(gridcolor=theme.grid, zeroline=False, tickfont={"color": theme.faint})
+    figure.update_yaxes(gridcolor=theme.grid, zeroline=False, tickfont={"color": theme.faint})
     return figure
 
 
-def say(figure: go.Figure, look: Theme, words: str) -> None:
-    """In the middle of a figure that has nothing to draw."""
-    middle = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
-    figure.add_annotation(text=words, showarrow=False, font={"color": look.faint}, **middle)
+def show_note(figure: go.Figure, theme: Theme, text: str) -> None:
+    """Show a text in the middle of a figure that has nothing to draw."""
+    center = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
+    figure.add_annotation(text=text, showarrow=False, font={"color": theme.faint}, **center)
 
 
-def log_ms_axis(figure: go.Figure, values: list[float]) -> None:
-    """A log axis in ms around the values."""
+def set_log_ms_axis(figure: go.Figure, values: list[float]) -> None:
+    """Set a log y axis in ms that fits the values."""
     positive = [value for value in values if value > 0] or [1.0, 100.0]
     low, high = min(positive) / 1.25, max(positive) * 1.25
-    # At least a decade, so that noise of a few ms looks like noise.
-    room = max(1.0, math.sqrt(LEAST_RATIO / (high / low)))
-    low, high = low / room, high * room
+    # At least a decade, so that noise of a few ms does not look like a change.
+    padding = max(1.0, math.sqrt(MIN_AXIS_RATIO / (high / low)))
+    low, high = low / padding, high * padding
     figure.update_yaxes(
         type="log",
         range=[math.log10(low), math.log10(high)],
-        tickvals=(ticks := log_ticks(low, high)),
-        ticktext=[milliseconds(1000 * tick).replace(".00", "").replace(".0 ", " ") for tick in ticks],
+        tickvals=(ticks := compute_log_ticks(low, high)),
+        ticktext=[format_milliseconds(1000 * tick).replace(".00", "").replace(".0 ", " ") for tick in ticks],
     )
 
 
-def count_axis(most: int) -> dict[str, Any]:
-    """Whole numbers from zero, in four steps at the most; with nothing counted there is no axis."""
+def build_count_axis(most: int) -> dict[str, Any]:
+    """Return the properties of an axis of whole numbers from zero with at most four steps.
+
+    The axis is hidden when nothing was counted.
+    """
     steps = (step * 10**decade for decade in count() for step in (1, 2, 5))
     return {
         "rangemode": "tozero",
@@ -139,8 +143,16 @@ def count_axis(most: int) -> dict[str, Any]:
     }
 
 
-def log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers between two bounds: decades alone where 1, 2 and 5 would crowd."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if high / low <= 300 else (1,)
-    return [float(s * 10.0**d) for d in decades for s in steps if low <= s * 10.0**d <= high]
+def compute_log_ticks(low: float, high: float) -> list[float]:
+    """Return round numbers between two bounds: 1, 2 and 5 of each decade.
+
+    Over a wide range only decades, so that labels do not crowd.
+    """
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    factors = (1, 2, 5) if high / low <= 300 else (1,)
+    return [
+        float(factor * 10.0**exponent)
+        for exponent in exponents
+        for factor in factors
+        if low <= factor * 10.0**exponent <= high
+    ]

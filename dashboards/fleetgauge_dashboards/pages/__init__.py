@@ -1,1 +1,1 @@
-"""What a browser gets: layout and answers, one page a file."""
+"""The pages of the dashboards: layouts and callbacks, one module per page."""

@@ -1,4 +1,4 @@
-"""An operator takes an alert on, or judges it: buttons on its card, and rows in ops/actions."""
+"""Let operators acknowledge and judge alerts: buttons on an alert, rows in ops/actions."""
 
 import logging
 from collections.abc import Callable
@@ -9,52 +9,65 @@ from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
 
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import ACTIONS
-from fleetgauge_dashboards.identity import Person, Role
-from fleetgauge_dashboards.links import AlertsView, parse
-from fleetgauge_dashboards.pages.page import Context, Contexts
-from fleetgauge_dashboards.pages.parts import Component
-from fleetgauge_dashboards.reader import Lake, LakeError
-from fleetgauge_dashboards.times import Times
-from fleetgauge_dashboards.views.alerts import Alert, alerts
-from fleetgauge_dashboards.views.remarks import Judgement, acknowledged, acknowledging, judged, judging
+from fleetgauge_dashboards.identity import Role, User
+from fleetgauge_dashboards.links import AlertsView, parse_view
+from fleetgauge_dashboards.pages.components import Component
+from fleetgauge_dashboards.pages.page import FleetContexts, PageContext
+from fleetgauge_dashboards.reader import LakeError, LakeReader
+from fleetgauge_dashboards.times import TimeFormat
+from fleetgauge_dashboards.views.alert_remarks import (
+    AlertJudgement,
+    build_acknowledgement_row,
+    build_judgement_row,
+    select_acknowledgements,
+    select_judgements,
+)
+from fleetgauge_dashboards.views.alerts import HealthAlert, fold_alerts
 
 _BUTTON = "remark"
-#: What a button says of an alert that is taken on, beside judgements.
+#: The value of an acknowledge button; a judge button's value is its judgement.
 _ACKNOWLEDGE = "acknowledge"
 _log = logging.getLogger("fleetgauge.dash")
 
 
-def acknowledge_button(alert: Alert) -> Component:
+def acknowledge_button(alert: HealthAlert) -> Component:
+    """Return the button that acknowledges an alert."""
     return _button("Acknowledge", alert, _ACKNOWLEDGE)
 
 
-def judge_buttons(alert: Alert) -> list[Component]:
-    """Whether it was worth telling: what the week's precision is made of."""
+def judge_buttons(alert: HealthAlert) -> list[Component]:
+    """Return the buttons that judge an alert; the week's precision is computed from judgements."""
     return [
-        _button(f"It was {one.words}" if one is Judgement.RIGHT else "It was a false alarm", alert, one)
-        for one in Judgement
+        _button(
+            f"It was {judgement.label}" if judgement is AlertJudgement.RIGHT else "It was a false alarm",
+            alert,
+            judgement,
+        )
+        for judgement in AlertJudgement
     ]
 
 
-def _button(words: str, alert: Alert, says: str) -> Component:
+def _button(label: str, alert: HealthAlert, value: str) -> Component:
     return html.Button(
-        words, id={"type": _BUTTON, "alert": alert.alert_id, "says": says}, n_clicks=0, className="fg-button"
+        label, id={"type": _BUTTON, "alert": alert.alert_id, "says": value}, n_clicks=0, className="fg-button"
     )
 
 
-def register(app: Dash, contexts: Contexts, who: Callable[[], Person | None]) -> None:
-    """``who`` sends the request that is answered."""
+def register(app: Dash, contexts: FleetContexts, identify_user: Callable[[], User | None]) -> None:
+    """Register the buttons' callback; ``identify_user`` returns the user of the current request."""
 
-    def pressed(_clicks: list[int], pathname: str, search: str | None) -> Any:
-        view = parse(pathname, search or "")
-        context = contexts.get(view.lens.fleet) if isinstance(view, AlertsView) else None
-        # A button that comes onto the page asks too, without a click.
-        clicked = bool(ctx.triggered and ctx.triggered[0]["value"])
-        if view is None or context is None or not clicked or not isinstance(ctx.triggered_id, dict):
+    def handle_click(_clicks: list[int], pathname: str, search: str | None) -> Any:
+        view = parse_view(pathname, search or "")
+        context = contexts.get(view.display.fleet) if isinstance(view, AlertsView) else None
+        # Dash also calls back when buttons are added to the page, without a click.
+        is_click = bool(ctx.triggered and ctx.triggered[0]["value"])
+        if view is None or context is None or not is_click or not isinstance(ctx.triggered_id, dict):
             return no_update
-        says = ctx.triggered_id["says"]
-        judgement = None if says == _ACKNOWLEDGE else Judgement(says)
-        return remark(context, str(ctx.triggered_id["alert"]), judgement, who(), context.times(view))
+        value = ctx.triggered_id["says"]
+        judgement = None if value == _ACKNOWLEDGE else AlertJudgement(value)
+        return record_remark(
+            context, str(ctx.triggered_id["alert"]), judgement, identify_user(), context.time_format(view)
+        )
 
     app.callback(
         Output("alerts-said", "children"),
@@ -62,46 +75,60 @@ def register(app: Dash, contexts: Contexts, who: Callable[[], Person | None]) ->
         State("url", "pathname"),
         State("url", "search"),
         prevent_initial_call=True,
-    )(pressed)
+    )(handle_click)
 
 
-def remark(
-    context: Context, alert_id: str, judgement: Judgement | None, person: Person | None, times: Times
+def record_remark(
+    context: PageContext,
+    alert_id: str,
+    judgement: AlertJudgement | None,
+    user: User | None,
+    times: TimeFormat,
 ) -> str:
-    """Acknowledged, without a judgement; said once, however often it is asked for. One line about it."""
-    word = "Judged" if judgement else "Acknowledged"
-    if person is None or person.role is not Role.OPERATOR:
-        name = person.name if person else "nobody"
-        return f"✕ Not {word.lower()}: {name} is a viewer; an operator may."
+    """Record an acknowledgement, or a judgement if one is given, and return a message about the result.
+
+    Nothing is written if the user is no operator or the alert already has the same remark.
+    """
+    verb = "Judged" if judgement else "Acknowledged"
+    if user is None or user.role is not Role.OPERATOR:
+        name = user.name if user else "an unidentified user"
+        return f"✕ Not {verb.lower()}: {name} is a viewer; this needs the operator role."
     lake = context.lake
     try:
-        alert = next((one for one in alerts(lake.health_events()) if one.alert_id == alert_id), None)
+        alert = next(
+            (alert for alert in fold_alerts(lake.health_events()) if alert.alert_id == alert_id), None
+        )
         if alert is None:
-            return f"✕ Not {word.lower()}: there is no such alert."
-        already = _write(lake, alert, judgement, person, context, times)
+            return f"✕ Not {verb.lower()}: no alert has this id; reload the page."
+        existing = _write_row(lake, alert, judgement, user, context, times)
     except (LakeError, TableStoreError) as error:
-        return f"✕ Not {word.lower()}: {error}"
-    if already:
-        return f"● Already {already}."
-    said = f" {judgement.words}" if judgement else ""
-    _log.info("%s %s%s %s: %s", person.name, word.lower(), said, alert.whom, alert.kind)
-    return f"● {word}{said}: {alert.kind}, {alert.whom}, as {person.name}."
+        return f"✕ Not {verb.lower()}: {error}"
+    if existing:
+        return f"● Already {existing}."
+    judgement_text = f" {judgement.label}" if judgement else ""
+    _log.info("%s %s%s %s: %s", user.name, verb.lower(), judgement_text, alert.subject, alert.kind)
+    return f"● {verb}{judgement_text}: {alert.kind}, {alert.subject}, as {user.name}."
 
 
-def _write(
-    lake: Lake, alert: Alert, judgement: Judgement | None, person: Person, context: Context, times: Times
+def _write_row(
+    lake: LakeReader,
+    alert: HealthAlert,
+    judgement: AlertJudgement | None,
+    user: User,
+    context: PageContext,
+    times: TimeFormat,
 ) -> str | None:
-    """What was said already, in words; None where it is said now."""
+    """Write a row to ops/actions and return None, or return a description of the same earlier remark."""
     actions = TableStore(lake.root, ACTIONS)
-    known = judged(actions.rows()) if judgement else acknowledged(actions.rows())
-    before = known.get(alert.alert_id)
-    if before is not None and before.judgement is judgement:
-        return before.words(times)
+    remarks = select_judgements(actions.rows()) if judgement else select_acknowledgements(actions.rows())
+    previous = remarks.get(alert.alert_id)
+    if previous is not None and previous.judgement is judgement:
+        return previous.describe(times)
     now, action_id = context.clock(), str(uuid4())
     row = (
-        judging(alert, judgement, person.name, now, action_id)
+        build_judgement_row(alert, judgement, user.name, now, action_id)
         if judgement
-        else acknowledging(alert, person.name, now, action_id)
+        else build_acknowledgement_row(alert, user.name, now, action_id)
     )
     actions.append([row])
     return None

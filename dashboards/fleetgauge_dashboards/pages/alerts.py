@@ -1,4 +1,4 @@
-"""Alerts: what is open, what was, and on what evidence."""
+"""The page of alerts: open ones, suspicions and cleared ones, with their evidence."""
 
 import json
 from collections.abc import Mapping
@@ -8,37 +8,38 @@ from datetime import datetime
 from dash import html
 
 from fleetgauge_dashboards.figures.theme import Theme
-from fleetgauge_dashboards.links import AlertsView, ClusterView, Lens
+from fleetgauge_dashboards.links import AlertsView, ClusterView, DisplayOptions
 from fleetgauge_dashboards.pages.alert_actions import acknowledge_button, judge_buttons
-from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
-from fleetgauge_dashboards.pages.parts import Component, link, number_card, panel, tools
-from fleetgauge_dashboards.reader import HealthEvent
-from fleetgauge_dashboards.times import Times
-from fleetgauge_dashboards.units import NOTHING, count, duration
-from fleetgauge_dashboards.views.alert_week import alert_week, numbers
-from fleetgauge_dashboards.views.alerts import Alert, alerts
-from fleetgauge_dashboards.views.remarks import Remark, acknowledged, judged
+from fleetgauge_dashboards.pages.components import Component, key_figure_card, link, panel, tools
+from fleetgauge_dashboards.pages.page import Page, PageContext, PageNotice, PagePart, Slots, TableRows
+from fleetgauge_dashboards.reader import HealthEventRow
+from fleetgauge_dashboards.times import TimeFormat
+from fleetgauge_dashboards.units import NO_VALUE, format_count, format_duration
+from fleetgauge_dashboards.views.alert_remarks import AlertRemark, select_acknowledgements, select_judgements
+from fleetgauge_dashboards.views.alert_week import alert_key_figures, summarize_alert_week
+from fleetgauge_dashboards.views.alerts import HealthAlert, fold_alerts
 
-#: Finished alerts listed, newest first.
-HISTORY = 200
+#: Cleared alerts in the history, newest first; the CSV file has all.
+MAX_HISTORY = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What is said of alerts: by people, and whose clock and links say it."""
+class _AlertsContext:
+    """What every alert on the page is rendered with: the time, the display options and operators' remarks."""
 
     now: datetime
-    times: Times
-    lens: Lens
-    acknowledged: Mapping[str, Remark]
-    judged: Mapping[str, Remark]
+    times: TimeFormat
+    display: DisplayOptions
+    acknowledgements: Mapping[str, AlertRemark]
+    judgements: Mapping[str, AlertRemark]
 
-    def remarks(self, alert: Alert) -> list[str]:
-        both = (self.acknowledged.get(alert.alert_id), self.judged.get(alert.alert_id))
-        return [one.words(self.times) for one in both if one]
+    def describe_remarks(self, alert: HealthAlert) -> list[str]:
+        remarks = (self.acknowledgements.get(alert.alert_id), self.judgements.get(alert.alert_id))
+        return [remark.describe(self.times) for remark in remarks if remark]
 
 
-def body() -> list[Component]:
+def build_body() -> list[Component]:
+    """Return the page's layout."""
     return [
         html.Div(id="alerts-title", className="fg-titlerow"),
         html.Div(id="alerts-cards", className="fg-cards"),
@@ -54,169 +55,199 @@ def body() -> list[Component]:
     ]
 
 
-def fill(view: AlertsView, context: Context, _look: Theme) -> Slots | Notice:
+def fill(view: AlertsView, context: PageContext, _theme: Theme) -> Slots | PageNotice:
+    """Return the page's content, or a notice if the URL's alert does not exist."""
     now = context.clock()
-    mine = _mine(view, context)
-    if view.alert_id is not None and not any(alert.alert_id == view.alert_id for alert in mine):
-        return _no_alert(view)
+    selected = _select_alerts(view, context)
+    if view.alert_id is not None and not any(alert.alert_id == view.alert_id for alert in selected):
+        return _alert_not_found(view)
     actions = context.lake.actions()
-    told = _Told(now, context.times(view), view.lens, acknowledged(actions), judged(actions))
-    unfinished = [alert for alert in mine if alert.cleared is None]
-    finished = [alert for alert in mine if alert.cleared is not None]
-    opened = sum(1 for alert in unfinished if alert.is_open)
-    week = alert_week(mine, told.judged, told.acknowledged, context.fleet.calendar.of(now))
+    alerts_context = _AlertsContext(
+        now,
+        context.time_format(view),
+        view.display,
+        select_acknowledgements(actions),
+        select_judgements(actions),
+    )
+    uncleared = [alert for alert in selected if alert.cleared_at is None]
+    cleared = [alert for alert in selected if alert.cleared_at is not None]
+    open_count = sum(1 for alert in uncleared if alert.is_open)
+    week = summarize_alert_week(
+        selected,
+        alerts_context.judgements,
+        alerts_context.acknowledgements,
+        context.fleet.calendar.week_at(now),
+    )
     return {
-        "alerts-title.children": _title(view, opened, len(unfinished) - opened),
-        "alerts-cards.children": [number_card(one) for one in numbers(week)],
-        "alerts-open.children": [_unfinished(alert, told) for alert in unfinished] or _all_quiet(),
-        "alerts-history.children": _history(view, finished, told),
+        "alerts-title.children": _title_row(view, open_count, len(uncleared) - open_count),
+        "alerts-cards.children": [key_figure_card(figure) for figure in alert_key_figures(week)],
+        "alerts-open.children": [_uncleared_alert(alert, alerts_context) for alert in uncleared]
+        or _no_open_alert(),
+        "alerts-history.children": _history_table(view, cleared, alerts_context),
     }
 
 
-def _no_alert(view: AlertsView) -> Notice:
-    whose = f" of {view.cluster_id}" if view.cluster_id else ""
-    every = link(f"Show all alerts{whose}", replace(view, alert_id=None))
-    said = "Its events are not in the lake: they are of another one, or were taken out of it."
-    return Notice(f"No alert {view.alert_id}{whose}", (said, every))
+def _alert_not_found(view: AlertsView) -> PageNotice:
+    of_cluster = f" of {view.cluster_id}" if view.cluster_id else ""
+    all_alerts = link(f"Show all alerts{of_cluster}", replace(view, alert_id=None))
+    reason = "Its events are not in this lake: they belong to another lake, or were deleted."
+    return PageNotice(f"No alert with id {view.alert_id}{of_cluster}", (reason, all_alerts))
 
 
-def _mine(view: AlertsView, context: Context) -> list[Alert]:
-    """Newest first."""
-    found = alerts(context.lake.health_events())
-    return [alert for alert in found if view.cluster_id in (None, alert.cluster_id)]
+def _select_alerts(view: AlertsView, context: PageContext) -> list[HealthAlert]:
+    """Return the alerts of the view's cluster or of all clusters, newest first."""
+    all_alerts = fold_alerts(context.lake.health_events())
+    return [alert for alert in all_alerts if view.cluster_id in (None, alert.cluster_id)]
 
 
-def _title(view: AlertsView, opened: int, suspected: int) -> list[Component]:
-    whose = f" of {view.cluster_id}" if view.cluster_id else ""
-    suspicions = f"{count(suspected, 'suspicion')} not named yet" if suspected else ""
+def _title_row(view: AlertsView, open_count: int, suspected_count: int) -> list[Component]:
+    of_cluster = f" of {view.cluster_id}" if view.cluster_id else ""
+    suspicions = f"{format_count(suspected_count, 'suspicion')}, not confirmed" if suspected_count else ""
     parts: list[Component] = [
-        html.H1(f"Alerts{whose}: {opened} open"),
+        html.H1(f"Alerts{of_cluster}: {open_count} open"),
         html.Span(suspicions, className="fg-sub"),
     ]
     if view.cluster_id:
         parts += [
-            link("Alerts of all clusters", AlertsView(lens=view.lens)),
-            link(f"Cluster {view.cluster_id}", ClusterView(view.cluster_id, lens=view.lens)),
+            link("Alerts of all clusters", AlertsView(display=view.display)),
+            link(f"Cluster {view.cluster_id}", ClusterView(view.cluster_id, display=view.display)),
         ]
     return parts
 
 
-def _all_quiet() -> Component:
+def _no_open_alert() -> Component:
     return html.Section(
         html.P(
-            "● No open alert. This says that nothing was named, not that everything was measured: "
-            "look at the data's age and coverage above."
+            "● No open alert. This means that no problem was detected, not that everything was measured: "
+            "check the data's age and coverage above."
         ),
         className="fg-panel",
     )
 
 
-def _unfinished(alert: Alert, told: _Told) -> Component:
-    named = alert.is_open
+def _uncleared_alert(alert: HealthAlert, alerts_context: _AlertsContext) -> Component:
+    is_open = alert.is_open
     facts = [
-        f"{'open since' if named else 'first sign'} {told.times.instant(alert.opened)}",
-        f"for {duration(alert.lasted(told.now))}",
-        _took(alert),
-        *told.remarks(alert),
+        f"{'open since' if is_open else 'first sign'} {alerts_context.times.format_instant(alert.opened_at)}",
+        f"for {format_duration(alert.duration(alerts_context.now))}",
+        _describe_detection(alert),
+        *alerts_context.describe_remarks(alert),
     ]
     return html.Section(
         [
-            html.H2(f"{'▲' if named else '△ suspected:'} {alert.kind}: {alert.whom}"),
-            _facts(facts, alert, told),
-            acknowledge_button(alert) if named and alert.alert_id not in told.acknowledged else None,
-            _changes(alert, told.times),
+            html.H2(f"{'▲' if is_open else '△ suspected:'} {alert.kind}: {alert.subject}"),
+            _fact_row(facts, alert, alerts_context),
+            acknowledge_button(alert)
+            if is_open and alert.alert_id not in alerts_context.acknowledgements
+            else None,
+            _state_changes(alert, alerts_context.times),
         ],
-        className=f"fg-panel fg-alert{'' if named else ' fg-alert--suspect'}",
-        role="alert" if named else "status",
+        className=f"fg-panel fg-alert{'' if is_open else ' fg-alert--suspect'}",
+        role="alert" if is_open else "status",
     )
 
 
-def _took(alert: Alert) -> str:
-    if alert.named is None or alert.opened == alert.began:
+def _describe_detection(alert: HealthAlert) -> str:
+    if alert.opening_event is None or alert.opened_at == alert.first_sign_at:
         return ""
-    return f"named {duration(alert.opened - alert.began)} after the first sign"
+    return f"opened {format_duration(alert.opened_at - alert.first_sign_at)} after the first sign"
 
 
-def _facts(facts: list[str], alert: Alert, told: _Told) -> Component:
+def _fact_row(facts: list[str], alert: HealthAlert, alerts_context: _AlertsContext) -> Component:
     return html.Div(
         [
             *(html.Span(fact) for fact in facts if fact),
-            html.Span(["fingerprint ", html.Code(alert.changes[0].fingerprint)]),
-            link("Show the cluster then", alert.view(told.lens)),
-            link(f"Alerts of {alert.cluster_id}", AlertsView(alert.cluster_id, lens=told.lens)),
+            html.Span(["fingerprint ", html.Code(alert.events[0].fingerprint)]),
+            link("Cluster at that time", alert.view(alerts_context.display)),
+            link(
+                f"Alerts of {alert.cluster_id}", AlertsView(alert.cluster_id, display=alerts_context.display)
+            ),
         ],
         className="fg-facts",
     )
 
 
-def _changes(alert: Alert, times: Times) -> Component:
-    return html.Div([_change(change, times) for change in alert.changes], className="fg-changes")
+def _state_changes(alert: HealthAlert, times: TimeFormat) -> Component:
+    return html.Div([_state_change(change, times) for change in alert.events], className="fg-changes")
 
 
-def _change(change: HealthEvent, times: Times) -> Component:
+def _state_change(change: HealthEventRow, times: TimeFormat) -> Component:
     return html.Div(
         [
             html.Div(
-                f"{times.instant(change.at)}: {change.from_state} → {change.to_state}", className="fg-note"
+                f"{times.format_instant(change.at)}: {change.from_state} → {change.to_state}",
+                className="fg-note",
             ),
-            html.Pre(pretty(change.evidence), className="fg-json", tabIndex=0),
+            html.Pre(format_evidence(change.evidence), className="fg-json", tabIndex=0),
         ]
     )
 
 
-def pretty(evidence: str) -> str:
-    """JSON indented; what is not JSON as it came."""
+def format_evidence(evidence: str) -> str:
+    """Return JSON evidence indented, and other text unchanged."""
     try:
         return json.dumps(json.loads(evidence), indent=2, ensure_ascii=False)
     except ValueError:
         return evidence
 
 
-def _history(view: AlertsView, finished: list[Alert], told: _Told) -> list[Component]:
-    if not finished:
-        return [html.P("No alert has ended yet.", className="fg-note")]
-    titles = ("Kind", "Who", "Opened", "Cleared", "Lasted", "Judged", "")
-    head = html.Tr([html.Th(title, scope="col") for title in titles])
-    asked = [alert for alert in finished[HISTORY:] if alert.alert_id == view.alert_id]
-    rows = [row for alert in [*asked, *finished[:HISTORY]] for row in _finished(view, alert, told)]
-    listed = html.Table([html.Thead(head), html.Tbody(rows)], className="fg-table")
-    more = len(finished) - HISTORY
+def _history_table(
+    view: AlertsView, cleared: list[HealthAlert], alerts_context: _AlertsContext
+) -> list[Component]:
+    if not cleared:
+        return [html.P("No alert has cleared yet.", className="fg-note")]
+    headings = ("Kind", "Where", "Opened", "Cleared", "Duration", "Judgement", "")
+    header = html.Tr([html.Th(heading, scope="col") for heading in headings])
+    requested = [alert for alert in cleared[MAX_HISTORY:] if alert.alert_id == view.alert_id]
+    rows = [
+        row
+        for alert in [*requested, *cleared[:MAX_HISTORY]]
+        for row in _history_rows(view, alert, alerts_context)
+    ]
+    history = html.Table([html.Thead(header), html.Tbody(rows)], className="fg-table")
+    more = len(cleared) - MAX_HISTORY
     return [
-        listed,
-        html.P(f"and {more:,} older ones: the file has them", className="fg-note") if more > 0 else None,
+        history,
+        html.P(f"and {more:,} older alerts: see the CSV file", className="fg-note") if more > 0 else None,
     ]
 
 
-def _finished(view: AlertsView, alert: Alert, told: _Told) -> list[Component]:
-    opened = alert.alert_id == view.alert_id
-    other = replace(view, alert_id=None if opened else alert.alert_id)
-    cleared = alert.cleared or alert.opened
-    judgement = told.judged.get(alert.alert_id)
+def _history_rows(view: AlertsView, alert: HealthAlert, alerts_context: _AlertsContext) -> list[Component]:
+    is_expanded = alert.alert_id == view.alert_id
+    toggled = replace(view, alert_id=None if is_expanded else alert.alert_id)
+    cleared = alert.cleared_at or alert.opened_at
+    judgement = alerts_context.judgements.get(alert.alert_id)
     cells: list[Component] = [
         alert.kind,
-        alert.whom,
-        told.times.instant(alert.opened),
-        told.times.instant(cleared),
-        duration(cleared - alert.opened),
-        judgement.judgement.words if judgement and judgement.judgement else NOTHING,
+        alert.subject,
+        alerts_context.times.format_instant(alert.opened_at),
+        alerts_context.times.format_instant(cleared),
+        format_duration(cleared - alert.opened_at),
+        judgement.judgement.label if judgement and judgement.judgement else NO_VALUE,
         [
-            link("Hide evidence ▴" if opened else "Evidence ▾", other),
+            link("Hide evidence ▴" if is_expanded else "Evidence ▾", toggled),
             " · ",
-            link("Show the cluster then", alert.view(view.lens)),
+            link("Cluster at that time", alert.view(view.display)),
         ],
     ]
     row = html.Tr([html.Td(cell) for cell in cells])
-    if not opened:
+    if not is_expanded:
         return [row]
-    facts = _facts([_took(alert), *told.remarks(alert)], alert, told)
-    more = [facts, html.Div(judge_buttons(alert), className="fg-buttons"), _changes(alert, told.times)]
-    return [row, html.Tr(html.Td(more, colSpan=len(cells)))]
+    facts = _fact_row(
+        [_describe_detection(alert), *alerts_context.describe_remarks(alert)], alert, alerts_context
+    )
+    details = [
+        facts,
+        html.Div(judge_buttons(alert), className="fg-buttons"),
+        _state_changes(alert, alerts_context.times),
+    ]
+    return [row, html.Tr(html.Td(details, colSpan=len(cells)))]
 
 
-def _rows(view: AlertsView, context: Context) -> Rows:
-    """One line an alert, newest first."""
+def _read_rows(view: AlertsView, context: PageContext) -> TableRows:
+    """Return one row per alert, newest first."""
     actions = context.lake.actions()
-    taken, right = acknowledged(actions), judged(actions)
+    acknowledgements, judgements = select_acknowledgements(actions), select_judgements(actions)
     columns = (
         "alert_id",
         "kind",
@@ -228,21 +259,21 @@ def _rows(view: AlertsView, context: Context) -> Rows:
         "acknowledged_by",
         "judged",
     )
-    lines = [
+    rows = [
         (
             alert.alert_id,
             alert.kind,
             alert.cluster_id,
             alert.broker_id,
-            alert.began,
-            alert.named.at if alert.named else None,
-            alert.cleared,
-            taken[alert.alert_id].author if alert.alert_id in taken else None,
-            right[alert.alert_id].judgement if alert.alert_id in right else None,
+            alert.first_sign_at,
+            alert.opening_event.at if alert.opening_event else None,
+            alert.cleared_at,
+            acknowledgements[alert.alert_id].author if alert.alert_id in acknowledgements else None,
+            judgements[alert.alert_id].judgement if alert.alert_id in judgements else None,
         )
-        for alert in _mine(view, context)
+        for alert in _select_alerts(view, context)
     ]
-    return Rows(columns, [dict(zip(columns, one, strict=True)) for one in lines])
+    return TableRows(columns, [dict(zip(columns, row, strict=True)) for row in rows])
 
 
 PAGE = Page(
@@ -254,7 +285,7 @@ PAGE = Page(
         "alerts-open.children",
         "alerts-history.children",
     ),
-    body=body,
+    build_body=build_body,
     fill=fill,
-    parts=(Part("alerts", "Alerts", _rows),),
+    parts=(PagePart("alerts", "Alerts", _read_rows),),
 )

@@ -1,4 +1,4 @@
-"""An operator takes the minutes that a cluster's page shows out of the levels: a row in ops/corrections."""
+"""Let operators exclude the displayed minutes from the service levels: a form, rows in ops/corrections."""
 
 import logging
 from collections.abc import Callable
@@ -7,25 +7,25 @@ from uuid import uuid4
 
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
-from fleetgauge_core.lake.corrections import Corrections
+from fleetgauge_core.lake.corrections import CorrectionStore
 from fleetgauge_core.lake.table_store import TableStoreError
-from fleetgauge_dashboards.identity import Person, Role
-from fleetgauge_dashboards.links import ClusterView, Span, parse
-from fleetgauge_dashboards.pages.page import Context, Contexts
-from fleetgauge_dashboards.pages.parts import Component, aria
+from fleetgauge_dashboards.identity import Role, User
+from fleetgauge_dashboards.links import ClusterView, Span, parse_view
+from fleetgauge_dashboards.pages.components import Component, aria
+from fleetgauge_dashboards.pages.page import FleetContexts, PageContext
 
-#: A reason is a sentence.
-LONGEST_REASON = 300
+#: Characters of a reason.
+MAX_REASON_LENGTH = 300
 _log = logging.getLogger("fleetgauge.dash")
 
 
-def form() -> Component:
-    """Folded away; it is there for everybody, and answers a viewer that they may not."""
+def correction_form() -> Component:
+    """Return the folded form. Every user sees it; a viewer's submission is rejected."""
     reason = dcc.Input(
         id="correct-reason",
         type="text",
-        maxLength=LONGEST_REASON,
-        placeholder="Why: the weekly review repeats it",
+        maxLength=MAX_REASON_LENGTH,
+        placeholder="Shown in the weekly review",
         className="fg-input fg-input--wide",
     )
     broker = dcc.Input(
@@ -33,17 +33,18 @@ def form() -> Component:
     )
     return html.Details(
         [
-            html.Summary("Take the minutes shown out of the levels"),
+            html.Summary("Exclude the displayed minutes from the service levels"),
             html.P(
-                "Fix them first: drag along a chart, or follow the link to exactly these minutes. The raw "
-                "numbers stay beside the corrected ones; fleetgauge correct withdraw lets them count again.",
+                "Choose a fixed time range first: drag along a chart, or follow the permanent link. Raw "
+                "numbers "
+                "stay visible beside corrected ones; fleetgauge correct withdraw undoes a correction.",
                 className="fg-note",
             ),
             html.Div(
                 [
                     html.Label(["Reason ", reason]),
                     html.Label(["Broker ", broker]),
-                    html.Button("Take out", id="correct-do", n_clicks=0, className="fg-button"),
+                    html.Button("Exclude", id="correct-do", n_clicks=0, className="fg-button"),
                 ],
                 className="fg-form",
             ),
@@ -53,17 +54,17 @@ def form() -> Component:
     )
 
 
-def register(app: Dash, contexts: Contexts, who: Callable[[], Person | None]) -> None:
-    """``who`` sends the request that is answered."""
+def register(app: Dash, contexts: FleetContexts, identify_user: Callable[[], User | None]) -> None:
+    """Register the form's callback; ``identify_user`` returns the user of the current request."""
 
-    def pressed(
+    def submit(
         clicks: int | None, reason: str | None, broker: int | None, pathname: str, search: str | None
     ) -> Any:
-        view = parse(pathname, search or "")
-        context = contexts.get(view.lens.fleet) if isinstance(view, ClusterView) else None
+        view = parse_view(pathname, search or "")
+        context = contexts.get(view.display.fleet) if isinstance(view, ClusterView) else None
         if not clicks or context is None or not isinstance(view, ClusterView):
             return no_update
-        return correct(context, view, broker, reason or "", who())
+        return record_correction(context, view, broker, reason or "", identify_user())
 
     app.callback(
         Output("correct-said", "children"),
@@ -73,28 +74,28 @@ def register(app: Dash, contexts: Contexts, who: Callable[[], Person | None]) ->
         State("url", "pathname"),
         State("url", "search"),
         prevent_initial_call=True,
-    )(pressed)
+    )(submit)
 
 
-def correct(
-    context: Context, view: ClusterView, broker_id: int | None, reason: str, person: Person | None
+def record_correction(
+    context: PageContext, view: ClusterView, broker_id: int | None, reason: str, user: User | None
 ) -> str:
-    """What came of it, in one line."""
-    if person is None or person.role is not Role.OPERATOR:
-        name = person.name if person else "nobody"
-        return f"✕ Not taken out: {name} is a viewer; an operator may."
+    """Record a correction of the view's time range, and return a message about the result."""
+    if user is None or user.role is not Role.OPERATOR:
+        name = user.name if user else "an unidentified user"
+        return f"✕ Not excluded: {name} is a viewer; this needs the operator role."
     if not isinstance(view.shown, Span):
         return (
-            "✕ Not taken out: the minutes move on. Drag along a chart, or follow the link to exactly these."
+            "✕ Not excluded: the time range is not fixed. Drag along a chart, or follow the permanent link."
         )
-    reason = " ".join(reason.split())[:LONGEST_REASON]
+    reason = " ".join(reason.split())[:MAX_REASON_LENGTH]
     if not reason:
-        return "✕ Not taken out: say why."
+        return "✕ Not excluded: give a reason."
     lake, span = context.lake, view.shown
     if view.cluster_id not in lake.clusters():
-        return f"✕ Not taken out: there is no cluster {view.cluster_id}."
-    if broker_id is not None and not _is_measured(context, view, broker_id, span):
-        return f"✕ Not taken out: broker {broker_id} has no minute in them."
+        return f"✕ Not excluded: there is no cluster {view.cluster_id}."
+    if broker_id is not None and not _was_measured(context, view, broker_id, span):
+        return f"✕ Not excluded: broker {broker_id} was not measured in this time range."
     row = {
         "correction_id": uuid4().hex[:12],
         "scope": "cluster" if broker_id is None else "broker",
@@ -103,17 +104,20 @@ def correct(
         "starts": span.start,
         "ends": span.end,
         "reason": reason,
-        "author": person.name,
+        "author": user.name,
         "created_at": context.clock(),
     }
     try:
-        Corrections(lake.root).add(row)
+        CorrectionStore(lake.root).insert(row)
     except TableStoreError as error:
-        return f"✕ Not taken out: {error}"
-    _log.info("%s corrected %s: %s", person.name, view.cluster_id, reason)
-    return f"● Correction {row['correction_id']} counts with the stream's next batch, as {person.name}'s."
+        return f"✕ Not excluded: {error}"
+    _log.info("%s corrected %s: %s", user.name, view.cluster_id, reason)
+    return (
+        f"● Correction {row['correction_id']} by {user.name} takes effect with the next batch of "
+        "fleetgauge stream."
+    )
 
 
-def _is_measured(context: Context, view: ClusterView, broker_id: int, span: Span) -> bool:
+def _was_measured(context: PageContext, view: ClusterView, broker_id: int, span: Span) -> bool:
     rows = context.lake.broker_minutes(view.cluster_id, view.leg, span)
     return broker_id in rows["broker_id"].to_pylist()

@@ -1,4 +1,4 @@
-"""One pair of clusters: could one take over from the other now, and on what evidence?"""
+"""The block of a pair of clusters: whether one could take over from the other now, and the evidence."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from dash import html
 
 from fleetgauge_dashboards.links import RecoveryView, TableView
-from fleetgauge_dashboards.pages.parts import Component, help_sign, link
-from fleetgauge_dashboards.times import Times
-from fleetgauge_dashboards.units import count, milliseconds, percent, seconds
-from fleetgauge_dashboards.views.failover import Answer, Evidence, Failover
-from fleetgauge_dashboards.views.groups import in_words
-from fleetgauge_dashboards.views.mirrors import MirrorNow, MirrorState
-from fleetgauge_dashboards.views.producers import ProducersNow
-from fleetgauge_dashboards.views.recovery_weeks import NOBODY_KNOWS
+from fleetgauge_dashboards.pages.components import Component, help_button, link
+from fleetgauge_dashboards.times import TimeFormat
+from fleetgauge_dashboards.units import format_count, format_milliseconds, format_percent, format_seconds
+from fleetgauge_dashboards.views.failover import FailoverAnswer, FailoverAssessment, FailoverEvidence
+from fleetgauge_dashboards.views.groups import describe_reason
+from fleetgauge_dashboards.views.mirrors import MirrorHealth, MirrorLag
+from fleetgauge_dashboards.views.producers import ProducerStatus
+from fleetgauge_dashboards.views.recovery_weeks import UNKNOWN
 
-#: Findings, and mirrors, named in a block; the table has all.
-_NAMED = 6
-_CLASSES = {Answer.YES: "yes", Answer.NO: "no", Answer.NOBODY_KNOWS: "unknown"}
+#: Findings and mirrors listed in a block; the table has all.
+_MAX_LISTED = 6
+_CLASSES = {FailoverAnswer.YES: "yes", FailoverAnswer.NO: "no", FailoverAnswer.UNKNOWN: "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """A number, with what stands below it."""
+    """A value with its title, definition and notes."""
 
     title: str
     definition: str
@@ -30,142 +30,172 @@ class _Fact:
     notes: Sequence[Component] = ()
 
 
-def failover_block(one: Failover, view: RecoveryView, times: Times) -> Component:
-    told = one.evidence.told.until
-    then = "" if one.evidence.told.is_now else "; numbers are from then"
-    until = "" if told is None else f"told until {times.instant(told)}{then}"
-    head = [
-        html.H3(one.evidence.name),
-        html.Strong(f"{one.answer.sign} {one.answer}", className="fg-answer"),
+def failover_block(assessment: FailoverAssessment, view: RecoveryView, times: TimeFormat) -> Component:
+    """Return the answer for a pair of clusters, its reasons, and the evidence as a list of facts."""
+    reported_until = assessment.evidence.freshness.until
+    hint = "" if assessment.evidence.freshness.is_now else "; values are from that time"
+    until = "" if reported_until is None else f"reported until {times.format_instant(reported_until)}{hint}"
+    header = [
+        html.H3(assessment.evidence.name),
+        html.Strong(f"{assessment.answer.sign} {assessment.answer.label}", className="fg-answer"),
         html.Span(until, className="fg-sub"),
     ]
     return html.Section(
         [
-            html.Div(head, className="fg-failover__head"),
-            html.Ul([html.Li(reason) for reason in one.because], className="fg-because")
-            if one.because
+            html.Div(header, className="fg-failover__head"),
+            html.Ul([html.Li(reason) for reason in assessment.explanation], className="fg-because")
+            if assessment.explanation
             else None,
-            html.Dl([_fact(fact) for fact in _facts(one.evidence, view, times)], className="fg-evidence"),
+            html.Dl(
+                [_render_fact(fact) for fact in _collect_facts(assessment.evidence, view, times)],
+                className="fg-evidence",
+            ),
         ],
-        className=f"fg-failover fg-failover--{_CLASSES[one.answer]}",
+        className=f"fg-failover fg-failover--{_CLASSES[assessment.answer]}",
     )
 
 
-def _fact(fact: _Fact) -> Component:
+def _render_fact(fact: _Fact) -> Component:
     return html.Div(
         [
-            html.Dt([fact.title, " ", help_sign(fact.definition, fact.title)]),
+            html.Dt([fact.title, " ", help_button(fact.definition, fact.title)]),
             html.Dd([html.Strong(fact.value), *(html.Div(note, className="fg-note") for note in fact.notes)]),
         ]
     )
 
 
-def _facts(of: Evidence, view: RecoveryView, times: Times) -> Iterator[_Fact]:
-    yield _Fact("Groups ready", "recovery_groups", _of_all(of.ready, of.groups), _unknown_groups(of))
-    yield _Fact("Read again, at most", "failover_replay", _records(of.replay_at_most, of.groups))
-    yield _Fact("Lost, at most", "failover_lost", _records(of.lost_at_most, of.groups))
-    yield _rto(of)
-    yield _mirrors(of)
-    yield _producers(of)
-    yield _headroom(of)
-    yield _reasons(of)
-    yield _findings(of, view)
-    yield _drill(of, times)
+def _collect_facts(evidence: FailoverEvidence, view: RecoveryView, times: TimeFormat) -> Iterator[_Fact]:
+    yield _Fact(
+        "Groups ready",
+        "recovery_groups",
+        _format_share(evidence.ready, evidence.groups),
+        _describe_unknown_groups(evidence),
+    )
+    yield _Fact(
+        "Read again, at most", "failover_replay", _format_records(evidence.replay_at_most, evidence.groups)
+    )
+    yield _Fact("Lost, at most", "failover_lost", _format_records(evidence.lost_at_most, evidence.groups))
+    yield _rto_fact(evidence)
+    yield _mirrors_fact(evidence)
+    yield _producers_fact(evidence)
+    yield _headroom_fact(evidence)
+    yield _reasons_fact(evidence)
+    yield _findings_fact(evidence, view)
+    yield _drill_fact(evidence, times)
 
 
-def _of_all(some: int, every: int) -> str:
-    return f"{some:,} of {every:,}" if every else "none is told of"
+def _format_share(part: int, total: int) -> str:
+    return f"{part:,} of {total:,}" if total else "none reported"
 
 
-def _unknown_groups(of: Evidence) -> tuple[str, ...]:
-    return (f"of {count(of.unknown, 'group')} nobody knows",) if of.unknown else ()
+def _describe_unknown_groups(evidence: FailoverEvidence) -> tuple[str, ...]:
+    return (f"{format_count(evidence.unknown, 'group')} unknown",) if evidence.unknown else ()
 
 
-def _records(number: int | None, groups: int) -> str:
+def _format_records(number: int | None, groups: int) -> str:
     if not groups:
-        return "none is told of"
-    return NOBODY_KNOWS if number is None else count(number, "record")
+        return "no groups reported"
+    return UNKNOWN if number is None else format_count(number, "record")
 
 
-def _rto(of: Evidence) -> _Fact:
+def _rto_fact(evidence: FailoverEvidence) -> _Fact:
     title, definition = "RTO, slowest group", "failover_rto"
-    if of.rto_ms is None:
-        return _Fact(title, definition, "never drilled")
-    never = f"{of.never_drilled:,} of {count(of.groups, 'group')} never drilled"
+    if evidence.rto_ms is None:
+        return _Fact(title, definition, "unknown: no executed drill")
+    undrilled = (
+        f"{evidence.never_drilled:,} of {format_count(evidence.groups, 'group')} without an executed drill"
+    )
     return _Fact(
-        title, definition, f"about {seconds(of.rto_ms / 1000)}", (never,) if of.never_drilled else ()
+        title,
+        definition,
+        f"about {format_seconds(evidence.rto_ms / 1000)}",
+        (undrilled,) if evidence.never_drilled else (),
     )
 
 
-def _mirrors(of: Evidence) -> _Fact:
-    fresh = sum(one.state is MirrorState.FRESH for one in of.mirrors)
-    worst_first = sorted(of.mirrors, key=lambda one: (one.state is MirrorState.FRESH, -(one.silent_s or 0)))
-    value = f"{_of_all(fresh, len(of.mirrors))}{' up to date' if of.mirrors else ''}"
-    if of.mirrors and not any(one.now for one in of.mirrors):
-        value = NOBODY_KNOWS
-    notes = [_mirror(one) for one in worst_first[:_NAMED]]
-    return _Fact(f"Mirrors into {of.passive}", "failover_mirrors", value, [*notes, *_more(len(of.mirrors))])
+def _mirrors_fact(evidence: FailoverEvidence) -> _Fact:
+    fresh = sum(mirror.state is MirrorHealth.FRESH for mirror in evidence.mirrors)
+    worst_first = sorted(
+        evidence.mirrors, key=lambda mirror: (mirror.state is MirrorHealth.FRESH, -(mirror.silent_s or 0))
+    )
+    value = f"{_format_share(fresh, len(evidence.mirrors))}{' up to date' if evidence.mirrors else ''}"
+    if evidence.mirrors and not any(mirror.now for mirror in evidence.mirrors):
+        value = UNKNOWN
+    notes = [_describe_mirror(mirror) for mirror in worst_first[:_MAX_LISTED]]
+    return _Fact(
+        f"Mirrors into {evidence.passive}",
+        "failover_mirrors",
+        value,
+        [*notes, *_format_rest(len(evidence.mirrors))],
+    )
 
 
-def _mirror(one: MirrorNow) -> str:
-    silent = "" if one.silent_s is None else f", silent for {seconds(one.silent_s)}"
-    told = "" if one.now else " (when last told)" if one.until else ""
-    return f"{one.state.sign} {one.source}: {one.state}{silent}{told}"
+def _describe_mirror(mirror: MirrorLag) -> str:
+    silent = "" if mirror.silent_s is None else f", silent for {format_seconds(mirror.silent_s)}"
+    report = "" if mirror.now else " (last report)" if mirror.until else ""
+    return f"{mirror.state.sign} {mirror.source}: {mirror.state.label}{silent}{report}"
 
 
-def _producers(of: Evidence) -> _Fact:
-    title, definition = "Producers get through", "failover_producers"
-    if not of.producers:
-        return _Fact(title, definition, "not tried", ("no tracer is sent there",))
-    through = sum(one.now and one.get_through is True for one in of.producers)
-    is_now = any(one.now for one in of.producers)
-    value = _of_all(through, len(of.producers)) if is_now else NOBODY_KNOWS
-    return _Fact(title, definition, value, [_vantage(one) for one in of.producers])
+def _producers_fact(evidence: FailoverEvidence) -> _Fact:
+    title, definition = "Producers reach the target region", "failover_producers"
+    if not evidence.producers:
+        return _Fact(title, definition, "not measured", ("no tracers are sent there",))
+    reaching = sum(producer.is_current and producer.can_produce is True for producer in evidence.producers)
+    is_now = any(producer.is_current for producer in evidence.producers)
+    value = _format_share(reaching, len(evidence.producers)) if is_now else UNKNOWN
+    return _Fact(title, definition, value, [_describe_vantage(producer) for producer in evidence.producers])
 
 
-def _vantage(one: ProducersNow) -> str:
-    known = one.get_through if one.now else None
-    sign = "◌" if known is None else "●" if known else "▲"
-    took = "" if one.ack_p99_ms is None else f", p99 {milliseconds(1000 * one.ack_p99_ms)}"
-    told = "" if one.now else " (when last told)"
+def _describe_vantage(producer: ProducerStatus) -> str:
+    reached = producer.can_produce if producer.is_current else None
+    sign = "◌" if reached is None else "●" if reached else "▲"
+    latency = (
+        "" if producer.ack_p99_ms is None else f", p99 {format_milliseconds(1000 * producer.ack_p99_ms)}"
+    )
+    report = "" if producer.is_current else " (last report)"
     return (
-        f"{sign} {one.vantage} into {one.cluster_id}: {one.acknowledged:,} of {one.sent:,} "
-        f"acknowledged{took}{told}"
+        f"{sign} {producer.vantage} to {producer.cluster_id}: {producer.acknowledged:,} of {producer.sent:,} "
+        f"acknowledged{latency}{report}"
     )
 
 
-def _headroom(of: Evidence) -> _Fact:
-    title, definition = "Headroom after taking over", "failover_headroom"
-    if of.headroom is not None:
-        return _Fact(title, definition, percent(of.headroom, 1).replace("-", "−"))
-    return _Fact(title, definition, "not known" if of.has_capacity else "no capacity given")
+def _headroom_fact(evidence: FailoverEvidence) -> _Fact:
+    title, definition = "Capacity headroom after failover", "failover_headroom"
+    if evidence.headroom is not None:
+        return _Fact(title, definition, format_percent(evidence.headroom, 1).replace("-", "−"))
+    return _Fact(title, definition, "unknown" if evidence.has_capacity else "no capacity configured")
 
 
-def _reasons(of: Evidence) -> _Fact:
-    notes = [f"{count(groups, 'group')}: {in_words(reason)}" for reason, groups in of.reasons]
-    value = count(len(of.reasons), "reason") if of.reasons else "none"
-    return _Fact("Reasons against", "failover_reasons", value, notes)
+def _reasons_fact(evidence: FailoverEvidence) -> _Fact:
+    notes = [
+        f"{format_count(groups, 'group')}: {describe_reason(reason)}" for reason, groups in evidence.reasons
+    ]
+    value = format_count(len(evidence.reasons), "reason") if evidence.reasons else "none"
+    return _Fact("Reasons against a failover", "failover_reasons", value, notes)
 
 
-def _findings(of: Evidence, view: RecoveryView) -> _Fact:
-    notes: list[Component] = [f"{one.severity}: {one.summary or one.kind}" for one in of.findings[:_NAMED]]
-    notes += _more(len(of.findings))
-    if of.findings:
+def _findings_fact(evidence: FailoverEvidence, view: RecoveryView) -> _Fact:
+    notes: list[Component] = [
+        f"{finding.severity}: {finding.summary or finding.kind}"
+        for finding in evidence.findings[:_MAX_LISTED]
+    ]
+    notes += _format_rest(len(evidence.findings))
+    if evidence.findings:
         notes.append(link("All open findings", TableView(view, "findings")))
-    return _Fact("Open findings", "recovery_findings", f"{len(of.findings):,}", notes)
+    return _Fact("Open findings", "recovery_findings", f"{len(evidence.findings):,}", notes)
 
 
-def _drill(of: Evidence, times: Times) -> _Fact:
-    title, definition, last = "Last drill", "recovery_drill", of.last_drill
+def _drill_fact(evidence: FailoverEvidence, times: TimeFormat) -> _Fact:
+    title, definition, last = "Last drill", "recovery_drill", evidence.last_drill
     if last is None:
         return _Fact(title, definition, "never")
-    what = "executed" if last.executed else "forecast alone"
+    kind = "executed" if last.executed else "forecast only"
     notes = (
-        f"{times.instant(last.at)}, {what}",
-        f"{last.ready:,} of {count(last.groups, 'group')}, by {last.author}",
+        f"{times.format_instant(last.at)}, {kind}",
+        f"{last.ready:,} of {format_count(last.groups, 'group')} ready, by {last.author}",
     )
     return _Fact(title, definition, f"{'●' if last.is_ready else '▲'} {last.verdict}", notes)
 
 
-def _more(number: int) -> list[Component]:
-    return [f"and {number - _NAMED:,} more"] if number > _NAMED else []
+def _format_rest(count: int) -> list[Component]:
+    return [f"and {count - _MAX_LISTED:,} more"] if count > _MAX_LISTED else []

@@ -1,4 +1,4 @@
-"""The fleet: are we getting better, who is worst, what is open."""
+"""The page of the fleet: service levels over clusters, trends, causes of bad minutes, all clusters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -6,53 +6,54 @@ from datetime import date, timedelta
 
 from dash import html
 
-from fleetgauge_dashboards.figures.causes import HEIGHT, pareto
+from fleetgauge_dashboards.figures.causes import HEIGHT, plot_burn_causes
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.figures.trend import HEIGHT as TREND_HEIGHT
-from fleetgauge_dashboards.figures.trend import divided, trend
+from fleetgauge_dashboards.figures.trend import plot_segment_trends, plot_trend
 from fleetgauge_dashboards.links import FleetView, WhyView, href
-from fleetgauge_dashboards.pages.fleet_table import ROWS_DRAWN, clusters_table, line
-from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
-from fleetgauge_dashboards.pages.parts import (
+from fleetgauge_dashboards.pages.components import (
     Component,
     anchor,
     chart,
     file_link,
     link,
+    link_switch,
     panel,
-    switch,
     table,
     tools,
     week_menu,
 )
-from fleetgauge_dashboards.reader import WHOLE, ClusterWeek, FleetWeek, Lake
-from fleetgauge_dashboards.units import count
-from fleetgauge_dashboards.views.burning import latency_burns
-from fleetgauge_dashboards.views.causes import Cause, causes
+from fleetgauge_dashboards.pages.fleet_table import ROWS_PER_PAGE, clusters_table, to_grid_row
+from fleetgauge_dashboards.pages.page import Page, PageContext, PageNotice, PagePart, Slots, TableRows
+from fleetgauge_dashboards.reader import WHOLE_FLEET, ClusterWeek, FleetWeek, LakeReader
+from fleetgauge_dashboards.units import format_count
+from fleetgauge_dashboards.views.causes import BurnCause, rank_burn_causes
 from fleetgauge_dashboards.views.fleet import (
     AVAILABILITY,
     BUDGET,
     LATENCY,
     TREND_WEEKS,
-    Fleet,
-    Headline,
-    fleet,
-    members,
-    segment_of,
+    FleetHeadline,
+    FleetOverview,
+    build_fleet_overview,
+    select_members,
+    selected_segment,
 )
 from fleetgauge_dashboards.views.fleet_rows import TREND_WEEKS as ROW_WEEKS
-from fleetgauge_dashboards.views.fleet_rows import Beside
-from fleetgauge_dashboards.views.weeks import shown_week
+from fleetgauge_dashboards.views.fleet_rows import ClusterContext
+from fleetgauge_dashboards.views.latency_burn import compute_latency_burns
+from fleetgauge_dashboards.views.weeks import find_week_of_day
 
 _QUANTILES = ("median", "p90", "p99")
 _TITLES = {
     LATENCY: ("Latency p99 over clusters", "fleet_latency"),
     AVAILABILITY: ("Availability over clusters", "fleet_availability"),
-    BUDGET: ("Latency budget left over clusters", "fleet_budget"),
+    BUDGET: ("Latency budget remaining over clusters", "fleet_budget"),
 }
 
 
-def body() -> list[Component]:
+def build_body() -> list[Component]:
+    """Return the page's layout."""
     return [
         html.Div(id="fleet-title", className="fg-titlerow"),
         html.Div(id="fleet-cards", className="fg-cards"),
@@ -74,7 +75,7 @@ def body() -> list[Component]:
                     tools=tools("fleet", "availability", "fleet-availability"),
                 ),
                 panel(
-                    "What burns the budget",
+                    "Causes of bad minutes",
                     "causes",
                     chart("fleet-causes", HEIGHT, "Bad minutes of the week by cause"),
                     tools=tools("fleet", "causes", "fleet-causes"),
@@ -87,173 +88,200 @@ def body() -> list[Component]:
     ]
 
 
-def fill(view: FleetView, context: Context, look: Theme) -> Slots | Notice:
+def fill(view: FleetView, context: PageContext, theme: Theme) -> Slots | PageNotice:
+    """Return the page's content, or a notice if the week or segment does not exist."""
     lake = context.lake
     weeks = lake.weeks()
-    week = shown_week(weeks, view.week)
+    week = find_week_of_day(weeks, view.week)
     if week is None:
-        return _no_week(view, bool(weeks))
-    known = lake.segments()
-    if view.by is not None and view.by not in known:
-        whole = link("Show the whole fleet", replace(view, by=None, value=None))
-        return Notice(
-            f"The fleet is not divided by {view.by}", (f"Known: {', '.join(known) or 'none'}.", whole)
+        return _week_not_found(view, has_weeks=bool(weeks))
+    segments = lake.segments()
+    if view.by is not None and view.by not in segments:
+        whole_fleet = link("Show the whole fleet", replace(view, by=None, value=None))
+        return PageNotice(
+            f"No segment named {view.by}",
+            (f"The fleet has the segments: {', '.join(segments) or 'none'}.", whole_fleet),
         )
-    model = _model(view, context, week)
-    burned = causes(lake.burn_causes(week, *segment_of(view)), week)
+    overview = _build_overview(view, context, week)
+    burn_causes = rank_burn_causes(lake.burn_causes(week, *selected_segment(view)), week)
     latency, availability = (
         [
-            divided(trend_.metric, parts, look)
-            for trend_, parts in zip(model.trends, model.divided, strict=True)
+            plot_segment_trends(trend.metric, segment_trends, theme)
+            for trend, segment_trends in zip(overview.trends, overview.segment_trends, strict=True)
         ]
-        if model.divided
-        else [trend(one, look) for one in model.trends]
+        if overview.segment_trends
+        else [plot_trend(trend, theme) for trend in overview.trends]
     )
     return {
-        "fleet-title.children": _title(model, view, known),
-        "fleet-cards.children": [_card(headline, _at(view, week)) for headline in model.headlines],
-        "fleet-excluded.children": model.excluded,
+        "fleet-title.children": _title_row(overview, view, segments),
+        "fleet-cards.children": [
+            _headline_card(headline, _at_week(view, week)) for headline in overview.headlines
+        ],
+        "fleet-excluded.children": overview.excluded,
         "fleet-latency.figure": latency,
         "fleet-availability.figure": availability,
-        "fleet-causes.figure": pareto(burned, look),
-        "fleet-segments.children": _segments(model, view),
-        "fleet-found.children": _found(model, view),
-        "fleet-table.className": "" if len(model.rows) > ROWS_DRAWN else "fg-one-page",
-        "fleet-grid.rowData": [line(row) for row in model.rows],
+        "fleet-causes.figure": plot_burn_causes(burn_causes, theme),
+        "fleet-segments.children": _segment_panel(overview, view),
+        "fleet-found.children": _describe_table(overview, view),
+        "fleet-table.className": "" if len(overview.rows) > ROWS_PER_PAGE else "fg-one-page",
+        "fleet-grid.rowData": [to_grid_row(row) for row in overview.rows],
     }
 
 
-def _no_week(view: FleetView, others: bool) -> Notice:
-    if others:
-        newest = link("Show the newest week", replace(view, week=None))
-        return Notice(f"No week of {view.week:%a %d %b %Y}", ("The lake holds others.", newest))
-    return Notice(
+def _week_not_found(view: FleetView, has_weeks: bool) -> PageNotice:
+    if has_weeks:
+        newest_week = link("Show the newest week", replace(view, week=None))
+        return PageNotice(f"No week of {view.week:%a %d %b %Y}", ("The lake has other weeks.", newest_week))
+    return PageNotice(
         "No week yet",
-        ("Minutes may be there, but no week is computed. It appears with the pipeline's next batch.",),
+        ("No week has been computed. It appears with the next batch of fleetgauge stream.",),
     )
 
 
-def _model(view: FleetView, context: Context, week: date) -> Fleet:
-    lake, fresh, segments = context.lake, context.fresh(), context.fleet.segments
-    clusters = members(lake.cluster_weeks(week), segments, view)
-    beside = Beside(
-        context.alerts(),
-        fresh,
+def _build_overview(view: FleetView, context: PageContext, week: date) -> FleetOverview:
+    lake, freshness, segments = context.lake, context.assess_freshness(), context.fleet.segments
+    clusters = select_members(lake.cluster_weeks(week), segments, view)
+    cluster_context = ClusterContext(
+        context.read_alerts(),
+        freshness,
         lake.latency_history(week, ROW_WEEKS),
-        latency_burns(lake.recent_minutes(), clusters, context.clock()),
+        compute_latency_burns(lake.recent_minutes(), clusters, context.clock()),
         segments,
     )
-    parts = lake.fleet_weeks(view.by) if view.by and view.value is None else ()
-    return fleet(week, lake.weeks(), clusters, _own(lake, view), parts, beside, view)
+    segment_weeks = lake.fleet_weeks(view.by) if view.by and view.value is None else ()
+    return build_fleet_overview(
+        week, lake.weeks(), clusters, _read_fleet_weeks(lake, view), segment_weeks, cluster_context, view
+    )
 
 
-def _own(lake: Lake, view: FleetView) -> list[FleetWeek]:
-    """The weeks of what is shown."""
-    segment, value = segment_of(view)
+def _read_fleet_weeks(lake: LakeReader, view: FleetView) -> list[FleetWeek]:
+    """Return the weeks of the fleet or of the view's segment value."""
+    segment, value = selected_segment(view)
     return [row for row in lake.fleet_weeks(segment) if row.segment_value == value]
 
 
-def _title(model: Fleet, view: FleetView, segments: Sequence[str]) -> list[Component]:
-    what = f"Fleet, {view.by} {view.value}" if view.by and view.value is not None else "Fleet"
+def _title_row(overview: FleetOverview, view: FleetView, segments: Sequence[str]) -> list[Component]:
+    subject = f"Fleet, {view.by} {view.value}" if view.by and view.value is not None else "Fleet"
     choices = [("whole fleet", replace(view, by=None, value=None), view.by is None)]
-    choices += [(f"by {one}", replace(view, by=one, value=None), view.by == one) for one in segments]
+    choices += [
+        (f"by {segment}", replace(view, by=segment, value=None), view.by == segment) for segment in segments
+    ]
     return [
-        html.H1(f"{what}, week of {model.week:%a %d %b %Y}"),
-        html.Span(f"{model.standing} · {count(model.clusters, 'cluster')}", className="fg-sub"),
-        week_menu([(week, replace(view, week=week)) for week in model.weeks], model.week),
-        switch("Divided", choices) if segments else None,
+        html.H1(f"{subject}, week of {overview.week:%a %d %b %Y}"),
+        html.Span(
+            f"{overview.revision_state} · {format_count(overview.clusters, 'cluster')}", className="fg-sub"
+        ),
+        week_menu([(week, replace(view, week=week)) for week in overview.weeks], overview.week),
+        link_switch("Segment", choices) if segments else None,
     ]
 
 
-def _segments(model: Fleet, view: FleetView) -> Component:
-    """Of a fleet that is divided: the quantiles of each value, and the way to it."""
-    if not model.segments:
+def _segment_panel(overview: FleetOverview, view: FleetView) -> Component:
+    """Return a table with the quantiles of each segment value, or None without a segment."""
+    if not overview.segments:
         return None
-    three = [
+    quantile_headings = [
         f"{name} {quantile}" for name in ("Latency", "Availability") for quantile in ("median", "p90", "p99")
     ]
     rows = [
         (
-            link(one.value, one.view),
-            f"{one.clusters:,}",
-            *(getattr(headline, q) for headline in (one.latency, one.availability) for q in _QUANTILES),
-            one.budget.p99,
+            link(segment.value, segment.view),
+            f"{segment.clusters:,}",
+            *(
+                getattr(headline, quantile)
+                for headline in (segment.latency, segment.availability)
+                for quantile in _QUANTILES
+            ),
+            segment.budget.p99,
         )
-        for one in model.segments
+        for segment in overview.segments
     ]
-    head = (str(view.by).capitalize(), "Clusters", *three, "Budget left, p99")
+    headings = (str(view.by).capitalize(), "Clusters", *quantile_headings, "Budget remaining, p99")
     return panel(
         f"This week by {view.by}",
         "segments",
-        table(f"By {view.by}", head, rows),
+        table(f"By {view.by}", headings, rows),
         tools=[file_link("CSV", view, "segments")],
         class_name="fg-apart",
     )
 
 
-def _at(view: FleetView, week: date) -> FleetView:
-    """The same at the week that is shown, whichever day was asked for; the newest moves on."""
+def _at_week(view: FleetView, week: date) -> FleetView:
+    """Return the view at the start of its week; a view of the newest week keeps following it."""
     return view if view.week is None else replace(view, week=week)
 
 
-def _found(model: Fleet, view: FleetView) -> str:
-    """What the table holds, where that is not every cluster."""
-    if len(model.rows) < model.matching:
-        return f"the worst {len(model.rows):,} of {count(model.matching, 'cluster')}: search for others"
-    return f"{model.matching:,} of {count(model.clusters, 'cluster')}" if view.search else ""
+def _describe_table(overview: FleetOverview, view: FleetView) -> str:
+    """Return which clusters the table lists, empty if it lists all."""
+    if len(overview.rows) < overview.matching:
+        matching = format_count(overview.matching, "cluster")
+        return f"the worst {len(overview.rows):,} of {matching}; search to find others"
+    return f"{overview.matching:,} of {format_count(overview.clusters, 'cluster')}" if view.search else ""
 
 
-def _card(headline: Headline, view: FleetView) -> Component:
+def _headline_card(headline: FleetHeadline, view: FleetView) -> Component:
     title, definition = _TITLES[headline.metric]
     quantiles = [_quantile(name, getattr(headline, name), headline, view) for name in _QUANTILES]
-    note = html.Div(f"{headline.sample} · {headline.before}", className="fg-note")
+    note = html.Div(f"{headline.sample_note} · {headline.week_before}", className="fg-note")
     return panel(title, definition, html.Div([html.Div(quantiles, className="fg-three"), note]))
 
 
-def _quantile(name: str, value: str, headline: Headline, view: FleetView) -> Component:
-    """Why this number: it is one cluster's, and leads there."""
-    whose = headline.whose.get(name)
-    shown: Component = value
-    if whose is not None:
-        why = href(WhyView(whose, view.week, lens=view.lens))
-        shown = anchor(value, why, "fg-quiet", label=f"{name} {value}: why {whose} has it")
-    return html.Div([html.Div(shown, className="fg-big"), html.Div(name, className="fg-label")])
+def _quantile(name: str, value: str, headline: FleetHeadline, view: FleetView) -> Component:
+    """Return a quantile as a link to the explanation of the cluster whose value it is."""
+    cluster_id = headline.clusters.get(name)
+    content: Component = value
+    if cluster_id is not None:
+        url = href(WhyView(cluster_id, view.week, display=view.display))
+        content = anchor(value, url, "fg-quiet", label=f"{name} {value}: explain the week of {cluster_id}")
+    return html.Div([html.Div(content, className="fg-big"), html.Div(name, className="fg-label")])
 
 
-def _weeks_of(metric: str) -> Callable[[FleetView, Context], Rows]:
-    def rows(view: FleetView, context: Context) -> Rows:
-        """The weeks that the chart draws: of the fleet, or of each value by which it is divided."""
+def _weeks_reader(metric: str) -> Callable[[FleetView, PageContext], TableRows]:
+    def read_rows(view: FleetView, context: PageContext) -> TableRows:
+        """Return the weeks of the chart: of the fleet, or of each value of the segment."""
         lake = context.lake
-        week = shown_week(lake.weeks(), view.week)
-        divided = view.by and view.value is None
-        own = lake.fleet_weeks(view.by) if view.by and divided else _own(lake, view)
+        week = find_week_of_day(lake.weeks(), view.week)
+        by_segment = view.by if view.value is None else None
+        fleet_weeks = lake.fleet_weeks(by_segment) if by_segment else _read_fleet_weeks(lake, view)
         since = week - timedelta(days=7 * (TREND_WEEKS - 1)) if week else None
-        kept = [one for one in own if one.metric == metric and since and week and since <= one.week <= week]
-        kept.sort(key=lambda one: (one.week, one.segment_value))
-        return Rows(FleetWeek.__slots__, [asdict(one) for one in kept])
+        rows = [
+            row
+            for row in fleet_weeks
+            if row.metric == metric and since and week and since <= row.week <= week
+        ]
+        rows.sort(key=lambda row: (row.week, row.segment_value))
+        return TableRows(FleetWeek.__slots__, [asdict(row) for row in rows])
 
-    return rows
-
-
-def _causes_of(view: FleetView, context: Context) -> Rows:
-    week = shown_week(context.lake.weeks(), view.week)
-    found = causes(context.lake.burn_causes(week, *segment_of(view)), week) if week else ()
-    return Rows(Cause.__slots__, [asdict(one) for one in found])
+    return read_rows
 
 
-def _clusters_of(view: FleetView, context: Context) -> Rows:
-    """Every cluster of what is shown, also those that the table has no room for."""
-    week = shown_week(context.lake.weeks(), view.week)
-    found = members(context.lake.cluster_weeks(week), context.fleet.segments, view) if week else ()
-    wanted = (view.search or "").casefold()
-    return Rows(ClusterWeek.__slots__, [asdict(one) for one in found if wanted in one.cluster_id.casefold()])
+def _read_cause_rows(view: FleetView, context: PageContext) -> TableRows:
+    """Return the causes of the week's bad minutes."""
+    week = find_week_of_day(context.lake.weeks(), view.week)
+    causes = rank_burn_causes(context.lake.burn_causes(week, *selected_segment(view)), week) if week else ()
+    return TableRows(BurnCause.__slots__, [asdict(cause) for cause in causes])
 
 
-def _segments_of(view: FleetView, context: Context) -> Rows:
-    """Every metric of every value in the week."""
-    week = shown_week(context.lake.weeks(), view.week)
-    found = [one for one in context.lake.fleet_weeks(view.by or WHOLE) if one.week == week]
-    return Rows(FleetWeek.__slots__, [asdict(one) for one in found])
+def _read_cluster_rows(view: FleetView, context: PageContext) -> TableRows:
+    """Return every matching cluster-week, including those beyond the table's limit."""
+    week = find_week_of_day(context.lake.weeks(), view.week)
+    members = select_members(context.lake.cluster_weeks(week), context.fleet.segments, view) if week else ()
+    search = (view.search or "").casefold()
+    return TableRows(
+        ClusterWeek.__slots__,
+        [asdict(cluster_week) for cluster_week in members if search in cluster_week.cluster_id.casefold()],
+    )
+
+
+def _read_segment_rows(view: FleetView, context: PageContext) -> TableRows:
+    """Return the week's quantiles of every metric and segment value."""
+    week = find_week_of_day(context.lake.weeks(), view.week)
+    fleet_weeks = [
+        fleet_week
+        for fleet_week in context.lake.fleet_weeks(view.by or WHOLE_FLEET)
+        if fleet_week.week == week
+    ]
+    return TableRows(FleetWeek.__slots__, [asdict(fleet_week) for fleet_week in fleet_weeks])
 
 
 PAGE = Page(
@@ -271,13 +299,13 @@ PAGE = Page(
         "fleet-table.className",
         "fleet-grid.rowData",
     ),
-    body=body,
+    build_body=build_body,
     fill=fill,
     parts=(
-        Part("latency", "Latency p99 by week", _weeks_of(LATENCY)),
-        Part("availability", "Availability by week", _weeks_of(AVAILABILITY)),
-        Part("causes", "What burns the budget", _causes_of),
-        Part("clusters", "Clusters of the week", _clusters_of),
-        Part("segments", "Segments of the week", _segments_of, has_tools=False),
+        PagePart("latency", "Latency p99 by week", _weeks_reader(LATENCY)),
+        PagePart("availability", "Availability by week", _weeks_reader(AVAILABILITY)),
+        PagePart("causes", "Causes of bad minutes", _read_cause_rows),
+        PagePart("clusters", "Clusters of the week", _read_cluster_rows),
+        PagePart("segments", "Segments of the week", _read_segment_rows, has_tools=False),
     ),
 )

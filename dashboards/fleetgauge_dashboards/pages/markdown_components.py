@@ -1,4 +1,4 @@
-"""Markdown as components of a page, so that its links stay inside the application."""
+"""Convert Markdown to Dash components, so that its links are followed without a page load."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,38 +6,38 @@ from dash import html
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from fleetgauge_dashboards.pages.parts import Component, anchor
+from fleetgauge_dashboards.pages.components import Component, anchor
 
 
-def marked(markdown: str) -> list[Component]:
-    """Headings start at the second rank, for the page has a first one. HTML in it is text."""
+def convert_markdown(markdown: str) -> list[Component]:
+    """Return CommonMark with tables as components. HTML in it is shown as text."""
     tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(markdown)
-    return _components(SyntaxTreeNode(tokens).children)
+    return _convert_nodes(SyntaxTreeNode(tokens).children)
 
 
-def _components(nodes: Iterable[SyntaxTreeNode]) -> list[Component]:
-    return [_component(node) for node in nodes]
+def _convert_nodes(nodes: Iterable[SyntaxTreeNode]) -> list[Component]:
+    return [_convert_node(node) for node in nodes]
 
 
-def _component(node: SyntaxTreeNode) -> Component:
+def _convert_node(node: SyntaxTreeNode) -> Component:
     if node.type in ("text", "code_inline"):
         return html.Code(node.content) if node.type == "code_inline" else node.content
-    inside = _inside(node.children)
+    children = _convert_children(node.children)
     if node.type == "inline":
-        return html.Span(inside)
+        return html.Span(children)
     if node.type == "link":
-        return anchor(inside, str(node.attrs["href"]), "fg-link")
+        return anchor(children, str(node.attrs["href"]), "fg-link")
     if node.type == "table":
-        # A wide table scrolls by itself, by keyboard too.
-        return html.Div(html.Table(inside, className="fg-table"), className="fg-scroll", tabIndex=0)
-    return getattr(html, node.tag.capitalize())(inside, className=_class_name(node))
+        # A wide table scrolls horizontally, also by keyboard.
+        return html.Div(html.Table(children, className="fg-table"), className="fg-scroll", tabIndex=0)
+    return getattr(html, node.tag.capitalize())(children, className=_class_name(node))
 
 
-def _inside(children: Sequence[SyntaxTreeNode]) -> list[Component]:
-    """Without the layer that holds a block's text."""
+def _convert_children(children: Sequence[SyntaxTreeNode]) -> list[Component]:
+    """Return the children as components, without the inline node that wraps a block's text."""
     if len(children) == 1 and children[0].type == "inline":
-        return _components(children[0].children)
-    return _components(children)
+        return _convert_nodes(children[0].children)
+    return _convert_nodes(children)
 
 
 def _class_name(node: SyntaxTreeNode) -> str | None:

@@ -1,36 +1,50 @@
-"""One minute of a cluster: the end of every drill, with the samples themselves."""
+"""The page of a minute of a cluster, with every sample."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dash import html
 
-from fleetgauge_dashboards.figures.samples import HEIGHT, samples
+from fleetgauge_core.contract import Leg
+from fleetgauge_dashboards.figures.samples import HEIGHT, plot_samples
 from fleetgauge_dashboards.figures.theme import Theme
-from fleetgauge_dashboards.links import MINUTE, Leg, MinuteView, WhyView
-from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
-from fleetgauge_dashboards.pages.parts import Component, chart, link, number_card, panel, table, tools
+from fleetgauge_dashboards.links import (
+    MINUTE,
+    MinuteView,
+    WhyView,
+)
+from fleetgauge_dashboards.pages.components import (
+    Component,
+    chart,
+    key_figure_card,
+    link,
+    panel,
+    table,
+    tools,
+)
+from fleetgauge_dashboards.pages.page import Page, PageContext, PageNotice, PagePart, Slots, TableRows
 from fleetgauge_dashboards.reader import ClusterWeek
 from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader
-from fleetgauge_dashboards.times import Times
+from fleetgauge_dashboards.times import TimeFormat
 from fleetgauge_dashboards.views.minute import (
-    SOURCES,
+    SOURCE_TEXTS,
     BrokerLine,
-    around,
-    lines,
-    lines_without_samples,
-    numbers,
-    of_leg,
-    week_of,
+    broker_lines,
+    broker_lines_from_silver,
+    find_week_of_minute,
+    minute_key_figures,
+    select_leg,
+    surrounding_view,
 )
-from fleetgauge_dashboards.views.samples import BrokerSamples, MinuteSamples, minute_samples
+from fleetgauge_dashboards.views.samples import BrokerSamples, MinuteSamples, collect_minute_samples
 
-_HEAD = ("Broker", "Leg", "Succeeded", "Failures", "p50", "p99", "p99, failures counted", "Slowest")
+_HEADINGS = ("Broker", "Leg", "Succeeded", "Failures", "p50", "p99", "p99 with failures", "Slowest")
 
 
-def body() -> list[Component]:
+def build_body() -> list[Component]:
+    """Return the page's layout."""
     client, leader = (
-        chart(f"minute-{leg}", HEIGHT, f"Every sample of the {leg} leg, broker by broker") for leg in Leg
+        chart(f"minute-{leg}", HEIGHT, f"Every sample of the {leg} leg, by broker") for leg in Leg
     )
     return [
         html.Div(id="minute-title", className="fg-titlerow"),
@@ -58,99 +72,112 @@ def body() -> list[Component]:
     ]
 
 
-def fill(view: MinuteView, context: Context, look: Theme) -> Slots | Notice:
+def fill(view: MinuteView, context: PageContext, theme: Theme) -> Slots | PageNotice:
+    """Return the page's content, or a notice if the lake has no data of the minute."""
     reader = ClusterWeekReader(context.lake.root, view.cluster_id)
-    held = next(iter(reader.minutes(view.span)), None)
-    found, week = _samples(view, context), _week(view, context)
-    if held is None and not found.brokers:
-        return _nothing(view, context.times(view))
-    brokers = lines(view, found) or lines_without_samples(view, reader.broker_minutes(view.span))
+    cluster_minute = next(iter(reader.minutes(view.span)), None)
+    samples, week = _read_samples(view, context), _read_week(view, context)
+    if cluster_minute is None and not samples.brokers:
+        return _minute_not_found(view, context.time_format(view))
+    brokers = broker_lines(view, samples) or broker_lines_from_silver(view, reader.broker_minutes(view.span))
     objective_us = week.latency_objective_us if week else None
     objective_ms = None if objective_us is None else objective_us / 1000
     objectives_ms = {Leg.CLIENT: objective_ms, Leg.LEADER: None}
     figures = {
-        f"minute-{leg}.figure": samples(of_leg(found, leg), leg, objective, look, f"{view}")
+        f"minute-{leg}.figure": plot_samples(select_leg(samples, leg), leg, objective, theme, f"{view}")
         for leg, objective in objectives_ms.items()
     }
     return {
-        "minute-title.children": _title(view, week, context.times(view)),
-        "minute-cards.children": [number_card(number) for number in numbers(held, objective_us)],
-        "minute-source.children": SOURCES[found.source],
-        "minute-charts.style": {} if found.brokers else {"display": "none"},
-        "minute-table.children": _table(brokers),
+        "minute-title.children": _title_row(view, week, context.time_format(view)),
+        "minute-cards.children": [
+            key_figure_card(figure) for figure in minute_key_figures(cluster_minute, objective_us)
+        ],
+        "minute-source.children": SOURCE_TEXTS[samples.source],
+        "minute-charts.style": {} if samples.brokers else {"display": "none"},
+        "minute-table.children": _broker_table(brokers),
         **figures,
     }
 
 
-def _week(view: MinuteView, context: Context) -> ClusterWeek | None:
-    return week_of(context.lake.weeks_of(view.cluster_id), view.minute, context.fleet.week_zone)
+def _read_week(view: MinuteView, context: PageContext) -> ClusterWeek | None:
+    return find_week_of_minute(
+        context.lake.weeks_of_cluster(view.cluster_id), view.minute, context.fleet.week_zone
+    )
 
 
-def _samples(view: MinuteView, context: Context) -> MinuteSamples:
-    reader, week = ClusterWeekReader(context.lake.root, view.cluster_id), _week(view, context)
+def _read_samples(view: MinuteView, context: PageContext) -> MinuteSamples:
+    reader, week = ClusterWeekReader(context.lake.root, view.cluster_id), _read_week(view, context)
     kept = reader.evidence(week.week) if week else []
     late_us = context.fleet.agent_late_us
-    return minute_samples([view.minute], reader.records([view.minute]), kept, late_us)[0]
+    return collect_minute_samples([view.minute], reader.records([view.minute]), kept, late_us)[0]
 
 
-def _nothing(view: MinuteView, times: Times) -> Notice:
-    return Notice(
-        f"Nothing is known of {times.named_minute(view.minute)}",
+def _minute_not_found(view: MinuteView, times: TimeFormat) -> PageNotice:
+    return PageNotice(
+        f"No data of {times.format_long_minute(view.minute)}",
         (
-            f"The lake has no minute of {view.cluster_id} at that time: it is older than what is kept, "
-            "or it was not measured, or no such cluster is.",
-            link("Show the cluster then", around(view)),
+            f"The lake has no such minute of {view.cluster_id}: it is older than the retention, it was not "
+            "measured, or the cluster does not exist.",
+            link("Cluster at that time", surrounding_view(view)),
         ),
     )
 
 
-def _title(view: MinuteView, week: ClusterWeek | None, times: Times) -> list[Component]:
-    why = week and link("Why is its week as it is?", WhyView(view.cluster_id, week.week, lens=view.lens))
+def _title_row(view: MinuteView, week: ClusterWeek | None, times: TimeFormat) -> list[Component]:
+    explain_link = week and link(
+        "Explain this week", WhyView(view.cluster_id, week.week, display=view.display)
+    )
     return [
-        html.H1(f"{view.cluster_id}, minute {times.named_minute(view.minute)}"),
-        link("‹ minute before", replace(view, minute=view.minute - MINUTE)),
-        link("minute after ›", replace(view, minute=view.minute + MINUTE)),
-        link("Show the cluster then", around(view)),
-        why,
+        html.H1(f"{view.cluster_id}, minute {times.format_long_minute(view.minute)}"),
+        link("‹ previous minute", replace(view, minute=view.minute - MINUTE)),
+        link("next minute ›", replace(view, minute=view.minute + MINUTE)),
+        link("Cluster at that time", surrounding_view(view)),
+        explain_link,
     ]
 
 
-def _table(found: Sequence[BrokerLine]) -> Component:
+def _broker_table(lines: Sequence[BrokerLine]) -> Component:
     rows = [
         (
-            link(f"broker {one.broker.broker_id}", one.broker),
-            one.leg,
-            one.succeeded,
-            one.failures,
-            one.p50,
-            one.p99,
-            one.p99_censored,
-            one.slowest,
+            link(f"broker {line.broker.broker_id}", line.broker),
+            line.leg,
+            line.succeeded,
+            line.failures,
+            line.p50,
+            line.p99,
+            line.p99_censored,
+            line.slowest,
         )
-        for one in found
+        for line in lines
     ]
-    return table("Brokers of the minute", _HEAD, rows)
+    return table("Brokers of the minute", _HEADINGS, rows)
 
 
-def _probes(leg: Leg) -> Callable[[MinuteView, Context], Rows]:
-    def rows(view: MinuteView, context: Context) -> Rows:
-        """One line a probe; what failed has its reason and no latency."""
+def _probes_reader(leg: Leg) -> Callable[[MinuteView, PageContext], TableRows]:
+    def read_rows(view: MinuteView, context: PageContext) -> TableRows:
+        """Return one row per probe; a failed probe has its error as outcome and no latency."""
         probes = [
-            {"minute": view.minute, "broker_id": one.broker_id, "leg": leg, "outcome": said, "latency_us": us}
-            for one in of_leg(_samples(view, context), leg)
-            for said, us in (*_successes(one), *_failures(one))
+            {
+                "minute": view.minute,
+                "broker_id": broker.broker_id,
+                "leg": leg,
+                "outcome": outcome,
+                "latency_us": us,
+            }
+            for broker in select_leg(_read_samples(view, context), leg)
+            for outcome, us in (*_list_successes(broker), *_list_failures(broker))
         ]
-        return Rows(("minute", "broker_id", "leg", "outcome", "latency_us"), probes)
+        return TableRows(("minute", "broker_id", "leg", "outcome", "latency_us"), probes)
 
-    return rows
-
-
-def _successes(one: BrokerSamples) -> list[tuple[str, int | None]]:
-    return [("success", us) for us in one.latencies_us]
+    return read_rows
 
 
-def _failures(one: BrokerSamples) -> list[tuple[str, int | None]]:
-    return [(code, None) for code, times in sorted(one.failures.items()) for _ in range(times)]
+def _list_successes(broker: BrokerSamples) -> list[tuple[str, int | None]]:
+    return [("success", us) for us in broker.latencies_us]
+
+
+def _list_failures(broker: BrokerSamples) -> list[tuple[str, int | None]]:
+    return [(code, None) for code, count in sorted(broker.failures.items()) for _ in range(count)]
 
 
 PAGE = Page(
@@ -164,7 +191,7 @@ PAGE = Page(
         "minute-table.children",
         *(f"minute-{leg}.figure" for leg in Leg),
     ),
-    body=body,
+    build_body=build_body,
     fill=fill,
-    parts=tuple(Part(leg, f"Samples of the {leg} leg", _probes(leg)) for leg in Leg),
+    parts=tuple(PagePart(leg, f"Samples of the {leg} leg", _probes_reader(leg)) for leg in Leg),
 )

@@ -1,4 +1,4 @@
-"""What a page is, and the one way in which every page is kept fresh."""
+"""Define a page, and register the Dash callback that renders and refreshes it."""
 
 import logging
 import time
@@ -9,118 +9,126 @@ from typing import Any, TypedDict
 
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
-from fleetgauge_dashboards.figures.theme import Theme, theme
-from fleetgauge_dashboards.links import FleetView, View, href, parse
-from fleetgauge_dashboards.pages.parts import Component, anchor, notice, numbers_of, tools_slot
-from fleetgauge_dashboards.pages.shared_answers import Shared
-from fleetgauge_dashboards.reader import Lake, LakeError
-from fleetgauge_dashboards.served_fleets import ShownFleet
-from fleetgauge_dashboards.single_flight import Patience, SlowError
-from fleetgauge_dashboards.times import Times
-from fleetgauge_dashboards.views.alerts import Alert, alerts
-from fleetgauge_dashboards.views.freshness import Freshness, freshness
+from fleetgauge_dashboards.figures.theme import Theme, select_theme
+from fleetgauge_dashboards.links import FleetView, View, href, parse_view
+from fleetgauge_dashboards.pages.components import Component, anchor, notice, part_links, tools_slot
+from fleetgauge_dashboards.pages.shared_results import SharedResults
+from fleetgauge_dashboards.reader import LakeError, LakeReader
+from fleetgauge_dashboards.served_fleets import ServedFleet
+from fleetgauge_dashboards.single_flight import ResultPendingError, SingleFlight
+from fleetgauge_dashboards.times import TimeFormat
+from fleetgauge_dashboards.views.alerts import HealthAlert, fold_alerts
+from fleetgauge_dashboards.views.freshness import Freshness, assess_freshness
 
 logger = logging.getLogger(__name__)
 
-#: What a page's slots are filled with: "component.property" -> value.
+#: Values of a page's component properties, by "component.property".
 Slots = Mapping[str, Any]
 
 
-class _Drawn(TypedDict):
-    """What a page's browser was given: of which address, by what; no key if that failed."""
+class _RenderState(TypedDict):
+    """What the browser last rendered: the view's URL, and a key of the data version; empty after an error."""
 
-    address: str
+    url: str
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """What pages read: the fleet's lake, and the time."""
+class PageContext:
+    """What a page renders from: a fleet, its lake and the clock."""
 
-    fleet: ShownFleet
-    lake: Lake
+    fleet: ServedFleet
+    lake: LakeReader
     clock: Callable[[], datetime]
 
-    def times(self, view: View) -> Times:
-        """The reader's, or else the fleet's."""
-        return Times(view.lens.zone or self.fleet.week_zone)
+    def time_format(self, view: View) -> TimeFormat:
+        """Return the time format of the view's time zone, by default the fleet's."""
+        return TimeFormat(view.display.zone or self.fleet.week_zone)
 
-    def fresh(self) -> Freshness:
+    def assess_freshness(self) -> Freshness:
+        """Return the age and coverage of the lake's newest data.
+
+        Raises: LakeError when the lake cannot be read.
+        """
         now = self.clock()
-        return freshness(
-            self.lake.recency(), now, awaited=self.fleet.is_awaited(now), over=self.fleet.over(now)
+        return assess_freshness(
+            self.lake.recency(),
+            now,
+            awaited=self.fleet.is_expecting_data(now),
+            ended=self.fleet.ended_clusters(now),
         )
 
-    def alerts(self) -> tuple[Alert, ...] | None:
-        """Newest first; None where they cannot be read, which the frame says on every page."""
+    def read_alerts(self) -> tuple[HealthAlert, ...] | None:
+        """Return all alerts, newest first, or None if they cannot be read; a banner reports that error."""
         try:
-            return alerts(self.lake.health_events())
+            return fold_alerts(self.lake.health_events())
         except LakeError:
             return None
 
 
-#: Every fleet's by its name; the first one's by None as well.
-Contexts = Mapping[str | None, Context]
+#: The context of each fleet by its name, and of the first fleet also by None.
+FleetContexts = Mapping[str | None, PageContext]
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
-    """Said in place of a page that has nothing to draw."""
+class PageNotice:
+    """A message shown instead of a page that has no content."""
 
     title: str
     sentences: tuple[Component, ...]
-    bad: bool = False
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Numbers behind a page: columns, and values by them."""
+class TableRows:
+    """Rows behind a part of a page: the column names, and mappings from them to values."""
 
     columns: Sequence[str]
     rows: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a page whose numbers can be seen as a table and taken away as a file.
+class PagePart:
+    """A part of a page, such as a chart, whose rows can be viewed as a table and downloaded as CSV.
 
-    Where the page's body has a place for it (`parts.tools`), ``has_tools``, links to both are put there.
+    With ``has_tools`` the page's body has a place for links to both (`components.tools`).
     """
 
     name: str
     title: str
-    rows: Callable[[Any, Context], Rows]
+    read_rows: Callable[[Any, PageContext], TableRows]
     has_tools: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page's name, the view that it shows, its empty layout, what fills it and the numbers behind it."""
+    """A page: its name, the type of its view, its layout, the function that fills it, and its parts."""
 
     name: str
     view: type
     slots: tuple[str, ...]
-    body: Callable[[], Component]
-    fill: Callable[[Any, Context, Theme], Slots | Notice]
-    parts: tuple[Part, ...] = ()
+    build_body: Callable[[], Component]
+    fill: Callable[[Any, PageContext, Theme], Slots | PageNotice]
+    parts: tuple[PagePart, ...] = ()
 
     def tools(self, view: View) -> Slots:
-        """Links to the numbers of its parts."""
+        """Return the links to the tables and files of the page's parts, by component property."""
         return {
-            tools_slot(self.name, part.name): numbers_of(view, part.name)
+            tools_slot(self.name, part.name): part_links(view, part.name)
             for part in self.parts
             if part.has_tools
         }
 
-    def part(self, name: str) -> Part | None:
+    def get_part(self, name: str) -> PagePart | None:
+        """Return the part of that name, or None."""
         return next((part for part in self.parts if part.name == name), None)
 
     def layout(self) -> Component:
-        """The page before its first answer."""
+        """Return the page's layout before its first data arrives."""
         return html.Div(
             [
                 html.Div(html.P("Reading the lake …", className="fg-note"), id=f"{self.name}-notice"),
-                html.Div(self.body(), id=f"{self.name}-body", style={"visibility": "hidden"}),
+                html.Div(self.build_body(), id=f"{self.name}-body", style={"visibility": "hidden"}),
                 dcc.Store(id=f"{self.name}-drawn"),
             ]
         )
@@ -129,18 +137,18 @@ class Page:
 def register(
     app: Dash,
     page: Page,
-    contexts: Contexts,
-    patience: Patience,
-    answered: Callable[[str, float], None],
+    contexts: FleetContexts,
+    single_flight: SingleFlight,
+    observe_response: Callable[[str, float], None],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> None:
-    """One callback a page: by address, tick or colour scheme, all slots at once.
+    """Register the page's callback, which fills all its slots on a new URL, tick or colour scheme.
 
-    ``answered`` is told the page's name and how many seconds an answer took.
+    ``observe_response`` is called with the page's name and the duration of each response in seconds.
     """
-    shared = Shared[Slots | Notice]()
+    shared = SharedResults[Slots | PageNotice]()
     slots = [*page.slots, *(tools_slot(page.name, part.name) for part in page.parts if part.has_tools)]
-    outputs = {slot: output(slot) for slot in slots}
+    outputs = {slot: slot_output(slot) for slot in slots}
     frame = {
         "notice": Output(f"{page.name}-notice", "children"),
         "style": Output(f"{page.name}-body", "style"),
@@ -153,87 +161,103 @@ def register(
         "scheme": Input("scheme", "data"),
     }
 
-    def answer(
+    def respond(
         pathname: str,
         search: str,
-        tick: int | None,  # noqa: ARG001 (it asks again)
+        tick: int | None,  # noqa: ARG001 (a tick only triggers the callback)
         scheme: str | None,
-        drawn: _Drawn | None,
+        last_render: _RenderState | None,
     ) -> dict[str, Any]:
-        view = parse(pathname, search or "")
-        nothing: dict[str, Any] = dict.fromkeys([*outputs, *frame], no_update)
+        view = parse_view(pathname, search or "")
+        no_updates: dict[str, Any] = dict.fromkeys([*outputs, *frame], no_update)
         if view is None or not isinstance(view, page.view) or scheme is None:
-            return nothing
-        began = monotonic()
-        slots = _answer(page, view, contexts.get(view.lens.fleet), patience, shared, scheme, drawn)
-        answered(page.name, monotonic() - began)
-        return nothing | dict(slots)
+            return no_updates
+        started_s = monotonic()
+        slots = _render(
+            page, view, contexts.get(view.display.fleet), single_flight, shared, scheme, last_render
+        )
+        observe_response(page.name, monotonic() - started_s)
+        return no_updates | dict(slots)
 
-    app.callback(output=outputs | frame, inputs=inputs, state={"drawn": State(f"{page.name}-drawn", "data")})(
-        answer
-    )
+    app.callback(
+        output=outputs | frame, inputs=inputs, state={"last_render": State(f"{page.name}-drawn", "data")}
+    )(respond)
 
 
-def output(slot: str) -> Output:
-    """Of "component.property"."""
+def slot_output(slot: str) -> Output:
+    """Return the callback output of a slot, "component.property"."""
     component, _, name = slot.partition(".")
     return Output(component, name)
 
 
-def _answer(
+def _render(
     page: Page,
     view: View,
-    context: Context | None,
-    patience: Patience,
-    shared: Shared[Slots | Notice],
+    context: PageContext | None,
+    single_flight: SingleFlight,
+    shared: SharedResults[Slots | PageNotice],
     scheme: str,
-    drawn: _Drawn | None,
+    last_render: _RenderState | None,
 ) -> Slots:
-    """New slots where something moved, a notice where there is nothing to draw."""
-    address = href(view)
+    """Return the slots that changed: the page's content, a notice without content, or nothing."""
+    url = href(view)
     if context is None:
-        return {"notice": _shown(no_such_fleet(view)), "style": {"display": "none"}, "drawn": None}
+        return {
+            "notice": _show_notice(unknown_fleet_notice(view)),
+            "style": {"display": "none"},
+            "drawn": None,
+        }
     lake = context.lake
     try:
-        versions = patience.ask(("versions", lake.root), lake.versions)
-        key = f"{address} {scheme} {versions} {context.clock():%Y-%m-%dT%H:%M}"
-        if drawn is not None and drawn["key"] == key:
+        versions = single_flight.run(("versions", lake.root), lake.versions)
+        key = f"{url} {scheme} {versions} {context.clock():%Y-%m-%dT%H:%M}"
+        if last_render is not None and last_render["key"] == key:
             return {}
         filled = (
-            nothing_yet(lake.root)
+            no_data_notice(lake.root)
             if all(version is None for version in versions)
-            else patience.ask(
-                (page.name, key), lambda: shared.answer(key, lambda: page.fill(view, context, theme(scheme)))
+            else single_flight.run(
+                (page.name, key),
+                lambda: shared.get_or_compute(key, lambda: page.fill(view, context, select_theme(scheme))),
             )
         )
-    except (LakeError, SlowError) as error:
-        filled, key = slow(error) if isinstance(error, SlowError) else unreadable(error), ""
+    except (LakeError, ResultPendingError) as error:
+        filled, key = (
+            slow_lake_notice(error)
+            if isinstance(error, ResultPendingError)
+            else unreadable_lake_notice(error),
+            "",
+        )
     except Exception:
-        logger.exception("page %s, asked for %s", page.name, address)
-        filled, key = not_made(), ""
-    now_drawn: _Drawn = {"address": address, "key": key}
-    if not isinstance(filled, Notice):
-        return {**filled, **page.tools(view), "notice": None, "style": {}, "drawn": now_drawn}
-    if not key and drawn is not None and drawn["address"] == address:
-        # What was drawn of this very view stays, under the error: it was true when it was read.
-        return {"notice": _shown(filled), "drawn": now_drawn}
-    return {"notice": _shown(filled), "style": {"display": "none"}, "drawn": now_drawn}
+        logger.exception("page %s: rendering %s failed", page.name, url)
+        filled, key = failed_page_notice(), ""
+    new_state: _RenderState = {"url": url, "key": key}
+    if not isinstance(filled, PageNotice):
+        return {**filled, **page.tools(view), "notice": None, "style": {}, "drawn": new_state}
+    if not key and last_render is not None and last_render["url"] == url:
+        # Content of the same view stays below the error: it was correct when it was read.
+        return {"notice": _show_notice(filled), "drawn": new_state}
+    return {"notice": _show_notice(filled), "style": {"display": "none"}, "drawn": new_state}
 
 
-def _shown(what: Notice) -> Component:
-    return notice(what.title, what.sentences, what.bad)
+def _show_notice(page_notice: PageNotice) -> Component:
+    return notice(page_notice.title, page_notice.sentences, page_notice.is_error)
 
 
-def no_such_fleet(view: View) -> Notice:
-    return Notice(f"No fleet named {view.lens.fleet}", (anchor("Go to the first fleet", href(FleetView())),))
+def unknown_fleet_notice(view: View) -> PageNotice:
+    """Return the notice for a URL that names a fleet which is not served."""
+    return PageNotice(
+        f"No fleet named {view.display.fleet}", (anchor("Go to the first fleet", href(FleetView())),)
+    )
 
 
-def nothing_yet(root: str) -> Notice:
-    return Notice(
+def no_data_notice(root: str) -> PageNotice:
+    """Return the notice for a lake without tables."""
+    return PageNotice(
         "No data yet",
         (
             html.Span(
-                ["The lake ", html.Code(root), " holds no tables. This page fills itself as soon as it does."]
+                ["The lake ", html.Code(root), " has no tables yet. This page updates as soon as it has."]
             ),
             html.Span(
                 [
@@ -241,41 +265,44 @@ def nothing_yet(root: str) -> Notice:
                     html.Code("fleetgauge probe --config fleet.yaml"),
                     " and the pipeline with ",
                     html.Code("fleetgauge stream --config fleet.yaml"),
-                    ". The first minute shows about two minutes later.",
+                    ". The first minute appears about two minutes later.",
                 ]
             ),
         ),
     )
 
 
-def unreadable(error: LakeError) -> Notice:
-    return Notice(
+def unreadable_lake_notice(error: LakeError) -> PageNotice:
+    """Return the notice for a lake that cannot be read."""
+    return PageNotice(
         "The lake cannot be read",
         (
             html.Code(str(error)),
-            "This is not a statement about the fleet's health. Check the table's files and the rights of "
-            "this process; the page tries again every 10 seconds.",
+            "This says nothing about the fleet's health. Check the table's files and the permissions of this "
+            "process; the page retries every 10 seconds.",
         ),
-        bad=True,
+        is_error=True,
     )
 
 
-def not_made() -> Notice:
-    return Notice(
-        "This page could not be made",
+def failed_page_notice() -> PageNotice:
+    """Return the notice for an unexpected error."""
+    return PageNotice(
+        "This page could not be rendered",
         (
-            "An error of the page itself, not a statement about the fleet's health; the server's log has it. "
-            "The page tries again every 10 seconds.",
+            "An internal error, which says nothing about the fleet's health; see the server's log. "
+            "The page retries every 10 seconds.",
         ),
-        bad=True,
+        is_error=True,
     )
 
 
-def slow(error: SlowError) -> Notice:
-    return Notice(
+def slow_lake_notice(error: ResultPendingError) -> PageNotice:
+    """Return the notice for a lake that is still being read."""
+    return PageNotice(
         "The lake answers slowly",
         (
-            f"It has been read for {error.for_s:.0f} s, and is read on: the page fills itself once the "
-            "answer is there. What it shows was true when it was read. Check the lake's disk or store.",
+            f"The read has taken {error.pending_s:.0f} s and continues; the page updates when it is done. "
+            "Content below was correct when it was read. Check the lake's disk or object store.",
         ),
     )

@@ -1,25 +1,39 @@
-"""Data quality: what was refused, what came late, what changed afterwards."""
+"""The page of data quality: quarantined and late records, pipeline checks, and revised weeks."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from dash import html
 
-from fleetgauge_dashboards.figures.quarantined import HEIGHT, refused
+from fleetgauge_dashboards.figures.quarantine import HEIGHT, plot_quarantined_records
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import QualityView, WhyView
-from fleetgauge_dashboards.pages.page import Context, Page, Part, Rows, Slots
-from fleetgauge_dashboards.pages.parts import Component, chart, link, number_card, panel, table, tools
-from fleetgauge_dashboards.reader.trust import LOOK_BACK, TrustReader
-from fleetgauge_dashboards.times import Times
-from fleetgauge_dashboards.units import NOTHING
-from fleetgauge_dashboards.views.trust import Gate, RevisedWeek, Trusted, trusted
+from fleetgauge_dashboards.pages.components import (
+    Component,
+    chart,
+    key_figure_card,
+    link,
+    panel,
+    table,
+    tools,
+)
+from fleetgauge_dashboards.pages.page import Page, PageContext, PagePart, Slots, TableRows
+from fleetgauge_dashboards.reader.data_quality import LOOK_BACK, QualityReader
+from fleetgauge_dashboards.times import TimeFormat
+from fleetgauge_dashboards.units import NO_VALUE
+from fleetgauge_dashboards.views.data_quality import (
+    DataQuality,
+    GateSummary,
+    RevisedClusterWeek,
+    summarize_data_quality,
+)
 
 #: Revisions listed, newest first.
-SHOWN = 50
+MAX_REVISIONS = 50
 
 
-def body() -> list[Component]:
+def build_body() -> list[Component]:
+    """Return the page's layout."""
     days = f"{LOOK_BACK.days} days"
     return [
         html.Div(id="quality-title", className="fg-titlerow"),
@@ -27,16 +41,19 @@ def body() -> list[Component]:
         html.Div(
             [
                 panel(
-                    f"Records refused, {days}",
+                    f"Quarantined records, {days}",
                     "quarantine",
                     chart("quality-refused", HEIGHT, "Records in quarantine by day and reason"),
                     tools=tools("quality", "refused", "quality-refused"),
                 ),
                 panel(
-                    f"Gates, {days}", "gates", html.Div(id="quality-gates"), tools=tools("quality", "gates")
+                    f"Pipeline checks, {days}",
+                    "gates",
+                    html.Div(id="quality-gates"),
+                    tools=tools("quality", "gates"),
                 ),
                 panel(
-                    "Weeks revised after closing",
+                    "Closed weeks that were revised",
                     "revisions",
                     html.Div(id="quality-revised"),
                     tools=tools("quality", "revised"),
@@ -47,75 +64,86 @@ def body() -> list[Component]:
     ]
 
 
-def fill(view: QualityView, context: Context, look: Theme) -> Slots:
-    found, times = _trusted(context), context.times(view)
+def fill(view: QualityView, context: PageContext, theme: Theme) -> Slots:
+    """Return the page's content."""
+    quality, times = _assess_quality(context), context.time_format(view)
     return {
         "quality-title.children": [html.H1("Data quality")],
-        "quality-cards.children": [number_card(number) for number in found.numbers],
-        "quality-refused.figure": refused(found.refused, look),
-        "quality-gates.children": _gates(found.gates, times),
-        "quality-revised.children": _revised(found.revised, view, times),
+        "quality-cards.children": [key_figure_card(figure) for figure in quality.key_figures],
+        "quality-refused.figure": plot_quarantined_records(quality.quarantined, theme),
+        "quality-gates.children": _gates_table(quality.gates, times),
+        "quality-revised.children": _revisions_table(quality.revised, view, times),
     }
 
 
-def _trusted(context: Context) -> Trusted:
+def _assess_quality(context: PageContext) -> DataQuality:
     now = context.clock()
-    return trusted(TrustReader(context.lake).trust(now, context.fresh().until), now, LOOK_BACK.days)
+    return summarize_data_quality(
+        QualityReader(context.lake).read(now, context.assess_freshness().until), now, LOOK_BACK.days
+    )
 
 
-def _gates(found: Sequence[Gate], times: Times) -> Component:
-    if not found:
-        return html.P("No gate was checked: no batch of the pipeline ran.", className="fg-note")
+def _gates_table(gates: Sequence[GateSummary], times: TimeFormat) -> Component:
+    if not gates:
+        return html.P(
+            "No check has run: the pipeline has processed no batch in this period.", className="fg-note"
+        )
     rows = [
         (
-            "● holds" if gate.holds else html.Strong("▲ does not hold", className="fg-missed"),
+            "● passes" if gate.holds else html.Strong("▲ fails", className="fg-missed"),
             gate.suite,
             gate.expectation,
             f"{gate.failed:,} of {gate.checks:,}",
-            times.instant(gate.last),
-            gate.observed or NOTHING,
+            times.format_instant(gate.last),
+            gate.observed or NO_VALUE,
         )
-        for gate in found
+        for gate in gates
     ]
-    return table("Gates", ("Now", "Suite", "Expectation", "Failed", "Last checked", "Observed"), rows)
+    return table(
+        "Pipeline checks", ("State", "Suite", "Expectation", "Failed", "Last checked", "Observed"), rows
+    )
 
 
-def _revised(found: Sequence[RevisedWeek], view: QualityView, times: Times) -> Component:
-    if not found:
-        return html.P("No closed week was changed.", className="fg-note")
+def _revisions_table(
+    revised: Sequence[RevisedClusterWeek], view: QualityView, times: TimeFormat
+) -> Component:
+    if not revised:
+        return html.P("No closed week was revised.", className="fg-note")
     rows = [
         (
-            link(one.cluster_id, WhyView(one.cluster_id, one.week, lens=view.lens)),
-            f"{one.week:%a %d %b %Y}",
-            f"{one.revision}",
-            one.reason,
-            times.instant(one.computed_at) if one.computed_at else NOTHING,
+            link(week.cluster_id, WhyView(week.cluster_id, week.week, display=view.display)),
+            f"{week.week:%a %d %b %Y}",
+            f"{week.revision}",
+            week.reason,
+            times.format_instant(week.computed_at) if week.computed_at else NO_VALUE,
         )
-        for one in found[:SHOWN]
+        for week in revised[:MAX_REVISIONS]
     ]
-    more = len(found) - SHOWN
-    said = html.P(f"and {more:,} older ones", className="fg-note") if more > 0 else None
-    return html.Div([table("Revisions", ("Cluster", "Week", "Revision", "Why", "Computed"), rows), said])
+    more = len(revised) - MAX_REVISIONS
+    rest = html.P(f"and {more:,} older revisions", className="fg-note") if more > 0 else None
+    return html.Div([table("Revisions", ("Cluster", "Week", "Revision", "Reason", "Computed"), rows), rest])
 
 
-def _gate_rows(_view: QualityView, context: Context) -> Rows:
-    return Rows(Gate.__slots__, [asdict(gate) for gate in _trusted(context).gates])
+def _read_gate_rows(_view: QualityView, context: PageContext) -> TableRows:
+    return TableRows(GateSummary.__slots__, [asdict(gate) for gate in _assess_quality(context).gates])
 
 
-def _refused_rows(_view: QualityView, context: Context) -> Rows:
-    """Records by day and reason."""
-    found = _trusted(context).refused
-    counted = [
+def _read_quarantine_rows(_view: QualityView, context: PageContext) -> TableRows:
+    """Return the number of quarantined records by day and reason."""
+    quarantined = _assess_quality(context).quarantined
+    rows = [
         {"day": day, "reason": reason, "records": records}
-        for reason, by_day in found.by_reason.items()
-        for day, records in zip(found.days, by_day, strict=True)
+        for reason, by_day in quarantined.by_reason.items()
+        for day, records in zip(quarantined.days, by_day, strict=True)
         if records
     ]
-    return Rows(("day", "reason", "records"), counted)
+    return TableRows(("day", "reason", "records"), rows)
 
 
-def _revised_rows(_view: QualityView, context: Context) -> Rows:
-    return Rows(RevisedWeek.__slots__, [asdict(one) for one in _trusted(context).revised])
+def _read_revision_rows(_view: QualityView, context: PageContext) -> TableRows:
+    return TableRows(
+        RevisedClusterWeek.__slots__, [asdict(week) for week in _assess_quality(context).revised]
+    )
 
 
 PAGE = Page(
@@ -128,11 +156,11 @@ PAGE = Page(
         "quality-gates.children",
         "quality-revised.children",
     ),
-    body=body,
+    build_body=build_body,
     fill=fill,
     parts=(
-        Part("refused", "Records refused", _refused_rows),
-        Part("gates", "Gates", _gate_rows),
-        Part("revised", "Weeks revised after closing", _revised_rows),
+        PagePart("refused", "Quarantined records", _read_quarantine_rows),
+        PagePart("gates", "Pipeline checks", _read_gate_rows),
+        PagePart("revised", "Closed weeks that were revised", _read_revision_rows),
     ),
 )

@@ -1,4 +1,4 @@
-"""Recovery: can we fail over now, what would it cost, and how has that been?"""
+"""The page of recovery: readiness for a failover, RPO, consumer groups, drills and weekly objectives."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,32 +6,55 @@ from datetime import timedelta
 
 from dash import html
 
-from fleetgauge_dashboards.figures.over_time import OverTime
 from fleetgauge_dashboards.figures.regions import HEIGHT as MAP_HEIGHT
-from fleetgauge_dashboards.figures.regions import regions
+from fleetgauge_dashboards.figures.regions import plot_region_map
 from fleetgauge_dashboards.figures.rpo import HEIGHT as RPO_HEIGHT
-from fleetgauge_dashboards.figures.rpo import rpo as rpo_figure
+from fleetgauge_dashboards.figures.rpo import plot_rpo as rpo_figure
 from fleetgauge_dashboards.figures.theme import Theme
+from fleetgauge_dashboards.figures.time_series import ChartContext
 from fleetgauge_dashboards.links import RecoveryView, Window, href
+from fleetgauge_dashboards.pages.components import (
+    Component,
+    chart,
+    key_figure_card,
+    link_switch,
+    panel,
+    table,
+    tools,
+)
 from fleetgauge_dashboards.pages.failover_block import failover_block
-from fleetgauge_dashboards.pages.page import Context, Notice, Page, Slots
-from fleetgauge_dashboards.pages.parts import Component, chart, number_card, panel, switch, table, tools
-from fleetgauge_dashboards.pages.recovery_rows import PARTS, recovery_now, rpo_minutes, shown_span
-from fleetgauge_dashboards.times import Times
-from fleetgauge_dashboards.units import NOTHING, count, duration, milliseconds, percent, seconds
+from fleetgauge_dashboards.pages.page import Page, PageContext, PageNotice, Slots
+from fleetgauge_dashboards.pages.recovery_rows import PARTS, read_overview, read_rpo_minutes, resolve_span
+from fleetgauge_dashboards.times import TimeFormat
+from fleetgauge_dashboards.units import (
+    NO_VALUE,
+    format_count,
+    format_duration,
+    format_milliseconds,
+    format_percent,
+    format_seconds,
+)
 from fleetgauge_dashboards.views.drills import DrilledGroup
-from fleetgauge_dashboards.views.failover import Failover
-from fleetgauge_dashboards.views.groups import GroupNow, in_words
-from fleetgauge_dashboards.views.recovery_freshness import Told
-from fleetgauge_dashboards.views.recovery_weeks import RecoveryWeek, held, level, measured, named, whose
-from fleetgauge_dashboards.views.regions import region_map
-from fleetgauge_dashboards.views.rpo import rpo
+from fleetgauge_dashboards.views.failover import FailoverAssessment
+from fleetgauge_dashboards.views.groups import GroupReadiness, describe_reason
+from fleetgauge_dashboards.views.recovery_freshness import RecoveryFreshness
+from fleetgauge_dashboards.views.recovery_weeks import (
+    RecoveryWeek,
+    format_metric_value,
+    format_missed_value,
+    format_quantile,
+    metric_label,
+    subject_kind,
+)
+from fleetgauge_dashboards.views.regions import lay_out_region_map
+from fleetgauge_dashboards.views.rpo import build_rpo_timelines
 
-#: Groups listed, worst first, and groups of drills, newest first; the files have all.
-GROUPS, DRILLS = 200, 20
+#: Rows of the tables of groups, worst first, and drills, newest first; the CSV files have all.
+MAX_GROUPS, MAX_DRILLS = 200, 20
 
 
-def body() -> list[Component]:
+def build_body() -> list[Component]:
+    """Return the page's layout."""
     return [
         html.Div(id="recovery-title", className="fg-titlerow"),
         html.Div(id="recovery-stale"),
@@ -45,7 +68,7 @@ def body() -> list[Component]:
                     tools=tools("recovery", "failovers"),
                 ),
                 panel(
-                    "Regions and what is copied between them",
+                    "Regions and mirrors",
                     "regions_map",
                     chart("recovery-regions", MAP_HEIGHT, "Regions, their clusters and mirrors"),
                     tools=tools("recovery", "mirrors", "recovery-regions"),
@@ -53,12 +76,12 @@ def body() -> list[Component]:
                 panel(
                     "RPO by minute, log scale",
                     "rpo_trend",
-                    chart("recovery-rpo", RPO_HEIGHT, "How far each mirror was behind, by minute"),
+                    chart("recovery-rpo", RPO_HEIGHT, "RPO of each mirror by minute"),
                     end=html.Div(id="recovery-window"),
                     tools=tools("recovery", "rpo", "recovery-rpo"),
                 ),
                 panel(
-                    "Groups, worst first",
+                    "Consumer groups, worst first",
                     "recovery_groups",
                     html.Div(id="recovery-groups"),
                     tools=tools("recovery", "groups"),
@@ -70,7 +93,10 @@ def body() -> list[Component]:
                     tools=tools("recovery", "drills"),
                 ),
                 panel(
-                    "Weeks", "recovery_weeks", html.Div(id="recovery-weeks"), tools=tools("recovery", "weeks")
+                    "Weekly objectives",
+                    "recovery_weeks",
+                    html.Div(id="recovery-weeks"),
+                    tools=tools("recovery", "weeks"),
                 ),
             ],
             className="fg-panels",
@@ -78,156 +104,178 @@ def body() -> list[Component]:
     ]
 
 
-def fill(view: RecoveryView, context: Context, look: Theme) -> Slots | Notice:
-    if not context.lake.recovery.is_told_of:
-        return _how_to_begin()
-    found, times = recovery_now(context), context.times(view)
-    minutes = rpo_minutes(view, context)
-    span = shown_span(view, found.told, context, minutes)
-    over = OverTime(span, times, (), href(view))
+def fill(view: RecoveryView, context: PageContext, theme: Theme) -> Slots | PageNotice:
+    """Return the page's content, or a notice while there is no recovery data."""
+    if not context.lake.recovery.has_rows:
+        return _no_recovery_data()
+    overview, times = read_overview(context), context.time_format(view)
+    minutes = read_rpo_minutes(view, context)
+    span = resolve_span(view, overview.freshness, context, minutes)
+    chart_context = ChartContext(span, times, (), href(view))
     return {
-        "recovery-title.children": _title(found.told, times),
-        "recovery-stale.children": _stale(found.told, times),
-        "recovery-cards.children": [number_card(one) for one in found.numbers],
-        "recovery-failovers.children": _failovers(found.failovers, view, times),
-        "recovery-regions.figure": regions(region_map(found.mirrors, context.fleet.regions), look),
-        "recovery-window.children": _windows(view),
-        "recovery-rpo.figure": rpo_figure(rpo(minutes, span, found.objective_s), over, look),
-        "recovery-groups.children": _groups(found.groups, times, context),
-        "recovery-drills.children": _drills(found.drills, times),
-        "recovery-weeks.children": _weeks(found.weeks),
+        "recovery-title.children": _title_row(overview.freshness, times),
+        "recovery-stale.children": _stale_banner(overview.freshness, times),
+        "recovery-cards.children": [key_figure_card(figure) for figure in overview.key_figures],
+        "recovery-failovers.children": _failover_blocks(overview.failovers, view, times),
+        "recovery-regions.figure": plot_region_map(
+            lay_out_region_map(overview.mirrors, context.fleet.regions), theme
+        ),
+        "recovery-window.children": _window_switch(view),
+        "recovery-rpo.figure": rpo_figure(
+            build_rpo_timelines(minutes, span, overview.objective_s), chart_context, theme
+        ),
+        "recovery-groups.children": _groups_table(overview.groups, times, context),
+        "recovery-drills.children": _drills_table(overview.drills, times),
+        "recovery-weeks.children": _week_sections(overview.weeks),
     }
 
 
-def _how_to_begin() -> Notice:
-    return Notice(
-        "Nothing is told of another region yet",
+def _no_recovery_data() -> PageNotice:
+    return PageNotice(
+        "No recovery data yet",
         (
             html.Span(
                 [
-                    "Say under ",
+                    "Configure under ",
                     html.Code("recovery:"),
-                    " in fleet.yaml what MirrorMaker copies between which clusters, and which groups may go "
-                    "on where.",
+                    " in fleet.yaml which clusters MirrorMaker replicates, and in which cluster consumer "
+                    "groups can "
+                    "continue.",
                 ]
             ),
             html.Span(
                 [
                     "Then start ",
                     html.Code("fleetgauge recover run --config fleet.yaml"),
-                    ". This page fills itself with its first minute.",
+                    ". This page updates with the first minute of data.",
                 ]
             ),
         ),
     )
 
 
-def _title(told: Told, times: Times) -> list[Component]:
-    if told.until is None or told.age is None:
-        until = "no minute was told yet"
+def _title_row(freshness: RecoveryFreshness, times: TimeFormat) -> list[Component]:
+    if freshness.until is None or freshness.age is None:
+        text = "no data yet"
     else:
-        until = f"newest minute ended {times.instant(told.until)}, {duration(told.age)} before this was drawn"
-    return [html.H1("Recovery"), html.Span(until, className="fg-sub")]
+        text = (
+            f"newest minute ended {times.format_instant(freshness.until)}, {format_duration(freshness.age)} "
+            "before this page was rendered"
+        )
+    return [html.H1("Recovery"), html.Span(text, className="fg-sub")]
 
 
-def _stale(told: Told, times: Times) -> Component:
-    if told.is_now:
+def _stale_banner(freshness: RecoveryFreshness, times: TimeFormat) -> Component:
+    if freshness.is_now:
         return None
-    since = f"since {times.instant(told.until)}" if told.until else "yet"
+    since = f"since {times.format_instant(freshness.until)}" if freshness.until else "yet"
     return html.Div(
         [
-            html.Strong(f"▲ STALE: recover run has not told anything {since}."),
-            html.Span("Nothing below is about now. Check that fleetgauge recover run runs."),
+            html.Strong(f"▲ STALE: no data from fleetgauge recover run {since}."),
+            html.Span("The values below are not current. Check that fleetgauge recover run is running."),
         ],
         className="fg-banner fg-banner--bad",
         role="alert",
     )
 
 
-def _failovers(found: Sequence[Failover], view: RecoveryView, times: Times) -> list[Component]:
-    if not found:
-        said = "No pair of clusters is told of: name groups that may go on elsewhere under recovery.groups."
-        return [html.P(said, className="fg-note")]
-    return [failover_block(one, view, times) for one in found]
+def _failover_blocks(
+    failovers: Sequence[FailoverAssessment], view: RecoveryView, times: TimeFormat
+) -> list[Component]:
+    if not failovers:
+        advice = (
+            "No pair of clusters is configured: list consumer groups under recovery.groups in fleet.yaml."
+        )
+        return [html.P(advice, className="fg-note")]
+    return [failover_block(assessment, view, times) for assessment in failovers]
 
 
-def _windows(view: RecoveryView) -> Component:
-    choices = [(f"last {one.value}", replace(view, window=one), one is view.window) for one in Window]
-    return switch("Minutes shown", choices)
+def _window_switch(view: RecoveryView) -> Component:
+    choices = [
+        (f"last {window.value}", replace(view, window=window), window is view.window) for window in Window
+    ]
+    return link_switch("Time range", choices)
 
 
-def _groups(found: Sequence[GroupNow], times: Times, context: Context) -> Component:
-    if not found:
-        return html.P("No group is told of.", className="fg-note")
-    head = (
+def _groups_table(groups: Sequence[GroupReadiness], times: TimeFormat, context: PageContext) -> Component:
+    if not groups:
+        return html.P("No consumer group has been reported.", className="fg-note")
+    headings = (
         "Group",
-        "From, to",
+        "Clusters",
         "Ready",
-        "Why not",
-        "Read again, about",
-        "at most",
+        "Reasons",
+        "Read again, estimate",
+        "Read again, at most",
         "Lost, at most",
         "RTO",
-        "So since",
+        "State since",
     )
     now = context.clock()
     rows = [
         (
-            one.group_id,
-            _whole(f"{one.active} to {one.passive}"),
-            _ready(one.ready),
-            "; ".join(map(in_words, one.reasons)) or NOTHING,
-            _records(one.replay),
-            _records(one.replay_at_most),
-            _lost(one),
-            _whole(NOTHING if one.rto_ms is None else seconds(one.rto_ms / 1000)),
-            _whole(_since(one, now - one.since, times)),
+            group.group_id,
+            _one_line(f"{group.active} to {group.passive}"),
+            _format_readiness(group.ready),
+            "; ".join(map(describe_reason, group.reasons)) or NO_VALUE,
+            _format_records(group.replay),
+            _format_records(group.replay_at_most),
+            _format_loss(group),
+            _one_line(NO_VALUE if group.rto_ms is None else format_seconds(group.rto_ms / 1000)),
+            _one_line(_format_since(group, now - group.since, times)),
         )
-        for one in found[:GROUPS]
+        for group in groups[:MAX_GROUPS]
     ]
-    return html.Div([table("Groups", head, rows), _more(len(found) - GROUPS)])
+    return html.Div([table("Groups", headings, rows), _format_rest(len(groups) - MAX_GROUPS)])
 
 
-def _whole(text: str) -> Component:
-    """In one line."""
+def _one_line(text: str) -> Component:
+    """Return a text that does not wrap."""
     return html.Span(text, className="fg-whole")
 
 
-def _ready(ready: bool | None) -> Component:
-    if ready is None:
-        return _whole("◌ nobody knows")
-    return _whole("● ready") if ready else html.Strong("▲ not ready", className="fg-missed")
+def _format_readiness(is_ready: bool | None) -> Component:
+    if is_ready is None:
+        return _one_line("◌ unknown")
+    return _one_line("● ready") if is_ready else html.Strong("▲ not ready", className="fg-missed")
 
 
-def _records(number: int | None) -> str:
-    return NOTHING if number is None else f"{number:,}"
+def _format_records(number: int | None) -> str:
+    return NO_VALUE if number is None else f"{number:,}"
 
 
-def _lost(one: GroupNow) -> str:
-    of = (
-        "" if one.lost_s_at_most is None or not one.lost_at_most else f" within {seconds(one.lost_s_at_most)}"
+def _format_loss(group: GroupReadiness) -> str:
+    period = (
+        ""
+        if group.lost_s_at_most is None or not group.lost_at_most
+        else f" within {format_seconds(group.lost_s_at_most)}"
     )
-    return f"{_records(one.lost_at_most)}{of}"
+    return f"{_format_records(group.lost_at_most)}{period}"
 
 
-def _since(one: GroupNow, lasted: timedelta, times: Times) -> str:
-    return f"{times.minute(one.since)}{' or before' if one.or_before else ''}, {duration(lasted)}"
+def _format_since(group: GroupReadiness, lasted: timedelta, times: TimeFormat) -> str:
+    earlier = " or earlier" if group.or_before else ""
+    return f"{times.format_minute(group.since)}{earlier}, {format_duration(lasted)}"
 
 
-def _drills(found: Sequence[DrilledGroup], times: Times) -> Component:
-    if not found:
+def _drills_table(drills: Sequence[DrilledGroup], times: TimeFormat) -> Component:
+    if not drills:
         command = html.Code("fleetgauge recover drill")
-        said: list[Component] = ["No drill is on record: ", command, " forecasts a failover, or tries one."]
-        return html.P(said, className="fg-note")
-    head = (
+        advice: list[Component] = [
+            "No drill has been recorded: ",
+            command,
+            " forecasts or executes a failover.",
+        ]
+        return html.P(advice, className="fg-note")
+    headings = (
         "When",
-        "Who",
-        "From, to",
+        "Author",
+        "Clusters",
         "Group",
         "Kind",
         "Verdict",
-        "Read again: forecast",
-        "measured",
+        "Read again, forecast",
+        "Read again, measured",
         "Missing",
         "Decide",
         "Write",
@@ -235,89 +283,99 @@ def _drills(found: Sequence[DrilledGroup], times: Times) -> Component:
     )
     rows = [
         (
-            _whole(times.instant(one.at)),
-            one.author,
-            _whole(f"{one.active} to {one.passive}"),
-            one.group_id,
-            "executed" if one.executed else "forecast",
-            _verdict(one),
-            _records(one.replay_forecast),
-            _records(one.replayed),
-            _records(one.missing),
-            *(_whole(_ms(value)) for value in (one.decide_ms, one.write_ms, one.first_record_ms)),
+            _one_line(times.format_instant(drill.at)),
+            drill.author,
+            _one_line(f"{drill.active} to {drill.passive}"),
+            drill.group_id,
+            "executed" if drill.executed else "forecast",
+            _format_verdict(drill),
+            _format_records(drill.replay_forecast),
+            _format_records(drill.replayed),
+            _format_records(drill.missing),
+            *(
+                _one_line(_format_duration_ms(value))
+                for value in (drill.decide_ms, drill.write_ms, drill.first_record_ms)
+            ),
         )
-        for one in found[:DRILLS]
+        for drill in drills[:MAX_DRILLS]
     ]
-    return html.Div([table("Drills", head, rows), _more(len(found) - DRILLS)])
+    return html.Div([table("Drills", headings, rows), _format_rest(len(drills) - MAX_DRILLS)])
 
 
-def _verdict(one: DrilledGroup) -> Component:
-    if one.ready:
+def _format_verdict(drill: DrilledGroup) -> Component:
+    if drill.ready:
         return "● READY"
-    why = ", ".join(map(in_words, one.reasons))
-    return [html.Strong("▲ NOT READY", className="fg-missed"), f": {why}" if why else ""]
+    reasons = ", ".join(map(describe_reason, drill.reasons))
+    return [html.Strong("▲ NOT READY", className="fg-missed"), f": {reasons}" if reasons else ""]
 
 
-def _ms(value: int | None) -> str:
-    return milliseconds(None if value is None else 1000 * value)
+def _format_duration_ms(value: int | None) -> str:
+    return format_milliseconds(None if value is None else 1000 * value)
 
 
-def _more(left: int) -> Component:
-    return html.P(f"and {left:,} more: the file has them", className="fg-note") if left > 0 else None
+def _format_rest(count: int) -> Component:
+    return html.P(f"and {count:,} more: see the CSV file", className="fg-note") if count > 0 else None
 
 
-def _weeks(found: Sequence[RecoveryWeek]) -> list[Component]:
-    if not found:
-        return [html.P("No week is computed yet.", className="fg-note")]
-    return [_week(one) for one in found]
+def _week_sections(weeks: Sequence[RecoveryWeek]) -> list[Component]:
+    if not weeks:
+        return [html.P("No week has been computed yet.", className="fg-note")]
+    return [_week_section(week) for week in weeks]
 
 
-def _week(week: RecoveryWeek) -> Component:
-    standing = "closed" if week.closed else "open, to date"
+def _week_section(week: RecoveryWeek) -> Component:
+    state = "closed" if week.closed else "open, to date"
     return html.Section(
         [
-            html.H3(f"Week of {week.week:%a %d %b %Y}, {standing}", className="fg-heading"),
-            _over(week),
-            _missed(week),
+            html.H3(f"Week of {week.week:%a %d %b %Y}, {state}", className="fg-heading"),
+            _quantiles_table(week),
+            _missed_objectives(week),
         ],
         className="fg-apart",
     )
 
 
-def _over(week: RecoveryWeek) -> Component:
-    head = ("Metric", "Over", "Median", "p90", "p99", "Counted", "Not counted")
+def _quantiles_table(week: RecoveryWeek) -> Component:
+    headings = ("Metric", "Over", "Median", "p90", "p99", "Included", "Excluded")
     rows = [
         (
-            named(one.metric),
-            whose(one.metric),
-            *(level(one, value) for value in (one.median, one.p90, one.p99)),
-            f"{one.subjects:,}",
-            f"{one.subjects_excluded:,}",
+            metric_label(quantiles.metric),
+            subject_kind(quantiles.metric),
+            *(
+                format_quantile(quantiles, value)
+                for value in (quantiles.median, quantiles.p90, quantiles.p99)
+            ),
+            f"{quantiles.subjects:,}",
+            f"{quantiles.subjects_excluded:,}",
         )
-        for one in week.over
+        for quantiles in week.over
     ]
-    return table(f"Week of {week.week}, over all", head, rows) if rows else None
+    return table(f"Week of {week.week}, quantiles", headings, rows) if rows else None
 
 
-def _missed(week: RecoveryWeek) -> Component:
+def _missed_objectives(week: RecoveryWeek) -> Component:
     if not week.judged:
-        return html.P("Nobody is held to an objective.", className="fg-note")
+        return html.P("No objective is configured.", className="fg-note")
     if not week.missed:
-        return html.P(f"✓ {week.judged:,} of {count(week.judged, 'objective')} kept", className="fg-met")
-    head = ("Missed", "Metric", "What", "Value", "Objective", "Coverage")
+        return html.P(
+            f"✓ {week.judged:,} of {format_count(week.judged, 'objective')} met", className="fg-met"
+        )
+    headings = ("Missed by", "Metric", "Scope", "Value", "Objective", "Coverage")
     rows = [
         (
-            html.Strong(f"✕ {one.subject}", className="fg-missed"),
-            named(one.metric),
-            one.scope,
-            held(one),
-            measured(one.metric, one.objective),
-            percent(one.coverage, 1),
+            html.Strong(f"✕ {missed.subject}", className="fg-missed"),
+            metric_label(missed.metric),
+            missed.scope,
+            format_missed_value(missed),
+            format_metric_value(missed.metric, missed.objective),
+            format_percent(missed.coverage, 1),
         )
-        for one in week.missed
+        for missed in week.missed
     ]
-    said = f"{len(week.missed):,} of {count(week.judged, 'objective')} missed:"
-    return html.Div([html.P(said, className="fg-note"), table(f"Week of {week.week}, missed", head, rows)])
+    summary = f"{len(week.missed):,} of {format_count(week.judged, 'objective')} missed:"
+    return html.Div(
+        [html.P(summary, className="fg-note"), table(f"Week of {week.week}, missed", headings, rows)]
+    )
 
 
 PAGE = Page(
@@ -335,7 +393,7 @@ PAGE = Page(
         "recovery-drills.children",
         "recovery-weeks.children",
     ),
-    body=body,
+    build_body=build_body,
     fill=fill,
     parts=PARTS,
 )

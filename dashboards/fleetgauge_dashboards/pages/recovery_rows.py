@@ -1,4 +1,4 @@
-"""What the page of another region is filled from, and the numbers behind its parts."""
+"""Read what the recovery page shows, and the rows behind its parts."""
 
 from dataclasses import asdict
 
@@ -6,31 +6,38 @@ import pyarrow as pa
 
 from fleetgauge_core import tables
 from fleetgauge_dashboards.links import RecoveryView, Span, Window
-from fleetgauge_dashboards.pages.page import Context, Part, Rows
-from fleetgauge_dashboards.reader.recovery import RPO_MINUTE
+from fleetgauge_dashboards.pages.page import PageContext, PagePart, TableRows
+from fleetgauge_dashboards.reader.recovery import RPO_MINUTE_COLUMNS
 from fleetgauge_dashboards.views.drills import DrilledGroup
 from fleetgauge_dashboards.views.findings import OpenFinding
-from fleetgauge_dashboards.views.groups import GroupNow
-from fleetgauge_dashboards.views.mirrors import MirrorNow
-from fleetgauge_dashboards.views.recovery import Recovery, recovery
-from fleetgauge_dashboards.views.recovery_freshness import Told, oldest_minute
-from fleetgauge_dashboards.views.rpo import rpo_span
+from fleetgauge_dashboards.views.groups import GroupReadiness
+from fleetgauge_dashboards.views.mirrors import MirrorLag
+from fleetgauge_dashboards.views.recovery import RecoveryOverview, build_recovery_overview
+from fleetgauge_dashboards.views.recovery_freshness import RecoveryFreshness, oldest_minute
+from fleetgauge_dashboards.views.rpo import resolve_rpo_span
 
 
-def recovery_now(context: Context) -> Recovery:
+def read_overview(context: PageContext) -> RecoveryOverview:
+    """Return the current state of recovery."""
     fleet = context.fleet
-    return recovery(context.lake.recovery, fleet.mirrors, fleet.pairs, fleet.regions, context.clock())
+    return build_recovery_overview(
+        context.lake.recovery, fleet.mirrors, fleet.pairs, fleet.regions, context.clock()
+    )
 
 
-def rpo_minutes(view: RecoveryView, context: Context) -> pa.Table:
+def read_rpo_minutes(view: RecoveryView, context: PageContext) -> pa.Table:
+    """Return the mirrors' RPO minutes of the last day, or of the last 7 days for a view of a week."""
     return context.lake.recovery.rpo_minutes(7 if view.window is Window.WEEK else 1)
 
 
-def shown_span(view: RecoveryView, told: Told, context: Context, minutes: pa.Table) -> Span:
-    return rpo_span(view.window, told, context.clock(), oldest_minute(minutes))
+def resolve_span(
+    view: RecoveryView, freshness: RecoveryFreshness, context: PageContext, minutes: pa.Table
+) -> Span:
+    """Return the time range of the RPO chart."""
+    return resolve_rpo_span(view.window, freshness, context.clock(), oldest_minute(minutes))
 
 
-_FAILOVER = (
+_FAILOVER_COLUMNS = (
     "active",
     "passive",
     "answer",
@@ -51,73 +58,75 @@ _FAILOVER = (
 )
 
 
-def _failover_rows(_view: RecoveryView, context: Context) -> Rows:
-    """One line a pair."""
-    lines = [
+def _read_failover_rows(_view: RecoveryView, context: PageContext) -> TableRows:
+    """Return assessment row per pair of clusters."""
+    rows = [
         (
-            one.evidence.active,
-            one.evidence.passive,
-            one.answer.value,
-            one.because,
-            one.evidence.told.until,
-            one.evidence.groups,
-            one.evidence.ready,
-            one.evidence.replay_at_most,
-            one.evidence.lost_at_most,
-            one.evidence.rto_ms,
-            {mirror.source: mirror.state.value for mirror in one.evidence.mirrors},
+            assessment.evidence.active,
+            assessment.evidence.passive,
+            assessment.answer.value,
+            assessment.explanation,
+            assessment.evidence.freshness.until,
+            assessment.evidence.groups,
+            assessment.evidence.ready,
+            assessment.evidence.replay_at_most,
+            assessment.evidence.lost_at_most,
+            assessment.evidence.rto_ms,
+            {mirror.source: mirror.state.value for mirror in assessment.evidence.mirrors},
             [
-                f"{at.vantage}: {at.acknowledged} of {at.sent} into {at.cluster_id}"
-                for at in one.evidence.producers
+                f"{producer.vantage}: {producer.acknowledged} of {producer.sent} to {producer.cluster_id}"
+                for producer in assessment.evidence.producers
             ],
-            one.evidence.headroom,
-            dict(one.evidence.reasons),
-            len(one.evidence.findings),
-            one.evidence.last_drill and one.evidence.last_drill.at,
-            one.evidence.last_drill and one.evidence.last_drill.is_ready,
+            assessment.evidence.headroom,
+            dict(assessment.evidence.reasons),
+            len(assessment.evidence.findings),
+            assessment.evidence.last_drill and assessment.evidence.last_drill.at,
+            assessment.evidence.last_drill and assessment.evidence.last_drill.is_ready,
         )
-        for one in recovery_now(context).failovers
+        for assessment in read_overview(context).failovers
     ]
-    return Rows(_FAILOVER, [dict(zip(_FAILOVER, line, strict=True)) for line in lines])
+    return TableRows(_FAILOVER_COLUMNS, [dict(zip(_FAILOVER_COLUMNS, row, strict=True)) for row in rows])
 
 
-def _finding_rows(_view: RecoveryView, context: Context) -> Rows:
-    return Rows(OpenFinding.__slots__, [asdict(one) for one in recovery_now(context).findings])
+def _read_finding_rows(_view: RecoveryView, context: PageContext) -> TableRows:
+    return TableRows(OpenFinding.__slots__, [asdict(finding) for finding in read_overview(context).findings])
 
 
-def _mirror_rows(_view: RecoveryView, context: Context) -> Rows:
-    return Rows(MirrorNow.__slots__, [asdict(one) for one in recovery_now(context).mirrors])
+def _read_mirror_rows(_view: RecoveryView, context: PageContext) -> TableRows:
+    return TableRows(MirrorLag.__slots__, [asdict(mirror) for mirror in read_overview(context).mirrors])
 
 
-def _rpo_rows(view: RecoveryView, context: Context) -> Rows:
-    """Every minute of the span, where the chart has the worst of each step."""
-    minutes, until = rpo_minutes(view, context), recovery_now(context).told
-    span = shown_span(view, until, context, minutes)
-    held = [row for row in minutes.to_pylist() if span.start <= row["minute"] < span.end]
-    held.sort(key=lambda row: (row["source"], row["destination"], row["minute"]))
-    return Rows(RPO_MINUTE, held)
+def _read_rpo_rows(view: RecoveryView, context: PageContext) -> TableRows:
+    """Return every minute of the time range; the chart shows the worst of each step."""
+    minutes, freshness = read_rpo_minutes(view, context), read_overview(context).freshness
+    span = resolve_span(view, freshness, context, minutes)
+    rows = [row for row in minutes.to_pylist() if span.start <= row["minute"] < span.end]
+    rows.sort(key=lambda row: (row["source"], row["destination"], row["minute"]))
+    return TableRows(RPO_MINUTE_COLUMNS, rows)
 
 
-def _group_rows(_view: RecoveryView, context: Context) -> Rows:
-    return Rows(GroupNow.__slots__, [asdict(one) for one in recovery_now(context).groups])
+def _read_group_rows(_view: RecoveryView, context: PageContext) -> TableRows:
+    return TableRows(GroupReadiness.__slots__, [asdict(group) for group in read_overview(context).groups])
 
 
-def _drill_rows(_view: RecoveryView, context: Context) -> Rows:
-    return Rows(DrilledGroup.__slots__, [asdict(one) for one in recovery_now(context).drills])
+def _read_drill_rows(_view: RecoveryView, context: PageContext) -> TableRows:
+    return TableRows(DrilledGroup.__slots__, [asdict(drill) for drill in read_overview(context).drills])
 
 
-def _week_rows(_view: RecoveryView, context: Context) -> Rows:
-    found = context.lake.recovery.weeks()
-    found = sorted(found, key=lambda row: (row["week"], row["scope"], row["metric"], row["subject"] or ""))
-    return Rows(tables.RECOVERY_WEEKS.names, found)
+def _read_week_rows(_view: RecoveryView, context: PageContext) -> TableRows:
+    rows = sorted(
+        context.lake.recovery.weeks(),
+        key=lambda row: (row["week"], row["scope"], row["metric"], row["subject"] or ""),
+    )
+    return TableRows(tables.RECOVERY_WEEKS.column_names, rows)
 
 
 PARTS = (
-    Part("failovers", "Fail over now?", _failover_rows),
-    Part("findings", "Open findings", _finding_rows, has_tools=False),
-    Part("mirrors", "Mirrors now", _mirror_rows),
-    Part("rpo", "RPO by minute", _rpo_rows),
-    Part("groups", "Groups, worst first", _group_rows),
-    Part("drills", "Drills, newest first", _drill_rows),
-    Part("weeks", "Weeks of mirrors and groups", _week_rows),
+    PagePart("failovers", "Fail over now?", _read_failover_rows),
+    PagePart("findings", "Open findings", _read_finding_rows, has_tools=False),
+    PagePart("mirrors", "Mirrors", _read_mirror_rows),
+    PagePart("rpo", "RPO by minute", _read_rpo_rows),
+    PagePart("groups", "Consumer groups, worst first", _read_group_rows),
+    PagePart("drills", "Drills, newest first", _read_drill_rows),
+    PagePart("weeks", "Weekly objectives of mirrors and groups", _read_week_rows),
 )

@@ -1,4 +1,4 @@
-"""What stands on every page: navigation, the data's age, and banners that nobody can miss."""
+"""The frame of every page: navigation, the data's age and coverage, and banners for alerts and problems."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
 
-from fleetgauge_core.slo.levels import FLEET_COVERAGE
+from fleetgauge_core.slo.levels import MIN_FLEET_COVERAGE
 from fleetgauge_dashboards.links import (
-    PLAIN,
+    DEFAULT_DISPLAY,
     AlertsView,
     BrokerView,
     ClusterView,
+    DisplayOptions,
     FleetView,
-    Lens,
     MinuteView,
     QualityView,
     RecoveryView,
@@ -22,35 +22,36 @@ from fleetgauge_dashboards.links import (
     View,
     WhyView,
     href,
-    parse,
-    through,
+    parse_view,
+    with_display,
 )
-from fleetgauge_dashboards.pages.page import Context, Contexts, Page, output
-from fleetgauge_dashboards.pages.parts import Component, anchor, aria, help_sign, notice
+from fleetgauge_dashboards.pages.components import Component, anchor, aria, help_button, notice
+from fleetgauge_dashboards.pages.page import FleetContexts, Page, PageContext, slot_output
 from fleetgauge_dashboards.reader import LakeError
-from fleetgauge_dashboards.single_flight import Patience, SlowError
-from fleetgauge_dashboards.times import Times, is_zone
-from fleetgauge_dashboards.units import duration, percent
-from fleetgauge_dashboards.views.alerts import Alert, alerts, still_open
-from fleetgauge_dashboards.views.freshness import NO_DATA, Age, Freshness
-from fleetgauge_dashboards.views.held_back import HeldBack, held_back
-from fleetgauge_dashboards.views.remarks import acknowledged
+from fleetgauge_dashboards.single_flight import ResultPendingError, SingleFlight
+from fleetgauge_dashboards.times import TimeFormat, is_time_zone
+from fleetgauge_dashboards.units import format_duration, format_percent
+from fleetgauge_dashboards.views.alert_remarks import select_acknowledgements
+from fleetgauge_dashboards.views.alerts import HealthAlert, fold_alerts, select_open_alerts
+from fleetgauge_dashboards.views.freshness import NO_DATA, DataAge, Freshness
+from fleetgauge_dashboards.views.held_back_weeks import HeldBackWeek, group_held_back_weeks
 
 REFRESH_MS = 10_000
-#: Banners for so many alerts, and for so many weeks; the rest is a number.
-BANNERS = 3
-_NAMES: dict[type, str] = {
+#: Alerts and held-back weeks with a banner of their own; one more banner counts the rest.
+MAX_BANNERS = 3
+_PAGE_TITLES: dict[type, str] = {
     FleetView: "Fleet",
     AlertsView: "Alerts",
     RecoveryView: "Recovery",
     ReviewView: "Review",
     QualityView: "Data quality",
 }
-#: What one drills down to from the fleet.
-_OF_THE_FLEET = (FleetView, ClusterView, BrokerView, MinuteView, WhyView)
+#: Views that belong to the Fleet entry of the navigation.
+_FLEET_VIEWS = (FleetView, ClusterView, BrokerView, MinuteView, WhyView)
 
 
 def layout() -> Component:
+    """Return the layout of the application: the header, and places for banners and the page."""
     return dmc.MantineProvider(
         defaultColorScheme="auto",
         theme={"fontFamily": "system-ui, sans-serif", "primaryColor": "blue"},
@@ -63,7 +64,7 @@ def layout() -> Component:
             dcc.Store(id="reader-zone"),
             html.Div(
                 [
-                    html.Header(_header(), className="fg-header"),
+                    html.Header(_build_header(), className="fg-header"),
                     html.Main([html.Div(id="banners"), html.Div(id="page")], className="fg-main"),
                 ],
                 id="shell",
@@ -72,14 +73,14 @@ def layout() -> Component:
     )
 
 
-def _header() -> list[Component]:
+def _build_header() -> list[Component]:
     status = [
         html.Span("loading", id="age", className="fg-chip", role="status"),
-        help_sign("age", "age of the data"),
+        help_button("age", "age of the data"),
         html.Span(id="recent-coverage", className="fg-chip"),
-        help_sign("recent_coverage", "coverage of the last hour"),
+        help_button("recent_coverage", "coverage of the last hour"),
         html.Span(id="clock", className="fg-clock"),
-        html.Nav(id="zones", className="fg-switch fg-on-hand", **aria(label="Whose times")),
+        html.Nav(id="zones", className="fg-switch fg-on-hand", **aria(label="Time zone")),
         html.Span(id="wall", className="fg-on-hand"),
         dmc.ColorSchemeToggle(
             id="scheme-switch",
@@ -98,41 +99,49 @@ def _header() -> list[Component]:
     ]
 
 
-def register(app: Dash, pages: tuple[Page, ...], contexts: Contexts, patience: Patience) -> None:
-    def route(pathname: str, search: str | None) -> Component:
-        view = parse(pathname, search or "")
-        found = next((page for page in pages if isinstance(view, page.view)), None)
-        # Another address of the same page fills it anew; the page itself stays.
-        return _no_such_page() if found is None else found.layout()
+def register(
+    app: Dash, pages: tuple[Page, ...], contexts: FleetContexts, single_flight: SingleFlight
+) -> None:
+    """Register the callbacks that route to pages and refresh the frame."""
 
-    def status(
-        tick: int | None,  # noqa: ARG001 (it asks again)
+    def route(pathname: str, search: str | None) -> Component:
+        view = parse_view(pathname, search or "")
+        page = next((page for page in pages if isinstance(view, page.view)), None)
+        # For another URL of the same page Dash keeps the components, and the page's callback refills them.
+        return _page_not_found() if page is None else page.layout()
+
+    def refresh_frame(
+        tick: int | None,  # noqa: ARG001 (a tick only triggers the callback)
         pathname: str,
         search: str | None,
         reader_zone: str | None,
     ) -> dict[str, Any]:
-        view = parse(pathname, search or "")
-        context = contexts.get(view.lens.fleet if view else None)
+        view = parse_view(pathname, search or "")
+        context = contexts.get(view.display.fleet if view else None)
         if context is None:
-            return _UNKNOWN
-        question = ("status", pathname, search, reader_zone)
+            return _EMPTY_FRAME
+        key = ("status", pathname, search, reader_zone)
         try:
-            return patience.ask(question, lambda: _status(view, context, contexts, reader_zone))
-        except SlowError:
-            told = {"slow": True, "answered": context.clock().isoformat(), "title": _title(view, 0)}
-            return dict.fromkeys(_UNKNOWN, no_update) | {"fresh.data": told}
+            return single_flight.run(key, lambda: _build_frame(view, context, contexts, reader_zone))
+        except ResultPendingError:
+            status = {
+                "slow": True,
+                "answered": context.clock().isoformat(),
+                "title": _format_tab_title(view, 0),
+            }
+            return dict.fromkeys(_EMPTY_FRAME, no_update) | {"fresh.data": status}
 
     app.callback(Output("page", "children"), Input("url", "pathname"), State("url", "search"))(route)
     app.callback(
-        output={slot: output(slot) for slot in _UNKNOWN},
+        output={slot: slot_output(slot) for slot in _EMPTY_FRAME},
         inputs={
             "tick": Input("tick", "n_intervals"),
             "pathname": Input("url", "pathname"),
             "search": Input("url", "search"),
             "reader_zone": Input("reader-zone", "data"),
         },
-    )(status)
-    # Types end at dash's edge: this one function of it has none.
+    )(refresh_frame)
+    # Dash does not annotate this function.
     clientside: Any = app.clientside_callback
     clientside(
         ClientsideFunction("fleetgauge", "age"),
@@ -140,7 +149,7 @@ def register(app: Dash, pages: tuple[Page, ...], contexts: Contexts, patience: P
         Output("age", "className"),
         Output("clock", "children"),
         Input("second", "n_intervals"),
-        # As an input it would make the clock wait for an answer that is on its way, or never comes.
+        # As an input it would make the clock wait for a pending response.
         State("fresh", "data"),
     )
     clientside(
@@ -155,8 +164,8 @@ def register(app: Dash, pages: tuple[Page, ...], contexts: Contexts, patience: P
     )
 
 
-#: Each slot of the frame, and what is in it while nothing is known.
-_UNKNOWN: dict[str, Any] = {
+#: The slots of the frame and their values for an unknown fleet.
+_EMPTY_FRAME: dict[str, Any] = {
     "fresh.data": None,
     "recent-coverage.children": "",
     "recent-coverage.className": "fg-chip",
@@ -169,31 +178,31 @@ _UNKNOWN: dict[str, Any] = {
 }
 
 
-def _status(
-    view: View | None, context: Context, contexts: Contexts, reader_zone: str | None
+def _build_frame(
+    view: View | None, context: PageContext, contexts: FleetContexts, reader_zone: str | None
 ) -> dict[str, Any]:
-    lens, times = view.lens if view else PLAIN, _times(view, context)
+    display, times = view.display if view else DEFAULT_DISPLAY, _time_format(view, context)
     banners: list[Component] = _simulated_banner(context)
     try:
-        fresh = context.fresh()
-        banners += _age_banner(fresh, times)
+        freshness = context.assess_freshness()
+        banners += _age_banner(freshness, times)
     except LakeError:
-        fresh = NO_DATA  # the page itself says why
-    banners += [_missing_banner(path) for path in context.lake.missing()]
+        freshness = NO_DATA  # The page's own notice reports the error.
+    banners += [_missing_banner(path) for path in context.lake.missing_tables()]
     try:
-        opened = still_open(alerts(context.lake.health_events()))
+        open_alerts = select_open_alerts(fold_alerts(context.lake.health_events()))
     except LakeError as error:
-        opened = ()
-        banners.append(_banner("bad", [html.Strong("Open alerts are not known."), html.Span(str(error))]))
+        open_alerts = ()
+        banners.append(_banner("bad", [html.Strong("Open alerts are unknown."), html.Span(str(error))]))
     if not isinstance(view, AlertsView):
         banners += _held_back_banners(context, times)
-        banners = [*_alert_banners(view, opened, context), *banners]
-    text, class_name = _coverage(fresh)
+        banners = [*_alert_banners(view, open_alerts, context), *banners]
+    text, class_name = _format_coverage(freshness)
     age = {
-        "age_s": None if fresh.age is None else fresh.age.total_seconds(),
-        "ended": fresh.state is Age.ENDED,
+        "age_s": None if freshness.age is None else freshness.age.total_seconds(),
+        "ended": freshness.state is DataAge.ENDED,
         "answered": context.clock().isoformat(),
-        "title": _title(view, len(opened)),
+        "title": _format_tab_title(view, len(open_alerts)),
         "zone": times.zone,
     }
     return {
@@ -201,125 +210,134 @@ def _status(
         "recent-coverage.children": text,
         "recent-coverage.className": class_name,
         "banners.children": banners,
-        "nav.children": _nav(view, len(opened)),
-        "fleets.children": _fleets(context, contexts, lens),
-        "zones.children": _zones(view, context, reader_zone),
-        "wall.children": _wall(view),
-        "shell.className": "fg-wall" if lens.wall else "",
+        "nav.children": _navigation_links(view, len(open_alerts)),
+        "fleets.children": _fleet_links(context, contexts, display),
+        "zones.children": _time_zone_links(view, context, reader_zone),
+        "wall.children": _wall_link(view),
+        "shell.className": "fg-wall" if display.wall else "",
     }
 
 
-def _zones(view: View | None, context: Context, reader_zone: str | None) -> list[Component]:
-    """The fleet's zone, UTC and the reader's own, each once; the one in use is current."""
+def _time_zone_links(view: View | None, context: PageContext, reader_zone: str | None) -> list[Component]:
+    """Return links to the fleet's time zone, UTC and the browser's, without duplicates."""
     if view is None:
         return []
-    own, used = context.fleet.week_zone, context.times(view).zone
-    offered = dict.fromkeys(
-        (own, "UTC", *((reader_zone,) if reader_zone and is_zone(reader_zone) else ()), used)
+    fleet_zone, current_zone = context.fleet.week_zone, context.time_format(view).zone
+    zones = dict.fromkeys(
+        (
+            fleet_zone,
+            "UTC",
+            *((reader_zone,) if reader_zone and is_time_zone(reader_zone) else ()),
+            current_zone,
+        )
     )
     return [
         anchor(
             zone,
-            href(through(view, replace(view.lens, zone=None if zone == own else zone))),
-            current="true" if zone == used else None,
+            href(with_display(view, replace(view.display, zone=None if zone == fleet_zone else zone))),
+            current="true" if zone == current_zone else None,
         )
-        for zone in offered
+        for zone in zones
     ]
 
 
-def _wall(view: View | None) -> list[Component]:
-    """For a screen that nobody touches; Escape or the address leads back."""
+def _wall_link(view: View | None) -> list[Component]:
+    """Return a link to the wall view, which the Escape key or the URL leaves."""
     if view is None:
         return []
     return [
         anchor(
-            "Wall", href(through(view, replace(view.lens, wall=True))), "fg-link", label="For a wall screen"
+            "Wall",
+            href(with_display(view, replace(view.display, wall=True))),
+            "fg-link",
+            label="View for a wall screen",
         )
     ]
 
 
-def _times(view: View | None, context: Context) -> Times:
-    return context.times(view or FleetView())
+def _time_format(view: View | None, context: PageContext) -> TimeFormat:
+    return context.time_format(view or FleetView())
 
 
-def _title(view: View | None, opened: int) -> str:
-    """What the browser's tab says: on call, it is one of many."""
-    page = _NAMES.get(type(view), "Fleetgauge")
+def _format_tab_title(view: View | None, open_count: int) -> str:
+    """Return the title of the browser tab: the number of open alerts, then the page."""
+    title = _PAGE_TITLES.get(type(view), "Fleetgauge")
     match view:
         case ClusterView(name) | WhyView(name):
-            page = name
+            title = name
         case BrokerView(name, broker_id):
-            page = f"{name} broker {broker_id}"
+            title = f"{name} broker {broker_id}"
         case MinuteView(name, minute):
-            page = f"{name} {minute:%d %b %H:%M} UTC"
+            title = f"{name} {minute:%d %b %H:%M} UTC"
         case TableView():
-            page = "Table"
-    return f"{f'▲ {opened} open · ' if opened else ''}{page} · Fleetgauge"
+            title = "Table"
+    return f"{f'▲ {open_count} open · ' if open_count else ''}{title} · Fleetgauge"
 
 
-def _nav(view: View | None, opened: int) -> list[Component]:
-    def entry(text: list[Component], to: View, current: bool) -> Component:
-        return anchor(text, href(to), current="page" if current else None)
+def _navigation_links(view: View | None, open_count: int) -> list[Component]:
+    def navigation_link(text: list[Component], target: View, current: bool) -> Component:
+        return anchor(text, href(target), current="page" if current else None)
 
-    lens = view.lens if view else PLAIN
-    counted = [html.Span(f"{opened} open", className="fg-count")] if opened else []
+    display = view.display if view else DEFAULT_DISPLAY
+    badge = [html.Span(f"{open_count} open", className="fg-count")] if open_count else []
     return [
-        entry(
+        navigation_link(
             ["Fleet"],
-            FleetView(lens=lens),
-            isinstance(view, _OF_THE_FLEET),
+            FleetView(display=display),
+            isinstance(view, _FLEET_VIEWS),
         ),
-        entry(["Alerts", *counted], AlertsView(lens=lens), isinstance(view, AlertsView)),
-        entry(["Recovery"], RecoveryView(lens=lens), isinstance(view, RecoveryView)),
-        entry(["Review"], ReviewView(lens=lens), isinstance(view, ReviewView)),
-        entry(["Data quality"], QualityView(lens=lens), isinstance(view, QualityView)),
+        navigation_link(["Alerts", *badge], AlertsView(display=display), isinstance(view, AlertsView)),
+        navigation_link(["Recovery"], RecoveryView(display=display), isinstance(view, RecoveryView)),
+        navigation_link(["Review"], ReviewView(display=display), isinstance(view, ReviewView)),
+        navigation_link(["Data quality"], QualityView(display=display), isinstance(view, QualityView)),
     ]
 
 
-def _fleets(shown: Context, contexts: Contexts, lens: Lens) -> list[Component]:
-    """A link to each of several fleets; nothing where there is but one."""
+def _fleet_links(shown: PageContext, contexts: FleetContexts, display: DisplayOptions) -> list[Component]:
+    """Return a link to each fleet if several are served."""
     first = contexts[None].fleet
-    others = [context.fleet for name, context in contexts.items() if name is not None]
-    if len(others) < 2:
+    fleets = [context.fleet for name, context in contexts.items() if name is not None]
+    if len(fleets) < 2:
         return []
     return [
         anchor(
             f"{fleet.name}, simulated" if fleet.simulated else fleet.name,
-            href(FleetView(lens=replace(lens, fleet=None if fleet is first else fleet.name))),
+            href(FleetView(display=replace(display, fleet=None if fleet is first else fleet.name))),
             current="true" if fleet is shown.fleet else None,
         )
-        for fleet in others
+        for fleet in fleets
     ]
 
 
-def _simulated_banner(context: Context) -> list[Component]:
+def _simulated_banner(context: PageContext) -> list[Component]:
     if not context.fleet.simulated:
         return []
-    said = f"Nothing of {context.fleet.name} was measured: fleetgauge simulate made it up."
-    return [_banner("note", [html.Strong("SIMULATED."), html.Span(said)])]
+    explanation = f"The data of {context.fleet.name} is synthetic, generated by fleetgauge simulate."
+    return [_banner("note", [html.Strong("SIMULATED."), html.Span(explanation)])]
 
 
-def _coverage(fresh: Freshness) -> tuple[str, str]:
-    if fresh.coverage is None:
+def _format_coverage(freshness: Freshness) -> tuple[str, str]:
+    if freshness.coverage is None:
         return "coverage unknown", "fg-chip"
-    text = f"coverage 60 min {percent(fresh.coverage, 1)} ({fresh.measured:,} of {fresh.expected:,})"
-    if fresh.coverage < FLEET_COVERAGE:
+    measured = f"{freshness.measured:,} of {freshness.expected:,}"
+    text = f"coverage 60 min {format_percent(freshness.coverage, 1)} ({measured})"
+    if freshness.coverage < MIN_FLEET_COVERAGE:
         return f"▲ {text}", "fg-chip fg-chip--bad"
     return f"● {text}", "fg-chip fg-chip--good"
 
 
-def _age_banner(fresh: Freshness, times: Times) -> list[Component]:
-    if fresh.until is None or fresh.age is None or fresh.state is Age.FRESH:
+def _age_banner(freshness: Freshness, times: TimeFormat) -> list[Component]:
+    if freshness.until is None or freshness.age is None or freshness.state is DataAge.FRESH:
         return []
-    if fresh.state is Age.STALE:
+    if freshness.state is DataAge.STALE:
         return [
             _banner(
                 "bad",
                 [
-                    html.Strong(f"▲ STALE: no new data for {duration(fresh.age)}."),
+                    html.Strong(f"▲ STALE: no new data for {format_duration(freshness.age)}."),
                     html.Span(
-                        f"All numbers end at {times.instant(fresh.until)}. "
-                        "Check that the agents and fleetgauge stream run."
+                        f"The displayed data ends at {times.format_instant(freshness.until)}. "
+                        "Check that the agents and fleetgauge stream are running."
                     ),
                 ],
             )
@@ -330,8 +348,9 @@ def _age_banner(fresh: Freshness, times: Times) -> list[Component]:
             [
                 html.Strong("History."),
                 html.Span(
-                    f"This lake ends at {times.instant(fresh.until)}, {duration(fresh.age)} ago; "
-                    "nothing is live."
+                    f"The data of this lake ends at {times.format_instant(freshness.until)}, "
+                    f"{format_duration(freshness.age)} ago; "
+                    "it is not live."
                 ),
             ],
         )
@@ -339,56 +358,79 @@ def _age_banner(fresh: Freshness, times: Times) -> list[Component]:
 
 
 def _missing_banner(path: str) -> Component:
-    said = "What it held is not shown, and not known. Bring it back, or let the pipeline make it anew."
-    return _banner("bad", [html.Strong(f"▲ {path}: there is no such table."), html.Span(said)])
+    advice = "Its data is missing from the pages. Restore the table, or let the pipeline recreate it."
+    return _banner("bad", [html.Strong(f"▲ {path}: this table does not exist."), html.Span(advice)])
 
 
-def _held_back_banners(context: Context, times: Times) -> list[Component]:
+def _held_back_banners(context: PageContext, times: TimeFormat) -> list[Component]:
     try:
-        held = held_back(context.lake.broken_weeks(), context.lake.weeks())
+        held_back = group_held_back_weeks(context.lake.failed_week_checks(), context.lake.weeks())
     except LakeError as error:
-        unknown = html.Strong("Whether a week is held back is not known.")
+        unknown = html.Strong("Whether a week is held back is unknown.")
         return [_banner("bad", [unknown, html.Span(str(error))])]
-    shown = [_held_back_banner(one, times) for one in held[:BANNERS]]
-    if len(held) > BANNERS:
-        shown.append(_banner("bad", [html.Strong(f"▲ {len(held) - BANNERS} more weeks are held back.")]))
-    return shown
+    banners = [_held_back_banner(week, times) for week in held_back[:MAX_BANNERS]]
+    if len(held_back) > MAX_BANNERS:
+        banners.append(
+            _banner("bad", [html.Strong(f"▲ {len(held_back) - MAX_BANNERS} more weeks are held back.")])
+        )
+    return banners
 
 
-def _held_back_banner(held: HeldBack, times: Times) -> Component:
-    instead = "shown is the last good one" if held.shown else "there is no good one yet"
+def _held_back_banner(held_back_week: HeldBackWeek, times: TimeFormat) -> Component:
+    shown_instead = (
+        "the last good revision is shown"
+        if held_back_week.has_earlier_result
+        else "there is no good revision yet"
+    )
     return _banner(
         "bad",
         [
-            html.Strong(f"▲ Week of {held.week:%a %d %b %Y} is held back since {times.instant(held.since)}:"),
-            html.Span(f"{', '.join(held.expectations)}; {instead}"),
+            html.Strong(
+                f"▲ Week of {held_back_week.week:%a %d %b %Y} is held back since "
+                f"{times.format_instant(held_back_week.since)}:"
+            ),
+            html.Span(f"{', '.join(held_back_week.expectations)}; {shown_instead}"),
         ],
     )
 
 
-def _alert_banners(view: View | None, opened: tuple[Alert, ...], context: Context) -> list[Component]:
-    now, lens, times = context.clock(), view.lens if view else PLAIN, _times(view, context)
+def _alert_banners(
+    view: View | None, open_alerts: tuple[HealthAlert, ...], context: PageContext
+) -> list[Component]:
+    now, display, times = (
+        context.clock(),
+        view.display if view else DEFAULT_DISPLAY,
+        _time_format(view, context),
+    )
     try:
-        taken = acknowledged(context.lake.actions())
+        acknowledgements = select_acknowledgements(context.lake.actions())
     except LakeError:
-        taken = {}  # an alert is told all the same
-    shown = [
+        acknowledgements = {}  # Alerts are shown even if acknowledgements cannot be read.
+    banners = [
         _banner(
             "bad",
             [
-                html.Strong(f"▲ {alert.kind}: {alert.whom}"),
-                html.Span(f"since {times.instant(alert.opened)}, {duration(alert.lasted(now))}"),
-                html.Span(taken[alert.alert_id].words(times) if alert.alert_id in taken else ""),
-                anchor("Show the cluster", href(alert.view(lens))),
-                anchor("Evidence", href(AlertsView(alert_id=alert.alert_id, lens=lens))),
+                html.Strong(f"▲ {alert.kind}: {alert.subject}"),
+                html.Span(
+                    f"since {times.format_instant(alert.opened_at)}, {format_duration(alert.duration(now))}"
+                ),
+                html.Span(
+                    acknowledgements[alert.alert_id].describe(times)
+                    if alert.alert_id in acknowledgements
+                    else ""
+                ),
+                anchor("Show the cluster", href(alert.view(display))),
+                anchor("Evidence", href(AlertsView(alert_id=alert.alert_id, display=display))),
             ],
         )
-        for alert in opened[:BANNERS]
+        for alert in open_alerts[:MAX_BANNERS]
     ]
-    if len(opened) > BANNERS:
-        more = anchor(f"▲ {len(opened) - BANNERS} more open alerts", href(AlertsView(lens=lens)))
-        shown.append(_banner("bad", [more]))
-    return shown
+    if len(open_alerts) > MAX_BANNERS:
+        more = anchor(
+            f"▲ {len(open_alerts) - MAX_BANNERS} more open alerts", href(AlertsView(display=display))
+        )
+        banners.append(_banner("bad", [more]))
+    return banners
 
 
 def _banner(tone: str, children: list[Component]) -> Component:
@@ -397,5 +439,5 @@ def _banner(tone: str, children: list[Component]) -> Component:
     )
 
 
-def _no_such_page() -> Component:
-    return notice("There is no such page", [anchor("Go to the fleet", href(FleetView()))])
+def _page_not_found() -> Component:
+    return notice("Page not found", [anchor("Go to the fleet", href(FleetView()))])

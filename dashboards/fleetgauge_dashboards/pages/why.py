@@ -1,92 +1,102 @@
-"""Why a cluster's week is what it is: the rule, the minutes that decide, and what was changed since."""
+"""The page that explains a cluster's week: definitions, deciding minutes, bad minutes, revisions."""
 
 from dash import html
 
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import BrokerView, ClusterView, MinuteView, Span, TableView, WhyView
-from fleetgauge_dashboards.pages.page import Context, Notice, Page, Part, Rows, Slots
-from fleetgauge_dashboards.pages.parts import Component, file_link, link, table
-from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader, KnownWeek
-from fleetgauge_dashboards.times import Times
-from fleetgauge_dashboards.units import NOTHING, milliseconds, minutes, percent
+from fleetgauge_dashboards.pages.components import Component, file_link, link, table
+from fleetgauge_dashboards.pages.page import Page, PageContext, PageNotice, PagePart, Slots, TableRows
+from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader, ClusterWeekRows
+from fleetgauge_dashboards.times import TimeFormat
+from fleetgauge_dashboards.units import NO_VALUE, format_milliseconds, format_minutes, format_percent
+from fleetgauge_dashboards.views.bad_periods import MINUTE_COLUMNS, mark_bad_minutes
 from fleetgauge_dashboards.views.cluster import find_week, week_span
-from fleetgauge_dashboards.views.deciding_minutes import Decided
-from fleetgauge_dashboards.views.episodes import MINUTE_COLUMNS, with_bad
-from fleetgauge_dashboards.views.explanation import Explanation, explanation
-from fleetgauge_dashboards.views.fleet import standing_in_words
-from fleetgauge_dashboards.views.samples import held_minutes
+from fleetgauge_dashboards.views.deciding_minutes import DecidedNumber
+from fleetgauge_dashboards.views.explanation import Explanation, explain_week
+from fleetgauge_dashboards.views.fleet import describe_revision
+from fleetgauge_dashboards.views.samples import available_minutes
 
-#: Longer lists are cut; the file has every minute.
-SHOWN = 20
+#: Rows of each table; the CSV file has every minute.
+MAX_ROWS = 20
 
 
-def body() -> list[Component]:
+def build_body() -> list[Component]:
+    """Return the page's layout."""
     return [
         html.Div(id="why-title", className="fg-titlerow"),
         html.Article(id="why-text", className="fg-panel fg-review"),
     ]
 
 
-def fill(view: WhyView, context: Context, _look: Theme) -> Slots | Notice:
-    known = _known(view, context)
-    if known is None:
-        return Notice(
+def fill(view: WhyView, context: PageContext, _theme: Theme) -> Slots | PageNotice:
+    """Return the explanation, or a notice if the cluster has no week."""
+    week_rows = _read_week(view, context)
+    if week_rows is None:
+        return PageNotice(
             f"No week of {view.cluster_id}",
-            (link("Show the cluster", ClusterView(view.cluster_id, lens=view.lens)),),
+            (link("Show the cluster", ClusterView(view.cluster_id, display=view.display)),),
         )
-    answer, times = explanation(known, None), context.times(view)
+    explanation, times = explain_week(week_rows, None), context.time_format(view)
     return {
-        "why-title.children": _title(view, answer),
+        "why-title.children": _title_row(view, explanation),
         "why-text.children": [
-            *(html.P(f"Note: {note}", className="fg-excluded") for note in answer.notes),
-            *_numbers(view, answer, times),
-            *_bad(view, answer, times),
-            *_unmeasured(view, answer, times),
-            *_changes(answer, times),
+            *(html.P(f"Note: {note}", className="fg-excluded") for note in explanation.notes),
+            *_number_sections(view, explanation, times),
+            *_bad_minutes_section(view, explanation, times),
+            *_unmeasured_section(view, explanation, times),
+            *_revisions_section(explanation, times),
         ],
     }
 
 
-def _known(view: WhyView, context: Context) -> KnownWeek | None:
-    """Of the week that has the asked day, or else of the newest."""
-    own = context.lake.weeks_of(view.cluster_id)
+def _read_week(view: WhyView, context: PageContext) -> ClusterWeekRows | None:
+    """Return the rows of the week that contains the view's day, by default of the newest week.
+
+    None if the cluster has no such week.
+    """
+    weeks = context.lake.weeks_of_cluster(view.cluster_id)
     day = view.week
-    held = [one.week for one in own if day and one.week <= day]
-    week = find_week(own, max(held, default=None))
-    if week is None:
+    started = [week.week for week in weeks if day and week.week <= day]
+    selected = find_week(weeks, max(started, default=None))
+    if selected is None:
         return None
     reader = ClusterWeekReader(context.lake.root, view.cluster_id)
-    return reader.known(week.week, week_span(week.week, context.fleet.week_zone))
+    return reader.read_week(selected.week, week_span(selected.week, context.fleet.week_zone))
 
 
-def _title(view: WhyView, answer: Explanation) -> list[Component]:
-    asked = WhyView(view.cluster_id, answer.week, lens=view.lens)
+def _title_row(view: WhyView, explanation: Explanation) -> list[Component]:
+    explained_view = WhyView(view.cluster_id, explanation.week, display=view.display)
     return [
-        html.H1(f"Why {view.cluster_id}, week of {answer.week:%a %d %b %Y}, is as it is"),
-        html.Span(f"{standing_in_words(answer.closed, answer.revision)}", className="fg-sub"),
-        link("Show the cluster's week", ClusterView(view.cluster_id, answer.week, lens=view.lens)),
-        file_link("Minutes as CSV", asked, "minutes"),
-        link("as a table", TableView(asked, "minutes")),
+        html.H1(f"{view.cluster_id}, week of {explanation.week:%a %d %b %Y} explained"),
+        html.Span(f"{describe_revision(explanation.closed, explanation.revision)}", className="fg-sub"),
+        link("Back to the cluster", ClusterView(view.cluster_id, explanation.week, display=view.display)),
+        file_link("Minutes as CSV", explained_view, "minutes"),
+        link("Minutes as a table", TableView(explained_view, "minutes")),
     ]
 
 
-def _numbers(view: WhyView, answer: Explanation, times: Times) -> list[Component]:
-    parts: list[Component] = [html.H2("The numbers, and the minutes that decide them")]
-    for one in answer.decided:
-        parts += [html.H3(one.metric), html.P(one.words), html.P(_deciding(view, one, times))]
-    week = answer.week_row
-    parts += [html.H3("availability_ratio"), html.P(_availability(answer))]
+def _number_sections(view: WhyView, explanation: Explanation, times: TimeFormat) -> list[Component]:
+    parts: list[Component] = [html.H2("Service levels and the minutes that determine them")]
+    for number in explanation.decided:
+        parts += [
+            html.H3(number.metric),
+            html.P(number.words),
+            html.P(_deciding_minutes(view, number, times)),
+        ]
+    week = explanation.week_row
+    parts += [html.H3("availability_ratio"), html.P(_describe_availability(explanation))]
     parts += [
         html.H3("bad_minutes"),
         html.P(
-            f"{week['bad_minutes'] or 0:,} over {milliseconds(week['latency_objective_us'])}; budget "
-            f"{minutes(week['latency_budget_minutes'])}, left {minutes(week['latency_budget_left_minutes'])}"
+            f"{week['bad_minutes'] or 0:,} over {format_milliseconds(week['latency_objective_us'])}; budget "
+            f"{format_minutes(week['latency_budget_minutes'])}, left "
+            f"{format_minutes(week['latency_budget_left_minutes'])}"
         ),
-        html.H3(f"How they are defined ({answer.definition or NOTHING})"),
+        html.H3(f"Definitions ({explanation.definition or NO_VALUE})"),
         html.Dl(
             [
                 part
-                for name, words in answer.definition_words.items()
+                for name, words in explanation.definition_words.items()
                 for part in (html.Dt(name), html.Dd(words))
             ]
         ),
@@ -94,138 +104,150 @@ def _numbers(view: WhyView, answer: Explanation, times: Times) -> list[Component
     return parts
 
 
-def _deciding(view: WhyView, one: Decided, times: Times) -> list[Component]:
-    if not one.deciding:
-        return ["No minute that is held has this value."]
-    parts: list[Component] = ["Decided by "]
-    for at in one.deciding:
-        minute = MinuteView(view.cluster_id, at.minute, lens=view.lens)
+def _deciding_minutes(view: WhyView, number: DecidedNumber, times: TimeFormat) -> list[Component]:
+    if not number.deciding:
+        return ["No retained minute has this value."]
+    parts: list[Component] = ["Determined by "]
+    for at in number.deciding:
+        minute = MinuteView(view.cluster_id, at.minute, display=view.display)
         broker = "" if at.broker_id is None else f" (broker {at.broker_id})"
-        parts += [link(f"{times.minute(at.minute)}{broker}", minute), ", "]
-    more = one.sharing - len(one.deciding)
+        parts += [link(f"{times.format_minute(at.minute)}{broker}", minute), ", "]
+    more = number.sharing - len(number.deciding)
     return [*parts[:-1], f" and {more:,} more with the same value." if more else "."]
 
 
-def _availability(answer: Explanation) -> str:
-    ratio = percent(answer.week_row["availability_ratio"], 4)
-    if answer.attempted is None or answer.succeeded is None:
-        return f"{ratio}, as the week's row has it."
-    return f"{ratio}; the minutes held have {answer.succeeded:,} successes of {answer.attempted:,} probes."
+def _describe_availability(explanation: Explanation) -> str:
+    ratio = format_percent(explanation.week_row["availability_ratio"], 4)
+    if explanation.attempted is None or explanation.succeeded is None:
+        return f"{ratio}, as stored for the week."
+    return (
+        f"{ratio}; the retained minutes have {explanation.succeeded:,} successful of "
+        f"{explanation.attempted:,} attempted probes."
+    )
 
 
-def _bad(view: WhyView, answer: Explanation, times: Times) -> list[Component]:
-    heading = html.H2("Bad minutes, longest stretch first")
-    if not answer.bad_stretches:
-        return [heading, html.P("None of the minutes that are held.")]
-    longest = sorted(answer.bad_stretches, key=lambda one: -one.minutes)
+def _bad_minutes_section(view: WhyView, explanation: Explanation, times: TimeFormat) -> list[Component]:
+    heading = html.H2("Bad minutes, longest period first")
+    if not explanation.bad_stretches:
+        return [heading, html.P("None among the retained minutes.")]
+    longest = sorted(explanation.bad_stretches, key=lambda period: -period.minutes)
     rows = [
         (
-            _stretch(view, Span(one.start, one.end), times),
-            f"{one.minutes:,}",
-            _broker(view, one.broker_id, Span(one.start, one.end)),
-            milliseconds(one.worst_us),
-            ", ".join(one.causes) or "none named",
+            _period_link(view, Span(period.start, period.end), times),
+            f"{period.minutes:,}",
+            _broker_link(view, period.broker_id, Span(period.start, period.end)),
+            format_milliseconds(period.worst_us),
+            ", ".join(period.causes) or "unknown",
         )
-        for one in longest[:SHOWN]
+        for period in longest[:MAX_ROWS]
     ]
-    homes = [
-        (_broker(view, one.broker_id, None), f"{one.minutes:,}", f"{one.bad_minutes:,}")
-        for one in answer.brokers[:SHOWN]
+    brokers = [
+        (_broker_link(view, broker.broker_id, None), f"{broker.minutes:,}", f"{broker.bad_minutes:,}")
+        for broker in explanation.brokers[:MAX_ROWS]
     ]
-    head = ("When", "Minutes", "Worst broker", "Worst p99, failures counted", "Cause")
+    headings = ("When", "Minutes", "Worst broker", "Worst p99 with failures", "Cause")
     return [
         heading,
-        table("Bad minutes", head, rows),
-        *_cut(len(longest)),
-        html.H3("Who was the worst broker of a minute"),
-        table("Worst brokers", ("Broker", "Of so many minutes", "Of them bad"), homes),
+        table("Bad minutes", headings, rows),
+        *_format_rest(len(longest)),
+        html.H3("How often each broker was the worst"),
+        table("Worst brokers", ("Broker", "Minutes as worst broker", "Of these, bad"), brokers),
     ]
 
 
-def _unmeasured(view: WhyView, answer: Explanation, times: Times) -> list[Component]:
+def _unmeasured_section(view: WhyView, explanation: Explanation, times: TimeFormat) -> list[Component]:
     heading = html.H2("Minutes in which not every broker was measured")
-    if not answer.unmeasured:
-        return [heading, html.P("None of the minutes that are held.")]
+    if not explanation.unmeasured:
+        return [heading, html.P("None among the retained minutes.")]
     rows = [
         (
-            _stretch(view, Span(one.start, one.end), times),
-            f"{one.minutes:,}",
-            f"{one.fewest_measured} of {one.brokers_expected}",
+            _period_link(view, Span(period.start, period.end), times),
+            f"{period.minutes:,}",
+            f"{period.fewest_measured} of {period.brokers_expected}",
         )
-        for one in answer.unmeasured[:SHOWN]
+        for period in explanation.unmeasured[:MAX_ROWS]
     ]
-    head = ("When", "Minutes", "Fewest measured")
-    return [heading, table("Minutes not measured", head, rows), *_cut(len(answer.unmeasured))]
+    headings = ("When", "Minutes", "Fewest measured")
+    return [
+        heading,
+        table("Minutes not measured", headings, rows),
+        *_format_rest(len(explanation.unmeasured)),
+    ]
 
 
-def _changes(answer: Explanation, times: Times) -> list[Component]:
+def _revisions_section(explanation: Explanation, times: TimeFormat) -> list[Component]:
     revisions = [
         (
-            f"{one.revision}",
-            one.reason or ("closed" if one.closed else "open"),
-            times.instant(one.computed_at) if one.computed_at else NOTHING,
-            "; ".join(f"{name}: {old} → {new}" for name, (old, new) in one.changed.items()) or NOTHING,
+            f"{revision.revision}",
+            revision.reason or ("closed" if revision.closed else "open"),
+            times.format_instant(revision.computed_at) if revision.computed_at else NO_VALUE,
+            "; ".join(f"{name}: {old} → {new}" for name, (old, new) in revision.changed.items()) or NO_VALUE,
         )
-        for one in answer.revisions
+        for revision in explanation.revisions
     ]
     corrections = [
         (
-            str(one["correction_id"]),
-            str(one["reason"]),
-            str(one["author"]),
-            times.instant(one["starts"]),
-            f"withdrawn by {one['withdrawn_by']}" if one["withdrawn_at"] else "in force",
+            str(correction["correction_id"]),
+            str(correction["reason"]),
+            str(correction["author"]),
+            times.format_instant(correction["starts"]),
+            f"withdrawn by {correction['withdrawn_by']}" if correction["withdrawn_at"] else "in force",
         )
-        for one in answer.corrections
+        for correction in explanation.corrections
     ]
-    corrected = [(name, str(now), str(raw)) for name, (now, raw) in answer.corrected.items()]
-    parts = [
-        html.H2("What was changed"),
-        table("Revisions", ("Revision", "Why", "Computed", "Changed"), revisions),
+    corrected_values = [
+        (name, str(corrected), str(raw)) for name, (corrected, raw) in explanation.corrected.items()
+    ]
+    components = [
+        html.H2("Revisions and corrections"),
+        table("Revisions", ("Revision", "Reason", "Computed", "Changed values"), revisions),
     ]
     if corrections:
-        head = ("Correction", "Reason", "By", "From", "")
-        parts += [html.H3("Corrections that may touch it"), table("Corrections", head, corrections)]
-    if corrected:
-        parts.append(table("Corrected numbers", ("Number", "Corrected", "Raw"), corrected))
-    return parts
+        headings = ("Correction", "Reason", "Author", "From", "State")
+        components += [html.H3("Corrections that may apply"), table("Corrections", headings, corrections)]
+    if corrected_values:
+        components.append(table("Corrected values", ("Value", "Corrected", "Raw"), corrected_values))
+    return components
 
 
-def _stretch(view: WhyView, span: Span, times: Times) -> Component:
-    """One minute leads to its samples, more of them to their cluster."""
-    text = f"{times.minute(span.start)} to {times.clock(span.end)}"
+def _period_link(view: WhyView, span: Span, times: TimeFormat) -> Component:
+    """Return a link to the minute's samples, or for a longer period to the cluster."""
+    text = f"{times.format_minute(span.start)} to {times.format_clock(span.end)}"
     if (span.end - span.start).total_seconds() <= 60:
-        return link(text, MinuteView(view.cluster_id, span.start, lens=view.lens))
-    return link(text, ClusterView(view.cluster_id, shown=span, lens=view.lens))
+        return link(text, MinuteView(view.cluster_id, span.start, display=view.display))
+    return link(text, ClusterView(view.cluster_id, shown=span, display=view.display))
 
 
-def _broker(view: WhyView, broker_id: int | None, span: Span | None) -> Component:
+def _broker_link(view: WhyView, broker_id: int | None, span: Span | None) -> Component:
     if broker_id is None:
-        return NOTHING
-    to = BrokerView(view.cluster_id, broker_id, lens=view.lens)
+        return NO_VALUE
+    target = BrokerView(view.cluster_id, broker_id, display=view.display)
     if span is not None:
-        to = BrokerView(view.cluster_id, broker_id, span, lens=view.lens)
-    return link(f"broker {broker_id}", to)
+        target = BrokerView(view.cluster_id, broker_id, span, display=view.display)
+    return link(f"broker {broker_id}", target)
 
 
-def _cut(length: int) -> list[Component]:
-    return [html.P(f"and {length - SHOWN:,} more: the file has them all")] if length > SHOWN else []
+def _format_rest(length: int) -> list[Component]:
+    return [html.P(f"and {length - MAX_ROWS:,} more: see the CSV file")] if length > MAX_ROWS else []
 
 
-def _rows(view: WhyView, context: Context) -> Rows:
-    """The week's minutes, or those that evidence kept."""
-    known = _known(view, context)
-    if known is None:
-        return Rows(MINUTE_COLUMNS, ())
-    held = held_minutes(known.minutes, known.evidence)
-    return Rows(MINUTE_COLUMNS, with_bad(known.cluster_id, held, known.newest["latency_objective_us"]))
+def _read_rows(view: WhyView, context: PageContext) -> TableRows:
+    """Return the week's minutes, or those that were kept as evidence."""
+    week_rows = _read_week(view, context)
+    if week_rows is None:
+        return TableRows(MINUTE_COLUMNS, ())
+    minutes = available_minutes(week_rows.minutes, week_rows.evidence)
+    return TableRows(
+        MINUTE_COLUMNS,
+        mark_bad_minutes(week_rows.cluster_id, minutes, week_rows.newest_revision["latency_objective_us"]),
+    )
 
 
 PAGE = Page(
     name="why",
     view=WhyView,
     slots=("why-title.children", "why-text.children"),
-    body=body,
+    build_body=build_body,
     fill=fill,
-    parts=(Part("minutes", "Minutes of the week", _rows, has_tools=False),),
+    parts=(PagePart("minutes", "Minutes of the week", _read_rows, has_tools=False),),
 )

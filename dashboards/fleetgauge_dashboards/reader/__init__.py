@@ -1,17 +1,17 @@
-"""Read a lake's tables without a JVM: small frozen rows, and frames of minutes."""
+"""Read a lake's tables without a JVM, as typed rows of small tables and as Arrow tables of minutes."""
 
-from fleetgauge_dashboards.reader.lake import WHOLE, Lake
-from fleetgauge_dashboards.reader.rows import BrokenWeek, ClusterWeek, FleetWeek, HealthEvent
+from fleetgauge_dashboards.reader.lake import WHOLE_FLEET, LakeReader
+from fleetgauge_dashboards.reader.rows import ClusterWeek, FailedWeekCheck, FleetWeek, HealthEventRow
 from fleetgauge_dashboards.reader.table import LakeError, TableReader, UnreadableError, column, read_once
 
 __all__ = [
-    "WHOLE",
-    "BrokenWeek",
+    "WHOLE_FLEET",
     "ClusterWeek",
+    "FailedWeekCheck",
     "FleetWeek",
-    "HealthEvent",
-    "Lake",
+    "HealthEventRow",
     "LakeError",
+    "LakeReader",
     "TableReader",
     "UnreadableError",
     "column",

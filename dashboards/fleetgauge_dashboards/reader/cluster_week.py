@@ -1,4 +1,7 @@
-"""What a lake holds of one cluster's week, from the number down to the probes. Each is asked once."""
+"""Read the rows that a lake holds about one cluster's week, from the weekly number down to the probe records.
+
+Nothing is cached: each call reads the table again.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,17 +10,18 @@ from typing import Any
 
 from fleetgauge_core import tables
 from fleetgauge_dashboards.links import MINUTE, Span
-from fleetgauge_dashboards.reader.lake import files_within, of_cluster, within
-from fleetgauge_dashboards.reader.table import Files, Filter, column, read_once
+from fleetgauge_dashboards.reader.lake import cluster_files, minute_files, minute_filter
+from fleetgauge_dashboards.reader.table import FilePredicates, RowFilter, column, read_once
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class KnownWeek:
-    """Rows as the tables have them: the week at each revision, its minutes, what was kept and corrected.
+class ClusterWeekRows:
+    """The table rows about one week of a cluster.
 
-    ``revisions`` ascend and are never none; ``corrections`` are of every scope, withdrawn ones too.
+    ``revisions`` ascend and are never empty; ``minutes`` are silver's, ``evidence`` the samples kept at
+    closing; ``corrections`` have every scope and include withdrawn ones.
     """
 
     cluster_id: str
@@ -28,26 +32,27 @@ class KnownWeek:
     corrections: Sequence[Row]
 
     @property
-    def newest(self) -> Row:
+    def newest_revision(self) -> Row:
+        """Return the row of the highest revision."""
         return self.revisions[-1]
 
 
 class ClusterWeekReader:
-    """Reads only the days and the cluster that are asked for."""
+    """A reader of one cluster's rows; it opens only the files that can hold them."""
 
     def __init__(self, lake: str, cluster_id: str) -> None:
         self._lake = lake
         self._cluster_id = cluster_id
-        self._own = column("cluster_id") == cluster_id
+        self._of_cluster = column("cluster_id") == cluster_id
 
     def weeks(self) -> list[Row]:
-        """gold/cluster_weeks: every week at every revision."""
-        return self._rows(tables.CLUSTER_WEEKS, self._own, of_cluster(self._cluster_id))
+        """Return the rows of gold/cluster_weeks: every week at every revision."""
+        return self._rows(tables.CLUSTER_WEEKS, self._of_cluster, cluster_files(self._cluster_id))
 
-    def known(self, week: date, span: Span) -> KnownWeek:
-        """All that is held of one of its weeks."""
+    def read_week(self, week: date, span: Span) -> ClusterWeekRows:
+        """Read all rows about one of the cluster's weeks, whose minutes are in ``span``."""
         revisions = [row for row in self.weeks() if row["week"] == week]
-        return KnownWeek(
+        return ClusterWeekRows(
             self._cluster_id,
             span,
             sorted(revisions, key=lambda row: int(row["revision"])),
@@ -57,31 +62,33 @@ class ClusterWeekReader:
         )
 
     def minutes(self, span: Span) -> list[Row]:
-        """silver/cluster_minutes, in order; fewer than expected once they expire."""
-        where, files = within(self._cluster_id, span), files_within(self._cluster_id, span)
-        found = self._rows(tables.CLUSTER_MINUTES, where, files)
-        return sorted(found, key=lambda row: row["minute"])
+        """Return the rows of silver/cluster_minutes in time order; fewer than expected once they expire."""
+        where, files = minute_filter(self._cluster_id, span), minute_files(self._cluster_id, span)
+        rows = self._rows(tables.CLUSTER_MINUTES, where, files)
+        return sorted(rows, key=lambda row: row["minute"])
 
     def broker_minutes(self, span: Span) -> list[Row]:
-        """silver/broker_minutes of both legs, in no order."""
-        where, files = within(self._cluster_id, span), files_within(self._cluster_id, span)
+        """Return the rows of silver/broker_minutes of both legs, in no order."""
+        where, files = minute_filter(self._cluster_id, span), minute_files(self._cluster_id, span)
         return self._rows(tables.BROKER_MINUTES, where, files)
 
     def evidence(self, week: date) -> list[Row]:
-        """gold/evidence: what was kept of the minutes that decided the week when it closed."""
-        where = self._own & (column("week") == week)
-        return self._rows(tables.EVIDENCE, where, of_cluster(self._cluster_id))
+        """Return the rows of gold/evidence: samples of the minutes that decided the week when it closed."""
+        where = self._of_cluster & (column("week") == week)
+        return self._rows(tables.EVIDENCE, where, cluster_files(self._cluster_id))
 
     def records(self, minutes: Iterable[datetime]) -> list[Row]:
-        """bronze/probe_minutes of these minutes."""
-        asked = sorted(set(minutes))
-        if not asked:
+        """Return the records of bronze/probe_minutes of the given minutes."""
+        wanted = sorted(set(minutes))
+        if not wanted:
             return []
-        days = column("day").isin(sorted({minute.date() for minute in asked}))
-        span = Span(asked[0], asked[-1] + MINUTE)
-        files = files_within(self._cluster_id, span)
-        return self._rows(tables.PROBE_MINUTES, days & column("minute").isin(asked) & self._own, files)
+        days = column("day").isin(sorted({minute.date() for minute in wanted}))
+        span = Span(wanted[0], wanted[-1] + MINUTE)
+        files = minute_files(self._cluster_id, span)
+        return self._rows(
+            tables.PROBE_MINUTES, days & column("minute").isin(wanted) & self._of_cluster, files
+        )
 
-    def _rows(self, table: tables.Table, where: Filter, files: Files = ()) -> list[Row]:
+    def _rows(self, table: tables.Table, where: RowFilter, files: FilePredicates = ()) -> list[Row]:
         rows: list[Row] = read_once(self._lake, table, where, files=files).to_pylist()
         return rows

@@ -1,4 +1,4 @@
-"""What a lake holds of mirrors, groups, producers and drills: whether another region could take over."""
+"""Read what a lake holds about mirrors, consumer groups, producers and drills."""
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -6,7 +6,7 @@ from deltalake import DeltaTable
 from fleetgauge_core import tables
 from fleetgauge_dashboards.reader.table import Row, TableReader, column
 
-MIRROR_MINUTE = (
+MIRROR_MINUTE_COLUMNS = (
     "source",
     "destination",
     "minute",
@@ -22,9 +22,9 @@ MIRROR_MINUTE = (
     "source_answers",
     "destination_answers",
 )
-#: How far a mirror was behind, over many minutes.
-RPO_MINUTE = ("source", "destination", "minute", "behind_s_at_most", "behind_s")
-GROUP_MINUTE = (
+#: The columns of a mirror's replication lag over many minutes.
+RPO_MINUTE_COLUMNS = ("source", "destination", "minute", "behind_s_at_most", "behind_s")
+GROUP_MINUTE_COLUMNS = (
     "active",
     "passive",
     "group_id",
@@ -38,7 +38,7 @@ GROUP_MINUTE = (
     "lost_s_at_most",
     "rto_ms",
 )
-PRODUCER_MINUTE = (
+PRODUCER_MINUTE_COLUMNS = (
     "vantage",
     "cluster_id",
     "minute",
@@ -48,12 +48,12 @@ PRODUCER_MINUTE = (
     "records_per_s",
     "capacity_records_per_s",
 )
-#: The newest rows of drills; a row a group.
-DRILLS_READ = 2_000
+#: The newest rows of recovery/drills that are read; each row is one group of a drill.
+MAX_DRILL_ROWS = 2_000
 
 
-class RecoveryTables:
-    """Of one lake; each question is asked once per version of its table."""
+class RecoveryReader:
+    """A reader of one lake's recovery tables that caches each answer until its table changes."""
 
     def __init__(self, root: str) -> None:
         self._mirrors = TableReader(root, tables.MIRROR_MINUTES)
@@ -65,58 +65,61 @@ class RecoveryTables:
 
     @property
     def readers(self) -> tuple[TableReader, ...]:
+        """Return the reader of every table."""
         return (self._mirrors, self._groups, self._producers, self._findings, self._weeks, self._drills)
 
     @property
-    def is_told_of(self) -> bool:
-        """Whether there is any minute, or a drill: a pipeline makes the tables, used or not."""
+    def has_rows(self) -> bool:
+        """Return whether there is any minute or drill; empty tables exist even where recovery is not used."""
         minutes = (self.mirror_minutes(), self.group_minutes(), self.producer_minutes())
         return any(map(len, (*minutes, self.drills())))
 
     def mirror_minutes(self) -> pa.Table:
-        """All mirrors' minutes of the newest two days, in no order."""
-        return self._mirrors.newest_days(MIRROR_MINUTE, days=1)
+        """Return all mirrors' minutes of the newest two days, in no order."""
+        return self._mirrors.read_newest_days(MIRROR_MINUTE_COLUMNS, days=1)
 
     def rpo_minutes(self, days: int) -> pa.Table:
-        """How far all mirrors were behind, from so many days before the newest on; in no order."""
-        return self._mirrors.newest_days(RPO_MINUTE, days)
+        """Return all mirrors' replication lag from ``days`` days before the newest day on, in no order."""
+        return self._mirrors.read_newest_days(RPO_MINUTE_COLUMNS, days)
 
     def group_minutes(self) -> pa.Table:
-        """All groups' minutes of the newest two days, in no order."""
-        return self._groups.newest_days(GROUP_MINUTE, days=1)
+        """Return all consumer groups' minutes of the newest two days, in no order."""
+        return self._groups.read_newest_days(GROUP_MINUTE_COLUMNS, days=1)
 
     def producer_minutes(self) -> pa.Table:
-        """All vantages' minutes of the newest two days, in no order."""
-        return self._producers.newest_days(PRODUCER_MINUTE, days=1)
+        """Return all vantages' producer minutes of the newest two days, in no order."""
+        return self._producers.read_newest_days(PRODUCER_MINUTE_COLUMNS, days=1)
 
     def findings(self) -> list[Row]:
-        """Every beginning and end of one, in no order."""
-        return self._findings.rows("all")
+        """Return every opening and closing of a recovery finding, in no order."""
+        return self._findings.read_rows("all")
 
     def weeks(self) -> list[Row]:
-        """Those of the newest week that is closed, and of the newest that is open."""
+        """Return the rows of the newest closed week and of the newest open week."""
         reader = self._weeks
 
-        def ask(delta: DeltaTable) -> list[Row]:
-            held = reader.frame(delta, ("week", "closed")).group_by(["week", "closed"]).aggregate([])
-            newest = {bool(row["closed"]): row["week"] for row in held.sort_by("week").to_pylist()}
-            found = reader.frame(delta, reader.table.names, column("week").isin(sorted(newest.values())))
-            rows: list[Row] = found.to_pylist()
+        def read(delta: DeltaTable) -> list[Row]:
+            states = reader.read_columns(delta, ("week", "closed")).group_by(["week", "closed"]).aggregate([])
+            newest = {bool(row["closed"]): row["week"] for row in states.sort_by("week").to_pylist()}
+            weeks = reader.read_columns(
+                delta, reader.table.column_names, column("week").isin(sorted(newest.values()))
+            )
+            rows: list[Row] = weeks.to_pylist()
             return rows
 
-        return reader.answer("newest", ask, [])
+        return reader.read_cached("newest", read, [])
 
     def drills(self) -> list[Row]:
-        """The newest, newest first; a row a group."""
+        """Return the newest rows of recovery/drills, newest first; each is one group of a drill."""
         reader = self._drills
 
-        def ask(delta: DeltaTable) -> list[Row]:
-            found = reader.frame(delta, reader.table.names)
+        def read(delta: DeltaTable) -> list[Row]:
+            drills = reader.read_columns(delta, reader.table.column_names)
             rows: list[Row] = (
-                found.sort_by([("at", "descending"), ("group_id", "ascending")])
-                .slice(0, DRILLS_READ)
+                drills.sort_by([("at", "descending"), ("group_id", "ascending")])
+                .slice(0, MAX_DRILL_ROWS)
                 .to_pylist()
             )
             return rows
 
-        return reader.answer("newest", ask, [])
+        return reader.read_cached("newest", read, [])

@@ -1,4 +1,7 @@
-"""Rows of the small tables. A field's name is the column's, so a row is its own projection."""
+"""Typed rows of the small tables.
+
+A field has the name of its column, so a row class is also the list of columns to read.
+"""
 
 from dataclasses import dataclass, fields
 from datetime import date, datetime
@@ -6,7 +9,7 @@ from datetime import date, datetime
 
 @dataclass(frozen=True, slots=True)
 class ClusterWeek:
-    """gold/cluster_weeks, at its highest revision."""
+    """A row of gold/cluster_weeks at its highest revision."""
 
     cluster_id: str
     week: date
@@ -30,7 +33,10 @@ class ClusterWeek:
 
 @dataclass(frozen=True, slots=True)
 class FleetWeek:
-    """gold/fleet_weeks of one segment, at its highest revision; the whole fleet's value is empty."""
+    """A row of gold/fleet_weeks of one segment at its highest revision.
+
+    ``segment_value`` is empty for the whole fleet.
+    """
 
     week: date
     metric: str
@@ -45,8 +51,8 @@ class FleetWeek:
 
 
 @dataclass(frozen=True, slots=True)
-class HealthEvent:
-    """ops/health_events: a broker's state changed. Without a broker it is the cluster's."""
+class HealthEventRow:
+    """A row of ops/health_events: a state change of a broker, or of a cluster if ``broker_id`` is None."""
 
     event_id: str
     fingerprint: str
@@ -60,13 +66,14 @@ class HealthEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokenWeek:
-    """ops/quality: an expectation that a week breaks since ``at``, for which it is held back."""
+class FailedWeekCheck:
+    """A row of ops/quality: an expectation that a week fails since ``at``, so that the week is held back."""
 
     week: date
     at: datetime
     expectation: str
 
 
-def columns_of(row: type[ClusterWeek | FleetWeek | HealthEvent | BrokenWeek]) -> tuple[str, ...]:
+def column_names(row: type[ClusterWeek | FleetWeek | HealthEventRow | FailedWeekCheck]) -> tuple[str, ...]:
+    """Return the columns to read for a row class."""
     return tuple(field.name for field in fields(row))

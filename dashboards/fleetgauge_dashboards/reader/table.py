@@ -1,7 +1,7 @@
-"""One Delta table, read by version: what was read once is kept until the table moves.
+"""Read one Delta table and cache what was read until the table's version changes.
 
 LakeError
-└── UnreadableError    the table is there, but cannot be read
+└── UnreadableError    the table exists but cannot be read
 """
 
 import threading
@@ -16,33 +16,33 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from fleetgauge_core.lake.delta_table import (
-    ARROW,
-    BROKEN,
-    is_there,
+    ARROW_TYPES,
+    DELTA_ERRORS,
+    describe_table_error,
     open_table,
-    reason,
+    table_exists,
 )
 from fleetgauge_core.tables import Table
 
-#: pyarrow.compute.Expression, which comes without types.
-Filter = Any
-#: Column, comparison, value as text: all of which a file's rows have to be able to meet.
-Files = Sequence[tuple[str, str, str]]
+#: A pyarrow.compute.Expression; pyarrow has no type hints.
+RowFilter = Any
+#: Column, comparison and value as text. A file is read if its statistics can satisfy all of them.
+FilePredicates = Sequence[tuple[str, str, str]]
 Row = dict[str, Any]
 T = TypeVar("T")
 
-#: Queries kept per table: about what a few dozen open pages ask for.
-KEPT = 64
-#: What they may take together: a week of a great cluster's minutes is 10 MB.
-KEPT_BYTES = 64_000_000
+#: Cached queries per table: about what a few dozen open pages ask for.
+MAX_CACHED_QUERIES = 64
+#: Bytes of the cached queries of a table; a week of a large cluster's minutes is 10 MB.
+MAX_CACHED_BYTES = 64_000_000
 
 
 class LakeError(Exception):
-    """Something about the lake that a person has to know."""
+    """A problem of the lake that is reported to the user in one line."""
 
 
 class UnreadableError(LakeError):
-    """The table is there, but cannot be read; says which and why in one line."""
+    """The table exists but cannot be read; the message is one line with its path and the reason."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -51,34 +51,41 @@ class UnreadableError(LakeError):
 
 
 class TableReader:
-    """Reads of one table, one at a time: callers of the same query share its answer."""
+    """A reader of one table, safe for threads: concurrent callers of a query share one read."""
 
     def __init__(
-        self, lake: str, table: Table, every_s: float = 1.0, monotonic: Callable[[], float] = time.monotonic
+        self,
+        lake: str,
+        table: Table,
+        check_interval_s: float = 1.0,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.table = table
         self._lake = lake
-        self._every_s = every_s
+        self._check_interval_s = check_interval_s
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._delta: DeltaTable | None = None
-        self._looked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._at: tuple[str, int] | None = None
         self._answers: OrderedDict[Hashable, Any] = OrderedDict()
 
     def version(self) -> int | None:
-        """The table's newest version, None while there is no table."""
+        """Return the table's newest version; None while there is no table."""
         with self._lock:
-            delta = self._guarded(self._newest)
+            delta = self._retry_once(self._open_newest)
             return None if delta is None else delta.version()
 
-    def answer(self, query: Hashable, ask: Callable[[DeltaTable], T], empty: T) -> T:
-        """What ``ask`` finds in the newest version; ``empty`` while there is no table."""
-        with self._lock:
-            return self._guarded(lambda: self._answer(query, ask, empty))
+    def read_cached(self, query: Hashable, read: Callable[[DeltaTable], T], empty: T) -> T:
+        """Return what ``read`` returns for the newest version; ``empty`` while there is no table.
 
-    def _answer(self, query: Hashable, ask: Callable[[DeltaTable], T], empty: T) -> T:
-        delta = self._newest()
+        ``query`` is the key under which the answer is cached.
+        """
+        with self._lock:
+            return self._retry_once(lambda: self._read_newest(query, read, empty))
+
+    def _read_newest(self, query: Hashable, read: Callable[[DeltaTable], T], empty: T) -> T:
+        delta = self._open_newest()
         if delta is None:
             return empty
         at = (str(delta.metadata().id), delta.version())
@@ -86,108 +93,120 @@ class TableReader:
             self._answers.clear()
             self._at = at
         if query not in self._answers:
-            self._answers[query] = ask(delta)
+            self._answers[query] = read(delta)
         self._answers.move_to_end(query)
-        while len(self._answers) > 1 and (len(self._answers) > KEPT or self._kept_bytes() > KEPT_BYTES):
+        while len(self._answers) > 1 and (
+            len(self._answers) > MAX_CACHED_QUERIES or self._cached_bytes() > MAX_CACHED_BYTES
+        ):
             self._answers.popitem(last=False)
         value: T = self._answers[query]
         return value
 
-    def _kept_bytes(self) -> int:
-        """Of arrow's tables, which are the large ones."""
-        return sum(one.nbytes for one in self._answers.values() if isinstance(one, pa.Table))
+    def _cached_bytes(self) -> int:
+        """Return the size of the cached Arrow tables, which are the large answers."""
+        return sum(answer.nbytes for answer in self._answers.values() if isinstance(answer, pa.Table))
 
-    def frame(
-        self, delta: DeltaTable, names: tuple[str, ...], where: Filter = None, files: Files = ()
+    def read_columns(
+        self, delta: DeltaTable, names: tuple[str, ...], where: RowFilter = None, files: FilePredicates = ()
     ) -> pa.Table:
-        """The named columns; one that the table does not have yet is all null.
+        """Return the named columns; a column that the table does not have yet is all null.
 
-        ``where`` chooses rows; ``files`` says which files can hold any of them, by partition or by what the
-        log knows of their values. A table of a thousand files takes a second to open whole.
+        ``where`` selects rows. ``files`` selects files by partition and by the statistics in the log, because
+        a table of a thousand files takes a second to open as a whole.
         """
-        held = {field.name for field in delta.schema().fields}
-        known = [one for one in files if one[0] in held]
-        dataset = delta.to_pyarrow_dataset(file_pruning_predicate=known or None)
-        there = [name for name in names if name in dataset.schema.names]
-        found = dataset.to_table(columns=there, filter=where)
+        existing = {field.name for field in delta.schema().fields}
+        applicable = [predicate for predicate in files if predicate[0] in existing]
+        dataset = delta.to_pyarrow_dataset(file_pruning_predicate=applicable or None)
+        present = [name for name in names if name in dataset.schema.names]
+        table = dataset.to_table(columns=present, filter=where)
         for position, name in enumerate(names):
-            if name not in there:
-                found = found.add_column(position, name, pa.nulls(len(found), self._type(name)))
-        return found
+            if name not in present:
+                table = table.add_column(position, name, pa.nulls(len(table), self._type(name)))
+        return table
 
-    def newest_days(self, names: tuple[str, ...], days: int) -> pa.Table:
-        """The named columns, of a table by day, from so many days before its newest on; in no order."""
+    def read_newest_days(self, names: tuple[str, ...], days: int) -> pa.Table:
+        """Return the named columns of a table partitioned by day, in no order.
 
-        def ask(delta: DeltaTable) -> pa.Table:
+        Rows are of the newest day and the ``days`` days before it.
+        """
+
+        def read(delta: DeltaTable) -> pa.Table:
             newest = max((entry["day"] for entry in delta.partitions() if entry["day"]), default=None)
             if newest is None:
-                return self.frame(delta, names)
+                return self.read_columns(delta, names)
             since = date.fromisoformat(str(newest)) - timedelta(days=days)
-            return self.frame(delta, names, column("day") >= since, [("day", ">=", f"{since}")])
+            return self.read_columns(delta, names, column("day") >= since, [("day", ">=", f"{since}")])
 
-        return self.answer((names, days), ask, self.empty(names))
+        return self.read_cached((names, days), read, self.empty_table(names))
 
-    def rows(self, query: Hashable, where: Filter = None) -> list[Row]:
-        """Whole rows of a small table."""
+    def read_rows(self, query: Hashable, where: RowFilter = None) -> list[Row]:
+        """Return whole rows of a small table."""
 
-        def ask(delta: DeltaTable) -> list[Row]:
-            found: list[Row] = self.frame(delta, self.table.names, where).to_pylist()
-            return found
+        def read(delta: DeltaTable) -> list[Row]:
+            rows: list[Row] = self.read_columns(delta, self.table.column_names, where).to_pylist()
+            return rows
 
-        return self.answer(query, ask, [])
+        return self.read_cached(query, read, [])
 
-    def empty(self, names: tuple[str, ...]) -> pa.Table:
+    def empty_table(self, names: tuple[str, ...]) -> pa.Table:
+        """Return a table of the named columns without rows."""
         return pa.schema([(name, self._type(name)) for name in names]).empty_table()
 
     def _type(self, name: str) -> pa.DataType:
-        return next(ARROW[column.type] for column in self.table.columns if column.name == name)
+        return next(ARROW_TYPES[column.type] for column in self.table.columns if column.name == name)
 
-    def _newest(self) -> DeltaTable | None:
+    def _open_newest(self) -> DeltaTable | None:
         now = self._monotonic()
-        if now - self._looked_at < self._every_s:
+        if now - self._checked_at < self._check_interval_s:
             return self._delta
         if self._delta is None:
             self._delta = open_table(self._lake, self.table)
-        elif is_there(self._lake, self.table):
+        elif table_exists(self._lake, self.table):
             self._delta.update_incremental()
         else:
-            # Deleted under us: what was read of it is no answer any more.
+            # The table was deleted while open: cached answers are no longer valid.
             self._forget()
-        self._looked_at = now
+        self._checked_at = now
         return self._delta
 
-    def _guarded(self, step: Callable[[], T]) -> T:
-        """Tried twice, for the table may have been vacuumed or made anew; then translated."""
+    def _retry_once(self, step: Callable[[], T]) -> T:
+        """Run ``step`` up to twice, since the table may have been vacuumed or recreated in between.
+
+        Raises: UnreadableError when the second attempt fails too.
+        """
         try:
             return step()
-        except BROKEN:
+        except DELTA_ERRORS:
             self._forget()
         try:
             return step()
-        except BROKEN as error:
+        except DELTA_ERRORS as error:
             self._forget()
-            raise UnreadableError(self.table.path, reason(error)) from error
+            raise UnreadableError(self.table.path, describe_table_error(error)) from error
 
     def _forget(self) -> None:
         self._delta = None
-        self._looked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._answers.clear()
 
 
 def read_once(
     lake: str,
     table: Table,
-    where: Filter = None,
+    where: RowFilter = None,
     names: tuple[str, ...] | None = None,
-    files: Files = (),
+    files: FilePredicates = (),
 ) -> pa.Table:
-    """The rows that the filter keeps, with all columns or those named; none while there is no table."""
-    reader, wanted = TableReader(lake, table), names or table.names
-    return reader.answer(
-        "once", lambda delta: reader.frame(delta, wanted, where, files), reader.empty(wanted)
+    """Return the rows that the filter keeps, with all columns or the named ones.
+
+    Empty while there is no table. Nothing is cached.
+    """
+    reader, columns = TableReader(lake, table), names or table.column_names
+    return reader.read_cached(
+        "once", lambda delta: reader.read_columns(delta, columns, where, files), reader.empty_table(columns)
     )
 
 
-def column(name: str) -> Filter:
-    """A column in a filter; on a partition column it selects files."""
+def column(name: str) -> RowFilter:
+    """Return a column for use in a filter; a filter on a partition column also selects files."""
     return ds.field(name)

@@ -1,1 +1,1 @@
-"""The weekly review on paper: Markdown, from it one HTML file that needs no other, from that a PDF."""
+"""Render the weekly review as Markdown, as a self-contained HTML file and as a PDF."""

@@ -1,11 +1,11 @@
-"""A review's Markdown as one HTML file: no script, no font, no picture from elsewhere."""
+"""Render a review's Markdown as a self-contained HTML file without scripts, web fonts or images."""
 
 from html import escape
 from string import Template
 
 from markdown_it import MarkdownIt
 
-# A mail client may drop the sheet: what is said does not depend on it.
+# Mail clients may drop the style sheet; the content does not depend on it.
 _PAGE = Template("""<!doctype html>
 <html lang="en">
 <head>
@@ -51,7 +51,7 @@ $body</main>
 """)
 
 
-def html_file(markdown: str, title: str) -> str:
-    """What looks like HTML in it is shown, not obeyed."""
+def render_html(markdown: str, title: str) -> str:
+    """Return an HTML document; HTML within the Markdown is shown as text."""
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
     return _PAGE.substitute(title=escape(title), body=body)

@@ -1,4 +1,4 @@
-"""A review as Markdown. Whatever a lake calls its clusters, it stays text."""
+"""Render the weekly review as Markdown; all names from the lake are escaped."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,365 +6,411 @@ from datetime import timedelta
 from itertools import islice
 
 from fleetgauge_dashboards.definitions import DEFINITIONS
-from fleetgauge_dashboards.links import PLAIN, AlertsView, ClusterView, FleetView, Lens, View, href
-from fleetgauge_dashboards.report.another_region import another_region
-from fleetgauge_dashboards.report.blocks import ROWS, more, table, text
-from fleetgauge_dashboards.times import Times
-from fleetgauge_dashboards.units import (
-    NOTHING,
-    count,
-    duration,
-    milliseconds,
-    minutes,
-    percent,
-    sparkline,
+from fleetgauge_dashboards.links import (
+    DEFAULT_DISPLAY,
+    AlertsView,
+    ClusterView,
+    DisplayOptions,
+    FleetView,
+    View,
+    href,
 )
-from fleetgauge_dashboards.views.actions import Act
+from fleetgauge_dashboards.report.markdown_blocks import MAX_ROWS, escape, format_rest, format_table
+from fleetgauge_dashboards.report.recovery_section import render_recovery_section
+from fleetgauge_dashboards.times import TimeFormat
+from fleetgauge_dashboards.units import (
+    NO_VALUE,
+    draw_sparkline,
+    format_count,
+    format_duration,
+    format_milliseconds,
+    format_minutes,
+    format_percent,
+)
+from fleetgauge_dashboards.views.actions import RecordedAction
 from fleetgauge_dashboards.views.alert_week import AlertWeek
-from fleetgauge_dashboards.views.causes import Cause
-from fleetgauge_dashboards.views.fleet import CLUSTERS_FOR_A_P99, shown, standing_in_words
-from fleetgauge_dashboards.views.incidents import Durations, Incident
-from fleetgauge_dashboards.views.movers import Mover, Standing
-from fleetgauge_dashboards.views.review import Headline, Quantiles, Review
+from fleetgauge_dashboards.views.causes import BurnCause
+from fleetgauge_dashboards.views.fleet import CLUSTERS_FOR_A_P99, describe_revision, format_metric
+from fleetgauge_dashboards.views.incidents import DurationSummary, WeekIncident
+from fleetgauge_dashboards.views.review import ClusterQuantiles, Review, ReviewHeadline
+from fleetgauge_dashboards.views.week_changes import ClusterBudgets, LatencyMover
 
-MOVERS = 10
+#: Clusters listed as slower or faster than in the week before.
+MAX_MOVERS = 10
 
 _METRICS = {
     "latency_p99_us": ("Latency p99", "fleet_latency"),
     "availability_ratio": ("Availability", "fleet_availability"),
     "availability_p99": ("Availability of minutes, p99", "fleet_availability_p99"),
-    "latency_budget_left_minutes": ("Latency budget left", "fleet_budget"),
+    "latency_budget_left_minutes": ("Latency budget remaining", "fleet_budget"),
 }
-_FULL = 10
+#: Characters of the bar of a cause with all bad minutes.
+_FULL_BAR = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Letterhead:
-    """Whose review it is, and in which zone's times.
+class ReportOptions:
+    """How to render a review: the fleet's name, the time zone, and where links lead.
 
-    Without ``page_url`` nothing in it is a link; ``lens`` goes along with each.
+    Without ``page_url`` the review has no links. Links carry the options ``display``.
     """
 
     name: str
     simulated: bool = False
     page_url: str | None = None
-    lens: Lens = PLAIN
+    display: DisplayOptions = DEFAULT_DISPLAY
     zone: str = "UTC"
 
     @property
-    def times(self) -> Times:
-        return Times(self.zone)
+    def times(self) -> TimeFormat:
+        """The time format of the review's time zone."""
+        return TimeFormat(self.zone)
 
 
-def markdown(review: Review, of: Letterhead) -> str:
-    """The whole review, ending in a newline."""
-    return "\n\n".join(_Writer(review, of).title()) + "\n\n" + body(review, of)
+def render_markdown(review: Review, options: ReportOptions) -> str:
+    """Return the review with its title, ending in a newline."""
+    return "\n\n".join(_ReviewWriter(review, options).render_title()) + "\n\n" + render_body(review, options)
 
 
-def body(review: Review, of: Letterhead) -> str:
-    """The review without its title and what stands below it."""
-    write = _Writer(review, of)
+def render_body(review: Review, options: ReportOptions) -> str:
+    """Return the review without its title section."""
+    writer = _ReviewWriter(review, options)
     sections = (
-        write.headline(),
-        write.changed(),
-        write.burned(),
-        write.incidents(),
-        write.done(),
-        write.tiers(),
-        another_region(review.recovery, review.drills, of.times),
-        write.quality(),
-        write.revisions(),
-        write.definitions(),
+        writer.render_headline(),
+        writer.render_changes(),
+        writer.render_causes(),
+        writer.render_incidents(),
+        writer.render_actions(),
+        writer.render_tiers(),
+        render_recovery_section(review.recovery, review.drills, options.times),
+        writer.render_quality(),
+        writer.render_revisions(),
+        writer.render_definitions(),
     )
     return "\n\n".join(block for section in sections for block in section) + "\n"
 
 
-class _Writer:
-    """Each section as its blocks: headings, paragraphs, tables."""
+class _ReviewWriter:
+    """A renderer of each section of a review as Markdown blocks: headings, paragraphs and tables."""
 
-    def __init__(self, review: Review, of: Letterhead) -> None:
+    def __init__(self, review: Review, options: ReportOptions) -> None:
         self._review = review
-        self._of = of
+        self._options = options
 
-    def title(self) -> list[str]:
-        week, standing = self._review.week, standing_in_words(self._review.closed, self._review.revision)
-        named = self._link(f"{week.week:%a %d %b %Y}", FleetView(week.week, lens=self._of.lens))
-        found = [
-            f"# Weekly reliability review: {text(self._of.name)}",
-            f"Week of {named}, {self._of.times.instant(week.start)} to {self._of.times.instant(week.end)}, "
-            f"{count(week.minutes, 'minute')}; {standing}.",
+    def render_title(self) -> list[str]:
+        times = self._options.times
+        week, state = self._review.week, describe_revision(self._review.closed, self._review.revision)
+        week_link = self._link(
+            f"{week.week:%a %d %b %Y}", FleetView(week.week, display=self._options.display)
+        )
+        blocks = [
+            f"# Weekly reliability review: {escape(self._options.name)}",
+            f"Week of {week_link}, {times.format_instant(week.start)} to {times.format_instant(week.end)}, "
+            f"{format_count(week.minutes, 'minute')}; {state}.",
         ]
-        if self._of.simulated:
-            found.append("**SIMULATED.** Nothing of this was measured: `fleetgauge simulate` made it up.")
+        if self._options.simulated:
+            blocks.append("**SIMULATED.** This is synthetic data, generated by `fleetgauge simulate`.")
         if self._review.broken:
-            found.append(
-                "**Held back.** These numbers are older than the data, for the week breaks "
-                f"{', '.join(map(text, self._review.broken))}."
+            blocks.append(
+                "**Held back.** These values are older than the data, because the week fails the checks "
+                f"{', '.join(map(escape, self._review.broken))}."
             )
-        return found
+        return blocks
 
-    def headline(self) -> list[str]:
+    def render_headline(self) -> list[str]:
         budgets = self._review.budgets
         return [
             "## Headline",
-            f"Of {count(budgets.clusters, 'cluster')} {budgets.latency_kept:,} kept the latency budget and "
-            f"{budgets.availability_kept:,} the availability budget; {count(budgets.bad_minutes, 'minute')} "
-            "of all clusters together were over their latency objectives.",
-            table(
-                ("Over clusters", "Median >", "p90 >", "p99 >", "p99 a week before >", "p99 by week", "Of"),
-                [_headline(one) for one in self._review.headlines],
+            f"Of {format_count(budgets.clusters, 'cluster')} {budgets.latency_kept:,} met the latency "
+            "objective and "
+            f"{budgets.availability_kept:,} the availability objective; "
+            f"{format_count(budgets.bad_minutes, 'minute')} "
+            "summed over all clusters exceeded the latency objective.",
+            format_table(
+                (
+                    "Over clusters",
+                    "Median >",
+                    "p90 >",
+                    "p99 >",
+                    "p99 of the week before >",
+                    "p99 by week",
+                    "Of",
+                ),
+                [_headline_row(headline) for headline in self._review.headlines],
             ),
         ]
 
-    def changed(self) -> list[str]:
+    def render_changes(self) -> list[str]:
         changes = self._review.changes
-        found = ["## What changed"]
-        for title, standings in (
-            ("Over budget, and was not the week before", changes.newly_over),
-            ("Over budget again", changes.still_over),
+        blocks = ["## Changes against the week before"]
+        for title, clusters in (
+            ("Newly over budget", changes.newly_over),
+            ("Still over budget", changes.still_over),
             ("Recovered", changes.recovered),
         ):
-            found += self._standings(title, standings)
-        found += self._movers("Slower", changes.slower)
-        found += self._movers("Faster", changes.faster)
-        for title, clusters in (("New", changes.joined), ("Gone", changes.left)):
-            if clusters:
-                found.append(f"{title}: {_listed(map(self._cluster, clusters), len(clusters))}.")
-        if len(found) == 1:
-            found.append("No budget was lost or won back, and no cluster's latency p99 moved by a tenth.")
+            blocks += self._budget_table(title, clusters)
+        blocks += self._movers_table("Slower", changes.slower)
+        blocks += self._movers_table("Faster", changes.faster)
+        for title, cluster_ids in (("New clusters", changes.joined), ("Clusters without data", changes.left)):
+            if cluster_ids:
+                links = map(self._cluster_link, cluster_ids)
+                blocks.append(f"{title}: {_join_limited(links, len(cluster_ids))}.")
+        if len(blocks) == 1:
+            blocks.append(
+                "No cluster went over or back within budget, and no latency p99 changed by 10% or more."
+            )
         if not (changes.newly_over or changes.still_over):
-            found += self._standings("Nearest to their budgets", self._review.worst)
-        return found
+            blocks += self._budget_table("Least budget remaining", self._review.worst)
+        return blocks
 
-    def burned(self) -> list[str]:
-        found = ["## What burned the latency budgets"]
+    def render_causes(self) -> list[str]:
+        blocks = ["## Causes of bad minutes"]
         if not self._review.causes:
             bad = self._review.budgets.bad_minutes
-            words = f"{count(bad, 'bad minute')} without a cause on record." if bad else "Nothing did."
-            return [*found, words]
-        heads = ("Cause", "Bad minutes >", "Share >", "", "Clusters >", "Week before >")
-        return [*found, table(heads, map(_cause, self._review.causes))]
+            text = (
+                f"{format_count(bad, 'bad minute')} without a recorded cause." if bad else "No bad minutes."
+            )
+            return [*blocks, text]
+        headings = ("Cause", "Bad minutes >", "Share >", "", "Clusters >", "Week before >")
+        return [*blocks, format_table(headings, map(_cause_row, self._review.causes))]
 
-    def incidents(self) -> list[str]:
-        happened = self._review.incidents
-        if not happened:
-            return ["## Incidents", "Nothing was named."]
-        detected = _times("Named", self._review.detected, "after the first sign") or "Each was named at once."
-        acted = _times("Acted on", self._review.acted, "later") or "Nothing done about one is on record."
-        longest = sorted(happened, key=lambda one: one.lasted_s or float("inf"), reverse=True)
-        kept = sorted(longest[:ROWS], key=lambda one: (one.at, one.alert_id))
-        heads = ("Named", "What", "Where", "After first sign >", "Acted after >", "Lasted >")
+    def render_incidents(self) -> list[str]:
+        incidents = self._review.incidents
+        if not incidents:
+            return ["## Incidents", "No alert opened."]
+        detected = _summarize_durations("Opened", self._review.detected, "after the first sign")
+        detected = detected or "Each opened at its first sign."
+        acted = _summarize_durations("First action", self._review.acted, "after opening")
+        acted = acted or "No action on them is recorded."
+        longest = sorted(incidents, key=lambda incident: incident.lasted_s or float("inf"), reverse=True)
+        listed = sorted(longest[:MAX_ROWS], key=lambda incident: (incident.at, incident.alert_id))
+        headings = ("Opened", "Kind", "Where", "After first sign >", "First action after >", "Duration >")
         return [
             "## Incidents",
-            f"{count(len(happened), 'finding')} named. {detected} {acted}",
-            _judged(self._review.judged),
-            table(heads, map(self._incident, kept)),
-            *more(len(happened) - len(kept)),
+            f"{format_count(len(incidents), 'alert')} opened. {detected} {acted}",
+            _summarize_judgements(self._review.judged),
+            format_table(headings, map(self._incident_row, listed)),
+            *format_rest(len(incidents) - len(listed)),
         ]
 
-    def done(self) -> list[str]:
-        acts = self._review.acts
-        if not acts:
-            return ["## What was done", "No action on a broker is on record."]
-        heads = ("Began", "What", "Where", "By", "Outcome", "Until", "Why")
+    def render_actions(self) -> list[str]:
+        actions = self._review.acts
+        if not actions:
+            return ["## Actions", "No action on a broker is recorded."]
+        headings = ("Start", "Kind", "Where", "Author", "Outcome", "End", "Reason")
         return [
-            "## What was done",
-            _cases(acts, self._review.saved_min),
-            table(heads, map(self._act, acts[:ROWS])),
-            *more(len(acts) - ROWS),
+            "## Actions",
+            _summarize_mitigations(actions, self._review.saved_min),
+            format_table(headings, map(self._action_row, actions[:MAX_ROWS])),
+            *format_rest(len(actions) - MAX_ROWS),
         ]
 
-    def tiers(self) -> list[str]:
+    def render_tiers(self) -> list[str]:
         if not self._review.tiers:
             return []
-        heads = ("Tier", "Clusters >", "Budget left, median >", "p90 >", "p99 >", "Availability, p99 >")
+        headings = (
+            "Tier",
+            "Clusters >",
+            "Budget remaining, median >",
+            "p90 >",
+            "p99 >",
+            "Availability, p99 >",
+        )
         rows = [
             (
-                text(tier.tier),
+                escape(tier.tier),
                 f"{tier.budget_left.clusters:,}",
-                *map(minutes, _three(tier.budget_left)),
-                percent(tier.availability.p99 if tier.availability else None),
+                *map(format_minutes, _quantiles(tier.budget_left)),
+                format_percent(tier.availability.p99 if tier.availability else None),
             )
             for tier in self._review.tiers
         ]
-        return ["## Budgets by tier", table(heads, rows)]
+        return ["## Budgets by tier", format_table(headings, rows)]
 
-    def quality(self) -> list[str]:
-        found = ["## Data quality"]
-        out = self._review.excluded
-        if out:
-            named = (f"{self._cluster(one.cluster_id)} ({percent(one.coverage, 1)})" for one in out)
-            found.append(
-                f"Not counted, for a coverage under 90%: {count(len(out), 'cluster')}: "
-                f"{_listed(named, len(out))}."
+    def render_quality(self) -> list[str]:
+        blocks = ["## Data quality"]
+        excluded = self._review.excluded
+        if excluded:
+            names = (
+                f"{self._cluster_link(cluster.cluster_id)} ({format_percent(cluster.coverage, 1)})"
+                for cluster in excluded
+            )
+            blocks.append(
+                f"Excluded for coverage below 90%: {format_count(len(excluded), 'cluster')}: "
+                f"{_join_limited(names, len(excluded))}."
             )
         else:
-            found.append("Every cluster counts: coverage is at least 90% everywhere.")
+            blocks.append("No cluster is excluded: all have at least 90% coverage.")
         if self._review.quarantined:
-            rows = [(text(reason), f"{records:,}") for reason, records in self._review.quarantined]
-            found += ["Records in quarantine:", table(("Reason", "Records >"), rows)]
+            rows = [(escape(reason), f"{records:,}") for reason, records in self._review.quarantined]
+            blocks += ["Quarantined records:", format_table(("Reason", "Records >"), rows)]
         else:
-            found.append("No record was put into quarantine.")
-        return found
+            blocks.append("No record was quarantined.")
+        return blocks
 
-    def revisions(self) -> list[str]:
+    def render_revisions(self) -> list[str]:
         revised = self._review.revised
         if not revised:
             return ["## Revisions", "No closed week was revised."]
-        heads = ("Week", "Cluster", "Revision >", "Why", "Latency p99 since >")
+        headings = ("Week", "Cluster", "Revision >", "Reason", "Revised latency p99 >")
         rows = [
             (
-                f"{one.week}",
-                self._cluster(one.cluster_id),
-                f"{one.revision}",
-                text(one.reason),
-                milliseconds(one.latency_p99_us),
+                f"{revision.week}",
+                self._cluster_link(revision.cluster_id),
+                f"{revision.revision}",
+                escape(revision.reason),
+                format_milliseconds(revision.latency_p99_us),
             )
-            for one in revised[:ROWS]
+            for revision in revised[:MAX_ROWS]
         ]
-        return ["## Revisions", table(heads, rows), *more(len(revised) - ROWS)]
+        return ["## Revisions", format_table(headings, rows), *format_rest(len(revised) - MAX_ROWS)]
 
-    def definitions(self) -> list[str]:
-        words = [f"- **{title}**: {text(DEFINITIONS[name])}" for title, name in _METRICS.values()]
-        return ["## Definitions", "\n".join(words)]
+    def render_definitions(self) -> list[str]:
+        items = [f"- **{title}**: {escape(DEFINITIONS[name])}" for title, name in _METRICS.values()]
+        return ["## Definitions", "\n".join(items)]
 
-    def _standings(self, title: str, standings: Sequence[Standing]) -> list[str]:
-        if not standings:
+    def _budget_table(self, title: str, clusters: Sequence[ClusterBudgets]) -> list[str]:
+        if not clusters:
             return []
-        heads = (
+        headings = (
             "Cluster",
             "Bad minutes >",
             "Week before >",
-            "Latency budget left >",
-            "Availability budget left >",
-            "Most for",
+            "Latency budget remaining >",
+            "Availability budget remaining >",
+            "Main cause",
         )
         rows = (
             (
-                self._cluster(one.cluster_id),
-                f"{one.bad_minutes:,}",
-                NOTHING if one.bad_minutes_before is None else f"{one.bad_minutes_before:,}",
-                minutes(one.latency_left_minutes),
-                minutes(one.availability_left_minutes),
-                text(one.cause or NOTHING),
+                self._cluster_link(cluster.cluster_id),
+                f"{cluster.bad_minutes:,}",
+                NO_VALUE if cluster.bad_minutes_before is None else f"{cluster.bad_minutes_before:,}",
+                format_minutes(cluster.latency_left_minutes),
+                format_minutes(cluster.availability_left_minutes),
+                escape(cluster.cause or NO_VALUE),
             )
-            for one in standings[:ROWS]
+            for cluster in clusters[:MAX_ROWS]
         )
-        return [f"### {title}", table(heads, rows), *more(len(standings) - ROWS)]
+        return [f"### {title}", format_table(headings, rows), *format_rest(len(clusters) - MAX_ROWS)]
 
-    def _movers(self, title: str, movers: Sequence[Mover]) -> list[str]:
+    def _movers_table(self, title: str, movers: Sequence[LatencyMover]) -> list[str]:
         if not movers:
             return []
-        heads = ("Cluster", "Week before >", "Latency p99 >", "Times >", "Bad minutes most for")
+        headings = ("Cluster", "Week before >", "Latency p99 >", "Ratio >", "Main cause of bad minutes")
         rows = (
             (
-                self._cluster(one.cluster_id),
-                milliseconds(one.before_us),
-                milliseconds(one.now_us),
-                f"{one.ratio:.2f}",
-                text(one.cause or NOTHING),
+                self._cluster_link(mover.cluster_id),
+                format_milliseconds(mover.before_us),
+                format_milliseconds(mover.now_us),
+                f"{mover.ratio:.2f}",
+                escape(mover.cause or NO_VALUE),
             )
-            for one in movers[:MOVERS]
+            for mover in movers[:MAX_MOVERS]
         )
-        return [f"### {title}", table(heads, rows), *more(len(movers) - MOVERS)]
+        return [f"### {title}", format_table(headings, rows), *format_rest(len(movers) - MAX_MOVERS)]
 
-    def _incident(self, one: Incident) -> tuple[str, ...]:
-        where = AlertsView(one.cluster_id, one.alert_id, lens=self._of.lens)
+    def _incident_row(self, incident: WeekIncident) -> tuple[str, ...]:
+        alert_view = AlertsView(incident.cluster_id, incident.alert_id, display=self._options.display)
         return (
-            self._of.times.instant(one.at),
-            self._link(one.kind, where),
-            self._whom(one.cluster_id, one.broker_id),
-            "at once" if one.detected_s is None else _seconds(one.detected_s),
-            NOTHING if one.acted_s is None else _seconds(one.acted_s),
-            "still held" if one.lasted_s is None else _seconds(one.lasted_s),
+            self._options.times.format_instant(incident.at),
+            self._link(incident.kind, alert_view),
+            self._locate(incident.cluster_id, incident.broker_id),
+            "at once" if incident.detected_s is None else _format_seconds(incident.detected_s),
+            NO_VALUE if incident.acted_s is None else _format_seconds(incident.acted_s),
+            "still open" if incident.lasted_s is None else _format_seconds(incident.lasted_s),
         )
 
-    def _act(self, act: Act) -> tuple[str, ...]:
+    def _action_row(self, action: RecordedAction) -> tuple[str, ...]:
         return (
-            self._of.times.instant(act.at),
-            text(act.kind),
-            self._whom(act.cluster_id, act.broker_id),
-            text(act.author),
-            text(act.outcome or NOTHING),
-            self._of.times.instant(act.ended) if act.ended else NOTHING,
-            text("; ".join((act.reason, *act.words))),
+            self._options.times.format_instant(action.at),
+            escape(action.kind),
+            self._locate(action.cluster_id, action.broker_id),
+            escape(action.author),
+            escape(action.outcome or NO_VALUE),
+            self._options.times.format_instant(action.ended) if action.ended else NO_VALUE,
+            escape("; ".join((action.reason, *action.words))),
         )
 
-    def _whom(self, cluster_id: str, broker_id: int | None) -> str:
-        cluster = self._cluster(cluster_id)
+    def _locate(self, cluster_id: str, broker_id: int | None) -> str:
+        cluster = self._cluster_link(cluster_id)
         return cluster if broker_id is None else f"{cluster} broker {broker_id}"
 
-    def _cluster(self, cluster_id: str) -> str:
-        view = ClusterView(cluster_id, self._review.week.week, lens=self._of.lens)
+    def _cluster_link(self, cluster_id: str) -> str:
+        view = ClusterView(cluster_id, self._review.week.week, display=self._options.display)
         return self._link(cluster_id, view)
 
-    def _link(self, words: str, view: View) -> str:
-        if self._of.page_url is None:
-            return text(words)
-        return f"[{text(words)}](<{self._of.page_url.rstrip('/')}{href(view)}>)"
+    def _link(self, label: str, view: View) -> str:
+        if self._options.page_url is None:
+            return escape(label)
+        return f"[{escape(label)}](<{self._options.page_url.rstrip('/')}{href(view)}>)"
 
 
-def _headline(one: Headline) -> tuple[str, ...]:
-    title, _ = _METRICS[one.metric]
+def _headline_row(headline: ReviewHeadline) -> tuple[str, ...]:
+    title, _ = _METRICS[headline.metric]
     return (
         title,
-        *(shown(one.metric, value) for value in _three(one.now)),
-        shown(one.metric, one.before.p99 if one.before else None),
-        sparkline(one.trend),
-        _sample(one.now),
+        *(format_metric(headline.metric, value) for value in _quantiles(headline.now)),
+        format_metric(headline.metric, headline.before.p99 if headline.before else None),
+        draw_sparkline(headline.trend),
+        _describe_sample(headline.now),
     )
 
 
-def _sample(now: Quantiles | None) -> str:
-    if now is None or now.clusters == 0:
-        return "no cluster counts"
-    of = count(now.clusters, "cluster")
-    return of if now.clusters >= CLUSTERS_FOR_A_P99 else f"{of}: p99 is the worst of them"
+def _describe_sample(quantiles: ClusterQuantiles | None) -> str:
+    if quantiles is None or quantiles.clusters == 0:
+        return "no cluster included"
+    clusters = format_count(quantiles.clusters, "cluster")
+    return clusters if quantiles.clusters >= CLUSTERS_FOR_A_P99 else f"{clusters}: p99 is the worst cluster"
 
 
-def _three(of: Quantiles | None) -> tuple[float | None, float | None, float | None]:
-    return (of.median, of.p90, of.p99) if of else (None, None, None)
+def _quantiles(quantiles: ClusterQuantiles | None) -> tuple[float | None, float | None, float | None]:
+    return (quantiles.median, quantiles.p90, quantiles.p99) if quantiles else (None, None, None)
 
 
-def _cause(one: Cause) -> tuple[str, ...]:
+def _cause_row(cause: BurnCause) -> tuple[str, ...]:
     return (
-        text(one.cause),
-        f"{one.bad_minutes:,}",
-        percent(one.share, 1),
-        "█" * max(1, round(_FULL * one.share)),
-        f"{one.clusters:,}",
-        f"{one.bad_minutes_before:,}",
+        escape(cause.cause),
+        f"{cause.bad_minutes:,}",
+        format_percent(cause.share, 1),
+        "█" * max(1, round(_FULL_BAR * cause.share)),
+        f"{cause.clusters:,}",
+        f"{cause.bad_minutes_before:,}",
     )
 
 
-def _judged(week: AlertWeek) -> str:
-    judged = f"{week.right:,} right and {count(week.false_alarms, 'false alarm')}"
-    unjudged = f"{week.unjudged:,} of {count(week.named, 'alert')} nobody has judged"
+def _summarize_judgements(week: AlertWeek) -> str:
+    judged = f"{week.right:,} right and {format_count(week.false_alarms, 'false alarm')}"
+    unjudged = f"{week.unjudged:,} of {format_count(week.named, 'alert')} not judged"
     if week.precision is None:
-        return f"Precision is not known: {unjudged}."
-    return f"Precision {percent(week.precision, 1)} by people's judgement: {judged}; {unjudged}."
+        return f"Precision is unknown: {unjudged}."
+    return f"Precision {format_percent(week.precision, 1)} by operators' judgement: {judged}; {unjudged}."
 
 
-def _cases(acts: Sequence[Act], saved_min: int) -> str:
-    cases = [act for act in acts if act.is_case]
-    done = sum(act.was_done and not act.was_handed_over for act in cases)
-    handed = sum(act.was_handed_over for act in cases)
+def _summarize_mitigations(actions: Sequence[RecordedAction], saved_min: int) -> str:
+    cases = [action for action in actions if action.is_mitigation]
+    done = sum(action.has_effect and not action.needs_operator for action in cases)
+    handed_over = sum(action.needs_operator for action in cases)
     return (
-        f"{count(len(cases), 'case')} of sick brokers: {done:,} done, {handed:,} handed over to a person. "
-        f"{count(saved_min, 'minute')} saved: the broker was still ill, and its cluster within its objective."
+        f"{format_count(len(cases), 'mitigation')} of faulty brokers: {done:,} done, {handed_over:,} handed "
+        "over to an operator. "
+        f"{format_count(saved_min, 'minute')} saved: the broker was still faulty, but its cluster was within "
+        "its objective."
     )
 
 
-def _times(what: str, known: Durations | None, since: str) -> str | None:
-    if known is None:
+def _summarize_durations(event: str, durations: DurationSummary | None, reference: str) -> str | None:
+    if durations is None:
         return None
-    longest = f", {_seconds(known.longest_s)} at most" if known.of > 1 else ""
-    return f"{what} {_seconds(known.median_s)} {since} in the median of {known.of:,}{longest}."
+    longest = f", {_format_seconds(durations.longest_s)} at most" if durations.of > 1 else ""
+    median = _format_seconds(durations.median_s)
+    return f"{event} {median} {reference} in the median of {durations.of:,}{longest}."
 
 
-def _seconds(length_s: float) -> str:
-    return duration(timedelta(seconds=length_s))
+def _format_seconds(length_s: float) -> str:
+    return format_duration(timedelta(seconds=length_s))
 
 
-def _listed(named: Iterable[str], of: int) -> str:
-    return ", ".join(islice(named, ROWS)) + (f" and {of - ROWS:,} more" if of > ROWS else "")
+def _join_limited(names: Iterable[str], count: int) -> str:
+    return ", ".join(islice(names, MAX_ROWS)) + (
+        f" and {count - MAX_ROWS:,} more" if count > MAX_ROWS else ""
+    )

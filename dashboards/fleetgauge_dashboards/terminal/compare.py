@@ -1,4 +1,4 @@
-"""`fleetgauge compare`: did a change help?"""
+"""The command `fleetgauge compare`: compare groups of clusters, or clusters before and after a change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,31 +14,38 @@ from rich.table import Column, Table
 from fleetgauge_core import tables
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.runtime.cli import InputError, console
-from fleetgauge_core.slo.comparison import CLUSTERS_FOR_AN_INTERVAL
+from fleetgauge_core.slo.comparison import MIN_INTERVAL_CLUSTERS
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.terminal.options import (
-    Asked,
-    asked,
-    form_options,
-    held_week,
+    LakeSource,
+    convert_lake_errors,
     lake_options,
-    one_line_errors,
+    output_options,
+    resolve_source,
+    select_week,
 )
-from fleetgauge_dashboards.terminal.output import answer_csv, answer_json, page
-from fleetgauge_dashboards.units import count, milliseconds, minutes, percent
-from fleetgauge_dashboards.views.compared import METRICS, PAIRED, Compared, Row, before_and_after, groups
-from fleetgauge_dashboards.views.standings import week_rows
+from fleetgauge_dashboards.terminal.output import open_console, write_csv, write_json
+from fleetgauge_dashboards.units import format_count, format_milliseconds, format_minutes, format_percent
+from fleetgauge_dashboards.views.cluster_budgets import select_latest_revisions
+from fleetgauge_dashboards.views.comparison import (
+    BEFORE_AND_AFTER,
+    METRICS,
+    ClusterComparison,
+    Row,
+    compare_before_and_after,
+    compare_cluster_groups,
+)
 
 _WEEK = click.DateTime(["%Y-%m-%d"])
 
 
-#: The same question of the same lake gives the same interval.
+#: A fixed seed: the same comparison of the same lake gives the same interval.
 _SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Groups:
-    """The clusters with one value of a label against those with another, over the newest closed weeks."""
+class _GroupComparison:
+    """A comparison of the clusters with two values of a label, over the newest closed weeks."""
 
     label: str
     values: tuple[str, str]
@@ -46,12 +53,12 @@ class _Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pairs:
-    """The same clusters in two weeks: all, or those with a label's value."""
+class _BeforeAfterComparison:
+    """A comparison of the same clusters in two weeks: of all clusters, or of those with a label's value."""
 
     before: datetime
     after: datetime
-    having: tuple[str, str] | None
+    label_value: tuple[str, str] | None
 
 
 @click.command(
@@ -61,25 +68,27 @@ Example:
   fleetgauge compare --by region=eu-west-1,us-east-1 --metric availability_ratio --weeks 8
   fleetgauge compare --before 2026-03-02 --after 2026-03-09 --by kafka=4.3"""
 )
-@click.option("--by", metavar="LABEL=A,B", help="A label, or cloud, region, tier, and two of its values.")
+@click.option("--by", metavar="LABEL=A,B", help="A label (or cloud, region, tier) and two of its values.")
 @click.option(
     "--metric",
     type=click.Choice(list(METRICS)),
     default="latency_p99_us",
     show_default=True,
-    help="What of the cluster-weeks.",
+    help="The metric of cluster-weeks to compare.",
 )
 @click.option(
     "--weeks",
     type=click.IntRange(1),
     default=4,
     show_default=True,
-    help="How many of the newest closed weeks; a cluster counts with its median week.",
+    help="The number of newest closed weeks; each cluster counts with its median week.",
 )
-@click.option("--before", type=_WEEK, metavar="WEEK", help="With --after: the same clusters in two weeks.")
-@click.option("--after", type=_WEEK, metavar="WEEK", help="With --by LABEL=A: only those clusters.")
+@click.option(
+    "--before", type=_WEEK, metavar="WEEK", help="With --after: compare the same clusters in two weeks."
+)
+@click.option("--after", type=_WEEK, metavar="WEEK", help="With --before; --by LABEL=A selects clusters.")
 @lake_options
-@form_options
+@output_options
 def compare(
     by: str | None,
     metric: str,
@@ -90,166 +99,183 @@ def compare(
     lake: str | None,
     form: str | None,
 ) -> None:
-    """Compare clusters with one label against those with another, or the same clusters before and after.
+    """Compare clusters with different label values, or the same clusters before and after a change.
 
-    The difference is the second's median less the first's, or the median of what each cluster changed by,
-    with a 95% interval from resampling clusters. A week counts with a coverage of at least 90%. --csv
-    prints each cluster's values.
+    The result is the difference of the groups' medians, or the median of each cluster's difference, with a
+    95% confidence interval by bootstrapping over clusters. Weeks with less than 90% coverage are excluded.
+    --csv prints each cluster's values.
     """
-    question = _question(by, weeks, before, after)
-    source = asked(lake, config)
-    with one_line_errors(), console.status("comparing"):
+    comparison = _parse_comparison(by, weeks, before, after)
+    source = resolve_source(lake, config)
+    with convert_lake_errors(), console.status("comparing"):
         rows = _newest_revisions(source.lake)
         random = Random(_SEED)  # noqa: S311 (it resamples)
-        if isinstance(question, _Groups):
-            found = _groups(source, rows, metric, question, random)
+        if isinstance(comparison, _GroupComparison):
+            result = _compare_groups(source, rows, metric, comparison, random)
         else:
-            found = _pairs(source, rows, metric, question, random)
+            result = _compare_before_after(source, rows, metric, comparison, random)
     if form == "json":
-        answer_json(_as_json(found, metric, by))
+        write_json(_to_json(result, metric, by))
     elif form == "csv":
-        answer_csv(("side", "cluster_id", metric), _as_rows(found, metric))
+        write_csv(("side", "cluster_id", metric), _to_rows(result, metric))
     else:
-        _print(source, found, metric)
+        _print(source, result, metric)
 
 
-def _question(
+def _parse_comparison(
     by: str | None, weeks: int, before: datetime | None, after: datetime | None
-) -> _Groups | _Pairs:
-    """Refuses what does not go together."""
+) -> _GroupComparison | _BeforeAfterComparison:
+    """Return the requested comparison.
+
+    Raises: InputError for missing or conflicting options.
+    """
     label, _, listed = (by or "").partition("=")
     values = [value for value in listed.split(",") if value]
     if before and after:
         if by and not (label and len(values) == 1):
-            raise InputError(f"--by {by}: wanted beside --before and --after: LABEL=A")
-        return _Pairs(before, after, (label, values[0]) if by else None)
+            raise InputError(f"--by {by}: with --before and --after use LABEL=A")
+        return _BeforeAfterComparison(before, after, (label, values[0]) if by else None)
     if before or after:
-        raise InputError("--before and --after go together: give both weeks")
+        raise InputError("--before and --after must be given together")
     if by is None:
-        raise InputError("compare what? Give --by LABEL=A,B, or --before WEEK --after WEEK")
+        raise InputError("nothing to compare: give --by LABEL=A,B, or --before WEEK --after WEEK")
     if not label or len(values) != 2 or values[0] == values[1]:
-        raise InputError(f"--by {by}: wanted: LABEL=A,B with two different values")
-    return _Groups(label, (values[0], values[1]), weeks)
+        raise InputError(f"--by {by}: use LABEL=A,B with two different values")
+    return _GroupComparison(label, (values[0], values[1]), weeks)
 
 
 def _newest_revisions(lake: str) -> list[Row]:
     rows = read_once(lake, tables.CLUSTER_WEEKS).to_pylist()
     weeks = sorted({row["week"] for row in rows})
-    held_week(weeks, None, lake)
-    return [row for week in weeks for row in week_rows(rows, week, ["cluster_id"])]
+    select_week(weeks, None, lake)
+    return [row for week in weeks for row in select_latest_revisions(rows, week, ["cluster_id"])]
 
 
-def _groups(source: Asked, rows: Sequence[Row], metric: str, asks: _Groups, random: Random) -> Compared:
-    members = {value: _members(source, asks.label, value) for value in asks.values}
-    closed = sorted({row["week"] for row in rows if row["closed"]})[-asks.weeks :]
+def _compare_groups(
+    source: LakeSource, rows: Sequence[Row], metric: str, comparison: _GroupComparison, random: Random
+) -> ClusterComparison:
+    members = {value: _select_members(source, comparison.label, value) for value in comparison.values}
+    closed = sorted({row["week"] for row in rows if row["closed"]})[-comparison.weeks :]
     if not closed:
-        raise InputError(f"{source.lake}: no week is closed yet; one closes 48 h after its end")
-    found = groups(rows, metric, closed, members, random)
-    if found is None:
+        raise InputError(f"{source.lake}: no week is closed yet; a week closes 48 h after its end")
+    result = compare_cluster_groups(rows, metric, closed, members, random)
+    if result is None:
         raise InputError(
-            f"{source.lake}: of {asks.label}={','.join(asks.values)} one side has no {metric} with 90% "
-            f"coverage in the closed {_span(closed)}; take more with --weeks"
+            f"{source.lake}: a group of {comparison.label}={','.join(comparison.values)} has no {metric} "
+            "with 90% "
+            f"coverage in the closed {_format_weeks(closed)}; include more weeks with --weeks"
         )
-    return found
+    return result
 
 
-def _pairs(source: Asked, rows: Sequence[Row], metric: str, asks: _Pairs, random: Random) -> Compared:
+def _compare_before_after(
+    source: LakeSource, rows: Sequence[Row], metric: str, comparison: _BeforeAfterComparison, random: Random
+) -> ClusterComparison:
     weeks = sorted({row["week"] for row in rows})
-    before, after = (held_week(weeks, day, source.lake) for day in (asks.before, asks.after))
+    before, after = (select_week(weeks, day, source.lake) for day in (comparison.before, comparison.after))
     if before == after:
-        raise InputError(f"--before and --after are in one week, {before}: give two")
-    members = _members(source, *asks.having) if asks.having else None
-    found = before_and_after(rows, metric, (before, after), members, random)
-    if found is None:
+        raise InputError(f"--before and --after are in the same week, {before}: give two weeks")
+    members = _select_members(source, *comparison.label_value) if comparison.label_value else None
+    result = compare_before_and_after(rows, metric, (before, after), members, random)
+    if result is None:
         raise InputError(
             f"{source.lake}: no cluster has {metric} with 90% coverage in both weeks {before} and {after}"
         )
-    return found
+    return result
 
 
-def _members(source: Asked, label: str, value: str) -> set[str]:
-    """The ids of the clusters that have the value."""
+def _select_members(source: LakeSource, label: str, value: str) -> set[str]:
+    """Return the ids of the clusters with the label value.
+
+    Raises: InputError without a fleet file, or if no cluster has it.
+    """
     if source.fleet is None:
-        raise InputError("--by needs the clusters' labels: give their fleet file with --config")
+        raise InputError("--by needs the clusters' labels: give the fleet file with --config")
     clusters = source.fleet.clusters
-    members = {one.id for one in clusters if (label, value) in one.segments}
+    members = {cluster.id for cluster in clusters if (label, value) in cluster.segments}
     if not members:
-        raise InputError(f"--by: no cluster has {label}={value}; {_known(clusters, label)}")
+        raise InputError(f"--by: no cluster has {label}={value}; {_describe_labels(clusters, label)}")
     return members
 
 
-def _known(clusters: Sequence[Cluster], label: str) -> str:
-    segments = {segment for one in clusters for segment in one.segments if segment[0] != "fleet"}
+def _describe_labels(clusters: Sequence[Cluster], label: str) -> str:
+    segments = {segment for cluster in clusters for segment in cluster.segments if segment[0] != "fleet"}
     values = sorted(value for name, value in segments if name == label)
     if values:
         return f"values of {label}: {', '.join(values)}"
     return f"labels: {', '.join(sorted({name for name, _ in segments}))}"
 
 
-def _as_json(found: Compared, metric: str, by: str | None) -> dict[str, Any]:
+def _to_json(result: ClusterComparison, metric: str, by: str | None) -> dict[str, Any]:
     return {
         "metric": metric,
         "by": by,
-        "sides": found.sides,
-        "weeks": found.weeks,
-        **asdict(found.difference),
-        "means_little": found.difference.means_little,
-        "verdict": found.verdict,
-        "left_out": found.left_out,
+        "sides": result.sides,
+        "weeks": result.weeks,
+        **asdict(result.difference),
+        "means_little": result.difference.has_few_clusters,
+        "verdict": result.verdict,
+        "left_out": result.left_out,
     }
 
 
-def _as_rows(found: Compared, metric: str) -> list[Mapping[str, Any]]:
+def _to_rows(result: ClusterComparison, metric: str) -> list[Mapping[str, Any]]:
     return [
-        {"side": side, "cluster_id": one, metric: value}
-        for side in found.sides
-        for one, value in found.values[side].items()
+        {"side": side, "cluster_id": cluster_id, metric: value}
+        for side in result.sides
+        for cluster_id, value in result.values[side].items()
     ]
 
 
-def _print(source: Asked, found: Compared, metric: str) -> None:
-    shown, a, b = found.difference, *found.sides
-    out = page()
-    out.print(f"{source.name}: {metric}, {_span(found.weeks)}", style="bold", markup=False)
+def _print(source: LakeSource, result: ClusterComparison, metric: str) -> None:
+    difference, side_a, side_b = result.difference, *result.sides
+    output = open_console()
+    output.print(f"{source.name}: {metric}, {_format_weeks(result.weeks)}", style="bold", markup=False)
     table = Table("", "clusters", Column("median", justify="right"), box=SIMPLE)
-    table.add_row(a, f"{shown.clusters_a:,}", _value(metric, shown.median_a))
-    table.add_row(b, f"{shown.clusters_b:,}", _value(metric, shown.median_b))
-    out.print(table)
-    out.print(
-        f"{_what(found)}: {_signed(metric, shown.difference)}, 95% interval {_signed(metric, shown.low)} to "
-        f"{_signed(metric, shown.high)}: {found.verdict}",
+    table.add_row(side_a, f"{difference.clusters_a:,}", _format_value(metric, difference.median_a))
+    table.add_row(side_b, f"{difference.clusters_b:,}", _format_value(metric, difference.median_b))
+    output.print(table)
+    output.print(
+        f"{_describe_difference(result)}: {_format_difference(metric, difference.difference)}, 95% interval "
+        f"{_format_difference(metric, difference.low)} to "
+        f"{_format_difference(metric, difference.high)}: {result.verdict}",
         markup=False,
     )
-    if shown.means_little:
-        fewest = count(min(shown.clusters_a, shown.clusters_b), "cluster")
-        out.print(
-            f"The interval means little: {fewest}, where {CLUSTERS_FOR_AN_INTERVAL} are needed.",
+    if difference.has_few_clusters:
+        smaller_side = format_count(min(difference.clusters_a, difference.clusters_b), "cluster")
+        output.print(
+            f"The interval is unreliable: {smaller_side}, at least {MIN_INTERVAL_CLUSTERS} are needed.",
             style="yellow",
         )
-    if found.left_out:
-        out.print(
-            f"{count(len(found.left_out), 'cluster')} left out, without a week that counts: "
-            f"{', '.join(found.left_out)}",
+    if result.left_out:
+        output.print(
+            f"{format_count(len(result.left_out), 'cluster')} excluded, without a week of sufficient "
+            "coverage: "
+            f"{', '.join(result.left_out)}",
             markup=False,
         )
 
 
-def _what(found: Compared) -> str:
-    """The median change is not the change of the medians."""
-    a, b = found.sides
-    return "the median cluster changed by" if found.sides == PAIRED else f"{b} against {a}"
+def _describe_difference(result: ClusterComparison) -> str:
+    """Return what the difference is: the median of changes differs from the change of medians."""
+    side_a, side_b = result.sides
+    return (
+        "median change of a cluster"
+        if result.sides == BEFORE_AND_AFTER
+        else f"{side_b} compared with {side_a}"
+    )
 
 
-def _span(weeks: Sequence[date]) -> str:
+def _format_weeks(weeks: Sequence[date]) -> str:
     return f"week {weeks[0]}" if len(weeks) == 1 else f"weeks {weeks[0]} to {weeks[-1]}"
 
 
-def _value(metric: str, value: float) -> str:
+def _format_value(metric: str, value: float) -> str:
     if metric.endswith("_us"):
-        return milliseconds(value)
-    return minutes(value) if metric.endswith("_minutes") else percent(value, 4)
+        return format_milliseconds(value)
+    return format_minutes(value) if metric.endswith("_minutes") else format_percent(value, 4)
 
 
-def _signed(metric: str, value: float) -> str:
+def _format_difference(metric: str, value: float) -> str:
     sign = "+" if value > 0 else "−" if value < 0 else ""
-    return f"{sign}{_value(metric, abs(value))}"
+    return f"{sign}{_format_value(metric, abs(value))}"

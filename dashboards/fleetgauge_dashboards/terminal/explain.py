@@ -1,4 +1,4 @@
-"""`fleetgauge explain`: why a cluster's week is what it is."""
+"""The command `fleetgauge explain`: explain the service levels of a cluster's week."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,25 +11,25 @@ from fleetgauge_core import tables
 from fleetgauge_core.runtime.cli import InputError, console
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader
-from fleetgauge_dashboards.terminal.explain_page import print_explanation
+from fleetgauge_dashboards.terminal.explanation_output import print_explanation
 from fleetgauge_dashboards.terminal.options import (
-    Asked,
-    asked,
-    form_options,
-    held_week,
+    LakeSource,
+    convert_lake_errors,
     lake_options,
-    no_week,
-    one_line_errors,
+    no_week_error,
+    output_options,
+    resolve_source,
+    select_week,
     week_argument,
 )
-from fleetgauge_dashboards.terminal.output import answer_csv, answer_json
+from fleetgauge_dashboards.terminal.output import write_csv, write_json
+from fleetgauge_dashboards.views.bad_periods import MINUTE_COLUMNS, mark_bad_minutes
 from fleetgauge_dashboards.views.cluster import week_span
 from fleetgauge_dashboards.views.deciding_minutes import Row
-from fleetgauge_dashboards.views.episodes import MINUTE_COLUMNS, with_bad
-from fleetgauge_dashboards.views.explanation import Explanation, explanation
-from fleetgauge_dashboards.views.samples import MinuteSamples, held_minutes, minute_samples
+from fleetgauge_dashboards.views.explanation import Explanation, explain_week
+from fleetgauge_dashboards.views.samples import MinuteSamples, available_minutes, collect_minute_samples
 
-_NAMED_CLUSTERS = 10
+_MAX_SUGGESTIONS = 10
 
 
 @click.command(
@@ -42,54 +42,59 @@ Example:
 @click.argument("cluster", metavar="CLUSTER")
 @week_argument(required=True)
 @lake_options
-@form_options
+@output_options
 def explain(cluster: str, week: datetime, config: Path | None, lake: str | None, form: str | None) -> None:
-    """Say why a cluster's week is what it is, down to the minutes, brokers and probes that decide it.
+    """Explain a cluster's week: the minutes, brokers and probes that determine its service levels.
 
-    WEEK is any day of it. What has expired is answered from the evidence that was kept when the week
+    WEEK is any day of the week. Expired minutes are replaced by the evidence that was kept when the week
     closed. --csv prints the week's minutes.
     """
-    source = asked(lake, config)
-    with one_line_errors(), console.status("reading the lake"):
-        answer, minutes, samples = _answer(source, cluster, week)
+    source = resolve_source(lake, config)
+    with convert_lake_errors(), console.status("reading the lake"):
+        explanation, minutes, samples = _explain(source, cluster, week)
     if form == "json":
-        answer_json({**asdict(answer), "samples": samples})
+        write_json({**asdict(explanation), "samples": samples})
     elif form == "csv":
-        for note in answer.notes:
+        for note in explanation.notes:
             console.print(f"Note: {note}", markup=False, soft_wrap=True)
-        objective_us = answer.week_row["latency_objective_us"]
-        answer_csv(MINUTE_COLUMNS, with_bad(answer.cluster_id, minutes, objective_us))
+        objective_us = explanation.week_row["latency_objective_us"]
+        write_csv(MINUTE_COLUMNS, mark_bad_minutes(explanation.cluster_id, minutes, objective_us))
     else:
-        print_explanation(source.name, answer, samples)
+        print_explanation(source.name, explanation, samples)
 
 
-def _answer(
-    source: Asked, cluster_id: str, day: datetime
+def _explain(
+    source: LakeSource, cluster_id: str, day: datetime
 ) -> tuple[Explanation, Sequence[Row], tuple[MinuteSamples, ...]]:
-    """The explanation, the minutes it rests on, and the samples of those that decide."""
+    """Return the explanation, its minutes, and the samples of the deciding minutes.
+
+    Raises: InputError for an unknown cluster or week.
+    """
     reader = ClusterWeekReader(source.lake, cluster_id)
     stored = reader.weeks()
     if not stored:
-        raise _unknown_cluster(source.lake, cluster_id)
-    week = held_week(sorted({row["week"] for row in stored}), day, f"{source.lake}: {cluster_id}")
+        raise _unknown_cluster_error(source.lake, cluster_id)
+    week = select_week(sorted({row["week"] for row in stored}), day, f"{source.lake}: {cluster_id}")
     span = week_span(week, source.week.zone)
-    known = reader.known(week, span)
-    answer = explanation(known, _segments(source, cluster_id))
-    deciding = answer.deciding_minutes
-    samples = minute_samples(deciding, reader.records(deciding), known.evidence, source.agent_late_us)
-    return answer, held_minutes(known.minutes, known.evidence), samples
+    week_rows = reader.read_week(week, span)
+    explanation = explain_week(week_rows, _find_segments(source, cluster_id))
+    deciding_minutes = explanation.deciding_minutes
+    samples = collect_minute_samples(
+        deciding_minutes, reader.records(deciding_minutes), week_rows.evidence, source.agent_late_us
+    )
+    return explanation, available_minutes(week_rows.minutes, week_rows.evidence), samples
 
 
-def _segments(source: Asked, cluster_id: str) -> frozenset[tuple[str, str]] | None:
+def _find_segments(source: LakeSource, cluster_id: str) -> frozenset[tuple[str, str]] | None:
     clusters = source.fleet.clusters if source.fleet else ()
-    return next((one.segments for one in clusters if one.id == cluster_id), None)
+    return next((cluster.segments for cluster in clusters if cluster.id == cluster_id), None)
 
 
-def _unknown_cluster(lake: str, cluster_id: str) -> InputError:
-    known = sorted(set(read_once(lake, tables.CLUSTER_WEEKS)["cluster_id"].to_pylist()))
-    if not known:
-        return no_week(lake)
-    more = f" and {len(known) - _NAMED_CLUSTERS} more" if len(known) > _NAMED_CLUSTERS else ""
+def _unknown_cluster_error(lake: str, cluster_id: str) -> InputError:
+    cluster_ids = sorted(set(read_once(lake, tables.CLUSTER_WEEKS)["cluster_id"].to_pylist()))
+    if not cluster_ids:
+        return no_week_error(lake)
+    more = f" and {len(cluster_ids) - _MAX_SUGGESTIONS} more" if len(cluster_ids) > _MAX_SUGGESTIONS else ""
     return InputError(
-        f"{lake}: no cluster {cluster_id!r}; there are {', '.join(known[:_NAMED_CLUSTERS])}{more}"
+        f"{lake}: no cluster {cluster_id!r}; the lake has {', '.join(cluster_ids[:_MAX_SUGGESTIONS])}{more}"
     )

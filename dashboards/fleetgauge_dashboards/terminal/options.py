@@ -1,4 +1,4 @@
-"""What is asked and of which lake: the options that the commands share."""
+"""Options and errors shared by the commands that read a lake."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,99 +14,112 @@ from fleetgauge_core.fleet import (
     Fleet,
     FleetFileError,
     Week,
-    load,
+    load_fleet,
 )
 from fleetgauge_core.runtime.cli import InputError
 from fleetgauge_dashboards.reader import LakeError
 
-#: click's decorators take and return functions of any shape.
+#: click's decorators accept functions of any signature.
 Command = TypeVar("Command", bound=Callable[..., None])
 
 _AGENT_LATE_MS = Fleet.model_fields["agent_late_ms"].default
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The lake to read, and the fleet file beside it if there is one."""
+class LakeSource:
+    """The lake that a command reads, and its fleet file, if any."""
 
     lake: str
     fleet: Fleet | None
 
     @property
     def week(self) -> Week:
+        """The settings of the fleet's weeks, by default UTC from Monday."""
         return self.fleet.week if self.fleet else Week()
 
     @property
     def burn_alerts(self) -> BurnAlerts:
+        """The windows of the burn rate alerts."""
         return self.fleet.burn_alerts if self.fleet else BurnAlerts()
 
     @property
     def agent_late_us(self) -> int:
+        """The schedule lag in microseconds above which a vantage's samples are excluded."""
         return round(1000 * (self.fleet.agent_late_ms if self.fleet else _AGENT_LATE_MS))
 
     @property
     def name(self) -> str:
+        """The fleet's name with a mark if it is simulated, or the lake's path without a fleet file."""
         if self.fleet is None:
             return self.lake
         return f"{self.fleet.name} (SIMULATED)" if self.fleet.simulated else self.fleet.name
 
 
 def lake_options(command: Command) -> Command:
-    """--config and --lake."""
+    """Add the options --config and --lake to a command."""
     config = click.option(
         "--config",
         type=click.Path(path_type=Path),
-        help="fleet.yaml; gives the lake and the zone of its weeks.  [default: fleet.yaml, without --lake]",
+        help="The fleet file; it names the lake and the time zone of its weeks.  [default: fleet.yaml, "
+        "without --lake]",
     )
-    lake = click.option("--lake", help="The lake, if another: a folder, or an object store's URI.")
+    lake = click.option("--lake", help="Another lake than the fleet file's: a folder or an object store URI.")
     return config(lake(command))
 
 
-def form_options(command: Command) -> Command:
-    """--json and --csv; ``form`` is None for a person."""
-    as_json = click.option("--json", "form", flag_value="json", help="Print the answer as one JSON object.")
-    as_csv = click.option("--csv", "form", flag_value="csv", help="Print the answer's rows as CSV.")
+def output_options(command: Command) -> Command:
+    """Add the options --json and --csv; the parameter ``form`` is None for text output."""
+    as_json = click.option("--json", "form", flag_value="json", help="Print the result as one JSON object.")
+    as_csv = click.option("--csv", "form", flag_value="csv", help="Print the result's rows as CSV.")
     return as_json(as_csv(command))
 
 
 def week_argument(required: bool) -> Callable[[Command], Command]:
+    """Return a decorator that adds the argument WEEK, a day of a week."""
     metavar = "WEEK" if required else "[WEEK]"
     return click.argument("week", type=click.DateTime(["%Y-%m-%d"]), metavar=metavar, required=required)
 
 
-def asked(lake: str | None, config: Path | None) -> Asked:
+def resolve_source(lake: str | None, config: Path | None) -> LakeSource:
+    """Return the lake and fleet file of the options --lake and --config.
+
+    Raises: InputError when the fleet file cannot be read or is invalid.
+    """
     if lake is not None and config is None:
-        return Asked(lake, None)
+        return LakeSource(lake, None)
     try:
-        fleet = load(config or Path("fleet.yaml"))
+        fleet = load_fleet(config or Path("fleet.yaml"))
     except FleetFileError as error:
-        raise InputError(f"{error}, or a lake with --lake" if config is None else str(error)) from error
-    return Asked(lake or fleet.lake, fleet)
+        raise InputError(f"{error}, or name a lake with --lake" if config is None else str(error)) from error
+    return LakeSource(lake or fleet.lake, fleet)
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
-    """A table that cannot be read is a line, not a traceback."""
+def convert_lake_errors() -> Iterator[None]:
+    """Convert errors of reading a lake to an InputError of one line."""
     try:
         yield
     except LakeError as error:
         raise InputError(str(error)) from error
 
 
-def held_week(weeks: Sequence[date], day: datetime | None, where: str) -> date:
-    """The week that holds a day, or the newest of them."""
+def select_week(weeks: Sequence[date], day: datetime | None, where: str) -> date:
+    """Return the week that contains a day, or the newest week without a day.
+
+    Raises: InputError when there is no such week; ``where`` is named in its message.
+    """
     if not weeks:
-        raise no_week(where)
+        raise no_week_error(where)
     if day is None:
         return max(weeks)
     for week in weeks:
         if week <= day.date() < week + timedelta(days=7):
             return week
-    raise InputError(f"{where}: no week {day.date()}; there are {min(weeks)} to {max(weeks)}")
+    raise InputError(f"{where}: no week contains {day.date()}; the weeks are {min(weeks)} to {max(weeks)}")
 
 
-def no_week(where: str) -> InputError:
-    """Nothing has been computed there."""
+def no_week_error(where: str) -> InputError:
+    """Return the error for a lake in which no week has been computed."""
     return InputError(
-        f"{where}: no week is there yet: the first comes with the first batch of stream or backfill"
+        f"{where}: no week yet; the first is computed with the first batch of fleetgauge stream or backfill"
     )

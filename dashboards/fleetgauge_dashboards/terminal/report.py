@@ -1,4 +1,4 @@
-"""`fleetgauge report`: the weekly reliability review."""
+"""The command `fleetgauge report`: write the weekly reliability review."""
 
 import sys
 from dataclasses import asdict
@@ -8,22 +8,22 @@ from pathlib import Path
 import click
 
 from fleetgauge_core.runtime.cli import InputError, console
-from fleetgauge_dashboards.reader import Lake
+from fleetgauge_dashboards.reader import LakeReader
 from fleetgauge_dashboards.reader.review_week import ReviewReader
-from fleetgauge_dashboards.report.html import html_file
-from fleetgauge_dashboards.report.markdown import Letterhead, markdown
-from fleetgauge_dashboards.report.pdf import PrintError, pdf
+from fleetgauge_dashboards.report.html import render_html
+from fleetgauge_dashboards.report.markdown import ReportOptions, render_markdown
+from fleetgauge_dashboards.report.pdf import PrintError, print_pdf
 from fleetgauge_dashboards.terminal.options import (
-    Asked,
-    asked,
-    held_week,
+    LakeSource,
+    convert_lake_errors,
     lake_options,
-    no_week,
-    one_line_errors,
+    no_week_error,
+    resolve_source,
+    select_week,
     week_argument,
 )
-from fleetgauge_dashboards.terminal.output import answer_json
-from fleetgauge_dashboards.views.review import Review, asked_week, review
+from fleetgauge_dashboards.terminal.output import write_json
+from fleetgauge_dashboards.views.review import Review, build_review, resolve_review_week
 
 
 @click.command(
@@ -41,7 +41,7 @@ Example:
     type=click.Choice(["md", "html", "pdf"]),
     default="md",
     show_default=True,
-    help="Markdown, one HTML file that needs no other, or that as Chromium prints it.",
+    help="Markdown, a self-contained HTML file, or a PDF printed by Chromium.",
 )
 @click.option(
     "--output",
@@ -49,7 +49,7 @@ Example:
     help="The file to write.  [default: stdout]",
 )
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print what the review says as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the review's data as one JSON object.")
 def report(
     week: datetime | None,
     form: str,
@@ -58,49 +58,49 @@ def report(
     lake: str | None,
     as_json: bool,
 ) -> None:
-    """Write the reliability review of a week: what changed, what burned, what was done about it.
+    """Write the reliability review of a week: changes, causes of bad minutes, incidents and actions.
 
-    WEEK is any day of it, by default of the newest week that is over. A closed week's review is the same
-    whenever it is written, but for revisions, which it names.
+    WEEK is any day of the week, by default of the newest week that has ended. The review of a closed week
+    is reproducible, except for later revisions, which it lists.
     """
     if form == "pdf" and output is None and sys.stdout.isatty():
-        raise InputError("a terminal shows no PDF: name a file with --output")
-    source = asked(lake, config)
-    with one_line_errors(), console.status("reading the lake"):
-        found = _review(source, week, datetime.now(UTC))
+        raise InputError("a PDF cannot be printed to a terminal: name a file with --output")
+    source = resolve_source(lake, config)
+    with convert_lake_errors(), console.status("reading the lake"):
+        week_review = _build_review(source, week, datetime.now(UTC))
     if as_json:
-        answer_json(asdict(found))
+        write_json(asdict(week_review))
     else:
-        _write(_rendered(found, _letterhead(source), form), output)
+        _write(_render(week_review, _report_options(source), form), output)
 
 
-def _review(source: Asked, day: datetime | None, now: datetime) -> Review:
-    lake = Lake(source.lake)
+def _build_review(source: LakeSource, day: datetime | None, now: datetime) -> Review:
+    lake = LakeReader(source.lake)
     weeks = lake.weeks()
-    asked_for = None if day is None else held_week(weeks, day, source.lake)
-    week = asked_week(weeks, asked_for, source.week.zone, now)
+    requested_week = None if day is None else select_week(weeks, day, source.lake)
+    week = resolve_review_week(weeks, requested_week, source.week.zone, now)
     if week is None:
-        raise no_week(source.lake)
-    return review(week, ReviewReader(lake).known(week))
+        raise no_week_error(source.lake)
+    return build_review(week, ReviewReader(lake).read(week))
 
 
-def _letterhead(source: Asked) -> Letterhead:
+def _report_options(source: LakeSource) -> ReportOptions:
     if source.fleet is None:
-        return Letterhead(source.lake)
+        return ReportOptions(source.lake)
     fleet = source.fleet
-    return Letterhead(fleet.name, fleet.simulated, fleet.page_url, zone=fleet.week.zone)
+    return ReportOptions(fleet.name, fleet.simulated, fleet.page_url, zone=fleet.week.zone)
 
 
-def _rendered(found: Review, of: Letterhead, form: str) -> bytes:
-    words = markdown(found, of)
+def _render(week_review: Review, options: ReportOptions, form: str) -> bytes:
+    text = render_markdown(week_review, options)
     if form == "md":
-        return words.encode()
-    html = html_file(words, f"{of.name}: week of {found.week.week}")
+        return text.encode()
+    html = render_html(text, f"{options.name}: week of {week_review.week.week}")
     if form == "html":
         return html.encode()
     try:
         with console.status("printing"):
-            return pdf(html, found.week.closes_at)
+            return print_pdf(html, week_review.week.closes_at)
     except PrintError as error:
         raise InputError(str(error)) from error
 

@@ -1,1 +1,1 @@
-"""Pure: what a reader found, made into what a page says. No I/O, no clock, no plotly."""
+"""Pure functions from a reader's rows to the view models of pages: no I/O, no clock, no plotly."""

@@ -1,4 +1,4 @@
-"""What was done on purpose to brokers and clusters, or refused, or only advised: rows of ops/actions."""
+"""Read what was done to brokers and clusters, refused or only advised, from rows of ops/actions."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -7,20 +7,23 @@ from datetime import datetime
 from typing import Any
 
 from fleetgauge_core.slo.weeks import WeekSpan
-from fleetgauge_dashboards.views.remarks import REMARKS
+from fleetgauge_dashboards.views.alert_remarks import REMARK_KINDS
 
 Row = Mapping[str, Any]
 
-#: Of `mitigation.case.Outcome`, which brings a Kafka client along: these changed nothing.
-_NO_ACT = frozenset({"refused", "advised"})
-#: After these a person has to go on.
-_HANDED_OVER = frozenset({"refused", "advised", "failed"})
+#: Outcomes of `fleetgauge mitigate` that changed nothing; operations defines them beside its Kafka clients.
+_WITHOUT_EFFECT = frozenset({"refused", "advised"})
+#: After these outcomes an operator has to continue.
+_NEEDS_OPERATOR = frozenset({"refused", "advised", "failed"})
 _UNDONE, _DONE = "undone", "done"
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """``outcome`` is None of what others than `mitigate` wrote down; ``words`` say why."""
+class RecordedAction:
+    """An action on a broker or a cluster, as recorded in ops/actions.
+
+    ``outcome`` is None for rows that `fleetgauge mitigate` did not write; ``words`` explain the outcome.
+    """
 
     at: datetime
     kind: str
@@ -33,35 +36,37 @@ class Act:
     words: tuple[str, ...]
 
     @property
-    def was_done(self) -> bool:
-        """Whether anything was changed."""
-        return self.outcome not in _NO_ACT
+    def has_effect(self) -> bool:
+        """Return whether the action changed anything."""
+        return self.outcome not in _WITHOUT_EFFECT
 
     @property
-    def is_case(self) -> bool:
-        """Whether it is about a sick broker."""
+    def is_mitigation(self) -> bool:
+        """Return whether the action is a mitigation of an unhealthy broker."""
         return self.outcome is not None
 
     @property
-    def was_handed_over(self) -> bool:
-        """Whether a person was told to go on."""
-        return self.outcome in _HANDED_OVER
+    def needs_operator(self) -> bool:
+        """Return whether an operator was asked to continue."""
+        return self.outcome in _NEEDS_OPERATOR
 
 
-def acts(rows: Iterable[Row], week: WeekSpan) -> tuple[Act, ...]:
-    """Those that began in the week, as they stood when it closed."""
-    begun = [row for row in rows if week.start <= row["starts"] < week.end and row["kind"] not in REMARKS]
-    begun.sort(key=lambda row: (row["starts"], row["action_id"]))
-    return tuple(act(row, week.closes_at) for row in begun)
+def select_actions_of_week(rows: Iterable[Row], week: WeekSpan) -> tuple[RecordedAction, ...]:
+    """Return the actions that began in the week, as they stood when it closed, in time order."""
+    started = [
+        row for row in rows if week.start <= row["starts"] < week.end and row["kind"] not in REMARK_KINDS
+    ]
+    started.sort(key=lambda row: (row["starts"], row["action_id"]))
+    return tuple(parse_action(row, week.closes_at) for row in started)
 
 
-def act(row: Row, until: datetime | None = None) -> Act:
-    """As it stood then, or stands now."""
+def parse_action(row: Row, until: datetime | None = None) -> RecordedAction:
+    """Return the action as it stood at ``until``, or as it stands now."""
     detail = _detail(row["detail"])
     outcome, words, ended = detail.get("outcome"), detail.get("words"), row["ends"]
     if ended is not None and until is not None and ended >= until:
         ended, outcome = None, _DONE if outcome == _UNDONE else outcome
-    return Act(
+    return RecordedAction(
         row["starts"],
         row["kind"],
         row["cluster_id"],
@@ -75,9 +80,9 @@ def act(row: Row, until: datetime | None = None) -> Act:
 
 
 def _detail(text: str | None) -> dict[str, object]:
-    """Of what `mitigate` did a JSON object; others may have written anything."""
+    """Return the JSON object that `fleetgauge mitigate` writes; empty for any other text."""
     try:
-        found = json.loads(text or "{}")
+        detail = json.loads(text or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return detail if isinstance(detail, dict) else {}

@@ -1,4 +1,4 @@
-"""How a week of alerts went: how many, how right, how soon named and taken on."""
+"""Summarize a week of alerts: how many, how many correct, and how soon opened and acknowledged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from datetime import timedelta
 from statistics import median
 
 from fleetgauge_core.slo.weeks import WeekSpan
-from fleetgauge_dashboards.units import NOTHING, count, duration, percent
-from fleetgauge_dashboards.views.alerts import Alert
-from fleetgauge_dashboards.views.cluster import Number
-from fleetgauge_dashboards.views.remarks import Judgement, Remark
+from fleetgauge_dashboards.units import NO_VALUE, format_count, format_duration, format_percent
+from fleetgauge_dashboards.views.alert_remarks import AlertJudgement, AlertRemark
+from fleetgauge_dashboards.views.alerts import HealthAlert
+from fleetgauge_dashboards.views.cluster import KeyFigure
 
 
 @dataclass(frozen=True, slots=True)
 class AlertWeek:
-    """Alerts that were named in the week; of them those that people judged."""
+    """The alerts that opened in the week, with the judgements of people and the delays in seconds."""
 
     named: int
     right: int
@@ -24,61 +24,70 @@ class AlertWeek:
 
     @property
     def precision(self) -> float | None:
-        """Of the judged ones; nobody's silence counts as praise."""
+        """Return the share of judged alerts that were correct; None while none is judged."""
         judged = self.right + self.false_alarms
         return self.right / judged if judged else None
 
     @property
     def unjudged(self) -> int:
+        """Return the count of alerts that nobody has judged."""
         return self.named - self.right - self.false_alarms
 
 
-def alert_week(
-    found: Sequence[Alert],
-    judged: Mapping[str, Remark],
-    acknowledged: Mapping[str, Remark],
+def summarize_alert_week(
+    alerts: Sequence[HealthAlert],
+    judged: Mapping[str, AlertRemark],
+    acknowledged: Mapping[str, AlertRemark],
     week: WeekSpan,
 ) -> AlertWeek:
-    named = [one for one in found if one.named and week.start <= one.opened < week.end]
-    judgements = [judged[one.alert_id].judgement for one in named if one.alert_id in judged]
-    taken = [(acknowledged[one.alert_id].at - one.opened) for one in named if one.alert_id in acknowledged]
+    """Summarize the alerts that opened in the week.
+
+    Judgements and acknowledgements are by alert id.
+    """
+    opened = [alert for alert in alerts if alert.opening_event and week.start <= alert.opened_at < week.end]
+    judgements = [judged[alert.alert_id].judgement for alert in opened if alert.alert_id in judged]
+    acknowledged_after = [
+        (acknowledged[alert.alert_id].at - alert.opened_at)
+        for alert in opened
+        if alert.alert_id in acknowledged
+    ]
     return AlertWeek(
-        named=len(named),
-        right=judgements.count(Judgement.RIGHT),
-        false_alarms=judgements.count(Judgement.FALSE_ALARM),
-        detected_s=tuple((one.opened - one.began).total_seconds() for one in named),
-        taken_on_s=tuple(one.total_seconds() for one in taken),
+        named=len(opened),
+        right=judgements.count(AlertJudgement.RIGHT),
+        false_alarms=judgements.count(AlertJudgement.FALSE_ALARM),
+        detected_s=tuple((alert.opened_at - alert.first_sign_at).total_seconds() for alert in opened),
+        taken_on_s=tuple(delay.total_seconds() for delay in acknowledged_after),
     )
 
 
-def numbers(week: AlertWeek) -> tuple[Number, ...]:
-    """What stands above the alerts."""
+def alert_key_figures(week: AlertWeek) -> tuple[KeyFigure, ...]:
+    """Return the key figures at the top of the alerts page."""
     return (
-        Number(
-            "Named this week",
+        KeyFigure(
+            "Opened this week",
             f"{week.named:,}",
             None,
-            (f"{count(week.unjudged, 'alert')} not judged",),
+            (f"{format_count(week.unjudged, 'alert')} not judged",),
             "alerts_named",
         ),
-        Number(
+        KeyFigure(
             "Precision",
-            percent(week.precision, 1),
+            format_percent(week.precision, 1),
             None,
-            (f"{week.right:,} right, {count(week.false_alarms, 'false alarm')}, by people's judgement",),
+            (f"{week.right:,} correct, {format_count(week.false_alarms, 'false alarm')}, judged by people",),
             "precision",
         ),
-        _times("Named after the first sign", week.detected_s, "time_to_detect"),
+        _times("Opened after the first sign", week.detected_s, "time_to_detect"),
         _times("Acknowledged after", week.taken_on_s, "time_to_acknowledge"),
     )
 
 
-def _times(title: str, seconds: Sequence[float], definition: str) -> Number:
+def _times(title: str, seconds: Sequence[float], definition: str) -> KeyFigure:
     if not seconds:
-        return Number(title, NOTHING, None, ("none this week",), definition)
+        return KeyFigure(title, NO_VALUE, None, ("none this week",), definition)
     note = f"median of {len(seconds):,}, {_length(max(seconds))} at most"
-    return Number(title, _length(median(seconds)), None, (note,), definition)
+    return KeyFigure(title, _length(median(seconds)), None, (note,), definition)
 
 
 def _length(seconds: float) -> str:
-    return duration(timedelta(seconds=seconds)) if seconds else "at once"
+    return format_duration(timedelta(seconds=seconds)) if seconds else "immediately"

@@ -1,123 +1,141 @@
-"""Changes of state folded into alerts: named at one time, cleared at another or still open."""
+"""Fold state changes into alerts, which open at one time and clear at another or are still open."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from fleetgauge_dashboards.links import LONGEST, PLAIN, ClusterView, Leg, Lens, Span
-from fleetgauge_dashboards.reader import HealthEvent
+from fleetgauge_core.contract import Leg
+from fleetgauge_dashboards.links import (
+    DEFAULT_DISPLAY,
+    MAX_SPAN,
+    ClusterView,
+    DisplayOptions,
+    Span,
+)
+from fleetgauge_dashboards.reader import HealthEventRow
 
 HEALTHY = "HEALTHY"
 SUSPECT = "SUSPECT"
 
-#: What a link to an alert shows around it.
-BEFORE = timedelta(minutes=15)
-AFTER = timedelta(minutes=15)
-#: A link to an open alert shows what is to come too.
-AHEAD = timedelta(minutes=45)
+#: The time that a link to an alert shows before its first sign and after its end.
+LINK_LEAD = timedelta(minutes=15)
+LINK_TAIL = timedelta(minutes=15)
+#: The time after its opening that a link to an open alert shows.
+OPEN_LINK_TAIL = timedelta(minutes=45)
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
-    """One finding from its first sign to its end. Changes are in time's order, never none."""
+class HealthAlert:
+    """A finding from its first sign to its end; ``events`` are state changes in time order, never empty."""
 
-    changes: tuple[HealthEvent, ...]
+    events: tuple[HealthEventRow, ...]
 
     @property
     def alert_id(self) -> str:
-        return self.changes[0].event_id
+        """Return the id of the first event."""
+        return self.events[0].event_id
 
     @property
     def cluster_id(self) -> str:
-        return self.changes[0].cluster_id
+        """Return the cluster's id."""
+        return self.events[0].cluster_id
 
     @property
     def broker_id(self) -> int | None:
-        return self.changes[0].broker_id
+        """Return the broker's id; None for an alert of the cluster."""
+        return self.events[0].broker_id
 
     @property
-    def named(self) -> HealthEvent | None:
-        """The change that named the finding; None while it is only suspected."""
-        return next((c for c in self.changes if c.to_state not in (HEALTHY, SUSPECT)), None)
+    def opening_event(self) -> HealthEventRow | None:
+        """Return the event that opened the finding; None while it is only suspected."""
+        return next((event for event in self.events if event.to_state not in (HEALTHY, SUSPECT)), None)
 
     @property
     def kind(self) -> str:
-        """What it is called now, or was called last."""
-        called = [c.kind for c in self.changes if c.to_state not in (HEALTHY, SUSPECT)]
-        return called[-1] if called else self.changes[-1].kind
+        """Return the current kind of the finding, or its last one."""
+        kinds = [event.kind for event in self.events if event.to_state not in (HEALTHY, SUSPECT)]
+        return kinds[-1] if kinds else self.events[-1].kind
 
     @property
-    def began(self) -> datetime:
-        return self.changes[0].at
+    def first_sign_at(self) -> datetime:
+        """Return when the first sign was seen."""
+        return self.events[0].at
 
     @property
-    def opened(self) -> datetime:
-        """When it was named, or first suspected."""
-        return self.named.at if self.named else self.began
+    def opened_at(self) -> datetime:
+        """Return when the finding opened, or was first suspected."""
+        return self.opening_event.at if self.opening_event else self.first_sign_at
 
     @property
-    def cleared(self) -> datetime | None:
-        last = self.changes[-1]
+    def cleared_at(self) -> datetime | None:
+        """Return when the finding cleared; None while it has not."""
+        last = self.events[-1]
         return last.at if last.to_state == HEALTHY else None
 
     @property
     def is_open(self) -> bool:
-        """Named and not cleared."""
-        return self.cleared is None and self.named is not None
+        """Return whether the finding has opened and not cleared."""
+        return self.cleared_at is None and self.opening_event is not None
 
     @property
-    def is_suspicion(self) -> bool:
-        """Not named yet, and not cleared either."""
-        return self.cleared is None and self.named is None
+    def is_suspected(self) -> bool:
+        """Return whether the finding is suspected: not opened yet, and not cleared."""
+        return self.cleared_at is None and self.opening_event is None
 
     @property
-    def whom(self) -> str:
-        """The broker or the cluster, for a person."""
+    def subject(self) -> str:
+        """Return the broker or the cluster, for a person."""
         return self.cluster_id if self.broker_id is None else f"{self.cluster_id} broker {self.broker_id}"
 
-    def lasted(self, now: datetime) -> timedelta:
-        """From when it was named until it cleared, or until now."""
-        return (self.cleared or now) - self.opened
+    def duration(self, now: datetime) -> timedelta:
+        """Return the time from the opening until it cleared, or until ``now``."""
+        return (self.cleared_at or now) - self.opened_at
 
-    def view(self, lens: Lens = PLAIN) -> ClusterView:
-        """The cluster at that time, on the leg that tells which broker."""
-        start = self.began - BEFORE
-        end = self.opened + AHEAD if self.cleared is None else self.cleared + AFTER
-        span = Span(start, min(end, start + LONGEST))
-        return ClusterView(self.cluster_id, shown=span, leg=Leg.LEADER, lens=lens)
+    def view(self, display: DisplayOptions = DEFAULT_DISPLAY) -> ClusterView:
+        """Return the view of the cluster at that time, on the leader leg, which shows the broker at fault."""
+        start = self.first_sign_at - LINK_LEAD
+        end = self.opened_at + OPEN_LINK_TAIL if self.cleared_at is None else self.cleared_at + LINK_TAIL
+        span = Span(start, min(end, start + MAX_SPAN))
+        return ClusterView(self.cluster_id, shown=span, leg=Leg.LEADER, display=display)
 
 
-def alerts(events: Sequence[HealthEvent]) -> tuple[Alert, ...]:
-    """Newest first. A suspicion that passed without a name is nobody's alert and left out.
+def fold_alerts(events: Sequence[HealthEventRow]) -> tuple[HealthAlert, ...]:
+    """Return the alerts, newest first; suspicions that cleared without opening are left out.
 
-    A change belongs to the unfinished finding of its fingerprint, or else to
-    the one of its broker in the state that the change leaves: a finding may
-    change its kind on the way.
+    An event belongs to the uncleared alert of its fingerprint, or else to the alert of its broker in the
+    state that the event leaves, because a finding may change its kind.
     """
-    unfinished: list[list[HealthEvent]] = []
-    done: list[Alert] = []
-    for event in sorted(events, key=lambda e: e.at):
-        changes = _continued(event, unfinished)
-        if changes is None:
+    uncleared: list[list[HealthEventRow]] = []
+    cleared: list[HealthAlert] = []
+    for event in sorted(events, key=lambda event: event.at):
+        alert_events = _find_events_of_alert(event, uncleared)
+        if alert_events is None:
             if event.to_state == HEALTHY:
-                continue  # the end of something whose beginning is not known
-            changes = []
-            unfinished.append(changes)
-        changes.append(event)
+                continue  # Its opening was never recorded.
+            alert_events = []
+            uncleared.append(alert_events)
+        alert_events.append(event)
         if event.to_state == HEALTHY:
-            unfinished = [other for other in unfinished if other is not changes]
-            done.append(Alert(tuple(changes)))
-    found = [*done, *(Alert(tuple(changes)) for changes in unfinished)]
-    worth_telling = [alert for alert in found if alert.named or alert.is_suspicion]
-    return tuple(sorted(worth_telling, key=lambda a: a.opened, reverse=True))
+            uncleared = [events for events in uncleared if events is not alert_events]
+            cleared.append(HealthAlert(tuple(alert_events)))
+    alerts = [*cleared, *(HealthAlert(tuple(alert_events)) for alert_events in uncleared)]
+    reported = [alert for alert in alerts if alert.opening_event or alert.is_suspected]
+    return tuple(sorted(reported, key=lambda alert: alert.opened_at, reverse=True))
 
 
-def _continued(event: HealthEvent, unfinished: list[list[HealthEvent]]) -> list[HealthEvent] | None:
-    same = [c for c in unfinished if (c[0].cluster_id, c[0].broker_id) == (event.cluster_id, event.broker_id)]
-    by_fingerprint = [c for c in same if c[-1].fingerprint == event.fingerprint]
-    by_state = [c for c in same if c[-1].to_state == event.from_state]
+def _find_events_of_alert(
+    event: HealthEventRow, uncleared: list[list[HealthEventRow]]
+) -> list[HealthEventRow] | None:
+    of_subject = [
+        events
+        for events in uncleared
+        if (events[0].cluster_id, events[0].broker_id) == (event.cluster_id, event.broker_id)
+    ]
+    by_fingerprint = [events for events in of_subject if events[-1].fingerprint == event.fingerprint]
+    by_state = [events for events in of_subject if events[-1].to_state == event.from_state]
     return next(iter([*by_fingerprint, *by_state]), None)
 
 
-def still_open(found: Sequence[Alert]) -> tuple[Alert, ...]:
-    return tuple(alert for alert in found if alert.is_open)
+def select_open_alerts(alerts: Sequence[HealthAlert]) -> tuple[HealthAlert, ...]:
+    """Return the alerts that are open."""
+    return tuple(alert for alert in alerts if alert.is_open)

@@ -1,4 +1,4 @@
-"""What happened to a cluster in the minutes shown: findings, corrections, what was done on purpose."""
+"""Mark what happened to a cluster in the minutes shown: findings, corrections and actions."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
@@ -6,18 +6,20 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from fleetgauge_core.slo.corrections import Correction, occurrences
+from fleetgauge_core.slo.corrections import Correction, find_occurrences
 from fleetgauge_dashboards.links import Span
-from fleetgauge_dashboards.views.actions import act
-from fleetgauge_dashboards.views.alerts import Alert
-from fleetgauge_dashboards.views.remarks import REMARKS
+from fleetgauge_dashboards.views.actions import parse_action
+from fleetgauge_dashboards.views.alert_remarks import REMARK_KINDS
+from fleetgauge_dashboards.views.alerts import HealthAlert
 
 Row = Mapping[str, Any]
-#: A label is read in passing.
+#: Longer labels are shortened, so that neighbouring labels stay legible.
 LONGEST_LABEL = 48
 
 
-class What(StrEnum):
+class BandKind(StrEnum):
+    """What a band stands for."""
+
     SUSPICION = "suspicion"
     FINDING = "finding"
     CORRECTION = "correction"
@@ -26,77 +28,90 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A time in which something held, cut to the span shown."""
+    """A period in which something held, cut to the span shown."""
 
     span: Span
     label: str
-    what: What
+    kind: BandKind
 
 
-def found(alerts: Sequence[Alert], cluster_id: str, span: Span, now: datetime) -> tuple[Band, ...]:
-    """The cluster's findings that touch the span, first sign and name apart; open ones until ``now``."""
-    cut = []
+def finding_bands(
+    alerts: Sequence[HealthAlert], cluster_id: str, span: Span, now: datetime
+) -> tuple[Band, ...]:
+    """Return the cluster's alerts that touch the span, split into suspicion and finding.
+
+    Open alerts end at ``now``.
+    """
+    bands = []
     for alert in alerts:
         if alert.cluster_id != cluster_id:
             continue
-        whom = alert.kind if alert.broker_id is None else f"{alert.kind} broker {alert.broker_id}"
-        end = alert.cleared or now
-        opened = alert.named.at if alert.named else end
-        cut += [
-            _cut(alert.began, opened, span, f"suspected {whom}", What.SUSPICION),
-            _cut(opened, end, span, whom, What.FINDING),
+        subject = alert.kind if alert.broker_id is None else f"{alert.kind} broker {alert.broker_id}"
+        end = alert.cleared_at or now
+        opened_at = alert.opening_event.at if alert.opening_event else end
+        bands += [
+            _clip_band(alert.first_sign_at, opened_at, span, f"suspected {subject}", BandKind.SUSPICION),
+            _clip_band(opened_at, end, span, subject, BandKind.FINDING),
         ]
-    return tuple(band for band in cut if band)
+    return tuple(band for band in bands if band)
 
 
-def corrected(
+def correction_bands(
     rows: Iterable[Row], cluster_id: str, segments: Set[tuple[str, str]], zone: str, span: Span
 ) -> tuple[Band, ...]:
-    """What was taken out of the levels, by corrections that count."""
-    cut = [
-        _cut(starts, ends, span, _correction_label(one, row["reason"]), What.CORRECTION)
-        for one, row in _counting(rows)
-        if one.covers(cluster_id, segments)
-        for starts, ends in occurrences(one, zone, span.start, span.end)
+    """Return the periods that corrections exclude from the service levels.
+
+    Withdrawn corrections do not count.
+    """
+    bands = [
+        _clip_band(starts, ends, span, _correction_label(correction, row["reason"]), BandKind.CORRECTION)
+        for correction, row in _active_corrections(rows)
+        if correction.applies_to(cluster_id, segments)
+        for starts, ends in find_occurrences(correction, zone, span.start, span.end)
     ]
-    return tuple(band for band in cut if band)
+    return tuple(band for band in bands if band)
 
 
-def left_out(
+def excluded_spans(
     rows: Iterable[Row], cluster_id: str, segments: Set[tuple[str, str]], zone: str, span: Span
 ) -> tuple[Span, ...]:
-    """The stretches of the span that count for no broker of the cluster."""
-    whole = [row for row in rows if row["broker_id"] is None]
-    return tuple(band.span for band in corrected(whole, cluster_id, segments, zone, span))
+    """Return the parts of the span that count for no broker of the cluster."""
+    cluster_wide = [row for row in rows if row["broker_id"] is None]
+    return tuple(band.span for band in correction_bands(cluster_wide, cluster_id, segments, zone, span))
 
 
-def done(rows: Iterable[Row], cluster_id: str, span: Span, now: datetime) -> tuple[Band, ...]:
-    """What was done on purpose: rolls, moves, throttles, what was done about a sick broker; until ``now``."""
-    cut = []
+def action_bands(rows: Iterable[Row], cluster_id: str, span: Span, now: datetime) -> tuple[Band, ...]:
+    """Return the actions on the cluster, such as rolls, reassignments and mitigations.
+
+    Actions that have not ended end at ``now``.
+    """
+    bands = []
     for row in rows:
-        one = act(row)
-        if row["cluster_id"] == cluster_id and row["kind"] not in REMARKS and one.was_done:
+        action = parse_action(row)
+        if row["cluster_id"] == cluster_id and row["kind"] not in REMARK_KINDS and action.has_effect:
             end = row["ends"] or now
-            whom = one.kind if one.broker_id is None else f"{one.kind} broker {one.broker_id}"
-            cut.append(_cut(one.at, end, span, _shortened(f"{whom}, {one.author}"), What.ACTION))
-    return tuple(band for band in cut if band)
+            subject = action.kind if action.broker_id is None else f"{action.kind} broker {action.broker_id}"
+            bands.append(
+                _clip_band(action.at, end, span, _shorten(f"{subject}, {action.author}"), BandKind.ACTION)
+            )
+    return tuple(band for band in bands if band)
 
 
-def _counting(rows: Iterable[Row]) -> list[tuple[Correction, Row]]:
+def _active_corrections(rows: Iterable[Row]) -> list[tuple[Correction, Row]]:
     names = [field.name for field in fields(Correction)]
-    counting = [row for row in rows if row["withdrawn_at"] is None]
-    return [(Correction(**{name: row[name] for name in names}), row) for row in counting]
+    active = [row for row in rows if row["withdrawn_at"] is None]
+    return [(Correction(**{name: row[name] for name in names}), row) for row in active]
 
 
-def _correction_label(one: Correction, reason: str) -> str:
-    whom = "" if one.broker_id is None else f"broker {one.broker_id}: "
-    return _shortened(f"not counted, {whom}{reason}")
+def _correction_label(correction: Correction, reason: str) -> str:
+    broker = "" if correction.broker_id is None else f"broker {correction.broker_id}: "
+    return _shorten(f"excluded, {broker}{reason}")
 
 
-def _shortened(words: str) -> str:
-    return words if len(words) <= LONGEST_LABEL else f"{words[: LONGEST_LABEL - 1]}…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
 
 
-def _cut(starts: datetime, ends: datetime, span: Span, label: str, what: What) -> Band | None:
+def _clip_band(starts: datetime, ends: datetime, span: Span, label: str, kind: BandKind) -> Band | None:
     start, end = max(starts.astimezone(UTC), span.start), min(ends.astimezone(UTC), span.end)
-    return Band(Span(start, end), label, what) if start < end else None
+    return Band(Span(start, end), label, kind) if start < end else None

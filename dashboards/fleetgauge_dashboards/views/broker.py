@@ -1,4 +1,4 @@
-"""One broker over a span: both of its legs, what failed and why, and who led in its place."""
+"""Show one broker over a span: both legs, failed probes and their reasons, and other leaders."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,18 +8,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from fleetgauge_dashboards.links import BrokerView, Leg, Span
-from fleetgauge_dashboards.units import NOTHING, count, percent
-from fleetgauge_dashboards.views.alerts import Alert
-from fleetgauge_dashboards.views.cluster import Number
-from fleetgauge_dashboards.views.minutes import Grid, grid, runs
+from fleetgauge_core.contract import Leg
+from fleetgauge_dashboards.links import (
+    BrokerView,
+    Span,
+)
+from fleetgauge_dashboards.units import NO_VALUE, format_count, format_percent
+from fleetgauge_dashboards.views.alerts import HealthAlert
+from fleetgauge_dashboards.views.cluster import KeyFigure
+from fleetgauge_dashboards.views.minutes import TimeGrid, make_grid, merge_marked_steps
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class LegTimeline:
-    """One leg on a grid: latencies are the worst of a step in ms, failures its sums by code."""
+    """One leg on a time grid: latencies are the worst of a step in ms, failures its sums by code."""
 
     leg: Leg
     p50_ms: tuple[float | None, ...]
@@ -29,108 +33,113 @@ class LegTimeline:
     gaps: tuple[Span, ...]
 
 
-#: What a reason says of where to look. Kafka's own names, and the agent's (docs/probe.md).
-_SAYS = {
-    "MSG_TIMED_OUT": "no answer in time: the broker, the way there, or replicas that it waits for",
+#: What a failure code means and where to look. The codes are Kafka's, and the agent's own (docs/probe.md).
+_FAILURE_TEXTS = {
+    "MSG_TIMED_OUT": "no acknowledgement in time: the broker, the network, or a slow in-sync replica",
     "_TRANSPORT": "the connection broke",
-    "ACK_LATE": "acknowledged, but after 5 s",
-    "NO_REPORT": "nothing was ever heard of it",
-    "NOT_LEADING": "the broker was out of sync or silent, and could not lead",
-    "NOT_RECEIVED": "acknowledged, and not consumed within 10 s",
-    "NOT_ENOUGH_REPLICAS": "too few replicas were in sync to acknowledge",
-    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "written, but too few replicas were in sync to acknowledge",
-    "THROTTLED": "held back by a quota of ours",
-    "AUTHENTICATION": "the cluster turned us away: credentials",
-    "WANTS_TLS": "the connection: it speaks TLS alone",
-    "NO_TLS": "the connection: it does not speak TLS",
-    "CERTIFICATE_EXPIRED": "the connection: its certificate has expired",
-    "CERTIFICATE_OF_ANOTHER_NAME": "the connection: its certificate is for another name",
-    "CERTIFICATE_UNTRUSTED": "the connection: its certificate is of no authority that we trust",
-    "OUR_CERTIFICATE_REFUSED": "the connection: it does not take our certificate",
+    "ACK_LATE": "acknowledged, but after more than 5 s",
+    "NO_REPORT": "no delivery report arrived",
+    "NOT_LEADING": "the home broker was out of sync or did not answer, so it could not lead",
+    "NOT_RECEIVED": "acknowledged, but not consumed within 10 s",
+    "NOT_ENOUGH_REPLICAS": "too few in-sync replicas to accept the record",
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "written, but too few in-sync replicas to acknowledge",
+    "THROTTLED": "delayed by a client quota of the cluster",
+    "AUTHENTICATION": "authentication failed: check the agent's credentials",
+    "WANTS_TLS": "connection: the listener requires TLS",
+    "NO_TLS": "connection: the listener does not speak TLS",
+    "CERTIFICATE_EXPIRED": "connection: the broker's certificate has expired",
+    "CERTIFICATE_OF_ANOTHER_NAME": "connection: the broker's certificate does not match its host name",
+    "CERTIFICATE_UNTRUSTED": "connection: the broker's certificate is not signed by a trusted authority",
+    "OUR_CERTIFICATE_REFUSED": "connection: the broker rejects the agent's client certificate",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """Why probes failed: how many of each leg, and in which minutes first and last."""
+class FailureReason:
+    """A reason why probes failed: the count by leg, and the first and the last minute."""
 
     code: str
-    says: str
-    probes: Mapping[Leg, int]
+    meaning: str
+    failed_probes: Mapping[Leg, int]
     first: datetime
     last: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerMinutes:
-    """A broker's minutes; ``numbers`` are sums over the span, ``reasons`` those most often given first."""
+class BrokerDetail:
+    """A broker's minutes; ``key_figures`` are sums over the span, ``reasons`` are the most frequent first."""
 
-    grid: Grid
+    grid: TimeGrid
     legs: tuple[LegTimeline, ...]
-    numbers: tuple[Number, ...]
-    reasons: tuple[Reason, ...]
+    key_figures: tuple[KeyFigure, ...]
+    reasons: tuple[FailureReason, ...]
 
 
-def broker_minutes(rows: pa.Table, broker_id: int, span: Span) -> BrokerMinutes:
-    """``rows``: both legs of the broker, in no order."""
-    steps, every = grid(span), rows.to_pylist()
-    by_leg = {leg: [row for row in every if row["leg"] == leg] for leg in Leg}
-    return BrokerMinutes(
-        steps,
-        tuple(_leg(leg, by_leg[leg], steps) for leg in Leg),
+def build_broker_detail(rows: pa.Table, broker_id: int, span: Span) -> BrokerDetail:
+    """Build the detail from the rows of both legs of the broker, which may be in any order."""
+    grid, all_rows = make_grid(span), rows.to_pylist()
+    by_leg = {leg: [row for row in all_rows if row["leg"] == leg] for leg in Leg}
+    return BrokerDetail(
+        grid,
+        tuple(_leg(leg, by_leg[leg], grid) for leg in Leg),
         (
             *(_availability(leg, by_leg[leg]) for leg in Leg),
             _lost(by_leg[Leg.CLIENT]),
-            _led(by_leg[Leg.CLIENT], broker_id),
+            _led_elsewhere(by_leg[Leg.CLIENT], broker_id),
         ),
-        _reasons(every),
+        _reasons(all_rows),
     )
 
 
-def history(found: Sequence[Alert], view: BrokerView) -> tuple[Alert, ...]:
-    """The broker's findings, newest first."""
-    whom = (view.cluster_id, view.broker_id)
-    return tuple(alert for alert in found if (alert.cluster_id, alert.broker_id) == whom)
+def select_broker_alerts(alerts: Sequence[HealthAlert], view: BrokerView) -> tuple[HealthAlert, ...]:
+    """Return the broker's alerts, newest first."""
+    broker = (view.cluster_id, view.broker_id)
+    return tuple(alert for alert in alerts if (alert.cluster_id, alert.broker_id) == broker)
 
 
-def _leg(leg: Leg, rows: Iterable[Row], steps: Grid) -> LegTimeline:
-    within: dict[int, list[Row]] = {}
+def _leg(leg: Leg, rows: Iterable[Row], grid: TimeGrid) -> LegTimeline:
+    rows_by_step: dict[int, list[Row]] = {}
     for row in rows:
-        within.setdefault(steps.index(row["minute"].astimezone(UTC)), []).append(row)
-    begun = min(within, default=0)
-    every = [within.get(i, []) for i in range(steps.size)]
-    cells = [[row for row in own if row["measured"]] for own in every]
-    # What failed did so in a minute of few attempts too.
-    failures = [sum((Counter(dict(row["failures"] or ())) for row in own), Counter[str]()) for own in every]
+        rows_by_step.setdefault(grid.step_index(row["minute"].astimezone(UTC)), []).append(row)
+    first_step = min(rows_by_step, default=0)
+    rows_of_steps = [rows_by_step.get(i, []) for i in range(grid.size)]
+    cells = [[row for row in step_rows if row["measured"]] for step_rows in rows_of_steps]
+    # Failures count also in minutes with too few attempts to be measured.
+    failures = [
+        sum((Counter(dict(row["failures"] or ())) for row in step_rows), Counter[str]())
+        for step_rows in rows_of_steps
+    ]
     return LegTimeline(
         leg,
         _worst("latency_p50_us", cells),
         _worst("latency_p99_us", cells),
         _worst("latency_p99_censored_us", cells),
         {
-            code: tuple(counted[code] for counted in failures)
+            code: tuple(step_failures[code] for step_failures in failures)
             for code in sorted(set().union(*failures) if failures else ())
         },
-        runs(steps, [not cell and step >= begun for step, cell in enumerate(cells)]),
+        merge_marked_steps(grid, [not cell and step >= first_step for step, cell in enumerate(cells)]),
     )
 
 
-def _reasons(rows: Iterable[Row]) -> tuple[Reason, ...]:
-    given: dict[str, list[tuple[Leg, datetime, int]]] = {}
+def _reasons(rows: Iterable[Row]) -> tuple[FailureReason, ...]:
+    failures_by_code: dict[str, list[tuple[Leg, datetime, int]]] = {}
     for row in rows:
-        for code, times in dict(row["failures"] or ()).items():
-            given.setdefault(code, []).append((Leg(row["leg"]), row["minute"].astimezone(UTC), times))
-    found = [
-        Reason(
+        for code, failed_count in dict(row["failures"] or ()).items():
+            failures_by_code.setdefault(code, []).append(
+                (Leg(row["leg"]), row["minute"].astimezone(UTC), failed_count)
+            )
+    reasons = [
+        FailureReason(
             code,
-            _SAYS.get(code, NOTHING),
-            {leg: sum(times for one, _, times in seen if one is leg) for leg in Leg},
-            min(at for _, at, _ in seen),
-            max(at for _, at, _ in seen),
+            _FAILURE_TEXTS.get(code, NO_VALUE),
+            {leg: sum(failed_count for leg_of, _, failed_count in failures if leg_of is leg) for leg in Leg},
+            min(at for _, at, _ in failures),
+            max(at for _, at, _ in failures),
         )
-        for code, seen in given.items()
+        for code, failures in failures_by_code.items()
     ]
-    return tuple(sorted(found, key=lambda one: (-sum(one.probes.values()), one.code)))
+    return tuple(sorted(reasons, key=lambda reason: (-sum(reason.failed_probes.values()), reason.code)))
 
 
 def _worst(column: str, cells: Iterable[Sequence[Row]]) -> tuple[float | None, ...]:
@@ -138,27 +147,35 @@ def _worst(column: str, cells: Iterable[Sequence[Row]]) -> tuple[float | None, .
     return tuple(None if us is None else us / 1000 for us in worst)
 
 
-def _availability(leg: Leg, rows: Sequence[Row]) -> Number:
+def _availability(leg: Leg, rows: Sequence[Row]) -> KeyFigure:
     attempted = sum(row["attempted"] or 0 for row in rows)
     succeeded = sum(row["succeeded"] or 0 for row in rows)
-    return Number(
+    return KeyFigure(
         f"Availability, {leg} leg",
-        percent(succeeded / attempted if attempted else None),
+        format_percent(succeeded / attempted if attempted else None),
         None,
-        (f"{succeeded:,} of {count(attempted, 'probe')} of the minutes shown",),
+        (f"{succeeded:,} of {format_count(attempted, 'probe')} in the minutes shown",),
         "availability_ratio",
     )
 
 
-def _lost(rows: Sequence[Row]) -> Number:
-    lost, twice = (sum(row[name] or 0 for row in rows) for name in ("lost", "duplicated"))
-    return Number("Acknowledged, but lost", f"{lost:,}", None, (f"came twice: {twice:,}",), "lost")
+def _lost(rows: Sequence[Row]) -> KeyFigure:
+    lost, duplicated = (sum(row[name] or 0 for row in rows) for name in ("lost", "duplicated"))
+    return KeyFigure(
+        "Acknowledged, but lost", f"{lost:,}", None, (f"received twice: {duplicated:,}",), "lost"
+    )
 
 
-def _led(rows: Sequence[Row], broker_id: int) -> Number:
-    """In how many minutes somebody else led the broker's probe partition."""
+def _led_elsewhere(rows: Sequence[Row], broker_id: int) -> KeyFigure:
+    """Return in how many minutes another broker led this broker's probe partition."""
     measured = [row for row in rows if row["measured"]]
-    others = sorted({one for row in measured for one in row["led_by"] or () if one != broker_id})
-    elsewhere = sum(1 for row in measured if any(one != broker_id for one in row["led_by"] or ()))
-    instead = f"by {', '.join(f'broker {one}' for one in others)}" if others else NOTHING
-    return Number("Minutes led by others", f"{elsewhere:,} of {len(measured):,}", None, (instead,), "led_by")
+    other_leaders = sorted(
+        {leader for row in measured for leader in row["led_by"] or () if leader != broker_id}
+    )
+    minutes_elsewhere = sum(
+        1 for row in measured if any(leader != broker_id for leader in row["led_by"] or ())
+    )
+    note = f"by {', '.join(f'broker {leader}' for leader in other_leaders)}" if other_leaders else NO_VALUE
+    return KeyFigure(
+        "Minutes led by other brokers", f"{minutes_elsewhere:,} of {len(measured):,}", None, (note,), "led_by"
+    )

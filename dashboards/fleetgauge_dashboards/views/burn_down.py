@@ -1,4 +1,4 @@
-"""How a cluster's latency budget went in the course of its week."""
+"""Compute how a cluster's latency budget was spent in the course of its week."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ STEP = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class BurnDown:
-    """Minutes left at each of ``at``, which ascend; ``budget`` is that of the whole week.
+    """The minutes left of the budget at each time of ``at``, ascending; ``budget`` is that of the whole week.
 
-    What corrections leave out of all brokers counts as good here. Those of single brokers change
-    ``left_now``, which is the week's own number, and not the line.
+    Minutes that corrections exclude for all brokers count as good. Corrections of single brokers change
+    ``left_now``, the week's own number, but not the line.
     """
 
     week: Span
@@ -29,30 +29,32 @@ class BurnDown:
     left_now: float | None
 
 
-def burn_down(minutes: pa.Table, week: ClusterWeek, span: Span, left_out: Sequence[Span]) -> BurnDown | None:
-    """``minutes``: silver's of the week, in no order. None while there is none, or no objective."""
+def compute_burn_down(
+    minutes: pa.Table, week: ClusterWeek, span: Span, excluded: Sequence[Span]
+) -> BurnDown | None:
+    """Return the burn-down of silver's minutes of the week; None without minutes or without an objective."""
     objective_us = week.latency_objective_us
     if not len(minutes) or objective_us is None or week.latency_budget_minutes is None:
         return None
-    begun, until = (
+    begin, until = (
         bound.as_py().astimezone(UTC) for bound in (pc.min(minutes["minute"]), pc.max(minutes["minute"]))
     )
     until += MINUTE
-    ahead = timedelta(0) if week.closed else span.end - until
-    budget = week.latency_budget_minutes + ahead / MINUTE / LATENCY_BUDGET_DIVISOR
-    bad = _bad(minutes, objective_us, left_out)
-    at = [begun, *_steps(begun, until), until]
-    left = [budget - sum(one < moment for one in bad) for moment in at]
+    remaining = timedelta(0) if week.closed else span.end - until
+    budget = week.latency_budget_minutes + remaining / MINUTE / LATENCY_BUDGET_DIVISOR
+    bad = _bad(minutes, objective_us, excluded)
+    at = [begin, *_steps(begin, until), until]
+    left = [budget - sum(minute < moment for minute in bad) for moment in at]
     return BurnDown(span, tuple(at), tuple(left), budget, week.latency_budget_left_minutes)
 
 
-def _steps(begun: datetime, until: datetime) -> list[datetime]:
-    """Whole hours between."""
-    first = begun.replace(minute=0, second=0, microsecond=0) + STEP
+def _steps(begin: datetime, until: datetime) -> list[datetime]:
+    """Return the full hours in between."""
+    first = begin.replace(minute=0, second=0, microsecond=0) + STEP
     return [first + n * STEP for n in range(-((first - until) // STEP))] if first < until else []
 
 
-def _bad(minutes: pa.Table, objective_us: int, left_out: Sequence[Span]) -> list[datetime]:
+def _bad(minutes: pa.Table, objective_us: int, excluded: Sequence[Span]) -> list[datetime]:
     over = pc.fill_null(pc.greater(minutes["latency_p99_censored_us"], objective_us), False)
-    found = [one.astimezone(UTC) for one in minutes.filter(over)["minute"].to_pylist()]
-    return [one for one in found if not any(span.start <= one < span.end for span in left_out)]
+    bad_minutes = [minute.astimezone(UTC) for minute in minutes.filter(over)["minute"].to_pylist()]
+    return [minute for minute in bad_minutes if not any(span.start <= minute < span.end for span in excluded)]

@@ -1,4 +1,4 @@
-"""What burned the fleet's latency budgets in a week, most minutes first."""
+"""Rank the causes that burned the fleet's latency budgets in a week."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,8 +7,12 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
-    """Bad minutes of all clusters, their share of all, and how many clusters had any."""
+class BurnCause:
+    """A cause of bad minutes.
+
+    ``bad_minutes`` are of all clusters, ``share`` is of all bad minutes, ``clusters`` counts those with any;
+    ``bad_minutes_before`` are of the week before.
+    """
 
     cause: str
     bad_minutes: int
@@ -17,23 +21,26 @@ class Cause:
     bad_minutes_before: int
 
 
-def causes(rows: Iterable[Mapping[str, Any]], week: date) -> tuple[Cause, ...]:
-    """``rows``: gold/burn_causes of the week and the one before, of one segment's value."""
-    last = week - timedelta(days=7)
-    burned: dict[date, dict[str, Mapping[str, Any]]] = {week: {}, last: {}}
+def rank_burn_causes(rows: Iterable[Mapping[str, Any]], week: date) -> tuple[BurnCause, ...]:
+    """Return the week's causes, most bad minutes first.
+
+    ``rows`` are gold/burn_causes of the week and of the week before, of one value of a segment.
+    """
+    week_before = week - timedelta(days=7)
+    rows_by_week: dict[date, dict[str, Mapping[str, Any]]] = {week: {}, week_before: {}}
     for row in rows:
-        if row["week"] in burned:
-            burned[row["week"]][row["cause"]] = row
-    every = sum(row["bad_minutes"] for row in burned[week].values())
-    found = (
-        Cause(
+        if row["week"] in rows_by_week:
+            rows_by_week[row["week"]][row["cause"]] = row
+    total = sum(row["bad_minutes"] for row in rows_by_week[week].values())
+    causes = (
+        BurnCause(
             cause,
             row["bad_minutes"],
-            row["bad_minutes"] / every,
+            row["bad_minutes"] / total,
             row["clusters"],
-            burned[last][cause]["bad_minutes"] if cause in burned[last] else 0,
+            rows_by_week[week_before][cause]["bad_minutes"] if cause in rows_by_week[week_before] else 0,
         )
-        for cause, row in burned[week].items()
+        for cause, row in rows_by_week[week].items()
         if row["bad_minutes"]
     )
-    return tuple(sorted(found, key=lambda one: (-one.bad_minutes, one.cause)))
+    return tuple(sorted(causes, key=lambda cause: (-cause.bad_minutes, cause.cause)))

@@ -1,16 +1,16 @@
-"""Failovers that were forecast or tried: what they would have cost, and cost."""
+"""Summarize failover drills: what a failover was forecast to cost, and what a tried one cost."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fleetgauge_dashboards.reader.table import Row
-from fleetgauge_dashboards.views.groups import reasons_of
+from fleetgauge_dashboards.views.groups import parse_reasons
 
 
 @dataclass(frozen=True, slots=True)
 class DrilledGroup:
-    """One group of a drill; what was measured is None where it was a forecast alone."""
+    """A consumer group in a drill; measured values are None where the drill was only a forecast."""
 
     drill_id: str
     at: datetime
@@ -32,12 +32,13 @@ class DrilledGroup:
 
     @property
     def pair(self) -> tuple[str, str]:
+        """Return the active and the passive cluster."""
         return self.active, self.passive
 
 
 @dataclass(frozen=True, slots=True)
-class Drill:
-    """All of its groups together: READY where each is."""
+class DrillSummary:
+    """All groups of a drill together."""
 
     at: datetime
     author: str
@@ -49,39 +50,48 @@ class Drill:
 
     @property
     def is_ready(self) -> bool:
+        """Return whether every group was ready."""
         return self.ready == self.groups
 
     @property
     def verdict(self) -> str:
+        """Return the verdict in capitals: READY or NOT READY."""
         return "READY" if self.is_ready else "NOT READY"
 
 
-def drilled(rows: Iterable[Row]) -> tuple[DrilledGroup, ...]:
-    """Newest first."""
-    found = (_group(row) for row in rows)
-    return tuple(sorted(sorted(found, key=lambda one: one.group_id), key=lambda one: one.at, reverse=True))
+def parse_drilled_groups(rows: Iterable[Row]) -> tuple[DrilledGroup, ...]:
+    """Return the groups of recovery/drills' rows, newest drill first."""
+    groups = (_group(row) for row in rows)
+    return tuple(
+        sorted(sorted(groups, key=lambda group: group.group_id), key=lambda group: group.at, reverse=True)
+    )
 
 
-def last_drill(groups: Sequence[DrilledGroup], pair: tuple[str, str] | None = None) -> Drill | None:
-    """The newest of all, or of a pair; ``groups`` are newest first."""
-    of = [one for one in groups if pair in (None, one.pair)]
-    own = [one for one in of if one.drill_id == of[0].drill_id]
-    if not own:
+def summarize_latest_drill(
+    groups: Sequence[DrilledGroup], pair: tuple[str, str] | None = None
+) -> DrillSummary | None:
+    """Return the newest drill, or the newest of a pair of clusters; None without any.
+
+    ``groups`` are newest first.
+    """
+    of_pair = [group for group in groups if pair in (None, group.pair)]
+    latest = [group for group in of_pair if group.drill_id == of_pair[0].drill_id]
+    if not latest:
         return None
-    first = own[0]
-    return Drill(
+    first = latest[0]
+    return DrillSummary(
         first.at,
         first.author,
         first.active,
         first.passive,
-        len(own),
-        sum(one.ready for one in own),
-        any(one.executed for one in own),
+        len(latest),
+        sum(group.ready for group in latest),
+        any(group.executed for group in latest),
     )
 
 
 def _group(row: Row) -> DrilledGroup:
-    same = {
+    copied = {
         name: row[name]
         for name in (
             "drill_id",
@@ -97,12 +107,12 @@ def _group(row: Row) -> DrilledGroup:
         )
     }
     return DrilledGroup(
-        **same,
+        **copied,
         at=row["at"].astimezone(UTC),
         author=row["author"] or "",
         active=row["active"] or "",
         passive=row["passive"] or "",
         executed=bool(row["executed"]),
         ready=bool(row["ready"]),
-        reasons=reasons_of(row["reasons"]),
+        reasons=parse_reasons(row["reasons"]),
     )

@@ -1,4 +1,4 @@
-"""Could one cluster's groups and producers go on in another now, and what would that cost?"""
+"""Assess whether the groups and producers of one cluster could continue in another now, and at what cost."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,52 +6,62 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from fleetgauge_dashboards.units import count, duration
-from fleetgauge_dashboards.views.drills import Drill, DrilledGroup, last_drill
+from fleetgauge_dashboards.units import format_count, format_duration
+from fleetgauge_dashboards.views.drills import DrilledGroup, DrillSummary, summarize_latest_drill
 from fleetgauge_dashboards.views.findings import OpenFinding
-from fleetgauge_dashboards.views.groups import GroupNow
-from fleetgauge_dashboards.views.mirrors import MirrorNow, MirrorState
-from fleetgauge_dashboards.views.producers import ProducersNow, headroom
-from fleetgauge_dashboards.views.recovery_freshness import Told, told_until
+from fleetgauge_dashboards.views.groups import GroupReadiness
+from fleetgauge_dashboards.views.mirrors import MirrorHealth, MirrorLag
+from fleetgauge_dashboards.views.producers import ProducerStatus, compute_headroom
+from fleetgauge_dashboards.views.recovery_freshness import RecoveryFreshness, assess_freshness_at
 
 
-class Answer(StrEnum):
-    """To "fail over now?"; the symbol says it without colour."""
+class FailoverAnswer(StrEnum):
+    """The answer to the question "fail over now?".
+
+    Values are written to downloaded files and do not change; ``label`` and ``sign`` are what pages show.
+    """
 
     YES = "YES"
     NO = "NO"
-    NOBODY_KNOWS = "NOBODY KNOWS"
+    UNKNOWN = "NOBODY KNOWS"
 
     @property
     def sign(self) -> str:
-        return {"YES": "●", "NO": "▲"}.get(self.value, "◌")
+        """Return a symbol that distinguishes the answer without colour."""
+        return {FailoverAnswer.YES: "●", FailoverAnswer.NO: "▲"}.get(self, "◌")
+
+    @property
+    def label(self) -> str:
+        """Return the word for a person."""
+        return "UNKNOWN" if self is FailoverAnswer.UNKNOWN else self.value
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """All that was told last, of every pair."""
+class RecoverySnapshot:
+    """The latest observations of all pairs of clusters."""
 
-    mirrors: Sequence[MirrorNow]
-    groups: Sequence[GroupNow]
-    producers: Sequence[ProducersNow]
+    mirrors: Sequence[MirrorLag]
+    groups: Sequence[GroupReadiness]
+    producers: Sequence[ProducerStatus]
     findings: Sequence[OpenFinding]
     drills: Sequence[DrilledGroup]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """What the answer about one pair is made of. Sums are None where one of the groups is not known.
+class FailoverEvidence:
+    """The observations that decide the answer for one pair; a sum is None where a group's value is unknown.
 
-    ``mirrors`` lead into the passive cluster, ``producers`` are tried in the clusters of its region.
-    ``headroom`` is the share of its capacity left after taking over, None where that is not known.
-    ``out_of_sight``: the active cluster, if it does not answer and the passive one does, and whatever of its
-    region is silent with it; its groups are as they were then, for where nobody can read nothing is consumed.
+    ``mirrors`` lead into the passive cluster, ``producers`` reach the clusters of its region. ``headroom`` is
+    the share of its capacity left after a failover, None where unknown. ``unreachable`` is the active
+    cluster, if it does not answer while the passive one does, with the unreachable clusters of its region.
+    The values of its groups are then the last observed, because nothing can be consumed from an unreachable
+    cluster.
     """
 
     active: str
     passive: str
-    told: Told
-    out_of_sight: frozenset[str]
+    freshness: RecoveryFreshness
+    unreachable: frozenset[str]
     groups: int
     ready: int
     unknown: int
@@ -60,164 +70,199 @@ class Evidence:
     rto_ms: int | None
     never_drilled: int
     reasons: tuple[tuple[str, int], ...]
-    mirrors: tuple[MirrorNow, ...]
-    producers: tuple[ProducersNow, ...]
+    mirrors: tuple[MirrorLag, ...]
+    producers: tuple[ProducerStatus, ...]
     headroom: float | None
     has_capacity: bool
     findings: tuple[OpenFinding, ...]
-    last_drill: Drill | None
+    last_drill: DrillSummary | None
 
     @property
     def name(self) -> str:
+        """Return the pair's name, active to passive."""
         return f"{self.active} to {self.passive}"
 
 
 @dataclass(frozen=True, slots=True)
-class Failover:
-    """The answer for one pair, why, and on what evidence."""
+class FailoverAssessment:
+    """The answer for one pair, its explanation and its evidence."""
 
-    answer: Answer
-    because: tuple[str, ...]
-    evidence: Evidence
-
-
-def failovers(
-    known: Known, pairs: Sequence[tuple[str, str]], regions: Mapping[str, str], now: datetime
-) -> tuple[Failover, ...]:
-    """Of the ``pairs`` of the fleet file, or without any of those that groups or drills tell of. By name."""
-    seen = {(one.active, one.passive) for one in known.groups} | {one.pair for one in known.drills}
-    found = (evidence(known, pair, regions, now) for pair in sorted(set(pairs) or seen))
-    return tuple(Failover(*answer(one), one) for one in found)
+    answer: FailoverAnswer
+    explanation: tuple[str, ...]
+    evidence: FailoverEvidence
 
 
-def evidence(known: Known, pair: tuple[str, str], regions: Mapping[str, str], now: datetime) -> Evidence:
+def assess_failovers(
+    snapshot: RecoverySnapshot, pairs: Sequence[tuple[str, str]], regions: Mapping[str, str], now: datetime
+) -> tuple[FailoverAssessment, ...]:
+    """Assess the ``pairs`` of the fleet file, by name.
+
+    If the fleet file has no pairs, those of the observed groups and drills are assessed.
+    """
+    observed = {(group.active, group.passive) for group in snapshot.groups} | {
+        group.pair for group in snapshot.drills
+    }
+    assessed = (gather_evidence(snapshot, pair, regions, now) for pair in sorted(set(pairs) or observed))
+    return tuple(FailoverAssessment(*answer_failover(evidence), evidence) for evidence in assessed)
+
+
+def gather_evidence(
+    snapshot: RecoverySnapshot, pair: tuple[str, str], regions: Mapping[str, str], now: datetime
+) -> FailoverEvidence:
+    """Select the observations about the pair."""
     active, passive = pair
-    own = [one for one in known.groups if (one.active, one.passive) == pair]
-    until = max((one.until for one in own), default=None)
-    here, there = (_region(cluster, regions) for cluster in pair)
-    into = tuple(one for one in known.mirrors if one.destination == passive)
-    return Evidence(
+    groups = [group for group in snapshot.groups if (group.active, group.passive) == pair]
+    until = max((group.until for group in groups), default=None)
+    active_region, passive_region = (_region(cluster, regions) for cluster in pair)
+    mirrors_in = tuple(mirror for mirror in snapshot.mirrors if mirror.destination == passive)
+    return FailoverEvidence(
         active=active,
         passive=passive,
-        told=told_until(until, now),
-        out_of_sight=_out_of_sight(pair, here, known.mirrors),
-        groups=len(own),
-        ready=sum(one.ready is True for one in own),
-        unknown=sum(one.ready is None for one in own),
-        replay_at_most=_sum(one.replay_at_most for one in own),
-        lost_at_most=_sum(one.lost_at_most for one in own),
-        rto_ms=max((one.rto_ms for one in own if one.rto_ms is not None), default=None),
-        never_drilled=sum(one.rto_ms is None for one in own),
-        reasons=_reasons(own),
-        mirrors=into,
-        producers=tuple(one for one in known.producers if one.cluster_id in there and one.was_tried),
-        headroom=headroom(known.producers, there, here | there),
-        has_capacity=any(
-            one.capacity_records_per_s is not None for one in known.producers if one.cluster_id in there
+        freshness=assess_freshness_at(until, now),
+        unreachable=_unreachable_clusters(pair, active_region, snapshot.mirrors),
+        groups=len(groups),
+        ready=sum(group.ready is True for group in groups),
+        unknown=sum(group.ready is None for group in groups),
+        replay_at_most=_sum(group.replay_at_most for group in groups),
+        lost_at_most=_sum(group.lost_at_most for group in groups),
+        rto_ms=max((group.rto_ms for group in groups if group.rto_ms is not None), default=None),
+        never_drilled=sum(group.rto_ms is None for group in groups),
+        reasons=_reasons(groups),
+        mirrors=mirrors_in,
+        producers=tuple(
+            status
+            for status in snapshot.producers
+            if status.cluster_id in passive_region and status.has_tracers
         ),
-        findings=tuple(one for one in known.findings if _concerns(one, pair, into, there)),
-        last_drill=last_drill(known.drills, pair),
+        headroom=compute_headroom(snapshot.producers, passive_region, active_region | passive_region),
+        has_capacity=any(
+            status.capacity_records_per_s is not None
+            for status in snapshot.producers
+            if status.cluster_id in passive_region
+        ),
+        findings=tuple(
+            finding for finding in snapshot.findings if _concerns(finding, pair, mirrors_in, passive_region)
+        ),
+        last_drill=summarize_latest_drill(snapshot.drills, pair),
     )
 
 
-def answer(of: Evidence) -> tuple[Answer, tuple[str, ...]]:
-    """NOBODY KNOWS where nothing is told of its groups; NO where anything speaks against; YES only where all
-    that counts is known. What is not known never speaks for it; what died with the cluster, not against it.
+def answer_failover(evidence: FailoverEvidence) -> tuple[FailoverAnswer, tuple[str, ...]]:
+    """Answer for one pair, with the explanation.
+
+    Unknown where there is no data about its groups; NO where an observation argues against it; YES only where
+    everything that counts is known. Unknown values never count in favour, and what failed together with the
+    active cluster does not count against.
     """
-    if of.told.age is None:
-        return Answer.NOBODY_KNOWS, ("nothing is told of its groups",)
-    if not of.told.is_now and not of.out_of_sight:
-        return Answer.NOBODY_KNOWS, (f"nothing has been told of its groups for {duration(of.told.age)}",)
-    against, unknown, gone = tuple(_against(of)), tuple(_not_known(of)), tuple(_gone(of.told.age, of))
-    if against:
-        return Answer.NO, against + unknown + gone
-    if unknown:
-        return Answer.NOBODY_KNOWS, unknown + gone
-    return Answer.YES, gone
+    if evidence.freshness.age is None:
+        return FailoverAnswer.UNKNOWN, ("no data about its consumer groups",)
+    if not evidence.freshness.is_now and not evidence.unreachable:
+        return FailoverAnswer.UNKNOWN, (
+            f"no data about its consumer groups for {format_duration(evidence.freshness.age)}",
+        )
+    objections, unknowns, consequences = (
+        tuple(_objections(evidence)),
+        tuple(_unknowns(evidence)),
+        tuple(_consequences_of_outage(evidence.freshness.age, evidence)),
+    )
+    if objections:
+        return FailoverAnswer.NO, objections + unknowns + consequences
+    if unknowns:
+        return FailoverAnswer.UNKNOWN, unknowns + consequences
+    return FailoverAnswer.YES, consequences
 
 
-def _against(of: Evidence) -> Iterator[str]:
-    not_ready = of.groups - of.ready - of.unknown
+def _objections(evidence: FailoverEvidence) -> Iterator[str]:
+    not_ready = evidence.groups - evidence.ready - evidence.unknown
     if not_ready:
-        yield f"{not_ready:,} of {count(of.groups, 'group')} not ready"
-    for mirror in of.mirrors:
-        if mirror.state is MirrorState.STALE and mirror.source not in of.out_of_sight:
-            yield f"the mirror {mirror.name} stands still"
-        if mirror.state is MirrorState.LOOP:
-            yield f"records of {mirror.name} go round"
-    for one in of.producers:
-        if one.now and one.get_through is False:
-            yield f"no producer at {one.vantage} gets anything into {one.cluster_id}"
-    if of.headroom is not None and of.headroom < 0:
-        yield f"{of.passive}'s region could not take the load of both"
-    for finding in of.findings:
-        if finding.is_page and finding.cluster_id not in of.out_of_sight:
+        yield f"{not_ready:,} of {format_count(evidence.groups, 'group')} not ready"
+    for mirror in evidence.mirrors:
+        if mirror.state is MirrorHealth.STALE and mirror.source not in evidence.unreachable:
+            yield f"mirror {mirror.name} has stalled"
+        if mirror.state is MirrorHealth.LOOP:
+            yield f"mirror {mirror.name} copies records in a loop"
+    for status in evidence.producers:
+        if status.is_current and status.can_produce is False:
+            yield f"producers at {status.vantage} cannot write to {status.cluster_id}"
+    if evidence.headroom is not None and evidence.headroom < 0:
+        yield f"{evidence.passive}'s region lacks the capacity for the load of both regions"
+    for finding in evidence.findings:
+        if finding.is_page and finding.cluster_id not in evidence.unreachable:
             yield f"open finding: {finding.summary or finding.kind}"
 
 
-def _not_known(of: Evidence) -> Iterator[str]:
-    if of.unknown:
-        yield f"not known: whether {count(of.unknown, 'group')} could go on there"
-    if not of.mirrors:
-        yield f"no mirror into {of.passive} is told of"
-    for mirror in of.mirrors:
-        if mirror.state is MirrorState.UNKNOWN:
-            yield f"not known: how the mirror {mirror.name} is"
-    if of.has_capacity and of.headroom is None:
-        yield f"not known: whether {of.passive}'s region could take the load of both"
-    for one in of.producers:
-        if not one.now or one.get_through is None:
-            yield f"not known: whether producers at {one.vantage} can go on in {one.cluster_id}"
+def _unknowns(evidence: FailoverEvidence) -> Iterator[str]:
+    if evidence.unknown:
+        yield f"unknown: whether {format_count(evidence.unknown, 'group')} can resume there"
+    if not evidence.mirrors:
+        yield f"no mirror into {evidence.passive} observed"
+    for mirror in evidence.mirrors:
+        if mirror.state is MirrorHealth.UNKNOWN:
+            yield f"unknown: the state of mirror {mirror.name}"
+    if evidence.has_capacity and evidence.headroom is None:
+        yield f"unknown: whether {evidence.passive}'s region has capacity for the load of both regions"
+    for status in evidence.producers:
+        if not status.is_current or status.can_produce is None:
+            yield f"unknown: whether producers at {status.vantage} can write to {status.cluster_id}"
 
 
-def _gone(age: timedelta, of: Evidence) -> Iterator[str]:
-    """What is so because the active cluster is out of sight."""
-    if not of.out_of_sight:
+def _consequences_of_outage(age: timedelta, evidence: FailoverEvidence) -> Iterator[str]:
+    """Yield what follows from the active cluster being unreachable."""
+    if not evidence.unreachable:
         return
-    yield f"{of.active} has not been seen for {duration(age)}: its groups are as they were then"
-    for mirror in of.mirrors:
-        if mirror.state is MirrorState.STALE and mirror.source in of.out_of_sight:
-            yield f"the mirror {mirror.name} stands still: what it has not copied stays in {mirror.source}"
+    yield f"{evidence.active} has been unreachable for {format_duration(age)}; groups are as last observed"
+    for mirror in evidence.mirrors:
+        if mirror.state is MirrorHealth.STALE and mirror.source in evidence.unreachable:
+            yield f"mirror {mirror.name} has stalled; records not yet copied remain in {mirror.source}"
 
 
-def _out_of_sight(
-    pair: tuple[str, str], here: frozenset[str], mirrors: Sequence[MirrorNow]
+def _unreachable_clusters(
+    pair: tuple[str, str], active_region: frozenset[str], mirrors: Sequence[MirrorLag]
 ) -> frozenset[str]:
     active, passive = pair
-    silent = {cluster for one in mirrors if one.now for cluster in one.silent}
-    return here & silent if active in silent and passive not in silent else frozenset()
+    silent = {cluster for mirror in mirrors if mirror.now for cluster in mirror.silent}
+    return active_region & silent if active in silent and passive not in silent else frozenset()
 
 
 def _region(cluster_id: str, regions: Mapping[str, str]) -> frozenset[str]:
-    """The clusters of its region, itself included; where nobody said which that is, it alone."""
+    """Return the clusters of the cluster's region, itself included.
+
+    Only itself where no region is configured.
+    """
     region = regions.get(cluster_id)
-    near = {one for one, own in regions.items() if region is not None and own == region}
-    return frozenset({cluster_id, *near})
+    same_region = {
+        other_id
+        for other_id, other_region in regions.items()
+        if region is not None and other_region == region
+    }
+    return frozenset({cluster_id, *same_region})
 
 
 def _concerns(
-    one: OpenFinding, pair: tuple[str, str], into: Iterable[MirrorNow], there: frozenset[str]
+    finding: OpenFinding, pair: tuple[str, str], mirrors: Iterable[MirrorLag], passive_region: frozenset[str]
 ) -> bool:
-    """Of two clusters: they are this pair, or a mirror into the passive one. Of one: it is there.
+    """Return whether the finding concerns the pair.
 
-    What goes round does so for its source; what has no room has none for whoever else.
+    A finding of two clusters does if they are the pair or a mirror into the passive one; a finding of one
+    cluster if that is in the passive region. A loop concerns its source, and missing headroom the cluster
+    that lacks it.
     """
-    if one.kind == "MIRROR_LOOP":
-        return one.cluster_id in {mirror.source for mirror in into}
-    if one.other_id and one.kind != "NO_HEADROOM":
-        ways = {pair, *((mirror.source, mirror.destination) for mirror in into)}
-        return (one.cluster_id, one.other_id) in ways
-    return one.cluster_id in there
+    if finding.kind == "MIRROR_LOOP":
+        return finding.cluster_id in {mirror.source for mirror in mirrors}
+    if finding.other_id and finding.kind != "NO_HEADROOM":
+        directions = {pair, *((mirror.source, mirror.destination) for mirror in mirrors)}
+        return (finding.cluster_id, finding.other_id) in directions
+    return finding.cluster_id in passive_region
 
 
-def _reasons(groups: Iterable[GroupNow]) -> tuple[tuple[str, int], ...]:
-    """Each with how many groups have it, most first."""
-    counted = Counter(reason for one in groups for reason in one.reasons)
-    return tuple(sorted(counted.items(), key=lambda one: (-one[1], one[0])))
+def _reasons(groups: Iterable[GroupReadiness]) -> tuple[tuple[str, int], ...]:
+    """Return each reason with the number of groups that have it, most frequent first."""
+    counts = Counter(reason for group in groups for reason in group.reasons)
+    return tuple(sorted(counts.items(), key=lambda reason: (-reason[1], reason[0])))
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """None where one of them is not known, or there is none."""
-    every = list(values)
-    known = [value for value in every if value is not None]
-    return sum(known) if known and len(known) == len(every) else None
+    """Return the sum; None where a value is unknown or there is no value."""
+    all_values = list(values)
+    present = [value for value in all_values if value is not None]
+    return sum(present) if present and len(present) == len(all_values) else None

@@ -1,4 +1,4 @@
-"""What speaks against a failover and has not ended."""
+"""Find the open recovery findings, which argue against a failover."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,13 +6,17 @@ from datetime import UTC, datetime
 
 from fleetgauge_dashboards.reader.table import Row
 
-#: Somebody is called for it at once.
+#: The severity that pages the person on call.
 PAGE = "page"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFinding:
-    """``other_id`` is the other end of a mirror or a pair, or the one whose load is too much; or empty."""
+    """A recovery finding that has not closed.
+
+    ``other_id`` is the other cluster of a mirror or a pair, or the cluster whose load is too much; else
+    empty.
+    """
 
     fingerprint: str
     since: datetime
@@ -26,21 +30,27 @@ class OpenFinding:
 
     @property
     def is_page(self) -> bool:
+        """Return whether the finding pages the person on call."""
         return self.severity == PAGE
 
 
-def open_findings(rows: Iterable[Row]) -> tuple[OpenFinding, ...]:
-    """Pages first, then the oldest. One that was told again after it began is as old as it was."""
-    begun: dict[str, Row] = {}
-    last: dict[str, Row] = {}
-    for row in sorted(rows, key=lambda one: one["at"]):
+def fold_open_findings(rows: Iterable[Row]) -> tuple[OpenFinding, ...]:
+    """Return the findings that are open, pages first, then the oldest.
+
+    A finding that is reported again while open keeps its first time.
+    """
+    opening_rows: dict[str, Row] = {}
+    latest_rows: dict[str, Row] = {}
+    for row in sorted(rows, key=lambda row: row["at"]):
         if row["opens"]:
-            begun.setdefault(row["fingerprint"], row)
-            last[row["fingerprint"]] = row
+            opening_rows.setdefault(row["fingerprint"], row)
+            latest_rows[row["fingerprint"]] = row
         else:
-            begun.pop(row["fingerprint"], None)
-    found = (_finding(last[fingerprint], row["at"]) for fingerprint, row in begun.items())
-    return tuple(sorted(found, key=lambda one: (not one.is_page, one.since, one.fingerprint)))
+            opening_rows.pop(row["fingerprint"], None)
+    findings = (_finding(latest_rows[fingerprint], row["at"]) for fingerprint, row in opening_rows.items())
+    return tuple(
+        sorted(findings, key=lambda finding: (not finding.is_page, finding.since, finding.fingerprint))
+    )
 
 
 def _finding(row: Row, since: datetime) -> OpenFinding:

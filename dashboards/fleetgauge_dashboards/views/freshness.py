@@ -1,4 +1,4 @@
-"""How old the data is and how much of what was expected is there: read before any other number."""
+"""Assess how old the data is and how much of the expected data is present."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from enum import StrEnum
 
 from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.reader.recency import Recency
-from fleetgauge_dashboards.units import duration
+from fleetgauge_dashboards.units import format_duration
 
-#: Records take up to 70 s on their way (the last probe's deadline, a batch every 30 s).
+#: Records arrive within 70 s: the last probe's deadline, then a batch every 30 s.
 STALE_AFTER = timedelta(minutes=3)
-#: A lake for whose data nobody waits is history when it ended longer ago.
+#: A lake from which no more data is expected counts as ended after this time.
 ENDED_AFTER = timedelta(hours=24)
 
 
-class Age(StrEnum):
-    """What the age of the newest minute means."""
+class DataAge(StrEnum):
+    """How recent the newest minute is: no data, fresh, stale, or a lake that has ended."""
 
     NONE = "none"
     FRESH = "fresh"
@@ -26,58 +26,75 @@ class Age(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """The data's age, and broker-minutes measured of those expected in the hour up to its end.
+    """The data's age, and its coverage in the hour up to its end.
 
-    ``silent`` are the clusters of a live lake whose own newest minute is stale,
-    ``heard`` all that were measured in the newest days, or need not be.
+    ``measured`` and ``expected`` count broker-minutes. ``silent_for`` has the age of each cluster of a live
+    lake whose newest minute is stale; ``measured_clusters`` were measured in the newest days, or have ended.
     """
 
     until: datetime | None
     age: timedelta | None
-    state: Age
+    state: DataAge
     measured: int
     expected: int
-    silent: Mapping[str, timedelta]
-    heard: frozenset[str]
+    silent_for: Mapping[str, timedelta]
+    measured_clusters: frozenset[str]
 
     @property
     def coverage(self) -> float | None:
+        """Return measured over expected broker-minutes; None where none was expected."""
         return self.measured / self.expected if self.expected else None
 
-    def silence(self, cluster_id: str) -> str | None:
-        """For how long a cluster of a live lake has said nothing; None if it speaks."""
-        if self.state in (Age.NONE, Age.ENDED):
+    def describe_silence(self, cluster_id: str) -> str | None:
+        """Return for how long a cluster of a live lake has sent no data, as text; None if it sends data."""
+        if self.state in (DataAge.NONE, DataAge.ENDED):
             return None
-        if cluster_id not in self.heard:
+        if cluster_id not in self.measured_clusters:
             return "more than a day"
-        behind = self.silent.get(cluster_id)
-        return None if behind is None else duration(behind)
+        behind = self.silent_for.get(cluster_id)
+        return None if behind is None else format_duration(behind)
 
 
-NO_DATA = Freshness(None, None, Age.NONE, 0, 0, {}, frozenset())
+NO_DATA = Freshness(None, None, DataAge.NONE, 0, 0, {}, frozenset())
 
 
-def freshness(
-    known: Recency, now: datetime, *, awaited: bool = False, over: Set[str] = frozenset()
+def assess_freshness(
+    recency: Recency, now: datetime, *, awaited: bool = False, ended: Set[str] = frozenset()
 ) -> Freshness:
-    """Of what the newest minutes hold.
+    """Assess the freshness of the newest minutes.
 
-    ``awaited``: data should come, however long it has not; ``over``: clusters of which none should any more.
+    ``awaited`` says that more data is expected, however long it has been missing; ``ended`` are the clusters
+    of which none is expected any more.
     """
-    if known.until is None:
+    if recency.until is None:
         return NO_DATA
-    age = max(now - known.until, timedelta(0))
-    state = state_of(age, awaited=awaited)
+    age = max(now - recency.until, timedelta(0))
+    state = classify_age(age, awaited=awaited)
     ages = {
-        cluster: now - (minute + MINUTE) for cluster, minute in known.newest.items() if cluster not in over
+        cluster: now - (minute + MINUTE) for cluster, minute in recency.newest.items() if cluster not in ended
     }
-    late = {} if state is Age.ENDED else {cluster: own for cluster, own in ages.items() if own > STALE_AFTER}
-    unheard = sum(expected for cluster, expected in known.unheard.items() if cluster not in over)
-    heard = frozenset(known.newest) | over
-    return Freshness(known.until, age, state, known.measured, known.expected + unheard, late, heard)
+    silent_for = (
+        {}
+        if state is DataAge.ENDED
+        else {cluster: cluster_age for cluster, cluster_age in ages.items() if cluster_age > STALE_AFTER}
+    )
+    expected_of_silent = sum(
+        expected for cluster, expected in recency.expected_of_silent.items() if cluster not in ended
+    )
+    measured_clusters = frozenset(recency.newest) | ended
+    return Freshness(
+        recency.until,
+        age,
+        state,
+        recency.measured,
+        recency.expected + expected_of_silent,
+        silent_for,
+        measured_clusters,
+    )
 
 
-def state_of(age: timedelta, *, awaited: bool = False) -> Age:
+def classify_age(age: timedelta, *, awaited: bool = False) -> DataAge:
+    """Return what an age means; awaited data is stale however old it is, and never ended."""
     if age <= STALE_AFTER:
-        return Age.FRESH
-    return Age.STALE if awaited or age <= ENDED_AFTER else Age.ENDED
+        return DataAge.FRESH
+    return DataAge.STALE if awaited or age <= ENDED_AFTER else DataAge.ENDED

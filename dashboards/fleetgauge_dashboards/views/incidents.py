@@ -1,4 +1,4 @@
-"""A week's findings: how soon each was named, how soon somebody acted, and for how long it held."""
+"""List a week's findings: how soon each opened, how soon somebody acted, and how long it lasted."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from statistics import median
 
 from fleetgauge_core.slo.weeks import WeekSpan
 from fleetgauge_dashboards.links import MINUTE
-from fleetgauge_dashboards.reader import HealthEvent
-from fleetgauge_dashboards.views.actions import Act
-from fleetgauge_dashboards.views.alerts import Alert, alerts
+from fleetgauge_dashboards.reader import HealthEventRow
+from fleetgauge_dashboards.views.actions import RecordedAction
+from fleetgauge_dashboards.views.alerts import HealthAlert, fold_alerts
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
-    """A finding that was named in the week.
+class WeekIncident:
+    """A finding that opened in the week; durations are in seconds.
 
-    ``detected_s`` is from its first sign to its name, None where it was named at once; ``acted_s`` from there
-    to the first thing done to that broker; ``lasted_s`` is None of what still held when the week closed.
-    ``saved_min`` are the whole minutes from there to its end in which its cluster kept its latency objective
-    although the broker was still ill, where before it did not keep it; None where nothing was done.
+    ``detected_s`` is from the first sign to the opening, None where both coincide; ``acted_s`` from the
+    opening to the first action on that broker; ``lasted_s`` is None while the finding was open when the week
+    closed. ``saved_min`` counts the whole minutes after the action in which the cluster met its latency
+    objective although the finding was still open, and it did not meet it before; None without an action.
     """
 
     at: datetime
@@ -34,59 +34,70 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True)
-class Durations:
-    """The median and the longest of so many."""
+class DurationSummary:
+    """The median and the longest of ``of`` durations."""
 
     median_s: float
     longest_s: float
     of: int
 
 
-def incidents(
-    events: Sequence[HealthEvent],
-    acts: Sequence[Act],
+def list_incidents(
+    events: Sequence[HealthEventRow],
+    actions: Sequence[RecordedAction],
     bad_minutes: Mapping[str, Set[datetime]],
     week: WeekSpan,
-) -> tuple[Incident, ...]:
-    """In time's order, as they stood when the week closed. ``bad_minutes`` are the week's, by cluster."""
-    until = week.closes_at
-    named = (one for one in alerts([event for event in events if event.at < until]) if one.named)
-    found = []
-    for alert in named:
-        if not week.start <= alert.opened < week.end:
+) -> tuple[WeekIncident, ...]:
+    """Return the week's incidents in time order, as they stood when the week closed.
+
+    ``bad_minutes`` are the week's, by cluster.
+    """
+    closes_at = week.closes_at
+    opened_alerts = (
+        alert
+        for alert in fold_alerts([event for event in events if event.at < closes_at])
+        if alert.opening_event
+    )
+    incidents = []
+    for alert in opened_alerts:
+        if not week.start <= alert.opened_at < week.end:
             continue
-        own = [
-            act.at
-            for act in acts
-            if act.was_done
-            and (act.cluster_id, act.broker_id) == (alert.cluster_id, alert.broker_id)
-            and alert.opened <= act.at < (alert.cleared or until)
+        action_times = [
+            action.at
+            for action in actions
+            if action.has_effect
+            and (action.cluster_id, action.broker_id) == (alert.cluster_id, alert.broker_id)
+            and alert.opened_at <= action.at < (alert.cleared_at or closes_at)
         ]
-        found.append(
-            Incident(
-                alert.opened,
+        incidents.append(
+            WeekIncident(
+                alert.opened_at,
                 alert.alert_id,
                 alert.cluster_id,
                 alert.broker_id,
                 alert.kind,
-                (alert.opened - alert.began).total_seconds() or None,
-                (min(own) - alert.opened).total_seconds() if own else None,
-                (alert.cleared - alert.opened).total_seconds() if alert.cleared else None,
-                _saved(alert, min(own), bad_minutes.get(alert.cluster_id, frozenset())) if own else None,
+                (alert.opened_at - alert.first_sign_at).total_seconds() or None,
+                (min(action_times) - alert.opened_at).total_seconds() if action_times else None,
+                (alert.cleared_at - alert.opened_at).total_seconds() if alert.cleared_at else None,
+                _count_saved_minutes(alert, min(action_times), bad_minutes.get(alert.cluster_id, frozenset()))
+                if action_times
+                else None,
             )
         )
-    return tuple(sorted(found, key=lambda one: (one.at, one.alert_id)))
+    return tuple(sorted(incidents, key=lambda incident: (incident.at, incident.alert_id)))
 
 
-def _saved(alert: Alert, acted: datetime, bad: Set[datetime]) -> int:
-    if alert.cleared is None or not any(alert.began - MINUTE < minute <= acted for minute in bad):
+def _count_saved_minutes(alert: HealthAlert, acted_at: datetime, bad_minutes: Set[datetime]) -> int:
+    if alert.cleared_at is None or not any(
+        alert.first_sign_at - MINUTE < minute <= acted_at for minute in bad_minutes
+    ):
         return 0
-    first = acted.replace(second=0, microsecond=0) + MINUTE
-    whole = max(0, (alert.cleared - first) // MINUTE)
-    return sum(first + n * MINUTE not in bad for n in range(whole))
+    first = acted_at.replace(second=0, microsecond=0) + MINUTE
+    minutes = max(0, (alert.cleared_at - first) // MINUTE)
+    return sum(first + n * MINUTE not in bad_minutes for n in range(minutes))
 
 
-def times(known: Iterable[float | None]) -> Durations | None:
-    """Of those that are known; None where none is."""
-    held = [one for one in known if one is not None]
-    return Durations(median(held), max(held), len(held)) if held else None
+def summarize_durations(durations: Iterable[float | None]) -> DurationSummary | None:
+    """Summarize the durations that are known; None where none is."""
+    present = [duration for duration in durations if duration is not None]
+    return DurationSummary(median(present), max(present), len(present)) if present else None

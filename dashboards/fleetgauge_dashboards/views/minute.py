@@ -1,36 +1,44 @@
-"""One minute of a cluster: its numbers, and each broker's samples behind them."""
+"""Show one minute of a cluster: its numbers, and each broker's samples behind them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from fleetgauge_core.contract import Leg
 from fleetgauge_core.slo.levels import BrokerMinuteLevels
-from fleetgauge_dashboards.links import MINUTE, BrokerView, ClusterView, Leg, MinuteView, Span
+from fleetgauge_dashboards.links import (
+    MINUTE,
+    BrokerView,
+    ClusterView,
+    MinuteView,
+    Span,
+)
 from fleetgauge_dashboards.reader import ClusterWeek
-from fleetgauge_dashboards.units import NOTHING, milliseconds, percent
-from fleetgauge_dashboards.views.cluster import Number, verdict, week_span
-from fleetgauge_dashboards.views.deciding_minutes import Row, worst_home
-from fleetgauge_dashboards.views.samples import BrokerSamples, MinuteSamples, Source
+from fleetgauge_dashboards.units import NO_VALUE, format_milliseconds, format_percent
+from fleetgauge_dashboards.views.cluster import KeyFigure, judge_objective, week_span
+from fleetgauge_dashboards.views.deciding_minutes import Row, find_worst_home
+from fleetgauge_dashboards.views.samples import BrokerSamples, MinuteSamples, SampleSource
 
-#: Of each broker's samples, so many are written out; the file has all.
-SLOWEST = 5
-#: Minutes to either side of a minute that a link to its cluster shows.
+#: The slowest samples that a broker's line lists; the downloaded file has all.
+SLOWEST_SAMPLES = 5
+#: Minutes before and after a minute that a link to its cluster shows.
 _AROUND = 30
 _UNMEASURED = "not measured"
 
-#: Where the samples were found, for a person.
-SOURCES: dict[Source, str] = {
-    "bronze": "Every sample that the probes sent.",
-    "evidence": "The records have expired; these samples were kept as evidence when the week closed.",
-    "late": "All vantages sent too late in this minute for their samples to count; their records have them.",
-    "expired": "The samples have expired, and none of this minute were kept as evidence: it did not "
-    "decide its week. What remains are its numbers, broker by broker.",
+#: Explains to a reader where the samples come from.
+SOURCE_TEXTS: dict[SampleSource, str] = {
+    "bronze": "All samples, from the probe records.",
+    "evidence": "The probe records have expired; these samples were kept as evidence when the week closed.",
+    "late": "Every vantage ran behind its schedule in this minute, so its samples do not count; "
+    "the probe records still hold them.",
+    "expired": "The samples have expired. None were kept as evidence, because this minute did not decide "
+    "its week. Only the numbers of each broker remain.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerLine:
-    """One line of the minute's table, as text."""
+    """A line of the minute's table, formatted as text: one broker and leg."""
 
     broker: BrokerView
     leg: Leg
@@ -42,46 +50,46 @@ class BrokerLine:
     slowest: str
 
 
-def week_of(own: Sequence[ClusterWeek], minute: datetime, zone: str) -> ClusterWeek | None:
-    """Of a cluster's weeks the one with the minute."""
-    spans = ((week, week_span(week.week, zone)) for week in own)
+def find_week_of_minute(weeks: Sequence[ClusterWeek], minute: datetime, zone: str) -> ClusterWeek | None:
+    """Return the cluster's week that contains the minute; None if there is none."""
+    spans = ((week, week_span(week.week, zone)) for week in weeks)
     return next((week for week, span in spans if span.start <= minute < span.end), None)
 
 
-def around(view: MinuteView) -> ClusterView:
-    """The cluster in the minutes before and after."""
+def surrounding_view(view: MinuteView) -> ClusterView:
+    """Return the view of the cluster half an hour before and after the minute."""
     span = Span(view.minute - _AROUND * MINUTE, view.minute + (_AROUND + 1) * MINUTE)
-    return ClusterView(view.cluster_id, shown=span, lens=view.lens)
+    return ClusterView(view.cluster_id, shown=span, display=view.display)
 
 
-def numbers(minute: Row | None, objective_us: int | None) -> tuple[Number, ...]:
-    """Silver's row of the minute; no number where it holds none."""
+def minute_key_figures(minute: Row | None, objective_us: int | None) -> tuple[KeyFigure, ...]:
+    """Return the key figures of silver's row of the minute; empty where silver has no row."""
     if minute is None:
         return ()
     censored, availability = minute["latency_p99_censored_us"], minute["availability"]
-    unknown = censored is None or objective_us is None
+    is_unknown = censored is None or objective_us is None
     return (
-        Number(
+        KeyFigure(
             "Latency p99",
-            milliseconds(minute["latency_p99_us"]),
-            verdict(unknown, (censored or 0) <= (objective_us or 0)),
+            format_milliseconds(minute["latency_p99_us"]),
+            judge_objective(is_unknown, (censored or 0) <= (objective_us or 0)),
             (
-                f"of {_broker(minute['latency_worst_home'])}, objective {milliseconds(objective_us)}",
-                f"failures counted: {milliseconds(censored)}, {_broker(worst_home(minute))}",
+                f"of {_broker(minute['latency_worst_home'])}, objective {format_milliseconds(objective_us)}",
+                f"with failures: {format_milliseconds(censored)}, {_broker(find_worst_home(minute))}",
             ),
             "minute_latency",
         ),
-        Number(
+        KeyFigure(
             "Availability of the worst broker",
-            percent(availability),
+            format_percent(availability),
             None,
             (
                 f"of {_broker(minute['availability_worst_home'])}",
-                f"all brokers pooled: {percent(minute['availability_pooled'])}",
+                f"all brokers pooled: {format_percent(minute['availability_pooled'])}",
             ),
             "minute_availability",
         ),
-        Number(
+        KeyFigure(
             "Measured",
             f"{minute['brokers_measured'] or 0:,} of {minute['brokers_expected'] or 0:,}",
             None,
@@ -91,61 +99,65 @@ def numbers(minute: Row | None, objective_us: int | None) -> tuple[Number, ...]:
     )
 
 
-def lines(view: MinuteView, samples: MinuteSamples) -> tuple[BrokerLine, ...]:
-    """The client leg first, in each the worst broker first."""
-    return tuple(_line(view, one) for one in sorted(samples.brokers, key=_worst_first))
+def broker_lines(view: MinuteView, samples: MinuteSamples) -> tuple[BrokerLine, ...]:
+    """Return a line for each broker and leg with samples: client leg first, then worst broker first."""
+    return tuple(_line(view, broker) for broker in sorted(samples.brokers, key=_worst_first))
 
 
-def lines_without_samples(view: MinuteView, rows: Iterable[Row]) -> tuple[BrokerLine, ...]:
-    """The same by silver's rows, which know of all samples the slowest alone."""
+def broker_lines_from_silver(view: MinuteView, rows: Iterable[Row]) -> tuple[BrokerLine, ...]:
+    """Return the same lines from silver's rows, which hold only the slowest of the samples."""
     worst_first = sorted(
         rows, key=lambda row: (row["leg"], -(row["latency_p99_censored_us"] or 0), row["broker_id"])
     )
     return tuple(
         BrokerLine(
-            broker=_broker_then(view, row["broker_id"]),
+            broker=_broker_view(view, row["broker_id"]),
             leg=Leg(row["leg"]),
             succeeded=f"{row['succeeded'] or 0:,} of {row['attempted'] or 0:,}",
             failures=_counted(dict(row["failures"] or ())),
-            p50=milliseconds(row["latency_p50_us"]),
-            p99=milliseconds(row["latency_p99_us"]),
-            p99_censored=milliseconds(row["latency_p99_censored_us"]) if row["measured"] else _UNMEASURED,
-            slowest=milliseconds(row["latency_max_us"]),
+            p50=format_milliseconds(row["latency_p50_us"]),
+            p99=format_milliseconds(row["latency_p99_us"]),
+            p99_censored=format_milliseconds(row["latency_p99_censored_us"])
+            if row["measured"]
+            else _UNMEASURED,
+            slowest=format_milliseconds(row["latency_max_us"]),
         )
         for row in worst_first
     )
 
 
-def of_leg(samples: MinuteSamples, leg: Leg) -> tuple[BrokerSamples, ...]:
-    return tuple(one for one in samples.brokers if one.leg == leg)
+def select_leg(samples: MinuteSamples, leg: Leg) -> tuple[BrokerSamples, ...]:
+    """Return the samples of one leg."""
+    return tuple(broker for broker in samples.brokers if broker.leg == leg)
 
 
-def _worst_first(one: BrokerSamples) -> tuple[str, int, int]:
-    worst = one.levels.latency_p99_censored_us if one.levels else 0
-    return one.leg, -worst, one.broker_id
+def _worst_first(broker: BrokerSamples) -> tuple[str, int, int]:
+    censored_us = broker.levels.latency_p99_censored_us if broker.levels else 0
+    return broker.leg, -censored_us, broker.broker_id
 
 
-def _line(view: MinuteView, one: BrokerSamples) -> BrokerLine:
-    levels: BrokerMinuteLevels | None = one.levels
+def _line(view: MinuteView, broker: BrokerSamples) -> BrokerLine:
+    levels: BrokerMinuteLevels | None = broker.levels
     return BrokerLine(
-        broker=_broker_then(view, one.broker_id),
-        leg=Leg(one.leg),
-        succeeded=f"{len(one.latencies_us):,} of {one.attempted:,}",
-        failures=_counted(one.failures),
-        p50=milliseconds(levels.latency_p50_us if levels else None),
-        p99=milliseconds(levels.latency_p99_us if levels else None),
-        p99_censored=milliseconds(levels.latency_p99_censored_us) if levels else _UNMEASURED,
-        slowest=", ".join(milliseconds(us) for us in one.latencies_us[: -SLOWEST - 1 : -1]) or NOTHING,
+        broker=_broker_view(view, broker.broker_id),
+        leg=Leg(broker.leg),
+        succeeded=f"{len(broker.latencies_us):,} of {broker.attempted:,}",
+        failures=_counted(broker.failures),
+        p50=format_milliseconds(levels.latency_p50_us if levels else None),
+        p99=format_milliseconds(levels.latency_p99_us if levels else None),
+        p99_censored=format_milliseconds(levels.latency_p99_censored_us) if levels else _UNMEASURED,
+        slowest=", ".join(format_milliseconds(us) for us in broker.latencies_us[: -SLOWEST_SAMPLES - 1 : -1])
+        or NO_VALUE,
     )
 
 
-def _broker_then(view: MinuteView, broker_id: int) -> BrokerView:
-    return BrokerView(view.cluster_id, broker_id, around(view).shown, lens=view.lens)
+def _broker_view(view: MinuteView, broker_id: int) -> BrokerView:
+    return BrokerView(view.cluster_id, broker_id, surrounding_view(view).shown, display=view.display)
 
 
 def _counted(failures: Mapping[str, int]) -> str:
-    return ", ".join(f"{code} {times:,}" for code, times in sorted(failures.items())) or NOTHING
+    return ", ".join(f"{code} {times:,}" for code, times in sorted(failures.items())) or NO_VALUE
 
 
 def _broker(broker_id: int | None) -> str:
-    return NOTHING if broker_id is None else f"broker {broker_id}"
+    return NO_VALUE if broker_id is None else f"broker {broker_id}"

@@ -1,4 +1,4 @@
-"""A cluster's minutes over a span, thinned by the worst of each step so that a page stays light."""
+"""Put a cluster's minutes on a time grid; each step shows its worst minute, so that a page stays small."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fleetgauge_dashboards.links import MINUTE, Span
-from fleetgauge_dashboards.views.deciding_minutes import worst_home
+from fleetgauge_dashboards.views.deciding_minutes import find_worst_home
 
-#: At most so many points side by side.
-COLUMNS = 360
-STEPS = (1, 2, 5, 10, 15, 30)
+#: The most steps on a time grid.
+MAX_STEPS = 360
+STEP_SIZES_MIN = (1, 2, 5, 10, 15, 30)
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class TimeGrid:
     """Equal steps that cover a span, aligned to the clock."""
 
     start: datetime
@@ -27,67 +27,77 @@ class Grid:
 
     @property
     def step(self) -> timedelta:
+        """Return the length of a step."""
         return timedelta(minutes=self.step_min)
 
     @property
     def end(self) -> datetime:
+        """Return the end of the last step."""
         return self.start + self.size * self.step
 
     @property
-    def at(self) -> tuple[datetime, ...]:
+    def step_starts(self) -> tuple[datetime, ...]:
+        """Return the start of each step."""
         return tuple(self.start + i * self.step for i in range(self.size))
 
-    def index(self, minute: datetime) -> int:
+    def step_index(self, minute: datetime) -> int:
+        """Return the index of the step with the minute; negative before the grid."""
         return (minute - self.start) // self.step
 
 
 @dataclass(frozen=True, slots=True)
-class Minute:
-    """The worst of one step: latencies are maxima, availability a minimum."""
+class TimelineStep:
+    """The worst minute of one step: latencies are maxima, availability a minimum.
+
+    ``bad_minutes`` counts the step's minutes over the objective.
+    """
 
     latency_p99_ms: float | None
     latency_p99_censored_ms: float | None
     worst_home: int | None
     availability_pooled: float | None
-    bad: int
+    bad_minutes: int
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
-    """A cluster's minutes on a grid; None is a step in which nothing was measured.
+class ClusterTimeline:
+    """A cluster's minutes on a grid; a step is None where nothing was measured.
 
-    ``gaps`` are the stretches that were not measured, minute by minute, ``unmeasured`` is what they last
-    together, ``held`` how many minutes there are rows of. ``held_since`` says from when on there can be any,
-    where that is later than the span's begin.
+    ``gaps`` are the spans that were not measured, to the minute, and ``unmeasured`` is their total length.
+    ``minutes_held`` counts the rows. ``held_since`` is the time from which the table holds rows, where that
+    is after the span's start.
     """
 
-    grid: Grid
-    minutes: tuple[Minute | None, ...]
+    grid: TimeGrid
+    minutes: tuple[TimelineStep | None, ...]
     objective_ms: float | None
     gaps: tuple[Span, ...] = ()
     unmeasured: timedelta = timedelta(0)
-    held: int = 0
+    minutes_held: int = 0
     held_since: datetime | None = None
 
     @property
-    def bad(self) -> int:
-        """Minutes of the span that are over the objective."""
-        return sum(minute.bad for minute in self.minutes if minute)
+    def bad_minutes(self) -> int:
+        """Return the count of minutes over the objective."""
+        return sum(step.bad_minutes for step in self.minutes if step)
 
     @property
     def worst_homes(self) -> dict[int, tuple[int, ...]]:
-        """Of each broker that was ever the worst, the steps in which it was; who was so most often first."""
-        found: dict[int, list[int]] = {}
+        """Return for each broker that was ever the worst the steps in which it was.
+
+        The most frequent broker comes first.
+        """
+        steps_by_broker: dict[int, list[int]] = {}
         for step, minute in enumerate(self.minutes):
             if minute is not None and minute.worst_home is not None:
-                found.setdefault(minute.worst_home, []).append(step)
-        often = sorted(found, key=lambda broker: (-len(found[broker]), broker))
-        return {broker: tuple(found[broker]) for broker in often}
+                steps_by_broker.setdefault(minute.worst_home, []).append(step)
+        most_often_first = sorted(steps_by_broker, key=lambda broker: (-len(steps_by_broker[broker]), broker))
+        return {broker: tuple(steps_by_broker[broker]) for broker in most_often_first}
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerTimeline:
-    """One broker's worst p99 of each step; None where nothing was measured or nothing succeeded."""
+    """One broker's worst p99 in each step; None where nothing was measured or no probe succeeded."""
 
     broker_id: int
     latency_p99_ms: tuple[float | None, ...]
@@ -96,15 +106,15 @@ class BrokerTimeline:
 
 
 @dataclass(frozen=True, slots=True)
-class Brokers:
-    """Every broker of a cluster on one grid, by id."""
+class BrokerTimelines:
+    """All brokers of a cluster on one grid, by id."""
 
-    grid: Grid
+    grid: TimeGrid
     brokers: tuple[BrokerTimeline, ...]
 
     @property
     def skew(self) -> tuple[float | None, ...]:
-        """Of each step the slowest broker's p99 over the median one's (Kora, figure 5); 1 is even.
+        """Return for each step the slowest broker's p99 over the median broker's (Kora, figure 5); 1 is even.
 
         None where fewer than two brokers had a success.
         """
@@ -112,93 +122,103 @@ class Brokers:
         return tuple(_skew([ms for row in rows if (ms := row[i]) is not None]) for i in range(self.grid.size))
 
 
-def grid(span: Span) -> Grid:
-    """Minute by minute where they fit, in rounder steps where not."""
-    length = int((span.end - span.start) / timedelta(minutes=1))
-    step = next((s for s in STEPS if length <= s * COLUMNS), STEPS[-1])
+def make_grid(span: Span) -> TimeGrid:
+    """Return a grid of one-minute steps where they fit, else of the smallest round step that fits."""
+    length_min = int((span.end - span.start) / timedelta(minutes=1))
+    step = next((size for size in STEP_SIZES_MIN if length_min <= size * MAX_STEPS), STEP_SIZES_MIN[-1])
     start = datetime.fromtimestamp(span.start.timestamp() // (60 * step) * 60 * step, UTC)
-    return Grid(start, step, -((start - span.end) // timedelta(minutes=step)))
+    return TimeGrid(start, step, -((start - span.end) // timedelta(minutes=step)))
 
 
-def timeline(
+def build_timeline(
     rows: pa.Table, span: Span, objective_us: int | None, held_since: datetime | None = None
-) -> Timeline:
-    """Cluster-minutes to the span's grid; before ``held_since`` the table holds none."""
-    steps = grid(span)
-    within: dict[int, list[dict[str, Any]]] = {}
+) -> ClusterTimeline:
+    """Put cluster-minutes on the span's grid; ``held_since`` is the time from which the table holds rows."""
+    grid = make_grid(span)
+    rows_by_step: dict[int, list[dict[str, Any]]] = {}
     for row in rows.to_pylist():
-        within.setdefault(steps.index(row["minute"].astimezone(UTC)), []).append(row)
-    measured = {step: [row for row in own if row["brokers_measured"]] for step, own in within.items()}
+        rows_by_step.setdefault(grid.step_index(row["minute"].astimezone(UTC)), []).append(row)
+    measured_by_step = {
+        step: [row for row in rows_of_step if row["brokers_measured"]]
+        for step, rows_of_step in rows_by_step.items()
+    }
     unmeasured = _unmeasured(rows, span, held_since)
-    gaps = unmeasured if len(unmeasured) <= COLUMNS else _whole_steps(steps, unmeasured)
-    return Timeline(
-        grid=steps,
+    gaps = unmeasured if len(unmeasured) <= MAX_STEPS else _whole_steps(grid, unmeasured)
+    return ClusterTimeline(
+        grid=grid,
         minutes=tuple(
-            _worst(own, objective_us) if (own := measured.get(step)) else None for step in range(steps.size)
+            _worst(rows_of_step, objective_us) if (rows_of_step := measured_by_step.get(step)) else None
+            for step in range(grid.size)
         ),
         objective_ms=_ms(objective_us),
         gaps=gaps,
         unmeasured=sum((gap.end - gap.start for gap in unmeasured), timedelta(0)),
-        held=len(rows),
+        minutes_held=len(rows),
         held_since=held_since if held_since and span.start < held_since else None,
     )
 
 
 def _unmeasured(rows: pa.Table, span: Span, held_since: datetime | None) -> tuple[Span, ...]:
-    """Minutes without a measurement, from the first row on: nothing was expected before it."""
-    at = [one.astimezone(UTC) for one in rows["minute"].to_pylist()]
-    begun = min(at, default=max(span.start, held_since or span.start))
+    """Return the spans without a measurement, from the first row on; nothing was expected before it."""
+    minutes = [minute.astimezone(UTC) for minute in rows["minute"].to_pylist()]
+    begin = min(minutes, default=max(span.start, held_since or span.start))
     measured = {
-        minute for minute, brokers in zip(at, rows["brokers_measured"].to_pylist(), strict=True) if brokers
+        minute
+        for minute, measured_brokers in zip(minutes, rows["brokers_measured"].to_pylist(), strict=True)
+        if measured_brokers
     }
-    every = Grid(max(begun, span.start), 1, max(0, (span.end - max(begun, span.start)) // MINUTE))
-    return runs(every, [minute not in measured for minute in every.at])
+    minute_grid = TimeGrid(max(begin, span.start), 1, max(0, (span.end - max(begin, span.start)) // MINUTE))
+    return merge_marked_steps(minute_grid, [minute not in measured for minute in minute_grid.step_starts])
 
 
-def _whole_steps(steps: Grid, gaps: Sequence[Span]) -> tuple[Span, ...]:
-    """Gaps too many to draw, as the steps that hold any of them."""
-    marked = {i for gap in gaps for i in range(steps.index(gap.start), steps.index(gap.end - MINUTE) + 1)}
-    return runs(steps, [i in marked for i in range(steps.size)])
+def _whole_steps(grid: TimeGrid, gaps: Sequence[Span]) -> tuple[Span, ...]:
+    """Return the steps that contain any of the gaps, for gaps that are too many to draw."""
+    marked = {
+        i for gap in gaps for i in range(grid.step_index(gap.start), grid.step_index(gap.end - MINUTE) + 1)
+    }
+    return merge_marked_steps(grid, [i in marked for i in range(grid.size)])
 
 
-def _worst(rows: list[dict[str, Any]], objective_us: int | None) -> Minute:
+def _worst(rows: list[dict[str, Any]], objective_us: int | None) -> TimelineStep:
     censored = [row["latency_p99_censored_us"] for row in rows]
-    return Minute(
+    return TimelineStep(
         latency_p99_ms=_ms(_max([row["latency_p99_us"] for row in rows])),
         latency_p99_censored_ms=_ms(_max(censored)),
-        worst_home=worst_home(max(rows, key=lambda row: row["latency_p99_censored_us"] or 0)),
+        worst_home=find_worst_home(max(rows, key=lambda row: row["latency_p99_censored_us"] or 0)),
         availability_pooled=min(
             (a for row in rows if (a := row["availability_pooled"]) is not None), default=None
         ),
-        bad=sum(1 for us in censored if us is not None and objective_us is not None and us > objective_us),
+        bad_minutes=sum(
+            1 for us in censored if us is not None and objective_us is not None and us > objective_us
+        ),
     )
 
 
-def brokers(rows: pa.Table, span: Span) -> Brokers:
-    """Broker-minutes of one leg to the span's grid, thinned by arrow: a week holds many."""
-    steps = grid(span)
-    placed = on_grid(rows, steps)
-    begun = placed.group_by("broker_id").aggregate([("step", "min")]).to_pylist()
+def build_broker_timelines(rows: pa.Table, span: Span) -> BrokerTimelines:
+    """Put broker-minutes of one leg on the span's grid, aggregated by Arrow because a week has many rows."""
+    grid = make_grid(span)
+    placed = assign_steps(rows, grid)
+    first_steps = placed.group_by("broker_id").aggregate([("step", "min")]).to_pylist()
     worst = (
         placed.filter(pc.fill_null(placed["measured"], False))
         .group_by(["broker_id", "step"])
         .aggregate([("latency_p99_us", "max"), ("latency_p99_censored_us", "max")])
         .to_pylist()
     )
-    found = {(row["broker_id"], row["step"]): row for row in worst}
-    first = {row["broker_id"]: row["step_min"] for row in begun}
-    return Brokers(
-        steps, tuple(_broker(broker_id, steps, first[broker_id], found) for broker_id in sorted(first))
+    worst_by_cell = {(row["broker_id"], row["step"]): row for row in worst}
+    first = {row["broker_id"]: row["step_min"] for row in first_steps}
+    return BrokerTimelines(
+        grid, tuple(_broker(broker_id, grid, first[broker_id], worst_by_cell) for broker_id in sorted(first))
     )
 
 
-def on_grid(rows: pa.Table, steps: Grid) -> pa.Table:
-    """The rows from its start on, with the ``step`` in which each is."""
-    held = rows.filter(pc.greater_equal(rows["minute"], pa.scalar(steps.start)))
-    epoch_us = held["minute"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    origin = pa.scalar(int(steps.start.timestamp()) * 1_000_000, pa.int64())
-    index = pc.divide(pc.subtract(epoch_us, origin), pa.scalar(steps.step_min * 60_000_000, pa.int64()))
-    return held.append_column("step", index)
+def assign_steps(rows: pa.Table, grid: TimeGrid) -> pa.Table:
+    """Return the rows from the grid's start on, with the index of their step in the column ``step``."""
+    in_grid = rows.filter(pc.greater_equal(rows["minute"], pa.scalar(grid.start)))
+    epoch_us = in_grid["minute"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    origin = pa.scalar(int(grid.start.timestamp()) * 1_000_000, pa.int64())
+    index = pc.divide(pc.subtract(epoch_us, origin), pa.scalar(grid.step_min * 60_000_000, pa.int64()))
+    return in_grid.append_column("step", index)
 
 
 def _skew(step: Sequence[float]) -> float | None:
@@ -206,29 +226,31 @@ def _skew(step: Sequence[float]) -> float | None:
 
 
 def _broker(
-    broker_id: int, steps: Grid, begun: int, found: dict[tuple[int, int], dict[str, Any]]
+    broker_id: int, grid: TimeGrid, first_step: int, worst_by_cell: dict[tuple[int, int], dict[str, Any]]
 ) -> BrokerTimeline:
-    cells = [found.get((broker_id, i)) for i in range(steps.size)]
+    cells = [worst_by_cell.get((broker_id, i)) for i in range(grid.size)]
     return BrokerTimeline(
         broker_id=broker_id,
         latency_p99_ms=tuple(_ms(cell["latency_p99_us_max"]) if cell else None for cell in cells),
         latency_p99_censored_ms=tuple(
             _ms(cell["latency_p99_censored_us_max"]) if cell else None for cell in cells
         ),
-        gaps=runs(steps, [cell is None and step >= begun for step, cell in enumerate(cells)]),
+        gaps=merge_marked_steps(
+            grid, [cell is None and step >= first_step for step, cell in enumerate(cells)]
+        ),
     )
 
 
-def runs(steps: Grid, marked: Sequence[bool]) -> tuple[Span, ...]:
-    """Neighbouring marked steps as spans."""
-    found: list[Span] = []
-    for i, mark in enumerate(marked):
-        if not mark:
+def merge_marked_steps(grid: TimeGrid, marked: Sequence[bool]) -> tuple[Span, ...]:
+    """Return the marked steps as spans, with adjacent steps merged."""
+    spans: list[Span] = []
+    for i, is_marked in enumerate(marked):
+        if not is_marked:
             continue
-        at = steps.start + i * steps.step
-        begin = found.pop().start if found and found[-1].end == at else at
-        found.append(Span(begin, at + steps.step))
-    return tuple(found)
+        start = grid.start + i * grid.step
+        begin = spans.pop().start if spans and spans[-1].end == start else start
+        spans.append(Span(begin, start + grid.step))
+    return tuple(spans)
 
 
 def _max(values: list[int | None]) -> int | None:

@@ -1,4 +1,4 @@
-"""How each mirror is now, and how far it is behind."""
+"""Assess the state and the replication lag of each mirror."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,37 +9,61 @@ import pyarrow as pa
 
 from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.reader.table import Row
-from fleetgauge_dashboards.views.recovery_freshness import newest_of_each, was_told
+from fleetgauge_dashboards.views.recovery_freshness import is_current, select_latest_rows
 
 _KEY = ("source", "destination")
 
 
-class MirrorState(StrEnum):
-    """What its newest minute says; the symbol says it without colour."""
+class MirrorHealth(StrEnum):
+    """Whether a mirror replicates, judged by its newest minute.
+
+    Values are written to downloaded files and do not change; ``label`` and ``sign`` are what pages show.
+    """
 
     FRESH = "fresh"
     STALE = "stands still"
     LOOP = "goes round"
-    """Records come back to where they were made."""
+    """Records return to the cluster where they were produced."""
     UNKNOWN = "nobody knows"
 
     @property
+    def label(self) -> str:
+        """Return the word for a person."""
+        return _LABELS[self]
+
+    @property
     def sign(self) -> str:
-        return {"fresh": "●", "stands still": "▲", "goes round": "↻"}.get(self.value, "◌")
+        """Return a symbol that distinguishes the state without colour."""
+        return _SIGNS[self]
+
+
+_LABELS = {
+    MirrorHealth.FRESH: "fresh",
+    MirrorHealth.STALE: "stalled",
+    MirrorHealth.LOOP: "looping",
+    MirrorHealth.UNKNOWN: "unknown",
+}
+_SIGNS = {
+    MirrorHealth.FRESH: "●",
+    MirrorHealth.STALE: "▲",
+    MirrorHealth.LOOP: "↻",
+    MirrorHealth.UNKNOWN: "◌",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorNow:
-    """A mirror at the end of its newest minute, ``until``; None while nothing was told of it.
+class MirrorLag:
+    """A mirror at ``until``, the end of its newest minute; None while there is no observation of it.
 
-    Its numbers are those that were told last, whether or not that is ``now``.
+    Numbers are the latest observed; they describe the present only if ``now`` is True. ``*_at_most`` are
+    upper bounds, ``behind`` and ``behind_s`` estimates by tracers, in records and seconds.
     """
 
     source: str
     destination: str
     until: datetime | None
     now: bool
-    state: MirrorState
+    state: MirrorHealth
     behind_s_at_most: float | None = None
     behind_s: float | None = None
     behind_at_most: int | None = None
@@ -48,28 +72,34 @@ class MirrorNow:
     tracer_p99_ms: int | None = None
     looped: int = 0
     silent: tuple[str, ...] = ()
-    """Which of its clusters did not answer when it was looked at last."""
+    """The clusters of the mirror that did not answer at the last check."""
 
     @property
     def name(self) -> str:
+        """Return the mirror's name, source to destination."""
         return f"{self.source} to {self.destination}"
 
 
-def mirrors_now(rows: pa.Table, known: Sequence[tuple[str, str]], now: datetime) -> tuple[MirrorNow, ...]:
-    """Those ``known`` of the fleet file; without any, those that were told of lately. By name."""
-    told = {(row["source"], row["destination"]): row for row in newest_of_each(rows, _KEY)}
-    return tuple(_mirror(between, told.get(between), now) for between in sorted(set(known) or told))
+def latest_mirror_lags(
+    rows: pa.Table, configured: Sequence[tuple[str, str]], now: datetime
+) -> tuple[MirrorLag, ...]:
+    """Return the newest state of each mirror, by name.
+
+    Mirrors are those ``configured`` in the fleet file, or the recently observed ones if the file names none.
+    """
+    observed = {(row["source"], row["destination"]): row for row in select_latest_rows(rows, _KEY)}
+    return tuple(_mirror(mirror, observed.get(mirror), now) for mirror in sorted(set(configured) or observed))
 
 
-def _mirror(between: tuple[str, str], row: Row | None, now: datetime) -> MirrorNow:
+def _mirror(mirror: tuple[str, str], row: Row | None, now: datetime) -> MirrorLag:
     if row is None:
-        return MirrorNow(*between, until=None, now=False, state=MirrorState.UNKNOWN)
-    is_now = was_told(row["minute"], now)
-    return MirrorNow(
-        *between,
+        return MirrorLag(*mirror, until=None, now=False, state=MirrorHealth.UNKNOWN)
+    is_now = is_current(row["minute"], now)
+    return MirrorLag(
+        *mirror,
         until=row["minute"] + MINUTE,
         now=is_now,
-        state=_state(row) if is_now else MirrorState.UNKNOWN,
+        state=_state(row) if is_now else MirrorHealth.UNKNOWN,
         behind_s_at_most=row["behind_s_at_most"],
         behind_s=row["behind_s"],
         behind_at_most=row["behind_at_most"],
@@ -81,9 +111,9 @@ def _mirror(between: tuple[str, str], row: Row | None, now: datetime) -> MirrorN
     )
 
 
-def _state(row: Mapping[str, object]) -> MirrorState:
+def _state(row: Mapping[str, object]) -> MirrorHealth:
     if row["looped"]:
-        return MirrorState.LOOP
+        return MirrorHealth.LOOP
     if row["fresh"] is None or row["partitions"] == 0:
-        return MirrorState.UNKNOWN
-    return MirrorState.FRESH if row["fresh"] else MirrorState.STALE
+        return MirrorHealth.UNKNOWN
+    return MirrorHealth.FRESH if row["fresh"] else MirrorHealth.STALE

@@ -1,4 +1,4 @@
-"""Whether producers of each vantage could go on in a cluster, and whether it could take the load."""
+"""Assess whether producers of each vantage reach a cluster, and whether it has capacity for them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -7,19 +7,22 @@ from datetime import datetime
 import pyarrow as pa
 
 from fleetgauge_dashboards.links import MINUTE
-from fleetgauge_dashboards.views.recovery_freshness import newest_of_each, was_told
+from fleetgauge_dashboards.views.recovery_freshness import is_current, select_latest_rows
 
 _KEY = ("vantage", "cluster_id")
 
 
 @dataclass(frozen=True, slots=True)
-class ProducersNow:
-    """Tracers of a vantage in its newest minute, which ended at ``until``."""
+class ProducerStatus:
+    """The tracer records that a vantage produced to a cluster in its newest minute, which ended at ``until``.
+
+    ``is_current`` is False when that minute is too old to describe the present.
+    """
 
     vantage: str
     cluster_id: str
     until: datetime
-    now: bool
+    is_current: bool
     sent: int
     acknowledged: int
     ack_p99_ms: int | None
@@ -27,60 +30,63 @@ class ProducersNow:
     capacity_records_per_s: float | None
 
     @property
-    def get_through(self) -> bool | None:
-        """None where nobody knows: a lone tracer may be on its way."""
+    def can_produce(self) -> bool | None:
+        """Return whether records were acknowledged; None where unknown.
+
+        A single tracer that is not acknowledged may still be in flight.
+        """
         if self.acknowledged:
             return True
         return False if self.sent > 1 else None
 
     @property
-    def was_tried(self) -> bool:
-        """Without tracers there is no vantage; what is produced is known all the same."""
+    def has_tracers(self) -> bool:
+        """Return whether a vantage sent tracers; rows without a vantage only report the produce rate."""
         return bool(self.vantage)
 
 
-def producers_now(rows: pa.Table, now: datetime) -> tuple[ProducersNow, ...]:
-    """By vantage and cluster."""
+def latest_producer_statuses(rows: pa.Table, now: datetime) -> tuple[ProducerStatus, ...]:
+    """Return the newest status of each vantage and cluster, by name."""
     return tuple(
-        ProducersNow(
+        ProducerStatus(
             row["vantage"],
             row["cluster_id"],
             row["minute"] + MINUTE,
-            was_told(row["minute"], now),
+            is_current(row["minute"], now),
             row["sent"] or 0,
             row["acknowledged"] or 0,
             row["ack_p99_ms"],
             row["records_per_s"],
             row["capacity_records_per_s"],
         )
-        for row in newest_of_each(rows, _KEY)
+        for row in select_latest_rows(rows, _KEY)
     )
 
 
-def headroom(
-    producers: Sequence[ProducersNow], there: Collection[str], both: Collection[str]
+def compute_headroom(
+    producers: Sequence[ProducerStatus], remaining_clusters: Collection[str], all_clusters: Collection[str]
 ) -> float | None:
-    """The share of its capacity that is left once the clusters ``there`` carry the load of ``both`` regions.
+    """Return the share of capacity left once the remaining clusters carry the load of all clusters.
 
-    None where a capacity, or what is produced, is not known. Vantages see the same load: it counts once.
+    None where a capacity or a produce rate is unknown. Vantages observe the same load, so it counts once.
     """
     loads: dict[str, float | None] = {}
     capacities: dict[str, float | None] = {}
-    for one in producers:
-        if one.cluster_id in both:
-            loads[one.cluster_id] = _larger(loads.get(one.cluster_id), one.records_per_s)
-        if one.cluster_id in there:
-            known = capacities.get(one.cluster_id)
-            capacities[one.cluster_id] = known or one.capacity_records_per_s
+    for status in producers:
+        if status.cluster_id in all_clusters:
+            loads[status.cluster_id] = _larger(loads.get(status.cluster_id), status.records_per_s)
+        if status.cluster_id in remaining_clusters:
+            capacity = capacities.get(status.cluster_id)
+            capacities[status.cluster_id] = capacity or status.capacity_records_per_s
     load, capacity = _sum(loads.values()), _sum(capacities.values())
     return None if load is None or not capacity else 1 - load / capacity
 
 
-def _larger(one: float | None, other: float | None) -> float | None:
-    return max((value for value in (one, other) if value is not None), default=None)
+def _larger(first: float | None, second: float | None) -> float | None:
+    return max((value for value in (first, second) if value is not None), default=None)
 
 
 def _sum(values: Collection[float | None]) -> float | None:
-    """None where one of them is not known, or there is none."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
+    """Return the sum; None where a value is unknown or there is no value."""
+    present = [value for value in values if value is not None]
+    return sum(present) if present and len(present) == len(values) else None

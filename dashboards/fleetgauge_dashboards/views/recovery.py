@@ -1,174 +1,205 @@
-"""Whether another region could take over: all that was told last, and the numbers that come first."""
+"""Summarize whether another region could take over: the latest observations, and the key figures."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from fleetgauge_dashboards.reader.recovery import RecoveryTables
-from fleetgauge_dashboards.units import NOTHING, count, duration, seconds
-from fleetgauge_dashboards.views.cluster import Number, Verdict, verdict
-from fleetgauge_dashboards.views.drills import DrilledGroup, drilled, last_drill
-from fleetgauge_dashboards.views.failover import Failover, Known, failovers
-from fleetgauge_dashboards.views.findings import OpenFinding, open_findings
-from fleetgauge_dashboards.views.groups import GroupNow, groups_now
-from fleetgauge_dashboards.views.mirrors import MirrorNow, MirrorState, mirrors_now
-from fleetgauge_dashboards.views.producers import producers_now
-from fleetgauge_dashboards.views.recovery_freshness import Told, told, told_until
+from fleetgauge_dashboards.reader.recovery import RecoveryReader
+from fleetgauge_dashboards.units import NO_VALUE, format_count, format_duration, format_seconds
+from fleetgauge_dashboards.views.cluster import KeyFigure, ObjectiveVerdict, judge_objective
+from fleetgauge_dashboards.views.drills import DrilledGroup, parse_drilled_groups, summarize_latest_drill
+from fleetgauge_dashboards.views.failover import FailoverAssessment, RecoverySnapshot, assess_failovers
+from fleetgauge_dashboards.views.findings import OpenFinding, fold_open_findings
+from fleetgauge_dashboards.views.groups import GroupReadiness, latest_group_readiness
+from fleetgauge_dashboards.views.mirrors import MirrorHealth, MirrorLag, latest_mirror_lags
+from fleetgauge_dashboards.views.producers import latest_producer_statuses
+from fleetgauge_dashboards.views.recovery_freshness import (
+    RecoveryFreshness,
+    assess_freshness_at,
+    assess_freshness_of_tables,
+)
 from fleetgauge_dashboards.views.recovery_weeks import (
-    NOBODY_KNOWS,
+    UNKNOWN,
     RecoveryWeek,
-    rpo_objective_s,
-    shown_weeks,
+    build_recovery_weeks,
+    find_rpo_objective_s,
 )
 
-#: Names in a card.
-_NAMED = 3
+#: Names listed in a card; the rest is counted.
+_MAX_NAMES = 3
 
 Pairs = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
-    """The page of it."""
+class RecoveryOverview:
+    """Everything that the recovery page shows."""
 
-    told: Told
-    numbers: tuple[Number, ...]
-    failovers: tuple[Failover, ...]
-    mirrors: tuple[MirrorNow, ...]
-    groups: tuple[GroupNow, ...]
+    freshness: RecoveryFreshness
+    key_figures: tuple[KeyFigure, ...]
+    failovers: tuple[FailoverAssessment, ...]
+    mirrors: tuple[MirrorLag, ...]
+    groups: tuple[GroupReadiness, ...]
     findings: tuple[OpenFinding, ...]
     drills: tuple[DrilledGroup, ...]
     weeks: tuple[RecoveryWeek, ...]
     objective_s: float | None
 
 
-def recovery(
-    tables: RecoveryTables, mirrors: Pairs, pairs: Pairs, regions: Mapping[str, str], now: datetime
-) -> Recovery:
-    """Of a fleet with those mirrors and pairs; where no file names any, of those that are told of."""
-    minutes = (tables.mirror_minutes(), tables.group_minutes(), tables.producer_minutes())
-    weeks = tables.weeks()
-    known = Known(
-        mirrors_now(minutes[0], mirrors, now),
-        groups_now(minutes[1], pairs),
-        producers_now(minutes[2], now),
-        open_findings(tables.findings()),
-        drilled(tables.drills()),
+def build_recovery_overview(
+    reader: RecoveryReader, mirrors: Pairs, pairs: Pairs, regions: Mapping[str, str], now: datetime
+) -> RecoveryOverview:
+    """Build the overview of a fleet with those mirrors and pairs.
+
+    Where the fleet file names none, the observed ones are used.
+    """
+    minutes = (reader.mirror_minutes(), reader.group_minutes(), reader.producer_minutes())
+    weeks = reader.weeks()
+    snapshot = RecoverySnapshot(
+        latest_mirror_lags(minutes[0], mirrors, now),
+        latest_group_readiness(minutes[1], pairs),
+        latest_producer_statuses(minutes[2], now),
+        fold_open_findings(reader.findings()),
+        parse_drilled_groups(reader.drills()),
     )
-    until, objective_s = told(minutes, now), rpo_objective_s(weeks)
-    return Recovery(
-        told=until,
-        numbers=numbers(known, until, objective_s, now),
-        failovers=failovers(known, pairs, regions, now),
-        mirrors=tuple(known.mirrors),
-        groups=tuple(known.groups),
-        findings=tuple(known.findings),
-        drills=tuple(known.drills),
-        weeks=shown_weeks(weeks),
+    freshness, objective_s = assess_freshness_of_tables(minutes, now), find_rpo_objective_s(weeks)
+    return RecoveryOverview(
+        freshness=freshness,
+        key_figures=recovery_key_figures(snapshot, freshness, objective_s, now),
+        failovers=assess_failovers(snapshot, pairs, regions, now),
+        mirrors=tuple(snapshot.mirrors),
+        groups=tuple(snapshot.groups),
+        findings=tuple(snapshot.findings),
+        drills=tuple(snapshot.drills),
+        weeks=build_recovery_weeks(weeks),
         objective_s=objective_s,
     )
 
 
-def numbers(known: Known, until: Told, objective_s: float | None, now: datetime) -> tuple[Number, ...]:
-    """What stands first. What is not so now is a note, never the number."""
+def recovery_key_figures(
+    snapshot: RecoverySnapshot, freshness: RecoveryFreshness, objective_s: float | None, now: datetime
+) -> tuple[KeyFigure, ...]:
+    """Return the key figures; a value that does not describe the present is only ever a note."""
     return (
-        _mirrors(known.mirrors),
-        _rpo(known.mirrors, objective_s),
-        _groups(known.groups, now),
-        _findings(known.findings, until, now),
-        _drill(known.drills, now),
+        _mirrors(snapshot.mirrors),
+        _rpo(snapshot.mirrors, objective_s),
+        _groups(snapshot.groups, now),
+        _findings(snapshot.findings, freshness, now),
+        _drill(snapshot.drills, now),
     )
 
 
-def _mirrors(mirrors: Sequence[MirrorNow]) -> Number:
+def _mirrors(mirrors: Sequence[MirrorLag]) -> KeyFigure:
     title, definition = "Mirrors up to date", "recovery_mirrors"
-    told_now = [one for one in mirrors if one.now]
-    if not told_now:
-        return Number(title, NOBODY_KNOWS if mirrors else NOTHING, None, (_of(mirrors),), definition)
-    fresh = sum(one.state is MirrorState.FRESH for one in mirrors)
-    others = [
-        f"{one.state.sign} {one.name}: {one.state}" for one in mirrors if one.state is not MirrorState.FRESH
+    current = [mirror for mirror in mirrors if mirror.now]
+    if not current:
+        return KeyFigure(title, UNKNOWN if mirrors else NO_VALUE, None, (_count_of(mirrors),), definition)
+    fresh = sum(mirror.state is MirrorHealth.FRESH for mirror in mirrors)
+    not_fresh = [
+        f"{mirror.state.sign} {mirror.name}: {mirror.state.label}"
+        for mirror in mirrors
+        if mirror.state is not MirrorHealth.FRESH
     ]
-    return Number(title, f"{fresh:,} of {len(mirrors):,}", None, _cut(others) or ("all",), definition)
-
-
-def _of(mirrors: Sequence[MirrorNow]) -> str:
-    return f"of {count(len(mirrors), 'mirror')}" if mirrors else "no mirror is told of"
-
-
-def _rpo(mirrors: Sequence[MirrorNow], objective_s: float | None) -> Number:
-    title, definition = "Worst RPO now", "recovery_rpo"
-    known = [one for one in mirrors if one.now and one.behind_s_at_most is not None]
-    unknown = len(mirrors) - len(known)
-    left_out = (f"of {count(unknown, 'mirror')} nobody knows",) if unknown and known else ()
-    worst = max(known, key=lambda one: one.behind_s_at_most or 0, default=None)
-    if worst is None:
-        last = [one.behind_s_at_most for one in mirrors if one.behind_s_at_most is not None]
-        said = (f"when last told at most {seconds(max(last))}",) if last else (_of(mirrors),)
-        return Number(title, NOBODY_KNOWS if mirrors else NOTHING, None, said, definition)
-    notes = (f"{worst.name}{_held_to(objective_s)}", *left_out, _estimated(mirrors))
-    return Number(
-        title, f"≤ {seconds(worst.behind_s_at_most)}", _met(worst, unknown, objective_s), notes, definition
+    return KeyFigure(
+        title, f"{fresh:,} of {len(mirrors):,}", None, _shorten(not_fresh) or ("all",), definition
     )
 
 
-def _estimated(mirrors: Sequence[MirrorNow]) -> str:
-    known = [one.behind_s for one in mirrors if one.now and one.behind_s is not None]
-    if not known:
-        return "not estimated: no tracer came"
-    of = "" if len(known) == len(mirrors) else f" of {len(known):,} of {len(mirrors):,}"
-    return f"estimated by tracers{of}: {seconds(max(known))}"
+def _count_of(mirrors: Sequence[MirrorLag]) -> str:
+    return f"of {format_count(len(mirrors), 'mirror')}" if mirrors else "no mirror observed"
 
 
-def _held_to(objective_s: float | None) -> str:
-    return "" if objective_s is None else f"; objective {seconds(objective_s)}"
+def _rpo(mirrors: Sequence[MirrorLag], objective_s: float | None) -> KeyFigure:
+    title, definition = "Worst RPO now", "recovery_rpo"
+    measured = [mirror for mirror in mirrors if mirror.now and mirror.behind_s_at_most is not None]
+    unknown = len(mirrors) - len(measured)
+    unknown_note = (f"unknown for {format_count(unknown, 'mirror')}",) if unknown and measured else ()
+    worst = max(measured, key=lambda mirror: mirror.behind_s_at_most or 0, default=None)
+    if worst is None:
+        last_known = [mirror.behind_s_at_most for mirror in mirrors if mirror.behind_s_at_most is not None]
+        notes = (
+            (f"last known: at most {format_seconds(max(last_known))}",)
+            if last_known
+            else (_count_of(mirrors),)
+        )
+        return KeyFigure(title, UNKNOWN if mirrors else NO_VALUE, None, notes, definition)
+    notes = (f"{worst.name}{_objective_note(objective_s)}", *unknown_note, _estimated(mirrors))
+    return KeyFigure(
+        title,
+        f"≤ {format_seconds(worst.behind_s_at_most)}",
+        _judge_rpo(worst, unknown, objective_s),
+        notes,
+        definition,
+    )
 
 
-def _met(worst: MirrorNow, unknown: int, objective_s: float | None) -> Verdict | None:
-    """None without an objective."""
+def _estimated(mirrors: Sequence[MirrorLag]) -> str:
+    estimates = [mirror.behind_s for mirror in mirrors if mirror.now and mirror.behind_s is not None]
+    if not estimates:
+        return "no estimate: no tracer record arrived"
+    scope = "" if len(estimates) == len(mirrors) else f" of {len(estimates):,} of {len(mirrors):,}"
+    return f"estimated by tracers{scope}: {format_seconds(max(estimates))}"
+
+
+def _objective_note(objective_s: float | None) -> str:
+    return "" if objective_s is None else f"; objective {format_seconds(objective_s)}"
+
+
+def _judge_rpo(worst: MirrorLag, mirrors_unknown: int, objective_s: float | None) -> ObjectiveVerdict | None:
+    """Return the verdict on the worst RPO; None without an objective."""
     if objective_s is None:
         return None
-    within = (worst.behind_s_at_most or 0) <= objective_s
-    return verdict(bool(unknown) and within, within)
+    is_within = (worst.behind_s_at_most or 0) <= objective_s
+    return judge_objective(bool(mirrors_unknown) and is_within, is_within)
 
 
-def _groups(groups: Sequence[GroupNow], now: datetime) -> Number:
+def _groups(groups: Sequence[GroupReadiness], now: datetime) -> KeyFigure:
     title, definition = "Groups ready", "recovery_groups"
-    current = [one for one in groups if told_until(one.until, now).is_now]
+    current = [group for group in groups if assess_freshness_at(group.until, now).is_now]
     if not current:
-        was = f"when last told {sum(one.ready is True for one in groups):,} of {count(len(groups), 'group')}"
-        said = was if groups else "no group is told of"
-        return Number(title, NOBODY_KNOWS if groups else NOTHING, None, (said,), definition)
-    ready = sum(one.ready is True for one in current)
-    others = [f"▲ {one.group_id}" for one in current if one.ready is not True]
-    return Number(title, f"{ready:,} of {len(groups):,}", None, _cut(others) or ("all",), definition)
+        last_ready = sum(group.ready is True for group in groups)
+        last_known = f"last known: {last_ready:,} of {format_count(len(groups), 'group')}"
+        note = last_known if groups else "no consumer group observed"
+        return KeyFigure(title, UNKNOWN if groups else NO_VALUE, None, (note,), definition)
+    ready = sum(group.ready is True for group in current)
+    not_ready = [f"▲ {group.group_id}" for group in current if group.ready is not True]
+    return KeyFigure(
+        title, f"{ready:,} of {len(groups):,}", None, _shorten(not_ready) or ("all",), definition
+    )
 
 
-def _findings(findings: Sequence[OpenFinding], until: Told, now: datetime) -> Number:
+def _findings(findings: Sequence[OpenFinding], freshness: RecoveryFreshness, now: datetime) -> KeyFigure:
     title, definition = "Open findings", "recovery_findings"
     if not findings:
-        said = "nothing that was named speaks against it" if until.is_now else "nobody looks now"
-        return Number(title, "0", None, (said,), definition)
-    counted = Counter(one.severity or "of no severity" for one in findings)
-    severities = ", ".join(count(number, severity) for severity, number in sorted(counted.items()))
-    oldest = min(one.since for one in findings)
-    notes = (severities, f"the oldest for {duration(now - oldest)}")
-    return Number(title, f"{len(findings):,}", None, notes, definition)
+        note = (
+            "no open finding argues against a failover"
+            if freshness.is_now
+            else "recovery is not monitored now"
+        )
+        return KeyFigure(title, "0", None, (note,), definition)
+    by_severity = Counter(finding.severity or "without severity" for finding in findings)
+    severities = ", ".join(format_count(number, severity) for severity, number in sorted(by_severity.items()))
+    oldest = min(finding.since for finding in findings)
+    notes = (severities, f"the oldest for {format_duration(now - oldest)}")
+    return KeyFigure(title, f"{len(findings):,}", None, notes, definition)
 
 
-def _drill(drills: Sequence[DrilledGroup], now: datetime) -> Number:
+def _drill(drills: Sequence[DrilledGroup], now: datetime) -> KeyFigure:
     title, definition = "Last drill", "recovery_drill"
-    last = last_drill(drills)
-    if last is None:
-        return Number(title, "never", None, ("fleetgauge recover drill forecasts or tries one",), definition)
-    what = "executed" if last.executed else "forecast alone"
-    notes = (f"{duration(now - last.at)} ago by {last.author}, {what}", f"{last.active} to {last.passive}")
-    sign = "●" if last.is_ready else "▲"
-    return Number(title, f"{sign} {last.verdict}", None, notes, definition)
+    drill = summarize_latest_drill(drills)
+    if drill is None:
+        return KeyFigure(title, "never", None, ("run one: fleetgauge recover drill",), definition)
+    mode = "executed" if drill.executed else "forecast only"
+    notes = (
+        f"{format_duration(now - drill.at)} ago by {drill.author}, {mode}",
+        f"{drill.active} to {drill.passive}",
+    )
+    sign = "●" if drill.is_ready else "▲"
+    return KeyFigure(title, f"{sign} {drill.verdict}", None, notes, definition)
 
 
-def _cut(names: Sequence[str]) -> tuple[str, ...]:
-    """A few of them, and how many more."""
-    more = len(names) - _NAMED
-    return (*names[:_NAMED], f"and {more:,} more") if more > 0 else tuple(names)
+def _shorten(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the first few names, and how many more there are."""
+    more = len(names) - _MAX_NAMES
+    return (*names[:_MAX_NAMES], f"and {more:,} more") if more > 0 else tuple(names)

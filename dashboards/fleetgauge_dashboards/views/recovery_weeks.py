@@ -1,28 +1,31 @@
-"""Weeks of mirrors and groups: over all of them, and who missed an objective."""
+"""Summarize the recovery weeks of mirrors and consumer groups, and which of them missed an objective."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from fleetgauge_dashboards.reader.table import Row
-from fleetgauge_dashboards.units import NOTHING, percent, seconds
+from fleetgauge_dashboards.units import NO_VALUE, format_percent, format_seconds
 
-#: The seconds that a mirror was behind at most.
-RPO = "rpo_s"
-NOBODY_KNOWS = "nobody knows"
-#: Metrics by their column; one that is not here is called as in the table.
-_NAMES = {
-    "rpo_s": "RPO at most, p99 of minutes",
-    "rpo_s_estimate": "RPO estimated, p99 of minutes",
-    "rpo_records": "Records behind at most, p99 of minutes",
+#: The metric of a mirror's replication lag in seconds, as an upper bound.
+RPO_METRIC = "rpo_s"
+UNKNOWN = "unknown"
+#: The label of each metric, by its name in the table; other metrics are shown by that name.
+_METRIC_LABELS = {
+    "rpo_s": "RPO upper bound, p99 of minutes",
+    "rpo_s_estimate": "RPO estimate, p99 of minutes",
+    "rpo_records": "Lag upper bound in records, p99 of minutes",
     "readiness": "Share of minutes ready",
 }
-_OF_GROUPS = "readiness"
+_READINESS_METRIC = "readiness"
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
-    """One metric over all mirrors or groups; None where none counts, or one counts of which nobody knows."""
+class SubjectQuantiles:
+    """Quantiles of a metric over all mirrors or groups.
+
+    None where no subject counts, or where the value of one that counts is unknown.
+    """
 
     metric: str
     median: float | None
@@ -33,8 +36,8 @@ class Over:
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
-    """A mirror or a group that did not keep to its objective."""
+class MissedObjective:
+    """A mirror or a consumer group that missed its objective."""
 
     metric: str
     scope: str
@@ -46,72 +49,76 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryWeek:
-    """One week; ``judged`` subjects and metrics have an objective and a number."""
+    """A week of all mirrors and groups; ``judged`` counts subjects with both an objective and a value."""
 
     week: date
     closed: bool
-    over: tuple[Over, ...]
+    over: tuple[SubjectQuantiles, ...]
     judged: int
-    missed: tuple[Missed, ...]
+    missed: tuple[MissedObjective, ...]
 
 
-def recovery_week(rows: Iterable[Row], week: date) -> RecoveryWeek | None:
-    """None where the week has no row."""
-    own = sorted((row for row in rows if row["week"] == week), key=lambda row: (row["scope"], row["metric"]))
-    if not own:
+def build_recovery_week(rows: Iterable[Row], week: date) -> RecoveryWeek | None:
+    """Return the summary of the week; None where the week has no row."""
+    of_week = sorted(
+        (row for row in rows if row["week"] == week), key=lambda row: (row["scope"], row["metric"])
+    )
+    if not of_week:
         return None
-    subjects = [row for row in own if row["subject"]]
+    subjects = [row for row in of_week if row["subject"]]
     return RecoveryWeek(
         week=week,
-        closed=all(row["closed"] for row in own),
-        over=tuple(_over(row) for row in own if not row["subject"]),
+        closed=all(row["closed"] for row in of_week),
+        over=tuple(_over(row) for row in of_week if not row["subject"]),
         judged=sum(row["met"] is not None for row in subjects),
         missed=_missed(row for row in subjects if row["met"] is False),
     )
 
 
-def shown_weeks(rows: Sequence[Row]) -> tuple[RecoveryWeek, ...]:
-    """The open one before the closed one."""
+def build_recovery_weeks(rows: Sequence[Row]) -> tuple[RecoveryWeek, ...]:
+    """Return the summary of each week, newest first: the open week before the closed one."""
     weeks = sorted({row["week"] for row in rows}, reverse=True)
-    return tuple(found for week in weeks if (found := recovery_week(rows, week)))
+    return tuple(recovery_week for week in weeks if (recovery_week := build_recovery_week(rows, week)))
 
 
-def rpo_objective_s(rows: Iterable[Row]) -> float | None:
-    """What mirrors' seconds behind are held to in the newest week."""
-    given = [row for row in rows if row["metric"] == RPO and row["objective"] is not None]
-    newest = max(given, key=lambda row: row["week"], default=None)
+def find_rpo_objective_s(rows: Iterable[Row]) -> float | None:
+    """Return the objective in seconds for mirrors' lag in the newest week that has one; None without any."""
+    with_objective = [row for row in rows if row["metric"] == RPO_METRIC and row["objective"] is not None]
+    newest = max(with_objective, key=lambda row: row["week"], default=None)
     return None if newest is None else float(newest["objective"])
 
 
-def whose(metric: str) -> str:
-    return "groups" if metric == _OF_GROUPS else "mirrors"
+def subject_kind(metric: str) -> str:
+    """Return what the metric is measured for: groups or mirrors."""
+    return "groups" if metric == _READINESS_METRIC else "mirrors"
 
 
-def level(one: Over, value: float | None) -> str:
-    """One of its quantiles: not known where subjects count of which nobody knows."""
-    return NOBODY_KNOWS if value is None and one.subjects else measured(one.metric, value)
+def format_quantile(quantiles: SubjectQuantiles, value: float | None) -> str:
+    """Return a quantile as text; unknown where subjects count and the value is missing."""
+    return UNKNOWN if value is None and quantiles.subjects else format_metric_value(quantiles.metric, value)
 
 
-def held(one: Missed) -> str:
-    """What it had instead."""
-    return NOBODY_KNOWS if one.value is None else measured(one.metric, one.value)
+def format_missed_value(missed: MissedObjective) -> str:
+    """Return as text the value that missed its objective."""
+    return UNKNOWN if missed.value is None else format_metric_value(missed.metric, missed.value)
 
 
-def named(metric: str) -> str:
-    return _NAMES.get(metric, metric)
+def metric_label(metric: str) -> str:
+    """Return the metric's label for a person."""
+    return _METRIC_LABELS.get(metric, metric)
 
 
-def measured(metric: str, value: float | None) -> str:
-    """In the metric's unit."""
+def format_metric_value(metric: str, value: float | None) -> str:
+    """Return the value as text in the metric's unit."""
     if value is None:
-        return NOTHING
-    if metric.startswith(RPO):
-        return seconds(value)
-    return percent(value) if metric == _OF_GROUPS else f"{value:,.0f}"
+        return NO_VALUE
+    if metric.startswith(RPO_METRIC):
+        return format_seconds(value)
+    return format_percent(value) if metric == _READINESS_METRIC else f"{value:,.0f}"
 
 
-def _over(row: Row) -> Over:
-    return Over(
+def _over(row: Row) -> SubjectQuantiles:
+    return SubjectQuantiles(
         row["metric"],
         row["median"],
         row["p90"],
@@ -121,10 +128,12 @@ def _over(row: Row) -> Over:
     )
 
 
-def _missed(rows: Iterable[Row]) -> tuple[Missed, ...]:
-    """By scope, metric and name."""
-    found = (
-        Missed(row["metric"], row["scope"], row["subject"], row["value"], row["objective"], row["coverage"])
+def _missed(rows: Iterable[Row]) -> tuple[MissedObjective, ...]:
+    """Return the missed objectives by scope, metric and name."""
+    missed = (
+        MissedObjective(
+            row["metric"], row["scope"], row["subject"], row["value"], row["objective"], row["coverage"]
+        )
         for row in rows
     )
-    return tuple(sorted(found, key=lambda one: (one.scope, one.metric, one.subject)))
+    return tuple(sorted(missed, key=lambda objective: (objective.scope, objective.metric, objective.subject)))

@@ -1,8 +1,8 @@
-"""Where regions, their clusters and the mirrors between them are drawn; the same for the same fleet.
+"""Lay out regions, their clusters and the mirrors between them; equal fleets get equal maps.
 
-Places are in pixels of a sheet, from its left and its foot. Regions stand on an ellipse, so that lines hardly
-lead through a third one; their clusters one above the other, or side by side where lines come from above or
-below.
+Coordinates are pixels from the left and the bottom of a sheet. Regions stand on an ellipse, so that arrows
+rarely cross a third region. The clusters of a region stand above each other, or side by side where arrows
+arrive from above or below.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,25 +11,25 @@ from itertools import combinations
 from math import copysign, cos, hypot, pi, sin
 from typing import Literal, NamedTuple
 
-from fleetgauge_dashboards.views.mirrors import MirrorNow
+from fleetgauge_dashboards.views.mirrors import MirrorLag
 
 WIDTH = 1300
-#: A cluster's box, the room for it in its region, and its region's name.
+#: The size of a cluster's box, then its row and column in the region, then the region's title.
 BOX_WIDTH, BOX_HEIGHT = 170, 30
 _ROW, _COLUMN = 92, 206
 _SIDE_BY_SIDE = 110
 _TITLE, _EDGE = 30, 8
-#: So far up or down the ellipse lines come from there; of more regions none has room.
+#: Above this sine of the angle arrows arrive from above or below; with more regions there is no room.
 _STEEP, _WIDE_OF = 0.8, 8
-#: Room between two regions, one beside the other and one above the other, and at the sheet's edge.
+#: Space between regions side by side, between regions above each other, and at the edge of the sheet.
 _BETWEEN, _ABOVE, _BORDER = 24, 70, 6
-#: Of so many regions that they still are not apart, some overlap.
+#: The sheet stops growing here; with very many regions some overlap.
 _TALLEST = 2_400
-#: From a box to where an arrow begins or ends, and how far beside the straight way it runs.
+#: The distance from a box to an arrow's end, and of an arrow from the straight line.
 _GAP, _ASIDE = 5, 9
-#: Where along an arrow its words stand: nearer to its source, as two that cross do so in the middle. Those of
-#: a short one stand over or under it.
-_WORDS_AT = 0.3
+#: A label's place along its arrow: near the source, because arrows cross in the middle. The label of a short
+#: arrow stands above or below it.
+_LABEL_AT = 0.3
 _SHORT, _OVER = 200, 28
 
 
@@ -42,8 +42,8 @@ class _Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A cluster, by the middle of its box."""
+class ClusterBox:
+    """A cluster's box, given by its middle."""
 
     cluster_id: str
     x: float
@@ -51,46 +51,49 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Area:
-    """A region around its clusters; ``named`` False: nobody said in which one its cluster is."""
+class RegionArea:
+    """A region around its clusters; ``is_named`` is False where the cluster's region is not configured."""
 
     region: str
-    named: bool
+    is_named: bool
     x0: float
     y0: float
     x1: float
     y1: float
-    nodes: tuple[Node, ...]
+    nodes: tuple[ClusterBox, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Arrow:
-    """A mirror, from beside its source to beside its destination, and where its words stand."""
+class MirrorArrow:
+    """A mirror's arrow from beside its source to beside its destination, and the place of its label."""
 
-    mirror: MirrorNow
+    mirror: MirrorLag
     x0: float
     y0: float
     x1: float
     y1: float
-    words_x: float
-    words_y: float
-    words_side: Literal["left", "center", "right"]
-    """Which side of the words stands there."""
+    label_x: float
+    label_y: float
+    label_side: Literal["left", "center", "right"]
+    """The side of the label that is at ``label_x``."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionMap:
-    """All of it, on a sheet of that height."""
+    """The whole map on a sheet of that height."""
 
     height: float
-    areas: tuple[Area, ...]
-    arrows: tuple[Arrow, ...]
+    areas: tuple[RegionArea, ...]
+    arrows: tuple[MirrorArrow, ...]
 
 
-def region_map(mirrors: Sequence[MirrorNow], regions: Mapping[str, str]) -> RegionMap:
-    """The clusters between which mirrors are, each in its region or, where that is not known, in its own."""
+def lay_out_region_map(mirrors: Sequence[MirrorLag], regions: Mapping[str, str]) -> RegionMap:
+    """Return the map of all clusters that mirrors connect.
+
+    A cluster stands in its region, or alone in an unnamed area where its region is not configured.
+    """
     members: dict[tuple[str, bool], list[str]] = {}
-    for cluster in sorted({one for mirror in mirrors for one in (mirror.source, mirror.destination)}):
+    for cluster in sorted({end for mirror in mirrors for end in (mirror.source, mirror.destination)}):
         members.setdefault((regions.get(cluster, cluster), cluster in regions), []).append(cluster)
     tall = _TITLE + _ROW * max(map(len, members.values()), default=1) + _EDGE
     height = tall + 2 * _BORDER
@@ -102,26 +105,28 @@ def region_map(mirrors: Sequence[MirrorNow], regions: Mapping[str, str]) -> Regi
     return RegionMap(height, areas, tuple(_arrows(mirrors, nodes)))
 
 
-def _areas(members: Mapping[tuple[str, bool], Sequence[str]], height: float, tall: float) -> tuple[Area, ...]:
+def _areas(
+    members: Mapping[tuple[str, bool], Sequence[str]], height: float, tall: float
+) -> tuple[RegionArea, ...]:
     places = _places(len(members), height, tall)
     return tuple(
-        _area(region, named, members[region, named], place)
-        for (region, named), place in zip(sorted(members), places, strict=True)
+        _area(region, is_named, members[region, is_named], place)
+        for (region, is_named), place in zip(sorted(members), places, strict=True)
     )
 
 
-def _are_apart(areas: Sequence[Area]) -> bool:
+def _are_apart(areas: Sequence[RegionArea]) -> bool:
     return not any(
-        one.x0 < other.x1 + _BETWEEN
-        and other.x0 < one.x1 + _BETWEEN
-        and one.y0 < other.y1 + _ABOVE
-        and other.y0 < one.y1 + _ABOVE
-        for one, other in combinations(areas, 2)
+        first.x0 < second.x1 + _BETWEEN
+        and second.x0 < first.x1 + _BETWEEN
+        and first.y0 < second.y1 + _ABOVE
+        and second.y0 < first.y1 + _ABOVE
+        for first, second in combinations(areas, 2)
     )
 
 
 def _places(number: int, height: float, tall: float) -> list[_Place]:
-    """Of each area, from the left one on clockwise."""
+    """Return the place of each area, clockwise from the left."""
     if number == 1:
         return [_Place(WIDTH / 2, height / 2, False)]
     across, up = (WIDTH - _COLUMN) / 2 - _BORDER, (height - tall) / 2 - _BORDER
@@ -136,52 +141,55 @@ def _places(number: int, height: float, tall: float) -> list[_Place]:
     ]
 
 
-def _area(region: str, named: bool, clusters: Sequence[str], place: _Place) -> Area:
+def _area(region: str, is_named: bool, clusters: Sequence[str], place: _Place) -> RegionArea:
     columns = 2 if place.is_wide and len(clusters) == 2 else 1
-    wide = _COLUMN + (columns - 1) * (BOX_WIDTH + _SIDE_BY_SIDE)
-    tall = _TITLE + _ROW * (len(clusters) // columns) + _EDGE
-    left, top = place.x - wide / 2, place.y + tall / 2
+    width = _COLUMN + (columns - 1) * (BOX_WIDTH + _SIDE_BY_SIDE)
+    height = _TITLE + _ROW * (len(clusters) // columns) + _EDGE
+    left, top = place.x - width / 2, place.y + height / 2
     nodes = tuple(
-        Node(
+        ClusterBox(
             cluster,
             left + _COLUMN / 2 + (number % columns) * (BOX_WIDTH + _SIDE_BY_SIDE),
             top - _TITLE - _ROW * (number // columns + 0.5),
         )
         for number, cluster in enumerate(clusters)
     )
-    return Area(region, named, left, top - tall, left + wide, top, nodes)
+    return RegionArea(region, is_named, left, top - height, left + width, top, nodes)
 
 
-def _arrows(mirrors: Sequence[MirrorNow], nodes: Mapping[str, Node]) -> Iterator[Arrow]:
-    ways = {(mirror.source, mirror.destination) for mirror in mirrors}
+def _arrows(mirrors: Sequence[MirrorLag], nodes: Mapping[str, ClusterBox]) -> Iterator[MirrorArrow]:
+    directions = {(mirror.source, mirror.destination) for mirror in mirrors}
     for mirror in mirrors:
         source, destination = nodes[mirror.source], nodes[mirror.destination]
         along_x, along_y = destination.x - source.x, destination.y - source.y
         length = hypot(along_x, along_y) or 1.0
         ux, uy = along_x / length, along_y / length
-        # To the right of its own way, where there is one in the other direction: they run side by side.
-        aside = _ASIDE if (mirror.destination, mirror.source) in ways else 0
-        beside = (aside * uy, -aside * ux)
-        begins, ends = _to_the_edge(beside, (ux, uy)), _to_the_edge(beside, (-ux, -uy))
-        x0, y0 = source.x + beside[0] + begins * ux, source.y + beside[1] + begins * uy
-        x1, y1 = destination.x + beside[0] - ends * ux, destination.y + beside[1] - ends * uy
+        # Two arrows in opposite directions run side by side, each to the right of the straight line.
+        aside = _ASIDE if (mirror.destination, mirror.source) in directions else 0
+        offset = (aside * uy, -aside * ux)
+        start_gap, end_gap = _distance_to_edge(offset, (ux, uy)), _distance_to_edge(offset, (-ux, -uy))
+        x0, y0 = source.x + offset[0] + start_gap * ux, source.y + offset[1] + start_gap * uy
+        x1, y1 = destination.x + offset[0] - end_gap * ux, destination.y + offset[1] - end_gap * uy
         is_upright, is_short = abs(ux) < 0.1, abs(x1 - x0) < _SHORT and abs(uy) < 0.1
-        at = 0.5 if is_upright or is_short else _WORDS_AT
-        words_x, words_y = x0 + at * (x1 - x0), y0 + at * (y1 - y0)
+        label_at = 0.5 if is_upright or is_short else _LABEL_AT
+        label_x, label_y = x0 + label_at * (x1 - x0), y0 + label_at * (y1 - y0)
         side: Literal["left", "center", "right"] = "center"
         if is_upright:
-            # Beside it, and towards the middle of the sheet.
+            # The label is beside the arrow, towards the middle of the sheet.
             side = "left" if x0 < WIDTH / 2 else "right"
         elif is_short:
-            words_y += copysign(_OVER, ux)
-        yield Arrow(mirror, x0, y0, x1, y1, words_x, words_y, side)
+            label_y += copysign(_OVER, ux)
+        yield MirrorArrow(mirror, x0, y0, x1, y1, label_x, label_y, side)
 
 
-def _to_the_edge(begin: tuple[float, float], way: tuple[float, float]) -> float:
-    """From that place in a box, seen from its middle, that way, until a little beyond the box."""
-    halves = (BOX_WIDTH / 2 + _GAP, BOX_HEIGHT / 2 + _GAP)
+def _distance_to_edge(place: tuple[float, float], direction: tuple[float, float]) -> float:
+    """Return the distance from ``place`` to just outside the box, in ``direction``.
+
+    ``place`` is relative to the box's middle.
+    """
+    half_sizes = (BOX_WIDTH / 2 + _GAP, BOX_HEIGHT / 2 + _GAP)
     return min(
-        (half - at * copysign(1, part)) / abs(part)
-        for half, at, part in zip(halves, begin, way, strict=True)
-        if abs(part) > 1e-9
+        (half_size - coordinate * copysign(1, component)) / abs(component)
+        for half_size, coordinate, component in zip(half_sizes, place, direction, strict=True)
+        if abs(component) > 1e-9
     )

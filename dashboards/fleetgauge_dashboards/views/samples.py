@@ -1,4 +1,4 @@
-"""The probes behind a minute: from bronze while it holds them, then from evidence."""
+"""Find the probe samples behind a minute: in bronze while it holds them, then in the evidence."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from fleetgauge_core.slo.levels import BrokerMinuteLevels, broker_minute_levels
+from fleetgauge_core.slo.levels import BrokerMinuteLevels, compute_broker_minute_levels
 from fleetgauge_dashboards.views.deciding_minutes import Row
 
-Source = Literal["bronze", "evidence", "late", "expired"]
+SampleSource = Literal["bronze", "evidence", "late", "expired"]
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSamples:
-    """One broker and leg: every success's latency, ascending, of the vantages that were on time."""
+    """The samples of one broker and leg, pooled over the vantages that were on time.
+
+    ``latencies_us`` are the successes, ascending; ``failures`` counts by error code.
+    """
 
     broker_id: int
     leg: str
@@ -24,22 +27,27 @@ class BrokerSamples:
 
     @property
     def levels(self) -> BrokerMinuteLevels | None:
-        return broker_minute_levels(self.leg, self.attempted, self.latencies_us)
+        """Return the broker-minute's service levels; None where it is not measured."""
+        return compute_broker_minute_levels(self.leg, self.attempted, self.latencies_us)
 
 
 @dataclass(frozen=True, slots=True)
 class MinuteSamples:
-    """A minute's brokers, and where their samples were found."""
+    """The samples of all brokers in a minute, and where they were found."""
 
     minute: datetime
-    source: Source
+    source: SampleSource
     brokers: tuple[BrokerSamples, ...]
 
 
-def minute_samples(
+def collect_minute_samples(
     minutes: Iterable[datetime], records: Sequence[Row], evidence: Sequence[Row], agent_late_us: int
 ) -> tuple[MinuteSamples, ...]:
-    """``records`` are bronze's; those of a late vantage leave pooling, as in silver."""
+    """Return the samples of each of the minutes, ascending.
+
+    ``records`` are bronze's. Records of a vantage whose schedule lag exceeds ``agent_late_us`` do not count,
+    as in silver.
+    """
     on_time = [row for row in records if row["schedule_lag_p95_us"] <= agent_late_us]
     late = {row["minute"] for row in records}
     return tuple(_minute_samples(at, on_time, evidence, late) for at in sorted(set(minutes)))
@@ -48,11 +56,11 @@ def minute_samples(
 def _minute_samples(
     at: datetime, records: Iterable[Row], evidence: Iterable[Row], late: Set[datetime]
 ) -> MinuteSamples:
-    choices: tuple[tuple[Source, Iterable[Row]], ...] = (("bronze", records), ("evidence", evidence))
-    for source, rows in choices:
-        own = [row for row in rows if row["minute"] == at]
-        if own:
-            return MinuteSamples(at, source, _pooled(own))
+    sources: tuple[tuple[SampleSource, Iterable[Row]], ...] = (("bronze", records), ("evidence", evidence))
+    for source, rows in sources:
+        of_minute = [row for row in rows if row["minute"] == at]
+        if of_minute:
+            return MinuteSamples(at, source, _pooled(of_minute))
     return MinuteSamples(at, "late" if at in late else "expired", ())
 
 
@@ -73,20 +81,23 @@ def _pool(broker_id: int, leg: str, rows: Sequence[Row]) -> BrokerSamples:
 
 
 def _failures(row: Row) -> Counter[str]:
-    """Codes and counts; arrow gives a map as pairs. Bronze keeps two maps, evidence their sum."""
+    """Return failures by error code.
+
+    Bronze keeps two maps, evidence their sum; Arrow returns a map as pairs.
+    """
     names = ("produce_failures", "consume_failures", "failures")
     return sum((Counter(dict(row.get(name) or ())) for name in names), Counter[str]())
 
 
-def held_minutes(silver: Sequence[Row], evidence: Sequence[Row]) -> list[Row]:
-    """Cluster-minutes from silver; where they have expired, what evidence kept. In time's order."""
-    held = {row["minute"].astimezone(UTC) for row in silver}
-    kept = [row for row in minutes_from_evidence(evidence) if row["minute"] not in held]
-    return sorted([*silver, *kept], key=lambda row: row["minute"].astimezone(UTC))
+def available_minutes(silver: Sequence[Row], evidence: Sequence[Row]) -> list[Row]:
+    """Return the cluster-minutes of silver, with those that expired rebuilt from evidence, in time order."""
+    stored = {row["minute"].astimezone(UTC) for row in silver}
+    rebuilt = [row for row in rebuild_minutes_from_evidence(evidence) if row["minute"] not in stored]
+    return sorted([*silver, *rebuilt], key=lambda row: row["minute"].astimezone(UTC))
 
 
-def minutes_from_evidence(evidence: Sequence[Row]) -> list[dict[str, Any]]:
-    """Cluster-minutes as silver had them, of the brokers whose samples were kept."""
+def rebuild_minutes_from_evidence(evidence: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return cluster-minutes as silver had them, from the brokers whose samples were kept."""
     by_minute: dict[datetime, list[Row]] = {}
     for row in evidence:
         by_minute.setdefault(row["minute"].astimezone(UTC), []).append(row)
@@ -94,18 +105,24 @@ def minutes_from_evidence(evidence: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _cluster_minute(at: datetime, brokers: Iterable[BrokerSamples]) -> dict[str, Any]:
-    seen = [(one.broker_id, levels) for one in brokers if one.leg == "client" and (levels := one.levels)]
+    measured = [
+        (broker.broker_id, levels)
+        for broker in brokers
+        if broker.leg == "client" and (levels := broker.levels)
+    ]
     slowest = max(
-        ((levels.latency_p99_us, -home) for home, levels in seen if levels.latency_p99_us is not None),
+        ((levels.latency_p99_us, -home) for home, levels in measured if levels.latency_p99_us is not None),
         default=(None, None),
     )
-    least = min(((levels.availability, home) for home, levels in seen), default=(None, None))
+    least_available = min(((levels.availability, home) for home, levels in measured), default=(None, None))
     return {
         "minute": at,
         "latency_p99_us": slowest[0],
         "latency_worst_home": None if slowest[1] is None else -slowest[1],
-        "latency_p99_censored_us": max((levels.latency_p99_censored_us for _, levels in seen), default=None),
-        "availability": least[0],
-        "availability_worst_home": least[1],
+        "latency_p99_censored_us": max(
+            (levels.latency_p99_censored_us for _, levels in measured), default=None
+        ),
+        "availability": least_available[0],
+        "availability_worst_home": least_available[1],
         "cause": None,
     }

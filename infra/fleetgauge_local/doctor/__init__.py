@@ -1,1 +1,1 @@
-"""What this machine has of what the demo needs: looked at, judged, said."""
+"""Check whether this machine meets the requirements of the demo."""

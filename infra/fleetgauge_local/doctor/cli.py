@@ -1,4 +1,4 @@
-"""`fleetgauge doctor`."""
+"""`fleetgauge doctor`: check this machine for the demo."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -8,10 +8,10 @@ import platformdirs
 from rich.table import Table
 
 from fleetgauge_core.runtime.cli import console, print_json
-from fleetgauge_local.doctor.judge import Check, judge
-from fleetgauge_local.doctor.machine import look
+from fleetgauge_local.doctor.checks import DoctorCheck, check_machine
+from fleetgauge_local.doctor.machine import inspect_machine
 from fleetgauge_local.ports import PAGE_PORT
-from fleetgauge_pipelines.io.cache import default_cache
+from fleetgauge_pipelines.io.cache import default_cache_folder
 
 _SIGNS = {True: "[green]ok[/]", False: "[red]missing[/]", None: "[yellow]note[/]"}
 
@@ -23,13 +23,13 @@ _SIGNS = {True: "[green]ok[/]", False: "[red]missing[/]", None: "[yellow]note[/]
     type=click.Path(file_okay=False, path_type=Path),
     default=lambda: platformdirs.user_state_path("fleetgauge") / "demo",
     show_default="the user's state folder",
-    help="Where the demo would live.",
+    help="The folder that the demo would use.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The checks as a JSON list.")
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as a JSON list.")
 def doctor(directory: Path, as_json: bool) -> None:
-    """Say what this machine has of what the demo needs; exit code 1 if something is missing."""
-    with console.status("looking") as spinner:
-        checks = judge(look(default_cache(), directory, PAGE_PORT, spinner.update))
+    """Check whether this machine meets the requirements of the demo; exit code 1 if it does not."""
+    with console.status("checking this machine") as spinner:
+        checks = check_machine(inspect_machine(default_cache_folder(), directory, PAGE_PORT, spinner.update))
     if as_json:
         print_json([asdict(check) for check in checks])
     else:
@@ -38,7 +38,7 @@ def doctor(directory: Path, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _table(checks: tuple[Check, ...]) -> Table:
+def _table(checks: tuple[DoctorCheck, ...]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for check in checks:
         table.add_row(_SIGNS[check.ok], check.check, check.found, check.mend or "")

@@ -1,4 +1,4 @@
-"""Observe the machine; nothing is judged here."""
+"""Inspect the machine; the module ``checks`` compares the result with the requirements."""
 
 import os
 import platform
@@ -13,16 +13,16 @@ import urllib3
 from fleetgauge_local.distribution import KAFKA_LOCK
 from fleetgauge_local.ports import is_free
 from fleetgauge_pipelines.io.errors import JavaError
-from fleetgauge_pipelines.io.jars import SPARK_LOCK, missing, repositories
+from fleetgauge_pipelines.io.jars import SPARK_LOCK, count_missing_jars, list_repositories
 from fleetgauge_pipelines.io.java import Java, find_java
 
-_ANSWER_S = 10
+_RESPONSE_TIMEOUT_S = 10
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A folder that is or will be, and what its disk still takes."""
+class FolderCapacity:
+    """A folder, which need not exist yet, with the free space of its file system."""
 
     path: Path
     free_bytes: int
@@ -30,8 +30,8 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Jars:
-    """How many of a lock's jars the cache lacks."""
+class CachedJars:
+    """The number of jars in a lock file, and how many of them the cache lacks."""
 
     name: str
     missing: int
@@ -39,8 +39,8 @@ class Jars:
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
-    """A jar repository, and what kept it from answering (None: it answered)."""
+class JarRepository:
+    """A jar repository and the error of a request to it; None if it responded."""
 
     name: str
     error: str | None
@@ -48,34 +48,35 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All that was looked at. ``repositories`` is empty while no jar is missing."""
+    """The state of this machine. ``repositories`` is empty if no jar is missing."""
 
     python: str
     processors: int
     memory_bytes: int
     java: Java | JavaError
-    jars: tuple[Jars, ...]
-    repositories: tuple[Repository, ...]
-    cache: Place
-    state: Place
+    jars: tuple[CachedJars, ...]
+    repositories: tuple[JarRepository, ...]
+    cache: FolderCapacity
+    state: FolderCapacity
     page_port: int
     page_port_free: bool
 
 
-def look(cache: Path, state: Path, page_port: int, progress: Callable[[str], None]) -> Machine:
-    """Everything at once. Asks the network only for what is missing here."""
+def inspect_machine(cache: Path, state: Path, page_port: int, progress: Callable[[str], None]) -> Machine:
+    """Return the state of this machine; contacts jar repositories only if jars are missing."""
     jars = tuple(
-        Jars(name, *missing(lock, cache)) for name, lock in (("Kafka", KAFKA_LOCK), ("Spark", SPARK_LOCK))
+        CachedJars(name, *count_missing_jars(lock, cache))
+        for name, lock in (("Kafka", KAFKA_LOCK), ("Spark", SPARK_LOCK))
     )
     return Machine(
         python=platform.python_version(),
         processors=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        memory_bytes=available_memory_bytes(),
+        memory_bytes=measure_available_memory_bytes(),
         java=_java(cache, progress),
         jars=jars,
-        repositories=tuple(_asked()) if any(one.missing for one in jars) else (),
-        cache=place(cache),
-        state=place(state),
+        repositories=tuple(_contact_repositories()) if any(cached.missing for cached in jars) else (),
+        cache=inspect_folder(cache),
+        state=inspect_folder(state),
         page_port=page_port,
         page_port_free=is_free(page_port),
     )
@@ -88,40 +89,45 @@ def _java(cache: Path, progress: Callable[[str], None]) -> Java | JavaError:
         return error
 
 
-def _asked() -> Iterator[Repository]:
-    for name, url in repositories().items():
+def _contact_repositories() -> Iterator[JarRepository]:
+    for name, url in list_repositories().items():
         try:
-            urllib3.request("HEAD", url, timeout=_ANSWER_S, retries=False)
-            yield Repository(name, None)
+            urllib3.request("HEAD", url, timeout=_RESPONSE_TIMEOUT_S, retries=False)
+            yield JarRepository(name, None)
         except urllib3.exceptions.HTTPError as error:
-            yield Repository(name, type(error).__name__)
+            yield JarRepository(name, type(error).__name__)
 
 
-def place(path: Path) -> Place:
-    """The disk of a folder, which need not exist yet."""
-    there = next(folder for folder in (path, *path.parents) if folder.exists())
-    return Place(path, shutil.disk_usage(there).free, os.access(there, os.W_OK))
+def inspect_folder(path: Path) -> FolderCapacity:
+    """Return the free space and writability of a folder, or of its nearest existing parent."""
+    existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    return FolderCapacity(path, shutil.disk_usage(existing).free, os.access(existing, os.W_OK))
 
 
-def available_memory_bytes(control_groups: Path = _CONTROL_GROUPS) -> int:
-    """What can still be used: of the machine, and of every control group around this process."""
-    return min([psutil.virtual_memory().available, *_left_in_control_groups(control_groups)])
+def measure_available_memory_bytes(control_groups: Path = _CONTROL_GROUPS) -> int:
+    """Return the memory that this process can still use, within the machine and its control groups."""
+    return min([psutil.virtual_memory().available, *_read_control_group_headroom(control_groups)])
 
 
-def _left_in_control_groups(root: Path) -> Iterator[int]:
-    """Version 2 alone. What a group holds of files gives way, so it counts as free."""
+def _read_control_group_headroom(root: Path) -> Iterator[int]:
+    """Yield the free bytes of each enclosing cgroup v2 with a limit; page cache counts as free."""
     try:
-        own = Path("/proc/self/cgroup").read_text().strip().rpartition("::/")[2]
+        own_group = Path("/proc/self/cgroup").read_text().strip().rpartition("::/")[2]
     except OSError:
         return
-    for group in (root / own, *(root / own).parents):
+    for group in (root / own_group, *(root / own_group).parents):
         if not group.is_relative_to(root):
             return
         try:
             limit = (group / "memory.max").read_text().strip()
             used = int((group / "memory.current").read_text())
-            held = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            statistics = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
         except OSError:
             continue
         if limit != "max":
-            yield int(limit) - used + int(held.get("inactive_file", 0)) + int(held.get("active_file", 0))
+            yield (
+                int(limit)
+                - used
+                + int(statistics.get("inactive_file", 0))
+                + int(statistics.get("active_file", 0))
+            )

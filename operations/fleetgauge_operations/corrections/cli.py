@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from fleetgauge_core.fleet import Fleet, FleetFileError, load
-from fleetgauge_core.lake.corrections import Corrections, counts_at
-from fleetgauge_core.lake.table_store import Row, TableStoreError
+from fleetgauge_core.fleet import Fleet, FleetFileError, load_fleet
+from fleetgauge_core.lake.corrections import CorrectionStore, correction_status
+from fleetgauge_core.lake.table_store import TableRow, TableStoreError
 from fleetgauge_core.runtime.cli import (
     InputError,
-    Instant,
+    TimestampParam,
     console,
     print_json,
 )
@@ -42,10 +42,12 @@ def correct() -> None:
 @click.option("--cluster", "cluster_id", help="A whole cluster.")
 @click.option("--broker", "broker_id", type=int, help="Only this broker of the cluster.")
 @click.option("--segment", metavar="NAME=VALUE", help="Every cluster of a segment, as region=eu-west-1.")
-@click.option("--from", "starts", type=Instant(), required=True, help="The first minute.")
-@click.option("--to", "ends", type=Instant(), required=True, help="The first minute that counts again.")
+@click.option("--from", "starts", type=TimestampParam(), required=True, help="The first minute.")
+@click.option(
+    "--to", "ends", type=TimestampParam(), required=True, help="The first minute that counts again."
+)
 @click.option("--recurs", type=click.Choice(sorted(RECURRENCES)), help="Again at the same local time.")
-@click.option("--until", "recurs_until", type=Instant(), help="No recurrence starts then or later.")
+@click.option("--until", "recurs_until", type=TimestampParam(), help="No recurrence starts then or later.")
 @click.option("--reason", required=True, help="Why; the weekly review repeats it.")
 @_author
 @_config
@@ -73,7 +75,7 @@ def add(
         raise InputError(f"--recurs {recurs} with a span longer than that: its occurrences would overlap")
     if recurs_until and not recurs:
         raise InputError("--until needs --recurs")
-    row: Row = {
+    row: TableRow = {
         "correction_id": uuid.uuid4().hex[:12],
         **_scope(fleet, config, cluster_id, broker_id, segment),
         "starts": starts,
@@ -85,7 +87,7 @@ def add(
         "created_at": datetime.now(UTC),
     }
     with _one_line():
-        Corrections(location or fleet.lake).add(row)
+        CorrectionStore(location or fleet.lake).insert(row)
     console.print(f"correction {row['correction_id']} counts with the stream's next batch", markup=False)
     if as_json:
         print_json(_plain(row))
@@ -99,9 +101,9 @@ def list_(config: Path, location: str | None, as_json: bool) -> None:
     """Every correction, withdrawn ones too."""
     now = datetime.now(UTC)
     with _one_line():
-        rows = Corrections(location or _fleet(config).lake).rows()
+        rows = CorrectionStore(location or _fleet(config).lake).rows()
     if as_json:
-        print_json([_plain(row) | {"state": counts_at(row, now)} for row in rows])
+        print_json([_plain(row) | {"state": correction_status(row, now)} for row in rows])
         return
     for row in rows:
         console.print(_line(row, now), markup=False, soft_wrap=True)
@@ -116,7 +118,7 @@ def list_(config: Path, location: str | None, as_json: bool) -> None:
 def withdraw(correction_id: str, author: str, config: Path, location: str | None, as_json: bool) -> None:
     """Let a correction's minutes count again; it stays on record."""
     with _one_line():
-        found = Corrections(location or _fleet(config).lake).withdraw(
+        found = CorrectionStore(location or _fleet(config).lake).withdraw(
             correction_id, datetime.now(UTC), author
         )
     if not found:
@@ -136,7 +138,7 @@ def _one_line() -> Iterator[None]:
 
 def _scope(
     fleet: Fleet, config: Path, cluster_id: str | None, broker_id: int | None, segment: str | None
-) -> Row:
+) -> TableRow:
     if (cluster_id is None) == (segment is None):
         raise InputError("say either --cluster (with or without --broker) or --segment")
     if segment is not None:
@@ -153,14 +155,14 @@ def _scope(
     return {"scope": scope, "cluster_id": cluster_id, "broker_id": broker_id}
 
 
-def _line(row: Row, now: datetime) -> str:
+def _line(row: TableRow, now: datetime) -> str:
     recurs = f", {row['recurs']}" if row["recurs"] else ""
     span = f"{row['starts']:%FT%RZ} to {row['ends']:%FT%RZ}{recurs}"
     said = f"{row['reason']} ({row['author']})"
-    return f"{row['correction_id']}  {counts_at(row, now):9}  {_what(row)}  {span}  {said}"
+    return f"{row['correction_id']}  {correction_status(row, now):9}  {_what(row)}  {span}  {said}"
 
 
-def _what(row: Row) -> str:
+def _what(row: TableRow) -> str:
     if row["scope"] == "segment":
         return f"{row['segment']}={row['segment_value']}"
     return (
@@ -170,12 +172,12 @@ def _what(row: Row) -> str:
     )
 
 
-def _plain(row: Row) -> Row:
+def _plain(row: TableRow) -> TableRow:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
 
 
 def _fleet(config: Path) -> Fleet:
     try:
-        return load(config)
+        return load_fleet(config)
     except FleetFileError as error:
         raise InputError(str(error)) from error

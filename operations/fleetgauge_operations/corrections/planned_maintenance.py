@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from fleetgauge_core.detection import Subject
+from fleetgauge_core.detection import FindingSubject
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.slo.corrections import Correction, Segments, occurrences
+from fleetgauge_core.slo.corrections import ClusterSegments, Correction, find_occurrences
 
 Row = Mapping[str, Any]
 
@@ -19,12 +19,12 @@ class Plan:
     """What is planned for a fleet; ``clusters`` are the segments that each is in."""
 
     corrections: Sequence[Correction]
-    clusters: Mapping[str, Segments]
+    clusters: Mapping[str, ClusterSegments]
     zone: str
 
-    def covers(self, subject: Subject, at: datetime) -> bool:
+    def covers(self, subject: FindingSubject, at: datetime) -> bool:
         """Whether it is planned to be out then: its cluster, or the broker that it is about."""
-        broker_id = subject.broker_id if subject.broker_id is not None else subject.towards
+        broker_id = subject.broker_id if subject.broker_id is not None else subject.target_broker_id
         return not self.out(subject.cluster_id, at).isdisjoint({None, broker_id})
 
     def out(self, cluster_id: str, at: datetime) -> Set[int | None]:
@@ -33,7 +33,8 @@ class Plan:
         return {
             one.broker_id
             for one in self.corrections
-            if one.covers(cluster_id, segments) and any(occurrences(one, self.zone, at, at + _MOMENT))
+            if one.applies_to(cluster_id, segments)
+            and any(find_occurrences(one, self.zone, at, at + _MOMENT))
         }
 
 

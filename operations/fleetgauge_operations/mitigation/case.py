@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from fleetgauge_core.kafka import Place
+from fleetgauge_core.kafka import TopicPartition
 
 
 class Action(StrEnum):
@@ -78,7 +78,7 @@ class Case:
     outcome: Outcome
     ended: datetime | None = None
     """When nothing more was to be done about it: undone, over, or refused by whoever asked."""
-    orders: Mapping[Place, Order] = field(default_factory=dict)
+    orders: Mapping[TopicPartition, Order] = field(default_factory=dict)
     throttles: Mapping[str, str] = field(default_factory=dict)
     """By topic, which of its replicas were slowed, as Kafka writes it."""
     against: tuple[str, ...] = ()
@@ -86,6 +86,8 @@ class Case:
     words: tuple[str, ...] = ()
     told: tuple[str, ...] | None = None
     """By host, who has been told how it stands; None where nobody need be."""
+    rejected: tuple[str, ...] = ()
+    """By host, receivers that rejected the notification of how it stands for good."""
     undone_since: datetime | None = None
     """When it was begun to be undone, or last tried to."""
     overruled: bool = False

@@ -15,15 +15,15 @@ from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.lake.table_store import TableStoreError
 from fleetgauge_core.runtime.cli import (
-    Address,
     InputError,
+    ListenAddress,
     console,
-    listen_option,
     print_json,
 )
-from fleetgauge_core.runtime.health_server import Vitals, serving
-from fleetgauge_core.runtime.logs import log_option, start_logging
-from fleetgauge_core.runtime.shutdown import stopping_on_signals
+from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
+from fleetgauge_core.runtime.logs import configure_logging, log_option
+from fleetgauge_core.runtime.options import listen_option
+from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
 from fleetgauge_operations.mitigation.case import LADDER, Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, restored
 from fleetgauge_operations.mitigation.desk import Desk, desk_of, fleet_of, new_case_id, now
@@ -214,15 +214,17 @@ def undo(
 @listen_option
 @log_option
 @_json
-def run(config: Path, location: str | None, listen: Address | None, log_format: str, as_json: bool) -> None:
+def run(
+    config: Path, location: str | None, listen: ListenAddress | None, log_format: str, as_json: bool
+) -> None:
     """Do what `mitigation` of the fleet file lets it, tell what is for a person, until stopped."""
-    start_logging(log_format)
+    configure_logging(log_format)
     desk = desk_of(config, location)
-    vitals = Vitals("mitigate", _PATIENCE_S)
-    stopping = stopping_on_signals()
+    health = ProcessHealth("mitigate", _PATIENCE_S)
+    shutdown = install_shutdown_handlers()
     console.print(f"on duty for {len(desk.fleet.clusters)} clusters; ^C ends it")
-    with serving(vitals, listen):
-        came = OnDuty(desk, vitals, _show).run(stopping)
+    with serve_health(health, listen):
+        came = OnDuty(desk, health, _show, desk.case_notifier()).run(shutdown)
     if as_json:
         print_json([_document(case) for case in came])
 
@@ -309,7 +311,7 @@ def _acting() -> Status:
 def _told(desk: Desk, news: News) -> list[str]:
     """By host, who was told of it."""
     with console.status("telling the notifiers"):
-        return desk.tell(news.bulletin)
+        return desk.notify(news.notification)
 
 
 @contextmanager
@@ -348,5 +350,6 @@ def _document(case: Case) -> dict[str, Any]:
         "topics": len(case.throttles),
         "against": list(case.against),
         "told": list(case.told or ()),
+        "rejected": list(case.rejected),
         "words": list(case.words),
     }

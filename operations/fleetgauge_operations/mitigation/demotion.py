@@ -11,11 +11,11 @@ somebody has changed it since.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fleetgauge_core.kafka import Layout, PartitionView, Place
+from fleetgauge_core.kafka import ClusterMetadata, PartitionMetadata, TopicPartition
 from fleetgauge_operations.mitigation.case import Order
 
 
-def demoted(layout: Layout, broker_id: int) -> dict[Place, Order]:
+def demoted(layout: ClusterMetadata, broker_id: int) -> dict[TopicPartition, Order]:
     """The orders in which it is last, of all that it has a replica of; others stay in theirs, if in sync."""
     orders = {
         place: Order(one.replicas, _last(one, broker_id))
@@ -24,7 +24,7 @@ def demoted(layout: Layout, broker_id: int) -> dict[Place, Order]:
     return {place: order for place, order in orders.items() if order.before != order.after}
 
 
-def _last(one: PartitionView, broker_id: int) -> tuple[int, ...]:
+def _last(one: PartitionMetadata, broker_id: int) -> tuple[int, ...]:
     # Who is not in sync could not be elected, and would leave the broker in its place.
     others = sorted((b for b in one.replicas if b != broker_id), key=lambda b: b not in one.in_sync)
     return (*others, broker_id)
@@ -34,10 +34,10 @@ def _last(one: PartitionView, broker_id: int) -> tuple[int, ...]:
 class Restoration:
     """What undoing a demotion takes: orders to put back, and those that it leaves, with the reason."""
 
-    orders: Mapping[Place, tuple[int, ...]]
-    kept: Mapping[Place, str]
+    orders: Mapping[TopicPartition, tuple[int, ...]]
+    kept: Mapping[TopicPartition, str]
 
-    def led_by(self, broker_id: int) -> Sequence[Place]:
+    def led_by(self, broker_id: int) -> Sequence[TopicPartition]:
         """What the broker is to lead again."""
         return sorted(place for place, replicas in self.orders.items() if replicas[0] == broker_id)
 
@@ -49,10 +49,10 @@ class Restoration:
         return [Restoration({place: self.orders[place] for place in sorted(lot)}, {}) for lot in lots]
 
 
-def restored(layout: Layout, orders: Mapping[Place, Order]) -> Restoration:
+def restored(layout: ClusterMetadata, orders: Mapping[TopicPartition, Order]) -> Restoration:
     """Each as it was before, where it is as the demotion left it."""
-    back: dict[Place, tuple[int, ...]] = {}
-    kept: dict[Place, str] = {}
+    back: dict[TopicPartition, tuple[int, ...]] = {}
+    kept: dict[TopicPartition, str] = {}
     for place, order in orders.items():
         now = layout.partitions.get(place)
         if now is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from fleetgauge_core.detection import Phase
+from fleetgauge_core.detection import HealthState
 from fleetgauge_operations.mitigation.case import LADDER, Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.demotion import restored
 from fleetgauge_operations.mitigation.fail_safes import Refusal, Why, refusals, undo_refusals
@@ -175,7 +175,7 @@ class Duty:
         A budget that burns is nothing of the kind: it may burn for days, for the very load that is missing.
         """
         situation = self.situation
-        blind = (Phase.NO_DATA, Phase.CLUSTER_DOWN)
+        blind = (HealthState.NO_DATA, HealthState.CLUSTER_DOWN)
         sick = any(one.broker_id is not None or one.phase in blind for one in situation.sick)
         fenced = any(one.fenced for one in situation.layout.brokers.values())
         return sick or fenced or situation.rolling or bool(situation.planned)
@@ -189,7 +189,7 @@ def _is_half_undone(case: Case) -> bool:
 def _is_unmeasured(sick: Sick, done: Sequence[Case]) -> bool:
     """A broker that leads nothing serves no probe that could be slow: it stays as it was called."""
     demoted = any(case.action is Action.DEMOTE and case.outcome is Outcome.DONE for case in done)
-    return demoted and sick.phase is Phase.DEGRADED
+    return demoted and sick.phase is HealthState.DEGRADED
 
 
 def _waits(against: Sequence[Refusal]) -> bool:

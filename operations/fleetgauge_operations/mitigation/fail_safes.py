@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from fleetgauge_core.detection import Phase
-from fleetgauge_core.kafka import Layout, Place
+from fleetgauge_core.detection import HealthState
+from fleetgauge_core.kafka import ClusterMetadata, TopicPartition
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, demoted
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
@@ -70,7 +70,7 @@ class _Asked:
         return self.intent.broker_id
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> ClusterMetadata:
         return self.situation.layout
 
     @property
@@ -107,8 +107,8 @@ def _against_undoing(
         )
     elif known and known.fenced:
         yield Why.FENCED, f"broker {broker_id} is fenced"
-    if layout.moving:
-        yield Why.MOVING, f"a reassignment is under way: {_named(layout.moving)}"
+    if layout.reassigning:
+        yield Why.MOVING, f"a reassignment is under way: {_named(layout.reassigning)}"
     to_lead = back.led_by(broker_id)
     # Who is behind anywhere has not recovered; what a person wants takes no more than what it is to lead.
     wanted = layout.replicated_on(broker_id) if to_lead and reason is None else to_lead
@@ -171,7 +171,7 @@ def _too_young(asked: _Asked) -> Iterator[str]:
 
 def _not_measured(asked: _Asked) -> Iterator[str]:
     for one in asked.situation.sick:
-        if one.phase in (Phase.NO_DATA, Phase.CLUSTER_DOWN):
+        if one.phase in (HealthState.NO_DATA, HealthState.CLUSTER_DOWN):
             yield f"{one.phase} since {one.since:%FT%TZ}: whether it helps could not be seen"
 
 
@@ -219,8 +219,8 @@ def _min_in_sync(asked: _Asked) -> Iterator[str]:
 
 
 def _moving(asked: _Asked) -> Iterator[str]:
-    if asked.layout.moving:
-        yield f"a reassignment is under way: {_named(asked.layout.moving)}"
+    if asked.layout.reassigning:
+        yield f"a reassignment is under way: {_named(asked.layout.reassigning)}"
 
 
 def _rolling(asked: _Asked) -> Iterator[str]:
@@ -305,7 +305,7 @@ def _no_restart(asked: _Asked) -> Iterator[str]:
 def _throttled(asked: _Asked) -> Iterator[str]:
     if asked.intent.action is Action.QUARANTINE_RESTART:
         topics = {place.topic for place in asked.layout.replicated_on(asked.broker_id)}
-        theirs = sorted(topics & asked.layout.throttled)
+        theirs = sorted(topics & asked.layout.throttled_topics)
         if theirs:
             yield f"somebody slows replicas of {', '.join(theirs[:_SHOWN])} already"
 
@@ -338,7 +338,7 @@ _FAIL_SAFES: tuple[tuple[Why, Callable[[_Asked], Iterator[str]]], ...] = (
 )
 
 
-def _named(places: Collection[Place]) -> str:
+def _named(places: Collection[TopicPartition]) -> str:
     shown = [f"{topic}-{partition}" for topic, partition in sorted(places)[:_SHOWN]]
     more = len(places) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

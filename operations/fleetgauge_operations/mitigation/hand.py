@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from fleetgauge_core.kafka import KafkaUnavailableError, Layout, Place
+from fleetgauge_core.kafka import ClusterMetadata, KafkaUnavailableError, TopicPartition
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.demotion import Restoration, demoted, restored
 from fleetgauge_operations.mitigation.fail_safes import Refusal, Why, refusals, undo_refusals
@@ -29,16 +29,18 @@ class HookError(Exception):
     """The command that restarts a broker did not do it; one line for a person."""
 
 
-class Cluster(Protocol):
+class ClusterControl(Protocol):
     """What is changed. All raise KafkaUnavailableError; ``restart`` raises HookError."""
 
     def mark(self, broker_id: int, *, demoted: bool) -> None:
         """Tell its agents, which else give it its probe partition back."""
 
-    def reorder(self, orders: Mapping[Place, Sequence[int]], known: Mapping[Place, Order]) -> None:
+    def reorder(
+        self, orders: Mapping[TopicPartition, Sequence[int]], known: Mapping[TopicPartition, Order]
+    ) -> None:
         """Where each is as it is known, before or after; nothing where one is otherwise by now."""
 
-    def elect(self, places: Iterable[Place]) -> None: ...
+    def elect(self, places: Iterable[TopicPartition]) -> None: ...
 
     def throttle(self, broker_id: int, replicas: Mapping[str, str]) -> None:
         """Slow what these follow, until ``release``."""
@@ -78,7 +80,7 @@ class Hand:
     """``observe`` leaves out the case of that id; ``may_act`` is whether nobody else does."""
 
     observe: Callable[[str], Situation]
-    cluster: Cluster
+    cluster: ClusterControl
     journal: Journal
     may_act: Callable[[], bool]
     clock: Callable[[], datetime]
@@ -214,7 +216,9 @@ class Hand:
         self.cluster.mark(case.broker_id, demoted=False)
         return words
 
-    def _still_to_give_back(self, case: Case, places: Iterable[Place], reason: str | None) -> Restoration:
+    def _still_to_give_back(
+        self, case: Case, places: Iterable[TopicPartition], reason: str | None
+    ) -> Restoration:
         """By a look of its own."""
         situation = self.observe(case.case_id)
         back = restored(situation.layout, {place: case.orders[place] for place in places})
@@ -254,7 +258,7 @@ class Hand:
             return (f"{error}: it copies on",)
         return ()
 
-    def _looked_again(self, intent: Intent, case: Case) -> Layout:
+    def _looked_again(self, intent: Intent, case: Case) -> ClusterMetadata:
         """In the middle of it, what it has changed itself set aside."""
         situation = self.observe(case.case_id)
         own = _OWN_DOING[intent.action]
@@ -267,7 +271,7 @@ class Hand:
     def _verify(
         self,
         case: Case,
-        wrong: Callable[[Layout], str],
+        wrong: Callable[[ClusterMetadata], str],
         within: timedelta,
         holds: timedelta = timedelta(0),
     ) -> None:
@@ -282,7 +286,7 @@ class Hand:
                 return
             self.wait(_LOOK_EVERY_S)
 
-    def _still(self, case: Case, wrong: Callable[[Layout], str]) -> str:
+    def _still(self, case: Case, wrong: Callable[[ClusterMetadata], str]) -> str:
         """A broker that restarts may take a question with it."""
         try:
             return wrong(self.observe(case.case_id).layout)
@@ -311,7 +315,7 @@ def _said(error: Exception) -> str:
     return str(error) if known else f"{type(error).__name__}: {error}"
 
 
-def _not_demoted(layout: Layout, case: Case) -> str:
+def _not_demoted(layout: ClusterMetadata, case: Case) -> str:
     """What is still to come; nothing once all is as wanted."""
     led = layout.led_by(case.broker_id)
     if led:
@@ -319,7 +323,9 @@ def _not_demoted(layout: Layout, case: Case) -> str:
     return _not_ordered(layout, {place: order.after for place, order in case.orders.items()})
 
 
-def _not_restored(layout: Layout, broker_id: int, orders: Mapping[Place, Sequence[int]]) -> str:
+def _not_restored(
+    layout: ClusterMetadata, broker_id: int, orders: Mapping[TopicPartition, Sequence[int]]
+) -> str:
     wanted = [place for place, replicas in orders.items() if replicas[0] == broker_id]
     missed = set(wanted) - layout.led_by(broker_id)
     if missed:
@@ -327,11 +333,11 @@ def _not_restored(layout: Layout, broker_id: int, orders: Mapping[Place, Sequenc
     return _not_ordered(layout, orders)
 
 
-def _not_ordered(layout: Layout, orders: Mapping[Place, Sequence[int]]) -> str:
+def _not_ordered(layout: ClusterMetadata, orders: Mapping[TopicPartition, Sequence[int]]) -> str:
     other = [place for place, replicas in orders.items() if _order(layout, place) != tuple(replicas)]
     return f"{len(other)} partitions have another order of replicas" if other else ""
 
 
-def _order(layout: Layout, place: Place) -> Sequence[int]:
+def _order(layout: ClusterMetadata, place: TopicPartition) -> Sequence[int]:
     known = layout.partitions.get(place)
     return known.replicas if known else ()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from fleetgauge_core.detection import Phase
+from fleetgauge_core.detection import HealthState
 from fleetgauge_operations.mitigation.case import Action
 
 #: As Cruise Control waits before it demotes, and before it removes; its rounds take five minutes each.
@@ -12,21 +12,21 @@ _FIVE_ROUNDS = timedelta(seconds=75)
 _FIFTY_ROUNDS = timedelta(seconds=750)
 
 
-def _warrants() -> Mapping[Action, Mapping[Phase, timedelta]]:
+def _warrants() -> Mapping[Action, Mapping[HealthState, timedelta]]:
     return {
         Action.DEMOTE: {
             # Shorter, and a switch that converges would cost every leader its place.
-            Phase.NETWORK_UNAVAILABLE: timedelta(seconds=30),
-            Phase.DEGRADED: _FIVE_ROUNDS,
+            HealthState.NETWORK_UNAVAILABLE: timedelta(seconds=30),
+            HealthState.DEGRADED: _FIVE_ROUNDS,
         },
-        Action.QUARANTINE_RESTART: {Phase.DEGRADED: _FIVE_ROUNDS},
+        Action.QUARANTINE_RESTART: {HealthState.DEGRADED: _FIVE_ROUNDS},
         # One that has died is up again by then, if somebody looks after it; one that hangs is not. A disk
         # that hangs has done so for 20 s when it is named.
         Action.RESTART: {
-            Phase.BROKER_DOWN: timedelta(minutes=2),
-            Phase.STORAGE_STALLED: timedelta(seconds=20),
+            HealthState.BROKER_DOWN: timedelta(minutes=2),
+            HealthState.STORAGE_STALLED: timedelta(seconds=20),
         },
-        Action.EVACUATE: {Phase.DEGRADED: _FIFTY_ROUNDS},
+        Action.EVACUATE: {HealthState.DEGRADED: _FIFTY_ROUNDS},
     }
 
 
@@ -34,7 +34,7 @@ def _warrants() -> Mapping[Action, Mapping[Phase, timedelta]]:
 class Limits:
     """Of each cluster."""
 
-    warrants: Mapping[Action, Mapping[Phase, timedelta]] = field(default_factory=_warrants)
+    warrants: Mapping[Action, Mapping[HealthState, timedelta]] = field(default_factory=_warrants)
     """What an action helps against, and for how long that must have been named. A broker that is down leads
     nothing any more."""
     pause: timedelta = timedelta(minutes=10)

@@ -12,16 +12,16 @@ from tempfile import TemporaryFile
 from fleetgauge_core.fleet import Cluster as Configured
 from fleetgauge_core.fleet import Telemetry
 from fleetgauge_core.kafka import (
-    THROTTLED_RATE,
-    THROTTLED_REPLICAS,
-    Admin,
+    FOLLOWER_THROTTLED_RATE,
+    FOLLOWER_THROTTLED_REPLICAS,
+    ClusterAdmin,
     KafkaUnavailableError,
-    Place,
-    Seat,
-    Term,
+    LeaderElection,
+    Leadership,
+    TopicPartition,
     ensure_state_topic,
-    mark_demoted,
-    reorder_all,
+    reorder_replicas,
+    write_demotion_mark,
 )
 from fleetgauge_operations.mitigation.case import Order
 from fleetgauge_operations.mitigation.hand import HookError
@@ -39,13 +39,13 @@ class SeatTakenError(Exception):
 
 
 @contextmanager
-def only_hand(telemetry: Telemetry) -> Iterator[Term]:
+def only_hand(telemetry: Telemetry) -> Iterator[Leadership]:
     """The proof that nobody else acts anywhere in the fleet. Raises KafkaUnavailableError, SeatTakenError."""
     ensure_state_topic(telemetry, telemetry.topics.watch_state)
-    seat = Seat(telemetry.access, telemetry.topics.watch_state.name, _GROUP)
+    seat = LeaderElection(telemetry.access, telemetry.topics.watch_state.name, _GROUP)
     seat.start()
     try:
-        term = seat.wait(_SEAT_WITHIN_S)
+        term = seat.wait_for_leadership(_SEAT_WITHIN_S)
         if term is None:
             raise SeatTakenError(f"somebody else holds the seat of the group {_GROUP}")
         yield term
@@ -55,42 +55,47 @@ def only_hand(telemetry: Telemetry) -> Iterator[Term]:
 
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
-    """By its own administration, and by a command of its operators; see hand.Cluster."""
+    """By its own administration, and by a command of its operators; see hand.ClusterControl."""
 
     cluster: Configured
     telemetry: Telemetry
     clock: Callable[[], datetime]
 
     def mark(self, broker_id: int, *, demoted: bool) -> None:
-        mark_demoted(self.telemetry, self.cluster.id, broker_id, demoted, self.clock())
+        write_demotion_mark(self.telemetry, self.cluster.id, broker_id, demoted, self.clock())
 
-    def reorder(self, orders: Mapping[Place, Sequence[int]], known: Mapping[Place, Order]) -> None:
-        if orders and not reorder_all(self.cluster.access, orders, known):
+    def reorder(
+        self, orders: Mapping[TopicPartition, Sequence[int]], known: Mapping[TopicPartition, Order]
+    ) -> None:
+        if orders and not reorder_replicas(self.cluster.access, orders, known):
             raise KafkaUnavailableError("a reassignment is under way")
 
-    def elect(self, places: Iterable[Place]) -> None:
+    def elect(self, places: Iterable[TopicPartition]) -> None:
         wanted = list(places)
         if wanted:
-            self._admin().elect_all_preferred(wanted)
+            self._admin().elect_preferred_leaders(wanted)
 
     def throttle(self, broker_id: int, replicas: Mapping[str, str]) -> None:
         admin = self._admin()
-        theirs = admin.setting_of_broker(broker_id, THROTTLED_RATE)
+        theirs = admin.read_broker_setting(broker_id, FOLLOWER_THROTTLED_RATE)
         if theirs not in (None, _SLOWED_TO_BYTES_S):
             raise KafkaUnavailableError(f"somebody lets broker {broker_id} follow at {theirs} B/s already")
         # First the rate: a replica that is named without one is not slowed.
-        admin.set_of_broker(broker_id, THROTTLED_RATE, _SLOWED_TO_BYTES_S)
+        admin.set_broker_setting(broker_id, FOLLOWER_THROTTLED_RATE, _SLOWED_TO_BYTES_S)
         for topic, value in replicas.items():
-            admin.set(topic, THROTTLED_REPLICAS, value)
+            admin.set_topic_setting(topic, FOLLOWER_THROTTLED_REPLICAS, value)
 
     def release(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> None:
         admin = self._admin()
         for topic, value in replicas.items():
-            if admin.topic(topic) and admin.setting(topic, THROTTLED_REPLICAS) == value:
-                admin.set(topic, THROTTLED_REPLICAS, None)
+            if (
+                admin.describe_topic(topic)
+                and admin.read_topic_setting(topic, FOLLOWER_THROTTLED_REPLICAS) == value
+            ):
+                admin.set_topic_setting(topic, FOLLOWER_THROTTLED_REPLICAS, None)
         # Nobody can be asked of one that is gone; without a replica that is named its rate slows nothing.
-        if registered and admin.setting_of_broker(broker_id, THROTTLED_RATE) == _SLOWED_TO_BYTES_S:
-            admin.set_of_broker(broker_id, THROTTLED_RATE, None)
+        if registered and admin.read_broker_setting(broker_id, FOLLOWER_THROTTLED_RATE) == _SLOWED_TO_BYTES_S:
+            admin.set_broker_setting(broker_id, FOLLOWER_THROTTLED_RATE, None)
 
     def restart(self, broker_id: int) -> None:
         command = [one.replace("{broker}", str(broker_id)) for one in self.cluster.restart]
@@ -117,7 +122,7 @@ class LiveCluster:
         if code:
             raise HookError(f"{command[0]} ended with {code}: {lines[-1] if lines else 'no word'}")
 
-    def _admin(self) -> Admin:
-        admin = Admin(self.cluster.access)
+    def _admin(self) -> ClusterAdmin:
+        admin = ClusterAdmin(self.cluster.access)
         admin.start()
         return admin

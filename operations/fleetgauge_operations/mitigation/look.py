@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from fleetgauge_core.detection import Finding
-from fleetgauge_core.detection.record_reader import LastChange, finding_in
+from fleetgauge_core.detection.record_reader import LatestFindingTimes, decode_finding
 from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
-from fleetgauge_core.kafka import Groups, read_layout, values_now
-from fleetgauge_core.lake.corrections import Corrections
+from fleetgauge_core.kafka import ConsumerGroups, read_cluster_metadata, read_topic_values
+from fleetgauge_core.lake.corrections import CorrectionStore
 from fleetgauge_operations.corrections.planned_maintenance import planned
 from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.mitigation.situation import Situation, sick_now, well_since
@@ -16,9 +16,11 @@ from fleetgauge_operations.mitigation.situation import Situation, sick_now, well
 
 def findings_of(telemetry: Telemetry) -> tuple[Finding, ...]:
     """All that watches have found, in order, as long as it is kept. Raises KafkaUnavailableError."""
-    name, changed = telemetry.topics.health_events.name, LastChange()
-    values = values_now(telemetry.access, name, "fleetgauge-mitigate")
-    return tuple(found for value in values if (found := finding_in(value)) and changed.follows(found))
+    name, changed = telemetry.topics.health_events.name, LatestFindingTimes()
+    values = read_topic_values(telemetry.access, name, "fleetgauge-mitigate")
+    return tuple(
+        found for value in values if (found := decode_finding(value)) and changed.record_if_newer(found)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Look:
     fleet: Fleet
     telemetry: Telemetry
     record: Record
-    corrections: Corrections
+    corrections: CorrectionStore
     clock: Callable[[], datetime]
 
     def at(self, cluster: Cluster, findings: Sequence[Finding], but: str | None = None) -> Situation:
@@ -36,7 +38,7 @@ class Look:
         now = self.clock()
         said, plan = self.record.read(now), planned(self.corrections.rows(), self.fleet)
         return Situation(
-            layout=read_layout(cluster.access),
+            layout=read_cluster_metadata(cluster.access),
             sick=sick_now(findings, cluster.id),
             cases=tuple(case for case in said.cases if case.cluster_id == cluster.id and case.case_id != but),
             well_since=well_since(findings, cluster.id),
@@ -50,10 +52,10 @@ class Look:
     def _is_watched(self) -> bool:
         """A watch that is killed or hangs loses its place in its group within seconds."""
         group = self.telemetry.topics.watch_state.name
-        groups = Groups(self.telemetry.access, "fleetgauge-mitigate")
+        groups = ConsumerGroups(self.telemetry.access, "fleetgauge-mitigate")
         groups.start()
         try:
-            return group in groups.connected([group])
+            return group in groups.find_groups_with_members([group])
         finally:
             groups.stop()
 

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Self
 
 from fleetgauge_operations.mitigation.case import Case, Outcome
-from fleetgauge_operations.notify.notification import Bulletin
+from fleetgauge_operations.notify.notification import Notification, Severity
+from fleetgauge_operations.notify.receivers.slack import escape_markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +49,30 @@ class News:
         return f"{case.cluster_id}: {what}{case.action} of broker {case.broker_id} {self.outcome}{why}"
 
     @property
-    def bulletin(self) -> Bulletin:
-        """As people are told; it pages where something was changed and is not as it should be."""
+    def notification(self) -> Notification:
+        """What people are told; it pages if something was changed and is not as it should be."""
         case = self.case
-        return Bulletin(
-            bulletin_id=f"{case.case_id}/{self.outcome}",
+        severity: Severity = "page" if self.outcome is Outcome.FAILED else "ticket"
+        attempt = f"/{case.undone_since:%Y%m%dT%H%M%S}" if self.undoing and case.undone_since else ""
+        notification_id = f"{case.case_id}/{self.outcome}{attempt}{'/over' if self.over else ''}"
+        kind = f"MITIGATION_{self.outcome.upper()}"
+        common = {"words": list(self.words), "author": case.author, "reason": case.reason}
+        byline = f"{self.at:%Y-%m-%d %H:%M:%S} UTC, {case.author}: {case.reason}"
+        return Notification(
+            notification_id=notification_id,
             incident=f"mitigate/{case.cluster_id}/{case.broker_id}/{case.action}",
-            opens=self.opens,
-            severity="page" if self.outcome is Outcome.FAILED else "ticket",
-            kind=f"MITIGATION_{self.outcome.upper()}",
+            firing=self.opens,
+            severity=severity,
+            kind=kind,
             cluster_id=case.cluster_id,
             broker_id=case.broker_id,
             at=self.at,
             summary=self.summary,
-            words=self.words,
-            byline=f"{self.at:%Y-%m-%d %H:%M:%S} UTC, {case.author}: {case.reason}",
-            alert="MITIGATION",
-            labels={"action": case.action.value},
-            details={"author": case.author, "reason": case.reason},
+            alert_name="MITIGATION",
+            labels={"broker": str(case.broker_id), "action": case.action.value},
+            annotations={"summary": self.summary, "kind": kind, "words": "\n".join(self.words)},
+            document=common,
+            details={"id": notification_id, **common},
+            chat_lines=[escape_markup(line) for line in (byline, *self.words[1:])],
+            earlier_severities=("page", "ticket"),
         )

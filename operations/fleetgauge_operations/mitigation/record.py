@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from fleetgauge_core.kafka import Place
-from fleetgauge_core.lake.table_store import Row, TableStore
+from fleetgauge_core.kafka import TopicPartition
+from fleetgauge_core.lake.table_store import TableRow, TableStore
 from fleetgauge_core.tables import ACTIONS
 from fleetgauge_operations.mitigation.case import Action, Case, Order, Outcome
 
@@ -43,12 +43,12 @@ class Record:
         self._table.update(_row(case))
 
 
-def _is_roll(row: Row, now: datetime) -> bool:
+def _is_roll(row: TableRow, now: datetime) -> bool:
     under_way = row["starts"] <= now and (row["ends"] is None or row["ends"] > now)
     return bool(under_way and row["kind"] == _ROLL)
 
 
-def _row(case: Case) -> Row:
+def _row(case: Case) -> TableRow:
     return {
         "action_id": case.case_id,
         "kind": case.action.value,
@@ -65,6 +65,7 @@ def _row(case: Case) -> Row:
                 "against": case.against,
                 "words": case.words,
                 "told": case.told,
+                "rejected": case.rejected,
                 "undone_since": case.undone_since.isoformat() if case.undone_since else None,
                 "overruled": case.overruled,
                 "throttles": dict(case.throttles),
@@ -74,7 +75,7 @@ def _row(case: Case) -> Row:
     }
 
 
-def _case(row: Row) -> Case:
+def _case(row: TableRow) -> Case:
     detail: dict[str, Any] = json.loads(row["detail"])
     orders: Sequence[tuple[str, int, list[int], list[int]]] = detail["orders"]
     return Case(
@@ -89,13 +90,14 @@ def _case(row: Row) -> Case:
         outcome=Outcome(detail["outcome"]),
         ended=row["ends"],
         orders={
-            Place(topic, number): Order(tuple(before), tuple(after))
+            TopicPartition(topic, number): Order(tuple(before), tuple(after))
             for topic, number, before, after in orders
         },
         throttles=detail["throttles"],
         against=tuple(detail.get("against", ())),
         words=tuple(detail["words"]),
         told=None if (told := detail.get("told")) is None else tuple(told),
+        rejected=tuple(detail.get("rejected", ())),
         undone_since=datetime.fromisoformat(since) if (since := detail.get("undone_since")) else None,
         overruled=detail.get("overruled", False),
     )

@@ -9,10 +9,10 @@ more comes in than it may copy, it stays behind; freed, it catches up and is in 
 
 from collections import defaultdict
 
-from fleetgauge_core.kafka import Layout
+from fleetgauge_core.kafka import ClusterMetadata
 
 
-def throttles(layout: Layout, broker_id: int) -> dict[str, str]:
+def throttles(layout: ClusterMetadata, broker_id: int) -> dict[str, str]:
     """By topic, its replicas as ``follower.replication.throttled.replicas`` names them: 0:2,3:2."""
     found: dict[str, list[int]] = defaultdict(list)
     for place in layout.replicated_on(broker_id):
@@ -23,7 +23,7 @@ def throttles(layout: Layout, broker_id: int) -> dict[str, str]:
     }
 
 
-def not_back(layout: Layout, broker_id: int) -> str:
+def not_back(layout: ClusterMetadata, broker_id: int) -> str:
     """What is still to come; nothing once it is back and in sync with something, so that its disk works."""
     if _is_away(layout, broker_id):
         return f"broker {broker_id} is not back"
@@ -33,7 +33,7 @@ def not_back(layout: Layout, broker_id: int) -> str:
     return ""
 
 
-def not_quarantined(layout: Layout, broker_id: int) -> str:
+def not_quarantined(layout: ClusterMetadata, broker_id: int) -> str:
     """What is still to come; nothing once it is back and out of sync with something."""
     if _is_away(layout, broker_id):
         return f"broker {broker_id} is not back"
@@ -42,13 +42,13 @@ def not_quarantined(layout: Layout, broker_id: int) -> str:
     return ""
 
 
-def not_released(layout: Layout, broker_id: int) -> str:
+def not_released(layout: ClusterMetadata, broker_id: int) -> str:
     """What is still to come; nothing once it is in sync with all."""
     replicas = layout.replicated_on(broker_id)
     behind = [place for place, one in replicas.items() if broker_id not in one.in_sync]
     return f"broker {broker_id} is behind in {len(behind)} of {len(replicas)} partitions" if behind else ""
 
 
-def _is_away(layout: Layout, broker_id: int) -> bool:
+def _is_away(layout: ClusterMetadata, broker_id: int) -> bool:
     known = layout.brokers.get(broker_id)
     return known is None or known.fenced

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from fleetgauge_core.detection import (
-    Chain,
     Finding,
-    Phase,
-    Subject,
+    FindingSubject,
+    HealthCondition,
+    HealthState,
 )
-from fleetgauge_core.kafka import Layout
+from fleetgauge_core.kafka import ClusterMetadata
 from fleetgauge_operations.mitigation.case import Action, Case
 
 
@@ -19,7 +19,7 @@ class Sick:
     """A broker that is named; of none where it is the whole cluster."""
 
     broker_id: int | None
-    phase: Phase
+    phase: HealthState
     since: datetime
     called_since: datetime | None = None
     """Since when by its phase, where it was named as something else before."""
@@ -29,7 +29,7 @@ class Sick:
 class Situation:
     """Of one cluster. ``cases``: on record, without the one that asks."""
 
-    layout: Layout
+    layout: ClusterMetadata
     sick: tuple[Sick, ...] = ()
     cases: Sequence[Case] = ()
     well_since: Mapping[int, datetime] = field(default_factory=dict)
@@ -56,10 +56,10 @@ class Situation:
 
 def sick_now(findings: Iterable[Finding], cluster_id: str) -> tuple[Sick, ...]:
     """What is named of the cluster and its brokers after those findings, in their order."""
-    named: dict[Subject, Sick] = {}
+    named: dict[FindingSubject, Sick] = {}
     for one in _of(findings, cluster_id):
         subject = one.subject
-        if one.names:
+        if one.is_alert:
             named[subject] = _renamed(named.get(subject), one)
         else:
             named.pop(subject, None)
@@ -67,23 +67,23 @@ def sick_now(findings: Iterable[Finding], cluster_id: str) -> tuple[Sick, ...]:
 
 
 def _renamed(known: Sick | None, found: Finding) -> Sick:
-    now = Sick(found.subject.broker_id, found.to_phase, found.event.at)
+    now = Sick(found.subject.broker_id, found.to_state, found.event.at)
     if known is None:
         return now
     # That one is cut off is found by its going on as silent as it was.
-    same = now.phase in (known.phase, Phase.NETWORK_UNAVAILABLE)
+    same = now.phase in (known.phase, HealthState.NETWORK_UNAVAILABLE)
     return replace(now, since=known.since, called_since=known.called_since if same else found.event.at)
 
 
 def well_since(findings: Iterable[Finding], cluster_id: str) -> dict[int, datetime]:
     """When each broker that has ever been named was heard to be well, if it is."""
     found: dict[int, datetime] = {}
-    sick: set[Subject] = set()
+    sick: set[FindingSubject] = set()
     for one in _of(findings, cluster_id):
         subject = one.subject
         if subject.broker_id is None:
             continue
-        if one.names:
+        if one.is_alert:
             sick.add(subject)
         elif subject in sick:
             sick.remove(subject)
@@ -92,7 +92,9 @@ def well_since(findings: Iterable[Finding], cluster_id: str) -> dict[int, dateti
 
 
 def _of(findings: Iterable[Finding], cluster_id: str) -> Iterable[Finding]:
-    others = (Chain.PATH, Chain.VANTAGE_ILL)
+    others = (HealthCondition.PATH, HealthCondition.VANTAGE_ILL)
     return (
-        one for one in findings if one.subject.cluster_id == cluster_id and one.subject.chain not in others
+        one
+        for one in findings
+        if one.subject.cluster_id == cluster_id and one.subject.condition not in others
     )

@@ -1,1 +1,1 @@
-"""Going on in another region: where a group's position lies there, what it re-reads, what it would lose."""
+"""Failover of consumer groups to another region: offset translation, readiness, drills, promotion."""

@@ -1,7 +1,7 @@
-"""recovery/checkpoints: all that was ever learned of mirrored partitions, in the order in which it was.
+"""Store all checkpoints of mirrored partitions in recovery/checkpoints, in the order of observation.
 
-MirrorMaker's own topic is compacted, so what is not kept here is gone. A commit carries how far each topic
-of offset syncs has been read, so that a restart reads each sync once.
+MirrorMaker's own topic of offset syncs is compacted, so old syncs exist only here. Each commit also stores
+how far each topic of offset syncs has been read, so that after a restart no sync is read twice.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,97 +12,105 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from fleetgauge_core.lake.delta_table import (
-    BROKEN,
+    DELTA_ERRORS,
+    arrow_schema,
+    describe_table_error,
     open_table,
-    reason,
-    schema,
 )
-from fleetgauge_core.lake.table_store import Row, StaleProgressError, TableStore, TableStoreError
+from fleetgauge_core.lake.table_store import StaleProgressError, TableRow, TableStore, TableStoreError
 from fleetgauge_core.tables import CHECKPOINTS
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
-    Origin,
-    Route,
+    CheckpointOrigin,
+    PartitionRoute,
     TopicIds,
 )
-from fleetgauge_operations.recovery.offsets.mirror_state import Fact
+from fleetgauge_operations.recovery.offsets.mirror_state import CheckpointRecord
 
-_SCHEMA = schema(CHECKPOINTS)
-#: Beside the topics of syncs a commit says how many rows there are.
-_ROWS = "rows"
-_BATCH = 100_000
+_SCHEMA = arrow_schema(CHECKPOINTS)
+#: Application id under which a commit stores the number of rows, besides those of the topics of syncs.
+_ROW_COUNT_ID = "rows"
+_BATCH_ROWS = 100_000
 
 
-class StoreLostError(Exception):
-    """What is in the lake is not what this process thinks; its next start reads it afresh. One line."""
+class CheckpointStoreLostError(Exception):
+    """The stored checkpoints differ from what this process wrote; a restart reads them again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What the lake holds at one version: its facts in order, and the ordinal of the next."""
+class StoredCheckpoints:
+    """All stored checkpoints in order, and the ordinal of the next one."""
 
-    facts: Iterator[Fact]
+    records: Iterator[CheckpointRecord]
     next_ordinal: int
 
 
 class CheckpointStore:
-    """One lake's. Every call raises TableStoreError. Only one may write: a second one's commits fail."""
+    """The checkpoints of one lake. Only one process may write: the commits of a second one fail.
+
+    All methods raise TableStoreError.
+    """
 
     def __init__(self, lake: str) -> None:
         self._lake = lake.rstrip("/")
         self._store = TableStore(lake, CHECKPOINTS, create=True)
-        self._read: DeltaTable | None = None
+        self._table: DeltaTable | None = None
 
-    def read(self) -> Kept:
-        self._read = table = self._table()
+    def read(self) -> StoredCheckpoints:
+        """Read all checkpoints."""
+        self._table = table = self._open_table()
         if table is None:
-            return Kept(iter(()), 0)
+            return StoredCheckpoints(iter(()), 0)
         try:
             rows = table.to_pyarrow_table().cast(_SCHEMA).sort_by("ordinal")
-            return Kept(_facts(rows), table.transaction_version(_ROWS) or 0)
-        except (*BROKEN, ValueError) as error:
-            raise self._failed("read", error) from error
+            return StoredCheckpoints(_parse_rows(rows), table.transaction_version(_ROW_COUNT_ID) or 0)
+        except (*DELTA_ERRORS, ValueError) as error:
+            raise self._describe_error("read", error) from error
 
     def read_until(self, syncs: str) -> int | None:
-        """The offset up to which that topic had been read when all was; None where nothing of it had."""
+        """Return the offset up to which a topic of syncs is stored, as of ``read``; None if none of it is."""
         try:
-            return None if self._read is None else self._read.transaction_version(syncs)
-        except BROKEN as error:
-            raise self._failed("read", error) from error
+            return None if self._table is None else self._table.transaction_version(syncs)
+        except DELTA_ERRORS as error:
+            raise self._describe_error("read", error) from error
 
-    def append(self, facts: Iterable[Fact], first_ordinal: int, read_until: Mapping[str, int]) -> None:
-        """All in one commit, with how far each topic of syncs has been read.
+    def append(
+        self, records: Iterable[CheckpointRecord], first_ordinal: int, read_until: Mapping[str, int]
+    ) -> None:
+        """Write checkpoints, and how far each topic of syncs has been read, in one commit.
 
-        Raises StoreLostError where another one has written, or a commit of ours that had failed.
+        Raises: CheckpointStoreLostError if another process has written, or if an earlier commit that was
+        reported as failed has succeeded.
         """
-        rows = [_row(ordinal, fact) for ordinal, fact in enumerate(facts, first_ordinal)]
-        progress = {**read_until, _ROWS: first_ordinal + len(rows)}
+        rows = [_build_row(ordinal, record) for ordinal, record in enumerate(records, first_ordinal)]
+        progress = {**read_until, _ROW_COUNT_ID: first_ordinal + len(rows)}
         try:
-            self._store.append(rows, progress, expected={_ROWS: first_ordinal})
+            self._store.append(rows, progress, expected={_ROW_COUNT_ID: first_ordinal})
         except StaleProgressError as error:
-            raise StoreLostError(str(error)) from error
+            raise CheckpointStoreLostError(str(error)) from error
 
     def compact(self) -> None:
-        """Put small files together."""
+        """Merge small files."""
         self._store.compact()
 
-    def _table(self) -> DeltaTable | None:
+    def _open_table(self) -> DeltaTable | None:
         try:
             return open_table(self._lake, CHECKPOINTS)
-        except BROKEN as error:
-            raise self._failed("read", error) from error
+        except DELTA_ERRORS as error:
+            raise self._describe_error("read", error) from error
 
-    def _failed(self, verb: str, error: Exception) -> TableStoreError:
-        return TableStoreError(f"{self._lake}/{CHECKPOINTS.path}: cannot be {verb}: {reason(error)}")
-
-
-def _facts(rows: pa.Table) -> Iterator[Fact]:
-    for batch in rows.to_batches(max_chunksize=_BATCH):
-        yield from map(_fact, batch.to_pylist())
+    def _describe_error(self, verb: str, error: Exception) -> TableStoreError:
+        problem = describe_table_error(error)
+        return TableStoreError(f"{self._lake}/{CHECKPOINTS.path}: cannot be {verb}: {problem}")
 
 
-def _row(ordinal: int, fact: Fact) -> Row:
-    route, ids, epoch, one = fact
+def _parse_rows(rows: pa.Table) -> Iterator[CheckpointRecord]:
+    for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
+        yield from map(_parse_row, batch.to_pylist())
+
+
+def _build_row(ordinal: int, record: CheckpointRecord) -> TableRow:
+    route, ids, epoch, checkpoint = record
     return {
         "ordinal": ordinal,
         "source": route.source,
@@ -112,18 +120,18 @@ def _row(ordinal: int, fact: Fact) -> Row:
         "source_topic_id": ids.source,
         "destination_topic_id": ids.destination,
         "epoch": epoch,
-        "src_offset": one.src_offset,
-        "dst_offset": one.dst_offset,
-        "origin": one.origin.value,
-        "observed_at": datetime.fromtimestamp(one.observed_ms / 1000, UTC),
+        "src_offset": checkpoint.src_offset,
+        "dst_offset": checkpoint.dst_offset,
+        "origin": checkpoint.origin.value,
+        "observed_at": datetime.fromtimestamp(checkpoint.observed_ms / 1000, UTC),
     }
 
 
-def _fact(row: Row) -> Fact:
+def _parse_row(row: TableRow) -> CheckpointRecord:
     observed_ms = round(row["observed_at"].timestamp() * 1000)
-    return Fact(
-        Route(row["source"], row["destination"], row["topic"], row["partition"]),
+    return CheckpointRecord(
+        PartitionRoute(row["source"], row["destination"], row["topic"], row["partition"]),
         TopicIds(row["source_topic_id"], row["destination_topic_id"]),
         row["epoch"],
-        Checkpoint(row["src_offset"], row["dst_offset"], observed_ms, Origin(row["origin"])),
+        Checkpoint(row["src_offset"], row["dst_offset"], observed_ms, CheckpointOrigin(row["origin"])),
     )

@@ -1,4 +1,4 @@
-"""What `fleetgauge recover` tells a person, in lines, and a script, as JSON."""
+"""Output of `fleetgauge recover`: text lines for people, and JSON documents for scripts."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,193 +6,205 @@ from dataclasses import asdict
 from typing import Any
 
 from fleetgauge_core.tables import DRILLS
-from fleetgauge_operations.recovery.drill import Drill, Drilled, rows_of
-from fleetgauge_operations.recovery.group_offset_sync import GroupPlan
+from fleetgauge_operations.recovery.drill import DrillReport, GroupDrill, drill_rows
+from fleetgauge_operations.recovery.group_offset_sync import GroupSyncPlan
 from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint
-from fleetgauge_operations.recovery.offsets.mapping import Answer, Constraint, Why
-from fleetgauge_operations.recovery.plan.failback import NONE_STRANDED, Failback
-from fleetgauge_operations.recovery.plan.map_case import Case, printable
-from fleetgauge_operations.recovery.plan.sync_decision import Decision, Verdict
+from fleetgauge_operations.recovery.offsets.mapping import ConstraintBasis, MappingResult, SourceConstraint
+from fleetgauge_operations.recovery.plan.failback import NO_STRANDED_RECORDS, FailbackReport
+from fleetgauge_operations.recovery.plan.map_case import MappingCase, escape_unprintable
+from fleetgauge_operations.recovery.plan.sync_decision import SyncDecision, SyncVerdict
 
-#: Of the partitions that a line names.
-_LONGEST = 160
+#: Maximum length of the list of partitions in one line.
+_MAX_LIST_LENGTH = 160
 
-#: What a drill says of each group; the rest is said once.
-_OF_A_GROUP = frozenset(DRILLS.names) - {"drill_id", "at", "active", "passive", "author", "partitions"}
+#: The columns of recovery/drills that are repeated for each group of a drill's document.
+_GROUP_KEYS = frozenset(DRILLS.column_names) - {"drill_id", "at", "active", "passive", "author", "partitions"}
 
-_WORDS = {
-    Why.NOT_IN_ACTIVE: "nothing is known of it in active at or before the position",
-    Why.NOT_IN_PASSIVE: "nothing is known of it in passive at or before what is consumed",
-    Why.MADE_ANEW: "its topic was made anew, and the two sides tell of different ones",
+_UNBOUNDED = {
+    ConstraintBasis.NOT_IN_ACTIVE: "no checkpoint in active at or before the position",
+    ConstraintBasis.NOT_IN_PASSIVE: "no checkpoint in passive at or before the consumed offset",
+    ConstraintBasis.RECREATED: "its topic was recreated, and the two clusters replicate different topics",
 }
 
 _VERDICTS = {
-    Verdict.WRITE: "to be written",
-    Verdict.UNCHANGED: "there already",
-    Verdict.UNKNOWN_TOPIC: "no such topic there",
-    Verdict.CONNECTED: "somebody reads in the group there",
-    Verdict.MADE_ANEW: "the topic was made anew, and the position is of another one",
-    Verdict.STALE: "the mirror stands still",
-    Verdict.UNBOUNDED: "nothing is known at or before the position",
-    Verdict.POSSIBLE_LOSS: "what is not consumed may be gone there",
-    Verdict.BACKWARDS: "it lies further on there",
-    Verdict.FAILED: "was to be written, and does not lie there",
+    SyncVerdict.WRITE: "to be written",
+    SyncVerdict.UNCHANGED: "committed already",
+    SyncVerdict.UNKNOWN_TOPIC: "no such topic in the passive cluster",
+    SyncVerdict.GROUP_HAS_MEMBERS: "the group has members in the passive cluster",
+    SyncVerdict.TOPIC_RECREATED: "the topic was recreated, and no checkpoint of it covers the position",
+    SyncVerdict.STALE: "the mirror makes no progress",
+    SyncVerdict.UNBOUNDED: "no checkpoint at or before the position",
+    SyncVerdict.POSSIBLE_LOSS: "unconsumed records may have expired in the passive cluster",
+    SyncVerdict.BACKWARDS: "a higher offset is committed in the passive cluster",
+    SyncVerdict.FAILED: "written, but another offset was read back",
 }
 
 
-def plan_lines(found: GroupPlan) -> Iterator[str]:
-    """A line a group, and one a verdict."""
-    early = [one.early_at_most for one in found.decisions if one.early_at_most is not None]
-    again = f"; at most {sum(early):,} before what is not consumed" if early else ""
-    did = ", written" if found.wrote else ""
+def format_plan(plan: GroupSyncPlan) -> Iterator[str]:
+    """Yield a line for the group, and one per verdict on its partitions."""
+    early = [decision.early_at_most for decision in plan.decisions if decision.early_at_most is not None]
+    replay = f"; at most {sum(early):,} offsets before the first unconsumed record" if early else ""
+    written = ", written" if plan.was_applied else ""
     yield (
-        f"{printable(found.group)}: {found.pair.active} to {found.pair.passive}, "
-        f"{len(found.decisions)} partitions{did}{again}"
+        f"{escape_unprintable(plan.group)}: {plan.pair.active} to {plan.pair.passive}, "
+        f"{len(plan.decisions)} partitions{written}{replay}"
     )
-    for verdict, count in Counter(one.verdict for one in found.decisions).items():
-        where = ", ".join(_where(one) for one in found.decisions if one.verdict is verdict)
-        short = where if len(where) <= _LONGEST else f"{where[:_LONGEST]}..."
-        yield f"  {verdict}: {count}: {_VERDICTS[verdict]}: {short}"
+    for verdict, count in Counter(decision.verdict for decision in plan.decisions).items():
+        partitions = ", ".join(
+            _format_partition(decision) for decision in plan.decisions if decision.verdict is verdict
+        )
+        is_long = len(partitions) > _MAX_LIST_LENGTH
+        shown = f"{partitions[:_MAX_LIST_LENGTH]}..." if is_long else partitions
+        yield f"  {verdict}: {count}: {_VERDICTS[verdict]}: {shown}"
 
 
-def _where(one: Decision) -> str:
-    at = f"{printable(one.position.topic)}/{one.position.partition}"
-    return at if one.resume is None else f"{at} {one.position.committed} at {one.resume}"
+def _format_partition(decision: SyncDecision) -> str:
+    partition = f"{escape_unprintable(decision.position.topic)}/{decision.position.partition}"
+    if decision.resume is None:
+        return partition
+    return f"{partition} {decision.position.committed} at {decision.resume}"
 
 
-def plan_document(found: GroupPlan) -> dict[str, Any]:
+def plan_document(plan: GroupSyncPlan) -> dict[str, Any]:
+    """Return the plan of a group as a JSON document."""
     return {
-        "group": found.group,
-        "active": found.pair.active,
-        "passive": found.pair.passive,
-        "written": found.wrote,
-        "partitions": [_partition(one) for one in found.decisions],
+        "group": plan.group,
+        "active": plan.pair.active,
+        "passive": plan.pair.passive,
+        "written": plan.was_applied,
+        "partitions": [_partition_document(decision) for decision in plan.decisions],
     }
 
 
-def _partition(one: Decision) -> dict[str, Any]:
+def _partition_document(decision: SyncDecision) -> dict[str, Any]:
     return {
-        "topic": one.position.topic,
-        "partition": one.position.partition,
-        "committed": one.position.committed,
-        "topic_there": one.passive.topic,
-        "before": one.passive.committed,
-        "resume": one.resume,
-        "verdict": one.verdict.value,
-        "rule": one.rule,
-        "early_at_most": one.early_at_most,
-        "silent_s": one.silent_s,
+        "topic": decision.position.topic,
+        "partition": decision.position.partition,
+        "committed": decision.position.committed,
+        "topic_there": decision.passive.topic,
+        "before": decision.passive.committed,
+        "resume": decision.resume,
+        "verdict": decision.verdict.value,
+        "rule": decision.rule,
+        "early_at_most": decision.early_at_most,
+        "silent_s": decision.stalled_s,
     }
 
 
-def drill_lines(one: Drilled) -> Iterator[str]:
-    """What it would cost, and if it was tried, what it did."""
-    found, tried = one.forecast, one.tried
-    verdict = "READY" if found.is_ready else f"NOT READY: {', '.join(found.reasons)}"
+def format_drill(drill: GroupDrill) -> Iterator[str]:
+    """Yield the forecast of a group, and the measurements if the drill was executed."""
+    forecast, run = drill.forecast, drill.run
+    verdict = "READY" if forecast.is_ready else f"NOT READY: {', '.join(forecast.reasons)}"
+    replay, replay_at_most = _format_count(forecast.replay), _format_count(forecast.replay_at_most)
     yield (
-        f"{printable(found.group)}: {verdict}; about {_count(found.replay)} read again, "
-        f"at most {_count(found.replay_at_most)}; at most {_count(found.lost_at_most)} lost"
+        f"{escape_unprintable(forecast.group)}: {verdict}; about {replay} read again, "
+        f"at most {replay_at_most}; at most {_format_count(forecast.lost_at_most)} lost"
     )
-    if tried:
-        first = "nothing to read" if tried.first_record_s is None else f"{tried.first_record_s:.2f} s"
+    if run:
+        first = "no record to read" if run.first_record_s is None else f"{run.first_record_s:.2f} s"
         yield (
-            f"  tried: decided in {tried.decide_s:.2f} s, written in {tried.write_s:.2f} s, first record: "
-            f"{first}; {_count(tried.replayed)} read again, {_count(tried.missing)} missing"
+            f"  executed: decided in {run.decide_s:.2f} s, written in {run.write_s:.2f} s, first record: "
+            f"{first}; {_format_count(run.replayed)} read again, {_format_count(run.missing)} missing"
         )
 
 
-def _count(number: int | None) -> str:
-    return "nobody knows how many" if number is None else f"{number:,}"
+def _format_count(number: int | None) -> str:
+    return "an unknown number" if number is None else f"{number:,}"
 
 
-def drill_document(found: Drill) -> dict[str, Any]:
+def drill_document(report: DrillReport) -> dict[str, Any]:
+    """Return a drill as a JSON document."""
     groups = [
-        {key: value for key, value in row.items() if key in _OF_A_GROUP} | {"partitions": _parts(one)}
-        for row, one in zip(rows_of(found), found.groups, strict=True)
+        {key: value for key, value in row.items() if key in _GROUP_KEYS}
+        | {"partitions": _forecast_documents(drill)}
+        for row, drill in zip(drill_rows(report), report.groups, strict=True)
     ]
     return {
-        "drill_id": found.drill_id,
-        "at": found.at.isoformat(),
-        "from": found.active,
-        "to": found.passive,
-        "verdict": "READY" if found.is_ready else "NOT_READY",
+        "drill_id": report.drill_id,
+        "at": report.at.isoformat(),
+        "from": report.active,
+        "to": report.passive,
+        "verdict": "READY" if report.is_ready else "NOT_READY",
         "groups": groups,
     }
 
 
-def _parts(one: Drilled) -> list[dict[str, Any]]:
+def _forecast_documents(drill: GroupDrill) -> list[dict[str, Any]]:
     return [
-        _partition(part.decision)
+        _partition_document(partition.decision)
         | {
-            "replay": part.replay,
-            "replay_at_most": part.replay_at_most,
-            "lost_at_most": part.lost_at_most,
-            "lost_s_at_most": part.lost_s_at_most,
+            "replay": partition.replay,
+            "replay_at_most": partition.replay_at_most,
+            "lost_at_most": partition.lost_at_most,
+            "lost_s_at_most": partition.lost_s_at_most,
         }
-        for part in one.forecast.partitions
+        for partition in drill.forecast.partitions
     ]
 
 
-def failback_lines(found: Failback) -> Iterator[str]:
-    """Partitions of which something is to be decided, and the steps."""
-    for one in found.partitions:
-        new = f"; {len(one.new):,} new from {one.new.first} on" if one.new else ""
-        if one.stranded is None:
-            stranded = f"at most {len(one.at_risk):,} stranded: too many to compare"
+def format_failback(report: FailbackReport) -> Iterator[str]:
+    """Yield a line per partition with stranded or new records, and the steps of the failback."""
+    for partition in report.partitions:
+        new = f"; {len(partition.new):,} new from offset {partition.new.first}" if partition.new else ""
+        if partition.stranded is None:
+            stranded = f"at most {len(partition.at_risk):,} stranded, too many to compare"
         else:
-            stranded = f"{one.stranded.count:,} stranded, {one.stranded.bytes:,} bytes"
-        if one.stranded != NONE_STRANDED or one.new:
-            yield f"{printable(one.topic)}/{one.partition}: {stranded}{new}"
-    for number, step in enumerate(found.steps, 1):
+            stranded = f"{partition.stranded.count:,} stranded, {partition.stranded.bytes:,} bytes"
+        if partition.stranded != NO_STRANDED_RECORDS or partition.new:
+            yield f"{escape_unprintable(partition.topic)}/{partition.partition}: {stranded}{new}"
+    for number, step in enumerate(report.steps, 1):
         yield f"{number}. {step}"
 
 
-def failback_document(found: Failback) -> dict[str, Any]:
+def failback_document(report: FailbackReport) -> dict[str, Any]:
+    """Return a failback report as a JSON document."""
     return {
-        "primary": found.primary,
-        "secondary": found.secondary,
-        "stranded": found.stranded,
-        "ordered_topics": list(found.ordered),
-        "steps": list(found.steps),
+        "primary": report.primary,
+        "secondary": report.secondary,
+        "stranded": report.stranded,
+        "ordered_topics": list(report.ordered),
+        "steps": list(report.steps),
         "partitions": [
             {
-                "topic": one.topic,
-                "partition": one.partition,
-                "at_risk": [one.at_risk.first, one.at_risk.end],
-                "stranded": asdict(one.stranded) if one.stranded else None,
-                "new": [one.new.first, one.new.end] if one.new else None,
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "at_risk": [partition.at_risk.first, partition.at_risk.end],
+                "stranded": asdict(partition.stranded) if partition.stranded else None,
+                "new": [partition.new.first, partition.new.end] if partition.new else None,
             }
-            for one in found.partitions
+            for partition in report.partitions
         ],
     }
 
 
-def map_lines(case: Case, answer: Answer) -> Iterator[str]:
+def format_mapping(case: MappingCase, result: MappingResult) -> Iterator[str]:
+    """Yield what was ignored or discarded, a line per source, and the resume offset."""
     if case.ignored:
-        yield f"ignored: {', '.join(map(printable, case.ignored))}"
+        yield f"ignored: {', '.join(map(escape_unprintable, case.ignored))}"
     for side, histories in (("active", case.active), ("passive", case.passive)):
-        for source, one in histories.items():
-            if one.forgotten:
-                where = f"{side}.{printable(source)}"
-                yield f"{where}: {one.forgotten} not used, as offsets in {side} go back after them"
-    for source, constraint in answer.per_source.items():
-        yield f"{printable(source)}: {_told(constraint)}"
-    yield f"resume at {answer.resume}, by {answer.rule}{_how_good(answer)}"
+        for source, history in histories.items():
+            if history.discarded_count:
+                where = f"{side}.{escape_unprintable(source)}"
+                yield f"{where}: {history.discarded_count} discarded, because later offsets in {side} go back"
+    for source, constraint in result.per_source.items():
+        yield f"{escape_unprintable(source)}: {_format_constraint(constraint)}"
+    yield f"resume at {result.resume}, by {result.rule}{_format_precision(result)}"
 
 
-def _told(one: Constraint) -> str:
-    if one.resume is None or one.active is None or one.passive is None:
-        return f"unbounded: {_WORDS[one.why]}"
-    return f"from {one.resume} on: active has {_place(one.active)}, passive {_place(one.passive)}"
+def _format_constraint(constraint: SourceConstraint) -> str:
+    if constraint.resume is None or constraint.active is None or constraint.passive is None:
+        return f"unbounded: {_UNBOUNDED[constraint.basis]}"
+    active, passive = _format_checkpoint(constraint.active), _format_checkpoint(constraint.passive)
+    return f"from {constraint.resume} on: active has {active}, passive {passive}"
 
 
-def _place(at: Checkpoint) -> str:
-    what = "" if at.origin.names_a_record else "watermark "
-    return f"{what}{at.src_offset} at {at.dst_offset}"
+def _format_checkpoint(checkpoint: Checkpoint) -> str:
+    kind = "" if checkpoint.origin.identifies_record else "watermark "
+    return f"{kind}{checkpoint.src_offset} at {checkpoint.dst_offset}"
 
 
-def _how_good(answer: Answer) -> str:
-    if answer.early_at_most is None:
-        return ": all that is there is read again, as a source is unbounded"
-    loss = "; what is not consumed may be gone already" if answer.possible_loss else ""
-    return f": at most {answer.early_at_most} before the first record that is not consumed{loss}"
+def _format_precision(result: MappingResult) -> str:
+    if result.early_at_most is None:
+        return ": the whole log is read again, because a source is unbounded"
+    loss = "; unconsumed records may have expired" if result.possible_loss else ""
+    return f": at most {result.early_at_most} before the first unconsumed record{loss}"

@@ -1,4 +1,4 @@
-"""A failover tried on groups that may be: decided, written, read from there, held to its forecast."""
+"""Drill a failover with real groups: write their offsets, read from them, and compare with the forecast."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,160 +6,179 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.kafka import Place
-from fleetgauge_operations.recovery.group_offset_sync import GroupPlan, Mover
-from fleetgauge_operations.recovery.offsets.mirror_state import Known
-from fleetgauge_operations.recovery.plan.forecast import GroupForecast, forecast
-from fleetgauge_operations.recovery.record_diff import COMPARED_AT_MOST, counted, records
+from fleetgauge_core.kafka import TopicPartition
+from fleetgauge_operations.recovery.group_offset_sync import GroupOffsetSync, GroupSyncPlan
+from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState
+from fleetgauge_operations.recovery.plan.forecast import GroupForecast, forecast_group
+from fleetgauge_operations.recovery.record_diff import MAX_COMPARED, count_fingerprints, read_records
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """What a drill did. ``replayed`` and ``missing`` are None where there was too much to compare.
+class DrillRun:
+    """What an executed drill measured; ``replayed`` and ``missing`` are None if too much to compare.
 
-    ``replayed``: of what lies from where the group goes on, what is not among that which it has not
-    consumed. ``missing``: what it has not consumed, and does not lie there; it is on its way, or lost.
+    ``replayed`` counts the records from the resume offset on that the group has consumed already.
+    ``missing`` counts the records that the group has not consumed and that do not lie there: they are not
+    replicated yet, or lost.
     """
 
     wrote: bool
     decide_s: float
     write_s: float
     first_record_s: float | None
-    """None where there was nothing to read."""
+    """None if there was no record to read."""
     replayed: int | None
     missing: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Drilled:
-    """One group; ``tried`` None: it was a forecast alone."""
+class GroupDrill:
+    """The drill of one group; ``run`` is None if it was not executed."""
 
     forecast: GroupForecast
-    tried: Tried | None = None
+    run: DrillRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Drill:
-    """From one cluster to another; ``at``: when it was asked for."""
+class DrillReport:
+    """The drill of a failover from the active to the passive cluster, requested ``at`` that time."""
 
     drill_id: str
     at: datetime
     active: str
     passive: str
     author: str
-    groups: tuple[Drilled, ...]
+    groups: tuple[GroupDrill, ...]
 
     @property
     def is_ready(self) -> bool:
-        """All of its groups are, and there is one."""
-        return bool(self.groups) and all(one.forecast.is_ready for one in self.groups)
+        """Whether there is a group, and all groups are ready."""
+        return bool(self.groups) and all(drill.forecast.is_ready for drill in self.groups)
 
 
-class Drills:
-    """Of one pair of clusters. All raise KafkaUnavailableError."""
+class DrillExecutor:
+    """Executes drills between one pair of clusters. All methods raise KafkaUnavailableError."""
 
-    def __init__(self, fleet: Fleet, mover: Mover, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        group_sync: GroupOffsetSync,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._fleet = fleet
-        self._mover = mover
+        self._group_sync = group_sync
         self._active, self._passive = (
-            fleet.cluster(one).access for one in (mover.pair.active, mover.pair.passive)
+            fleet.cluster(cluster).access for cluster in (group_sync.pair.active, group_sync.pair.passive)
         )
         self._monotonic = monotonic
 
-    def forecasts(self, known: Known, now_ms: int) -> tuple[Drilled, ...]:
-        """Changes nothing."""
+    def forecast_groups(self, state: ReplicationState, now_ms: int) -> tuple[GroupDrill, ...]:
+        """Forecast a failover of all groups, without writing anything."""
         return tuple(
-            Drilled(forecast_of(self._fleet, plan, known, now_ms)) for plan in self._mover.plans(known)
+            GroupDrill(forecast_failover(self._fleet, plan, state, now_ms))
+            for plan in self._group_sync.plan_groups(state)
         )
 
-    def tried(self, group: str, known: Known, now_ms: int) -> Drilled | None:
-        """Write the group's offsets there if it is ready, and read from them; nothing is committed after.
+    def drill_group(self, group: str, state: ReplicationState, now_ms: int) -> GroupDrill | None:
+        """Write a ready group's offsets in the passive cluster and read from them, committing nothing more.
 
-        None if it has committed nothing.
+        Returns None if the group has committed no offsets.
         """
-        began = self._monotonic()
-        plan = next(self._mover.plans(known, group), None)
+        started = self._monotonic()
+        plan = next(self._group_sync.plan_groups(state, group), None)
         if plan is None:
             return None
-        found = forecast_of(self._fleet, plan, known, now_ms)
+        forecast = forecast_failover(self._fleet, plan, state, now_ms)
         decided = self._monotonic()
-        if not found.is_ready:
-            return Drilled(found)
-        wrote = self._mover.write(plan)
+        if not forecast.is_ready:
+            return GroupDrill(forecast)
+        applied = self._group_sync.apply(plan)
         written = self._monotonic()
-        if not wrote.is_fine:
-            return Drilled(forecast_of(self._fleet, wrote, known, now_ms))
-        first = self._first_record(plan)
-        first_s = self._monotonic() - written if first else None
-        return Drilled(
-            found, Tried(wrote.wrote, decided - began, written - decided, first_s, *self._compared(plan))
+        if not applied.is_ok:
+            return GroupDrill(forecast_failover(self._fleet, applied, state, now_ms))
+        has_record = self._read_first_record(plan)
+        first_record_s = self._monotonic() - written if has_record else None
+        replayed, missing = self._compare(plan)
+        run = DrillRun(
+            applied.was_applied, decided - started, written - decided, first_record_s, replayed, missing
         )
+        return GroupDrill(forecast, run)
 
-    def _first_record(self, plan: GroupPlan) -> bool:
-        for one in plan.decisions:
-            if one.resume is not None and one.passive.log and one.resume < one.passive.log.end:
-                place = Place(one.passive.topic, one.passive.partition)
-                return next(records(self._passive, place, one.resume, one.resume + 1), None) is not None
+    def _read_first_record(self, plan: GroupSyncPlan) -> bool:
+        for decision in plan.decisions:
+            resume, passive = decision.resume, decision.passive
+            if resume is not None and passive.log and resume < passive.log.end:
+                partition = TopicPartition(passive.topic, passive.partition)
+                records = read_records(self._passive, partition, resume, resume + 1)
+                return next(records, None) is not None
         return False
 
-    def _compared(self, plan: GroupPlan) -> tuple[int | None, int | None]:
+    def _compare(self, plan: GroupSyncPlan) -> tuple[int | None, int | None]:
+        """Return how many records are replayed and how many are missing."""
         replayed = missing = compared = 0
-        for one in plan.decisions:
-            if one.resume is None or one.passive.log is None:
+        for decision in plan.decisions:
+            position, passive = decision.position, decision.passive
+            if decision.resume is None or passive.log is None:
                 continue
-            here, there = one.position, one.passive
-            compared += max(here.end - here.committed, one.passive.log.end - one.resume)
-            if compared > COMPARED_AT_MOST:
+            compared += max(position.end - position.committed, passive.log.end - decision.resume)
+            if compared > MAX_COMPARED:
                 return None, None
-            from_here, from_there = Place(here.topic, here.partition), Place(there.topic, there.partition)
-            left = counted(records(self._active, from_here, here.committed, here.end))
-            found = counted(records(self._passive, from_there, one.resume, one.passive.log.end))
-            replayed += (found - left).total()
-            missing += (left - found).total()
+            active_partition = TopicPartition(position.topic, position.partition)
+            passive_partition = TopicPartition(passive.topic, passive.partition)
+            unconsumed = count_fingerprints(
+                read_records(self._active, active_partition, position.committed, position.end)
+            )
+            to_read = count_fingerprints(
+                read_records(self._passive, passive_partition, decision.resume, passive.log.end)
+            )
+            replayed += (to_read - unconsumed).total()
+            missing += (unconsumed - to_read).total()
         return replayed, missing
 
 
-def forecast_of(fleet: Fleet, plan: GroupPlan, known: Known, now_ms: int) -> GroupForecast:
-    """If the cluster where it reads fails with all of its region."""
-    failing = failing_with(fleet, plan.pair.active)
-    return forecast(plan.group, plan.decisions, failing, fleet.recovery.limits, known, now_ms)
+def forecast_failover(
+    fleet: Fleet, plan: GroupSyncPlan, state: ReplicationState, now_ms: int
+) -> GroupForecast:
+    """Forecast a failover of a group if its active cluster fails with its whole region."""
+    failing = clusters_in_region_of(fleet, plan.pair.active)
+    return forecast_group(plan.group, plan.decisions, failing, fleet.recovery.limits, state, now_ms)
 
 
-def failing_with(fleet: Fleet, cluster_id: str) -> frozenset[str]:
-    """The clusters of its region, itself included."""
+def clusters_in_region_of(fleet: Fleet, cluster_id: str) -> frozenset[str]:
+    """Return the clusters of a cluster's region, itself included."""
     region = fleet.cluster(cluster_id).region
-    near = {one.id for one in fleet.clusters if region is not None and one.region == region}
-    return frozenset({cluster_id, *near})
+    neighbours = {cluster.id for cluster in fleet.clusters if region is not None and cluster.region == region}
+    return frozenset({cluster_id, *neighbours})
 
 
-def rows_of(drill: Drill) -> Sequence[dict[str, object]]:
-    """As recovery/drills keeps it."""
-    return [_row(drill, one) for one in drill.groups]
+def drill_rows(report: DrillReport) -> Sequence[dict[str, object]]:
+    """Return a drill as rows of recovery/drills, one per group."""
+    return [_build_row(report, drill) for drill in report.groups]
 
 
-def _row(drill: Drill, one: Drilled) -> dict[str, object]:
-    found, tried = one.forecast, one.tried
+def _build_row(report: DrillReport, drill: GroupDrill) -> dict[str, object]:
+    forecast, run = drill.forecast, drill.run
     return {
-        "drill_id": drill.drill_id,
-        "group_id": found.group,
-        "at": drill.at,
-        "active": drill.active,
-        "passive": drill.passive,
-        "author": drill.author,
-        "executed": tried is not None,
-        "ready": found.is_ready,
-        "reasons": ",".join(found.reasons),
-        "partitions": len(found.partitions),
-        "replay_forecast": found.replay,
-        "replay_at_most": found.replay_at_most,
-        "lost_at_most": found.lost_at_most,
-        "replayed": tried.replayed if tried else None,
-        "missing": tried.missing if tried else None,
-        "decide_ms": _ms(tried.decide_s) if tried else None,
-        "write_ms": _ms(tried.write_s) if tried else None,
-        "first_record_ms": _ms(tried.first_record_s) if tried and tried.first_record_s is not None else None,
+        "drill_id": report.drill_id,
+        "group_id": forecast.group,
+        "at": report.at,
+        "active": report.active,
+        "passive": report.passive,
+        "author": report.author,
+        "executed": run is not None,
+        "ready": forecast.is_ready,
+        "reasons": ",".join(forecast.reasons),
+        "partitions": len(forecast.partitions),
+        "replay_forecast": forecast.replay,
+        "replay_at_most": forecast.replay_at_most,
+        "lost_at_most": forecast.lost_at_most,
+        "replayed": run.replayed if run else None,
+        "missing": run.missing if run else None,
+        "decide_ms": _to_ms(run.decide_s) if run else None,
+        "write_ms": _to_ms(run.write_s) if run else None,
+        "first_record_ms": _to_ms(run.first_record_s) if run and run.first_record_s is not None else None,
     }
 
 
-def _ms(seconds: float) -> int:
+def _to_ms(seconds: float) -> int:
     return round(1000 * seconds)

@@ -1,4 +1,4 @@
-"""What a failback finds at both ends of a mirror."""
+"""Inspect both ends of a mirror before a failback."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,129 +6,173 @@ from datetime import datetime
 
 from fleetgauge_core.fleet import Fleet, Mirror
 from fleetgauge_core.kafka import (
-    Admin,
-    Extents,
-    Place,
-    Record,
+    ClusterAdmin,
+    ConsumerRecord,
+    TopicOffsets,
+    TopicPartition,
     TopicReader,
 )
 from fleetgauge_operations.recovery.mirror_observer import CLIENT_ID
-from fleetgauge_operations.recovery.offsets.checkpoint import Log, Route
-from fleetgauge_operations.recovery.offsets.mirror_state import Known
-from fleetgauge_operations.recovery.offsets.offset_sync_store import History
-from fleetgauge_operations.recovery.offsets.translation import translated
+from fleetgauge_operations.recovery.offsets.checkpoint import LogRange, PartitionRoute
+from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState
+from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
+from fleetgauge_operations.recovery.offsets.translation import translate
 from fleetgauge_operations.recovery.plan.failback import (
-    NONE_STRANDED,
-    Failback,
-    Returning,
-    Span,
-    Stranded,
-    at_risk,
-    new_since,
+    NO_STRANDED_RECORDS,
+    FailbackReport,
+    OffsetSpan,
+    PartitionFailback,
+    StrandedRecords,
+    find_span_at_risk,
+    span_since_failover,
 )
 from fleetgauge_operations.recovery.record_diff import (
-    COMPARED_AT_MOST,
-    counted,
-    fingerprint,
-    records,
+    MAX_COMPARED,
+    count_fingerprints,
+    fingerprint_record,
+    read_records,
 )
 
-_SAMPLE = 3
+_SAMPLE_SIZE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
-    """One mirror, whose source failed and is there again. All raise KafkaUnavailableError."""
+class FailbackInspection:
+    """Inspects a mirror whose source cluster failed and is available again.
+
+    All methods raise KafkaUnavailableError.
+    """
 
     fleet: Fleet
     mirror: Mirror
 
-    def look(self, known: Known, since: datetime | None) -> Failback:
-        """``since``: when the primary was given up; without it nothing is said of what is new."""
-        source, copy = (
-            self.fleet.cluster(one).access for one in (self.mirror.source, self.mirror.destination)
+    def inspect(self, state: ReplicationState, since: datetime | None) -> FailbackReport:
+        """Compare both clusters.
+
+        ``since`` is the time of the failover; without it, the secondary's new records are not reported.
+        """
+        source, destination = (
+            self.fleet.cluster(cluster).access for cluster in (self.mirror.source, self.mirror.destination)
         )
-        here, there, admin = Extents(source, CLIENT_ID), Extents(copy, CLIENT_ID), Admin(source)
-        for one in (here, there, admin):
-            one.start()
-        topics = here.topics([name for name in here.names() if self.mirror.takes(name)])
-        places = [
-            Place(name, number) for name, topic in sorted(topics.items()) for number in topic.partitions
+        source_offsets, destination_offsets, admin = (
+            TopicOffsets(source, CLIENT_ID),
+            TopicOffsets(destination, CLIENT_ID),
+            ClusterAdmin(source),
+        )
+        for client in (source_offsets, destination_offsets, admin):
+            client.start()
+        topics = source_offsets.describe_topics(
+            [name for name in source_offsets.list_topic_names() if self.mirror.replicates(name)]
+        )
+        partitions = [
+            TopicPartition(name, partition)
+            for name, topic in sorted(topics.items())
+            for partition in topic.partitions
         ]
-        copies = there.led([self._copy(place) for place in places])
-        logs, logs_there = _logs(here, places), _logs(there, copies)
-        return Failback(
+        replicas = destination_offsets.select_led_partitions(
+            [self._replica_of(partition) for partition in partitions]
+        )
+        source_logs = _read_logs(source_offsets, partitions)
+        replica_logs = _read_logs(destination_offsets, replicas)
+        return FailbackReport(
             primary=self.mirror.source,
             secondary=self.mirror.destination,
             names_kept=self.mirror.names == "kept",
             partitions=tuple(
-                self._returning(place, logs[place], logs_there.get(self._copy(place)), known, since)
-                for place in places
-                if place in logs
+                self._inspect_partition(
+                    partition,
+                    source_logs[partition],
+                    replica_logs.get(self._replica_of(partition)),
+                    state,
+                    since,
+                )
+                for partition in partitions
+                if partition in source_logs
             ),
             ordered=tuple(
-                name for name in sorted(topics) if "compact" in admin.setting(name, "cleanup.policy")
+                name
+                for name in sorted(topics)
+                if "compact" in admin.read_topic_setting(name, "cleanup.policy")
             ),
         )
 
-    def _copy(self, place: Place) -> Place:
-        return Place(self.mirror.called_there(place.topic), place.partition)
+    def _replica_of(self, partition: TopicPartition) -> TopicPartition:
+        return TopicPartition(self.mirror.destination_topic(partition.topic), partition.partition)
 
-    def _returning(
-        self, place: Place, log: Log, there: Log | None, known: Known, since: datetime | None
-    ) -> Returning:
-        history = known.history(Route(self.mirror.source, self.mirror.destination, *place))
-        copied = history.copied_until if history else 0
-        span = at_risk(copied - 1 if copied else None, log)
+    def _inspect_partition(
+        self,
+        partition: TopicPartition,
+        source_log: LogRange,
+        replica_log: LogRange | None,
+        state: ReplicationState,
+        since: datetime | None,
+    ) -> PartitionFailback:
+        history = state.history(PartitionRoute(self.mirror.source, self.mirror.destination, *partition))
+        replicated_until = history.replicated_until if history else 0
+        at_risk = find_span_at_risk(replicated_until - 1 if replicated_until else None, source_log)
         new = None
-        if since is not None and there is not None:
-            new = new_since(self._offset_at(self._copy(place), since, there.end), there)
-        return Returning(place.topic, place.partition, span, self._stranded(place, span, history, there), new)
+        if since is not None and replica_log is not None:
+            failover = self._find_offset_at(self._replica_of(partition), since, replica_log.end)
+            new = span_since_failover(failover, replica_log)
+        stranded = self._find_stranded(partition, at_risk, history, replica_log)
+        return PartitionFailback(partition.topic, partition.partition, at_risk, stranded, new)
 
-    def _stranded(
-        self, place: Place, span: Span, history: History | None, there: Log | None
-    ) -> Stranded | None:
-        """None where there is too much to compare."""
-        log = there or Log(0, 0)
-        begin = translated(span.first, history, log).resume if history else None
-        begin = log.start if begin is None else begin
-        if max(len(span), log.end - begin) > COMPARED_AT_MOST:
+    def _find_stranded(
+        self,
+        partition: TopicPartition,
+        at_risk: OffsetSpan,
+        history: OffsetHistory | None,
+        replica_log: LogRange | None,
+    ) -> StrandedRecords | None:
+        """Return the records at risk that the replica lacks; None if there are too many to compare."""
+        log = replica_log or LogRange(0, 0)
+        start = translate(at_risk.first, history, log).resume if history else None
+        start = log.start if start is None else start
+        if max(len(at_risk), log.end - start) > MAX_COMPARED:
             return None
-        source, copy = (
-            self.fleet.cluster(one).access for one in (self.mirror.source, self.mirror.destination)
+        source, destination = (
+            self.fleet.cluster(cluster).access for cluster in (self.mirror.source, self.mirror.destination)
         )
-        arrived = counted(records(copy, self._copy(place), begin, log.end))
-        missing = []
-        for record in records(source, place, span.first, span.end):
-            if arrived[mark := fingerprint(record)]:
-                arrived[mark] -= 1
+        replicated = count_fingerprints(
+            read_records(destination, self._replica_of(partition), start, log.end)
+        )
+        stranded = []
+        for record in read_records(source, partition, at_risk.first, at_risk.end):
+            if replicated[fingerprint := fingerprint_record(record)]:
+                replicated[fingerprint] -= 1
             else:
-                missing.append(record)
-        return _stranded(missing)
+                stranded.append(record)
+        return _summarize(stranded)
 
-    def _offset_at(self, place: Place, since: datetime, end: int) -> int:
-        reader = TopicReader(self.fleet.cluster(self.mirror.destination).access, place.topic, CLIENT_ID)
+    def _find_offset_at(self, partition: TopicPartition, since: datetime, end: int) -> int:
+        reader = TopicReader(self.fleet.cluster(self.mirror.destination).access, partition.topic, CLIENT_ID)
         reader.start()
         try:
-            return reader.offsets_at([place.partition], since).get(place.partition, end)
+            return reader.find_offsets_at([partition.partition], since).get(partition.partition, end)
         finally:
             reader.stop()
 
 
-def _logs(extents: Extents, places: Iterable[Place]) -> Mapping[Place, Log]:
-    wanted = tuple(places)
-    starts, ends = extents.starts(wanted), extents.ends(wanted)
-    return {place: Log(starts[place], ends[place]) for place in wanted if place in starts and place in ends}
+def _read_logs(
+    offsets: TopicOffsets, partitions: Iterable[TopicPartition]
+) -> Mapping[TopicPartition, LogRange]:
+    wanted = tuple(partitions)
+    starts, ends = offsets.read_start_offsets(wanted), offsets.read_end_offsets(wanted)
+    return {
+        partition: LogRange(starts[partition], ends[partition])
+        for partition in wanted
+        if partition in starts and partition in ends
+    }
 
 
-def _stranded(missing: list[Record]) -> Stranded:
-    if not missing:
-        return NONE_STRANDED
-    times = [record.at_ms for record in missing]
-    return Stranded(
-        count=len(missing),
-        bytes=sum(len(record.key or b"") + len(record.value) for record in missing),
-        first_ms=min(times),
-        last_ms=max(times),
-        offsets=tuple(record.offset for record in missing[:_SAMPLE]),
+def _summarize(records: list[ConsumerRecord]) -> StrandedRecords:
+    if not records:
+        return NO_STRANDED_RECORDS
+    timestamps_ms = [record.at_ms for record in records]
+    return StrandedRecords(
+        count=len(records),
+        bytes=sum(len(record.key or b"") + len(record.value) for record in records),
+        first_ms=min(timestamps_ms),
+        last_ms=max(timestamps_ms),
+        offsets=tuple(record.offset for record in records[:_SAMPLE_SIZE]),
     )

@@ -1,183 +1,223 @@
-"""Groups of one cluster in another: where they are, where they are to be, and putting them there."""
+"""Translate the committed offsets of consumer groups and commit them in the passive cluster."""
 
 import logging
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fleetgauge_core.fleet import Fleet, RecoveredGroups
+from fleetgauge_core.fleet import FailoverGroups, Fleet
 from fleetgauge_core.kafka import (
-    Committed,
-    Extents,
+    CommittedOffset,
+    ConsumerGroups,
     GroupHasMembersError,
-    Groups,
-    Place,
+    TopicOffsets,
+    TopicPartition,
 )
 from fleetgauge_operations.recovery.mirror_observer import CLIENT_ID
-from fleetgauge_operations.recovery.offsets.checkpoint import Log
-from fleetgauge_operations.recovery.offsets.mirror_state import Known
+from fleetgauge_operations.recovery.offsets.checkpoint import LogRange
+from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState
 from fleetgauge_operations.recovery.plan.sync_decision import (
-    Decision,
-    Pair,
-    Passive,
-    Position,
-    Verdict,
-    decided,
-    topic_there,
+    ClusterPair,
+    CommittedPosition,
+    PassivePartition,
+    SyncDecision,
+    SyncVerdict,
+    decide_sync,
+    passive_topic,
 )
 
 _log = logging.getLogger("fleetgauge.recover")
 
-#: What is written beside an offset: of which cluster's offset it is the answer.
-_NOTE = re.compile(r"fleetgauge (?P<active>\S+) (?P<offset>\d+)")
+#: Metadata committed with an offset: the active cluster and the offset there that it was translated from.
+_METADATA = re.compile(r"fleetgauge (?P<active>\S+) (?P<offset>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class GroupPlan:
-    """All partitions of one group. ``wrote``: whether what was decided has been done."""
+class GroupSyncPlan:
+    """The decisions on all partitions of one group; ``was_applied`` if they have been committed."""
 
     group: str
-    pair: Pair
-    decisions: tuple[Decision, ...]
-    wrote: bool = False
+    pair: ClusterPair
+    decisions: tuple[SyncDecision, ...]
+    was_applied: bool = False
 
     @property
-    def is_fine(self) -> bool:
-        return all(one.verdict.is_fine for one in self.decisions)
+    def is_ok(self) -> bool:
+        """Whether the group can resume in all partitions."""
+        return all(decision.verdict.is_ok for decision in self.decisions)
 
     @property
-    def unwritten(self) -> "GroupPlan":
-        """Where it goes on if nothing of this is written: from what is committed there."""
-        return replace(self, decisions=tuple(map(_unwritten, self.decisions)))
+    def without_writes(self) -> "GroupSyncPlan":
+        """The plan if nothing is written: the group resumes from what is committed in the passive cluster."""
+        return replace(self, decisions=tuple(map(_without_write, self.decisions)))
 
 
-def _unwritten(one: Decision) -> Decision:
-    """What is committed there may be further on than where it may be, or lie where there is no record."""
-    there, log = one.passive.committed, one.passive.log
-    if one.verdict is not Verdict.WRITE or one.resume is None:
-        return one
-    if there is None or (log is not None and there < log.start):
-        return replace(one, resume=None)
-    return replace(one, resume=there, verdict=Verdict.BACKWARDS if there > one.resume else one.verdict)
+def _without_write(decision: SyncDecision) -> SyncDecision:
+    """Return the decision if nothing is written.
+
+    The committed offset may be higher than the translated one, or lie before the log start offset.
+    """
+    committed, log = decision.passive.committed, decision.passive.log
+    if decision.verdict is not SyncVerdict.WRITE or decision.resume is None:
+        return decision
+    if committed is None or (log is not None and committed < log.start):
+        return replace(decision, resume=None)
+    verdict = SyncVerdict.BACKWARDS if committed > decision.resume else decision.verdict
+    return replace(decision, resume=committed, verdict=verdict)
 
 
-class Mover:
-    """The groups of one entry of fleet.yaml. All raise KafkaUnavailableError."""
+class GroupOffsetSync:
+    """The groups of one entry of recovery.groups. All methods raise KafkaUnavailableError."""
 
-    def __init__(self, fleet: Fleet, wanted: RecoveredGroups, now_ms: Callable[[], int]) -> None:
+    def __init__(self, fleet: Fleet, groups: FailoverGroups, now_ms: Callable[[], int]) -> None:
         self._recovery = fleet.recovery
-        self._wanted = re.compile(wanted.groups)
-        self.pair = Pair(wanted.active, wanted.passive)
-        active, passive = (fleet.cluster(one).access for one in (wanted.active, wanted.passive))
-        self._active = Groups(active, CLIENT_ID)
-        self._passive = Groups(passive, CLIENT_ID)
-        self._active_logs, self._logs = (Extents(one, CLIENT_ID) for one in (active, passive))
+        self._group_pattern = re.compile(groups.groups)
+        self.pair = ClusterPair(groups.active, groups.passive)
+        active, passive = (fleet.cluster(cluster).access for cluster in (groups.active, groups.passive))
+        self._active_groups = ConsumerGroups(active, CLIENT_ID)
+        self._passive_groups = ConsumerGroups(passive, CLIENT_ID)
+        self._active_offsets, self._passive_offsets = (
+            TopicOffsets(access, CLIENT_ID) for access in (active, passive)
+        )
         self._now_ms = now_ms
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
-        for one in (self._active, self._passive, self._active_logs, self._logs):
-            one.start()
+        """Prepare the clients. Raises KafkaUnavailableError if credentials cannot be read."""
+        for client in (
+            self._active_groups,
+            self._passive_groups,
+            self._active_offsets,
+            self._passive_offsets,
+        ):
+            client.start()
 
     def stop(self) -> None:
-        for one in (self._active, self._passive):
-            one.stop()
+        """Close the clients."""
+        for client in (self._active_groups, self._passive_groups):
+            client.stop()
 
-    def plans(self, known: Known, only: str | None = None) -> Iterator[GroupPlan]:
-        """What is to be written of each group that has committed anything, or of one, as it is asked for.
+    def plan_groups(self, state: ReplicationState, only: str | None = None) -> Iterator[GroupSyncPlan]:
+        """Yield the plan of each group that has committed offsets, or of the group ``only``.
 
-        Changes nothing.
+        Writes nothing.
         """
-        taken = (name for name in self._active.names() if self._wanted.fullmatch(name))
-        wanted = [name for name in taken if only in (None, name)]
-        committed = self._active.committed(wanted)
-        for name in sorted({*wanted} - {*committed}):
-            _log.warning("%s: there is no right to ask for it in %s", name, self.pair.active)
-        names = sorted(name for name, places in committed.items() if places)
-        there, connected = self._passive.committed(names), self._passive.connected(names)
-        for name in names:
-            decisions = self._decided(known, committed[name], there.get(name, {}), name in connected)
-            if name not in there:
-                _log.warning("%s: there is no right to ask for it in %s", name, self.pair.passive)
-                decisions = _instead(decisions, Verdict.FAILED)
-            for one in decisions:
-                if one.passive.log:
-                    known.expire(one.into_passive, one.passive.log.start)
-            yield GroupPlan(name, self.pair, decisions)
+        matching = (
+            group for group in self._active_groups.list_group_ids() if self._group_pattern.fullmatch(group)
+        )
+        selected = [group for group in matching if only in (None, group)]
+        active_committed = self._active_groups.read_committed_offsets(selected)
+        for group in sorted({*selected} - {*active_committed}):
+            _log.warning("%s: no permission to read its offsets in %s", group, self.pair.active)
+        groups = sorted(group for group, offsets in active_committed.items() if offsets)
+        passive_committed = self._passive_groups.read_committed_offsets(groups)
+        with_members = self._passive_groups.find_groups_with_members(groups)
+        for group in groups:
+            decisions = self._decide(
+                state, active_committed[group], passive_committed.get(group, {}), group in with_members
+            )
+            if group not in passive_committed:
+                _log.warning("%s: no permission to read its offsets in %s", group, self.pair.passive)
+                decisions = _replace_writes(decisions, SyncVerdict.FAILED)
+            for decision in decisions:
+                if decision.passive.log:
+                    state.expire(decision.passive_routes, decision.passive.log.start)
+            yield GroupSyncPlan(group, self.pair, decisions)
 
-    def write(self, plan: GroupPlan) -> GroupPlan:
-        """Commit what the plan says is to be written, and read it back."""
-        wanted = {
-            Place(one.passive.topic, one.passive.partition): Committed(one.resume, self._note(one.position))
-            for one in plan.decisions
-            if one.verdict is Verdict.WRITE and one.resume is not None
+    def apply(self, plan: GroupSyncPlan) -> GroupSyncPlan:
+        """Commit the offsets to be written in the passive cluster, and read them back."""
+        offsets = {
+            _passive_topic_partition(decision): CommittedOffset(
+                decision.resume, self._format_metadata(decision.position)
+            )
+            for decision in plan.decisions
+            if decision.verdict is SyncVerdict.WRITE and decision.resume is not None
         }
-        if not wanted:
+        if not offsets:
             return plan
         try:
-            refused = self._passive.commit(plan.group, wanted)
+            errors = self._passive_groups.commit_offsets(plan.group, offsets)
         except GroupHasMembersError:
-            return replace(plan, decisions=_instead(plan.decisions, Verdict.CONNECTED))
-        for place, why in refused.items():
-            _log.warning("%s: %s/%d: not written: %s", plan.group, place.topic, place.partition, why)
-        found = self._passive.committed([plan.group]).get(plan.group, {})
-        missing = {place for place, one in wanted.items() if found.get(place) != one}
-        decisions = tuple(
-            replace(one, verdict=Verdict.FAILED)
-            if Place(one.passive.topic, one.passive.partition) in missing
-            else one
-            for one in plan.decisions
-        )
-        return replace(plan, decisions=decisions, wrote=True)
-
-    def _decided(
-        self,
-        known: Known,
-        committed: Mapping[Place, Committed],
-        there: Mapping[Place, Committed],
-        connected: bool,
-    ) -> tuple[Decision, ...]:
-        ends = self._active_logs.ends(self._active_logs.led(committed))
-        logs = self._extents(committed)
-        found = []
-        for place, one in sorted(committed.items()):
-            copy = Place(topic_there(self._recovery, self.pair, place.topic) or place.topic, place.partition)
-            before = there.get(copy)
-            passive = Passive(
-                topic=copy.topic,
-                partition=copy.partition,
-                log=logs.get(place),
-                connected=connected,
-                committed=before.offset if before else None,
-                of=self._position_of(before.metadata) if before else None,
+            return replace(plan, decisions=_replace_writes(plan.decisions, SyncVerdict.GROUP_HAS_MEMBERS))
+        for partition, error in errors.items():
+            _log.warning(
+                "%s: %s/%d: offset not committed: %s",
+                plan.group,
+                partition.topic,
+                partition.partition,
+                error,
             )
-            position = Position(place.topic, place.partition, one.offset, ends.get(place, one.offset))
-            found.append(decided(position, passive, self.pair, self._recovery, known, self._now_ms()))
-        return tuple(found)
+        committed = self._passive_groups.read_committed_offsets([plan.group]).get(plan.group, {})
+        failed = {partition for partition, offset in offsets.items() if committed.get(partition) != offset}
+        decisions = tuple(
+            replace(decision, verdict=SyncVerdict.FAILED)
+            if _passive_topic_partition(decision) in failed
+            else decision
+            for decision in plan.decisions
+        )
+        return replace(plan, decisions=decisions, was_applied=True)
 
-    def _extents(self, places: Collection[Place]) -> Mapping[Place, Log]:
-        """By the active cluster's partition, the log of its copy, where there is one."""
-        copies = {
-            place: Place(topic, place.partition)
-            for place in places
-            if (topic := topic_there(self._recovery, self.pair, place.topic))
+    def _decide(
+        self,
+        state: ReplicationState,
+        active_committed: Mapping[TopicPartition, CommittedOffset],
+        passive_committed: Mapping[TopicPartition, CommittedOffset],
+        has_members: bool,
+    ) -> tuple[SyncDecision, ...]:
+        led = self._active_offsets.select_led_partitions(active_committed)
+        ends = self._active_offsets.read_end_offsets(led)
+        logs = self._read_passive_logs(active_committed)
+        decisions = []
+        for partition, offset in sorted(active_committed.items()):
+            replica = TopicPartition(
+                passive_topic(self._recovery, self.pair, partition.topic) or partition.topic,
+                partition.partition,
+            )
+            previous = passive_committed.get(replica)
+            passive = PassivePartition(
+                topic=replica.topic,
+                partition=replica.partition,
+                log=logs.get(partition),
+                has_members=has_members,
+                committed=previous.offset if previous else None,
+                synced_position=self._parse_metadata(previous.metadata) if previous else None,
+            )
+            position = CommittedPosition(
+                partition.topic, partition.partition, offset.offset, ends.get(partition, offset.offset)
+            )
+            decisions.append(decide_sync(position, passive, self.pair, self._recovery, state, self._now_ms()))
+        return tuple(decisions)
+
+    def _read_passive_logs(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogRange]:
+        """Return the logs of the replicas that exist, by the active cluster's partitions."""
+        replicas = {
+            partition: TopicPartition(topic, partition.partition)
+            for partition in partitions
+            if (topic := passive_topic(self._recovery, self.pair, partition.topic))
         }
-        wanted = self._logs.led(set(copies.values()))
-        starts, ends = self._logs.starts(wanted), self._logs.ends(wanted)
+        led = self._passive_offsets.select_led_partitions(set(replicas.values()))
+        starts = self._passive_offsets.read_start_offsets(led)
+        ends = self._passive_offsets.read_end_offsets(led)
         return {
-            place: Log(starts[copy], ends[copy])
-            for place, copy in copies.items()
-            if copy in starts and copy in ends
+            partition: LogRange(starts[replica], ends[replica])
+            for partition, replica in replicas.items()
+            if replica in starts and replica in ends
         }
 
-    def _note(self, position: Position) -> str:
+    def _format_metadata(self, position: CommittedPosition) -> str:
         return f"fleetgauge {self.pair.active} {position.committed}"
 
-    def _position_of(self, note: str) -> int | None:
-        found = _NOTE.fullmatch(note)
-        return int(found["offset"]) if found and found["active"] == self.pair.active else None
+    def _parse_metadata(self, metadata: str) -> int | None:
+        match = _METADATA.fullmatch(metadata)
+        return int(match["offset"]) if match and match["active"] == self.pair.active else None
 
 
-def _instead(decisions: Sequence[Decision], verdict: Verdict) -> tuple[Decision, ...]:
-    """Of those that were to be written."""
-    return tuple(replace(one, verdict=verdict) if one.verdict is Verdict.WRITE else one for one in decisions)
+def _passive_topic_partition(decision: SyncDecision) -> TopicPartition:
+    return TopicPartition(decision.passive.topic, decision.passive.partition)
+
+
+def _replace_writes(decisions: Sequence[SyncDecision], verdict: SyncVerdict) -> tuple[SyncDecision, ...]:
+    """Replace the verdict of all decisions to write."""
+    return tuple(
+        replace(decision, verdict=verdict) if decision.verdict is SyncVerdict.WRITE else decision
+        for decision in decisions
+    )

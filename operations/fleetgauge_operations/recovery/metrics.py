@@ -1,4 +1,4 @@
-"""What /metrics of `recover run` tells. Names and labels are a promise: docs/operations.md lists them."""
+"""Prometheus metrics of `recover run`. Names and labels are stable: docs/operations.md lists them."""
 
 import math
 from collections import Counter
@@ -8,28 +8,28 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from fleetgauge_core.fleet import Mirror
 from fleetgauge_core.tables import GROUP_MINUTES, MIRROR_MINUTES
-from fleetgauge_operations.recovery.group_offset_sync import GroupPlan
-from fleetgauge_operations.recovery.offsets.lag import lag_of
-from fleetgauge_operations.recovery.offsets.mirror_state import Known
-from fleetgauge_operations.recovery.plan.sync_decision import Verdict
-from fleetgauge_operations.recovery.readiness.plan.conditions import Kind
-from fleetgauge_operations.recovery.readiness.tracker import Judged
+from fleetgauge_operations.recovery.group_offset_sync import GroupSyncPlan
+from fleetgauge_operations.recovery.offsets.lag import measure_lag
+from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState
+from fleetgauge_operations.recovery.plan.sync_decision import SyncVerdict
+from fleetgauge_operations.recovery.readiness.plan.conditions import ConditionKind
+from fleetgauge_operations.recovery.readiness.tracker import ReadinessEvaluation
 
 
-class RecoverMetrics:
-    """Takes what is known and decided, and keeps the registry up to it."""
+class RecoveryMetrics:
+    """Updates gauges from the replication state, group plans and readiness evaluations."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         mirror = ("source", "destination")
         self._kept_up = Gauge(
             "fleetgauge_mirror_kept_up_timestamp_seconds",
-            "When the partition that is furthest back was last seen to copy, or to have nothing to copy.",
+            "When the partition that is furthest behind last made progress, or had nothing to replicate.",
             mirror,
             registry=registry,
         )
         self._behind = Gauge(
             "fleetgauge_mirror_behind_records",
-            "Records at the source that are not known to have arrived.",
+            "Upper bound of the replication lag: source records that are not known to be replicated.",
             mirror,
             registry=registry,
         )
@@ -42,47 +42,52 @@ class RecoverMetrics:
 
         self._late = Gauge(
             "fleetgauge_mirror_late_seconds",
-            "How long a record takes to be copied, as far as tracers tell; NaN where they do not.",
+            "Replication delay of a record, estimated by tracers; NaN without tracers.",
             mirror,
             registry=registry,
         )
         self._ready = Gauge(
             "fleetgauge_recovery_ready_groups",
-            "Consumer groups that could go on in the passive cluster now.",
+            "Consumer groups that are ready for a failover to the passive cluster.",
             ("active", "passive"),
             registry=registry,
         )
         self._findings = Gauge(
             "fleetgauge_recovery_findings",
-            "What speaks against a failover and has been told, by kind.",
+            "Open findings that speak against a failover, by kind.",
             ("kind",),
             registry=registry,
         )
 
-    def looked(self, known: Known, mirrors: Iterable[Mirror], now_ms: int) -> None:
+    def update_mirrors(self, state: ReplicationState, mirrors: Iterable[Mirror], now_ms: int) -> None:
+        """Set the progress and the replication lag of each mirror."""
         for mirror in mirrors:
-            between = (mirror.source, mirror.destination)
-            histories = known.between(*between)
-            kept_up = [known.kept_up_ms(one.route) for one in histories]
-            heard = [one for one in kept_up if one is not None]
-            if heard and len(heard) == len(kept_up):
-                self._kept_up.labels(*between).set(min(heard) / 1000)
-            lags = (lag_of(one, now_ms) for one in histories)
-            self._behind.labels(*between).set(sum(lag.records_at_most for lag in lags if lag))
+            labels = (mirror.source, mirror.destination)
+            histories = state.histories_between(*labels)
+            progress_ms = [state.last_progress_ms(history.route) for history in histories]
+            known_ms = [at_ms for at_ms in progress_ms if at_ms is not None]
+            if known_ms and len(known_ms) == len(progress_ms):
+                self._kept_up.labels(*labels).set(min(known_ms) / 1000)
+            lags = (measure_lag(history, now_ms) for history in histories)
+            self._behind.labels(*labels).set(sum(lag.records_at_most for lag in lags if lag))
 
-    def moved(self, active: str, passive: str, plans: Iterable[GroupPlan]) -> None:
-        """All groups of that pair."""
-        verdicts = Counter(verdict for one in plans for verdict in {d.verdict for d in one.decisions})
-        for verdict in Verdict:
+    def update_groups(self, active: str, passive: str, plans: Iterable[GroupSyncPlan]) -> None:
+        """Set the number of groups per verdict, given the plans of all groups of a cluster pair."""
+        verdicts = Counter(
+            verdict for plan in plans for verdict in {decision.verdict for decision in plan.decisions}
+        )
+        for verdict in SyncVerdict:
             self._groups.labels(active, passive, verdict.value).set(verdicts[verdict])
 
-    def judged(self, found: Judged) -> None:
-        for row in found.rows[MIRROR_MINUTES]:
+    def update_readiness(self, evaluation: ReadinessEvaluation) -> None:
+        """Set the replication delays, the number of ready groups, and the open findings."""
+        for row in evaluation.rows[MIRROR_MINUTES]:
             late_s = row["behind_s"]
             self._late.labels(row["source"], row["destination"]).set(math.nan if late_s is None else late_s)
-        ready = Counter((row["active"], row["passive"]) for row in found.rows[GROUP_MINUTES] if row["ready"])
-        for pair in {(row["active"], row["passive"]) for row in found.rows[GROUP_MINUTES]}:
+        group_rows = evaluation.rows[GROUP_MINUTES]
+        ready = Counter((row["active"], row["passive"]) for row in group_rows if row["ready"])
+        for pair in {(row["active"], row["passive"]) for row in group_rows}:
             self._ready.labels(*pair).set(ready[pair])
-        kinds = Counter(one.whom.kind for one in found.opened)
-        for kind in Kind:
+        kinds = Counter(condition.key.kind for condition in evaluation.opened)
+        for kind in ConditionKind:
             self._findings.labels(kind.value).set(kinds[kind])

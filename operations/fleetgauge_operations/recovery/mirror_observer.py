@@ -1,4 +1,4 @@
-"""A mirror's two ends and its offset syncs, as they are now."""
+"""Observe a mirror: its offset syncs, its topic ids, and the end offsets in both clusters."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping
@@ -7,134 +7,154 @@ from typing import Protocol
 
 from fleetgauge_core.fleet import Fleet, Mirror
 from fleetgauge_core.kafka import (
-    Extents,
-    Place,
-    TopicId,
+    TopicIdentity,
+    TopicOffsets,
+    TopicPartition,
     TopicReader,
 )
 from fleetgauge_operations.recovery.offsets.checkpoint import TopicIds
-from fleetgauge_operations.recovery.offsets.mirror_maker import Refusal, offset_sync
-from fleetgauge_operations.recovery.offsets.sync_ingest import Ends, MirrorLook, Told
+from fleetgauge_operations.recovery.offsets.mirror_maker import MalformedRecord, decode_offset_sync
+from fleetgauge_operations.recovery.offsets.sync_ingest import LogEnds, MirrorSnapshot, ObservedSync
 
 _log = logging.getLogger("fleetgauge.recover")
 
 CLIENT_ID = "fleetgauge-recover"
-#: Syncs lie in one partition.
+#: MirrorMaker writes all offset syncs to this partition.
 _PARTITION = 0
-_SILENT_S = 2.0
+_POLL_TIMEOUT_S = 2.0
 
 
-class Progress(Protocol):
-    """How far each topic of syncs was read, by whoever kept what it said."""
+class SyncProgress(Protocol):
+    """How far each topic of offset syncs has been read and stored."""
 
-    def read_until(self, syncs: str) -> int | None: ...
+    def read_until(self, syncs: str) -> int | None:
+        """Return the offset of the first sync that is not stored yet; None if none of the topic is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """``read_until``: up to where its syncs are now read, by their topic; for who keeps what they say."""
+class MirrorObservation:
+    """A snapshot of a mirror, and the offset up to which its topic of syncs has been read, to be stored."""
 
-    look: MirrorLook
+    snapshot: MirrorSnapshot
     read_until: Mapping[str, int]
 
 
-class MirrorEye:
-    """Looks at one mirror, again and again: each sync is seen once. All raise KafkaUnavailableError."""
+class MirrorObserver:
+    """Observes one mirror repeatedly; every offset sync is returned once.
+
+    All methods raise KafkaUnavailableError.
+    """
 
     def __init__(
         self,
         fleet: Fleet,
         mirror: Mirror,
-        extents: Mapping[str, Extents],
-        progress: Progress,
+        offsets: Mapping[str, TopicOffsets],
+        progress: SyncProgress,
         now_ms: Callable[[], int],
     ) -> None:
-        """``extents``: of every cluster, started by whoever made them."""
+        """``offsets`` has a started client for every cluster, by its id."""
         self.mirror = mirror
-        self._source, self._destination = extents[mirror.source], extents[mirror.destination]
-        self._told_at = self._destination if mirror.syncs_at == "destination" else self._source
+        self._source, self._destination = offsets[mirror.source], offsets[mirror.destination]
+        self._syncs_offsets = self._destination if mirror.syncs_at == "destination" else self._source
         self._syncs_access = fleet.cluster(mirror.syncs_cluster).access
         self._progress = progress
         self._now_ms = now_ms
         self._reading: tuple[str, TopicReader] | None = None
-        self._next = 0
-        self._unseen: list[Told] = []
-        """Read, and not given away yet."""
-        self._reached: dict[str, int] = {}
-        """How far a topic of syncs was read before its reader was made again."""
+        self._next_offset = 0
+        self._pending: list[ObservedSync] = []
+        """Syncs that were read but not returned, because their partition was not visible in both clusters."""
+        self._read_until: dict[str, int] = {}
+        """How far each topic of syncs was read before its reader was closed."""
 
     def stop(self) -> None:
+        """Close the reader of offset syncs."""
         if self._reading:
             name, reader = self._reading
-            self._reached[name] = self._next
+            self._read_until[name] = self._next_offset
             self._reading = None
             reader.stop()
 
-    def look(self, names: Collection[str]) -> Seen:
-        """``names``: of the source's topics, asked for before."""
+    def observe(self, topic_names: Collection[str]) -> MirrorObservation:
+        """Take a snapshot; ``topic_names`` are the source cluster's topics, listed just before."""
         self._read_syncs()
-        taken = [topic for topic in sorted(names) if self.mirror.takes(topic)]
-        here, there = self._source.topics(taken), self._copies(taken)
-        places = [Place(topic, number) for topic in taken for number in _in_both(topic, here, there)]
-        # The order in which both are read is what makes a watermark of them.
-        destination = self._destination.ends([self._there(place) for place in places])
-        source = self._source.ends(places)
-        ends: dict[tuple[str, int], Ends] = {
-            place: Ends(destination[self._there(place)], source[place])
-            for place in places
-            if place in source and self._there(place) in destination
+        topics = [topic for topic in sorted(topic_names) if self.mirror.replicates(topic)]
+        source_topics, replicas = self._source.describe_topics(topics), self._describe_replicas(topics)
+        partitions = [
+            TopicPartition(topic, partition)
+            for topic in topics
+            for partition in _common_partitions(topic, source_topics, replicas)
+        ]
+        # The destination must be read before the source: only then do the two end offsets form a watermark.
+        destination_ends = self._destination.read_end_offsets(
+            [self._replica_of(partition) for partition in partitions]
+        )
+        source_ends = self._source.read_end_offsets(partitions)
+        ends: dict[tuple[str, int], LogEnds] = {
+            partition: LogEnds(destination_ends[self._replica_of(partition)], source_ends[partition])
+            for partition in partitions
+            if partition in source_ends and self._replica_of(partition) in destination_ends
         }
-        look = MirrorLook(
+        snapshot = MirrorSnapshot(
             source=self.mirror.source,
             destination=self.mirror.destination,
-            told=tuple(one for one in self._unseen if _place(one) in ends),
+            syncs=tuple(sync for sync in self._pending if _partition_of(sync) in ends),
             ids={
-                topic: TopicIds(one.topic_id, there[topic].topic_id)
-                for topic, one in here.items()
-                if topic in there
+                topic: TopicIds(identity.topic_id, replicas[topic].topic_id)
+                for topic, identity in source_topics.items()
+                if topic in replicas
             },
             ends=ends,
             at_ms=self._now_ms(),
         )
-        # What is not there yet, or not to be seen now, may be at the next look; the last of it is enough.
-        later = {_place(one): one for one in self._unseen if _place(one) not in ends}
-        self._unseen = [one for place, one in later.items() if self.mirror.takes(place.topic)]
-        return Seen(look, {self._reading[0]: self._next} if self._reading else {})
+        # The next snapshot may show the missing partitions; the last sync of each is enough then.
+        pending = {_partition_of(sync): sync for sync in self._pending if _partition_of(sync) not in ends}
+        self._pending = [
+            sync for partition, sync in pending.items() if self.mirror.replicates(partition.topic)
+        ]
+        read_until = {self._reading[0]: self._next_offset} if self._reading else {}
+        return MirrorObservation(snapshot, read_until)
 
-    def _there(self, place: Place) -> Place:
-        return Place(self.mirror.called_there(place.topic), place.partition)
+    def _replica_of(self, partition: TopicPartition) -> TopicPartition:
+        return TopicPartition(self.mirror.destination_topic(partition.topic), partition.partition)
 
-    def _copies(self, topics: list[str]) -> dict[str, TopicId]:
-        """By what the source calls them."""
-        names = {self.mirror.called_there(topic): topic for topic in topics}
-        return {names[name]: one for name, one in self._destination.topics(names).items()}
+    def _describe_replicas(self, topics: list[str]) -> dict[str, TopicIdentity]:
+        """Return the destination's topics by their names in the source."""
+        source_names = {self.mirror.destination_topic(topic): topic for topic in topics}
+        replicas = self._destination.describe_topics(source_names)
+        return {source_names[name]: identity for name, identity in replicas.items()}
 
     def _read_syncs(self) -> None:
-        reader = self._reader()
+        reader = self._open_reader()
         if reader is None:
             return
-        end = reader.bounds([_PARTITION])[_PARTITION][1]
-        while self._next < end:
-            record = reader.poll(_SILENT_S)
+        end = reader.read_offset_bounds([_PARTITION])[_PARTITION][1]
+        while self._next_offset < end:
+            record = reader.poll(_POLL_TIMEOUT_S)
             if record is None:
-                topic = self.mirror.syncs_topic
                 _log.warning(
-                    "%s: read up to %d of %d: is there the right to read it?", topic, self._next, end
+                    "%s: read up to offset %d of %d: check the READ permission on the topic",
+                    self.mirror.syncs_topic,
+                    self._next_offset,
+                    end,
                 )
                 break
-            self._next = record.offset + 1
-            sync = offset_sync(record.key, record.value)
-            if isinstance(sync, Refusal):
+            self._next_offset = record.offset + 1
+            sync = decode_offset_sync(record.key, record.value)
+            if isinstance(sync, MalformedRecord):
                 topic = self.mirror.syncs_topic
-                _log.warning("%s: record %d is no offset sync: %s", topic, record.offset, sync.detail)
+                _log.warning("%s: record %d is not an offset sync: %s", topic, record.offset, sync.detail)
             else:
-                self._unseen.append(Told(sync, record.at_ms))
+                self._pending.append(ObservedSync(sync, record.at_ms))
 
-    def _reader(self) -> TopicReader | None:
-        """None while nothing has been told. One that was made anew is read from its beginning."""
+    def _open_reader(self) -> TopicReader | None:
+        """Return a reader of offset syncs, or None before the topic exists.
+
+        A topic that was recreated is read from its beginning.
+        """
         topic = self.mirror.syncs_topic
-        found = self._told_at.topics([topic]).get(topic)
-        name = f"{self.mirror.syncs_cluster}/{topic}/{found.topic_id}" if found else None
+        identity = self._syncs_offsets.describe_topics([topic]).get(topic)
+        name = f"{self.mirror.syncs_cluster}/{topic}/{identity.topic_id}" if identity else None
         if self._reading and self._reading[0] == name:
             return self._reading[1]
         self.stop()
@@ -143,23 +163,25 @@ class MirrorEye:
         reader = TopicReader(self._syncs_access, topic, CLIENT_ID)
         reader.start()
         try:
-            start, end = reader.bounds([_PARTITION])[_PARTITION]
-            known = max(self._progress.read_until(name) or 0, self._reached.get(name, 0))
+            start, end = reader.read_offset_bounds([_PARTITION])[_PARTITION]
+            read_until = max(self._progress.read_until(name) or 0, self._read_until.get(name, 0))
         except Exception:
             reader.stop()
             raise
-        self._next = min(max(known, start), end)
-        reader.add_from({_PARTITION: self._next})
+        self._next_offset = min(max(read_until, start), end)
+        reader.assign_from({_PARTITION: self._next_offset})
         self._reading = name, reader
         return reader
 
 
-def _place(told: Told) -> Place:
-    return Place(told.sync.topic, told.sync.partition)
+def _partition_of(observed: ObservedSync) -> TopicPartition:
+    return TopicPartition(observed.sync.topic, observed.sync.partition)
 
 
-def _in_both(topic: str, here: Mapping[str, TopicId], there: Mapping[str, TopicId]) -> list[int]:
-    """Partitions that have a copy."""
-    if topic not in here or topic not in there:
+def _common_partitions(
+    topic: str, source_topics: Mapping[str, TopicIdentity], replicas: Mapping[str, TopicIdentity]
+) -> list[int]:
+    """Return the partitions that exist in both clusters."""
+    if topic not in source_topics or topic not in replicas:
         return []
-    return sorted({*here[topic].partitions} & {*there[topic].partitions})
+    return sorted({*source_topics[topic].partitions} & {*replicas[topic].partitions})

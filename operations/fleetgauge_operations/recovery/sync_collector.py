@@ -1,25 +1,25 @@
-"""Look at every mirror, learn what is new, and keep it in the lake."""
+"""Observe every mirror, update the replication state, and store new checkpoints in the lake."""
 
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.kafka import Extents, KafkaUnavailableError
-from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore, StoreLostError
-from fleetgauge_operations.recovery.mirror_observer import CLIENT_ID, MirrorEye
-from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, Route
-from fleetgauge_operations.recovery.offsets.mirror_state import Fact, Known
-from fleetgauge_operations.recovery.offsets.sync_ingest import learned
+from fleetgauge_core.kafka import KafkaUnavailableError, TopicOffsets
+from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore, CheckpointStoreLostError
+from fleetgauge_operations.recovery.mirror_observer import CLIENT_ID, MirrorObserver
+from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, PartitionRoute
+from fleetgauge_operations.recovery.offsets.mirror_state import CheckpointRecord, ReplicationState
+from fleetgauge_operations.recovery.offsets.sync_ingest import ingest_snapshot
 
 _log = logging.getLogger("fleetgauge.recover")
 
-#: Some 300 MB of memory.
-_WAITING_AT_MOST = 1_000_000
+#: About 300 MB of memory.
+_MAX_UNSTORED = 1_000_000
 
 
-class Collector:
-    """A mirror of which an end is silent is left out of a look."""
+class SyncCollector:
+    """Collects checkpoints of all mirrors; a mirror with an unreachable cluster is skipped."""
 
     def __init__(
         self,
@@ -31,79 +31,95 @@ class Collector:
         self._store = store
         self._watermark_every_ms = watermark_every_ms
         mirrors = fleet.recovery.mirrors
-        clusters = {cluster for one in mirrors for cluster in (one.source, one.destination)}
-        self._extents = {one: Extents(fleet.cluster(one).access, CLIENT_ID) for one in sorted(clusters)}
-        self._eyes = [MirrorEye(fleet, mirror, self._extents, store, now_ms) for mirror in mirrors]
-        self._waiting: list[Fact] = []
-        self.answering: frozenset[str] = frozenset()
-        """The clusters that answered at the last look."""
-        self.ends: dict[str, dict[tuple[str, int], int]] = {}
-        """By source, where its mirrored partitions ended at the last look, if that could be seen."""
+        clusters = {cluster for mirror in mirrors for cluster in (mirror.source, mirror.destination)}
+        self._offsets = {
+            cluster: TopicOffsets(fleet.cluster(cluster).access, CLIENT_ID) for cluster in sorted(clusters)
+        }
+        self._observers = [MirrorObserver(fleet, mirror, self._offsets, store, now_ms) for mirror in mirrors]
+        self._unstored: list[CheckpointRecord] = []
+        self.reachable: frozenset[str] = frozenset()
+        """The clusters that answered the last inspection."""
+        self.source_ends: dict[str, dict[tuple[str, int], int]] = {}
+        """End offsets of mirrored partitions at the last inspection, by source cluster, where available."""
         self._read_until: dict[str, int] = {}
 
     def start(self) -> None:
-        """Read what is known already. Raises KafkaUnavailableError for secrets, and TableStoreError."""
-        for extents in self._extents.values():
-            extents.start()
-        kept = self._store.read()
-        self.known = Known(kept.facts)
-        self._next_ordinal = kept.next_ordinal
+        """Load the stored checkpoints.
+
+        Raises: KafkaUnavailableError if a cluster's credentials cannot be read; TableStoreError.
+        """
+        for offsets in self._offsets.values():
+            offsets.start()
+        stored = self._store.read()
+        self.state = ReplicationState(stored.records)
+        self._next_ordinal = stored.next_ordinal
 
     def stop(self) -> None:
-        for eye in self._eyes:
-            eye.stop()
+        """Close all readers."""
+        for observer in self._observers:
+            observer.stop()
 
-    def look(self) -> bool:
-        """Learn what is new; whether anything could be seen. Raises TableStoreError."""
-        names, seen_of = self._topics(), 0
-        self.answering, self.ends = frozenset(names), {}
-        for eye in self._eyes:
-            mirror = eye.mirror
-            if mirror.source in names:
-                taken = filter(mirror.takes, names[mirror.source])
-                self.known.has_topics(mirror.source, mirror.destination, taken)
-            if mirror.source not in names or mirror.destination not in names:
+    def collect(self) -> bool:
+        """Observe all mirrors once; return whether any could be observed. Raises TableStoreError."""
+        topic_names, observed_count = self._list_topics(), 0
+        self.reachable, self.source_ends = frozenset(topic_names), {}
+        for observer in self._observers:
+            mirror = observer.mirror
+            if mirror.source in topic_names:
+                replicated = filter(mirror.replicates, topic_names[mirror.source])
+                self.state.set_topics(mirror.source, mirror.destination, replicated)
+            if mirror.source not in topic_names or mirror.destination not in topic_names:
                 continue
             try:
-                seen = eye.look(names[mirror.source])
+                observation = observer.observe(topic_names[mirror.source])
             except KafkaUnavailableError as error:
-                _log.warning("%s to %s: %s", mirror.source, mirror.destination, error)
+                _log.warning("mirror from %s to %s: %s", mirror.source, mirror.destination, error)
                 continue
-            seen_of += 1
-            self._waiting += learned(self.known, seen.look, self._watermark_every_ms)
-            ends = {place: one.source for place, one in seen.look.ends.items()}
-            self.ends[mirror.source] = self.ends.get(mirror.source, {}) | ends
-            self._read_until |= seen.read_until
-        return seen_of > 0
+            observed_count += 1
+            snapshot = observation.snapshot
+            self._unstored += ingest_snapshot(self.state, snapshot, self._watermark_every_ms)
+            ends = {partition: log_ends.source for partition, log_ends in snapshot.ends.items()}
+            self.source_ends[mirror.source] = self.source_ends.get(mirror.source, {}) | ends
+            self._read_until |= observation.read_until
+        return observed_count > 0
 
-    def _topics(self) -> dict[str, frozenset[str]]:
-        """By cluster that answers. All are asked at once, so that a region that is dead costs one wait."""
-        with ThreadPoolExecutor(len(self._extents) or 1) as asking:
-            asked = {one: asking.submit(extents.names) for one, extents in self._extents.items()}
-        found = {}
-        for cluster, future in asked.items():
+    def _list_topics(self) -> dict[str, frozenset[str]]:
+        """Return the topics of each reachable cluster.
+
+        All clusters are queried in parallel, so that a region that is down costs one timeout only.
+        """
+        with ThreadPoolExecutor(len(self._offsets) or 1) as executor:
+            futures = {
+                cluster: executor.submit(offsets.list_topic_names)
+                for cluster, offsets in self._offsets.items()
+            }
+        topic_names = {}
+        for cluster, future in futures.items():
             try:
-                found[cluster] = future.result()
+                topic_names[cluster] = future.result()
             except KafkaUnavailableError as error:
                 _log.warning("%s: %s", cluster, error)
-        return found
+        return topic_names
 
-    def learn(self, route: Route, checkpoint: Checkpoint) -> None:
-        """What somebody else has seen, of topics as they were at the last look."""
-        ids = self.known.ids(route)
-        if ids and (fact := self.known.learn(route, ids, checkpoint)):
-            self._waiting.append(fact)
+    def add_checkpoint(self, route: PartitionRoute, checkpoint: Checkpoint) -> None:
+        """Add a checkpoint from another origin, about the topics of the last inspection."""
+        ids = self.state.topic_ids(route)
+        if ids and (record := self.state.apply_checkpoint(route, ids, checkpoint)):
+            self._unstored.append(record)
 
-    def keep(self) -> int:
-        """Write what was learned and is not in the lake yet; how many rows.
+    def store_checkpoints(self) -> int:
+        """Write new checkpoints to the lake; return their number.
 
-        Raises TableStoreError, and StoreLostError where it will never be.
+        Raises: TableStoreError if the lake is unavailable, so that a later call may succeed;
+        CheckpointStoreLostError if no later call can.
         """
-        if len(self._waiting) > _WAITING_AT_MOST:
-            raise StoreLostError(f"{len(self._waiting):,} rows wait for a lake that takes none")
-        count = len(self._waiting)
+        if len(self._unstored) > _MAX_UNSTORED:
+            raise CheckpointStoreLostError(
+                f"{len(self._unstored):,} checkpoints could not be written: check the lake, then restart"
+            )
+        count = len(self._unstored)
         if count:
-            self._store.append(self._waiting, self._next_ordinal, self._read_until)
+            self._store.append(self._unstored, self._next_ordinal, self._read_until)
             self._next_ordinal += count
-            self._waiting = []
+            self._unstored = []
         return count

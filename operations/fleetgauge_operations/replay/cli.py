@@ -10,20 +10,20 @@ import click
 
 from fleetgauge_core.detection import (
     DEFAULT_THRESHOLDS,
-    Episode,
-    Subject,
+    FindingEpisode,
+    FindingSubject,
     Thresholds,
 )
 from fleetgauge_core.fleet import (
     Fleet,
     FleetFileError,
     Telemetry,
-    load,
+    load_fleet,
 )
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.runtime.cli import (
     InputError,
-    Instant,
+    TimestampParam,
     console,
     print_json,
 )
@@ -45,8 +45,12 @@ def replay() -> None:
     "--to 2026-03-02T10:30:00Z --note 'disk of broker 3 full'"
 )
 @click.option("--cluster", "cluster_id", required=True, help="Whose incident it is.")
-@click.option("--from", "since", type=Instant(), required=True, help="When it began, or a little before.")
-@click.option("--to", "until", type=Instant(), required=True, help="When it was over, or a little after.")
+@click.option(
+    "--from", "since", type=TimestampParam(), required=True, help="When it began, or a little before."
+)
+@click.option(
+    "--to", "until", type=TimestampParam(), required=True, help="When it was over, or a little after."
+)
 @click.option("--note", default="", help="What it was, for whoever reads of it later.")
 @click.option("--false-alarm", is_flag=True, help="Nothing was to be named, whatever was.")
 @click.option(
@@ -158,7 +162,7 @@ def _plain(limit: timedelta | int) -> str:
 
 def _telemetry(config: Path, cluster_id: str) -> Telemetry:
     try:
-        fleet: Fleet = load(config)
+        fleet: Fleet = load_fleet(config)
     except FleetFileError as error:
         raise InputError(str(error)) from error
     if fleet.telemetry is None:
@@ -192,18 +196,20 @@ def _lines(path: Path, incident: Incident, pairs: Sequence[Compared]) -> Iterato
     for pair in pairs:
         by = f" by {abs(pair.later_s):g} s" if pair.later_s else ""
         named = (
-            f"named {_time(pair.found.named_at)}, cleared {_time(pair.found.cleared_at)}"
+            f"named {_time(pair.found.opened_at)}, cleared {_time(pair.found.cleared_at)}"
             if pair.found
             else ""
         )
-        wanted = f"was to be named {_time(pair.wanted.named_at)}" if pair.wanted else "was not to be named"
+        wanted = f"was to be named {_time(pair.wanted.opened_at)}" if pair.wanted else "was not to be named"
         told = named if pair.verdict is Verdict.SAME else "; ".join(filter(None, (named, wanted)))
         yield f"  {pair.verdict}{by}: {pair.either.kind} of {_whom(pair.either.subject)}: {told}"
 
 
-def _whom(subject: Subject) -> str:
+def _whom(subject: FindingSubject) -> str:
     if subject.vantage is not None:
-        towards = f" towards broker {subject.towards}" if subject.towards is not None else ""
+        towards = (
+            f" towards broker {subject.target_broker_id}" if subject.target_broker_id is not None else ""
+        )
         return f"{subject.cluster_id}, vantage {subject.vantage}{towards}"
     broker = f", broker {subject.broker_id}" if subject.broker_id is not None else ""
     return f"{subject.cluster_id}{broker}"
@@ -218,7 +224,7 @@ def _document(path: Path, incident: Incident, pairs: Sequence[Compared]) -> dict
         {
             "broker": pair.either.subject.broker_id,
             "vantage": pair.either.subject.vantage,
-            "towards": pair.either.subject.towards,
+            "towards": pair.either.subject.target_broker_id,
             "kind": pair.either.kind,
             "verdict": pair.verdict,
             "later_s": pair.later_s,
@@ -230,8 +236,8 @@ def _document(path: Path, incident: Incident, pairs: Sequence[Compared]) -> dict
     return {"file": str(path), "cluster": incident.cluster_id, "note": incident.note, "findings": findings}
 
 
-def _span(one: Episode | None) -> dict[str, str | None] | None:
+def _span(one: FindingEpisode | None) -> dict[str, str | None] | None:
     if one is None:
         return None
     cleared = one.cleared_at.isoformat() if one.cleared_at else None
-    return {"named_at": one.named_at.isoformat(), "cleared_at": cleared}
+    return {"named_at": one.opened_at.isoformat(), "cleared_at": cleared}

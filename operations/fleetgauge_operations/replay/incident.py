@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from fleetgauge_core.contract import ContractError, HealthEvent, ProbePulse
-from fleetgauge_core.detection import Finding, recalled
+from fleetgauge_core.contract import HealthEvent, ProbePulse, RecordDecodeError
+from fleetgauge_core.detection import Finding, parse_finding
 
 SUFFIX = ".incident.gz"
 _FORMAT = 1
@@ -69,7 +69,7 @@ class Incident:
             raise IncidentError(f"{path}: not an incident; `fleetgauge replay export` makes one") from error
         except OSError as error:
             raise IncidentError(f"{path}: {error.strerror or error}") from error
-        except (ContractError, EOFError, zlib.error, ValueError, TypeError) as error:
+        except (RecordDecodeError, EOFError, zlib.error, ValueError, TypeError) as error:
             raise IncidentError(f"{path}: damaged, or of a newer version of fleetgauge") from error
 
     @classmethod
@@ -80,5 +80,5 @@ class Incident:
             raise ValueError(f"format {header.fleetgauge_incident}")
         pulses = [ProbePulse.decode(b64decode(one["pulse"])) for one in records if "pulse" in one]
         events = [HealthEvent.decode(b64decode(one["event"])) for one in records if "event" in one]
-        wanted = tuple(one for event in events if (one := recalled(event)))
+        wanted = tuple(one for event in events if (one := parse_finding(event)))
         return cls(header.cluster, header.since, header.until, header.note, tuple(pulses), wanted)

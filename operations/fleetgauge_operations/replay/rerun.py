@@ -8,15 +8,15 @@ from enum import StrEnum
 from itertools import zip_longest
 
 from fleetgauge_core.detection import (
-    Episode,
     Finding,
-    FleetState,
-    Subject,
+    FindingEpisode,
+    FindingSubject,
+    FleetHealth,
     Thresholds,
-    episodes,
-    expect,
-    judge,
-    pass_time,
+    build_episodes,
+    detect_no_data,
+    expect_pulses,
+    fold_pulse,
 )
 from fleetgauge_operations.replay.incident import Incident
 
@@ -40,11 +40,11 @@ class Verdict(StrEnum):
 class Compared:
     """One that was to be named beside one that is named today; either may be missing."""
 
-    wanted: Episode | None
-    found: Episode | None
+    wanted: FindingEpisode | None
+    found: FindingEpisode | None
 
     @property
-    def either(self) -> Episode:
+    def either(self) -> FindingEpisode:
         """Whose it is, in any case."""
         (one, *_) = (episode for episode in (self.wanted, self.found) if episode)
         return one
@@ -54,7 +54,7 @@ class Compared:
         """By how much it is named later than it was to be."""
         if self.wanted is None or self.found is None:
             return None
-        return (self.found.named_at - self.wanted.named_at).total_seconds()
+        return (self.found.opened_at - self.wanted.opened_at).total_seconds()
 
     @property
     def verdict(self) -> Verdict:
@@ -69,27 +69,32 @@ def found_now(incident: Incident, limits: Thresholds) -> tuple[Finding, ...]:
     """What a watch finds by these limits in the incident's time, from pulses that begin before it."""
     if not incident.pulses:
         return ()
-    state, found = expect(FleetState(), [incident.cluster_id], incident.pulses[0].emitted_at), list[Finding]()
+    state, found = (
+        expect_pulses(FleetHealth(), [incident.cluster_id], incident.pulses[0].emitted_at),
+        list[Finding](),
+    )
     for pulse in incident.pulses:
-        state, findings = judge(state, pulse, limits)
+        state, findings = fold_pulse(state, pulse, limits)
         found += findings
-    found += pass_time(state, incident.until, limits)[1]
+    found += detect_no_data(state, incident.until, limits)[1]
     return tuple(one for one in found if incident.since <= one.event.at <= incident.until)
 
 
 def compared(incident: Incident, limits: Thresholds) -> list[Compared]:
     """Episode by episode of each subject, in time's order."""
-    wanted, found = (_by_subject(episodes(those)) for those in (incident.wanted, found_now(incident, limits)))
+    wanted, found = (
+        _by_subject(build_episodes(those)) for those in (incident.wanted, found_now(incident, limits))
+    )
     pairs = [
         Compared(one, other)
         for subject in wanted.keys() | found.keys()
         for one, other in zip_longest(wanted[subject], found[subject])
     ]
-    return sorted(pairs, key=lambda one: (one.either.named_at, one.either.subject.fingerprint))
+    return sorted(pairs, key=lambda one: (one.either.opened_at, one.either.subject.fingerprint))
 
 
-def _by_subject(found: Iterable[Episode]) -> defaultdict[Subject, list[Episode]]:
-    grouped = defaultdict[Subject, list[Episode]](list)
+def _by_subject(found: Iterable[FindingEpisode]) -> defaultdict[FindingSubject, list[FindingEpisode]]:
+    grouped = defaultdict[FindingSubject, list[FindingEpisode]](list)
     for one in found:
         grouped[one.subject].append(one)
     return grouped

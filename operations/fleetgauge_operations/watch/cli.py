@@ -5,26 +5,26 @@ from pathlib import Path
 
 import click
 
-from fleetgauge_core.detection import Finding, FleetState
+from fleetgauge_core.detection import Finding, FleetHealth
 from fleetgauge_core.fleet import (
     Fleet,
     FleetFileError,
     SecretError,
     Telemetry,
-    load,
+    load_fleet,
 )
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.runtime.cli import (
-    Address,
     InputError,
+    ListenAddress,
     console,
-    listen_option,
     print_json,
 )
-from fleetgauge_core.runtime.health_server import Vitals, serving
-from fleetgauge_core.runtime.logs import log_option, start_logging
-from fleetgauge_core.runtime.shutdown import stopping_on_signals
-from fleetgauge_operations.watch.message_format import summary
+from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
+from fleetgauge_core.runtime.logs import configure_logging, log_option
+from fleetgauge_core.runtime.options import listen_option
+from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_operations.watch.message_format import summarize
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.run import Watch
 
@@ -41,18 +41,18 @@ _PATIENCE_S = 60
 @click.option(
     "--json", "as_json", is_flag=True, help="Say on stdout, as JSON, what is named when the watch ends."
 )
-def watch(config: Path, listen: Address | None, log_format: str, as_json: bool) -> None:
+def watch(config: Path, listen: ListenAddress | None, log_format: str, as_json: bool) -> None:
     """Name what is sick within seconds and tell the notifiers, until stopped."""
-    start_logging(log_format)
+    configure_logging(log_format)
     try:
-        fleet = load(config)
+        fleet = load_fleet(config)
     except FleetFileError as error:
         raise InputError(str(error)) from error
     if fleet.telemetry is None:
         raise InputError(f"{config}: telemetry.bootstrap is missing: say where the pulses are")
-    vitals = Vitals("watch", _PATIENCE_S)
-    with serving(vitals, listen):
-        state = _watch(fleet, fleet.telemetry, vitals)
+    health = ProcessHealth("watch", _PATIENCE_S)
+    with serve_health(health, listen):
+        state = _watch(fleet, fleet.telemetry, health)
     if as_json:
         print_json(
             [
@@ -62,11 +62,11 @@ def watch(config: Path, listen: Address | None, log_format: str, as_json: bool) 
         )
 
 
-def _watch(fleet: Fleet, telemetry: Telemetry, vitals: Vitals) -> FleetState:
-    stopping = stopping_on_signals()
+def _watch(fleet: Fleet, telemetry: Telemetry, health: ProcessHealth) -> FleetHealth:
+    shutdown = install_shutdown_handlers()
     console.print(f"watching {len(fleet.clusters)} clusters, {len(fleet.notifiers)} notifiers; ^C ends it")
     try:
-        return Watch(fleet, telemetry, _now, _show, vitals, WatchMetrics(vitals.registry)).run(stopping)
+        return Watch(fleet, telemetry, _now, _show, health, WatchMetrics(health.registry)).run(shutdown)
     except KafkaUnavailableError as error:
         raise InputError(f"telemetry cannot be read: {error}") from error
     except SecretError as error:
@@ -80,10 +80,10 @@ def _now() -> datetime:
 def _show(finding: Finding) -> None:
     event = finding.event
     at = event.at.strftime("%H:%M:%S")
-    if finding.names or finding.clears:
+    if finding.is_alert or finding.is_cleared:
         console.print(
-            f"{at} {summary(finding.subject, finding.from_phase, finding.to_phase)}",
-            style="bold red" if finding.names else "green",
+            f"{at} {summarize(finding.subject, finding.from_state, finding.to_state)}",
+            style="bold red" if finding.is_alert else "green",
         )
     else:
         console.print(

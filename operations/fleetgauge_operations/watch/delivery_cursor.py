@@ -6,9 +6,13 @@ kept by name, since later ones are told before them.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from fleetgauge_core.detection import Finding, Subject
+from fleetgauge_core.detection import Finding, FindingSubject
+from fleetgauge_operations.notify.outbox import Settlement
 from fleetgauge_operations.watch.state_store import Told
 from fleetgauge_operations.watch.suppression import Waiting
+
+#: How many rejected events a note keeps.
+_REJECTED_KEPT = 100
 
 
 class Account:
@@ -17,14 +21,23 @@ class Account:
     def __init__(self, note: Told, owed: Iterable[Finding], keep: Callable[[Told], None]) -> None:
         self._note = note
         self._keep = keep
-        self._owes: dict[Subject, str] = {
+        self._owes: dict[FindingSubject, str] = {
             one.subject: one.event.event_id for one in owed if one.event.event_id in note.owes
         }
 
-    def dealt_with(self, finding: Finding) -> None:
-        """It was told of this, or will never be."""
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """The latest events that the notifier rejected for good."""
+        return self._note.rejected
+
+    def settle(self, finding: Finding, settlement: Settlement) -> None:
+        """Note that a finding was delivered, rejected or expired: it is not sent again."""
+        event_id = finding.event.event_id
         owed = self._owes.pop(finding.subject, None)
-        self._goes_on(self._note if owed == finding.event.event_id else self._upto(finding))
+        note = self._note if owed == event_id else self._upto(finding)
+        if settlement is Settlement.REJECTED:
+            note = note.model_copy(update={"rejected": (*note.rejected, event_id)[-_REJECTED_KEPT:]})
+        self._goes_on(note)
 
     def has_put_off(self, finding: Finding) -> bool:
         return self._owes.get(finding.subject) == finding.event.event_id
@@ -33,7 +46,7 @@ class Account:
         """It is not told of this now; of the end of what it was not told, never."""
         if self.has_put_off(finding):
             return
-        if finding.names:
+        if finding.is_alert:
             self._owes[finding.subject] = finding.event.event_id
         else:
             self._owes.pop(finding.subject, None)
@@ -47,9 +60,9 @@ class Account:
         self._keep(self._note)
 
 
-def introduced(notifier: str, findings: Sequence[Finding], opened: Collection[Subject]) -> Told:
+def introduced(notifier: str, findings: Sequence[Finding], opened: Collection[FindingSubject]) -> Told:
     """The note of one that is new: it need not hear of the past, but must of what is open."""
-    latest = {one.subject: one for one in findings if one.names and one.subject in opened}
+    latest = {one.subject: one for one in findings if one.is_alert and one.subject in opened}
     last = findings[-1].event if findings else None
     return Told(
         notifier=notifier,
@@ -60,16 +73,16 @@ def introduced(notifier: str, findings: Sequence[Finding], opened: Collection[Su
 
 def still_waiting(
     findings: Iterable[Finding],
-    opened: Iterable[Subject],
+    opened: Iterable[FindingSubject],
     owing: Sequence[tuple[Account, Sequence[Finding]]],
-    planned: Callable[[Subject], bool],
+    planned: Callable[[FindingSubject], bool],
 ) -> Waiting:
     """What earlier watches told nobody for its maintenance, which goes on.
 
     ``owing``: of each who is told, what it is owed. What is merely on its way to one that is out does not
     wait, nor what another has been told: it is reminded of that for as long as it stands.
     """
-    named = {one.subject: one for one in findings if one.names}
+    named = {one.subject: one for one in findings if one.is_alert}
     latest = [named[subject] for subject in opened if subject in named and planned(subject)]
     return Waiting(
         one

@@ -12,9 +12,9 @@ from threading import Event, Thread
 
 import urllib3
 
-from fleetgauge_core.detection import Finding, Phase, Subject
+from fleetgauge_core.detection import Finding, FindingSubject, HealthState
 from fleetgauge_core.fleet import SecretError
-from fleetgauge_operations.notify.receivers import posted, posting
+from fleetgauge_operations.notify.receivers.endpoint import open_pool, post
 from fleetgauge_operations.watch.telling import Telling
 
 _log = logging.getLogger("fleetgauge.watch")
@@ -41,18 +41,18 @@ class Heartbeat:
         self._stopping.set()
         self._thread.join()
 
-    def tell(self, finding: Finding) -> None:
+    def notify(self, finding: Finding) -> None:
         """That something is wrong is no reason to fall silent."""
 
-    def put_off(self, finding: Finding) -> None:
+    def postpone(self, finding: Finding) -> None:
         """Nor is that it is planned."""
 
-    def remind(self, named: Iterable[tuple[Subject, Phase]]) -> None:
+    def resume(self, findings: Iterable[tuple[FindingSubject, HealthState]]) -> None:
         """Nor is that."""
 
     def _go_on(self) -> None:
         due_s = time.monotonic()
-        with posting() as pool:
+        with open_pool() as pool:
             while not self._stopping.wait(_LOOK_EVERY_S):
                 if time.monotonic() >= due_s and self._hears() and self._telling.may_tell():
                     due_s = time.monotonic() + EVERY_S
@@ -61,7 +61,7 @@ class Heartbeat:
     def _beat(self, pool: urllib3.PoolManager) -> None:
         body = {"status": "watching", "at": self._telling.clock().isoformat()}
         try:
-            posted(pool, "heartbeat", self._address(), body, "a sign of life")
+            post(pool, "heartbeat", self._address(), body, "a sign of life")
         except SecretError as error:
             _log.error("heartbeat: a sign of life not delivered: %s", error)
 

@@ -73,7 +73,7 @@ class Background:
             self.plan = planned(lake_tables.corrections(lake), self._fleet)
 
         def read_budgets() -> None:
-            self._budgets = lake_tables.budgets(lake, self._weeks.of(self._clock()).week)
+            self._budgets = lake_tables.budgets(lake, self._weeks.week_at(self._clock()).week)
 
         def read_cases() -> None:
             self._cases = lake_tables.cases(lake, self._clock())

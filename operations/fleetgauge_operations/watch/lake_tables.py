@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from fleetgauge_core.lake.corrections import Corrections
-from fleetgauge_core.lake.delta_table import BROKEN, open_table, reason
-from fleetgauge_core.lake.table_store import Row, TableStoreError
+from fleetgauge_core.lake.corrections import CorrectionStore
+from fleetgauge_core.lake.delta_table import DELTA_ERRORS, describe_table_error, open_table
+from fleetgauge_core.lake.table_store import TableRow, TableStoreError
 from fleetgauge_core.tables import CLUSTER_WEEKS
 from fleetgauge_operations.mitigation.case import Case
 from fleetgauge_operations.mitigation.record import Record
@@ -20,9 +20,9 @@ _BUDGETS = (
 )
 
 
-def corrections(lake: str) -> Sequence[Row]:
+def corrections(lake: str) -> Sequence[TableRow]:
     """All of them."""
-    return Corrections(lake).rows()
+    return CorrectionStore(lake).rows()
 
 
 def cases(lake: str, now: datetime) -> Sequence[Case]:
@@ -30,15 +30,17 @@ def cases(lake: str, now: datetime) -> Sequence[Case]:
     return Record(lake).read(now).cases
 
 
-def budgets(lake: str, week: date) -> dict[str, Row]:
+def budgets(lake: str, week: date) -> dict[str, TableRow]:
     """By cluster, what the latest revision of that week says is left and spent; none before there is any."""
     try:
         table = open_table(lake, CLUSTER_WEEKS)
         if table is None:
             return {}
-        rows: list[Row] = table.to_pyarrow_table(
+        rows: list[TableRow] = table.to_pyarrow_table(
             columns=list(_BUDGETS), filters=[("week", "=", week)]
         ).to_pylist()
-    except BROKEN as error:
-        raise TableStoreError(f"{lake}: {CLUSTER_WEEKS.path} cannot be read: {reason(error)}") from error
+    except DELTA_ERRORS as error:
+        raise TableStoreError(
+            f"{lake}: {CLUSTER_WEEKS.path} cannot be read: {describe_table_error(error)}"
+        ) from error
     return {row["cluster_id"]: row for row in sorted(rows, key=lambda row: row["revision"])}

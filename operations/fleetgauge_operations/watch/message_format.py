@@ -1,147 +1,225 @@
-"""What a person is told of a finding."""
+"""Findings as notifications."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 from fleetgauge_core.detection import (
-    Chain,
     Finding,
-    Phase,
-    Subject,
+    FindingSubject,
+    HealthCondition,
+    HealthState,
 )
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
+from fleetgauge_operations.notify.notification import Notification
+from fleetgauge_operations.notify.receivers.slack import escape_markup
 
-#: What is said when something is named, and when it is cleared.
-_WORDS = {
-    Phase.BROKER_DOWN: (
-        "broker {broker} is down: it neither answers nor acknowledges",
-        "broker {broker} is back",
+#: The news in one line: when a finding opens, and when it is resolved.
+_NEWS = {
+    HealthState.BROKER_DOWN: (
+        "broker {broker} is down: it neither answers ApiVersions nor acknowledges probes",
+        "broker {broker} has recovered",
     ),
-    Phase.NETWORK_UNAVAILABLE: (
-        "broker {broker} is cut off: its cluster hears it, its clients do not",
-        "broker {broker} is back",
+    HealthState.NETWORK_UNAVAILABLE: (
+        "broker {broker} is unreachable for clients, but in sync with its cluster",
+        "broker {broker} has recovered",
     ),
-    Phase.STORAGE_STALLED: (
-        "broker {broker}'s disk stands still, or a directory of it is given up",
-        "broker {broker} is back",
+    HealthState.STORAGE_STALLED: (
+        "broker {broker}: storage stalled, or a log directory is offline",
+        "broker {broker} has recovered",
     ),
-    Phase.DEGRADED: (
-        "broker {broker} is slow: it acknowledges later than its peers and its own last hour",
-        "broker {broker} is as fast again",
+    HealthState.DEGRADED: (
+        "broker {broker} is slow: its latency is far above that of its peers and its own last hour",
+        "broker {broker} is as fast as before",
     ),
-    Phase.PATH: (
-        "vantage {vantage} does not reach broker {towards}, which others reach",
+    HealthState.PATH: (
+        "vantage {vantage} cannot reach broker {towards}, but other vantages can",
         "vantage {vantage} reaches broker {towards} again",
     ),
-    Phase.VANTAGE_ILL: (
-        "vantage {vantage} does not reach most brokers, which others reach",
+    HealthState.VANTAGE_ILL: (
+        "vantage {vantage} cannot reach most brokers, but other vantages can",
         "vantage {vantage} reaches its brokers again",
     ),
-    Phase.CLUSTER_DOWN: ("no broker answers or acknowledges", "its brokers answer again"),
-    Phase.NO_DATA: ("nothing is heard of its brokers: nobody measures it", "it is measured again"),
-    Phase.LATENCY_BURN: (
-        "its latency budget is going fast, and no broker is named for it",
-        "its latency budget lasts again",
+    HealthState.CLUSTER_DOWN: (
+        "the cluster is down: no broker answers or acknowledges probes",
+        "the cluster has recovered",
     ),
-    Phase.LATENCY_BURN_SLOW: (
-        "its latency budget will not last, and no broker is named for it",
-        "its latency budget will last again",
+    HealthState.NO_DATA: (
+        "no probe data: no agent measures this cluster now",
+        "probe data is arriving again",
     ),
-    Phase.AVAILABILITY_BURN: (
-        "its availability budget is going fast, and no broker is named for it",
-        "its availability budget lasts again",
+    HealthState.LATENCY_BURN: (
+        "latency error budget is burning fast; no single broker identified",
+        "latency error budget is no longer burning fast",
     ),
-    Phase.AVAILABILITY_BURN_SLOW: (
-        "its availability budget will not last, and no broker is named for it",
-        "its availability budget will last again",
+    HealthState.LATENCY_BURN_SLOW: (
+        "latency error budget will be exhausted early; no single broker identified",
+        "latency error budget will last again",
+    ),
+    HealthState.AVAILABILITY_BURN: (
+        "availability error budget is burning fast; no single broker identified",
+        "availability error budget is no longer burning fast",
+    ),
+    HealthState.AVAILABILITY_BURN_SLOW: (
+        "availability error budget will be exhausted early; no single broker identified",
+        "availability error budget will last again",
     ),
 }
-_TICKETS = (Chain.PATH, Chain.VANTAGE_ILL, Chain.LATENCY_BURN_SLOW, Chain.AVAILABILITY_BURN_SLOW)
+_TICKETS = (
+    HealthCondition.PATH,
+    HealthCondition.VANTAGE_ILL,
+    HealthCondition.LATENCY_BURN_SLOW,
+    HealthCondition.AVAILABILITY_BURN_SLOW,
+)
 _RUNBOOKS = {
-    Phase.BROKER_DOWN: "broker-down",
-    Phase.NETWORK_UNAVAILABLE: "network-unavailable",
-    Phase.STORAGE_STALLED: "storage-stalled",
-    Phase.DEGRADED: "broker-degraded",
-    Phase.PATH: "path",
-    Phase.VANTAGE_ILL: "vantage-ill",
-    Phase.CLUSTER_DOWN: "cluster-down",
-    Phase.NO_DATA: "no-data",
-    Phase.LATENCY_BURN: "budget-burn",
-    Phase.LATENCY_BURN_SLOW: "budget-burn",
-    Phase.AVAILABILITY_BURN: "budget-burn",
-    Phase.AVAILABILITY_BURN_SLOW: "budget-burn",
+    HealthState.BROKER_DOWN: "broker-down",
+    HealthState.NETWORK_UNAVAILABLE: "network-unavailable",
+    HealthState.STORAGE_STALLED: "storage-stalled",
+    HealthState.DEGRADED: "broker-degraded",
+    HealthState.PATH: "path",
+    HealthState.VANTAGE_ILL: "vantage-ill",
+    HealthState.CLUSTER_DOWN: "cluster-down",
+    HealthState.NO_DATA: "no-data",
+    HealthState.LATENCY_BURN: "budget-burn",
+    HealthState.LATENCY_BURN_SLOW: "budget-burn",
+    HealthState.AVAILABILITY_BURN: "budget-burn",
+    HealthState.AVAILABILITY_BURN_SLOW: "budget-burn",
 }
 
 
-def summary(subject: Subject, before: Phase, after: Phase) -> str:
-    """Of what is named from then on, or cleared, in one line."""
-    named, cleared = _WORDS[after if after.names else before]
-    words = named if after.names else cleared
-    ends = {"broker": subject.broker_id, "vantage": subject.vantage, "towards": subject.towards}
-    return f"{subject.cluster_id}: {words.format(**ends)}"
+def summarize(subject: FindingSubject, before: HealthState, after: HealthState) -> str:
+    """Return the news in one line: what is found from then on, or has ended."""
+    opened, resolved = _NEWS[after if after.is_alert else before]
+    news = opened if after.is_alert else resolved
+    parts = {"broker": subject.broker_id, "vantage": subject.vantage, "towards": subject.target_broker_id}
+    return f"{subject.cluster_id}: {news.format(**parts)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How one notifier is told."""
+class FindingFormat:
+    """Makes notifications of findings."""
 
-    pages: str | None
-    """The address of `fleetgauge dash`, None where nobody said it."""
-    burn_in: bool = False
-    """Whether it is tried, and nobody to be woken."""
-    known_of: Callable[[str], Sequence[str]] = lambda _: ()
-    """What is known of a cluster besides, a line for each."""
+    page_url: str | None
+    """The address of `fleetgauge dash`; None if the fleet file does not say it."""
+    context_of: Callable[[str], Sequence[str]] = lambda _: ()
+    """Lines about a cluster: what is left of its budgets, and what was done to it lately."""
 
-    def summary(self, subject: Subject, before: Phase, after: Phase) -> str:
-        """In one line, which says what would have been if it is only tried."""
-        said = summary(subject, before, after)
-        would_page = self.burn_in and after.names and _severity(subject) == "page"
-        return f"would have paged: {said}" if would_page else said
+    def notification(self, finding: Finding) -> Notification:
+        """Return the notification of a finding that opens, changes or is resolved."""
+        subject, event = finding.subject, finding.event
+        before, after = finding.from_state, finding.to_state
+        runbook, advice = self.runbook(before, after), self.advice(subject, after)
+        context = self.context(finding)
+        evidence = json.loads(event.evidence)
+        page = self.page(subject)
+        return replace(
+            self.standing(subject, before if finding.is_cleared else after, event.at),
+            notification_id=event.event_id,
+            firing=not finding.is_cleared,
+            kind=event.kind,
+            broker_id=event.broker_id,
+            summary=summarize(subject, before, after),
+            annotations={
+                **self._annotations(subject, before if finding.is_cleared else after),
+                **({"around": "\n".join(context)} if context else {}),
+                "event_id": event.event_id,
+            },
+            document={
+                "vantage": subject.vantage,
+                "runbook": runbook,
+                "advice": advice,
+                "page": page,
+                "around": context,
+                "evidence": evidence,
+            },
+            details={
+                "id": event.event_id,
+                "runbook": runbook,
+                "advice": advice,
+                "around": context,
+                "evidence": evidence,
+            },
+            chat_lines=[self._chat_line(finding), *map(escape_markup, context)],
+        )
 
-    def severity(self, subject: Subject) -> str:
-        """``page``: now; ``ticket``: today; ``burn-in``: nobody."""
-        return "burn-in" if self.burn_in else _severity(subject)
+    def standing(self, subject: FindingSubject, phase: HealthState, since: datetime) -> Notification:
+        """Return the notification of a finding that an earlier watch opened and that is still open."""
+        parts = {"broker": subject.broker_id, "vantage": subject.vantage, "towards": subject.target_broker_id}
+        return Notification(
+            notification_id=subject.fingerprint,
+            incident=subject.fingerprint,
+            firing=True,
+            severity="ticket" if subject.condition in _TICKETS else "page",
+            kind=phase.value,
+            cluster_id=subject.cluster_id,
+            broker_id=subject.broker_id,
+            at=since,
+            summary=summarize(subject, HealthState.HEALTHY, phase),
+            alert_name=subject.condition.value,
+            labels={
+                **{name: str(part) for name, part in parts.items() if part is not None},
+                "fingerprint": subject.fingerprint,
+            },
+            annotations=self._annotations(subject, phase),
+            page_url=self.page(subject),
+        )
 
-    def runbook(self, before: Phase, after: Phase) -> str:
-        """What to do about what is named from then on, or was until then, in the documentation."""
-        return f"docs/runbooks/{_RUNBOOKS[after if after.names else before]}.md"
+    def runbook(self, before: HealthState, after: HealthState) -> str:
+        """Return the path of the runbook for what is found from then on, or was found until then."""
+        return f"docs/runbooks/{_RUNBOOKS[after if after.is_alert else before]}.md"
 
-    def advice(self, subject: Subject, phase: Phase) -> str | None:
-        """What may be tried against it, which is a dry run first; None where nothing helps that we do."""
-        helps = [action for action, phases in DEFAULT_LIMITS.warrants.items() if phase in phases]
-        if not helps:
+    def advice(self, subject: FindingSubject, phase: HealthState) -> str | None:
+        """Return the command of a mitigation that may help, a dry run; None if no mitigation does."""
+        actions = [action for action, phases in DEFAULT_LIMITS.warrants.items() if phase in phases]
+        if not actions:
             return None
         return (
             f"fleetgauge mitigate apply --cluster {subject.cluster_id} --broker {subject.broker_id} "
-            f"--action {helps[0]}"
+            f"--action {actions[0]}"
         )
 
-    def around(self, finding: Finding) -> list[str]:
-        """How its peers are, what is left of budgets and what was done, a line for each; none of an end."""
-        if not finding.names:
+    def context(self, finding: Finding) -> list[str]:
+        """Return lines about peers, budgets and recent actions; none when a finding is resolved."""
+        if not finding.is_alert:
             return []
-        return [*_peers(json.loads(finding.event.evidence)), *self.known_of(finding.subject.cluster_id)]
+        return [*_peers(json.loads(finding.event.evidence)), *self.context_of(finding.subject.cluster_id)]
 
-    def page(self, subject: Subject) -> str | None:
-        """The cluster's findings, with what speaks for each."""
-        if self.pages is None:
+    def page(self, subject: FindingSubject) -> str | None:
+        """Return the address of the cluster's alerts page."""
+        if self.page_url is None:
             return None
-        return f"{self.pages.rstrip('/')}/alerts?cluster={quote(subject.cluster_id, safe='')}"
+        return f"{self.page_url.rstrip('/')}/alerts?cluster={quote(subject.cluster_id, safe='')}"
+
+    def _annotations(self, subject: FindingSubject, phase: HealthState) -> dict[str, str]:
+        advice = self.advice(subject, phase)
+        return {
+            "summary": summarize(subject, HealthState.HEALTHY, phase),
+            "kind": phase.value,
+            "runbook": self.runbook(HealthState.HEALTHY, phase),
+            **({"advice": advice} if advice else {}),
+        }
+
+    def _chat_line(self, finding: Finding) -> str:
+        """The time, and where to continue."""
+        parts = [f"{finding.event.at:%Y-%m-%d %H:%M:%S} UTC"]
+        if page := self.page(finding.subject):
+            parts.append(f"<{page}|history and evidence>")
+        if finding.is_alert:
+            parts.append(f"runbook: {escape_markup(self.runbook(finding.from_state, finding.to_state))}")
+            if advice := self.advice(finding.subject, finding.to_state):
+                parts.append(f"`{escape_markup(advice)}`")
+        return " · ".join(parts)
 
 
 def _peers(evidence: Mapping[str, Any]) -> Iterator[str]:
-    """Of a broker that has any."""
+    """How many of a broker's peers have findings as well."""
     peers = evidence.get("peers", {"brokers": 0})
     if not peers["brokers"]:
         return
-    if named := ", ".join(map(str, peers["named"])):
-        yield f"of its {peers['brokers']} peers {named} are named as well"
+    if brokers := ", ".join(map(str, peers["named"])):
+        yield f"of its {peers['brokers']} peers, these have findings too: {brokers}"
     else:
-        yield f"none of its {peers['brokers']} peers is named"
-
-
-def _severity(subject: Subject) -> str:
-    return "ticket" if subject.chain in _TICKETS else "page"
+        yield f"none of its {peers['brokers']} peers has a finding"

@@ -8,11 +8,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from fleetgauge_core.contract import ProbePulse
 from fleetgauge_core.detection import (
-    Chain,
     Finding,
-    Phase,
-    Subject,
+    FindingSubject,
+    HealthCondition,
+    HealthState,
 )
+from fleetgauge_operations.notify.outbox import Settlement
 
 
 class WatchMetrics:
@@ -23,8 +24,8 @@ class WatchMetrics:
         down = "1 while the broker is named as down, else 0."
         slow = "1 while the broker is named as slow, else 0."
         self._named = {
-            Chain.BROKER_DOWN: Gauge("fleetgauge_broker_named", down, broker, registry=registry),
-            Chain.DEGRADED: Gauge("fleetgauge_broker_degraded", slow, broker, registry=registry),
+            HealthCondition.BROKER_DOWN: Gauge("fleetgauge_broker_named", down, broker, registry=registry),
+            HealthCondition.DEGRADED: Gauge("fleetgauge_broker_degraded", slow, broker, registry=registry),
         }
         self._open = Gauge(
             "fleetgauge_findings_open",
@@ -56,6 +57,12 @@ class WatchMetrics:
             ("notifier",),
             registry=registry,
         )
+        self._rejected = Gauge(
+            "fleetgauge_notifications_rejected",
+            "Findings that a notifier rejected for good; the latest 100 are kept.",
+            ("notifier",),
+            registry=registry,
+        )
         self._active = Gauge(
             "fleetgauge_watch_active",
             "1 for the one watch that names and tells, 0 for those that would take over.",
@@ -66,7 +73,7 @@ class WatchMetrics:
         """A pulse came, be it fresh or not."""
         self._pulse.labels(pulse.cluster_id, pulse.vantage).set(pulse.emitted_at.timestamp())
         # They are made with 0, and left alone where they are there.
-        for kind in filter(lambda phase: phase.names, Phase):
+        for kind in filter(lambda phase: phase.is_alert, HealthState):
             self._open.labels(pulse.cluster_id, kind)
         for broker in pulse.brokers:
             for named in self._named.values():
@@ -78,22 +85,22 @@ class WatchMetrics:
 
     def found(self, finding: Finding) -> None:
         """Something changed."""
-        self._changed(finding.subject, finding.from_phase, finding.to_phase)
+        self._changed(finding.subject, finding.from_state, finding.to_state)
 
-    def adopted(self, subject: Subject, phase: Phase) -> None:
+    def adopted(self, subject: FindingSubject, phase: HealthState) -> None:
         """An earlier watch left it open."""
-        self._changed(subject, Phase.HEALTHY, phase)
+        self._changed(subject, HealthState.HEALTHY, phase)
 
-    def _changed(self, subject: Subject, before: Phase, after: Phase) -> None:
-        if before.names:
+    def _changed(self, subject: FindingSubject, before: HealthState, after: HealthState) -> None:
+        if before.is_alert:
             self._open.labels(subject.cluster_id, before).dec()
-        if after.names:
+        if after.is_alert:
             self._open.labels(subject.cluster_id, after).inc()
-        if subject.chain in self._named:
-            self._named[subject.chain].labels(subject.cluster_id, subject.broker_id).set(after.names)
+        if subject.condition in self._named:
+            self._named[subject.condition].labels(subject.cluster_id, subject.broker_id).set(after.is_alert)
 
     @contextmanager
-    def watching(self, named: Iterable[tuple[Subject, Phase]]) -> Iterator[None]:
+    def watching(self, named: Iterable[tuple[FindingSubject, HealthState]]) -> Iterator[None]:
         """While this watch has the seat; ``named`` is what earlier ones left open."""
         self._active.set(1)
         for subject, phase in named:
@@ -103,28 +110,30 @@ class WatchMetrics:
         finally:
             self._active.set(0)
             # Another says what is true from now on.
-            for gauge in (*self._named.values(), self._open, self._pulse, self._waiting):
+            for gauge in (*self._named.values(), self._open, self._pulse, self._waiting, self._rejected):
                 gauge.clear()
 
     def notifier(self, host: str) -> "NotifierMetrics":
-        """Of one notifier; its series are there from the start."""
+        """Return the metrics of one notifier; its series exist from the start."""
         return NotifierMetrics(
             self._waiting.labels(host),
+            self._rejected.labels(host),
             {outcome: self._notifications.labels(host, outcome) for outcome in ("sent", "failed")},
         )
 
 
 @dataclass(frozen=True, slots=True)
 class NotifierMetrics:
-    """What becomes of what one notifier is told."""
+    """What became of one notifier's notifications."""
 
     waiting: Gauge
+    rejected: Gauge
     counts: Mapping[str, Counter]
 
     def waits(self, more: int) -> None:
-        """So many more findings wait to be taken, or fewer."""
+        """Add to the number of findings that wait for the receiver, or subtract."""
         self.waiting.inc(more)
 
-    def dealt_with(self, taken: bool) -> None:
-        """One was taken, or given up."""
-        self.counts["sent" if taken else "failed"].inc()
+    def settled(self, settlement: Settlement) -> None:
+        """Count a finding that was delivered, rejected or expired."""
+        self.counts["sent" if settlement is Settlement.DELIVERED else "failed"].inc()

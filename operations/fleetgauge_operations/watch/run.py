@@ -11,33 +11,34 @@ from typing import Protocol, TypeVar
 
 from fleetgauge_core.detection import (
     Finding,
-    FleetState,
-    Phase,
-    Subject,
-    expect,
-    remember,
-    remember_budgets,
+    FindingSubject,
+    FleetHealth,
+    HealthState,
+    expect_pulses,
+    restore_burn_state,
+    restore_fleet_health,
 )
 from fleetgauge_core.fleet import Fleet, Notifier, Telemetry
 from fleetgauge_core.kafka import (
     KafkaUnavailableError,
-    Seat,
-    Standing,
-    Term,
+    LeaderElection,
+    Leadership,
+    LeadershipStatus,
     TopicReader,
     ensure_state_topic,
-    ensure_topics,
+    ensure_telemetry_topics,
 )
-from fleetgauge_core.runtime.health_server import Vitals
-from fleetgauge_core.runtime.shutdown import Stopping
-from fleetgauge_operations.notify.receivers import host, name
+from fleetgauge_core.runtime.health_server import ProcessHealth
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_operations.notify.outbox import RetryPolicy, Settlement
+from fleetgauge_operations.notify.receivers import Receiver, receiver_key
 from fleetgauge_operations.watch.burn_tracker import Spending
 from fleetgauge_operations.watch.delivery_cursor import Account, introduced, still_waiting
 from fleetgauge_operations.watch.detection_loop import Heard, Turn
 from fleetgauge_operations.watch.lake_context import Background
-from fleetgauge_operations.watch.message_format import Manner
+from fleetgauge_operations.watch.message_format import FindingFormat
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.notifiers import Sink, sink
+from fleetgauge_operations.watch.notifiers import FindingSink, open_sink
 from fleetgauge_operations.watch.state_store import Left, Memory
 from fleetgauge_operations.watch.telling import Leave, Telling
 
@@ -45,7 +46,7 @@ _log = logging.getLogger("fleetgauge.watch")
 
 _LISTEN_S = 0.5
 
-Open = tuple[Subject, Phase]
+Open = tuple[FindingSubject, HealthState]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,37 +57,37 @@ class Watch:
     telemetry: Telemetry
     clock: Callable[[], datetime]
     show: Callable[[Finding], None]
-    vitals: Vitals
+    health: ProcessHealth
     metrics: WatchMetrics
 
-    def run(self, stopping: Stopping) -> FleetState:
-        """Until ``stopping`` is set; returns what was known at the end, nothing if this one was waiting.
+    def run(self, shutdown: ShutdownFlag) -> FleetHealth:
+        """Until ``shutdown`` is set; returns what was known at the end, nothing if this one was waiting.
 
         Raises KafkaUnavailableError when the telemetry cluster cannot be reached at the start, and
         SecretError where a notifier's address cannot be read.
         """
-        ensure_topics(self.telemetry)
+        ensure_telemetry_topics(self.telemetry)
         ensure_state_topic(self.telemetry, self.telemetry.topics.watch_state)
-        state = FleetState()
-        with _running(Seat(self.telemetry.access, self.telemetry.topics.watch_state.name)) as seat:
-            while not stopping.is_set():
-                self.vitals.beat()
-                term = seat.wait(_LISTEN_S)
-                state = self._served(term, stopping) if term else FleetState()
+        state = FleetHealth()
+        with _running(LeaderElection(self.telemetry.access, self.telemetry.topics.watch_state.name)) as seat:
+            while not shutdown.is_set():
+                self.health.record_heartbeat()
+                term = seat.wait_for_leadership(_LISTEN_S)
+                state = self._served(term, shutdown) if term else FleetHealth()
                 # Who only waits is ready as well: nothing more is needed to take over.
-                self.vitals.ready()
+                self.health.mark_ready()
         return state
 
-    def _served(self, term: Term, stopping: Stopping) -> FleetState:
+    def _served(self, term: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
         try:
-            return self._serve(term, stopping)
+            return self._serve(term, shutdown)
         except KafkaUnavailableError as error:
             # Nobody else may take over while the seat is ours, so it is tried again.
             _log.error("what earlier watches left cannot be read: %s", error)
-            stopping.wait(_LISTEN_S)
-            return FleetState()
+            shutdown.wait(_LISTEN_S)
+            return FleetHealth()
 
-    def _serve(self, term: Term, stopping: Stopping) -> FleetState:
+    def _serve(self, term: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
         """Watch for as long as the seat is ours."""
         topic = self.telemetry.topics.probe_pulse.name
         with ExitStack() as stack:
@@ -94,12 +95,12 @@ class Watch:
             pulses = stack.enter_context(
                 _running(TopicReader(self.telemetry.access, topic, "fleetgauge-watch"))
             )
-            pulses.add(pulses.partitions())
+            pulses.assign(pulses.wait_for_partitions())
             background = stack.enter_context(_running(Background(self.fleet, self.clock)))
             left, now, heard = memory.recall(), self.clock(), Heard()
-            clusters = [one.id for one in self.fleet.clusters if one.expects(now)]
-            state = expect(remember(left.findings, left.histories), clusters, now)
-            budgets = remember_budgets(left.findings, left.minutes)
+            clusters = [one.id for one in self.fleet.clusters if one.is_in_scope_at(now)]
+            state = expect_pulses(restore_fleet_health(left.findings, left.histories), clusters, now)
+            budgets = restore_burn_state(left.findings, left.minutes)
             spending = Spending(
                 self.fleet, self.telemetry, memory, budgets, lambda *minute: background.plan.out(*minute)
             )
@@ -120,10 +121,10 @@ class Watch:
                 one = stack.enter_context(_running(self._sink(notifier, term, kept, heard, background)))
                 for finding in owed:
                     # An end that is owed is of what was told before.
-                    (one.put_off if finding.names and finding.subject in waiting else one.tell)(finding)
-                one.remind(pair for pair in opened if pair[0] not in waiting)
+                    (one.postpone if finding.is_alert and finding.subject in waiting else one.notify)(finding)
+                one.resume(pair for pair in opened if pair[0] not in waiting)
                 sinks.append(one)
-            self.vitals.ready()
+            self.health.mark_ready()
             _log.info("at work")
             stack.callback(_log.info, "no longer at work")
             turn = Turn(
@@ -139,22 +140,23 @@ class Watch:
                 clock=self.clock,
                 elapsed_s=time.monotonic,
                 show=self.show,
-                vitals=self.vitals,
+                health=self.health,
                 metrics=self.metrics,
             )
-            return turn.listen(state, stopping)
+            return turn.listen(state, shutdown)
 
     def _sink(
-        self, notifier: Notifier, term: Term, kept: Account, heard: Heard, background: Background
-    ) -> Sink:
-        counts = self.metrics.notifier(host(notifier))
+        self, notifier: Notifier, term: Leadership, kept: Account, heard: Heard, background: Background
+    ) -> FindingSink:
+        counts = self.metrics.notifier(Receiver(notifier).host)
+        counts.rejected.set(len(kept.rejected))
+        leave = Leave(lambda: term.confirm() is not LeadershipStatus.LOST)
 
-        leave = Leave(lambda: term.confirm() is not Standing.LOST)
-
-        def dealt_with(finding: Finding, taken: bool) -> None:
-            counts.dealt_with(taken)
+        def settled(finding: Finding, settlement: Settlement) -> None:
+            counts.settled(settlement)
             if leave.to_note():
-                kept.dealt_with(finding)
+                kept.settle(finding, settlement)
+                counts.rejected.set(len(kept.rejected))
 
         def put_off(finding: Finding) -> None:
             if leave.to_note():
@@ -165,19 +167,19 @@ class Watch:
             may_tell=leave.to_tell,
             waits=counts.waits,
             heard=lambda: heard.at,
-            dealt_with=dealt_with,
+            settled=settled,
             put_off=put_off,
         )
-        manner = Manner(self.fleet.page_url, notifier.burn_in, background.of)
-        return sink(notifier, manner, telling)
+        finding_format = FindingFormat(self.fleet.page_url, background.of)
+        return open_sink(notifier, finding_format, telling, RetryPolicy())
 
     def _account(
         self, notifier: Notifier, left: Left, opened: Sequence[Open], memory: Memory
     ) -> tuple[Account, Sequence[Finding]]:
         """And what it is owed."""
-        note = left.told.get(name(notifier))
+        note = left.told.get(receiver_key(notifier))
         if note is None:
-            note = introduced(name(notifier), left.findings, {subject for subject, _ in opened})
+            note = introduced(receiver_key(notifier), left.findings, {subject for subject, _ in opened})
             memory.told(note)
         owed = note.owed(left.findings)
         return Account(note, owed, memory.told), owed

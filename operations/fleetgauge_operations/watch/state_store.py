@@ -15,15 +15,15 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from fleetgauge_core.detection import (
-    REMEMBERED,
+    LONGEST_BURN_WINDOW,
     Finding,
-    History,
-    HistoryOf,
-    Took,
+    LatencyHistory,
+    LatencyHistoryKey,
+    LatencyQuantiles,
 )
-from fleetgauge_core.detection.record_reader import LastChange, finding_in
+from fleetgauge_core.detection.record_reader import LatestFindingTimes, decode_finding
 from fleetgauge_core.fleet import Telemetry
-from fleetgauge_core.kafka import RecordProducer, TopicReader, values_now
+from fleetgauge_core.kafka import RecordProducer, TopicReader, read_topic_values
 from fleetgauge_core.slo.burn import BurnMinute
 
 _log = logging.getLogger("fleetgauge.watch")
@@ -59,6 +59,8 @@ class Told(BaseModel):
     event_id: str | None = None
     at: AwareDatetime = _NEVER
     owes: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    """The latest events that the notifier rejected for good."""
 
     @property
     def key(self) -> str:
@@ -75,7 +77,7 @@ class Told(BaseModel):
             earlier = [one for one in findings if one.event.at <= self.at]
             later = [one for one in findings if one.event.at > self.at]
         owes = [one for one in earlier if one.event.event_id in self.owes]
-        return (*owes, *(one for one in later if one.names or one.clears))
+        return (*owes, *(one for one in later if one.is_alert or one.is_cleared))
 
 
 class Spent(BaseModel):
@@ -90,7 +92,7 @@ class Spent(BaseModel):
     @property
     def key(self) -> str:
         """Taken again by a later hour, when no window looks back on this one any more."""
-        slots = REMEMBERED // _HOUR + 2
+        slots = LONGEST_BURN_WINDOW // _HOUR + 2
         return f"{self.kind}/{self.cluster}/{int(self.hour.timestamp()) // 3600 % slots}"
 
     def burn_minutes(self) -> Iterator[BurnMinute]:
@@ -107,7 +109,7 @@ class Left:
     """What there is of earlier watches; findings in their order."""
 
     findings: tuple[Finding, ...]
-    histories: Mapping[HistoryOf, History]
+    histories: Mapping[LatencyHistoryKey, LatencyHistory]
     told: Mapping[str, Told]
     minutes: Mapping[str, Sequence[BurnMinute]]
     """By cluster, in no order."""
@@ -120,9 +122,9 @@ class Memory:
         self._telemetry = telemetry
         self._producer = RecordProducer(telemetry.access, "fleetgauge-watch")
         #: What was told while telemetry was away must be known once it is back, however long that takes.
-        self._patient = RecordProducer(telemetry.access, "fleetgauge-watch", give_up_after_s=None)
+        self._patient = RecordProducer(telemetry.access, "fleetgauge-watch", delivery_timeout_s=None)
         self._events = TopicReader(telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch")
-        self._changed = LastChange()
+        self._changed = LatestFindingTimes()
 
     def start(self) -> None:
         """Raises KafkaUnavailableError where secrets cannot be read."""
@@ -142,30 +144,30 @@ class Memory:
         """All that earlier watches left. Raises KafkaUnavailableError."""
         topics = self._telemetry.topics
         # What comes while this is read counts as late, and is known if it was read after all.
-        bounds = self._events.bounds(self._events.partitions())
-        self._events.add_from({partition: end for partition, (_, end) in bounds.items()})
+        bounds = self._events.read_offset_bounds(self._events.wait_for_partitions())
+        self._events.assign_from({partition: end for partition, (_, end) in bounds.items()})
         events, notes = (self._values(name) for name in (topics.health_events.name, topics.watch_state.name))
-        found = (one for value in events if (one := finding_in(value)))
-        return left(tuple(one for one in found if self._changed.follows(one)), notes)
+        found = (one for value in events if (one := decode_finding(value)))
+        return left(tuple(one for one in found if self._changed.record_if_newer(one)), notes)
 
     def late(self) -> Iterator[Finding]:
         """What another watch found and could not leave in time: telemetry hung, and came back with us."""
         while record := self._events.poll(0):
-            one = finding_in(record.value)
+            one = decode_finding(record.value)
             if one and self._is_news(one):
                 yield one
 
     def _is_news(self, finding: Finding) -> bool:
         """Neither known nor older than what is known of the same."""
-        return finding.event.at != self._changed.of(finding) and self._changed.follows(finding)
+        return finding.event.at != self._changed.get(finding) and self._changed.record_if_newer(finding)
 
     def found(self, finding: Finding) -> None:
         """Keep what was found, for the tables too."""
         event = finding.event
-        self._changed.note(finding)
+        self._changed.record(finding)
         self._patient.send(self._telemetry.topics.health_events.name, event.cluster_id, event.encode())
 
-    def learnt(self, of: HistoryOf, history: History) -> None:
+    def learnt(self, of: LatencyHistoryKey, history: LatencyHistory) -> None:
         """Keep what a broker usually takes."""
         took = tuple((one.p50_us, one.p99_us) for one in history)
         whose = Learnt(cluster=of.cluster_id, broker=of.broker_id, vantage=of.vantage, took=took)
@@ -187,12 +189,12 @@ class Memory:
         producer.send(name, note.key, note.model_dump_json().encode())
 
     def _values(self, topic: str) -> Iterator[bytes]:
-        return values_now(self._telemetry.access, topic, "fleetgauge-watch")
+        return read_topic_values(self._telemetry.access, topic, "fleetgauge-watch")
 
 
 def left(findings: tuple[Finding, ...], notes: Iterable[bytes]) -> Left:
     """With the latest note of each key."""
-    histories: dict[HistoryOf, History] = {}
+    histories: dict[LatencyHistoryKey, LatencyHistory] = {}
     told: dict[str, Told] = {}
     spent: dict[str, Spent] = {}
     for value in notes:
@@ -207,8 +209,8 @@ def left(findings: tuple[Finding, ...], notes: Iterable[bytes]) -> Left:
             case Spent():
                 spent[note.key] = note
             case Learnt():
-                whose = HistoryOf(note.cluster, note.broker, note.vantage)
-                histories[whose] = tuple(Took(*one) for one in note.took)
+                whose = LatencyHistoryKey(note.cluster, note.broker, note.vantage)
+                histories[whose] = tuple(LatencyQuantiles(*one) for one in note.took)
     minutes: dict[str, list[BurnMinute]] = defaultdict(list)
     for hour in spent.values():
         minutes[hour.cluster] += hour.burn_minutes()

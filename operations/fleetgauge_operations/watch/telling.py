@@ -6,10 +6,7 @@ from datetime import datetime
 
 from fleetgauge_core.detection import Finding
 from fleetgauge_core.runtime.uptime import uptime_ns
-
-#: How long a notifier may take to say what waits when the watch ends.
-LAST_WORDS_S = 30
-
+from fleetgauge_operations.notify.outbox import Settlement
 
 #: What was found out before a POST holds for what is noted after it, unless it took long: then somebody else
 #: may have told more meanwhile. To ask takes seconds where nobody answers.
@@ -45,7 +42,7 @@ class Telling:
     """So many more findings wait, or fewer."""
     heard: Callable[[], datetime | None]
     """When the last pulse of any cluster was made that this watch has heard."""
-    dealt_with: Callable[[Finding, bool], None]
-    """A finding was taken, or else given up: either way it need not be told again."""
+    settled: Callable[[Finding, Settlement], None]
+    """A finding was delivered, rejected or expired: either way it need not be sent again."""
     put_off: Callable[[Finding], None]
     """A finding is not told now, nor are those after it held up by it."""

@@ -1,1 +1,1 @@
-"""Where the pipelines meet files, jars and the outside."""
+"""Input and output of the pipelines: Java, jars, the Spark session, Delta tables, record files and topics."""

@@ -1,8 +1,8 @@
-"""Avro object container files as the same raw records that Kafka carries.
+"""Read Avro object container files as the same raw records that a Kafka topic carries.
 
-A record's body has the same bytes in a container as behind a single-object
-header, so each is cut out as it stands and given the header of the schema it
-was written with. From there on files and topics take one way.
+A record's body has the same bytes in a container file as after a single-object header. So each body is copied
+unchanged and prefixed with the header of the schema that it was written with, and decoded like one from
+Kafka.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,57 +12,58 @@ from typing import Any, cast
 
 import fastavro
 
-from fleetgauge_core.contract.logical_types import without_logical_types
-from fleetgauge_core.contract.single_object import MARKER, fingerprint
+from fleetgauge_core.contract.logical_types import strip_logical_types
+from fleetgauge_core.contract.single_object import SINGLE_OBJECT_MARKER, compute_fingerprint
 from fleetgauge_core.tables import PROBE_MINUTES
 
-Row = tuple[bytes | None, str, int, str | None]
+#: value, source, position and hint, as in record_files.RAW_DDL.
+RawRecord = tuple[bytes | None, str, int, str | None]
 
 
-def raw_records(path: Path, file_number: int) -> Iterator[Row]:
-    """The records of one file: value, source (`file:index`), position, hint.
+def read_avro_records(path: Path, file_number: int) -> Iterator[RawRecord]:
+    """Yield the records of a file as (value, source, position, hint); the source is `file:index`.
 
-    ``hint`` names a reason that only the file can tell (a schema that lacks a
-    required field); it is None otherwise. What cannot be read of the file is a
-    row of its own, not an error.
+    ``hint`` is the quarantine reason that only the file can tell: 'missing_field' if its schema lacks a
+    required field. The part of a file that cannot be read becomes one record with the hint 'not_decodable'.
     """
     base = file_number << 40
     index = 0
     try:
         with path.open("rb") as file:
             blocks = fastavro.block_reader(file)
-            schema: Any = without_logical_types(blocks.writer_schema)
-            header = MARKER + fingerprint(schema)
-            parsed, hint = fastavro.parse_schema(schema), _lacks_a_field(schema)
-            # The stubs leave out where a block keeps its decompressed bytes.
+            schema: Any = strip_logical_types(blocks.writer_schema)
+            header = SINGLE_OBJECT_MARKER + compute_fingerprint(schema)
+            parsed, hint = fastavro.parse_schema(schema), _find_missing_field(schema)
+            # fastavro's stubs omit the attribute that has a block's decompressed bytes.
             for block in cast(Iterable[Any], blocks):
-                for value in _bodies(block.bytes_, block.num_records, parsed):
+                for value in _split_block(block.bytes_, block.num_records, parsed):
                     yield header + value, f"{path.name}:{index}", base + index, hint
                     index += 1
     except Exception:
-        # A torn tail, a damaged block or a file of something else raises anything at all.
+        # A truncated file, a damaged block or a file of another format may raise any exception.
         yield None, f"{path.name}:{index}", base + index, "not_decodable"
 
 
-def _bodies(block: BytesIO, records: int, parsed: Any) -> Iterator[bytes]:
-    """Each record's bytes; one that cannot be decoded takes the rest of its block with it."""
-    data = block.getvalue()
-    at = block.tell()
+def _split_block(block: BytesIO, records: int, parsed: Any) -> Iterator[bytes]:
+    """Yield the bytes of each record; from one that cannot be decoded on, the rest of the block."""
+    content = block.getvalue()
+    start = block.tell()
     for _ in range(records):
         try:
-            # Only to find the record's end; whether its text is text is judged with all else.
+            # Decoded only to find where the record ends; invalid text is detected later, as for other
+            # records.
             fastavro.schemaless_reader(block, parsed, None, handle_unicode_errors="replace")
         except Exception:
-            yield data[at:]
+            yield content[start:]
             return
-        yield data[at : block.tell()]
-        at = block.tell()
+        yield content[start : block.tell()]
+        start = block.tell()
 
 
-def _lacks_a_field(schema: Any) -> str | None:
-    """A ProbeMinute of a foreign schema whose writer left out what version 1 requires."""
+def _find_missing_field(schema: Any) -> str | None:
+    """Return 'missing_field' for a ProbeMinute schema without a field that version 1 requires."""
     if not isinstance(schema, dict) or str(schema.get("name", "")).rpartition(".")[2] != "ProbeMinute":
         return None
-    brought = {"source", "ingested_at", "day", "rack", "leader_epoch"}
+    not_required = {"source", "ingested_at", "day", "rack", "leader_epoch"}
     present = {field["name"] for field in schema.get("fields", ())}
-    return "missing_field" if set(PROBE_MINUTES.names) - brought - present else None
+    return "missing_field" if set(PROBE_MINUTES.column_names) - not_required - present else None

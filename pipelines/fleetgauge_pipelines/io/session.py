@@ -1,4 +1,4 @@
-"""The Spark session: local by default; what spark-submit, its environment or its files say goes first."""
+"""The Spark session: local by default; settings of spark-submit or its files take precedence."""
 
 import os
 import sys
@@ -9,50 +9,56 @@ from typing import Any
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.io.cache import default_cache
+from fleetgauge_pipelines.io.cache import default_cache_folder
 from fleetgauge_pipelines.io.errors import JarError
-from fleetgauge_pipelines.io.jars import SPARK_LOCK, ensure
+from fleetgauge_pipelines.io.jars import SPARK_LOCK, fetch_jars
 from fleetgauge_pipelines.io.java import find_java
 
-# A record's size is capped before Avro sees it; these stop a corrupt length
-# inside a record from allocating what the record cannot hold.
+# Records are limited in size before they are decoded. These limits keep a corrupt length inside a record from
+# allocating more memory than the record can have content.
 _AVRO_LIMITS: Mapping[str, str] = {
-    f"org.apache.avro.limits.{what}.maxLength": "65536" for what in ("bytes", "string", "collectionItems")
+    f"org.apache.avro.limits.{type_}.maxLength": "65536" for type_ in ("bytes", "string", "collectionItems")
 }
-#: For every JVM: what Spark generates for a wide row is longer than the 8,000 bytes that HotSpot compiles.
-_COMPILE = "-XX:-DontCompileHugeMethods"
-#: For JVMs that are not started yet: the executors'.
-_JVM_OPTIONS = " ".join(
-    (_COMPILE, *(f"-D{key}={value}" for key, value in {"user.timezone": "UTC", **_AVRO_LIMITS}.items()))
+#: For every JVM: Spark generates methods for wide rows that are longer than the 8,000 bytes up to which
+#: HotSpot compiles by default.
+_COMPILE_HUGE_METHODS = "-XX:-DontCompileHugeMethods"
+#: For the executors' JVMs, which start after the session is configured.
+_EXECUTOR_JVM_OPTIONS = " ".join(
+    (
+        _COMPILE_HUGE_METHODS,
+        *(f"-D{key}={value}" for key, value in {"user.timezone": "UTC", **_AVRO_LIMITS}.items()),
+    )
 )
-_EXECUTORS_OPTIONS = "spark.executor.extraJavaOptions"
-#: What the driver's JVM has to be started with; somebody's own spark.driver.extraJavaOptions stand beside it.
-DRIVERS_SETTING = ("spark.driver.defaultJavaOptions", _COMPILE)
+_EXECUTOR_OPTIONS_KEY = "spark.executor.extraJavaOptions"
+#: Setting with which the driver's JVM must be started; it adds to the user's spark.driver.extraJavaOptions.
+DRIVER_SETTING = ("spark.driver.defaultJavaOptions", _COMPILE_HUGE_METHODS)
 
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
-    # For rows that wait as bytes between the steps of a batch; Spark's tuning guide prefers it to Java's own.
+    # Serializes the rows that are stored between the steps of a batch; faster than Java's (Spark tuning
+    # guide).
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-    # One commit of a small table must not cost fifty tasks.
+    # Reading the log of a small table takes 50 tasks by default.
     "spark.databricks.delta.snapshotPartitions": "2",
-    # Its default, INT96, counts nanoseconds: a time beyond 2262 would make a file unreadable elsewhere.
+    # The default, INT96, counts nanoseconds: other readers cannot read a file with a time after the year
+    # 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
-    # A batch compiles more classes than the default cache of 100 keeps for the next.
+    # A batch generates more classes than the 100 that the cache keeps by default.
     "spark.sql.codegen.cache.maxEntries": "1000",
-    # What dashboards can read without a JVM.
+    # Delta features that delta-rs can read, which the dashboards use.
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
     "spark.databricks.delta.properties.defaults.checkpointPolicy": "classic",
     "spark.sql.streaming.stopTimeout": "10s",
 }
 
-_LOCAL: Mapping[str, str] = {
-    # Micro-batches are small: planning them again between stages costs more than it saves.
+_LOCAL_SETTINGS: Mapping[str, str] = {
+    # Micro-batches are small: adaptive planning between stages costs more time than it saves.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
-    # Delta lists what a vacuum may remove in so many tasks; the default is ten thousand.
+    # Delta's vacuum lists files in this many tasks; the default is 10,000.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -60,59 +66,60 @@ _LOCAL: Mapping[str, str] = {
 }
 
 
-def submitted() -> bool:
-    """Whether spark-submit runs this process; its JVM, and with it the class path, is there already."""
+def is_submitted() -> bool:
+    """Return whether spark-submit runs this process, whose JVM and class path then exist already."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def open_session(app: str, progress: Callable[[str], None]) -> SparkSession:
-    """A session with Delta, Kafka and Avro; master, memory and jars are spark-submit's where it names them.
+    """Return a session with Delta, Kafka and Avro; spark-submit's master, memory and jars take precedence.
 
-    Raises SetupError.
+    Raises: SetupError when there is no usable Java or the jars are missing.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    given = _given(app, progress)
-    _prepare(SparkContext._jvm)
-    master = given.get("spark.master", "")
-    for key, value in {**_SETTINGS, **(_LOCAL if master.startswith("local") else {})}.items():
-        given.setIfMissing(key, value)
-    given.set(_EXECUTORS_OPTIONS, f"{given.get(_EXECUTORS_OPTIONS, '')} {_JVM_OPTIONS}".strip())
-    session = SparkSession.builder.config(conf=given).getOrCreate()
+    conf = _start_driver(app, progress)
+    _prepare_driver(SparkContext._jvm)
+    master = conf.get("spark.master", "")
+    for key, value in {**_SETTINGS, **(_LOCAL_SETTINGS if master.startswith("local") else {})}.items():
+        conf.setIfMissing(key, value)
+    conf.set(_EXECUTOR_OPTIONS_KEY, f"{conf.get(_EXECUTOR_OPTIONS_KEY, '')} {_EXECUTOR_JVM_OPTIONS}".strip())
+    session = SparkSession.builder.config(conf=conf).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def _given(app: str, progress: Callable[[str], None]) -> SparkConf:
-    """What the driver's JVM was told, by whoever started it: spark-submit, or this process."""
-    at_start = SparkConf(loadDefaults=False)
-    if not submitted():
+def _start_driver(app: str, progress: Callable[[str], None]) -> SparkConf:
+    """Start the driver's JVM, unless spark-submit has, and return the settings that it was started with."""
+    start_conf = SparkConf(loadDefaults=False)
+    if not is_submitted():
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        os.environ["JAVA_HOME"] = str(find_java(default_cache(), progress).home)
-        jars = ensure(SPARK_LOCK, default_cache(), progress)
-        at_start.set("spark.jars", ",".join(str(jar) for jar in jars))
-        at_start.set(*DRIVERS_SETTING)
-        at_start.set("spark.app.name", app).set("spark.ui.showConsoleProgress", "false")
+        os.environ["JAVA_HOME"] = str(find_java(default_cache_folder(), progress).home)
+        jars = fetch_jars(SPARK_LOCK, default_cache_folder(), progress)
+        start_conf.set("spark.jars", ",".join(str(jar) for jar in jars))
+        start_conf.set(*DRIVER_SETTING)
+        start_conf.set("spark.app.name", app).set("spark.ui.showConsoleProgress", "false")
     progress("starting Spark")
-    with _stdout_as_stderr():
-        SparkContext._ensure_initialized(conf=at_start)
+    with _redirect_stdout_to_stderr():
+        SparkContext._ensure_initialized(conf=start_conf)
     return SparkConf()
 
 
-def _prepare(jvm: Any) -> None:
-    """The driver's JVM may be anybody's: bring it to UTC, set Avro's limits before Avro reads them."""
+def _prepare_driver(jvm: Any) -> None:
+    # spark-submit may have started the JVM: set its time zone, and Avro's limits before Avro reads them.
     jvm.java.util.TimeZone.setDefault(jvm.java.util.TimeZone.getTimeZone("UTC"))
     for key, value in _AVRO_LIMITS.items():
         jvm.java.lang.System.setProperty(key, value)
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     if loader.getResource("io/delta/sql/DeltaSparkSessionExtension.class") is None:
         raise JarError(
-            "spark-submit brought no Delta: give it the words of `python -m fleetgauge_pipelines.jobs.submit`"
+            "spark-submit was started without Delta: add the arguments that "
+            "`python -m fleetgauge_pipelines.jobs.submit` prints"
         )
 
 
 @contextmanager
-def _stdout_as_stderr() -> Iterator[None]:
-    """A JVM that is started meanwhile prints to stderr: stdout is for the command's answer alone."""
+def _redirect_stdout_to_stderr() -> Iterator[None]:
+    # A JVM inherits its stdout; the command's own stdout is reserved for its result.
     stdout = os.dup(1)
     os.dup2(2, 1)
     try:

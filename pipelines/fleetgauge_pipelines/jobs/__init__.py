@@ -1,1 +1,1 @@
-"""The jobs: from records to weeks, continuously, once, or from files."""
+"""Spark jobs that turn probe records into weekly service levels: streaming, one-shot, backfill and replay."""

@@ -1,4 +1,4 @@
-"""What people and findings say about minutes: corrections, actions, health events."""
+"""What explains or excludes minutes: corrections by operators, actions on clusters, and health events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -9,66 +9,72 @@ import pyarrow.compute as pc
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.causes import (
     MAINTENANCE,
-    Event,
-    Reason,
-    findings,
-    is_action,
+    CauseInterval,
+    HealthTransition,
+    build_cause_intervals,
+    is_cause_action,
 )
-from fleetgauge_core.slo.corrections import Correction, Excluded, excluded
+from fleetgauge_core.slo.corrections import Correction, ExcludedRange, expand_corrections
 from fleetgauge_core.tables import ACTIONS, CORRECTIONS, HEALTH_EVENTS
 from fleetgauge_pipelines.io.lake import Lake
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """All of it, as the tables have it now."""
+class Annotations:
+    """Corrections that are in force, and the actions and findings that may have caused bad minutes."""
 
     fleet: Fleet
     corrections: tuple[Correction, ...]
-    actions: tuple[Reason, ...]
-    findings: tuple[Reason, ...]
+    actions: tuple[CauseInterval, ...]
+    findings: tuple[CauseInterval, ...]
 
-    def excluded(self, lo: datetime, hi: datetime) -> list[Excluded]:
-        """What corrections take out of [lo, hi)."""
+    def excluded(self, lo: datetime, hi: datetime) -> list[ExcludedRange]:
+        """Return what corrections exclude from the service levels within [lo, hi)."""
         segments = {cluster.id: cluster.segments for cluster in self.fleet.clusters}
-        return excluded(self.corrections, segments, self.fleet.week.zone, lo, hi)
+        return expand_corrections(self.corrections, segments, self.fleet.week.zone, lo, hi)
 
-    def reasons(self, lo: datetime, hi: datetime) -> dict[str, list[Reason]]:
-        """What may explain bad minutes in [lo, hi), by cluster."""
-        found: dict[str, list[Reason]] = {}
-        for one in (*self.actions, *self.findings, *_maintenance(self.excluded(lo, hi))):
-            if one.starts < hi and (one.ends is None or one.ends > lo):
-                found.setdefault(one.cluster_id, []).append(one)
-        return found
-
-
-def _maintenance(spans: Iterable[Excluded]) -> list[Reason]:
-    # The minute in which a correction begins still counts, and is bad because of it: any part of it will do.
-    return [Reason(one.cluster_id, MAINTENANCE, one.starts, one.ends, one.broker_id) for one in spans]
+    def cause_intervals(self, lo: datetime, hi: datetime) -> dict[str, list[CauseInterval]]:
+        """Return by cluster the possible causes of bad minutes within [lo, hi)."""
+        by_cluster: dict[str, list[CauseInterval]] = {}
+        for interval in (*self.actions, *self.findings, *_maintenance_intervals(self.excluded(lo, hi))):
+            if interval.starts < hi and (interval.ends is None or interval.ends > lo):
+                by_cluster.setdefault(interval.cluster_id, []).append(interval)
+        return by_cluster
 
 
-def differing(before: Said, now: Said) -> list[Reason]:
-    """Actions and findings that only one of the two has."""
-    return list({*before.actions, *before.findings} ^ {*now.actions, *now.findings})
+def _maintenance_intervals(exclusions: Iterable[ExcludedRange]) -> list[CauseInterval]:
+    # A correction excludes whole minutes only. The minute in which it begins still counts, and what was
+    # corrected may have made it bad: the correction's own bounds explain that minute too.
+    return [
+        CauseInterval(
+            exclusion.cluster_id, MAINTENANCE, exclusion.starts, exclusion.ends, exclusion.broker_id
+        )
+        for exclusion in exclusions
+    ]
 
 
-def read_said(lake: Lake, fleet: Fleet) -> Said:
-    """All of it, from the lake."""
-    corrections = lake.small(CORRECTIONS).rows(pc.field("withdrawn_at").is_null(), _CORRECTION)
-    actions = lake.small(ACTIONS).rows(columns=_ACTION)
-    events = lake.small(HEALTH_EVENTS).rows(columns=_EVENT)
-    return Said(
+def find_changed_cause_intervals(before: Annotations, after: Annotations) -> list[CauseInterval]:
+    """Return the actions and findings that only one of the two states has."""
+    return list({*before.actions, *before.findings} ^ {*after.actions, *after.findings})
+
+
+def read_annotations(lake: Lake, fleet: Fleet) -> Annotations:
+    """Read the corrections that were not withdrawn, the actions and the health events of a lake."""
+    corrections = lake.table_store(CORRECTIONS).rows(pc.field("withdrawn_at").is_null(), _CORRECTION_COLUMNS)
+    actions = lake.table_store(ACTIONS).rows(columns=_ACTION_COLUMNS)
+    events = lake.table_store(HEALTH_EVENTS).rows(columns=_EVENT_COLUMNS)
+    return Annotations(
         fleet=fleet,
         corrections=tuple(Correction(**row) for row in corrections),
         actions=tuple(
-            Reason(row["cluster_id"], row["kind"], row["starts"], row["ends"])
+            CauseInterval(row["cluster_id"], row["kind"], row["starts"], row["ends"])
             for row in actions
-            if is_action(row["kind"])
+            if is_cause_action(row["kind"])
         ),
-        findings=tuple(findings(Event(**row) for row in events)),
+        findings=tuple(build_cause_intervals(HealthTransition(**row) for row in events)),
     )
 
 
-_CORRECTION = tuple(field.name for field in fields(Correction))
-_ACTION = ("cluster_id", "kind", "starts", "ends")
-_EVENT = tuple(field.name for field in fields(Event))
+_CORRECTION_COLUMNS = tuple(field.name for field in fields(Correction))
+_ACTION_COLUMNS = ("cluster_id", "kind", "starts", "ends")
+_EVENT_COLUMNS = tuple(field.name for field in fields(HealthTransition))

@@ -1,9 +1,10 @@
-"""Backfill: files or a topic through the same batch as the stream's, piece by piece.
+"""Backfill: process files or a topic with the stream's own batch, one piece of the input at a time.
 
-A piece is a stretch of whole files, or of offsets, in their order, so that of two records
-of one run and sequence the same one comes first however they are cut into pieces. (Unless
-their minutes lie on different days: a batch looks for known records on the days that it
-touches. No agent gives a sequence twice, so only damage could make such records.)
+A piece is a run of consecutive input splits (whole files, or offset ranges of a topic) in a fixed order. So
+of two records with the same run_id and sequence the same one comes first, however the input is cut into
+pieces. The exception are two such records whose minutes lie on different days, because a batch looks for
+stored duplicates only on the days that it touches. An agent never uses a sequence twice, so such records are
+damaged.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,153 +16,165 @@ from typing import Any, Protocol, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from fleetgauge_core.fleet import Fleet, Telemetry
-from fleetgauge_core.kafka import Admin, TopicReader
-from fleetgauge_core.runtime.shutdown import Stopping
-from fleetgauge_core.tables import Column, Table, Type
+from fleetgauge_core.kafka import ClusterAdmin, TopicReader
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.tables import Column, ColumnType, Table
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.record_files import read_files, record_files
-from fleetgauge_pipelines.io.record_topics import OffsetRange, offset_ranges, read_ranges
-from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
+from fleetgauge_pipelines.io.record_files import list_record_files, read_record_files
+from fleetgauge_pipelines.io.record_topics import OffsetRange, read_offset_ranges, split_offsets
+from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 
-#: A piece has at least one file, however large that is.
+#: Upper bound of a piece; a larger split is a piece of its own.
 PIECE_BYTES = 64 * 1024 * 1024
 
-#: What has been taken whole; not for readers, so it lies apart from the tables.
-TAKEN = Table(
+#: The splits that were processed completely. An internal table, and so not in a folder of public tables.
+PROCESSED_SPLITS = Table(
     path="_checkpoints/backfill",
     key=("item",),
-    columns=(Column("item", Type.STRING), Column("taken_at", Type.TIMESTAMP)),
+    columns=(Column("item", ColumnType.STRING), Column("taken_at", ColumnType.TIMESTAMP)),
 )
 
 
-class Item(Protocol):
-    """What is taken whole. ``key`` is equal as long as its content is."""
+class InputSplit(Protocol):
+    """A part of the input that is processed as a whole: a file, or a range of a partition's offsets."""
 
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """Return its size, which may be an estimate."""
 
     @property
-    def key(self) -> str: ...
+    def key(self) -> str:
+        """Return an identifier that stays the same as long as the content does."""
 
 
-T = TypeVar("T", bound=Item)
+Split = TypeVar("Split", bound=InputSplit)
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
-    """Where records come from: what there is, in its order, and how to read some of it."""
+class RecordSource:
+    """An input of probe records: its splits in a fixed order, and how to read several of them."""
 
     name: str
-    items: Sequence[Item]
+    splits: Sequence[InputSplit]
     read: Callable[[SparkSession, Sequence[Any]], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
-class Backfilled:
-    """What a backfill did; ``left`` pieces were not come to as it was asked to end."""
+class BackfillResult:
+    """What a backfill did: the result of each batch, and how many pieces had been processed before.
 
-    outcomes: Sequence[Outcome]
+    ``remaining`` pieces were not started, because a shutdown was requested.
+    """
+
+    batches: Sequence[BatchResult]
     skipped: int
-    left: int
+    remaining: int
     gold_rows_changed: int
 
 
-#: Told the pieces that are done, how many there are, and what the last one did (None: it was done before).
-Advance = Callable[[int, int, Outcome | None], None]
+#: Called with the number of pieces done, the number of pieces, and the result of the last one (None if it was
+#: skipped, and before the first).
+ReportPiece = Callable[[int, int, BatchResult | None], None]
 
 
-def records_in(folder: Path) -> Records:
-    """Raises FileNotFoundError."""
-    return Records(folder.name, record_files(folder), read_files)
+def open_record_folder(folder: Path) -> RecordSource:
+    """Return the record files of a folder as an input.
+
+    Raises: FileNotFoundError when the folder has none.
+    """
+    return RecordSource(folder.name, list_record_files(folder), read_record_files)
 
 
-def records_of(telemetry: Telemetry, topic: str) -> Records:
-    """What the topic holds now. Raises KafkaUnavailableError, LookupError where there is no such topic."""
-    admin = Admin(telemetry.access, timeout_s=10)
+def open_record_topic(telemetry: Telemetry, topic: str) -> RecordSource:
+    """Return as an input what a topic of the telemetry cluster holds now.
+
+    Raises: KafkaUnavailableError when the cluster cannot be reached, LookupError when it has no such topic.
+    """
+    admin = ClusterAdmin(telemetry.access, timeout_s=10)
     admin.start()
-    view = admin.topic(topic)
+    view = admin.describe_topic(topic)
     if view is None:
         raise LookupError(f"{telemetry.bootstrap} has no topic {topic}")
     reader = TopicReader(telemetry.access, topic, "fleetgauge-backfill")
     reader.start()
     try:
-        ranges = offset_ranges(view.topic_id, reader.bounds(view.partitions))
+        ranges = split_offsets(view.topic_id, reader.read_offset_bounds(view.partitions))
     finally:
         reader.stop()
 
-    def read(spark: SparkSession, some: Sequence[OffsetRange]) -> DataFrame:
-        return read_ranges(spark, telemetry.access, topic, some)
+    def read(spark: SparkSession, splits: Sequence[OffsetRange]) -> DataFrame:
+        return read_offset_ranges(spark, telemetry.access, topic, splits)
 
-    return Records(topic, ranges, read)
+    return RecordSource(topic, ranges, read)
 
 
 def run_backfill(
     spark: SparkSession,
     lake: Lake,
     fleet: Fleet,
-    records: Records,
+    records: RecordSource,
     clock: datetime,
     again: bool,
-    stopping: Stopping,
-    advance: Advance,
-) -> Backfilled:
-    """Take what was not taken whole before, or with ``again`` everything, which changes nothing.
+    shutdown: ShutdownFlag,
+    advance: ReportPiece,
+) -> BackfillResult:
+    """Process every split that was not processed completely before, or with ``again`` every split.
 
-    Ends between pieces when asked to.
+    Processing a split again changes no table. Stops between two pieces once a shutdown was requested.
     """
-    pipeline, taken = Pipeline(spark, lake, fleet), _Taken(lake)
+    pipeline, processed = Pipeline(spark, lake, fleet), _ProcessedSplits(lake)
     pipeline.open()
-    taken.open()
-    pieces = in_pieces(records.items, PIECE_BYTES)
-    outcomes: list[Outcome] = []
+    processed.open()
+    pieces = split_into_pieces(records.splits, PIECE_BYTES)
+    batches: list[BatchResult] = []
     done = 0
     advance(done, len(pieces), None)
-    while done < len(pieces) and not stopping.is_set():
-        items = [item for item in pieces[done] if again or item not in taken]
-        outcome = None
-        if items:
-            raw = records.read(spark, items)
-            outcome = pipeline.process(raw, f"backfill/{records.name}/{done}", clock)
-            taken.add(items, clock)
-            outcomes.append(outcome)
+    while done < len(pieces) and not shutdown.is_set():
+        splits = [split for split in pieces[done] if again or split not in processed]
+        batch = None
+        if splits:
+            raw = records.read(spark, splits)
+            batch = pipeline.process(raw, f"backfill/{records.name}/{done}", clock)
+            processed.record(splits, clock)
+            batches.append(batch)
         done += 1
-        advance(done, len(pieces), outcome)
-    # Time alone closes weeks too.
-    gold_changed = [one.gold_rows_changed for one in outcomes] or [
+        advance(done, len(pieces), batch)
+    # Without a new record weeks may still be due to close.
+    gold_changed = [batch.gold_rows_changed for batch in batches] or [
         pipeline.compute_weeks((), f"backfill/{records.name}", clock)
     ]
-    return Backfilled(outcomes, done - len(outcomes), len(pieces) - done, sum(gold_changed))
+    return BackfillResult(batches, done - len(batches), len(pieces) - done, sum(gold_changed))
 
 
-class _Taken:
-    """The items that were taken whole, as the lake remembers them."""
+class _ProcessedSplits:
+    """The keys of the splits that were processed completely, kept in the lake."""
 
     def __init__(self, lake: Lake) -> None:
-        self._table = lake.small(TAKEN)
+        self._table = lake.table_store(PROCESSED_SPLITS)
         self._keys: set[str] = set()
 
     def open(self) -> None:
         self._table.create()
         self._keys = {row["item"] for row in self._table.rows(columns=("item",))}
 
-    def __contains__(self, item: Item) -> bool:
-        return item.key in self._keys
+    def __contains__(self, split: InputSplit) -> bool:
+        return split.key in self._keys
 
-    def add(self, items: Sequence[Item], clock: datetime) -> None:
-        new = [{"item": item.key, "taken_at": clock} for item in items if item not in self]
+    def record(self, splits: Sequence[InputSplit], clock: datetime) -> None:
+        new = [{"item": split.key, "taken_at": clock} for split in splits if split not in self]
         if new:
             self._table.append(new)
-            self._keys |= {item.key for item in items}
+            self._keys |= {split.key for split in splits}
 
 
-def in_pieces(items: Iterable[T], at_most_bytes: int) -> list[list[T]]:
-    """The items in their order, as many to a piece as fit; an item that is larger is a piece of its own."""
-    pieces: list[list[T]] = []
+def split_into_pieces(splits: Iterable[Split], max_bytes: int) -> list[list[Split]]:
+    """Group splits in their order into pieces of at most ``max_bytes``; a larger split stands alone."""
+    pieces: list[list[Split]] = []
     room = 0
-    for item in items:
-        if not pieces or item.bytes > room:
+    for split in splits:
+        if not pieces or split.bytes > room:
             pieces.append([])
-            room = at_most_bytes
-        pieces[-1].append(item)
-        room -= item.bytes
+            room = max_bytes
+        pieces[-1].append(split)
+        room -= split.bytes
     return pieces

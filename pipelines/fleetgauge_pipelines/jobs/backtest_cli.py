@@ -1,4 +1,4 @@
-"""`fleetgauge backtest`. Spark is imported when it runs, not before."""
+"""The command `fleetgauge backtest`. Spark is imported when it runs, so that `--help` stays fast."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -9,82 +9,92 @@ from typing import Any
 import click
 
 from fleetgauge_core.detection import (
-    BURNS,
-    Episode,
+    BURN_CONDITIONS,
     Finding,
-    episodes,
+    FindingEpisode,
+    build_episodes,
 )
+from fleetgauge_core.fleet.command_line import load_fleet_or_exit
 from fleetgauge_core.runtime.cli import (
     InputError,
-    Instant,
+    TimestampParam,
     console,
     print_json,
 )
-from fleetgauge_pipelines.jobs.cli import config_option, fleet_of, lake_option, reading
+from fleetgauge_core.runtime.options import config_option, json_option, lake_option
+from fleetgauge_pipelines.jobs.cli import open_lake_for_reading
 
 
-class Verdict(StrEnum):
-    """What is now beside what was then."""
+class BacktestVerdict(StrEnum):
+    """How a recomputed budget alert compares with the alerts that were sent at the time."""
 
     SAME = "same"
     NEW = "new"
-    """Nobody was told of it."""
+    """It was not sent at the time."""
     GONE = "gone"
-    """Somebody was, and nobody would be now."""
+    """It was sent at the time, and would not be sent now."""
 
 
 @click.command(epilog="Example: fleetgauge backtest --from 2026-03-02T00:00:00Z --to 2026-03-09T00:00:00Z")
-@click.option("--from", "since", type=Instant(), required=True, help="The first moment that is judged.")
-@click.option("--to", "until", type=Instant(), required=True, help="The first that is not.")
+@click.option("--from", "since", type=TimestampParam(), required=True, help="Start of the period (included).")
+@click.option("--to", "until", type=TimestampParam(), required=True, help="End of the period (not included).")
 @config_option
 @lake_option
-@click.option("--json", "as_json", is_flag=True, help="Answer on stdout as JSON.")
+@json_option("Print the alerts on stdout as JSON.")
 def backtest(since: datetime, until: datetime, config: Path, location: str | None, as_json: bool) -> None:
-    """Judge the budgets of the past by the objectives and windows of a fleet file: who would be paged?
+    """Recompute the burn alerts of a past period with the objectives and windows of a fleet file.
 
-    Beside it stands what the watch said then. Try new objectives on a copy of the file; for what brokers
-    were named for, there is `fleetgauge replay run`.
+    They are compared with the alerts that the watch sent at the time. To try other objectives, edit a copy of
+    the fleet file. For broker findings, use `fleetgauge replay run`.
     """
-    fleet = fleet_of(config)
+    fleet = load_fleet_or_exit(config)
     if until <= since:
         raise InputError(f"--to {until:%FT%TZ} is not after --from {since:%FT%TZ}")
-    with reading(location or fleet.lake) as (_, lake):
-        from fleetgauge_pipelines.jobs.backtest import findings_now, findings_then
+    with open_lake_for_reading(location or fleet.lake) as (_, lake):
+        from fleetgauge_pipelines.jobs.backtest import read_recorded_findings, recompute_findings
 
-        if not lake.is_there:
-            raise InputError(f"{location or fleet.lake}: no lake; `fleetgauge stream` or `backfill` makes it")
-        now = of_budgets(findings_now(lake, fleet, since, until))
-        then = of_budgets(findings_then(lake, since, until))
-    told = list(compared(now, then))
-    for verdict, one in told:
-        ends = f"{one.cleared_at:%FT%TZ}" if one.cleared_at else "not within it"
+        if not lake.exists:
+            raise InputError(
+                f"{location or fleet.lake}: no lake found; create it with `fleetgauge stream` or `backfill`"
+            )
+        recomputed = select_budget_episodes(recompute_findings(lake, fleet, since, until))
+        recorded = select_budget_episodes(read_recorded_findings(lake, since, until))
+    comparison = list(compare_episodes(recomputed, recorded))
+    for verdict, episode in comparison:
+        ends = f"{episode.cleared_at:%FT%TZ}" if episode.cleared_at else "the end or later"
         console.print(
-            f"{verdict}: {one.kind} of {one.subject.cluster_id}, {one.named_at:%FT%TZ} to {ends}",
+            f"{verdict}: {episode.kind} of {episode.subject.cluster_id}, "
+            f"{episode.opened_at:%FT%TZ} to {ends}",
             markup=False,
             soft_wrap=True,
         )
-    console.print(f"{len(now)} now, {len(then)} then")
+    console.print(f"{len(recomputed)} alerts recomputed, {len(recorded)} recorded at the time")
     if as_json:
-        print_json([_document(*pair) for pair in told])
+        print_json([_document(verdict, episode) for verdict, episode in comparison])
 
 
-def of_budgets(findings: Iterable[Finding]) -> list[Episode]:
-    """What was found of brokers and clusters left out."""
-    return episodes(one for one in findings if one.subject.chain in BURNS)
+def select_budget_episodes(findings: Iterable[Finding]) -> list[FindingEpisode]:
+    """Return the episodes of burn alerts, without findings about brokers and clusters."""
+    return build_episodes(finding for finding in findings if finding.subject.condition in BURN_CONDITIONS)
 
 
-def compared(now: Sequence[Episode], then: Sequence[Episode]) -> Iterator[tuple[Verdict, Episode]]:
-    """In the order in which they began."""
-    pairs = [(Verdict.SAME if one in then else Verdict.NEW, one) for one in now]
-    pairs += [(Verdict.GONE, one) for one in then if one not in now]
-    yield from sorted(pairs, key=lambda pair: (pair[1].named_at, pair[1].subject))
+def compare_episodes(
+    recomputed: Sequence[FindingEpisode], recorded: Sequence[FindingEpisode]
+) -> Iterator[tuple[BacktestVerdict, FindingEpisode]]:
+    """Yield every episode of the two with its verdict, in the order in which they began."""
+    pairs = [
+        (BacktestVerdict.SAME if episode in recorded else BacktestVerdict.NEW, episode)
+        for episode in recomputed
+    ]
+    pairs += [(BacktestVerdict.GONE, episode) for episode in recorded if episode not in recomputed]
+    yield from sorted(pairs, key=lambda pair: (pair[1].opened_at, pair[1].subject))
 
 
-def _document(verdict: Verdict, one: Episode) -> dict[str, Any]:
+def _document(verdict: BacktestVerdict, episode: FindingEpisode) -> dict[str, Any]:
     return {
-        "cluster": one.subject.cluster_id,
-        "kind": one.kind,
+        "cluster": episode.subject.cluster_id,
+        "kind": episode.kind,
         "verdict": verdict,
-        "from": one.named_at.isoformat(),
-        "to": one.cleared_at.isoformat() if one.cleared_at else None,
+        "from": episode.opened_at.isoformat(),
+        "to": episode.cleared_at.isoformat() if episode.cleared_at else None,
     }

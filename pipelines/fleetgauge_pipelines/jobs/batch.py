@@ -1,8 +1,7 @@
 """One batch of raw records through bronze, silver and gold.
 
-Every step brings a table to what all of bronze says for the keys that the
-batch touches, so a batch may be repeated, or break off anywhere and be
-repeated, and the tables come out the same.
+Each step makes its table a function of all of bronze for the keys that the batch touches. So a batch is
+idempotent: it may be repeated, or fail at any point and be repeated, and the tables come out the same.
 """
 
 import time
@@ -17,145 +16,162 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.slo.minute_range import Stretch, united
-from fleetgauge_core.slo.weeks import CLOSES_AFTER
+from fleetgauge_core.slo.minute_range import MinuteRange, merge_ranges
+from fleetgauge_core.slo.weeks import WEEK_CLOSING_DELAY
 from fleetgauge_core.tables import QUALITY
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.annotations import Said, differing, read_said
-from fleetgauge_pipelines.jobs.bronze import Bronze, Ingested
-from fleetgauge_pipelines.jobs.gold import Computed, Gold
+from fleetgauge_pipelines.jobs.annotations import Annotations, find_changed_cause_intervals, read_annotations
+from fleetgauge_pipelines.jobs.bronze import BronzeWriter, IngestResult
+from fleetgauge_pipelines.jobs.gold import GoldResult, GoldWriter
 from fleetgauge_pipelines.jobs.gold_gate import SUITE as GOLD_SUITE
 from fleetgauge_pipelines.jobs.gold_gate import GoldGate
-from fleetgauge_pipelines.jobs.recovery_weeks import RecoveryWeeks
-from fleetgauge_pipelines.jobs.silver import Silver
-from fleetgauge_pipelines.jobs.silver_bounds import Horizons
-from fleetgauge_pipelines.quality.gate import BATCH, GOLD, Gate, Verdict
-from fleetgauge_pipelines.quality.silver_facts import Facts
+from fleetgauge_pipelines.jobs.recovery_weeks import RecoveryWeeksWriter
+from fleetgauge_pipelines.jobs.silver import SilverWriter
+from fleetgauge_pipelines.jobs.silver_bounds import SilverBounds
+from fleetgauge_pipelines.quality.gate import BATCH_SUITE_FILE, GOLD_SUITE_FILE, QualityGate, QualityVerdict
+from fleetgauge_pipelines.quality.silver_facts import SilverFacts
 
 SUITE = "batch"
-#: A week, and the time until it closes.
-_OPEN = timedelta(days=7) + CLOSES_AFTER
+#: Every week that is still open began less than this ago: a week's length plus the time until it closes.
+_MAX_OPEN_WEEK_AGE = timedelta(days=7) + WEEK_CLOSING_DELAY
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a batch did; ``weeks_held_back`` are those that the gate of gold did not let pass."""
+class BatchResult:
+    """What a batch did: counts of records and rows, and the quality gate's verdicts.
 
-    ingested: Ingested
+    ``released`` rows left quarantine; ``weeks_held_back`` failed the gold suite and were not written.
+    """
+
+    ingested: IngestResult
     silver_rows_changed: int
     gold_rows_changed: int
     released: int
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[QualityVerdict, ...]
     seconds: float
     weeks_held_back: tuple[date, ...] = ()
 
 
 class Pipeline:
-    """A lake's only writer. ``gold_suite``: what must hold of a week before it is written."""
+    """The only writer of a lake's bronze, silver and gold tables.
 
-    def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet, gold_suite: Path = GOLD) -> None:
+    ``gold_suite`` is the file of the expectations that a week must meet before it is written.
+    """
+
+    def __init__(
+        self, spark: SparkSession, lake: Lake, fleet: Fleet, gold_suite: Path = GOLD_SUITE_FILE
+    ) -> None:
         self._lake = lake
         self._fleet = fleet
-        self._said: Said | None = None
-        self._bronze = Bronze(lake, fleet)
-        self._horizons = Horizons(spark, lake, fleet)
-        self._silver = Silver(spark, lake, fleet, self._horizons)
+        self._annotations: Annotations | None = None
+        self._bronze = BronzeWriter(lake, fleet)
+        self._bounds = SilverBounds(spark, lake, fleet)
+        self._silver = SilverWriter(spark, lake, fleet, self._bounds)
         self._gold_gate = GoldGate(lake, gold_suite)
-        self._gold = Gold(spark, lake, fleet, self._gold_gate)
-        self._recovery_weeks = RecoveryWeeks(spark, lake, fleet)
+        self._gold = GoldWriter(spark, lake, fleet, self._gold_gate)
+        self._recovery_weeks = RecoveryWeeksWriter(spark, lake, fleet)
 
     def open(self) -> None:
-        """Make what is missing; learn what the tables hold, what has expired and what is held back."""
+        """Create missing tables; read what they hold, which days expired, and which weeks are held back."""
         if self._lake.create_tables():
             return
         self._bronze.open()
-        self._horizons.open()
+        self._bounds.open()
         self._gold.open()
         self._gold_gate.open()
         self._recovery_weeks.open()
 
-    def process(self, raw: DataFrame, batch: str, clock: datetime, oldest: datetime | None = None) -> Outcome:
-        """Take a batch all the way. ``raw`` has value, source, position and hint.
+    def process(
+        self, raw: DataFrame, batch: str, clock: datetime, oldest: datetime | None = None
+    ) -> BatchResult:
+        """Process one batch from raw records to weeks and return what it did.
 
-        Records of minutes before ``oldest`` go to quarantine; those that lay there and
-        are good now leave it (``released``).
+        ``raw`` has the columns value, source, position and hint. Records of minutes before ``oldest`` go to
+        quarantine. A record that was in quarantine and is accepted now is removed from it.
         """
         started = time.monotonic()
         ingested, accepted = self._bronze.ingest(raw, clock, oldest)
-        said = read_said(self._lake, self._fleet)
-        # Before silver grows: what this batch makes is made with all that is said now.
-        explained = self._explained_anew(said, clock)
-        stretches = self._horizons.stretches(ingested.touched)
-        silver_changed, silver_facts = self._silver.bring_up(stretches, ingested.touched, said)
-        silver_changed += self._silver.find_causes(explained, said)
-        gold = self._gold.compute_weeks([*stretches, *explained], said, clock)
+        annotations = read_annotations(self._lake, self._fleet)
+        # Before silver is extended, because the minutes that this batch adds are computed with these
+        # annotations anyway.
+        reannotated = self._find_reannotated_ranges(annotations, clock)
+        touched = self._bounds.find_ranges_to_compute(ingested.touched)
+        silver_changed, silver_facts = self._silver.update(touched, ingested.touched, annotations)
+        silver_changed += self._silver.recompute_causes(reannotated, annotations)
+        gold = self._gold.compute_weeks([*touched, *reannotated], annotations, clock)
         gold_changed = gold.rows_changed + self._recovery_weeks.compute_weeks(clock)
-        self._said = said
+        self._annotations = annotations
         verdicts = self._judge(ingested, silver_facts)
         self._record(batch, clock, verdicts, gold)
         released = self._bronze.release(accepted)
-        return Outcome(
+        return BatchResult(
             ingested,
             silver_changed,
             gold_changed,
             released,
-            verdicts + gold.judged.verdicts,
+            verdicts + gold.verdicts.verdicts,
             time.monotonic() - started,
-            gold.judged.held_back,
+            gold.verdicts.held_back,
         )
 
-    def _explained_anew(self, said: Said, clock: datetime) -> list[Stretch]:
-        """Stored minutes of which something else is said than when they were last computed."""
-        before = self._said
-        found: list[Stretch | None] = []
+    def _find_reannotated_ranges(self, annotations: Annotations, clock: datetime) -> list[MinuteRange]:
+        """Return the stored minutes whose annotations changed since they were last computed."""
+        before = self._annotations
+        ranges: list[MinuteRange | None] = []
         if before is None:
-            # What was said while nobody listened: of weeks that are open it counts at once.
-            found += [
-                self._horizons.known(cluster.id, clock - _OPEN, None) for cluster in self._fleet.clusters
+            # Annotations may have changed while no pipeline ran; all weeks that are still open take them
+            # over.
+            ranges += [
+                self._bounds.clip_to_stored(cluster.id, clock - _MAX_OPEN_WEEK_AGE, None)
+                for cluster in self._fleet.clusters
             ]
         else:
-            found += [
-                self._horizons.known(one.cluster_id, one.starts, one.ends) for one in differing(before, said)
+            ranges += [
+                self._bounds.clip_to_stored(interval.cluster_id, interval.starts, interval.ends)
+                for interval in find_changed_cause_intervals(before, annotations)
             ]
-        if before is None or before.corrections != said.corrections:
-            found += self._gold.corrected_weeks(said)
-        return united(one for one in found if one is not None)
+        if before is None or before.corrections != annotations.corrections:
+            ranges += self._gold.find_weeks_with_other_corrections(annotations)
+        return merge_ranges(range_ for range_ in ranges if range_ is not None)
 
-    def compute_weeks(self, stretches: Sequence[Stretch], batch: str, clock: datetime) -> int:
-        """Weeks that the stretches touch, that are due to close or that are held back; and recovery's.
+    def compute_weeks(self, ranges: Sequence[MinuteRange], batch: str, clock: datetime) -> int:
+        """Compute the weeks that the ranges touch, are due to close or are held back, and recovery's weeks.
 
-        Returns how many rows of gold changed.
+        Return how many rows of gold changed.
         """
-        gold = self._gold.compute_weeks(stretches, read_said(self._lake, self._fleet), clock)
+        gold = self._gold.compute_weeks(ranges, read_annotations(self._lake, self._fleet), clock)
         changed = gold.rows_changed + self._recovery_weeks.compute_weeks(clock)
-        if gold.judged.facts:
+        if gold.verdicts.facts:
             self._record(batch, clock, (), gold)
         return changed
 
     @cached_property
-    def _gate(self) -> Gate:
-        """Made for the first batch: great-expectations takes seconds to import."""
-        return Gate(BATCH)
+    def _gate(self) -> QualityGate:
+        # Created for the first batch, because great-expectations takes seconds to import.
+        return QualityGate(BATCH_SUITE_FILE)
 
-    def _judge(self, ingested: Ingested, silver: Facts) -> tuple[Verdict, ...]:
+    def _judge(self, ingested: IngestResult, silver: SilverFacts) -> tuple[QualityVerdict, ...]:
         accounted = ingested.stored + ingested.replayed + ingested.quarantined
         facts = {"received": ingested.received, "accounted_for": accounted} | silver
-        return tuple(finding.verdict(0, facts) for finding in self._gate.judge([facts]))
+        return tuple(result.verdict_for_row(0, facts) for result in self._gate.judge([facts]))
 
-    def _record(self, batch: str, clock: datetime, verdicts: Iterable[Verdict], gold: Computed) -> None:
-        """In one commit, the batch's last: whoever sees it finds gold written."""
+    def _record(
+        self, batch: str, clock: datetime, verdicts: Iterable[QualityVerdict], gold: GoldResult
+    ) -> None:
+        # One commit, and the batch's last one: a reader that sees these rows finds gold written.
         wanted = [_row(batch, clock, SUITE, batch, verdict) for verdict in verdicts]
         wanted += [
             _row(batch, clock, GOLD_SUITE, f"{batch}/{GOLD_SUITE}", verdict)
-            for verdict in gold.judged.verdicts
+            for verdict in gold.verdicts.verdicts
         ]
-        quality = self._lake.small(QUALITY)
+        quality = self._lake.table_store(QUALITY)
         stored = quality.rows((pc.field("batch") == batch) & pc.field("week").is_null())
-        news, replaced = self._gold_gate.news(gold.judged, batch, clock)
-        quality.replace([*wanted, *news], [*stored, *replaced])
+        changed, replaced = self._gold_gate.find_state_changes(gold.verdicts, batch, clock)
+        checks = {row["check_id"] for row in (*wanted, *changed, *stored, *replaced)}
+        quality.replace([*wanted, *changed], [*stored, *replaced], {"check_id": checks})
 
 
-def _row(batch: str, clock: datetime, suite: str, within: str, verdict: Verdict) -> dict[str, Any]:
-    check_id = f"{within}/{verdict.expectation}"
-    said = (verdict.expectation, verdict.success, verdict.observed)
-    return dict(zip(QUALITY.names, (check_id, clock, batch, suite, *said, None), strict=True))
+def _row(batch: str, clock: datetime, suite: str, prefix: str, verdict: QualityVerdict) -> dict[str, Any]:
+    check_id = f"{prefix}/{verdict.expectation}"
+    outcome = (verdict.expectation, verdict.success, verdict.observed)
+    return dict(zip(QUALITY.column_names, (check_id, clock, batch, suite, *outcome, None), strict=True))

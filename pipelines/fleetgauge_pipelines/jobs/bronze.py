@@ -1,4 +1,4 @@
-"""Raw records to bronze or quarantine, and out of quarantine again."""
+"""Store valid records in bronze and others in quarantine, and release records that became valid."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,17 +8,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.slo.days import days_of
+from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
-from fleetgauge_pipelines.io.lake import Lake, settle
-from fleetgauge_pipelines.io.small_frames import utc
-from fleetgauge_pipelines.transforms.decode import check, decode
-from fleetgauge_pipelines.transforms.deduplicate import RECORD_COLUMNS, first_of_each, that_may_meet
+from fleetgauge_pipelines.io.lake import Lake, materialize
+from fleetgauge_pipelines.io.small_frames import to_utc
+from fleetgauge_pipelines.transforms.decode import check_contract, decode_records
+from fleetgauge_pipelines.transforms.deduplicate import (
+    RECORD_COLUMNS,
+    judge_duplicates,
+    select_possible_duplicates,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
-    """What became of a batch's records, and which minutes they touch (inclusive, per cluster)."""
+class IngestResult:
+    """What became of a batch's records; ``touched`` has the first and last minute with one, per cluster."""
 
     received: int
     stored: int
@@ -28,63 +32,71 @@ class Ingested:
 
     @property
     def newest(self) -> datetime | None:
-        """The last minute of any cluster."""
+        """Return the newest minute of any cluster, None for a batch without a valid record."""
         return max((last for _, last in self.touched.values()), default=None)
 
 
-class Bronze:
-    """Writes what came, as it came; what breaks the contract goes to quarantine."""
+class BronzeWriter:
+    """Stores valid records unchanged in bronze, and records that break the contract in quarantine."""
 
     def __init__(self, lake: Lake, fleet: Fleet) -> None:
         self._lake = lake
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
         self._kept_from: datetime | None = None
-        self._any_held = False
+        self._has_quarantined_rows = False
 
     def open(self) -> None:
-        """Learn which days have expired: a record of one would make silver anew from what is gone."""
+        """Read which days of bronze have expired, and whether quarantine holds any row.
+
+        A record of an expired day is refused, because silver would be recomputed without the expired records.
+        """
         self._kept_from = self._lake.kept_from(PROBE_MINUTES)
-        self._any_held = not self._lake.read(QUARANTINE).isEmpty()
+        self._has_quarantined_rows = not self._lake.read(QUARANTINE).isEmpty()
 
     def ingest(
         self, raw: DataFrame, clock: datetime, oldest: datetime | None = None
-    ) -> tuple[Ingested, DataFrame]:
-        """``raw`` has value, source, position and hint; minutes before ``oldest`` go to quarantine.
+    ) -> tuple[IngestResult, DataFrame]:
+        """Store raw records and return what became of them.
 
-        Returns also source and value of all records that are in bronze by now.
+        ``raw`` has the columns value, source, position and hint; records of minutes before ``oldest`` go to
+        quarantine. The second frame has source and value of every record of the batch that is in bronze now.
         """
-        checked = check(decode(raw), self._clusters, clock, oldest, self._kept_from)
-        checked = settle(checked.withColumn("reason", F.coalesce("hint", "reason")))
-        good = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
-        touched = self._touched(good)
-        judged = settle(first_of_each(good, self._known(good, touched)))
+        checked = check_contract(decode_records(raw), self._clusters, clock, oldest, self._kept_from)
+        checked = materialize(checked.withColumn("reason", F.coalesce("hint", "reason")))
+        valid = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
+        touched = self._find_touched_minutes(valid)
+        judged = materialize(judge_duplicates(valid, self._read_possible_duplicates(valid, touched)))
         accepted = judged.where("fate != 'conflicting_duplicate'").select("source", "value")
         return self._store(checked, judged, touched, clock), accepted
 
     def release(self, accepted: DataFrame) -> int:
-        """Take out of quarantine what was accepted; returns how many rows that were.
+        """Delete accepted records from quarantine and return how many rows were deleted.
 
-        The last step of a batch: as long as silver and gold lack a record that came
-        out of quarantine, a batch that broke off must find it there again.
+        This is the last step of a batch. Until silver and gold include a record, it must stay in quarantine,
+        so that a batch that failed finds it there when it is repeated.
         """
-        if not self._any_held:
+        if not self._has_quarantined_rows:
             return 0
-        held = self._lake.read(QUARANTINE).join(accepted, "source", "left_semi")
-        if held.isEmpty():
+        same_source = self._lake.read(QUARANTINE).join(accepted, "source", "left_semi")
+        if same_source.isEmpty():
             return 0
-        # Files of two folders may share a name, and then a source.
-        same = held.join(accepted, ["source", "value"], "left_semi")
-        return self._lake.bring_to(QUARANTINE, same.limit(0), same)
+        # Files of the same name in two folders have the same source; only the value tells their records
+        # apart.
+        released = same_source.join(accepted, ["source", "value"], "left_semi")
+        return self._lake.replace_rows(QUARANTINE, released.limit(0), released)
 
-    def _touched(self, good: DataFrame) -> dict[str, tuple[datetime, datetime]]:
-        bounds = good.groupBy("cluster_id").agg(F.min("minute").alias("lo"), F.max("minute").alias("hi"))
-        return {row["cluster_id"]: (utc(row["lo"]), utc(row["hi"])) for row in bounds.collect()}
+    def _find_touched_minutes(self, valid: DataFrame) -> dict[str, tuple[datetime, datetime]]:
+        bounds = valid.groupBy("cluster_id").agg(F.min("minute").alias("lo"), F.max("minute").alias("hi"))
+        return {row["cluster_id"]: (to_utc(row["lo"]), to_utc(row["hi"])) for row in bounds.collect()}
 
-    def _known(self, good: DataFrame, touched: Mapping[str, tuple[datetime, datetime]]) -> DataFrame:
-        """The stored records that one of these could repeat; mostly there are none, and none is read."""
-        stored = self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days_of(touched.values())))
-        known = that_may_meet(stored, good)
-        return known.limit(0) if known.isEmpty() else known
+    def _read_possible_duplicates(
+        self, valid: DataFrame, touched: Mapping[str, tuple[datetime, datetime]]
+    ) -> DataFrame:
+        """Return the stored records that share a key with a new one."""
+        stored = self._lake.read(PROBE_MINUTES).where(F.col("day").isin(list_utc_days(touched.values())))
+        candidates = select_possible_duplicates(stored, valid)
+        # Usually there is none; then the judgement need not read bronze at all.
+        return candidates.limit(0) if candidates.isEmpty() else candidates
 
     def _store(
         self,
@@ -92,21 +104,21 @@ class Bronze:
         judged: DataFrame,
         touched: Mapping[str, tuple[datetime, datetime]],
         clock: datetime,
-    ) -> Ingested:
+    ) -> IngestResult:
         fates = {row["fate"]: row["count"] for row in judged.groupBy("fate").count().collect()}
-        broken = checked.where("reason IS NOT NULL").count()
+        invalid = checked.where("reason IS NOT NULL").count()
         if fates.get("new"):
             new = judged.where("fate = 'new'").select(*RECORD_COLUMNS, "source")
             new = new.withColumns({"ingested_at": F.lit(clock), "day": F.to_date("minute")})
             self._lake.append(PROBE_MINUTES, new)
         conflicts = fates.get("conflicting_duplicate", 0)
-        if broken or conflicts:
+        if invalid or conflicts:
             self._quarantine(checked, judged, clock)
-        return Ingested(
-            received=broken + sum(fates.values()),
+        return IngestResult(
+            received=invalid + sum(fates.values()),
             stored=fates.get("new", 0),
             replayed=fates.get("replay", 0),
-            quarantined=broken + conflicts,
+            quarantined=invalid + conflicts,
             touched=touched,
         )
 
@@ -117,8 +129,8 @@ class Bronze:
         conflicts = judged.where("fate = 'conflicting_duplicate'").select(
             "source", "value", F.col("fate").alias("reason"), detail.alias("detail")
         )
-        broken = checked.where("reason IS NOT NULL").select("source", "value", "reason", "detail")
-        rows = broken.unionByName(conflicts).withColumn("ingested_at", F.lit(clock))
-        self._any_held = True
+        invalid = checked.where("reason IS NOT NULL").select("source", "value", "reason", "detail")
+        rows = invalid.unionByName(conflicts).withColumn("ingested_at", F.lit(clock))
+        self._has_quarantined_rows = True
         stored = self._lake.read(QUARANTINE).join(rows.select("source"), "source", "left_semi")
-        self._lake.bring_to(QUARANTINE, rows, stored)
+        self._lake.replace_rows(QUARANTINE, rows, stored)

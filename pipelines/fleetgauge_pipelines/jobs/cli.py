@@ -1,4 +1,7 @@
-"""`fleetgauge stream` and `run`, and what commands share. Spark is imported when one runs, not before."""
+"""The commands `fleetgauge stream` and `fleetgauge run`, and what all pipeline commands share.
+
+Spark is imported when a command runs, so that `--help` stays fast.
+"""
 
 import signal
 from collections import Counter
@@ -10,45 +13,30 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleetgauge_core.fleet import (
-    Fleet,
-    FleetFileError,
-    Telemetry,
-    load,
-)
+from fleetgauge_core.fleet.command_line import load_fleet_or_exit, telemetry_or_exit
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.runtime.cli import (
-    Address,
     InputError,
+    ListenAddress,
     console,
-    listen_option,
     print_json,
 )
-from fleetgauge_core.runtime.health_server import Vitals, serving
-from fleetgauge_core.runtime.shutdown import stopping_on_signals
+from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
+from fleetgauge_core.runtime.options import config_option, json_option, lake_option, listen_option
+from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from fleetgauge_pipelines.io.lake import Lake
-    from fleetgauge_pipelines.jobs.batch import Outcome
+    from fleetgauge_pipelines.jobs.batch import BatchResult
 
-#: A batch takes seconds, one that catches up minutes, and so does a first start with jars to fetch.
-_PATIENCE_S = 15 * 60
+#: A process without a heartbeat for this long is not alive. A normal batch takes seconds; catching up after
+#: an outage, or the first start, which downloads the jars, takes minutes.
+_MAX_HEARTBEAT_AGE_S = 15 * 60
 
-config_option = click.option(
-    "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
-)
-lake_option = click.option(
-    "--lake", "location", help="Where the tables are, instead of the fleet file's `lake`."
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Say the counts on stdout as JSON.")
-clock_option = click.option(
-    "--clock",
-    type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ"]),
-    help="Judge what is future and which weeks are closed as of then (UTC), instead of now.",
-)
+counts_json_option = json_option("Print the counts on stdout as JSON.")
 
 
 @click.command(epilog="Example: fleetgauge stream --config fleet.yaml")
@@ -60,55 +48,68 @@ clock_option = click.option(
     type=click.FloatRange(min=1),
     default=30,
     show_default=True,
-    help="Seconds from one micro-batch to the next.",
+    help="Seconds between the starts of two micro-batches.",
 )
 @listen_option
-@json_option
-def stream(config: Path, location: str | None, every_s: float, listen: Address | None, as_json: bool) -> None:
-    """Turn probe records into tables continuously, until stopped."""
-    _from_topics(config, location, every_s, listen, as_json)
+@counts_json_option
+def stream(
+    config: Path, location: str | None, every_s: float, listen: ListenAddress | None, as_json: bool
+) -> None:
+    """Write probe records from the telemetry topics to the lake continuously, until stopped."""
+    _process_topics(config, location, every_s, listen, as_json)
 
 
 @click.command(epilog="Example: fleetgauge run --config fleet.yaml --json")
 @config_option
 @lake_option
-@json_option
+@counts_json_option
 def run(config: Path, location: str | None, as_json: bool) -> None:
-    """Turn the probe records that are there now into tables, then end."""
-    _from_topics(config, location, None, None, as_json)
+    """Write the probe records that the telemetry topics hold now to the lake, then exit."""
+    _process_topics(config, location, None, None, as_json)
 
 
-def _from_topics(
-    config: Path, location: str | None, every_s: float | None, listen: Address | None, as_json: bool
+def _process_topics(
+    config: Path, location: str | None, every_s: float | None, listen: ListenAddress | None, as_json: bool
 ) -> None:
-    fleet = fleet_of(config)
-    telemetry = telemetry_of(fleet, config)
-    vitals = Vitals("stream", _PATIENCE_S)
-    metrics = StreamMetrics(vitals.registry)
-    totals = Counter(dict.fromkeys(COUNTED, 0))
+    fleet = load_fleet_or_exit(config)
+    telemetry = telemetry_or_exit(fleet, config)
+    health = ProcessHealth("stream", _MAX_HEARTBEAT_AGE_S)
+    metrics = StreamMetrics(health.registry)
+    totals = Counter(dict.fromkeys(COUNT_NAMES, 0))
 
-    def narrate(batch_id: int, outcome: "Outcome") -> None:
-        narrate_batch(batch_id, outcome)
-        totals.update(counts_of(outcome))
-        metrics.batch(outcome, _now())
-        vitals.beat()
-        vitals.ready()
+    def report_batch(batch_id: int, result: "BatchResult") -> None:
+        print_batch(batch_id, result)
+        totals.update(count_batch(result))
+        metrics.record_batch(result, _now())
+        health.record_heartbeat()
+        health.mark_ready()
 
-    with serving(vitals, listen), writing(location or fleet.lake) as (spark, lake):
-        from fleetgauge_pipelines.jobs.stream import Pace, run_stream
+    with serve_health(health, listen), open_lake_for_writing(location or fleet.lake) as (spark, lake):
+        from fleetgauge_pipelines.jobs.stream import StreamTrigger, run_stream
 
-        # Only now: PySpark, as it starts, takes SIGINT for itself and would break off with a traceback.
-        stopping = stopping_on_signals()
+        # Installed after the session: PySpark replaces the SIGINT handler as it starts, and its own handler
+        # ends the process with a traceback.
+        shutdown = install_shutdown_handlers()
         try:
-            run_stream(spark, lake, fleet, telemetry, Pace(every_s), _now, narrate, vitals.beat, stopping)
+            run_stream(
+                spark,
+                lake,
+                fleet,
+                telemetry,
+                StreamTrigger(every_s),
+                _now,
+                report_batch,
+                health.record_heartbeat,
+                shutdown,
+            )
         except KafkaUnavailableError as error:
-            raise InputError(f"telemetry cannot be read: {error}") from error
+            raise InputError(f"cannot read from the telemetry cluster: {error}") from error
     if as_json:
         print_json(totals)
 
 
-def now_or(clock: datetime | None) -> datetime:
-    """What `--clock` says, or now."""
+def resolve_clock(clock: datetime | None) -> datetime:
+    """Return the time that `--clock` gives, or the current time, in UTC."""
     return clock.replace(tzinfo=UTC) if clock else _now()
 
 
@@ -117,33 +118,39 @@ def _now() -> datetime:
 
 
 @contextmanager
-def writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
-    """A session and the lake's lease."""
+def open_lake_for_writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
+    """Yield a Spark session and the lake while holding the lake's writer lease.
+
+    Raises: InputError when another process holds the lease, or Spark, Java or the jars are missing.
+    """
     try:
-        from fleetgauge_core.lake.lease import LeaseError, lease
+        from fleetgauge_core.lake.lease import LeaseError, hold_lease
     except ModuleNotFoundError as error:
-        raise _missing(error) from error
+        raise _missing_package(error) from error
     try:
-        with lease(location), reading(location) as opened:
-            yield opened
+        with hold_lease(location), open_lake_for_reading(location) as session_and_lake:
+            yield session_and_lake
     except LeaseError as error:
         raise InputError(str(error)) from error
 
 
 @contextmanager
-def reading(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
-    """A session; others may write the lake meanwhile."""
+def open_lake_for_reading(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
+    """Yield a Spark session and the lake without its lease: another process may write to it meanwhile.
+
+    Raises: InputError when Spark, Java or the jars are missing.
+    """
     try:
         from fleetgauge_pipelines.io.errors import SetupError
         from fleetgauge_pipelines.io.lake import Lake
         from fleetgauge_pipelines.io.session import open_session
     except ModuleNotFoundError as error:
-        raise _missing(error) from error
+        raise _missing_package(error) from error
     try:
-        interrupted = signal.getsignal(signal.SIGINT)
+        sigint_handler = signal.getsignal(signal.SIGINT)
         spark = open_session("fleetgauge", console.print)
-        # Spark's own handler would break off whatever is being asked of the JVM.
-        signal.signal(signal.SIGINT, interrupted)
+        # PySpark's own handler would abort whichever call to the JVM is in progress.
+        signal.signal(signal.SIGINT, sigint_handler)
         try:
             yield spark, Lake(spark, location)
         finally:
@@ -152,45 +159,36 @@ def reading(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
         raise InputError(str(error)) from error
 
 
-def _missing(error: ModuleNotFoundError) -> InputError:
+def _missing_package(error: ModuleNotFoundError) -> InputError:
     return InputError(f"needs {error.name}: pip install 'fleetgauge[pipelines]'")
 
 
-def fleet_of(config: Path) -> Fleet:
-    """The fleet file. Raises InputError."""
-    try:
-        return load(config)
-    except FleetFileError as error:
-        raise InputError(str(error)) from error
-
-
-def telemetry_of(fleet: Fleet, config: Path) -> Telemetry:
-    """Where the records are. Raises InputError."""
-    if fleet.telemetry is None:
-        raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records are")
-    return fleet.telemetry
-
-
-def narrate_batch(batch_id: int, outcome: "Outcome") -> None:
-    took = outcome.ingested
-    failed = [verdict.expectation for verdict in outcome.verdicts if not verdict.success]
+def print_batch(batch_id: int, result: "BatchResult") -> None:
+    """Print one line about a batch, and a second line when an expectation failed."""
+    ingested = result.ingested
+    failed = [verdict.expectation for verdict in result.verdicts if not verdict.success]
     console.print(
-        f"batch {batch_id}: {took.received} records ({took.stored} new, {took.replayed} replayed, "
-        f"{took.quarantined} quarantined), {outcome.silver_rows_changed} silver and "
-        f"{outcome.gold_rows_changed} gold rows changed, {outcome.seconds:.1f} s",
+        f"batch {batch_id}: {ingested.received} records ({ingested.stored} new, "
+        f"{ingested.replayed} replayed, {ingested.quarantined} quarantined), "
+        f"{result.silver_rows_changed} silver and {result.gold_rows_changed} gold rows changed, "
+        f"{result.seconds:.1f} s",
         soft_wrap=True,
     )
     if failed:
-        console.print(f"batch {batch_id}: {_failure(failed, outcome)}", style="red", soft_wrap=True)
+        text = _describe_gate_failure(failed, result)
+        console.print(f"batch {batch_id}: {text}", style="red", soft_wrap=True)
 
 
-def _failure(failed: list[str], outcome: "Outcome") -> str:
-    said = f"the quality gate failed: {', '.join(failed)}"
-    weeks = ", ".join(str(week) for week in outcome.weeks_held_back)
-    return f"{said}; held back, the last good one stays: week of {weeks}" if weeks else said
+def _describe_gate_failure(expectations: list[str], result: "BatchResult") -> str:
+    failure = f"the quality gate failed: {', '.join(expectations)}"
+    weeks = ", ".join(str(week) for week in result.weeks_held_back)
+    return (
+        f"{failure}; these weeks are held back and keep their last good values: {weeks}" if weeks else failure
+    )
 
 
-COUNTED = (
+#: The keys of ``batch_counts``, in order.
+COUNT_NAMES = (
     "batches",
     "received",
     "stored",
@@ -202,9 +200,16 @@ COUNTED = (
 )
 
 
-def counts_of(outcome: "Outcome") -> dict[str, int]:
-    took = outcome.ingested
-    failures = sum(not verdict.success for verdict in outcome.verdicts)
-    changed = (outcome.silver_rows_changed, outcome.gold_rows_changed)
-    counts = (1, took.received, took.stored, took.replayed, took.quarantined, *changed, failures)
-    return dict(zip(COUNTED, counts, strict=True))
+def count_batch(result: "BatchResult") -> dict[str, int]:
+    """Return what a batch did as numbers that add up over batches."""
+    ingested = result.ingested
+    return {
+        "batches": 1,
+        "received": ingested.received,
+        "stored": ingested.stored,
+        "replayed": ingested.replayed,
+        "quarantined": ingested.quarantined,
+        "silver_rows_changed": result.silver_rows_changed,
+        "gold_rows_changed": result.gold_rows_changed,
+        "quality_failures": sum(not verdict.success for verdict in result.verdicts),
+    }

@@ -1,4 +1,4 @@
-"""Health events from their topic to their table."""
+"""Store health events from their Kafka topic in ops/health_events."""
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -8,11 +8,14 @@ from pyspark.sql.avro.functions import from_avro
 from fleetgauge_core.contract import HEADER_BYTES, HEALTH_EVENT, MAX_RECORD_BYTES
 from fleetgauge_core.tables import HEALTH_EVENTS
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import utc
+from fleetgauge_pipelines.io.small_frames import to_utc
 
 
 def store_health_events(lake: Lake, rows: DataFrame) -> int:
-    """Add the events that the table does not have yet; returns how many."""
+    """Add the events that the table does not have yet, and return how many were added.
+
+    ``rows`` has the columns of Spark's Kafka source; records that are no health events are ignored.
+    """
     header = F.substring("value", 1, HEADER_BYTES) == F.lit(bytearray(HEALTH_EVENT.header))
     body = F.substring(F.col("value"), HEADER_BYTES + 1, MAX_RECORD_BYTES)
     decoded = (
@@ -21,8 +24,9 @@ def store_health_events(lake: Lake, rows: DataFrame) -> int:
         .select("event.*")
         .where("event_id IS NOT NULL")
     )
-    events = {row["event_id"]: row.asDict() | {"at": utc(row["at"])} for row in decoded.collect()}
+    events = {row["event_id"]: row.asDict() | {"at": to_utc(row["at"])} for row in decoded.collect()}
     if not events:
         return 0
-    table = lake.small(HEALTH_EVENTS)
-    return table.replace(events.values(), table.rows(pc.field("event_id").isin(list(events))))
+    table = lake.table_store(HEALTH_EVENTS)
+    stored = table.rows(pc.field("event_id").isin(list(events)))
+    return table.replace(events.values(), stored, {"event_id": list(events)})

@@ -1,4 +1,4 @@
-"""`fleetgauge lake`. Spark is imported when something is changed, not before."""
+"""The commands `fleetgauge lake`. Spark is imported only by those that change tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,27 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table as Columns
+from rich.table import Table as TextTable
 
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.lake.delta_table import BROKEN, reason
-from fleetgauge_core.lake.expiry import Keeping, first_kept_days
-from fleetgauge_core.lake.table_files import Contents, contents
+from fleetgauge_core.fleet.command_line import load_fleet_or_exit
+from fleetgauge_core.lake.delta_table import DELTA_ERRORS, describe_table_error
+from fleetgauge_core.lake.expiry import RetentionPeriods, first_retained_days
+from fleetgauge_core.lake.table_snapshot import TableSnapshot, read_snapshot
 from fleetgauge_core.runtime.cli import InputError, console, print_json
-from fleetgauge_core.runtime.shutdown import stopping_on_signals
-from fleetgauge_core.slo.retention import MINUTES_KEPT, SAMPLES_KEPT, last_closed_day
-from fleetgauge_core.tables import ALL, OF_THE_PIPELINE, Table
+from fleetgauge_core.runtime.options import clock_option, config_option, lake_option
+from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_core.slo.retention import MINUTE_RETENTION, SAMPLE_RETENTION, last_closed_day
+from fleetgauge_core.tables import ALL_TABLES, PIPELINE_TABLES, Table
 from fleetgauge_pipelines.jobs.cli import (
-    clock_option,
-    config_option,
-    fleet_of,
-    json_option,
-    lake_option,
-    now_or,
-    writing,
+    counts_json_option,
+    open_lake_for_writing,
+    resolve_clock,
 )
-from fleetgauge_pipelines.jobs.progress import Advance, bars
-from fleetgauge_pipelines.jobs.settings import calendar
+from fleetgauge_pipelines.jobs.progress import ReportProgress, show_progress
+from fleetgauge_pipelines.jobs.settings import make_week_calendar
 
 if TYPE_CHECKING:
     from fleetgauge_pipelines.io.lake import Lake
@@ -35,22 +33,22 @@ if TYPE_CHECKING:
 _samples_days = click.option(
     "--samples-days",
     type=click.IntRange(min=1),
-    default=SAMPLES_KEPT.days,
+    default=SAMPLE_RETENTION.days,
     show_default=True,
-    help="How long bronze, the samples, is kept.",
+    help="How many days bronze, with the samples, is kept.",
 )
 _minutes_days = click.option(
     "--minutes-days",
     type=click.IntRange(min=1),
-    default=MINUTES_KEPT.days,
+    default=MINUTE_RETENTION.days,
     show_default=True,
-    help="How long silver, the minutes, is kept.",
+    help="How many days silver, with the minutes, is kept.",
 )
 
 
 @click.group(epilog="Example: fleetgauge lake status --config fleet.yaml")
 def lake() -> None:
-    """See what a lake's tables take, put small files together, remove old days."""
+    """Show the size of a lake's tables, compact small files, and remove expired days."""
 
 
 @lake.command(epilog="Example: fleetgauge lake status --config fleet.yaml --json")
@@ -59,7 +57,7 @@ def lake() -> None:
 @_samples_days
 @_minutes_days
 @clock_option
-@json_option
+@counts_json_option
 def status(
     config: Path,
     location: str | None,
@@ -68,41 +66,42 @@ def status(
     clock: datetime | None,
     as_json: bool,
 ) -> None:
-    """Say of each table how large it is, in how many files, and what `expire` would remove."""
-    fleet = fleet_of(config)
+    """Show for each table its size, its number of files, and what `expire` would remove."""
+    fleet = load_fleet_or_exit(config)
     where = location or fleet.lake
-    keeping, found = _keeping(samples_days, minutes_days), _tables(where)
-    kept = _first_kept_days(fleet, where, clock, keeping)
-    _say([_status(table, one, kept.get(table)) for table, one in found.items()], as_json)
+    retention, snapshots = _retention(samples_days, minutes_days), _read_snapshots(where)
+    first_kept = _find_first_kept_days(fleet, where, clock, retention)
+    lines = [_status(table, snapshot, first_kept.get(table)) for table, snapshot in snapshots.items()]
+    _print_lines(lines, as_json)
 
 
 @lake.command(epilog="Example: fleetgauge lake compact --config fleet.yaml")
 @config_option
 @lake_option
 @clock_option
-@json_option
+@counts_json_option
 def compact(config: Path, location: str | None, clock: datetime | None, as_json: bool) -> None:
-    """Put the small files of closed days together, then remove those that no recent version needs.
+    """Compact the small files of closed days, then remove files that no recent version refers to.
 
-    The pipeline must not run meanwhile. Interrupted, it goes on where it was.
+    The pipeline must not run meanwhile. Run the command again to continue after an interruption.
     """
-    where = location or fleet_of(config).lake
-    before, last = _tables(where), last_closed_day(now_or(clock))
-    portions = {table: before[table].scattered(last) for table in OF_THE_PIPELINE if before[table].files}
-    with _changing(where) as (writable, advance):
+    where = location or load_fleet_or_exit(config).lake
+    before, last = _read_snapshots(where), last_closed_day(resolve_clock(clock))
+    parts = {table: before[table].days_to_compact(last) for table in PIPELINE_TABLES if before[table].files}
+    with _change_lake(where) as (writable, advance):
         from fleetgauge_pipelines.jobs import table_maintenance
 
-        table_maintenance.compact(writable, portions, advance)
-    after = _tables(where)
+        table_maintenance.compact_tables(writable, parts, advance)
+    after = _read_snapshots(where)
     lines = [
         {
             "table": table.path,
             "files_before": len(before[table].files),
             "files_after": len(after[table].files),
         }
-        for table in portions
+        for table in parts
     ]
-    _say(lines, as_json)
+    _print_lines(lines, as_json)
 
 
 @lake.command(epilog="Example: fleetgauge lake expire --config fleet.yaml --dry-run")
@@ -111,8 +110,8 @@ def compact(config: Path, location: str | None, clock: datetime | None, as_json:
 @_samples_days
 @_minutes_days
 @clock_option
-@click.option("--dry-run", is_flag=True, help="Say what would go, and leave it.")
-@json_option
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, without removing it.")
+@counts_json_option
 def expire(
     config: Path,
     location: str | None,
@@ -122,106 +121,110 @@ def expire(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Remove old days of samples and minutes for ever; weeks and their evidence stay.
+    """Permanently remove old days of samples and minutes; weeks and their evidence stay.
 
-    No day of a week that is open or held back goes. The pipeline must not run meanwhile.
+    Days of a week that is open or held back are kept. The pipeline must not run meanwhile.
     """
-    fleet = fleet_of(config)
+    fleet = load_fleet_or_exit(config)
     where = location or fleet.lake
-    keeping, found = _keeping(samples_days, minutes_days), _tables(where)
-    kept = _first_kept_days(fleet, where, clock, keeping)
-    kept = {table: day for table, day in kept.items() if found[table].version is not None}
-    going = {table: found[table].before(day) for table, day in kept.items()}
-    if not dry_run and any(found.files for found in going.values()):
-        with _changing(where) as (writable, advance):
+    retention, snapshots = _retention(samples_days, minutes_days), _read_snapshots(where)
+    first_kept = _find_first_kept_days(fleet, where, clock, retention)
+    first_kept = {table: day for table, day in first_kept.items() if snapshots[table].version is not None}
+    expired = {table: snapshots[table].before_day(day) for table, day in first_kept.items()}
+    if not dry_run and any(snapshot.files for snapshot in expired.values()):
+        with _change_lake(where) as (writable, advance):
             from fleetgauge_pipelines.jobs import table_maintenance
 
-            table_maintenance.expire(writable, kept, advance)
+            table_maintenance.expire_days(writable, first_kept, advance)
     lines = [
-        {"table": table.path, "kept_from": str(kept[table]), **_size(found)} for table, found in going.items()
+        {"table": table.path, "kept_from": str(first_kept[table]), **_size(snapshot)}
+        for table, snapshot in expired.items()
     ]
-    _say(lines, as_json)
+    _print_lines(lines, as_json)
 
 
-def _keeping(samples_days: int, minutes_days: int) -> Keeping:
+def _retention(samples_days: int, minutes_days: int) -> RetentionPeriods:
     if minutes_days < samples_days:
         raise InputError(
-            f"--minutes-days {minutes_days}: minutes are kept at least as long as the samples that they are "
-            f"made of, {samples_days} days (--samples-days)"
+            f"--minutes-days {minutes_days}: minutes are computed from samples, so keep them at least as "
+            f"long, {samples_days} days (--samples-days)"
         )
-    return Keeping(timedelta(days=samples_days), timedelta(days=minutes_days))
+    return RetentionPeriods(timedelta(days=samples_days), timedelta(days=minutes_days))
 
 
-def _first_kept_days(fleet: Fleet, where: str, clock: datetime | None, keeping: Keeping) -> dict[Table, date]:
+def _find_first_kept_days(
+    fleet: Fleet, where: str, clock: datetime | None, retention: RetentionPeriods
+) -> dict[Table, date]:
     clusters = {cluster.id for cluster in fleet.clusters}
     try:
-        return first_kept_days(where, calendar(fleet), clusters, now_or(clock), keeping)
-    except BROKEN as error:
-        raise InputError(f"{where}: {reason(error)}") from error
+        return first_retained_days(
+            where, make_week_calendar(fleet), clusters, resolve_clock(clock), retention
+        )
+    except DELTA_ERRORS as error:
+        raise InputError(f"{where}: {describe_table_error(error)}") from error
 
 
-def _tables(where: str) -> dict[Table, Contents]:
-    """What is there of the tables."""
-    found = {}
-    for table in ALL:
+def _read_snapshots(where: str) -> dict[Table, TableSnapshot]:
+    snapshots = {}
+    for table in ALL_TABLES:
         try:
-            found[table] = contents(where, table)
-        except BROKEN as error:
-            raise InputError(f"{where}/{table.path}: {reason(error)}") from error
-    if all(one.version is None for one in found.values()):
-        raise InputError(f"{where}: there is no lake; --config or --lake says where it is")
-    return found
+            snapshots[table] = read_snapshot(where, table)
+        except DELTA_ERRORS as error:
+            raise InputError(f"{where}/{table.path}: {describe_table_error(error)}") from error
+    if all(snapshot.version is None for snapshot in snapshots.values()):
+        raise InputError(f"{where}: no lake found; name its location with --config or --lake")
+    return snapshots
 
 
-def _status(table: Table, found: Contents, first_kept: date | None) -> dict[str, Any]:
-    first, last = (str(found.days[end]) if found.days else None for end in (0, -1))
+def _status(table: Table, snapshot: TableSnapshot, first_kept: date | None) -> dict[str, Any]:
+    first, last = (str(snapshot.days[end]) if snapshot.days else None for end in (0, -1))
     return {
         "table": table.path,
-        "version": found.version,
-        "rows": found.rows,
-        "files": len(found.files),
-        "small_files": found.small_files,
-        "mb": _mb(found),
+        "version": snapshot.version,
+        "rows": snapshot.rows,
+        "files": len(snapshot.files),
+        "small_files": snapshot.small_files,
+        "mb": _mb(snapshot),
         "first_day": first,
         "last_day": last,
-        "expires": _size(found.before(first_kept)) if first_kept else None,
+        "expires": _size(snapshot.before_day(first_kept)) if first_kept else None,
     }
 
 
-def _size(found: Contents) -> dict[str, Any]:
-    return {"days": len(found.days), "files": len(found.files), "mb": _mb(found)}
+def _size(snapshot: TableSnapshot) -> dict[str, Any]:
+    return {"days": len(snapshot.days), "files": len(snapshot.files), "mb": _mb(snapshot)}
 
 
-def _mb(found: Contents) -> float:
-    return round(found.bytes / 1e6, 1)
+def _mb(snapshot: TableSnapshot) -> float:
+    return round(snapshot.bytes / 1e6, 1)
 
 
 @contextmanager
-def _changing(where: str) -> Iterator[tuple["Lake", Advance]]:
-    """The lake for writing; what is done when it is interrupted stays done."""
-    with writing(where) as (_, writable):
-        stopping = stopping_on_signals()
+def _change_lake(where: str) -> Iterator[tuple["Lake", ReportProgress]]:
+    """Yield the lake and a progress function; an interruption ends the command between two steps."""
+    with open_lake_for_writing(where) as (_, writable):
+        shutdown = install_shutdown_handlers()
         try:
-            with bars(stopping) as advance:
+            with show_progress(shutdown) as advance:
                 yield writable, advance
         except KeyboardInterrupt:
-            console.print("ended; what is done stays done, and the same command does the rest")
+            console.print("interrupted; completed steps are kept: run the same command again to do the rest")
             raise SystemExit(130) from None
 
 
-def _say(lines: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+def _print_lines(lines: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         print_json(list(lines))
         return
-    shown = Columns(box=None, pad_edge=False)
+    text_table = TextTable(box=None, pad_edge=False)
     for name in lines[0]:
-        shown.add_column(name, no_wrap=name == "table", justify="left" if name == "table" else "right")
+        text_table.add_column(name, no_wrap=name == "table", justify="left" if name == "table" else "right")
     for line in lines:
-        shown.add_row(*(_cell(value) for value in line.values()))
-    console.print(shown)
+        text_table.add_row(*(_format_cell(value) for value in line.values()))
+    console.print(text_table)
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{value['days']} days, {value['mb']:,} MB" if value["days"] else "nothing"
     return "" if value is None else f"{value:,}" if isinstance(value, int | float) else str(value)

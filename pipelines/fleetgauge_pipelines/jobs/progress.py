@@ -1,4 +1,4 @@
-"""Progress of what takes minutes, and its end when it is asked to stop."""
+"""Progress bars for commands that take minutes, and their interruption between two steps."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,24 +7,27 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fleetgauge_core.runtime.cli import console
-from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
 
-#: Told a step's name, how much of it is done and how much it is.
-Advance = Callable[[str, int, int], None]
+#: Called with the name of a step, how many of its units are done and how many it has.
+ReportProgress = Callable[[str, int, int], None]
 
 
 @contextmanager
-def bars(stopping: Stopping) -> Iterator[Advance]:
-    """A progress bar a step, from the moment that one is told of it; between steps it may all end."""
-    look = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*look, console=console) as progress:
+def show_progress(shutdown: ShutdownFlag) -> Iterator[ReportProgress]:
+    """Yield a function that shows a progress bar for each step from the first call about it on.
+
+    The function raises KeyboardInterrupt once a shutdown was requested, so that work ends between units.
+    """
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
         tasks: dict[str, Any] = {}
 
-        def advance(step: str, done: int, of: int) -> None:
-            if stopping.is_set():
+        def advance(step: str, done: int, total: int) -> None:
+            if shutdown.is_set():
                 raise KeyboardInterrupt
             if step not in tasks:
-                tasks[step] = progress.add_task(step, total=of)
+                tasks[step] = progress.add_task(step, total=total)
             progress.update(tasks[step], completed=done)
 
         yield advance

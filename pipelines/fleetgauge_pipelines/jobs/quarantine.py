@@ -1,4 +1,4 @@
-"""Quarantined records once more through the batch, after a mend."""
+"""Replay quarantined records through the batch, after their cause was fixed."""
 
 from datetime import datetime
 
@@ -7,29 +7,29 @@ from pyspark.sql import functions as F
 
 from fleetgauge_core.contract import PROBE_MINUTE
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.lake.quarantine_view import Selection
+from fleetgauge_core.lake.quarantine_view import QuarantineFilter
 from fleetgauge_core.tables import QUARANTINE
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
+from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 
 
 def run_replay(
-    spark: SparkSession, lake: Lake, fleet: Fleet, selection: Selection, clock: datetime
-) -> Outcome | None:
-    """Take the selected rows through the batch; what is good now leaves quarantine, however old it is.
+    spark: SparkSession, lake: Lake, fleet: Fleet, selection: QuarantineFilter, clock: datetime
+) -> BatchResult | None:
+    """Process the selected rows of quarantine again; rows that are valid now leave it, however old they are.
 
-    None where there is no such row. A row leaves as the batch's last step, when every
-    table has its record, so a replay may break off anywhere and be repeated.
+    Return None if no row is selected. A row is removed in the batch's last step, when every table includes
+    its record, so a replay may fail at any point and be repeated.
     """
     pipeline = Pipeline(spark, lake, fleet)
     pipeline.open()
-    rows = lake.read(QUARANTINE).where(_selected(selection))
+    rows = lake.read(QUARANTINE).where(_matches(selection))
     if rows.isEmpty():
         return None
     return pipeline.process(_raw(rows), f"replay/{clock:%Y-%m-%dT%H:%M:%SZ}", clock)
 
 
-def _selected(selection: Selection) -> Column:
+def _matches(selection: QuarantineFilter) -> Column:
     where = F.lit(True)
     if selection.reason is not None:
         where = where & (F.col("reason") == selection.reason)
@@ -41,15 +41,17 @@ def _selected(selection: Selection) -> Column:
 
 
 def _raw(rows: DataFrame) -> DataFrame:
-    """As they came: a source ends in the record's number in its partition or file; that is their order."""
+    # A source ends in the record's offset in its partition, or its index in its file: that is the order in
+    # which the records first came.
     number = F.regexp_extract("source", r"(\d+)$", 1)
     within = F.regexp_replace("source", r"\d+$", "")
-    # A file's own schema is not in the bytes, so what it lacked is known from then alone.
+    # The value of a record from a file does not contain the file's schema. That a field was missing from that
+    # schema is known only from the reason that was stored.
     foreign = F.substring("value", 1, len(PROBE_MINUTE.header)) != F.lit(bytearray(PROBE_MINUTE.header))
-    told_by_file = foreign & (F.col("reason") == "missing_field")
+    missing_in_file = foreign & (F.col("reason") == "missing_field")
     return rows.select(
         "value",
         "source",
         F.struct(within, number.try_cast("bigint")).alias("position"),
-        F.when(told_by_file, F.col("reason")).alias("hint"),
+        F.when(missing_in_file, F.col("reason")).alias("hint"),
     )

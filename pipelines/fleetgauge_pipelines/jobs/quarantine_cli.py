@@ -1,4 +1,4 @@
-"""`fleetgauge quarantine`. Spark is imported when rows are replayed, not to look at them."""
+"""The commands `fleetgauge quarantine`. Spark is imported only to replay rows, not to list or show them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -8,48 +8,46 @@ from typing import Any
 
 import click
 
+from fleetgauge_core.fleet.command_line import load_fleet_or_exit
 from fleetgauge_core.lake.quarantine_view import (
     QuarantineError,
-    Selection,
-    groups,
-    held,
-    readable_fields,
+    QuarantineFilter,
+    decode_readable_fields,
+    read_quarantined_record,
+    summarize_quarantine,
 )
 from fleetgauge_core.runtime.cli import InputError, console, print_json
-from fleetgauge_core.tables import QUARANTINE, REASONS
+from fleetgauge_core.runtime.options import clock_option, config_option, json_option, lake_option
+from fleetgauge_core.tables import QUARANTINE, QUARANTINE_REASONS
 from fleetgauge_pipelines.jobs.cli import (
-    COUNTED,
-    clock_option,
-    config_option,
-    counts_of,
-    fleet_of,
-    json_option,
-    lake_option,
-    narrate_batch,
-    now_or,
-    writing,
+    COUNT_NAMES,
+    count_batch,
+    counts_json_option,
+    open_lake_for_writing,
+    print_batch,
+    resolve_clock,
 )
 
 _HEX_BYTES = 64
 
 _reason = click.option(
     "--reason",
-    type=click.Choice(REASONS),
+    type=click.Choice(QUARANTINE_REASONS),
     metavar="REASON",
-    help=f"Only rows of this reason: {', '.join(REASONS)}.",
+    help=f"Only rows with this reason: {', '.join(QUARANTINE_REASONS)}.",
 )
 _since = click.option(
     "--since",
     type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"]),
     metavar="TIME",
-    help="Only rows that came then or later (UTC): 2026-03-02 or 2026-03-02T06:30:00Z.",
+    help="Only rows ingested at or after this UTC time: 2026-03-02 or 2026-03-02T06:30:00Z.",
 )
-_looking_json = click.option("--json", "as_json", is_flag=True, help="Say it on stdout as JSON.")
+_view_json_option = json_option("Print the rows on stdout as JSON.")
 
 
 @click.group(epilog="Example: fleetgauge quarantine list --lake ./lake")
 def quarantine() -> None:
-    """Records that broke the contract: look at them and, after a mend, take them in."""
+    """Inspect records that broke the contract, and replay them after their cause was fixed."""
 
 
 @quarantine.command("list", epilog="Example: fleetgauge quarantine list --since 2026-03-02")
@@ -57,41 +55,43 @@ def quarantine() -> None:
 @_since
 @config_option
 @lake_option
-@_looking_json
+@_view_json_option
 def list_(
     reason: str | None, since: datetime | None, config: Path, location: str | None, as_json: bool
 ) -> None:
-    """Say how many rows each reason has, since when, and one of them."""
+    """List how many rows each reason has, when they were ingested, and the source of one of them."""
     try:
-        found = groups(_location(location, config), Selection(reason=reason, since=_utc(since)))
+        groups = summarize_quarantine(
+            _location(location, config), QuarantineFilter(reason=reason, since=_utc(since))
+        )
     except QuarantineError as error:
         raise InputError(str(error)) from error
-    for group in found:
-        _say(
+    for group in groups:
+        _print(
             f"{group.reason}: {group.rows} rows, {_time(group.first_ingested_at)} to "
-            f"{_time(group.last_ingested_at)}, such as {group.example}"
+            f"{_time(group.last_ingested_at)}, for example {group.example}"
         )
-    if not found:
-        _say("no such row in quarantine")
+    if not groups:
+        _print("no matching row in quarantine")
     if as_json:
-        print_json([_with_times_as_text(asdict(group)) for group in found])
+        print_json([_format_times(asdict(group)) for group in groups])
 
 
 @quarantine.command(epilog="Example: fleetgauge quarantine show b5rvyvIRQIG5jXJfbDGcDQ/3/1207")
 @click.argument("source")
 @config_option
 @lake_option
-@_looking_json
+@_view_json_option
 def show(source: str, config: Path, location: str | None, as_json: bool) -> None:
-    """Show one row: why it is there, its bytes, and the record in them as far as it can be read."""
+    """Show one row: its reason, its bytes, and the fields that can be decoded from them."""
     where = _location(location, config)
     try:
-        row = held(where, source)
+        row = read_quarantined_record(where, source)
     except QuarantineError as error:
         raise InputError(str(error)) from error
     if row is None:
         raise _unknown(source, where)
-    fields, stopped = readable_fields(row.value or b"")
+    fields, unreadable = decode_readable_fields(row.value or b"")
     shown = {
         "source": row.source,
         "reason": row.reason,
@@ -99,22 +99,22 @@ def show(source: str, config: Path, location: str | None, as_json: bool) -> None
         "ingested_at": _time(row.ingested_at),
         "size": None if row.value is None else len(row.value),
         "hex": (row.value or b"")[:_HEX_BYTES].hex(),
-        "fields": {name: _legible(name, value) for name, value in fields.items()},
-        "unreadable": stopped,
+        "fields": {name: _format_field(name, value) for name, value in fields.items()},
+        "unreadable": unreadable,
     }
-    _tell(shown)
+    _print_row(shown)
     if as_json:
         print_json(shown)
 
 
 @quarantine.command(epilog="Example: fleetgauge quarantine replay --reason unknown_cluster --json")
 @_reason
-@click.option("--source", help="Only this row.")
+@click.option("--source", help="Only the row with this source.")
 @_since
 @config_option
 @lake_option
 @clock_option
-@json_option
+@counts_json_option
 def replay(
     reason: str | None,
     source: str | None,
@@ -124,40 +124,40 @@ def replay(
     clock: datetime | None,
     as_json: bool,
 ) -> None:
-    """Take rows once more through the batch, after a mend: a cluster added, a clock set.
+    """Process rows again after their cause was fixed, such as a missing cluster or a wrong clock.
 
-    What is good now moves to the tables, however old it is; what is not stays. Stop the stream first.
+    Records that are valid now move to the tables, however old they are; others stay. Stop the stream first.
     """
-    fleet = fleet_of(config)
+    fleet = load_fleet_or_exit(config)
     where = location or fleet.lake
     if "://" not in where and not Path(where, QUARANTINE.path).is_dir():
-        raise InputError(f"{where}: no {QUARANTINE.path} there; --lake says where the lake is")
-    selection = Selection(reason, source, _utc(since))
-    with writing(where) as (spark, lake):
+        raise InputError(f"{where}: no table {QUARANTINE.path} found; name the lake with --lake")
+    selection = QuarantineFilter(reason, source, _utc(since))
+    with open_lake_for_writing(where) as (spark, lake):
         from fleetgauge_pipelines.jobs.quarantine import run_replay
 
-        with console.status("replaying what is in quarantine"):
-            outcome = run_replay(spark, lake, fleet, selection, now_or(clock))
+        with console.status("replaying rows of quarantine"):
+            outcome = run_replay(spark, lake, fleet, selection, resolve_clock(clock))
     if outcome is None and source is not None:
         raise _unknown(source, where)
-    counts = dict.fromkeys((*COUNTED, "moved", "still_quarantined"), 0)
+    counts = dict.fromkeys((*COUNT_NAMES, "moved", "still_quarantined"), 0)
     if outcome is not None:
-        narrate_batch(0, outcome)
-        counts = counts_of(outcome)
+        print_batch(0, outcome)
+        counts = count_batch(outcome)
         counts |= {"moved": outcome.released, "still_quarantined": outcome.ingested.quarantined}
-    _say(f"{counts['moved']} rows left quarantine, {counts['still_quarantined']} of those replayed stay")
+    _print(f"{counts['moved']} rows left quarantine, {counts['still_quarantined']} of the replayed rows stay")
     if as_json:
         print_json(counts)
 
 
 def _unknown(source: str, lake: str) -> InputError:
     return InputError(
-        f"{lake}: no row {source!r} in quarantine as asked for; `fleetgauge quarantine list` names some"
+        f"{lake}: no matching row with source {source!r} in quarantine; see `fleetgauge quarantine list`"
     )
 
 
 def _location(location: str | None, config: Path) -> str:
-    return location or fleet_of(config).lake
+    return location or load_fleet_or_exit(config).lake
 
 
 def _utc(at: datetime | None) -> datetime | None:
@@ -168,12 +168,13 @@ def _time(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _with_times_as_text(row: Mapping[str, Any]) -> dict[str, Any]:
+def _format_times(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _time(value) if isinstance(value, datetime) else value for name, value in row.items()}
 
 
-def _legible(name: str, value: Any) -> Any:
-    """Milliseconds as a time, where there is such a time."""
+def _format_field(name: str, value: Any) -> Any:
+    # Timestamps are milliseconds. A damaged record may hold a value that is no valid time; it is shown as it
+    # is.
     if name not in ("minute", "emitted_at"):
         return value
     try:
@@ -182,20 +183,20 @@ def _legible(name: str, value: Any) -> Any:
         return value
 
 
-def _tell(shown: Mapping[str, Any]) -> None:
+def _print_row(shown: Mapping[str, Any]) -> None:
     for name, value in shown.items():
         if name == "fields":
             for field, content in value.items():
-                _say(f"  {field}: {_in_short(content)}")
+                _print(f"  {field}: {_abbreviate(content)}")
         else:
-            _say(f"{name}: {'-' if value in (None, '') else value}")
+            _print(f"{name}: {'-' if value in (None, '') else value}")
 
 
-def _in_short(value: Any) -> str:
+def _abbreviate(value: Any) -> str:
     if isinstance(value, list) and len(value) > 10:
         return f"{len(value)} values, {', '.join(map(str, value[:3]))}, ..., {value[-1]}"
     return str(value)
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     console.print(line, markup=False, soft_wrap=True)

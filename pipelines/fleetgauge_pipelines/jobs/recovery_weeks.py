@@ -1,4 +1,4 @@
-"""Minutes of recovery to gold/recovery_weeks."""
+"""Compute gold/recovery_weeks from the minutes of mirrors and consumer groups."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,141 +17,150 @@ from fleetgauge_core.tables import (
     RECOVERY_WEEKS,
     Table,
 )
-from fleetgauge_pipelines.io.lake import Lake, settle
-from fleetgauge_pipelines.io.small_frames import dataframe, utc
-from fleetgauge_pipelines.jobs.settings import calendar
+from fleetgauge_pipelines.io.lake import Lake, materialize
+from fleetgauge_pipelines.io.small_frames import create_dataframe, to_utc
+from fleetgauge_pipelines.jobs.settings import make_week_calendar
 from fleetgauge_pipelines.transforms.recovery_weeks import (
     FLEET,
     MIRROR,
     SUBJECTS_DDL,
-    recovery_weeks,
-    subject_minutes,
-    subject_weeks,
+    compute_recovery_weeks,
+    compute_subject_minutes,
+    compute_subject_weeks,
 )
 
-#: Every minute adds rows to both tables; a week hardly moves by them, and is read in many small files.
-_EVERY = timedelta(minutes=10)
+#: Every minute adds rows to both tables. They hardly change a week, and reading it means reading many small
+#: files, so weeks are computed less often.
+_COMPUTE_EVERY = timedelta(minutes=10)
 _MINUTE = timedelta(minutes=1)
 
-#: Its scope, and what it is called there.
+#: A mirror or consumer group: its scope and its name within the scope.
 Subject = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _SubjectSpan:
     """The first and the last minute of a subject."""
 
     first: datetime
     last: datetime
 
 
-class RecoveryWeeks:
-    """Brings weeks to what the minutes say, where the fleet has mirrors; else it does nothing.
+class RecoveryWeeksWriter:
+    """Keeps gold/recovery_weeks in step with the minutes, if the fleet has mirrors.
 
-    A week is computed once more when it is due to close, and then stays as it is, whatever comes late.
+    A week is computed a last time when it is due to close; minutes that arrive later do not change it.
     """
 
     def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet) -> None:
         self._spark = spark
         self._lake = lake
         self._objectives = fleet.recovery.objectives
-        self._calendar = calendar(fleet)
-        self._mirrors = {(MIRROR, f"{one.source} to {one.destination}") for one in fleet.recovery.mirrors}
-        #: Where the first week begins that is not closed; None while it is not known which one that is.
+        self._calendar = make_week_calendar(fleet)
+        self._mirrors = {
+            (MIRROR, f"{mirror.source} to {mirror.destination}") for mirror in fleet.recovery.mirrors
+        }
+        #: The start of the first week that is not closed; None if no week is stored as closed yet.
         self._open_from: datetime | None = None
-        self._of_closed: set[Subject] = set()
+        self._closed_subjects: set[Subject] = set()
         self._versions: tuple[int | None, ...] = ()
-        self._looked_at: datetime | None = None
+        self._computed_at: datetime | None = None
 
     def open(self) -> None:
-        """Learn which weeks are closed, and of whom they tell."""
+        """Read which weeks are closed, and their subjects."""
         if not self._mirrors:
             return
-        closed = self._lake.small(RECOVERY_WEEKS).rows(pc.field("closed"), ("week", "scope", "subject"))
-        self._of_closed = _subjects(closed)
+        closed = self._lake.table_store(RECOVERY_WEEKS).rows(pc.field("closed"), ("week", "scope", "subject"))
+        self._closed_subjects = _subjects(closed)
         if closed:
-            self._open_from = self._calendar.of_day(max(row["week"] for row in closed)).end
+            self._open_from = self._calendar.week_of(max(row["week"] for row in closed)).end
 
     def compute_weeks(self, clock: datetime) -> int:
-        """Every week that is not closed, where there are new minutes or one is due to close.
+        """Compute every week that is not closed, if there are new minutes or a week is due to close.
 
-        As the minutes are that were over by the clock. Returns how many rows changed.
+        Only minutes that have ended by ``clock`` count. Return how many rows changed.
         """
-        if not self._mirrors or not (self._is_due(clock) or self._is_long_ago(clock)):
+        if not self._mirrors or not (self._is_due_to_close(clock) or self._is_interval_over(clock)):
             return 0
-        self._looked_at = clock
-        # Before the minutes are read: what is added meanwhile is seen the next time.
-        versions = tuple(self._lake.small(table).version for table in (MIRROR_MINUTES, GROUP_MINUTES))
-        if None in versions or (versions == self._versions and not self._is_due(clock)):
+        self._computed_at = clock
+        # Read before the minutes, so that minutes that are added meanwhile are noticed next time.
+        versions = tuple(self._lake.table_store(table).version for table in (MIRROR_MINUTES, GROUP_MINUTES))
+        if None in versions or (versions == self._versions and not self._is_due_to_close(clock)):
             return 0
         changed = self._compute(clock)
         self._versions = versions
         return changed
 
-    def _is_due(self, clock: datetime) -> bool:
-        return self._open_from is not None and clock >= self._calendar.of(self._open_from).closes_at
+    def _is_due_to_close(self, clock: datetime) -> bool:
+        return self._open_from is not None and clock >= self._calendar.week_at(self._open_from).closes_at
 
-    def _is_long_ago(self, clock: datetime) -> bool:
-        return self._looked_at is None or clock - self._looked_at >= _EVERY
+    def _is_interval_over(self, clock: datetime) -> bool:
+        return self._computed_at is None or clock - self._computed_at >= _COMPUTE_EVERY
 
     def _compute(self, clock: datetime) -> int:
         until = clock.replace(second=0, microsecond=0)
-        minutes = settle(
-            subject_minutes(*(self._minutes(one, until) for one in (MIRROR_MINUTES, GROUP_MINUTES)))
+        minutes = materialize(
+            compute_subject_minutes(
+                *(self._read_minutes(table, until) for table in (MIRROR_MINUTES, GROUP_MINUTES))
+            )
         )
-        seen = _seen(minutes)
-        open_from = self._open_from or min((one.first for one in seen.values()), default=until)
+        spans_by_subject = _find_subject_spans(minutes)
+        open_from = self._open_from or min((span.first for span in spans_by_subject.values()), default=until)
         if open_from >= until:
             return 0
-        spans = self._calendar.between(open_from, until - _MINUTE)
-        rows = [row for span in spans for row in self._rows_of(span, seen, clock)]
-        weeks = self._lake.small(RECOVERY_WEEKS)
-        stored = weeks.rows(pc.field("week").isin([span.week for span in spans]))
-        wanted = self._wanted(minutes, rows)
-        changed = weeks.replace(wanted, stored)
-        self._of_closed |= _subjects([row for row in wanted if row["closed"]])
+        spans = self._calendar.weeks_between(open_from, until - _MINUTE)
+        rows = [row for span in spans for row in self._list_subject_weeks(span, spans_by_subject, clock)]
+        weeks = self._lake.table_store(RECOVERY_WEEKS)
+        dates = [span.week for span in spans]
+        stored = weeks.rows(pc.field("week").isin(dates))
+        wanted = self._compute_rows(minutes, rows)
+        changed = weeks.replace(wanted, stored, {"week": dates})
+        self._closed_subjects |= _subjects([row for row in wanted if row["closed"]])
         self._open_from = next((span.start for span in spans if clock < span.closes_at), spans[-1].end)
         return changed
 
-    def _minutes(self, table: Table, until: datetime) -> DataFrame:
-        """Of the weeks that are not closed."""
+    def _read_minutes(self, table: Table, until: datetime) -> DataFrame:
+        """Return the minutes before ``until`` of the weeks that are not closed."""
         rows = self._lake.read(table).where(F.col("minute") < F.lit(until))
         if self._open_from is None:
             return rows
         days = F.col("day") >= F.lit(self._open_from.date())
         return rows.where(days & (F.col("minute") >= F.lit(self._open_from)))
 
-    def _rows_of(
-        self, span: WeekSpan, seen: Mapping[Subject, _Seen], clock: datetime
+    def _list_subject_weeks(
+        self, week: WeekSpan, spans: Mapping[Subject, _SubjectSpan], clock: datetime
     ) -> Iterator[tuple[Any, ...]]:
-        """Rows of SUBJECTS_DDL: who had a minute in the week, or before it and after it.
+        """Yield a row of SUBJECTS_DDL for each subject that is expected in the week.
 
-        And the fleet's mirrors from their first minute on; a group that fell silent may be gone for good.
+        The fleet's mirrors are expected from their first minute on. A group is expected if it has a minute in
+        the week or later, because a group without minutes may have been deleted.
         """
-        for subject in sorted(self._of_closed | seen.keys()):
-            found = seen.get(subject)
-            since = span.start if subject in self._of_closed or found is None else found.first
-            starts, ends = max(span.start, since), min(span.end, clock.replace(second=0, microsecond=0))
-            goes_on = subject in self._mirrors or (found is not None and found.last >= span.start)
-            if starts < ends and goes_on:
-                yield (*subject, span.week, starts, ends, clock >= span.closes_at)
+        until = clock.replace(second=0, microsecond=0)
+        for subject in sorted(self._closed_subjects | spans.keys()):
+            span = spans.get(subject)
+            since = week.start if subject in self._closed_subjects or span is None else span.first
+            starts, ends = max(week.start, since), min(week.end, until)
+            is_expected = subject in self._mirrors or (span is not None and span.last >= week.start)
+            if starts < ends and is_expected:
+                yield (*subject, week.week, starts, ends, clock >= week.closes_at)
 
-    def _wanted(self, minutes: DataFrame, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    def _compute_rows(self, minutes: DataFrame, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         if not rows:
             return []
-        subjects = dataframe(self._spark, rows, SUBJECTS_DDL)
-        weeks = settle(subject_weeks(minutes, subjects, self._objectives))
-        return [row.asDict() for row in recovery_weeks(weeks).collect()]
+        subjects = create_dataframe(self._spark, rows, SUBJECTS_DDL)
+        weeks = materialize(compute_subject_weeks(minutes, subjects, self._objectives))
+        return [row.asDict() for row in compute_recovery_weeks(weeks).collect()]
 
 
 def _subjects(rows: Sequence[Mapping[str, Any]]) -> set[Subject]:
     return {(row["scope"], row["subject"]) for row in rows if row["scope"] != FLEET}
 
 
-def _seen(minutes: DataFrame) -> dict[Subject, _Seen]:
-    found = minutes.groupBy("scope", "subject").agg(
+def _find_subject_spans(minutes: DataFrame) -> dict[Subject, _SubjectSpan]:
+    bounds = minutes.groupBy("scope", "subject").agg(
         F.min("minute").alias("first"), F.max("minute").alias("last")
     )
     return {
-        (row["scope"], row["subject"]): _Seen(utc(row["first"]), utc(row["last"])) for row in found.collect()
+        (row["scope"], row["subject"]): _SubjectSpan(to_utc(row["first"]), to_utc(row["last"]))
+        for row in bounds.collect()
     }

@@ -1,21 +1,34 @@
-"""What a fleet file means to the pipeline, as rows for Spark."""
+"""Settings of the fleet file in the form that the Spark jobs use."""
 
-from datetime import datetime
-from typing import Any
+from datetime import date, datetime
+from typing import NamedTuple
 
-from fleetgauge_core.detection.goals import latency_objective_us
+from fleetgauge_core.detection.objectives import latency_objective_us
 from fleetgauge_core.fleet import Cluster, Fleet
 from fleetgauge_core.slo.weeks import WeekCalendar, WeekSpan
 
 
-def calendar(fleet: Fleet) -> WeekCalendar:
+def make_week_calendar(fleet: Fleet) -> WeekCalendar:
+    """Return the fleet's weeks: its time zone and the day on which a week starts."""
     return WeekCalendar(fleet.week.zone, fleet.week.start)
 
 
-def week_row(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime) -> tuple[Any, ...]:
-    """A row of transforms.cluster_weeks.WEEKS_DDL."""
+class WeekDefinition(NamedTuple):
+    """A cluster's week to compute: its bounds in UTC, [starts, ends), and the objectives of its tier."""
+
+    cluster_id: str
+    week: date
+    starts: datetime
+    ends: datetime
+    closed: bool
+    latency_objective_us: int
+    availability_objective: float
+
+
+def define_week(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime) -> WeekDefinition:
+    """Return a row of transforms.cluster_weeks.WEEKS_DDL; the week is closed if it is by ``clock``."""
     objective = fleet.objective(cluster)
-    return (
+    return WeekDefinition(
         cluster.id,
         span.week,
         span.start,
@@ -26,8 +39,8 @@ def week_row(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime) ->
     )
 
 
-def segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:
-    """Rows of transforms.fleet_weeks.SEGMENTS_DDL."""
+def list_segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:
+    """Return a row of transforms.fleet_weeks.SEGMENTS_DDL for each cluster and segment that it belongs to."""
     return [
         (cluster.id, segment, value)
         for cluster in fleet.clusters

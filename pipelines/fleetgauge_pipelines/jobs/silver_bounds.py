@@ -1,4 +1,4 @@
-"""What silver holds of each cluster, and so which minutes a batch makes new."""
+"""Which minutes silver holds of each cluster, and so which minutes a batch has to compute."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,227 +8,256 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from fleetgauge_core.fleet import Cluster, Fleet
-from fleetgauge_core.slo.days import days_of
 from fleetgauge_core.slo.minute_range import (
-    Horizon,
-    Stretch,
-    first_minute,
-    stretch,
+    ClusterMinuteBounds,
+    MinuteRange,
+    ceil_to_minute,
+    find_affected_range,
 )
+from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import dataframe, utc
-from fleetgauge_pipelines.transforms.expected_brokers import recorded_minutes
+from fleetgauge_pipelines.io.small_frames import create_dataframe, to_utc
+from fleetgauge_pipelines.transforms.expected_brokers import summarize_recorded_minutes
 
 _MINUTE = timedelta(minutes=1)
 
-#: How far after late records the next one is looked for, before everything up to the watermark is made anew.
-_SOON = timedelta(hours=1)
+#: Late records change all minutes up to the next minute with a record. If there is none within this time,
+#: everything up to the watermark is computed again.
+_NEXT_RECORD_WITHIN = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """Of a cluster's broker-minutes: the first that was measured, the last minute and its brokers."""
+class ObservedMinutes:
+    """A cluster's broker-minutes of a piece: the first measured minute, the last minute and its brokers."""
 
     first_measured: datetime | None
     last: datetime
     brokers: tuple[int, ...]
 
 
-class Horizons:
-    """Learnt from the tables once, and kept up as they are written."""
+class SilverBounds:
+    """The first and last minute of each cluster in silver, read once and updated as silver is written."""
 
     def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet) -> None:
         self._spark = spark
         self._lake = lake
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
-        self._horizons: dict[str, Horizon] = {}
-        #: The last minute that either table holds: a batch that broke off may have written only one.
+        self._bounds: dict[str, ClusterMinuteBounds] = {}
+        #: The last minute that either silver table holds: a batch that failed may have written only one.
         self._written: dict[str, datetime] = {}
         self._kept_from: datetime | None = None
 
     def open(self) -> None:
-        """Learn what silver holds, and since when bronze does."""
+        """Read which minutes silver holds, and the first day of bronze that has not expired."""
         self._read_bounds()
         self._kept_from = self._lake.kept_from(PROBE_MINUTES)
 
-    def stretches(self, touched: Mapping[str, tuple[datetime, datetime]]) -> list[Stretch]:
-        """What is to be made; ``touched``: the first and last minute of each cluster's records."""
-        next_records = self._next_records(touched)
-        found = (
-            stretch(
+    def find_ranges_to_compute(self, touched: Mapping[str, tuple[datetime, datetime]]) -> list[MinuteRange]:
+        """Return the minutes that a batch changes; ``touched`` has its first and last minute by cluster."""
+        next_records = self._find_next_records(touched)
+        ranges = (
+            find_affected_range(
                 cluster_id,
-                self._reach(cluster, lo),
+                self._extend_back(cluster, lo),
                 hi,
-                self._horizons.get(cluster_id),
-                self._since(cluster),
+                self._bounds.get(cluster_id),
+                self._clip_since(cluster),
                 cluster.until,
                 next_records.get(cluster_id),
             )
             for cluster_id, (lo, hi) in touched.items()
             if (cluster := self._clusters[cluster_id])
         )
-        return [one for one in found if one is not None]
+        return [range_ for range_ in ranges if range_ is not None]
 
-    def known(self, cluster_id: str, lo: datetime, hi: datetime | None) -> Stretch | None:
-        """The minutes from lo to hi (None: to the last) that silver has of a cluster."""
-        horizon = self._horizons.get(cluster_id)
-        if horizon is None:
+    def clip_to_stored(self, cluster_id: str, lo: datetime, hi: datetime | None) -> MinuteRange | None:
+        """Return the minutes from ``lo`` to ``hi`` (None: no end) that silver holds; None if it has none."""
+        bounds = self._bounds.get(cluster_id)
+        if bounds is None:
             return None
-        lo = max(lo.replace(second=0, microsecond=0), horizon.begin)
-        hi = min(hi or horizon.watermark, horizon.watermark)
-        return Stretch(cluster_id, lo, hi) if lo <= hi else None
+        lo = max(lo.replace(second=0, microsecond=0), bounds.first_minute)
+        hi = min(hi or bounds.last_minute, bounds.last_minute)
+        return MinuteRange(cluster_id, lo, hi) if lo <= hi else None
 
-    def is_new(self, piece: Sequence[Stretch]) -> bool:
-        """Whether no table holds a minute of it, so that none needs to be read."""
-        return all(one.lo > self._written.get(one.cluster_id, one.lo - _MINUTE) for one in piece)
+    def is_new(self, piece: Sequence[MinuteRange]) -> bool:
+        """Return whether silver holds no minute of the ranges, so that it need not be read."""
+        return all(
+            range_.first > self._written.get(range_.cluster_id, range_.first - _MINUTE) for range_ in piece
+        )
 
-    def will_write(self, piece: Sequence[Stretch]) -> None:
-        """To be said before the first of the tables is written."""
-        for one in piece:
-            self._written[one.cluster_id] = max(one.hi, self._written.get(one.cluster_id, one.hi))
+    def mark_written(self, piece: Sequence[MinuteRange]) -> None:
+        """Take over that minutes are written. Call it before the first of the two tables is written."""
+        for range_ in piece:
+            self._written[range_.cluster_id] = max(
+                range_.last, self._written.get(range_.cluster_id, range_.last)
+            )
 
-    def carried(self, stretches: Sequence[Stretch]) -> dict[str, tuple[int, ...] | None]:
-        """The brokers that hold before the first record of each stretch, as silver or bronze has them."""
-        known = {
-            one.cluster_id: self._horizons[one.cluster_id].expected for one in stretches if one.carried_from
+    def find_initial_brokers(self, ranges: Sequence[MinuteRange]) -> dict[str, tuple[int, ...] | None]:
+        """Return by cluster the brokers expected before the first record of its range; None if unknown."""
+        at_watermark = {
+            range_.cluster_id: self._bounds[range_.cluster_id].expected_brokers
+            for range_ in ranges
+            if range_.expected_from
         }
-        known |= self._expected_at_watermark(
-            [cluster_id for cluster_id, brokers in known.items() if brokers is None]
+        at_watermark |= self._read_brokers_at_watermark(
+            [cluster_id for cluster_id, brokers in at_watermark.items() if brokers is None]
         )
         return {
-            one.cluster_id: known[one.cluster_id] if one.carried_from else self._first_said(one)
-            for one in stretches
+            range_.cluster_id: at_watermark[range_.cluster_id]
+            if range_.expected_from
+            else self._read_first_reported_brokers(range_)
+            for range_ in ranges
         }
 
-    def begins(self, seen: Mapping[str, Seen], stretches: Sequence[Stretch]) -> dict[str, datetime]:
-        """Each cluster's first counted minute: `since`, or its first with a measured broker."""
-        found: dict[str, datetime] = {}
-        for one in stretches:
-            since, known = self._clusters[one.cluster_id].since, self._horizons.get(one.cluster_id)
-            candidates = [known.begin] if known else []
-            if one.cluster_id in seen and (first := seen[one.cluster_id].first_measured):
+    def find_first_counted_minutes(
+        self, observed: Mapping[str, ObservedMinutes], ranges: Sequence[MinuteRange]
+    ) -> dict[str, datetime]:
+        """Return each cluster's first minute that counts: its `since`, or its first measured minute."""
+        first_counted: dict[str, datetime] = {}
+        for range_ in ranges:
+            cluster_id = range_.cluster_id
+            since, bounds = self._clusters[cluster_id].since, self._bounds.get(cluster_id)
+            candidates = [bounds.first_minute] if bounds else []
+            if cluster_id in observed and (first := observed[cluster_id].first_measured):
                 candidates.append(first)
             if since is not None:
-                found[one.cluster_id] = first_minute(since)
+                first_counted[cluster_id] = ceil_to_minute(since)
             elif candidates:
-                found[one.cluster_id] = min(candidates)
-        return found
+                first_counted[cluster_id] = min(candidates)
+        return first_counted
 
     def extend(
         self,
-        stretches: Sequence[Stretch],
-        begins: Mapping[str, datetime],
+        ranges: Sequence[MinuteRange],
+        first_counted: Mapping[str, datetime],
         touched: Mapping[str, tuple[datetime, datetime]],
-        seen: Mapping[str, Seen],
+        observed: Mapping[str, ObservedMinutes],
     ) -> None:
-        """Known only for clusters of which silver has rows."""
-        for one in stretches:
-            begin = begins.get(one.cluster_id)
-            if begin is None or begin > one.hi:
+        """Update the bounds after the ranges were written; a cluster without a counted minute has none."""
+        for range_ in ranges:
+            first_minute = first_counted.get(range_.cluster_id)
+            if first_minute is None or first_minute > range_.last:
                 continue
-            first, _ = touched[one.cluster_id]
-            known = self._horizons.get(one.cluster_id) or Horizon(begin, one.hi, first)
-            self._horizons[one.cluster_id] = Horizon(
-                begin,
-                max(one.hi, known.watermark),
-                min(first, known.first_record),
-                expected_at_end(one, seen) if one.hi >= known.watermark else known.expected,
+            first_record, _ = touched[range_.cluster_id]
+            before = self._bounds.get(range_.cluster_id) or ClusterMinuteBounds(
+                first_minute, range_.last, first_record
+            )
+            is_newest = range_.last >= before.last_minute
+            self._bounds[range_.cluster_id] = ClusterMinuteBounds(
+                first_minute,
+                max(range_.last, before.last_minute),
+                min(first_record, before.first_record_minute),
+                find_brokers_at_end(range_, observed) if is_newest else before.expected_brokers,
             )
 
     def _read_bounds(self) -> None:
-        # The watermark is the cluster-minutes': they are written last, so after
-        # a broken-off batch the stretch is computed again from where both agree.
+        # The watermark is that of the cluster-minutes. They are written last, so after a batch that failed
+        # the minutes are computed again from where both tables agree.
         bounds = (
             self._lake.read(CLUSTER_MINUTES)
             .groupBy("cluster_id")
             .agg(F.min("minute").alias("begin"), F.max("minute").alias("watermark"))
         )
         recorded = F.when(F.expr("vantages > 0 OR agent_late"), F.col("minute"))
-        of_brokers = (
+        broker_bounds = (
             self._lake.read(BROKER_MINUTES)
             .groupBy("cluster_id")
             .agg(F.min(recorded).alias("first"), F.max("minute").alias("written"))
         )
-        for row in of_brokers.join(bounds, "cluster_id", "left").collect():
-            self._written[row["cluster_id"]] = utc(row["written"])
+        for row in broker_bounds.join(bounds, "cluster_id", "left").collect():
+            self._written[row["cluster_id"]] = to_utc(row["written"])
             if row["watermark"]:
-                watermark = utc(row["watermark"])
-                self._horizons[row["cluster_id"]] = Horizon(
-                    utc(row["begin"]), watermark, utc(row["first"]) if row["first"] else watermark
+                watermark = to_utc(row["watermark"])
+                self._bounds[row["cluster_id"]] = ClusterMinuteBounds(
+                    to_utc(row["begin"]), watermark, to_utc(row["first"]) if row["first"] else watermark
                 )
 
-    def _since(self, cluster: Cluster) -> datetime | None:
-        """Of what has expired nothing is computed again, whatever was expected then."""
+    def _clip_since(self, cluster: Cluster) -> datetime | None:
+        # Expired minutes are never computed again, although the cluster was expected then.
         if cluster.since is None or self._kept_from is None:
             return cluster.since
         return max(cluster.since, self._kept_from)
 
-    def _reach(self, cluster: Cluster, touched_lo: datetime) -> datetime:
-        """How far back to look: records from before `since` say with which brokers it begins."""
-        known = self._horizons.get(cluster.id)
-        if cluster.since is None or (known is not None and touched_lo >= known.first_record):
+    def _extend_back(self, cluster: Cluster, touched_lo: datetime) -> datetime:
+        """Return the first minute to read: a record from before `since` names the first expected brokers."""
+        bounds = self._bounds.get(cluster.id)
+        if cluster.since is None or (bounds is not None and touched_lo >= bounds.first_record_minute):
             return touched_lo
-        of_cluster = self._lake.read(PROBE_MINUTES).where(F.col("cluster_id") == cluster.id)
-        first = of_cluster.agg(F.min("minute").alias("first")).first()
-        return min(touched_lo, utc(first["first"])) if first and first["first"] else touched_lo
+        records = self._lake.read(PROBE_MINUTES).where(F.col("cluster_id") == cluster.id)
+        first = records.agg(F.min("minute").alias("first")).first()
+        return min(touched_lo, to_utc(first["first"])) if first and first["first"] else touched_lo
 
-    def _next_records(self, touched: Mapping[str, tuple[datetime, datetime]]) -> dict[str, datetime]:
-        """Of clusters that late records touch: the next minute with a record, if it comes soon."""
+    def _find_next_records(self, touched: Mapping[str, tuple[datetime, datetime]]) -> dict[str, datetime]:
+        """Return the next minute with a record after late records, of clusters where it comes soon enough."""
         late = [
-            (cluster_id, hi, hi + _SOON)
+            (cluster_id, hi, hi + _NEXT_RECORD_WITHIN)
             for cluster_id, (_, hi) in touched.items()
-            if (known := self._horizons.get(cluster_id)) and hi < known.watermark
+            if (bounds := self._bounds.get(cluster_id)) and hi < bounds.last_minute
         ]
         if not late:
             return {}
-        after = dataframe(self._spark, late, "of string, hi timestamp, soon timestamp")
-        days = days_of((hi, soon) for _, hi, soon in late)
+        late_ends = create_dataframe(
+            self._spark, late, "late_cluster_id string, last_late timestamp, until timestamp"
+        )
+        days = list_utc_days((last_late, until) for _, last_late, until in late)
         records = self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days))
-        follows = (F.col("minute") > F.col("hi")) & (F.col("minute") <= F.col("soon"))
-        firsts = records.join(F.broadcast(after), (F.col("cluster_id") == F.col("of")) & follows)
-        rows = firsts.groupBy("cluster_id").agg(F.min("minute").alias("first")).collect()
-        return {row["cluster_id"]: utc(row["first"]) for row in rows}
+        follows = (F.col("minute") > F.col("last_late")) & (F.col("minute") <= F.col("until"))
+        next_records = records.join(
+            F.broadcast(late_ends), (F.col("cluster_id") == F.col("late_cluster_id")) & follows
+        )
+        rows = next_records.groupBy("cluster_id").agg(F.min("minute").alias("first")).collect()
+        return {row["cluster_id"]: to_utc(row["first"]) for row in rows}
 
-    def _expected_at_watermark(self, clusters: Sequence[str]) -> dict[str, tuple[int, ...]]:
-        """Which brokers silver has a row of at the last minute of each cluster."""
+    def _read_brokers_at_watermark(self, clusters: Sequence[str]) -> dict[str, tuple[int, ...]]:
+        """Return by cluster the brokers that silver has a row of at the cluster's last minute."""
         if not clusters:
             return {}
-        ends = [(one, self._horizons[one].watermark) for one in clusters]
-        rows = self._lake.read(BROKER_MINUTES).where(F.col("day").isin(days_of((at, at) for _, at in ends)))
-        last = F.broadcast(dataframe(self._spark, ends, "of string, at timestamp"))
-        there = rows.join(last, (F.col("cluster_id") == F.col("of")) & (F.col("minute") == F.col("at")))
-        found = there.groupBy("cluster_id").agg(F.collect_set("broker_id").alias("brokers")).collect()
-        return dict.fromkeys(clusters, ()) | {row["cluster_id"]: tuple(row["brokers"]) for row in found}
+        watermarks = [(cluster_id, self._bounds[cluster_id].last_minute) for cluster_id in clusters]
+        days = list_utc_days((minute, minute) for _, minute in watermarks)
+        rows = self._lake.read(BROKER_MINUTES).where(F.col("day").isin(days))
+        frame = create_dataframe(self._spark, watermarks, "watermark_cluster_id string, watermark timestamp")
+        last_rows = rows.join(
+            F.broadcast(frame),
+            (F.col("cluster_id") == F.col("watermark_cluster_id")) & (F.col("minute") == F.col("watermark")),
+        )
+        brokers = last_rows.groupBy("cluster_id").agg(F.collect_set("broker_id").alias("brokers")).collect()
+        return dict.fromkeys(clusters, ()) | {row["cluster_id"]: tuple(row["brokers"]) for row in brokers}
 
-    def _first_said(self, one: Stretch) -> tuple[int, ...] | None:
-        """The brokers that the first records of a stretch name."""
-        minute = one.first_record
+    def _read_first_reported_brokers(self, range_: MinuteRange) -> tuple[int, ...] | None:
+        """Return the brokers that the first records of a range name."""
+        minute = range_.first_record_minute
         if minute is None:
             return None
-        there = (F.col("day") == F.lit(minute.date())) & (F.col("cluster_id") == one.cluster_id)
-        rows = self._lake.read(PROBE_MINUTES).where(there & (F.col("minute") == F.lit(minute)))
-        said = recorded_minutes(rows).first()
-        return tuple(said["said"]) if said else None
+        of_cluster = (F.col("day") == F.lit(minute.date())) & (F.col("cluster_id") == range_.cluster_id)
+        records = self._lake.read(PROBE_MINUTES).where(of_cluster & (F.col("minute") == F.lit(minute)))
+        first = summarize_recorded_minutes(records).first()
+        return tuple(first["reported"]) if first else None
 
 
-def last_expected() -> tuple[Column, Column]:
-    """(last, brokers) over the minutes of ``expected_brokers``."""
+def last_expected_columns() -> tuple[Column, Column]:
+    """Return the aggregates (last, brokers) of compute_expected_brokers: the last minute and its brokers."""
     return F.max("minute").alias("last"), F.max_by("brokers", "minute").alias("brokers")
 
 
-def seen_in(ends: Iterable[Row], brokers: DataFrame) -> dict[str, Seen]:
-    """By cluster; ``ends`` have its ``last_expected``, ``brokers`` its broker-minutes."""
+def summarize_observed(ends: Iterable[Row], brokers: DataFrame) -> dict[str, ObservedMinutes]:
+    """Return by cluster what was observed in a piece.
+
+    ``ends`` has a row for each cluster with its last_expected_columns, ``brokers`` the piece's
+    broker-minutes.
+    """
     measured = F.when(F.expr("measured AND leg = 'client'"), F.col("minute"))
     rows = brokers.groupBy("cluster_id").agg(F.min(measured).alias("first")).collect()
-    firsts = {row["cluster_id"]: utc(row["first"]) for row in rows if row["first"]}
+    first_measured = {row["cluster_id"]: to_utc(row["first"]) for row in rows if row["first"]}
     return {
-        row["cluster_id"]: Seen(firsts.get(row["cluster_id"]), utc(row["last"]), tuple(row["brokers"]))
+        row["cluster_id"]: ObservedMinutes(
+            first_measured.get(row["cluster_id"]), to_utc(row["last"]), tuple(row["brokers"])
+        )
         for row in ends
     }
 
 
-def expected_at_end(one: Stretch, seen: Mapping[str, Seen]) -> tuple[int, ...]:
-    """The brokers that are expected in the stretch's last minute."""
-    found = seen.get(one.cluster_id)
-    return found.brokers if found and found.last == one.hi else ()
+def find_brokers_at_end(range_: MinuteRange, observed: Mapping[str, ObservedMinutes]) -> tuple[int, ...]:
+    """Return the brokers that are expected in the range's last minute."""
+    of_cluster = observed.get(range_.cluster_id)
+    return of_cluster.brokers if of_cluster and of_cluster.last == range_.last else ()

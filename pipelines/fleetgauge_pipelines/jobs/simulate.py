@@ -1,4 +1,4 @@
-"""A simulated fleet as a lake: silver from the model, gold from silver by the real job."""
+"""Write a simulated fleet's history to a lake: silver from the model, gold from silver by the real job."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -8,9 +8,9 @@ from datetime import timedelta
 from pyspark.sql import SparkSession
 
 from fleetgauge_core.contract import Leg
-from fleetgauge_core.detection.goals import latency_objective_us
+from fleetgauge_core.detection.objectives import latency_objective_us
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.slo.minute_range import Stretch
+from fleetgauge_core.slo.minute_range import MinuteRange
 from fleetgauge_core.tables import (
     BROKER_MINUTES,
     CLUSTER_MINUTES,
@@ -21,29 +21,29 @@ from fleetgauge_core.tables import (
 from fleetgauge_pipelines.io.column_append import append_columns
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.batch import Pipeline
-from fleetgauge_pipelines.jobs.progress import Advance
-from fleetgauge_pipelines.jobs.settings import calendar
-from fleetgauge_pipelines.simulation import Incident, SimulatedFleet
-from fleetgauge_pipelines.simulation.causes import causes, reasons_of
-from fleetgauge_pipelines.simulation.events import health_events
-from fleetgauge_pipelines.simulation.pace import HOUR, WEEK
-from fleetgauge_pipelines.simulation.silver import FAILURE, Columns, broker_minutes, cluster_minutes
+from fleetgauge_pipelines.jobs.progress import ReportProgress
+from fleetgauge_pipelines.jobs.settings import make_week_calendar
+from fleetgauge_pipelines.simulation import SimulatedFleet, SimulatedIncident
+from fleetgauge_pipelines.simulation.causes import find_cause_intervals, find_causes
+from fleetgauge_pipelines.simulation.events import make_health_events
+from fleetgauge_pipelines.simulation.latency_trend import HOUR, WEEK
+from fleetgauge_pipelines.simulation.silver import FAILURE, Columns, make_broker_minutes, make_cluster_minutes
 
-#: So that a week's minutes fit into memory.
-_CLUSTERS_AT_ONCE = 50
-#: Over 128 groups Spark sorts rows instead of collecting them.
-_CLUSTER_WEEKS_AT_ONCE = 120
-#: Broker by broker: everything of the newest two days, of four weeks what is around incidents.
-_ALL_OF_HOURS = 48
-_INCIDENTS_OF_WEEKS = 4
-_AROUND = timedelta(minutes=30)
+#: How many clusters' minutes of a week are in memory at a time.
+_CLUSTERS_PER_APPEND = 50
+#: With more than 128 groups Spark sorts rows instead of collecting them.
+_CLUSTER_WEEKS_PER_COMPUTATION = 120
+#: Broker-minutes are written for all of the newest two days, and around the incidents of the last four weeks.
+_FULL_HOURS = 48
+_INCIDENT_WEEKS = 4
+_INCIDENT_MARGIN = timedelta(minutes=30)
 
 _MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """How many rows the lake holds."""
+class SimulatedRowCounts:
+    """How many rows a simulated lake holds, by table."""
 
     cluster_minutes: int
     broker_minutes: int
@@ -51,10 +51,10 @@ class Contents:
     fleet_weeks: int
 
 
-def make_lake(
-    spark: SparkSession, lake: Lake, fleet: Fleet, simulated: SimulatedFleet, advance: Advance
-) -> Contents:
-    """Fill an empty lake with the whole history, as a pipeline would have left it at its end."""
+def simulate_lake(
+    spark: SparkSession, lake: Lake, fleet: Fleet, simulated: SimulatedFleet, advance: ReportProgress
+) -> SimulatedRowCounts:
+    """Fill an empty lake with the whole history, as a pipeline would have left it at the history's end."""
     pipeline = Pipeline(spark, lake, fleet)
     pipeline.open()
     _write_minutes(lake, fleet, simulated, advance)
@@ -62,68 +62,73 @@ def make_lake(
     _write_events(lake, simulated)
     _compute_weeks(pipeline, fleet, simulated, advance)
     tables = (CLUSTER_MINUTES, BROKER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS)
-    return Contents(*(lake.read(table).count() for table in tables))
+    return SimulatedRowCounts(*(lake.read(table).count() for table in tables))
 
 
-def _write_minutes(lake: Lake, fleet: Fleet, simulated: SimulatedFleet, advance: Advance) -> None:
+def _write_minutes(lake: Lake, fleet: Fleet, simulated: SimulatedFleet, advance: ReportProgress) -> None:
     path = lake.path(CLUSTER_MINUTES)
-    reasons = [reasons_of(list(simulated.incidents(cluster))) for cluster in range(simulated.clusters)]
+    intervals = [
+        find_cause_intervals(list(simulated.incidents(cluster))) for cluster in range(simulated.clusters)
+    ]
 
     def columns(cluster: int, week: int) -> Columns:
-        part = simulated.part(cluster, week)
+        simulated_week = simulated.simulate_week(cluster, week)
         objective_us = latency_objective_us(fleet, fleet.clusters[cluster])
-        return {**cluster_minutes(part), "cause": causes(part, objective_us, reasons[cluster])}
+        return {
+            **make_cluster_minutes(simulated_week),
+            "cause": find_causes(simulated_week, objective_us, intervals[cluster]),
+        }
 
     for week in range(simulated.weeks):
         advance("weeks of minutes", week, simulated.weeks)
-        for first in range(0, simulated.clusters, _CLUSTERS_AT_ONCE):
-            some = range(first, min(first + _CLUSTERS_AT_ONCE, simulated.clusters))
-            append_columns(path, (columns(one, week) for one in some), FAILURE)
+        for first in range(0, simulated.clusters, _CLUSTERS_PER_APPEND):
+            clusters = range(first, min(first + _CLUSTERS_PER_APPEND, simulated.clusters))
+            append_columns(path, (columns(cluster, week) for cluster in clusters), FAILURE)
     advance("weeks of minutes", simulated.weeks, simulated.weeks)
 
 
-def _write_broker_minutes(lake: Lake, simulated: SimulatedFleet, advance: Advance) -> None:
-    days = _days_of_hours(simulated)
+def _write_broker_minutes(lake: Lake, simulated: SimulatedFleet, advance: ReportProgress) -> None:
+    days = _group_hours_by_day(simulated)
     for number, hours in enumerate(days):
         advance("days of broker-minutes", number, len(days))
-        append_columns(lake.path(BROKER_MINUTES), _broker_minutes(simulated, hours), FAILURE)
+        append_columns(lake.path(BROKER_MINUTES), _iterate_broker_minutes(simulated, hours), FAILURE)
     advance("days of broker-minutes", len(days), len(days))
 
 
-def _broker_minutes(
+def _iterate_broker_minutes(
     simulated: SimulatedFleet, hours: Mapping[tuple[int, int], list[int]]
 ) -> Iterator[Columns]:
-    """Both legs of the hours of each cluster and week."""
-    for (cluster, week), of_part in hours.items():
-        part = simulated.part(cluster, week)
-        for hour in of_part:
+    """Yield the broker-minutes of both legs in the hours of each cluster and week."""
+    for (cluster, week), hours_of_week in hours.items():
+        simulated_week = simulated.simulate_week(cluster, week)
+        for hour in hours_of_week:
             for leg in Leg:
-                yield broker_minutes(part, leg, hour)
+                yield make_broker_minutes(simulated_week, leg, hour)
 
 
-def _days_of_hours(simulated: SimulatedFleet) -> list[dict[tuple[int, int], list[int]]]:
-    """Per UTC day the hours that have broker-minutes, by cluster and week."""
+def _group_hours_by_day(simulated: SimulatedFleet) -> list[dict[tuple[int, int], list[int]]]:
+    """Return for each UTC day the hours that get broker-minutes, by cluster and week."""
     days: dict[object, dict[tuple[int, int], list[int]]] = defaultdict(lambda: defaultdict(list))
     for cluster in range(simulated.clusters):
-        for hour in sorted(_hours(simulated, cluster)):
+        for hour in sorted(_select_hours(simulated, cluster)):
             day = (simulated.start + hour * HOUR * _MINUTE).date()
             days[day][cluster, hour * HOUR // WEEK].append(hour)
     return [dict(hours) for hours in days.values()]
 
 
-def _hours(simulated: SimulatedFleet, cluster: int) -> set[int]:
-    newest = simulated.end - _INCIDENTS_OF_WEEKS * WEEK * _MINUTE
-    hours = set(range(max(0, simulated.hours - _ALL_OF_HOURS), simulated.hours))
+def _select_hours(simulated: SimulatedFleet, cluster: int) -> set[int]:
+    incidents_from = simulated.end - _INCIDENT_WEEKS * WEEK * _MINUTE
+    hours = set(range(max(0, simulated.hours - _FULL_HOURS), simulated.hours))
     for incident in simulated.incidents(cluster):
-        if incident.start >= newest:
+        if incident.start >= incidents_from:
             hours |= _hours_around(simulated, incident)
     return hours
 
 
-def _hours_around(simulated: SimulatedFleet, incident: Incident) -> set[int]:
+def _hours_around(simulated: SimulatedFleet, incident: SimulatedIncident) -> set[int]:
     first, last = (
         (at - simulated.start) // (HOUR * _MINUTE)
-        for at in (incident.start - _AROUND, incident.end + _AROUND)
+        for at in (incident.start - _INCIDENT_MARGIN, incident.end + _INCIDENT_MARGIN)
     )
     return set(range(max(0, first), min(last + 1, simulated.hours)))
 
@@ -133,19 +138,21 @@ def _write_events(lake: Lake, simulated: SimulatedFleet) -> None:
         asdict(event)
         for cluster in range(simulated.clusters)
         for incident in simulated.incidents(cluster)
-        for event in health_events(incident)
+        for event in make_health_events(incident)
     ]
-    lake.small(HEALTH_EVENTS).append(events)
+    lake.table_store(HEALTH_EVENTS).append(events)
 
 
-def _compute_weeks(pipeline: Pipeline, fleet: Fleet, simulated: SimulatedFleet, advance: Advance) -> None:
-    """All clusters' weeks as the calendar has them, a few at a time."""
-    spans = calendar(fleet).between(simulated.start, simulated.end - _MINUTE)
-    at_once = max(1, _CLUSTER_WEEKS_AT_ONCE // simulated.clusters)
-    for first in range(0, len(spans), at_once):
+def _compute_weeks(
+    pipeline: Pipeline, fleet: Fleet, simulated: SimulatedFleet, advance: ReportProgress
+) -> None:
+    """Compute the calendar weeks of all clusters, a few weeks at a time."""
+    spans = make_week_calendar(fleet).weeks_between(simulated.start, simulated.end - _MINUTE)
+    weeks_per_computation = max(1, _CLUSTER_WEEKS_PER_COMPUTATION // simulated.clusters)
+    for first in range(0, len(spans), weeks_per_computation):
         advance("weeks of levels", first, len(spans))
-        some = spans[first : first + at_once]
-        lo, hi = max(some[0].start, simulated.start), min(some[-1].end, simulated.end) - _MINUTE
-        stretches = [Stretch(cluster.id, lo, hi) for cluster in fleet.clusters]
-        pipeline.compute_weeks(stretches, f"simulate/{some[0].week}", simulated.end)
+        group = spans[first : first + weeks_per_computation]
+        lo, hi = max(group[0].start, simulated.start), min(group[-1].end, simulated.end) - _MINUTE
+        ranges = [MinuteRange(cluster.id, lo, hi) for cluster in fleet.clusters]
+        pipeline.compute_weeks(ranges, f"simulate/{group[0].week}", simulated.end)
     advance("weeks of levels", len(spans), len(spans))

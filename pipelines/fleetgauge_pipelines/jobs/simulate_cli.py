@@ -1,4 +1,4 @@
-"""`fleetgauge simulate`. Spark is imported when a lake is made, not before."""
+"""The command `fleetgauge simulate`. Spark is imported only when a lake is written."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -9,27 +9,30 @@ from typing import Any
 import click
 
 from fleetgauge_core import __version__
-from fleetgauge_core.fleet import FleetFileError, Telemetry, load
+from fleetgauge_core.fleet import Telemetry, load_fleet
+from fleetgauge_core.fleet.command_line import load_fleet_or_exit, telemetry_or_exit
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.lake.lease import LeaseError
 from fleetgauge_core.runtime.cli import InputError, console, print_json
-from fleetgauge_core.runtime.shutdown import Stopping, stopping_on_signals
-from fleetgauge_pipelines.jobs.cli import writing
-from fleetgauge_pipelines.jobs.progress import Advance, bars
+from fleetgauge_core.runtime.shutdown import ShutdownFlag, install_shutdown_handlers
+from fleetgauge_pipelines.jobs.cli import counts_json_option, open_lake_for_writing
+from fleetgauge_pipelines.jobs.progress import ReportProgress, show_progress
 from fleetgauge_pipelines.jobs.simulate_folder import ForeignFolderError, SimulatedFolder
-from fleetgauge_pipelines.jobs.simulate_records import send, write_files
+from fleetgauge_pipelines.jobs.simulate_records import send_records, write_record_files
 from fleetgauge_pipelines.simulation import SimulatedFleet
 
 _MINUTE = timedelta(minutes=1)
 _WEEK_MINUTES = 7 * 24 * 60
-_WEEKS, _MINUTES = 35, 60
-_MOST_RECORD_MINUTES = 3 * 24 * 60
-_OLDEST_YEAR = 2000
+_DEFAULT_WEEKS, _DEFAULT_RECORD_MINUTES = 35, 60
+_MAX_RECORD_MINUTES = 3 * 24 * 60
+_MIN_YEAR = 2000
+#: 128 + SIGINT, as a shell reports it.
+_EXIT_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """What is asked for; ``records`` None is a lake."""
+class _SimulationRequest:
+    """What to simulate and where to write it: ``records`` is 'files', 'topic', or None for a lake."""
 
     simulated: SimulatedFleet
     records: str | None
@@ -37,20 +40,20 @@ class _Wish:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Equal for equal results."""
-        one = self.simulated
+        """Return what determines the result: requests with equal arguments have equal results."""
         return {
             "version": __version__,
-            "seed": one.seed,
-            "clusters": one.clusters,
-            "minutes": one.minutes,
-            "end": one.end.isoformat(),
+            "seed": self.simulated.seed,
+            "clusters": self.simulated.clusters,
+            "minutes": self.simulated.minutes,
+            "end": self.simulated.end.isoformat(),
             "records": self.records,
-            **self.in_fleet_file,
+            **self.fleet_file_keys,
         }
 
     @property
-    def in_fleet_file(self) -> dict[str, Any]:
+    def fleet_file_keys(self) -> dict[str, Any]:
+        """Return the keys that the request adds to the fleet file."""
         return {"telemetry": self.telemetry.model_dump(mode="json")} if self.telemetry else {}
 
 
@@ -59,32 +62,44 @@ class _Wish:
     "--to",
     type=click.Path(path_type=Path),
     required=True,
-    help="A folder of its own: fleet.yaml, ledger.json and the lake.",
+    help="Output folder, empty or of an earlier simulation: gets fleet.yaml, ledger.json and the lake.",
 )
-@click.option("--clusters", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many.")
-@click.option("--weeks", type=click.IntRange(1, 520), help=f"How long a history.  [default: {_WEEKS}]")
 @click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Same seed, same fleet."
+    "--clusters", type=click.IntRange(1, 1000), default=20, show_default=True, help="Number of clusters."
+)
+@click.option(
+    "--weeks",
+    type=click.IntRange(1, 520),
+    help=f"Length of the history in weeks.  [default: {_DEFAULT_WEEKS}]",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of the random numbers; the same seed gives the same fleet.",
 )
 @click.option(
     "--end",
     type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ"]),
-    help="When the history ends (UTC).  [default: the start of this hour]",
+    help="End of the history (UTC).  [default: the start of the current hour]",
 )
 @click.option(
     "--records",
     type=click.Choice(["files", "topic"]),
-    help="Instead of a lake: probe records, in DIR/records/*.avro or to the telemetry cluster of --config.",
+    help="Write probe records instead of a lake: to DIR/records/*.avro or the telemetry cluster of --config.",
 )
 @click.option(
-    "--minutes", type=click.IntRange(min=1), help=f"How long a history of records.  [default: {_MINUTES}]"
+    "--minutes",
+    type=click.IntRange(min=1),
+    help=f"Length of the history of records in minutes.  [default: {_DEFAULT_RECORD_MINUTES}]",
 )
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="The fleet whose telemetry cluster takes --records topic.",
+    help="Path of the fleet file whose telemetry cluster receives the records of --records topic.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Say the counts on stdout as JSON.")
+@counts_json_option
 def simulate(
     to: Path,
     clusters: int,
@@ -96,117 +111,116 @@ def simulate(
     config: Path | None,
     as_json: bool,
 ) -> None:
-    """Make up a believable fleet's history, so that pages and reviews have something to show.
+    """Simulate a realistic fleet's history, to try dashboards and reviews without a Kafka cluster.
 
-    Incidents are planted in it; ledger.json says where. The fleet file is marked as simulated.
+    The history has simulated incidents, which ledger.json lists. The fleet file is marked as simulated.
     """
-    stopping = stopping_on_signals()
-    length = _length(records, weeks, minutes)
-    ends = _end(end)
+    shutdown = install_shutdown_handlers()
+    length = _resolve_length(records, weeks, minutes)
+    ends = _resolve_end(end)
     simulated = SimulatedFleet(seed, clusters, ends - length * _MINUTE, length)
-    wish = _Wish(simulated, records, _telemetry(records, config))
+    request = _SimulationRequest(simulated, records, _find_telemetry(records, config))
     folder = SimulatedFolder(to)
     try:
-        made = folder.made(wish.arguments)
-        if made:
-            _say(f"{to} is made already, of the same arguments: nothing to do")
+        result = folder.read_result(request.arguments)
+        if result:
+            _print(f"{to} holds the simulation with these arguments already: nothing to do")
         else:
-            made = _make(wish, folder, stopping)
+            result = _run(request, folder, shutdown)
     except (ForeignFolderError, LeaseError) as error:
         raise InputError(str(error)) from error
     except OSError as error:
         raise InputError(f"{error.filename or to}: {error.strerror or error}") from error
     except KafkaUnavailableError as error:
-        raise InputError(f"telemetry cannot be reached: {error}") from error
+        raise InputError(f"cannot reach the telemetry cluster: {error}") from error
     except KeyboardInterrupt:
-        _say(f"ended; {to} is incomplete: the same command makes it anew")
-        raise SystemExit(130) from None
+        _print(f"interrupted; {to} is incomplete: run the same command again to write it from the start")
+        raise SystemExit(_EXIT_INTERRUPTED) from None
     if as_json:
-        print_json(made | {"config": str(folder.config)})
+        print_json(result | {"config": str(folder.config)})
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     console.print(line, markup=False, soft_wrap=True)
 
 
-def _length(records: str | None, weeks: int | None, minutes: int | None) -> int:
-    """Of the history, in minutes."""
+def _resolve_length(records: str | None, weeks: int | None, minutes: int | None) -> int:
+    """Return the length of the history in minutes."""
     if records is None:
         if minutes is not None:
-            raise InputError("--minutes needs --records; a lake's history is given in --weeks")
-        return (weeks or _WEEKS) * _WEEK_MINUTES
+            raise InputError("--minutes needs --records; give the length of a lake's history as --weeks")
+        return (weeks or _DEFAULT_WEEKS) * _WEEK_MINUTES
     if weeks is not None:
-        raise InputError("--weeks is for a lake; the length of --records is given in --minutes")
-    if minutes is not None and minutes > _MOST_RECORD_MINUTES:
+        raise InputError("--weeks is for a lake; give the length of --records as --minutes")
+    if minutes is not None and minutes > _MAX_RECORD_MINUTES:
         raise InputError(
-            f"--minutes {minutes}: at most {_MOST_RECORD_MINUTES} (3 days) of whole records are made; "
-            "for a longer history leave out --records and say --weeks, which makes silver at once"
+            f"--minutes {minutes}: at most {_MAX_RECORD_MINUTES} (3 days) of records can be written; "
+            "for a longer history omit --records and give --weeks, which writes silver directly"
         )
-    return minutes or _MINUTES
+    return minutes or _DEFAULT_RECORD_MINUTES
 
 
-def _end(end: datetime | None) -> datetime:
+def _resolve_end(end: datetime | None) -> datetime:
     if end is None:
         return datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    if end.second or end.year < _OLDEST_YEAR:
-        raise InputError(
-            f"--end {end:%Y-%m-%dT%H:%M:%SZ}: expected a whole minute, not before {_OLDEST_YEAR}"
-        )
+    if end.second or end.year < _MIN_YEAR:
+        raise InputError(f"--end {end:%Y-%m-%dT%H:%M:%SZ}: expected a whole minute, not before {_MIN_YEAR}")
     return end.replace(tzinfo=UTC)
 
 
-def _telemetry(records: str | None, config: Path | None) -> Telemetry | None:
-    """Where records go: to topics that no pipeline of measured records reads."""
+def _find_telemetry(records: str | None, config: Path | None) -> Telemetry | None:
+    """Return the telemetry cluster for records, with topics that no pipeline of measured records reads."""
     if records != "topic":
         return None
     if config is None:
-        raise InputError("--records topic needs --config: a fleet file whose telemetry cluster takes them")
-    try:
-        fleet = load(config)
-    except FleetFileError as error:
-        raise InputError(str(error)) from error
-    if fleet.telemetry is None:
-        raise InputError(f"{config}: telemetry.bootstrap is missing: say where the records go")
-    return fleet.telemetry if fleet.simulated else _apart(fleet.telemetry)
+        raise InputError("--records topic needs --config: a fleet file whose telemetry cluster receives them")
+    fleet = load_fleet_or_exit(config)
+    telemetry = telemetry_or_exit(fleet, config)
+    return telemetry if fleet.simulated else _rename_topics(telemetry)
 
 
-def _apart(telemetry: Telemetry) -> Telemetry:
-    named = {
+def _rename_topics(telemetry: Telemetry) -> Telemetry:
+    renamed = {
         use: topic.model_copy(update={"name": f"{topic.name}.simulated"}) for use, topic in telemetry.topics
     }
-    return telemetry.model_copy(update={"topics": telemetry.topics.model_copy(update=named)})
+    return telemetry.model_copy(update={"topics": telemetry.topics.model_copy(update=renamed)})
 
 
-def _make(wish: _Wish, folder: SimulatedFolder, stopping: Stopping) -> dict[str, Any]:
-    started, simulated = time.monotonic(), wish.simulated
-    folder.begin(wish.arguments, simulated, wish.in_fleet_file)
-    with bars(stopping) as advance:
-        rows = _lake(wish, folder, advance) if wish.records is None else _records(wish, folder, advance)
-    made: dict[str, Any] = {
+def _run(request: _SimulationRequest, folder: SimulatedFolder, shutdown: ShutdownFlag) -> dict[str, Any]:
+    started, simulated = time.monotonic(), request.simulated
+    folder.begin(request.arguments, simulated, request.fleet_file_keys)
+    write = _write_lake if request.records is None else _write_records
+    with show_progress(shutdown) as advance:
+        counts = write(request, folder, advance)
+    result: dict[str, Any] = {
         "clusters": simulated.clusters,
         "brokers": sum(len(profile.brokers) for profile in simulated.profiles),
         "incidents": len(simulated.ledger()["incidents"]),
-        **rows,
-        "bytes": folder.bytes(),
+        **counts,
+        "bytes": folder.count_bytes(),
         "seconds": round(time.monotonic() - started, 1),
     }
-    folder.finish(wish.arguments, made)
-    _say(f"{folder.path}: made in {made['seconds']} s")
-    return made
+    folder.finish(request.arguments, result)
+    _print(f"{folder.path}: written in {result['seconds']} s")
+    return result
 
 
-def _lake(wish: _Wish, folder: SimulatedFolder, advance: Advance) -> dict[str, int]:
-    fleet = load(folder.config)
-    with writing(fleet.lake) as (spark, lake):
-        from fleetgauge_pipelines.jobs.simulate import make_lake
+def _write_lake(
+    request: _SimulationRequest, folder: SimulatedFolder, advance: ReportProgress
+) -> dict[str, int]:
+    fleet = load_fleet(folder.config)
+    with open_lake_for_writing(fleet.lake) as (spark, lake):
+        from fleetgauge_pipelines.jobs.simulate import simulate_lake
 
-        rows = make_lake(spark, lake, fleet, wish.simulated, advance)
-    return {"weeks": wish.simulated.weeks, **asdict(rows)}
+        rows = simulate_lake(spark, lake, fleet, request.simulated, advance)
+    return {"weeks": request.simulated.weeks, **asdict(rows)}
 
 
-def _records(wish: _Wish, folder: SimulatedFolder, advance: Advance) -> dict[str, int]:
-    if wish.telemetry is None:
-        count = write_files(wish.simulated, folder.records, advance)
+def _write_records(
+    request: _SimulationRequest, folder: SimulatedFolder, advance: ReportProgress
+) -> dict[str, int]:
+    if request.telemetry is None:
+        count = write_record_files(request.simulated, folder.records, advance)
     else:
-        count = send(wish.simulated, wish.telemetry, advance)
-    return {"minutes": wish.simulated.minutes, "records": count}
+        count = send_records(request.simulated, request.telemetry, advance)
+    return {"minutes": request.simulated.minutes, "records": count}

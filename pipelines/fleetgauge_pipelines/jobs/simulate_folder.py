@@ -1,4 +1,4 @@
-"""The folder that a simulation is written to: its own or nobody's, and finished or begun again."""
+"""The output folder of a simulation: it must be empty, or hold a simulation, which is resumed or replaced."""
 
 import json
 import shutil
@@ -10,82 +10,88 @@ from typing import Any
 
 import yaml
 
-from fleetgauge_core.lake.lease import lease
+from fleetgauge_core.lake.lease import hold_lease
 from fleetgauge_pipelines.simulation import SimulatedFleet
 
-#: Written first, it says whose folder this is; written again as the last of all, with what was made.
+#: Written first, to mark the folder as a simulation's; written again at the end, with the result.
 _STAMP = "simulation.json"
 _FILES = (_STAMP, "fleet.yaml", "ledger.json")
 _FOLDERS = ("lake", "records")
 
 
 class ForeignFolderError(Exception):
-    """The folder holds what no simulation made; the text is one line for a person."""
+    """The folder holds files that no simulation wrote; its text is one line for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedFolder:
-    """fleet.yaml, ledger.json, and lake/ or records/ under one path."""
+    """A folder with fleet.yaml, ledger.json, and lake/ or records/."""
 
     path: Path
 
     @property
     def config(self) -> Path:
+        """Return the path of the fleet file."""
         return self.path / "fleet.yaml"
 
     @property
     def lake(self) -> Path:
+        """Return the folder of the lake."""
         return self.path / "lake"
 
     @property
     def records(self) -> Path:
+        """Return the folder of the record files."""
         return self.path / "records"
 
-    def made(self, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What was made here of the very same arguments; None where nothing was, or it broke off.
+    def read_result(self, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the result of a finished simulation with equal arguments, None if there is none.
 
-        Raises ForeignFolderError where anything else lies.
+        Raises: ForeignFolderError when the folder holds files that no simulation wrote.
         """
-        self._refuse_what_is_foreign()
+        self._refuse_foreign_files()
         try:
             stamp = json.loads((self.path / _STAMP).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return None
         return stamp.get("made") if stamp.get("arguments") == arguments else None
 
-    def begin(self, arguments: Mapping[str, Any], simulated: SimulatedFleet, more: Mapping[str, Any]) -> None:
-        """Clear away what an earlier simulation left, and say what this one will be.
+    def begin(
+        self, arguments: Mapping[str, Any], simulated: SimulatedFleet, extra_keys: Mapping[str, Any]
+    ) -> None:
+        """Delete an earlier simulation, and write fleet.yaml, with ``extra_keys``, and ledger.json.
 
-        ``more`` goes into fleet.yaml. Raises LeaseError while a pipeline writes the lake.
+        Raises: LeaseError while another process writes to the lake.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with lease(str(self.lake)) if self.lake.exists() else nullcontext():
-            self._stamp({"arguments": arguments})
-            for old in (self.lake, self.records):
-                if old.exists():
-                    shutil.rmtree(old)
-        document = yaml.safe_dump(simulated.document() | dict(more), sort_keys=False)
+        with hold_lease(str(self.lake)) if self.lake.exists() else nullcontext():
+            self._write_stamp({"arguments": arguments})
+            for folder in (self.lake, self.records):
+                if folder.exists():
+                    shutil.rmtree(folder)
+        document = yaml.safe_dump(simulated.fleet_document() | dict(extra_keys), sort_keys=False)
         self.config.write_text(document, encoding="utf-8")
         ledger = json.dumps(simulated.ledger(), indent=1)
         (self.path / "ledger.json").write_text(ledger + "\n", encoding="utf-8")
 
-    def finish(self, arguments: Mapping[str, Any], made: Mapping[str, Any]) -> None:
-        """From now on the folder counts as made."""
-        self._stamp({"arguments": arguments, "made": made})
+    def finish(self, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Mark the simulation as finished, with its result."""
+        self._write_stamp({"arguments": arguments, "made": result})
 
-    def bytes(self) -> int:
+    def count_bytes(self) -> int:
+        """Return the size of all files in the folder."""
         return sum(path.stat().st_size for path in self.path.rglob("*") if path.is_file())
 
-    def _refuse_what_is_foreign(self) -> None:
+    def _refuse_foreign_files(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise ForeignFolderError(f"{self.path} is a file; name another folder with --to")
-        found = {one.name: one for one in self.path.iterdir()} if self.path.exists() else {}
-        own = {*_FILES, *_FOLDERS} if _STAMP in found else set()
-        foreign = sorted(name for name, one in found.items() if name not in own or one.is_symlink())
+        paths = {path.name: path for path in self.path.iterdir()} if self.path.exists() else {}
+        own = {*_FILES, *_FOLDERS} if _STAMP in paths else set()
+        foreign = sorted(name for name, path in paths.items() if name not in own or path.is_symlink())
         if foreign:
             raise ForeignFolderError(
-                f"{self.path}: {foreign[0]} was not made by a simulation; name another folder with --to"
+                f"{self.path}: {foreign[0]} was not written by a simulation; name another folder with --to"
             )
 
-    def _stamp(self, stamp: Mapping[str, Any]) -> None:
+    def _write_stamp(self, stamp: Mapping[str, Any]) -> None:
         (self.path / _STAMP).write_text(json.dumps(stamp) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The stream: topics to tables, in micro-batches, continuously or until nothing is left."""
+"""The stream: process the telemetry topics in micro-batches, continuously or until no record is left."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -10,28 +10,28 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fleetgauge_core.fleet import Fleet, Telemetry
-from fleetgauge_core.kafka import Admin, ensure_topics
-from fleetgauge_core.runtime.shutdown import Stopping
-from fleetgauge_core.slo.retention import SAMPLES_KEPT
-from fleetgauge_pipelines.io.kafka_options import kafka_options
+from fleetgauge_core.kafka import ClusterAdmin, ensure_telemetry_topics
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.slo.retention import SAMPLE_RETENTION
+from fleetgauge_pipelines.io.kafka_options import build_kafka_options
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.record_topics import raw_records
-from fleetgauge_pipelines.jobs.batch import Outcome, Pipeline
+from fleetgauge_pipelines.io.record_topics import to_raw_records
+from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 from fleetgauge_pipelines.jobs.health import store_health_events
-from fleetgauge_pipelines.jobs.table_maintenance import Tidying
+from fleetgauge_pipelines.jobs.table_maintenance import DailyCompaction
 
-#: How long a batch may go on after the stream was asked to stop.
-_PATIENCE_S = 90
+#: How long a running batch may continue after a shutdown was requested.
+_BATCH_GRACE_S = 90
 
 Clock = Callable[[], datetime]
-Narrate = Callable[[int, Outcome], None]
+ReportBatch = Callable[[int, BatchResult], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """How often a micro-batch starts; None: once over all that is there, then stop."""
+class StreamTrigger:
+    """When micro-batches start: every so many seconds, or None to process what is available once and stop."""
 
-    every_s: float | None
+    interval_s: float | None
 
 
 def run_stream(
@@ -39,42 +39,42 @@ def run_stream(
     lake: Lake,
     fleet: Fleet,
     telemetry: Telemetry,
-    pace: Pace,
+    trigger: StreamTrigger,
     clock: Clock,
-    narrate: Narrate,
+    report_batch: ReportBatch,
     idle: Callable[[], None],
-    stopping: Stopping,
+    shutdown: ShutdownFlag,
 ) -> None:
-    """Run until ``stopping`` is set or, at pace None, until all that was there is taken.
+    """Process micro-batches until ``shutdown`` is set or, without an interval, until no record is left.
 
-    ``narrate`` is told of each batch; ``idle`` is called every second in which none runs.
+    ``report_batch`` is called with each batch's result, and ``idle`` every second in which no batch runs.
 
-    Raises KafkaUnavailableError when the telemetry cluster is not there.
+    Raises: KafkaUnavailableError when the telemetry cluster cannot be reached.
     """
     pipeline = Pipeline(spark, lake, fleet)
     pipeline.open()
-    # What is due is done even if no record comes.
+    # Weeks that are due to close are closed even if no record arrives.
     pipeline.compute_weeks((), f"start/{clock().isoformat()}", clock())
-    tidying = Tidying(lake)
+    compaction = DailyCompaction(lake)
     names = telemetry.topics
     topic_ids = _topic_ids(telemetry)
 
-    def take(rows: DataFrame, batch_id: int) -> None:
+    def process(rows: DataFrame, batch_id: int) -> None:
         rows.persist()
         try:
             store_health_events(lake, rows.where(F.col("topic") == names.health_events.name))
             minutes, now = rows.where(F.col("topic") == names.probe_minutes.name), clock()
-            # An agent whose clock is years behind must not add years of unmeasured minutes;
-            # what is older by right comes by backfill.
-            outcome = pipeline.process(
-                raw_records(minutes, topic_ids), f"stream/{batch_id}", now, now - SAMPLES_KEPT
+            # Records of old minutes are refused, because an agent whose clock is years behind would add years
+            # of unmeasured minutes. Old records are processed by backfill.
+            result = pipeline.process(
+                to_raw_records(minutes, topic_ids), f"stream/{batch_id}", now, now - SAMPLE_RETENTION
             )
-            narrate(batch_id, outcome)
-            tidying.step(outcome.ingested.newest, now)
+            report_batch(batch_id, result)
+            compaction.compact_next_table(result.ingested.newest, now)
         finally:
             rows.unpersist()
 
-    _wait(_start(spark, lake, telemetry, topic_ids, pace, take), idle, stopping)
+    _wait(_start(spark, lake, telemetry, topic_ids, trigger, process), idle, shutdown)
 
 
 def _start(
@@ -82,41 +82,43 @@ def _start(
     lake: Lake,
     telemetry: Telemetry,
     topics: Iterable[str],
-    pace: Pace,
-    take: Callable[[DataFrame, int], None],
+    trigger: StreamTrigger,
+    process: Callable[[DataFrame, int], None],
 ) -> StreamingQuery:
     source = (
         spark.readStream.format("kafka")
-        .options(**kafka_options(telemetry.access))
+        .options(**build_kafka_options(telemetry.access))
         .option("subscribe", ",".join(topics))
         .option("startingOffsets", "earliest")
-        # What retention took shows as unmeasured minutes; a dead stream would lose more.
+        # Records that the topic's retention deleted show as unmeasured minutes. A stream that fails because
+        # of them would lose more.
         .option("failOnDataLoss", "false")
         .load()
     )
-    writer = source.writeStream.foreachBatch(take).option("checkpointLocation", lake.checkpoint)
-    if pace.every_s is None:
+    writer = source.writeStream.foreachBatch(process).option("checkpointLocation", lake.checkpoint)
+    if trigger.interval_s is None:
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{pace.every_s} seconds").start()
+    return writer.trigger(processingTime=f"{trigger.interval_s} seconds").start()
 
 
-def _wait(query: StreamingQuery, idle: Callable[[], None], stopping: Stopping) -> None:
-    """Until it ends by itself or is asked to."""
-    asked_at = None
+def _wait(query: StreamingQuery, idle: Callable[[], None], shutdown: ShutdownFlag) -> None:
+    """Wait until the query ends, or stop it once a shutdown is requested."""
+    requested_at = None
     while not query.awaitTermination(1):
         busy = query.status["isTriggerActive"]
         if not busy:
             idle()
-        asked_at = asked_at or (time.monotonic() if stopping.is_set() else None)
-        # Preferably between batches: one that is broken off leaves its last tables to the next start.
-        if asked_at and (not busy or time.monotonic() - asked_at > _PATIENCE_S):
+        requested_at = requested_at or (time.monotonic() if shutdown.is_set() else None)
+        # Preferably stopped between batches: the next start has to complete the tables of an aborted batch.
+        if requested_at and (not busy or time.monotonic() - requested_at > _BATCH_GRACE_S):
             query.stop()
 
 
 def _topic_ids(telemetry: Telemetry) -> dict[str, str]:
-    """Name to id of the topics read: one that was made anew has other records at the same offsets."""
-    ensure_topics(telemetry)
-    admin = Admin(telemetry.access, timeout_s=10)
+    # The ids are part of a record's source: a topic that was deleted and created again has the same name, and
+    # other records at the same offsets.
+    ensure_telemetry_topics(telemetry)
+    admin = ClusterAdmin(telemetry.access, timeout_s=10)
     admin.start()
     names = (telemetry.topics.probe_minutes.name, telemetry.topics.health_events.name)
-    return {name: view.topic_id for name in names if (view := admin.topic(name))}
+    return {name: view.topic_id for name in names if (view := admin.describe_topic(name))}

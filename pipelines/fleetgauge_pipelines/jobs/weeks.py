@@ -1,91 +1,107 @@
-"""Some cluster-weeks as they count: their minutes, and their levels with and without corrections."""
+"""Cluster-weeks that are being computed: their minutes, and their levels with and without corrections."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import date, datetime
 from functools import cached_property
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from fleetgauge_core.slo.corrected import Row, beside_raw
-from fleetgauge_core.slo.corrections import Excluded, ids
-from fleetgauge_core.slo.days import days_of
+from fleetgauge_core.slo.corrected_week import WeekRow, add_raw_columns
+from fleetgauge_core.slo.corrections import ExcludedRange, join_correction_ids
+from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import dataframe
-from fleetgauge_pipelines.transforms.cluster_weeks import WEEKS_DDL, cluster_weeks
-from fleetgauge_pipelines.transforms.corrections import EXCLUDED_DDL, applied, corrected_minutes
+from fleetgauge_pipelines.io.small_frames import create_dataframe
+from fleetgauge_pipelines.jobs.settings import WeekDefinition
+from fleetgauge_pipelines.transforms.cluster_weeks import WEEKS_DDL, compute_cluster_weeks
+from fleetgauge_pipelines.transforms.corrections import (
+    EXCLUDED_DDL,
+    apply_corrections,
+    find_applied_corrections,
+)
 
-Key = tuple[str, date]
+ClusterWeekKey = tuple[str, date]
 
 
-class CountedWeeks:
-    """``rows`` as WEEKS_DDL; ``spans`` are what corrections take out of them."""
+class CorrectedWeeks:
+    """The weeks to compute, and the ranges that corrections exclude from them.
+
+    ``days`` are the UTC days that the weeks touch, by which bronze and silver are partitioned.
+    """
 
     def __init__(
-        self, spark: SparkSession, lake: Lake, rows: Sequence[tuple[Any, ...]], spans: Sequence[Excluded]
+        self,
+        spark: SparkSession,
+        lake: Lake,
+        weeks: Sequence[WeekDefinition],
+        exclusions: Sequence[ExcludedRange],
     ) -> None:
         self.spark = spark
         self._lake = lake
-        self._rows = rows
-        self._spans = spans
-        self.days = days_of((row[2], row[3]) for row in rows)
+        self._weeks = weeks
+        self._exclusions = exclusions
+        self.days = list_utc_days((week.starts, week.ends) for week in weeks)
 
-    def levels(self, clock: datetime) -> list[Row]:
-        """gold/cluster_weeks without revisions."""
-        raw = self._levels(self._rows, self.minutes)
-        applied_to = self._applied()
-        corrected = self._levels([row for row in self._rows if _key(row) in applied_to], self.counted)
+    def compute_levels(self, clock: datetime) -> list[WeekRow]:
+        """Return rows of gold/cluster_weeks without their revision columns."""
+        raw = self._compute_levels(self._weeks, self.minutes)
+        corrections = self._find_corrections_by_week()
+        corrected_weeks = [week for week in self._weeks if (week.cluster_id, week.week) in corrections]
+        corrected = self._compute_levels(corrected_weeks, self.counted_minutes)
         return [
-            {**beside_raw(row, corrected.get(key), applied_to.get(key, "")), "computed_at": clock}
+            {**add_raw_columns(row, corrected.get(key), corrections.get(key, "")), "computed_at": clock}
             for key, row in raw.items()
         ]
 
     @property
     def frame(self) -> DataFrame:
-        return dataframe(self.spark, self._rows, WEEKS_DDL)
+        """Return the weeks with the columns of WEEKS_DDL."""
+        return create_dataframe(self.spark, self._weeks, WEEKS_DDL)
 
     @cached_property
-    def counted(self) -> DataFrame:
-        """The cluster-minutes that count."""
-        if not self._spans:
+    def counted_minutes(self) -> DataFrame:
+        """Return the cluster-minutes of the weeks' days after corrections."""
+        if not self._exclusions:
             return self.minutes
-        return corrected_minutes(self.minutes, self.client, self._excluded)
+        return apply_corrections(self.minutes, self.client_broker_minutes, self._exclusion_frame)
 
     @property
-    def client(self) -> DataFrame:
-        """The client leg's broker-minutes of the weeks' days."""
+    def client_broker_minutes(self) -> DataFrame:
+        """Return the client leg's broker-minutes of the weeks' days."""
         rows = self._lake.read(BROKER_MINUTES).where(F.col("day").isin(self.days))
         return rows.where(F.col("leg") == "client")
 
     @property
     def minutes(self) -> DataFrame:
+        """Return the cluster-minutes of the weeks' days, without corrections."""
         return self._lake.read(CLUSTER_MINUTES).where(F.col("day").isin(self.days))
 
     @property
-    def _excluded(self) -> DataFrame:
+    def _exclusion_frame(self) -> DataFrame:
         rows = [
-            (one.correction_id, one.cluster_id, one.broker_id, one.starts, one.ends) for one in self._spans
+            (range_.correction_id, range_.cluster_id, range_.broker_id, range_.starts, range_.ends)
+            for range_ in self._exclusions
         ]
-        return dataframe(self.spark, rows, EXCLUDED_DDL)
+        return create_dataframe(self.spark, rows, EXCLUDED_DDL)
 
-    def _levels(self, rows: Sequence[tuple[Any, ...]], minutes: DataFrame) -> dict[Key, Row]:
-        if not rows:
+    def _compute_levels(
+        self, weeks: Sequence[WeekDefinition], minutes: DataFrame
+    ) -> dict[ClusterWeekKey, WeekRow]:
+        if not weeks:
             return {}
-        found = cluster_weeks(minutes, dataframe(self.spark, rows, WEEKS_DDL)).collect()
-        return {(row["cluster_id"], row["week"]): row.asDict() for row in found}
+        rows = compute_cluster_weeks(minutes, create_dataframe(self.spark, weeks, WEEKS_DDL)).collect()
+        return {(row["cluster_id"], row["week"]): row.asDict() for row in rows}
 
-    def _applied(self) -> dict[Key, str]:
-        """The ids of the corrections that took anything out of each week."""
-        if not self._spans:
+    def _find_corrections_by_week(self) -> dict[ClusterWeekKey, str]:
+        """Return for each week that corrections changed their ids, in the form of gold's column."""
+        if not self._exclusions:
             return {}
-        found: dict[Key, list[str]] = defaultdict(list)
-        for row in applied(self.minutes, self.client, self._excluded, self.frame).collect():
-            found[row["cluster_id"], row["week"]].append(row["correction_id"])
-        return {key: ids(of_week) for key, of_week in found.items()}
-
-
-def _key(row: tuple[Any, ...]) -> Key:
-    return row[0], row[1]
+        applied = find_applied_corrections(
+            self.minutes, self.client_broker_minutes, self._exclusion_frame, self.frame
+        )
+        correction_ids: dict[ClusterWeekKey, list[str]] = defaultdict(list)
+        for row in applied.collect():
+            correction_ids[row["cluster_id"], row["week"]].append(row["correction_id"])
+        return {week: join_correction_ids(ids) for week, ids in correction_ids.items()}

@@ -1,1 +1,1 @@
-"""great-expectations as a gate: expectations on a batch's aggregates, never on its rows."""
+"""The quality gate: great-expectations suites on a batch's aggregates, never on its rows."""

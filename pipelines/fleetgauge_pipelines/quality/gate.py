@@ -1,4 +1,4 @@
-"""A suite of expectations, judged by great-expectations on a few rows of aggregates."""
+"""The quality gate: great-expectations validates a suite on a few rows of aggregates."""
 
 import json
 import os
@@ -9,18 +9,18 @@ from typing import Any
 
 import pandas as pd
 
-#: great-expectations' own JSON, an ExpectationSuite a file.
+#: Folder of the suites, each an ExpectationSuite in great-expectations' own JSON.
 SUITES = Path(__file__).with_name("suites")
-BATCH = SUITES / "batch.json"
-GOLD = SUITES / "gold.json"
+BATCH_SUITE_FILE = SUITES / "batch.json"
+GOLD_SUITE_FILE = SUITES / "gold.json"
 
-#: Aggregates by name; one of nothing is None.
-Facts = Mapping[str, float | None]
+#: Aggregates by name; None where there was nothing to aggregate.
+QualityFacts = Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """One expectation's outcome; ``observed`` is JSON."""
+class QualityVerdict:
+    """Whether an expectation was met; ``observed`` has the values it looked at, as JSON."""
 
     expectation: str
     success: bool
@@ -28,24 +28,24 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One expectation: the aggregates that it looks at, and the positions of the rows that break it."""
+class ExpectationResult:
+    """An expectation validated on several rows: its columns, and the positions of the failing rows."""
 
     expectation: str
     columns: tuple[str, ...]
-    broken: frozenset[int]
+    failed_rows: frozenset[int]
 
-    def verdict(self, position: int, facts: Facts) -> Verdict:
-        """On the row at a position, which holds these facts."""
+    def verdict_for_row(self, position: int, facts: QualityFacts) -> QualityVerdict:
+        """Return the verdict on the row at a position, which holds ``facts``."""
         observed = {column: facts.get(column) for column in self.columns}
-        return Verdict(self.expectation, position not in self.broken, json.dumps(observed))
+        return QualityVerdict(self.expectation, position not in self.failed_rows, json.dumps(observed))
 
 
-class Gate:
-    """A suite, read once and validated as often as there is something to judge."""
+class QualityGate:
+    """A suite of expectations, read once and validated as often as needed."""
 
     def __init__(self, suite: Path) -> None:
-        # Read when the package is imported, which is therefore done here.
+        # great-expectations reads the variable when it is imported, so it is imported after this line.
         os.environ["GX_ANALYTICS_ENABLED"] = "false"
         import great_expectations as gx
         from great_expectations.data_context.types.base import ProgressBarsConfig
@@ -57,19 +57,21 @@ class Gate:
         document = json.loads(suite.read_text(encoding="utf-8"))
         self._suite = context.suites.add(gx.ExpectationSuite(**document))
 
-    def judge(self, rows: Sequence[Facts]) -> tuple[Finding, ...]:
-        """One finding per expectation. An aggregate of nothing breaks no bound."""
+    def judge(self, rows: Sequence[QualityFacts]) -> tuple[ExpectationResult, ...]:
+        """Validate rows of aggregates and return a result for each expectation; None meets every bound."""
         frame = pd.DataFrame([dict(row) for row in rows], dtype="float64")
         batch = self._batches.get_batch(batch_parameters={"dataframe": frame})
         results = batch.validate(self._suite, result_format="COMPLETE").results
-        return tuple(_finding(result, len(rows)) for result in results)
+        return tuple(_to_expectation_result(result, len(rows)) for result in results)
 
 
-def _finding(result: Any, rows: int) -> Finding:
+def _to_expectation_result(result: Any, rows: int) -> ExpectationResult:
     settings = result.expectation_config.kwargs
     columns = tuple(settings[name] for name in ("column", "column_A", "column_B") if name in settings)
     name = f"{result.expectation_config.type}({', '.join(columns)})"
     if result.success:
-        return Finding(name, columns, frozenset())
-    # One that fails without naming a row, as for a column that is not there, is broken by all.
-    return Finding(name, columns, frozenset(result.result.get("unexpected_index_list") or range(rows)))
+        return ExpectationResult(name, columns, frozenset())
+    # An expectation may fail without naming a row, as when its column is missing: then every row fails it.
+    return ExpectationResult(
+        name, columns, frozenset(result.result.get("unexpected_index_list") or range(rows))
+    )

@@ -1,4 +1,4 @@
-"""What the gate of gold is told of weeks: the rows that are to be written, beside silver's own counts."""
+"""Aggregates of weeks on which the gold suite is validated, compared with counts taken from silver."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _LATENCIES = ("latency_p99_us", "latency_p99_censored_us")
 
 @dataclass(frozen=True, slots=True)
 class SilverCounts:
-    """A cluster's week as silver has it."""
+    """How many minutes silver has for a cluster's week, and how many broker-minutes were measured."""
 
     minutes: int
     brokers_measured: int
@@ -26,13 +26,17 @@ class SilverCounts:
 
     @property
     def coverage(self) -> float | None:
+        """Return measured over expected broker-minutes; None where none was expected."""
         return self.brokers_measured / self.brokers_expected if self.brokers_expected else None
 
 
-def silver_counts(minutes: DataFrame, weeks: DataFrame) -> dict[tuple[str, date], SilverCounts]:
-    """By cluster and week of ``weeks`` (WEEKS_DDL), counted without what computes their levels."""
-    bounds = F.broadcast(weeks.select(F.col("cluster_id").alias("of"), "week", "starts", "ends"))
-    inside = (F.col("cluster_id") == F.col("of")) & (F.col("minute") >= F.col("starts"))
+def count_silver_minutes(minutes: DataFrame, weeks: DataFrame) -> dict[tuple[str, date], SilverCounts]:
+    """Count silver's minutes by cluster and week of ``weeks`` (WEEKS_DDL).
+
+    The counts do not use the code that computes the weeks' levels, so that the gate can compare the two.
+    """
+    bounds = F.broadcast(weeks.select(F.col("cluster_id").alias("week_cluster_id"), "week", "starts", "ends"))
+    inside = (F.col("cluster_id") == F.col("week_cluster_id")) & (F.col("minute") >= F.col("starts"))
     counted = minutes.join(bounds, inside & (F.col("minute") < F.col("ends"))).groupBy("cluster_id", "week")
     rows = counted.agg(
         F.count(F.lit(1)).alias("minutes"),
@@ -47,11 +51,14 @@ def silver_counts(minutes: DataFrame, weeks: DataFrame) -> dict[tuple[str, date]
     }
 
 
-def gold_facts(
+def compute_gold_facts(
     clusters: Sequence[Row], fleet: Sequence[Row], silver: Mapping[str, SilverCounts]
 ) -> dict[str, float | None]:
-    """One week's: its cluster-weeks and fleet-weeks, each at its latest revision, and silver's counts
-    of those clusters that were computed now."""
+    """Compute the facts of one week.
+
+    ``clusters`` and ``fleet`` are the latest revisions of the week's rows; ``silver`` has the counts of those
+    clusters that were computed in this batch.
+    """
     computed = [row for row in clusters if row["cluster_id"] in silver]
     availabilities = [*_values(clusters, _AVAILABILITIES), *_quantiles(fleet, _AVAILABILITIES)]
     latencies = [*_values(clusters, _LATENCIES), *_quantiles(fleet, _LATENCIES)]
@@ -79,7 +86,7 @@ def gold_facts(
         "fleet_clusters_least": min(counted, default=0),
         "fleet_clusters_most": max(counted, default=0),
         "week_minutes_expected": sum(row["minutes_expected_raw"] for row in computed),
-        "silver_cluster_minutes": sum(one.minutes for one in silver.values()),
+        "silver_cluster_minutes": sum(counts.minutes for counts in silver.values()),
     }
 
 
@@ -91,11 +98,11 @@ def _quantiles(fleet: Iterable[Row], metrics: Iterable[str]) -> list[float]:
     return _values((row for row in fleet if row["metric"] in metrics), ("median", "p90", "p99"))
 
 
-def _count(found: Iterable[bool]) -> int:
-    return sum(found)
+def _count(conditions: Iterable[bool]) -> int:
+    return sum(conditions)
 
 
 def _out_of_order(row: Row) -> bool:
-    """From its bad side: of a latency the median is the least, of an availability the greatest."""
+    # Quantiles count from the bad side: they rise for latencies and fall for availabilities.
     values = [value for value in (row["median"], row["p90"], row["p99"]) if value is not None]
     return values != sorted(values, reverse=not METRICS[row["metric"]])

@@ -1,4 +1,4 @@
-"""What the batch's gate is told of broker-minutes."""
+"""Aggregates of broker-minutes on which the batch suite is validated."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -6,10 +6,10 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-Facts = dict[str, float | None]
+SilverFacts = dict[str, float | None]
 
-#: Aggregates of broker-minutes, and how those of two pieces become one.
-_FACTS: Mapping[str, Callable[[Iterable[float]], float | None]] = {
+#: Each aggregate, and how its values of several pieces combine.
+_MERGERS: Mapping[str, Callable[[Iterable[float]], float | None]] = {
     "availability_min": partial(min, default=None),
     "availability_max": partial(max, default=None),
     "quantiles_out_of_order": sum,
@@ -19,7 +19,8 @@ _FACTS: Mapping[str, Callable[[Iterable[float]], float | None]] = {
 }
 
 
-def silver_facts(brokers: DataFrame) -> Facts:
+def compute_silver_facts(brokers: DataFrame) -> SilverFacts:
+    """Compute the aggregates of broker-minutes (the columns of silver/broker_minutes)."""
     out_of_order = (F.col("latency_p50_us") > F.col("latency_p99_us")) | (
         F.col("latency_p99_us") > F.col("latency_max_us")
     )
@@ -34,8 +35,9 @@ def silver_facts(brokers: DataFrame) -> Facts:
     return row.asDict() if row else {}
 
 
-def together(facts: Sequence[Facts]) -> Facts:
+def merge_silver_facts(facts: Sequence[SilverFacts]) -> SilverFacts:
+    """Combine the aggregates of several pieces into those of all of them."""
     return {
-        name: fold(value for one in facts if (value := one[name]) is not None)
-        for name, fold in _FACTS.items()
+        name: merge(value for piece in facts if (value := piece[name]) is not None)
+        for name, merge in _MERGERS.items()
     }

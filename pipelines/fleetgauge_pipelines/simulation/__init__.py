@@ -1,19 +1,17 @@
-"""A believable fleet's history, made from a seed: pure numpy, no file, no clock.
+"""Simulate a realistic fleet's history from a seed, with numpy alone: no file is read, and no clock.
 
-Everything is a function of the seed and of where it lies, so any cluster's any
-week can be made alone, in any order and on any machine, and comes out the same.
+Everything is a function of the seed, the cluster and the week. So any week of any cluster can be simulated
+alone, in any order and on any machine, with the same result.
 
-A probe's latency follows a Frechet distribution around the minute's median:
-``median * (depth / ln 2) ** -TAIL`` with ``depth`` standard exponential. The
-slowest few of a minute's 100 probes are drawn as what they are, the order
-statistics (Renyi's spacings); the others, drawn only where somebody looks at
-single probes, lie beyond them. So the minutes of many weeks, the broker-minutes
-under them and whole probe records are one draw seen from three distances, and
-agree to the microsecond.
+A probe's latency follows a Frechet distribution around the median of its minute: ``median * (depth / ln 2) **
+-TAIL_EXPONENT``, where ``depth`` is standard exponential. The slowest probes of a minute's 100 are drawn
+directly as order statistics (Renyi's representation by exponential spacings). The other probes are drawn,
+conditional on them, only where single probes are needed. So cluster-minutes, broker-minutes and probe records
+come from the same draws and agree to the microsecond.
 """
 
 from fleetgauge_pipelines.simulation.fleet import SimulatedFleet
-from fleetgauge_pipelines.simulation.incidents import Incident, Kind
-from fleetgauge_pipelines.simulation.part import Part
+from fleetgauge_pipelines.simulation.incidents import IncidentKind, SimulatedIncident
+from fleetgauge_pipelines.simulation.simulated_week import SimulatedWeek
 
-__all__ = ["Incident", "Kind", "Part", "SimulatedFleet"]
+__all__ = ["IncidentKind", "SimulatedFleet", "SimulatedIncident", "SimulatedWeek"]

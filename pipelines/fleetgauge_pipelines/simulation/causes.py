@@ -1,4 +1,4 @@
-"""Why a part's bad minutes were bad, as far as the watch would have said."""
+"""The causes of a simulated week's bad minutes, by the findings that the watch would have recorded."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -8,35 +8,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetgauge_core.slo.causes import (
-    Event,
-    Reason,
-    cause_of,
-    findings,
+    CauseInterval,
+    HealthTransition,
+    build_cause_intervals,
+    find_cause,
 )
-from fleetgauge_pipelines.simulation.events import health_events
-from fleetgauge_pipelines.simulation.incidents import Incident
-from fleetgauge_pipelines.simulation.part import Part
-from fleetgauge_pipelines.simulation.silver import client_censored_p99_us
+from fleetgauge_pipelines.simulation.events import make_health_events
+from fleetgauge_pipelines.simulation.incidents import SimulatedIncident
+from fleetgauge_pipelines.simulation.silver import compute_client_censored_p99_us
+from fleetgauge_pipelines.simulation.simulated_week import SimulatedWeek
 
 _MINUTE = timedelta(minutes=1)
 
 
-def reasons_of(incidents: Sequence[Incident]) -> list[Reason]:
-    """What the health events of a cluster's incidents explain."""
-    events = (event for incident in incidents for event in health_events(incident))
-    return findings(
-        Event(one.cluster_id, one.broker_id, one.fingerprint, one.at, one.to_state) for one in events
+def find_cause_intervals(incidents: Sequence[SimulatedIncident]) -> list[CauseInterval]:
+    """Return the intervals that the health events of a cluster's incidents explain."""
+    events = (event for incident in incidents for event in make_health_events(incident))
+    return build_cause_intervals(
+        HealthTransition(event.cluster_id, event.broker_id, event.fingerprint, event.at, event.to_state)
+        for event in events
     )
 
 
-def causes(part: Part, objective_us: int, reasons: Sequence[Reason]) -> NDArray[Any]:
-    """silver/cluster_minutes.cause of a part, a row a minute."""
-    over = (client_censored_p99_us(part) > objective_us) & ~part.silent[:, None]
-    ends = part.start + len(part.silent) * _MINUTE
-    near = [one for one in reasons if one.starts < ends and (one.ends is None or one.ends > part.start)]
-    brokers = np.asarray(part.profile.brokers)
-    found = np.full(len(part.silent), "", dtype=object)
+def find_causes(week: SimulatedWeek, objective_us: int, intervals: Sequence[CauseInterval]) -> NDArray[Any]:
+    """Return the column ``cause`` of silver/cluster_minutes of a week, masked where a minute is not bad."""
+    over = (compute_client_censored_p99_us(week) > objective_us) & ~week.silent[:, None]
+    ends = week.start + len(week.silent) * _MINUTE
+    overlapping = [
+        interval
+        for interval in intervals
+        if interval.starts < ends and (interval.ends is None or interval.ends > week.start)
+    ]
+    brokers = np.asarray(week.profile.brokers)
+    causes = np.full(len(week.silent), "", dtype=object)
     for minute in np.flatnonzero(over.any(axis=1)):
         homes = brokers[over[minute]].tolist()
-        found[minute] = cause_of(part.start + int(minute) * _MINUTE, homes, False, near)
-    return np.ma.masked_array(found, found == "")
+        causes[minute] = find_cause(week.start + int(minute) * _MINUTE, homes, False, overlapping)
+    return np.ma.masked_array(causes, causes == "")

@@ -1,4 +1,4 @@
-"""What the watch would have said: the pulses around a hung broker, through the fold that names brokers."""
+"""Health events of simulated incidents: pulses around a hung broker, folded with the watch's own code."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -11,45 +11,53 @@ from fleetgauge_core.contract import (
     LegPulse,
     ProbePulse,
 )
-from fleetgauge_core.detection import FleetState, judge
-from fleetgauge_pipelines.simulation.incidents import Incident, Kind
+from fleetgauge_core.detection import FleetHealth, fold_pulse
+from fleetgauge_pipelines.simulation.incidents import IncidentKind, SimulatedIncident
 
 _WINDOW_MS = 15_000
-#: How old the last answer and the last success are when the broker stops.
-_ANSWERED_MS, _SUCCEEDED_MS = 600, 100
+#: Age of the last ApiVersions answer and of the last successful probe when the broker stops.
+_ANSWER_AGE_MS, _SUCCESS_AGE_MS = 600, 100
 _PROBE_EVERY_MS = 600
 _DEADLINE_MS = 5_000
 _PULSE_EVERY_MS = 5_000
-#: As seen with a session of 6 s.
-_FENCED_MS = 9_400
-#: Until it leads again and a probe has succeeded.
-_BACK_MS = 1_000
+#: From the hang until the broker is fenced, as measured with a session timeout of 6 s.
+_FENCED_AFTER_MS = 9_400
+#: From the end of the hang until the broker leads again and a probe has succeeded.
+_RECOVERED_AFTER_MS = 1_000
 
 
-def health_events(incident: Incident) -> tuple[HealthEvent, ...]:
-    """Suspected (as pulses fall), named and cleared; nothing of an incident in which every broker answers."""
-    state, events = FleetState(), []
-    for pulse in _pulses(incident) if incident.kind is Kind.BROKER_HUNG else ():
-        state, findings = judge(state, pulse)
+def make_health_events(incident: SimulatedIncident) -> tuple[HealthEvent, ...]:
+    """Return the health events of an incident: a hung broker is suspected, reported and cleared.
+
+    An incident in which every broker still answers has none.
+    """
+    state, events = FleetHealth(), []
+    for pulse in _pulses(incident) if incident.kind is IncidentKind.BROKER_HUNG else ():
+        state, findings = fold_pulse(state, pulse)
         events += [finding.event for finding in findings]
     return tuple(events)
 
 
-def _pulses(incident: Incident) -> Iterator[ProbePulse]:
-    """The last before the hang, which may begin anywhere after it, all of it and one after."""
+def _pulses(incident: SimulatedIncident) -> Iterator[ProbePulse]:
+    """Yield the last pulse before the hang, those during it, and one after it.
+
+    The hang begins at a random time between two pulses.
+    """
     broker, phase_ms = incident.brokers[0], crc32(incident.id.encode()) % _PULSE_EVERY_MS
     before = incident.start + timedelta(milliseconds=phase_ms - _PULSE_EVERY_MS)
-    yield _pulse(incident, before, 0, _well(broker, _WINDOW_MS))
-    lasts_ms = (incident.end - incident.start) // timedelta(milliseconds=1)
-    hanging = range(phase_ms, lasts_ms, _PULSE_EVERY_MS)
-    for sequence, for_ms in enumerate(hanging, 1):
-        at = incident.start + timedelta(milliseconds=for_ms)
-        yield _pulse(incident, at, sequence, _silent(broker, for_ms))
-    back = incident.end + timedelta(milliseconds=_BACK_MS + phase_ms)
-    yield _pulse(incident, back, len(hanging) + 1, _well(broker, _BACK_MS + phase_ms))
+    yield _pulse(incident, before, 0, _healthy_broker(broker, _WINDOW_MS))
+    duration_ms = (incident.end - incident.start) // timedelta(milliseconds=1)
+    hang_ages_ms = range(phase_ms, duration_ms, _PULSE_EVERY_MS)
+    for sequence, hang_ms in enumerate(hang_ages_ms, 1):
+        at = incident.start + timedelta(milliseconds=hang_ms)
+        yield _pulse(incident, at, sequence, _hung_broker(broker, hang_ms))
+    recovered_at = incident.end + timedelta(milliseconds=_RECOVERED_AFTER_MS + phase_ms)
+    yield _pulse(
+        incident, recovered_at, len(hang_ages_ms) + 1, _healthy_broker(broker, _RECOVERED_AFTER_MS + phase_ms)
+    )
 
 
-def _pulse(incident: Incident, at: datetime, sequence: int, broker: BrokerPulse) -> ProbePulse:
+def _pulse(incident: SimulatedIncident, at: datetime, sequence: int, broker: BrokerPulse) -> ProbePulse:
     return ProbePulse(
         agent_id="simulated",
         run_id=incident.id,
@@ -62,30 +70,30 @@ def _pulse(incident: Incident, at: datetime, sequence: int, broker: BrokerPulse)
     )
 
 
-def _silent(broker: int, for_ms: int) -> BrokerPulse:
-    """A broker that has said nothing for so long: its cluster goes on with it for some seconds."""
-    failed = max(0, for_ms - _DEADLINE_MS) // _PROBE_EVERY_MS
+def _hung_broker(broker: int, hang_ms: int) -> BrokerPulse:
+    """Return the pulse of a broker that hangs since ``hang_ms``; it stays in sync until it is fenced."""
+    failed = max(0, hang_ms - _DEADLINE_MS) // _PROBE_EVERY_MS
     due = _WINDOW_MS // _PROBE_EVERY_MS
     leader = LegPulse(
         leg=Leg.LEADER,
         due=due,
-        succeeded=max(0, due - for_ms // _PROBE_EVERY_MS),
+        succeeded=max(0, due - hang_ms // _PROBE_EVERY_MS),
         failed=failed,
-        outstanding=for_ms // _PROBE_EVERY_MS - failed,
-        oldest_outstanding_ms=min(for_ms, _DEADLINE_MS),
-        success_age_ms=for_ms + _SUCCEEDED_MS,
+        outstanding=hang_ms // _PROBE_EVERY_MS - failed,
+        oldest_outstanding_ms=min(hang_ms, _DEADLINE_MS),
+        success_age_ms=hang_ms + _SUCCESS_AGE_MS,
         p50_us=None,
         p99_us=None,
     )
-    return _broker(broker, for_ms + _ANSWERED_MS, leader, in_sync=for_ms < _FENCED_MS)
+    return _broker(broker, hang_ms + _ANSWER_AGE_MS, leader, in_sync=hang_ms < _FENCED_AFTER_MS)
 
 
-def _well(broker: int, for_ms: int) -> BrokerPulse:
-    """The same broker so long after its return."""
+def _healthy_broker(broker: int, healthy_ms: int) -> BrokerPulse:
+    """Return the pulse of a broker that has been healthy for ``healthy_ms``."""
     due = _WINDOW_MS // _PROBE_EVERY_MS
-    succeeded = for_ms // _PROBE_EVERY_MS
-    leader = LegPulse(Leg.LEADER, due, succeeded, due - succeeded, 0, None, _SUCCEEDED_MS, None, None)
-    return _broker(broker, _ANSWERED_MS, leader, in_sync=True)
+    succeeded = healthy_ms // _PROBE_EVERY_MS
+    leader = LegPulse(Leg.LEADER, due, succeeded, due - succeeded, 0, None, _SUCCESS_AGE_MS, None, None)
+    return _broker(broker, _ANSWER_AGE_MS, leader, in_sync=True)
 
 
 def _broker(broker: int, answer_age_ms: int, leader: LegPulse, *, in_sync: bool) -> BrokerPulse:

@@ -1,4 +1,4 @@
-"""The simulated fleet: any number of clusters over any span, its parts made on demand."""
+"""The simulated fleet: any number of clusters over any period, with weeks simulated on demand."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,122 +7,149 @@ from typing import Any
 
 import numpy as np
 
-from fleetgauge_pipelines.simulation.incidents import Harms, Incident, plant
-from fleetgauge_pipelines.simulation.pace import HOUR, WEEK, Floats, draw_releases, improvement, rhythm
-from fleetgauge_pipelines.simulation.part import Part, draw_leg
-from fleetgauge_pipelines.simulation.profile import Profile, draw_profile
-from fleetgauge_pipelines.simulation.randomness import Stream, generator
+from fleetgauge_pipelines.simulation.incidents import IncidentHarm, SimulatedIncident, draw_incidents
+from fleetgauge_pipelines.simulation.latency_trend import (
+    HOUR,
+    WEEK,
+    Floats,
+    compute_load_factor,
+    compute_release_factor,
+    draw_releases,
+)
+from fleetgauge_pipelines.simulation.profile import ClusterProfile, draw_profile
+from fleetgauge_pipelines.simulation.randomness import RandomStream, create_generator
+from fleetgauge_pipelines.simulation.simulated_week import SimulatedWeek, draw_leg_latencies
 
 _MINUTE = timedelta(minutes=1)
-#: A minute is this much slower than its hour, times a Pareto draw: now and then by far.
+#: A minute is slower than its hour by this factor times a Pareto draw, so that a few minutes are much slower.
 _NOISE, _NOISE_TAIL = 0.1, 4.0
-#: A leader's own acknowledgement against the way through all replicas and back.
-_LEADER_PACE = 0.3
-#: A leader leg's p99 of 100 is at most its second slowest; nobody pools that leg.
+#: Latency of the leader's acknowledgement (acks=1) relative to that of all replicas and the consumer.
+_LEADER_LATENCY_RATIO = 0.3
+#: The leader leg needs only its two slowest probes: its p99 of 100 is one of them, and it is not pooled.
 _LEADER_RANKS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedFleet:
-    """``minutes`` of history from ``start`` (UTC, a whole minute) on."""
+    """A fleet with a history of ``minutes`` from ``start`` (a whole minute in UTC)."""
 
     seed: int
     clusters: int
     start: datetime
     minutes: int
     incidents_per_week: float = 0.8
-    """Of each cluster, on average."""
+    """Average number for each cluster."""
 
     @property
     def end(self) -> datetime:
+        """Return the time at which the history ends."""
         return self.start + self.minutes * _MINUTE
 
     @property
     def weeks(self) -> int:
-        """Weeks from the start on, the last one maybe short."""
+        """Return the number of weeks, counted from the start; the last one may be shorter."""
         return -(-self.minutes // WEEK)
 
     @property
     def hours(self) -> int:
+        """Return the number of hours, counted from the start; the last one may be shorter."""
         return -(-self.minutes // HOUR)
 
-    def profile(self, cluster: int) -> Profile:
+    def profile(self, cluster: int) -> ClusterProfile:
+        """Return the profile of a cluster, counted from 0."""
         return draw_profile(self.seed, cluster)
 
     @property
-    def profiles(self) -> tuple[Profile, ...]:
+    def profiles(self) -> tuple[ClusterProfile, ...]:
+        """Return the profiles of all clusters."""
         return tuple(self.profile(cluster) for cluster in range(self.clusters))
 
-    def incidents(self, cluster: int) -> Iterator[Incident]:
-        """Everything planted in a cluster, in time's order."""
+    def incidents(self, cluster: int) -> Iterator[SimulatedIncident]:
+        """Yield the incidents of a cluster in the order of their time."""
         for week in range(self.weeks):
-            yield from self._planted(cluster, week)
+            yield from self._draw_incidents(cluster, week)
 
-    def part(self, cluster: int, week: int) -> Part:
-        """One cluster's week, both counted from 0."""
-        profile, minutes = self.profile(cluster), self._minutes_of(week)
+    def simulate_week(self, cluster: int, week: int) -> SimulatedWeek:
+        """Simulate a week of a cluster, both counted from 0."""
+        profile, minutes = self.profile(cluster), self._count_minutes(week)
         start = self.start + week * WEEK * _MINUTE
-        harms = Harms.of(self._planted(cluster, week), profile, start, minutes)
-        client_us = np.outer(self._pace(cluster, week), np.array(profile.paces) * profile.median_us)
+        harm = IncidentHarm.compute(self._draw_incidents(cluster, week), profile, start, minutes)
+        client_us = np.outer(
+            self._compute_minute_factors(cluster, week), np.array(profile.slowdowns) * profile.median_us
+        )
         legs = (
-            (Stream.CLIENT, client_us, harms.client, len(profile.brokers) + 1),
-            (Stream.LEADER, client_us * _LEADER_PACE, harms.leader, _LEADER_RANKS),
+            (RandomStream.CLIENT, client_us, harm.client, len(profile.brokers) + 1),
+            (RandomStream.LEADER, client_us * _LEADER_LATENCY_RATIO, harm.leader, _LEADER_RANKS),
         )
         client, leader = (
-            draw_leg(generator(self.seed, stream, cluster, week), median_us, harm, profile.failing, ranks)
-            for stream, median_us, harm, ranks in legs
+            draw_leg_latencies(
+                create_generator(self.seed, stream, cluster, week),
+                median_us,
+                leg_harm,
+                profile.failing,
+                ranks,
+            )
+            for stream, median_us, leg_harm, ranks in legs
         )
-        return Part(self.seed, cluster, profile, week * WEEK, start, harms.silent, client, leader)
+        return SimulatedWeek(self.seed, cluster, profile, week * WEEK, start, harm.silent, client, leader)
 
     def ledger(self) -> dict[str, Any]:
-        """What was planted, for whoever wants to find it again."""
+        """Return the list of all incidents, as ledger.json has it."""
         return {
             "seed": self.seed,
             "start": self.start.isoformat(),
             "end": self.end.isoformat(),
             "incidents": [
-                incident.entry() for cluster in range(self.clusters) for incident in self.incidents(cluster)
+                incident.ledger_entry()
+                for cluster in range(self.clusters)
+                for incident in self.incidents(cluster)
             ],
         }
 
-    def document(self) -> dict[str, Any]:
-        """What fleet.yaml says of it. Nobody can be asked at these addresses (RFC 2606)."""
+    def fleet_document(self) -> dict[str, Any]:
+        """Return the content of fleet.yaml. The addresses use the reserved domain .invalid (RFC 2606)."""
         return {
             "name": f"simulated-{self.seed}",
             "simulated": True,
             "lake": "./lake",
             "clusters": [
                 {
-                    "id": one.cluster_id,
-                    "bootstrap": f"{one.cluster_id}.invalid:9092",
-                    "cloud": one.cloud,
-                    "region": one.region,
-                    "tier": one.tier,
-                    "labels": dict(one.labels),
+                    "id": profile.cluster_id,
+                    "bootstrap": f"{profile.cluster_id}.invalid:9092",
+                    "cloud": profile.cloud,
+                    "region": profile.region,
+                    "tier": profile.tier,
+                    "labels": dict(profile.labels),
                 }
-                for one in self.profiles
+                for profile in self.profiles
             ],
         }
 
-    def _minutes_of(self, week: int) -> int:
+    def _count_minutes(self, week: int) -> int:
         return min(WEEK, self.minutes - week * WEEK)
 
-    def _planted(self, cluster: int, week: int) -> tuple[Incident, ...]:
+    def _draw_incidents(self, cluster: int, week: int) -> tuple[SimulatedIncident, ...]:
         profile = self.profile(cluster)
-        return plant(
-            generator(self.seed, Stream.INCIDENTS, cluster, week),
+        return draw_incidents(
+            create_generator(self.seed, RandomStream.INCIDENTS, cluster, week),
             profile,
             f"{profile.cluster_id}/{week}",
             self.start + week * WEEK * _MINUTE,
-            self._minutes_of(week),
+            self._count_minutes(week),
             self.incidents_per_week,
         )
 
-    def _pace(self, cluster: int, week: int) -> Floats:
-        """Per minute, the factor on the cluster's median."""
+    def _compute_minute_factors(self, cluster: int, week: int) -> Floats:
+        """Return for each minute of a week the factor on the cluster's median latency."""
         profile = self.profile(cluster)
-        minutes = week * WEEK + np.arange(self._minutes_of(week))
+        minutes = week * WEEK + np.arange(self._count_minutes(week))
         epoch_minutes = int(self.start.timestamp()) // 60 + minutes
-        noise = generator(self.seed, Stream.PACE, cluster, week).pareto(_NOISE_TAIL, len(minutes))
+        noise = create_generator(self.seed, RandomStream.PACE, cluster, week).pareto(
+            _NOISE_TAIL, len(minutes)
+        )
         releases = draw_releases(self.seed, self.weeks)
-        return rhythm(profile, epoch_minutes) * improvement(profile, releases, minutes) * (1 + _NOISE * noise)
+        return (
+            compute_load_factor(profile, epoch_minutes)
+            * compute_release_factor(profile, releases, minutes)
+            * (1 + _NOISE * noise)
+        )

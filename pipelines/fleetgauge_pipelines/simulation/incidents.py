@@ -1,4 +1,4 @@
-"""What goes wrong: planted incidents, and what each does to which probes."""
+"""Simulated incidents, and how each of them affects probes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,31 +9,35 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetgauge_core.slo.levels import CENSORED_US
-from fleetgauge_pipelines.simulation.pace import WEEK, Floats
-from fleetgauge_pipelines.simulation.profile import Profile
+from fleetgauge_core.slo.levels import CENSORED_LATENCY_US
+from fleetgauge_pipelines.simulation.latency_trend import WEEK, Floats
+from fleetgauge_pipelines.simulation.profile import ClusterProfile
 
 _MINUTE = timedelta(minutes=1)
-#: Until a follower that hangs is out of the ISR (replica.lag.time.max.ms is 30 s), acks=all waits for it.
+#: Share of probes that fail in the first minute of a hung follower: acks=all waits for it until it leaves the
+#: ISR after 30 s (replica.lag.time.max.ms).
 _FAILING_UNTIL_OUT_OF_SYNC = 0.5
 
 
-class Kind(StrEnum):
-    """What goes wrong."""
+class IncidentKind(StrEnum):
+    """The kinds of incidents that are simulated."""
 
     BROKER_HUNG = "broker_hung"
-    """Its disk hangs and its session lives on: it leads, and answers nobody."""
+    """The broker's disk hangs while its session stays alive: it remains leader and answers no request."""
     BROKER_SLOW = "broker_slow"
     CLUSTER_SLOW = "cluster_slow"
     ZONE_NETWORK = "zone_network"
-    """The way to one zone's brokers is slow and loses some."""
+    """The network to one zone's brokers is slow and loses some requests."""
     AGENT_GONE = "agent_gone"
-    """Nobody measures."""
+    """The agent does not run, so nothing is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """How often (a share of all incidents), for how long, how much slower (ms) and how often failing."""
+    """How a kind of incident occurs: its share of all incidents, its duration, and its effect on probes.
+
+    ``extra_ms`` is the range of added latency, ``failing`` the share of probes that fail.
+    """
 
     share: float
     minutes: tuple[int, int]
@@ -41,23 +45,23 @@ class _Pattern:
     failing: float = 0.0
 
 
-# Each slows by more than an objective of 100 ms or fails more than one probe in a hundred,
-# so that every minute of it is a bad one.
-_PATTERNS: Mapping[Kind, _Pattern] = {
-    Kind.BROKER_HUNG: _Pattern(0.25, (3, 25), failing=1.0),
-    Kind.BROKER_SLOW: _Pattern(0.30, (10, 90), extra_ms=(150, 600)),
-    Kind.CLUSTER_SLOW: _Pattern(0.15, (5, 45), extra_ms=(120, 400)),
-    Kind.ZONE_NETWORK: _Pattern(0.15, (4, 30), extra_ms=(200, 900), failing=0.03),
-    Kind.AGENT_GONE: _Pattern(0.15, (10, 180)),
+# Each kind adds more latency than an objective of 100 ms or fails more than 1% of the probes, so that every
+# minute of an incident is a bad minute.
+_PATTERNS: Mapping[IncidentKind, _Pattern] = {
+    IncidentKind.BROKER_HUNG: _Pattern(0.25, (3, 25), failing=1.0),
+    IncidentKind.BROKER_SLOW: _Pattern(0.30, (10, 90), extra_ms=(150, 600)),
+    IncidentKind.CLUSTER_SLOW: _Pattern(0.15, (5, 45), extra_ms=(120, 400)),
+    IncidentKind.ZONE_NETWORK: _Pattern(0.15, (4, 30), extra_ms=(200, 900), failing=0.03),
+    IncidentKind.AGENT_GONE: _Pattern(0.15, (10, 180)),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
-    """One planted incident: whole minutes, ``end`` exclusive; ``brokers`` are those to blame."""
+class SimulatedIncident:
+    """A simulated incident of whole minutes, [start, end); ``brokers`` are the faulty ones."""
 
     id: str
-    kind: Kind
+    kind: IncidentKind
     cluster_id: str
     brokers: tuple[int, ...]
     start: datetime
@@ -66,13 +70,14 @@ class Incident:
 
     @property
     def minutes(self) -> int:
+        """Return the duration in minutes."""
         return (self.end - self.start) // _MINUTE
 
-    def entry(self) -> dict[str, Any]:
-        """The ledger's line, with what the incident must do to the tables."""
-        gone = self.kind is Kind.AGENT_GONE
-        hung = self.kind is Kind.BROKER_HUNG
-        slow_us = CENSORED_US["client"] if hung else self.extra_us
+    def ledger_entry(self) -> dict[str, Any]:
+        """Return the incident's entry in ledger.json, with the effect that the tables must show."""
+        is_gone = self.kind is IncidentKind.AGENT_GONE
+        is_hung = self.kind is IncidentKind.BROKER_HUNG
+        slow_us = CENSORED_LATENCY_US["client"] if is_hung else self.extra_us
         return {
             "id": self.id,
             "kind": self.kind.value,
@@ -80,16 +85,24 @@ class Incident:
             "brokers": list(self.brokers),
             "start": self.start.isoformat(),
             "end": self.end.isoformat(),
-            "bad_minutes": 0 if gone else self.minutes,
-            "unmeasured_minutes": self.minutes if gone else 0,
-            "latency_p99_censored_us_at_least": None if gone else slow_us,
+            "bad_minutes": 0 if is_gone else self.minutes,
+            "unmeasured_minutes": self.minutes if is_gone else 0,
+            "latency_p99_censored_us_at_least": None if is_gone else slow_us,
         }
 
 
-def plant(
-    rng: np.random.Generator, profile: Profile, name: str, start: datetime, minutes: int, per_week: float
-) -> tuple[Incident, ...]:
-    """A stretch's incidents in time's order; they neither touch each other nor its first and last minute."""
+def draw_incidents(
+    rng: np.random.Generator,
+    profile: ClusterProfile,
+    name: str,
+    start: datetime,
+    minutes: int,
+    per_week: float,
+) -> tuple[SimulatedIncident, ...]:
+    """Draw the incidents of a period in the order of their time.
+
+    Incidents are never adjacent, and none includes the first or the last minute of the period.
+    """
     count = int(rng.poisson(per_week * minutes / WEEK))
     return tuple(
         incident
@@ -99,76 +112,90 @@ def plant(
 
 
 def _draw(
-    rng: np.random.Generator, profile: Profile, name: str, start: datetime, slot: int, slot_minutes: int
-) -> Incident | None:
-    """One incident within its slot; None where the slot is too short for any."""
-    kind = list(_PATTERNS)[rng.choice(len(_PATTERNS), p=[one.share for one in _PATTERNS.values()])]
+    rng: np.random.Generator,
+    profile: ClusterProfile,
+    name: str,
+    start: datetime,
+    slot: int,
+    slot_minutes: int,
+) -> SimulatedIncident | None:
+    """Draw an incident within its slot of the period; None if the slot is too short."""
+    kind = list(_PATTERNS)[rng.choice(len(_PATTERNS), p=[pattern.share for pattern in _PATTERNS.values()])]
     pattern = _PATTERNS[kind]
     minutes = min(int(rng.integers(*pattern.minutes, endpoint=True)), slot_minutes - 2)
     if minutes < 1:
         return None
     begins = start + _MINUTE * (slot * slot_minutes + 1 + int(rng.integers(slot_minutes - 1 - minutes)))
-    return Incident(
+    return SimulatedIncident(
         id=name,
         kind=kind,
         cluster_id=profile.cluster_id,
-        brokers=_blamed(rng, profile, kind),
+        brokers=_draw_faulty_brokers(rng, profile, kind),
         start=begins,
         end=begins + minutes * _MINUTE,
         extra_us=1000 * int(rng.integers(*pattern.extra_ms, endpoint=True)),
     )
 
 
-def _blamed(rng: np.random.Generator, profile: Profile, kind: Kind) -> tuple[int, ...]:
-    one = int(rng.choice(profile.brokers))
-    if kind in (Kind.BROKER_HUNG, Kind.BROKER_SLOW):
-        return (one,)
-    if kind is Kind.ZONE_NETWORK:
+def _draw_faulty_brokers(
+    rng: np.random.Generator, profile: ClusterProfile, kind: IncidentKind
+) -> tuple[int, ...]:
+    faulty = int(rng.choice(profile.brokers))
+    if kind in (IncidentKind.BROKER_HUNG, IncidentKind.BROKER_SLOW):
+        return (faulty,)
+    if kind is IncidentKind.ZONE_NETWORK:
         racks = zip(profile.brokers, profile.racks, strict=True)
-        return tuple(broker for broker, rack in racks if rack == profile.racks[one - 1])
-    return profile.brokers if kind is Kind.CLUSTER_SLOW else ()
+        return tuple(broker for broker, rack in racks if rack == profile.racks[faulty - 1])
+    return profile.brokers if kind is IncidentKind.CLUSTER_SLOW else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Harm:
-    """One leg's minutes x brokers: what every probe takes longer, and the share of them that fails."""
+class LegHarm:
+    """The effect on one leg, as arrays of minutes x brokers: added latency and share of failing probes."""
 
     extra_us: Floats
     failing: Floats
 
     @classmethod
     def none(cls, minutes: int, brokers: int) -> Self:
+        """Return the effect of no incident."""
         return cls(np.zeros((minutes, brokers)), np.zeros((minutes, brokers)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Harms:
-    """What a stretch's incidents do to it."""
+class IncidentHarm:
+    """The effect of a period's incidents on both legs; ``silent`` marks the minutes without an agent."""
 
-    client: Harm
-    leader: Harm
+    client: LegHarm
+    leader: LegHarm
     silent: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, incidents: Iterable[Incident], profile: Profile, start: datetime, minutes: int) -> Self:
+    def compute(
+        cls, incidents: Iterable[SimulatedIncident], profile: ClusterProfile, start: datetime, minutes: int
+    ) -> Self:
+        """Return the combined effect of incidents on the ``minutes`` from ``start`` on."""
         brokers = len(profile.brokers)
-        harms = cls(Harm.none(minutes, brokers), Harm.none(minutes, brokers), np.zeros(minutes, np.bool_))
+        harm = cls(
+            LegHarm.none(minutes, brokers), LegHarm.none(minutes, brokers), np.zeros(minutes, np.bool_)
+        )
         for incident in incidents:
             first = (incident.start - start) // _MINUTE
-            harms._add(incident, profile, slice(first, first + incident.minutes))
-        return harms
+            harm._add_incident(incident, profile, slice(first, first + incident.minutes))
+        return harm
 
-    def _add(self, incident: Incident, profile: Profile, during: slice) -> None:
-        """The leader leg suffers where the fault is, the client leg wherever acks=all waits for it."""
-        blamed = np.isin(profile.brokers, incident.brokers)
-        felt = profile.felt_by(blamed)
+    def _add_incident(self, incident: SimulatedIncident, profile: ClusterProfile, during: slice) -> None:
+        # The leader leg is affected on the faulty brokers, the client leg on every home whose partition has a
+        # replica on one of them, because acks=all waits for it.
+        faulty = np.isin(profile.brokers, incident.brokers)
+        affected = profile.find_affected_homes(faulty)
         failing = _PATTERNS[incident.kind].failing
-        if incident.kind is Kind.AGENT_GONE:
+        if incident.kind is IncidentKind.AGENT_GONE:
             self.silent[during] = True
             return
-        if incident.kind is Kind.BROKER_HUNG:
-            self.client.failing[during.start, felt] = _FAILING_UNTIL_OUT_OF_SYNC
-            felt = blamed
-        for leg, whose in ((self.client, felt), (self.leader, blamed)):
-            leg.extra_us[during, whose] = incident.extra_us
-            leg.failing[during, whose] = failing
+        if incident.kind is IncidentKind.BROKER_HUNG:
+            self.client.failing[during.start, affected] = _FAILING_UNTIL_OUT_OF_SYNC
+            affected = faulty
+        for leg, brokers in ((self.client, affected), (self.leader, faulty)):
+            leg.extra_us[during, brokers] = incident.extra_us
+            leg.failing[during, brokers] = failing

@@ -1,4 +1,4 @@
-"""Who a cluster is: where it runs, how large and how fast it is, and how its load moves."""
+"""A simulated cluster's profile: where it runs, how large and how fast it is, and how its load changes."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetgauge_pipelines.simulation.randomness import Stream, generator
+from fleetgauge_pipelines.simulation.randomness import RandomStream, create_generator
 
 _SERVICES = (
     "orders",
@@ -23,8 +23,8 @@ _SERVICES = (
 )
 _TEAMS = ("checkout", "discovery", "platform")
 _VERSIONS = ("4.1", "4.2", "4.3")
-#: Cloud, region, and the UTC hour of its busiest time.
-_PLACES = (
+#: Cloud, region, and the UTC hour of its peak load.
+_LOCATIONS = (
     ("aws", "eu-west-1", 13),
     ("aws", "us-east-1", 18),
     ("aws", "ap-southeast-2", 4),
@@ -35,17 +35,18 @@ _PLACES = (
 _ZONES = 3
 _MULTI_ZONE_SHARE = 0.7
 _BROKERS = (3, 12)
-#: With the worst minutes some six times the median, the slowest clusters begin over an objective of 100 ms.
+#: The worst minutes take about six times the median, so the slowest clusters start above an objective of 100
+#: ms.
 _MEDIAN_US = (4_000, 22_000)
 _FAILING = (5e-6, 5e-5)
 _LONGEST_ROLLOUT_MINUTES = 10 * 24 * 60
-#: Copies of a probe's partition, the home first and its neighbours after it.
+#: Replicas of a probe partition: the home, and the brokers with the next ids.
 _REPLICAS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
-    """One cluster. ``racks`` and ``paces`` have an entry per broker; ids count from 1."""
+class ClusterProfile:
+    """A simulated cluster; ``racks`` and ``slowdowns`` have an entry for each broker, in the order of ids."""
 
     cluster_id: str
     kafka_cluster_uuid: str
@@ -54,35 +55,36 @@ class Profile:
     tier: str
     labels: Mapping[str, str]
     racks: tuple[str, ...]
-    paces: tuple[float, ...]
-    """How much slower than the cluster's median each broker is, as a factor."""
+    slowdowns: tuple[float, ...]
+    """Each broker's latency relative to the cluster's median, as a factor."""
     median_us: float
     peak_hour: int
     daily: float
     weekend: float
     rollout_minutes: int
-    """How long after the fleet's first cluster a release arrives."""
+    """How long after the fleet's first cluster it gets a release."""
     failing: float
-    """Share of probes that fail when nothing is wrong."""
+    """Share of probes that fail without an incident."""
 
     @property
     def brokers(self) -> tuple[int, ...]:
+        """Return the ids of the brokers."""
         return tuple(range(1, len(self.racks) + 1))
 
-    def felt_by(self, blamed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The homes whose partition has a replica on a blamed broker: with acks=all they wait for it."""
-        rolled = [np.roll(blamed, -step) for step in range(min(_REPLICAS, len(blamed)))]
-        felt: NDArray[np.bool_] = np.any(rolled, axis=0)
-        return felt
+    def find_affected_homes(self, faulty: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the homes whose probe partition has a replica on a faulty broker: acks=all waits for it."""
+        rolled = [np.roll(faulty, -step) for step in range(min(_REPLICAS, len(faulty)))]
+        affected: NDArray[np.bool_] = np.any(rolled, axis=0)
+        return affected
 
 
-def draw_profile(seed: int, cluster: int) -> Profile:
-    """The fleet's cluster number ``cluster``, counted from 0."""
-    rng = generator(seed, Stream.PROFILE, cluster)
-    cloud, region, peak_hour = _PLACES[rng.integers(len(_PLACES))]
+def draw_profile(seed: int, cluster: int) -> ClusterProfile:
+    """Draw the profile of the fleet's cluster number ``cluster``, counted from 0."""
+    rng = create_generator(seed, RandomStream.PROFILE, cluster)
+    cloud, region, peak_hour = _LOCATIONS[rng.integers(len(_LOCATIONS))]
     zones = _ZONES if rng.random() < _MULTI_ZONE_SHARE else 1
     brokers = int(rng.integers(_BROKERS[0], _BROKERS[1], endpoint=True))
-    return Profile(
+    return ClusterProfile(
         cluster_id=f"{_SERVICES[cluster % len(_SERVICES)]}-{cluster // len(_SERVICES) + 1:02}",
         kafka_cluster_uuid=urlsafe_b64encode(rng.bytes(16)).decode().rstrip("="),
         cloud=cloud,
@@ -90,15 +92,15 @@ def draw_profile(seed: int, cluster: int) -> Profile:
         tier="multi-zone" if zones > 1 else "single-zone",
         labels={"team": str(rng.choice(_TEAMS)), "kafka": str(rng.choice(_VERSIONS))},
         racks=tuple(f"{region}-{'abc'[broker % zones]}" for broker in range(brokers)),
-        paces=tuple(np.exp(rng.normal(0, 0.05, brokers)).tolist()),
-        median_us=_log_uniform(rng, *_MEDIAN_US),
+        slowdowns=tuple(np.exp(rng.normal(0, 0.05, brokers)).tolist()),
+        median_us=_draw_log_uniform(rng, *_MEDIAN_US),
         peak_hour=peak_hour,
         daily=float(rng.uniform(0.15, 0.45)),
         weekend=float(rng.uniform(0.05, 0.2)),
         rollout_minutes=int(rng.integers(_LONGEST_ROLLOUT_MINUTES)),
-        failing=_log_uniform(rng, *_FAILING),
+        failing=_draw_log_uniform(rng, *_FAILING),
     )
 
 
-def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+def _draw_log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))

@@ -1,12 +1,12 @@
-"""One seed, and a generator of its own for every part of the simulation."""
+"""Independent random generators for every part of the simulation, all derived from one seed."""
 
 from enum import IntEnum
 
 import numpy as np
 
 
-class Stream(IntEnum):
-    """What a generator is for; streams never meet, so that drawing more from one changes no other."""
+class RandomStream(IntEnum):
+    """What a generator is used for; streams are independent, so drawing more from one changes no other."""
 
     PROFILE = 0
     RELEASES = 1
@@ -19,6 +19,6 @@ class Stream(IntEnum):
     RUN = 8
 
 
-def generator(seed: int, stream: Stream, *where: int) -> np.random.Generator:
-    """The generator of one place, such as (cluster, week)."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(stream, *where))))
+def create_generator(seed: int, stream: RandomStream, *key: int) -> np.random.Generator:
+    """Return the generator of a stream for a key such as (cluster, week)."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(stream, *key))))

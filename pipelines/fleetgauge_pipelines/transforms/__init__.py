@@ -1,1 +1,1 @@
-"""DataFrame -> DataFrame: the definitions at scale. Nothing here reads or writes a table."""
+"""Definitions of the service levels as DataFrame transformations; no module here reads or writes a table."""

@@ -1,4 +1,4 @@
-"""Cluster-minutes to cluster-weeks."""
+"""Compute cluster-weeks from cluster-minutes."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -7,18 +7,22 @@ from fleetgauge_core.slo.causes import UNKNOWN
 from fleetgauge_core.slo.levels import DEFINITION, LATENCY_BUDGET_DIVISOR
 from fleetgauge_pipelines.transforms.quantile import quantile, quantile_from_bad_side
 
-#: The weeks to compute: a row per cluster and week, its bounds in UTC and the tier's objectives.
+#: The weeks to compute: a row for each cluster and week, with its bounds in UTC, [starts, ends), and
+#: objectives.
 WEEKS_DDL = (
     "cluster_id string, week date, starts timestamp, ends timestamp, closed boolean, "
     "latency_objective_us bigint, availability_objective double"
 )
 
 
-def cluster_weeks(minutes: DataFrame, weeks: DataFrame) -> DataFrame:
-    """The levels of gold/cluster_weeks; a week without a minute has no row."""
-    bounds = F.broadcast(weeks.withColumnRenamed("cluster_id", "of"))
+def compute_cluster_weeks(minutes: DataFrame, weeks: DataFrame) -> DataFrame:
+    """Return the levels of gold/cluster_weeks, without revisions; a week without a minute has no row.
+
+    ``minutes`` are rows of silver/cluster_minutes, ``weeks`` has the columns of WEEKS_DDL.
+    """
+    bounds = F.broadcast(weeks.withColumnRenamed("cluster_id", "week_cluster_id"))
     inside = (
-        (F.col("cluster_id") == F.col("of"))
+        (F.col("cluster_id") == F.col("week_cluster_id"))
         & (F.col("minute") >= F.col("starts"))
         & (F.col("minute") < F.col("ends"))
     )
@@ -61,28 +65,27 @@ def cluster_weeks(minutes: DataFrame, weeks: DataFrame) -> DataFrame:
             "coverage"
         ),
         "closed",
-        _counts(F.col("causes")).alias("causes"),
+        _count_names(F.col("causes")).alias("causes"),
         F.lit(DEFINITION).alias("definition"),
     )
 
 
-def _counts(names: Column) -> Column:
-    """How often each name occurs, in the order of the names."""
-    each = F.array_sort(F.array_distinct(names))
-    count = F.transform(each, lambda one: F.size(F.filter(names, lambda name: name == one)))
-    return F.map_from_arrays(each, count)
+def _count_names(names: Column) -> Column:
+    """Return a map from each name to how often it occurs, in the order of the names."""
+    distinct = F.array_sort(F.array_distinct(names))
+    count = F.transform(distinct, lambda wanted: F.size(F.filter(names, lambda name: name == wanted)))
+    return F.map_from_arrays(distinct, count)
 
 
 def _ascending(name: str) -> Column:
-    # Not array_sort, which compares by a lambda: nothing here is NULL, and numbers sort many times faster.
+    # sort_array and not array_sort: the latter compares by a lambda and is many times slower. collect_list
+    # has dropped the NULLs.
     return F.sort_array(F.collect_list(name))
 
 
 def _spent_minutes() -> Column:
-    """Sum of (1 - pooled availability), added up in the order of the minutes.
-
-    A sum of doubles depends on its order; a fixed one makes every run give the same bits.
-    """
+    # The sum of (1 - pooled availability) in the order of the minutes: a sum of doubles depends on the order
+    # of its terms, and a fixed order gives the same bits in every run.
     spent = F.struct("minute", (1 - F.col("availability_pooled")).alias("spent"))
     in_order = F.sort_array(F.collect_list(F.when(F.col("availability_pooled").isNotNull(), spent)))
     return F.aggregate(in_order, F.lit(0.0), lambda total, minute: total + minute["spent"])

@@ -1,7 +1,8 @@
-"""Raw bytes to probe records, by the contract; what breaks it keeps its bytes and gets a reason.
+"""Decode raw bytes to probe records and check them by the contract.
 
-In: ``value`` binary, ``source`` string. Out: the same, ``record`` (the decoded
-struct), ``reason`` and ``detail`` (NULL for a good record).
+Input columns: ``value`` binary, ``source`` string. Output: the same, ``record`` (the decoded struct),
+``reason`` and ``detail``. A record that breaks the contract keeps its bytes and gets a reason and a detail,
+both NULL for a valid record.
 """
 
 from collections.abc import Iterable
@@ -12,9 +13,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from fleetgauge_core.contract import HEADER_BYTES, MAX_RECORD_BYTES, PROBE_MINUTE
-from fleetgauge_core.contract.single_object import MARKER
+from fleetgauge_core.contract.single_object import SINGLE_OBJECT_MARKER
 
-#: Clocks of agents may be ahead by as much.
+#: How far an agent's clock may be ahead of the pipeline's.
 FUTURE_TOLERANCE = timedelta(minutes=5)
 
 _REQUIRED_TEXT = ("agent_id", "run_id", "vantage", "cluster_id")
@@ -25,14 +26,15 @@ _LAST_TIME = datetime(9999, 12, 30, tzinfo=UTC)
 _COUNTS = ("attempted", "acknowledged", "received", "lost", "duplicated", "out_of_order", "sequence")
 
 
-def decode(raw: DataFrame) -> DataFrame:
-    """Cut the header, choose the schema by its fingerprint, decode the body."""
+def decode_records(raw: DataFrame) -> DataFrame:
+    """Remove the single-object header, choose the schema by its fingerprint, and decode the body."""
     size = F.length("value")
     framing = (
         F.when(F.col("value").isNull(), "not_decodable")
         .when(size > MAX_RECORD_BYTES, "oversize")
         .when(
-            (size < HEADER_BYTES) | (F.substring("value", 1, 2) != F.lit(bytearray(MARKER))), "not_decodable"
+            (size < HEADER_BYTES) | (F.substring("value", 1, 2) != F.lit(bytearray(SINGLE_OBJECT_MARKER))),
+            "not_decodable",
         )
         .when(F.substring("value", 3, 8) != F.lit(bytearray(PROBE_MINUTE.fingerprint)), "unknown_fingerprint")
     )
@@ -41,11 +43,11 @@ def decode(raw: DataFrame) -> DataFrame:
         F.when(F.col("reason").isNull(), F.substring(F.col("value"), HEADER_BYTES + 1, MAX_RECORD_BYTES)),
     )
     decoded = framed.withColumn("record", from_avro(F.col("body"), PROBE_MINUTE.text, {"mode": "PERMISSIVE"}))
-    # What cannot be decoded comes back as a struct of NULLs;
-    # what has bytes left over decodes as if nothing were wrong.
-    written_again = F.length(to_avro(F.col("record"), PROBE_MINUTE.text))
+    # from_avro returns a struct of NULLs for bytes that cannot be decoded. It ignores bytes after the record;
+    # the length of the record when encoded again reveals them.
+    encoded_length = F.length(to_avro(F.col("record"), PROBE_MINUTE.text))
     content = F.when(F.col("record.run_id").isNull() | _unreadable(F.col("record")), "not_decodable").when(
-        written_again != F.length("body"), "trailing_bytes"
+        encoded_length != F.length("body"), "trailing_bytes"
     )
     return (
         decoded.withColumn("reason", F.coalesce("reason", content))
@@ -56,7 +58,7 @@ def decode(raw: DataFrame) -> DataFrame:
 
 
 def _unreadable(record: Column) -> Column:
-    """What Avro's decoder lets through: text that is not UTF-8, years that Python does not have."""
+    # Avro's decoder accepts text that is not UTF-8, and times outside of the years 1 to 9999 of Python.
     texts = [record[name] for name in _TEXTS] + [F.concat_ws("", F.map_keys(record[name])) for name in _CODES]
     times = [record[name] for name in ("minute", "emitted_at")]
     return _any(
@@ -67,36 +69,37 @@ def _unreadable(record: Column) -> Column:
     )
 
 
-def check(
+def check_contract(
     decoded: DataFrame,
     known_clusters: Iterable[str],
     clock: datetime,
     oldest: datetime | None,
     kept_from: datetime | None,
 ) -> DataFrame:
-    """Apply the rules of the contract to what was decoded; the first that is broken names the reason.
+    """Apply the rules of the contract to decoded records; the first broken rule gives the reason.
 
-    ``oldest`` is what the caller takes, ``kept_from`` what bronze has not lost to expiry.
+    ``oldest`` is the first minute that the caller accepts, ``kept_from`` the first that has not expired from
+    bronze; None for no limit.
     """
-    rules = contract_rules(F.col("record"), known_clusters, clock, oldest, kept_from)
+    rules = build_contract_rules(F.col("record"), known_clusters, clock, oldest, kept_from)
     reason, detail = F.lit(None).cast("string"), F.lit(None).cast("string")
     for name, broken, explanation in reversed(rules):
         reason = F.when(broken, F.lit(name)).otherwise(reason)
         detail = F.when(broken, explanation).otherwise(detail)
-    good = F.col("reason").isNull()
-    return decoded.withColumn("detail", F.when(good, detail).otherwise(F.col("detail"))).withColumn(
-        "reason", F.when(good, reason).otherwise(F.col("reason"))
+    is_decoded = F.col("reason").isNull()
+    return decoded.withColumn("detail", F.when(is_decoded, detail).otherwise(F.col("detail"))).withColumn(
+        "reason", F.when(is_decoded, reason).otherwise(F.col("reason"))
     )
 
 
-def contract_rules(
+def build_contract_rules(
     record: Column,
     known_clusters: Iterable[str],
     clock: datetime,
     oldest: datetime | None,
     kept_from: datetime | None,
 ) -> list[tuple[str, Column, Column]]:
-    """(reason, broken?, detail) in the order in which they are judged."""
+    """Return the rules as (reason, whether the record breaks it, detail), in order of precedence."""
     text = {name: record[name] for name in _REQUIRED_TEXT}
     empty = F.concat_ws(", ", *(F.when(column == "", F.lit(name)) for name, column in text.items()))
     leg_known = record["leg"].isin("client", "leader")
@@ -121,12 +124,12 @@ def contract_rules(
         ("expired", record["minute"] < F.lit(kept_from), record["minute"].cast("string")),
         (
             "negative_latency",
-            _any(F.array_min(a) < 0 for a in arrays),
+            _any(F.array_min(array) < 0 for array in arrays),
             F.lit("ack_us or e2e_us holds a negative value"),
         ),
         (
             "unsorted_latencies",
-            _any(F.sort_array(a) != a for a in arrays),
+            _any(F.sort_array(array) != array for array in arrays),
             F.lit("ack_us or e2e_us does not ascend"),
         ),
         ("counts_do_not_add_up", _counts_broken(record), sizes),
@@ -148,8 +151,8 @@ def _counts_broken(record: Column) -> Column:
 
 
 def _any(conditions: Iterable[Column]) -> Column:
-    """True where one is; a NULL (the minimum of nothing) is no fault."""
-    joined = F.lit(False)
+    # A NULL, such as the minimum of an empty array, counts as false.
+    any_holds = F.lit(False)
     for condition in conditions:
-        joined = joined | F.coalesce(condition, F.lit(False))
-    return joined
+        any_holds = any_holds | F.coalesce(condition, F.lit(False))
+    return any_holds

@@ -1,8 +1,8 @@
-"""Which broker-minutes are expected: the spine on which silver is built.
+"""Which broker-minutes are expected: silver has a row for each of them, measured or not.
 
-A minute with a record expects what its agents held for registered; a minute
-without one expects what was last known. So a broker (or an agent) that falls
-silent leaves unmeasured rows, not missing ones.
+A minute with a record expects the brokers that its agents saw registered; a minute without one expects those
+of the last minute with one. So a broker or an agent that stops leaves unmeasured rows instead of missing
+ones.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -12,41 +12,45 @@ from fleetgauge_core.contract import Leg
 
 _LEGS = tuple(leg.value for leg in Leg)
 
-#: cluster_id, lo and hi (minutes, inclusive), carried (brokers that hold before the first record, or NULL),
-#: retired.
-RANGES_DDL = "cluster_id string, lo timestamp, hi timestamp, carried array<int>, retired array<int>"
+#: A range of a cluster's minutes, lo and hi included; the brokers expected before its first record (NULL if
+#: unknown); and the brokers that are retired, which are never expected.
+RANGES_DDL = "cluster_id string, lo timestamp, hi timestamp, initial_brokers array<int>, retired array<int>"
 
 
-def in_ranges(rows: DataFrame, ranges: DataFrame) -> DataFrame:
-    """The rows whose cluster and minute lie in one of the ranges."""
-    bounds = F.broadcast(ranges.select(F.col("cluster_id").alias("of"), "lo", "hi"))
-    inside = (rows["cluster_id"] == bounds["of"]) & rows["minute"].between(bounds["lo"], bounds["hi"])
-    return rows.join(bounds, inside).drop("of", "lo", "hi")
+def select_ranges(rows: DataFrame, ranges: DataFrame) -> DataFrame:
+    """Return the rows whose cluster and minute lie in one of the ranges (RANGES_DDL)."""
+    bounds = F.broadcast(ranges.select(F.col("cluster_id").alias("range_cluster_id"), "lo", "hi"))
+    inside = (rows["cluster_id"] == bounds["range_cluster_id"]) & rows["minute"].between(
+        bounds["lo"], bounds["hi"]
+    )
+    return rows.join(bounds, inside).drop("range_cluster_id", "lo", "hi")
 
 
-def expected_brokers(records: DataFrame, ranges: DataFrame) -> DataFrame:
-    """One row for every minute of every range, once it is known which brokers it expects.
+def compute_expected_brokers(records: DataFrame, ranges: DataFrame) -> DataFrame:
+    """Return a row for every minute of every range from the first one on whose expected brokers are known.
 
-    cluster_id, minute; ``brokers``: the expected ones, ascending; ``silent``: their (broker_id, leg) of which
-    no record came; ``shared``, ``attempted``: as in ``recorded_minutes``. ``records``: bronze in the ranges.
+    The columns are cluster_id and minute; ``brokers``, the expected ones in ascending order; ``silent``, the
+    (broker_id, leg) of those without a record; ``shared`` and ``attempted`` as in summarize_recorded_minutes.
+    ``records`` are bronze's rows in the ranges (RANGES_DDL).
     """
     minutes = ranges.withColumn("minute", F.explode(F.expr("sequence(lo, hi, interval 1 minute)")))
-    spine = minutes.join(recorded_minutes(records), ["cluster_id", "minute"], "left")
+    all_minutes = minutes.join(summarize_recorded_minutes(records), ["cluster_id", "minute"], "left")
     in_order = Window.partitionBy("cluster_id").orderBy("minute")
-    last_known = F.coalesce(F.last("said", ignorenulls=True).over(in_order), "carried")
-    known = spine.withColumn("brokers", F.sort_array(F.array_except(last_known, "retired")))
+    last_known = F.coalesce(F.last("reported", ignorenulls=True).over(in_order), "initial_brokers")
+    expected = all_minutes.withColumn("brokers", F.sort_array(F.array_except(last_known, "retired")))
     silent = F.concat(*(_without_record(leg) for leg in _LEGS))
-    return known.where(F.col("brokers").isNotNull()).select(
+    return expected.where(F.col("brokers").isNotNull()).select(
         "cluster_id", "minute", "brokers", silent.alias("silent"), "shared", "attempted"
     )
 
 
-def recorded_minutes(records: DataFrame) -> DataFrame:
-    """One row for every minute with a record.
+def summarize_recorded_minutes(records: DataFrame) -> DataFrame:
+    """Return a row for every minute with a record.
 
-    cluster_id, minute; ``said``: the brokers that its records name, retired ones too; ``client``, ``leader``:
-    those whose leg has a record; ``shared``: whether a broker and leg has several (vantages, or runs);
-    ``attempted``: the client leg's probes.
+    The columns are cluster_id and minute; ``reported``, the brokers that its records name, including retired
+    ones; ``client`` and ``leader``, the brokers with a record of that leg; ``shared``, whether a broker and
+    leg has several records, of several vantages or runs; ``attempted``, the number of the client leg's
+    probes.
     """
     client = F.col("leg") == "client"
     of_minute = records.groupBy("cluster_id", "minute").agg(
@@ -58,7 +62,7 @@ def recorded_minutes(records: DataFrame) -> DataFrame:
     return of_minute.select(
         "cluster_id",
         "minute",
-        F.array_distinct(F.concat("registered", *_LEGS)).alias("said"),
+        F.array_distinct(F.concat("registered", *_LEGS)).alias("reported"),
         *_LEGS,
         (F.col("records") > F.size("client") + F.size("leader")).alias("shared"),
         "attempted",
@@ -66,8 +70,8 @@ def recorded_minutes(records: DataFrame) -> DataFrame:
 
 
 def _without_record(leg: str) -> Column:
-    came = F.coalesce(F.col(leg), F.array().cast("array<int>"))
+    recorded = F.coalesce(F.col(leg), F.array().cast("array<int>"))
     return F.transform(
-        F.array_except("brokers", came),
+        F.array_except("brokers", recorded),
         lambda broker: F.struct(broker.alias("broker_id"), F.lit(leg).alias("leg")),
     )

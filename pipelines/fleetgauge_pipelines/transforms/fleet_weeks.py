@@ -1,15 +1,15 @@
-"""Cluster-weeks to fleet-weeks: quantiles over the clusters that were seen well enough."""
+"""Compute fleet-weeks from cluster-weeks: quantiles over the clusters with enough coverage."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from fleetgauge_core.slo.levels import FLEET_COVERAGE
+from fleetgauge_core.slo.levels import MIN_FLEET_COVERAGE
 from fleetgauge_pipelines.transforms.quantile import quantile, quantile_from_bad_side
 
-#: Which segments a cluster belongs to, ('fleet', '') among them.
+#: A row for each segment that a cluster belongs to; ('fleet', '') is the segment of all clusters.
 SEGMENTS_DDL = "cluster_id string, segment string, segment_value string"
 
-#: The columns of cluster_weeks that this needs.
+#: The columns of gold/cluster_weeks that compute_fleet_weeks reads.
 FLEET_INPUT = (
     "cluster_id",
     "week",
@@ -21,7 +21,7 @@ FLEET_INPUT = (
     "latency_budget_left_minutes",
 )
 
-#: Metric to whether more of it is worse.
+#: Each metric, and whether a higher value is worse.
 METRICS = {
     "latency_p99_us": True,
     "availability_p99": False,
@@ -30,8 +30,12 @@ METRICS = {
 }
 
 
-def fleet_weeks(weeks: DataFrame, segments: DataFrame) -> DataFrame:
-    """gold/fleet_weeks without its revision, of each cluster-week's latest revision."""
+def compute_fleet_weeks(weeks: DataFrame, segments: DataFrame) -> DataFrame:
+    """Return gold/fleet_weeks without its revision.
+
+    ``weeks`` has the FLEET_INPUT columns of each cluster-week's latest revision, ``segments`` the columns of
+    SEGMENTS_DDL.
+    """
     metrics = F.array(
         *(
             F.struct(F.lit(name).alias("metric"), F.col(name).cast("double").alias("value"))
@@ -40,10 +44,10 @@ def fleet_weeks(weeks: DataFrame, segments: DataFrame) -> DataFrame:
     )
     rows = (
         weeks.join(F.broadcast(segments), "cluster_id")
-        .select("week", "segment", "segment_value", "coverage", "closed", F.explode(metrics).alias("m"))
-        .select("week", "segment", "segment_value", "closed", "m.metric", "m.value", "coverage")
+        .select("week", "segment", "segment_value", "coverage", "closed", F.explode(metrics).alias("level"))
+        .select("week", "segment", "segment_value", "closed", "level.metric", "level.value", "coverage")
     )
-    counts = (F.col("coverage") >= FLEET_COVERAGE) & F.col("value").isNotNull()
+    counts = (F.col("coverage") >= MIN_FLEET_COVERAGE) & F.col("value").isNotNull()
     pooled = rows.groupBy("week", "metric", "segment", "segment_value").agg(
         F.sort_array(F.collect_list(F.when(counts, F.col("value")))).alias("values"),
         F.count_if(F.coalesce(counts, F.lit(False))).alias("clusters"),
@@ -55,18 +59,18 @@ def fleet_weeks(weeks: DataFrame, segments: DataFrame) -> DataFrame:
         "metric",
         "segment",
         "segment_value",
-        _from_its_bad_side(50).alias("median"),
-        _from_its_bad_side(90).alias("p90"),
-        _from_its_bad_side(99).alias("p99"),
+        _quantile_from_bad_side(50).alias("median"),
+        _quantile_from_bad_side(90).alias("p90"),
+        _quantile_from_bad_side(99).alias("p99"),
         "clusters",
         "clusters_excluded",
         "closed",
     )
 
 
-def _from_its_bad_side(a: int) -> Column:
-    more_is_worse = [name for name, worse in METRICS.items() if worse]
+def _quantile_from_bad_side(percent: int) -> Column:
+    higher_is_worse = [name for name, worse in METRICS.items() if worse]
     values = F.col("values")
-    return F.when(F.col("metric").isin(more_is_worse), quantile(a, values)).otherwise(
-        quantile_from_bad_side(a, values)
+    return F.when(F.col("metric").isin(higher_is_worse), quantile(percent, values)).otherwise(
+        quantile_from_bad_side(percent, values)
     )

@@ -1,7 +1,9 @@
-"""The health-check agent: schedule, send, judge, report.
+"""The probe agent: schedules probes, sends them, judges their outcomes and reports them.
 
-Pure parts decide (schedule, stalls, standing, answers, throttles, failure, ledger, minute, shard,
-topic_plan); cluster_probe acts on one cluster, with bootstraps beside it, reconciler on its topic,
-fleet_probe on all. Outlets take their reports, records by courier and spool; metrics and durations are what
-/metrics tells of them; run is the process.
+Pure modules decide: ``schedule``, ``process_pauses``, ``leader_eligibility``, ``cold_connections``,
+``throttles``, ``failure_code``, ``probe_tracker``, ``minute``, ``shard`` and ``topic_plan``.
+``cluster_probe`` runs the threads of one cluster on a shared ``cluster_state``: ``registration``,
+``topic_observer``, ``probe_sender``, ``minute_reporter`` and ``pulse_builder``. ``fleet_probe`` covers all
+clusters, ``report_publisher`` delivers their reports through ``spool`` and ``spool_forwarder``, and ``run``
+is the process.
 """

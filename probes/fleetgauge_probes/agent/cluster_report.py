@@ -1,4 +1,4 @@
-"""What one cluster's probing hands on."""
+"""The results that one cluster's probing hands to the report publisher."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,22 +8,24 @@ from fleetgauge_core.contract import ProbeMinute, ProbePulse
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What a tick brought: minutes that closed, some that are open as they stand, a pulse if it was time.
+class ClusterReport:
+    """One cluster's results since its previous report.
 
-    ``left_out`` probes of the closed minutes told of this process, not of their brokers; ``pending``
-    changes of the probe topic are due and will not be made; ``outcomes`` counts what cold questions to
-    brokers met, ``certificate_ends`` is until when the brokers' certificates are good, ``unreachable`` why
-    the cluster does not say who its brokers are, ``throttled_s`` for how long brokers held probes back.
+    ``open_minutes`` holds interim records of some minutes that are still open; ``pulse`` is None between
+    two pulses. ``excluded_probes`` counts probes of the closed minutes that measured this process instead of
+    their broker. ``pending_topic_actions`` counts changes to the probe topic that are due but were refused,
+    or that are left to an administrator because the topic is not managed. ``connection_outcomes`` counts
+    cold connection attempts by broker and outcome. ``unreachable_reason`` is None while the cluster lists
+    its brokers. ``throttled_s`` is the time by broker for which a quota delayed probes.
     """
 
     cluster_id: str
-    closed: tuple[ProbeMinute, ...]
-    still_open: tuple[ProbeMinute, ...]
+    closed_minutes: tuple[ProbeMinute, ...]
+    open_minutes: tuple[ProbeMinute, ...]
     pulse: ProbePulse | None
-    left_out: int
-    pending: int
-    outcomes: Mapping[tuple[int, str], int]
-    certificate_ends: Mapping[int, datetime]
-    unreachable: str | None
+    excluded_probes: int
+    pending_topic_actions: int
+    connection_outcomes: Mapping[tuple[int, str], int]
+    certificate_expiries: Mapping[int, datetime]
+    unreachable_reason: str | None
     throttled_s: Mapping[int, float]

@@ -1,42 +1,48 @@
-"""A cold bootstrap once a minute, as of an application that starts just then."""
+"""One cold bootstrap a minute, as an application goes through when it starts."""
 
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from zlib import crc32
 
-from fleetgauge_core.fleet import Access
-from fleetgauge_core.kafka import Bootstrap, KafkaUnavailableError, cold_bootstrap
-from fleetgauge_probes.agent.process_pauses import Stalls
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka import BootstrapMeasurement, KafkaUnavailableError, measure_cold_bootstrap
+from fleetgauge_probes.agent.process_pauses import ProcessPauses
 from fleetgauge_probes.agent.topic_plan import TOPIC
 
-_EVERY_S = 60
+_INTERVAL_S = 60
 _TIMEOUT_S = 5.0
-#: A fifth of its time: as with a probe, it then tells of this process.
-_STALLED_SHARE = 5
+#: A bootstrap during which the process was paused for 1/5 of the time measures the process, as with probes.
+_MIN_PAUSED_SHARE = 5
 
 
-class Bootstraps:
-    """Of one cluster, at a time of the minute that is its own."""
+class ColdBootstrapLoop:
+    """Measures a cold bootstrap of one cluster every minute, at a second derived from the cluster's id."""
 
-    def __init__(self, cluster_id: str, access: Access, stalls: Stalls) -> None:
+    def __init__(self, cluster_id: str, access: ClusterAccess, pauses: ProcessPauses) -> None:
+        """Prepare the loop without connecting."""
         self._cluster_id = cluster_id
         self._access = access
-        self._stalls = stalls
-        self.last: Bootstrap | None = None
-        """Replaced, never changed: others read it meanwhile."""
+        self._pauses = pauses
+        self.latest: BootstrapMeasurement | None = None
+        """The latest measurement. Replaced, never modified, because other threads read it without a lock."""
 
-    def until(self, stopping: threading.Event, topic_is_there: Callable[[], bool]) -> None:
-        """A topic that is not there might be made by the asking, so then nothing is asked."""
-        wait_s: float = crc32(self._cluster_id.encode()) % _EVERY_S
-        while not stopping.wait(wait_s):
-            wait_s = _EVERY_S
-            if topic_is_there():
+    def run(self, shutdown: threading.Event, topic_exists: Callable[[], bool]) -> None:
+        """Measure every minute until ``shutdown`` is set.
+
+        A bootstrap requests the probe topic's metadata, which could auto-create the topic; so none is made
+        while ``topic_exists`` returns False.
+        """
+        wait_s: float = crc32(self._cluster_id.encode()) % _INTERVAL_S
+        while not shutdown.wait(wait_s):
+            wait_s = _INTERVAL_S
+            if topic_exists():
                 with suppress(KafkaUnavailableError):
-                    self._bootstrap()
+                    self._measure()
 
-    def _bootstrap(self) -> None:
-        found = cold_bootstrap(self._access, TOPIC, _TIMEOUT_S)
-        took_ns = found.ended_ns - found.started_ns
-        if self._stalls.within_ns(found.started_ns, found.ended_ns) * _STALLED_SHARE < took_ns:
-            self.last = found
+    def _measure(self) -> None:
+        bootstrap = measure_cold_bootstrap(self._access, TOPIC, _TIMEOUT_S)
+        duration_ns = bootstrap.ended_ns - bootstrap.started_ns
+        paused_ns = self._pauses.measure_paused_ns(bootstrap.started_ns, bootstrap.ended_ns)
+        if paused_ns * _MIN_PAUSED_SHARE < duration_ns:
+            self.latest = bootstrap

@@ -1,65 +1,72 @@
-"""What cold questions to the brokers of one cluster met."""
+"""Results of cold connections (DNS, TCP, TLS, ApiVersions) to the brokers of one cluster."""
 
 import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from fleetgauge_core.kafka import Answer, Registration, Silence
-from fleetgauge_probes.agent.process_pauses import Stalls
+from fleetgauge_core.kafka import BrokerRegistration, ConnectionFailure, ConnectionMeasurement
+from fleetgauge_probes.agent.process_pauses import ProcessPauses
 
 _log = logging.getLogger("fleetgauge.probe")
 
-#: Three unanswered tries in a row.
-_FRESH_NS = 3_000_000_000
+#: Three failed attempts in a row, at one attempt a second.
+_RESPONSE_EXPIRES_NS = 3_000_000_000
 
 
-class Answers:
-    """By broker; its owner guards it."""
+class ColdConnectionTracker:
+    """Latest cold-connection results by broker. It has no lock: its owner serializes access."""
 
-    def __init__(self, cluster_id: str, stalls: Stalls) -> None:
+    def __init__(self, cluster_id: str, pauses: ProcessPauses) -> None:
+        """Start without any results; ``cluster_id`` appears in log lines."""
         self._cluster_id = cluster_id
-        self._stalls = stalls
-        self._answers: dict[int, Answer] = {}
-        self._silences: dict[int, Silence] = {}
+        self._pauses = pauses
+        self._measurements: dict[int, ConnectionMeasurement] = {}
+        self._failures: dict[int, ConnectionFailure] = {}
         self._outcomes: Counter[tuple[int, str]] = Counter()
 
-    def note(self, broker: Registration, met: Answer | Silence) -> None:
-        """A change is worth a line in the log."""
-        before = self._silences.pop(broker.broker_id, None)
-        if isinstance(met, Answer):
-            self._answers[broker.broker_id] = met
+    def record(self, broker: BrokerRegistration, result: ConnectionMeasurement | ConnectionFailure) -> None:
+        """Record the result of an attempt; a change between results is logged."""
+        previous_failure = self._failures.pop(broker.broker_id, None)
+        if isinstance(result, ConnectionMeasurement):
+            self._measurements[broker.broker_id] = result
             self._outcomes[broker.broker_id, "answered"] += 1
-            if before:
-                _log.info("%s: broker %d answers again", self._cluster_id, broker.broker_id)
+            if previous_failure:
+                _log.info("%s: broker %d responds again", self._cluster_id, broker.broker_id)
             return
-        self._silences[broker.broker_id] = met
-        self._outcomes[broker.broker_id, met.name.lower()] += 1
-        if met is not before:
-            where = (broker.broker_id, broker.host, broker.port)
-            _log.warning("%s: broker %d at %s:%d: %s", self._cluster_id, *where, met.value)
+        self._failures[broker.broker_id] = result
+        self._outcomes[broker.broker_id, result.value] += 1
+        if result is not previous_failure:
+            endpoint = (broker.broker_id, broker.host, broker.port)
+            _log.warning("%s: broker %d at %s:%d: %s", self._cluster_id, *endpoint, result.description)
 
-    def last(self, broker_id: int) -> Answer | None:
-        return self._answers.get(broker_id)
+    def latest_measurement(self, broker_id: int) -> ConnectionMeasurement | None:
+        """Return the broker's latest successful attempt, even if later ones failed."""
+        return self._measurements.get(broker_id)
 
-    def silence(self, broker_id: int) -> Silence | None:
-        """What the last question met, if not an answer."""
-        return self._silences.get(broker_id)
+    def latest_failure(self, broker_id: int) -> ConnectionFailure | None:
+        """Return why the latest attempt failed; None if it succeeded or there was none."""
+        return self._failures.get(broker_id)
 
-    def is_answering(self, broker_id: int, now_ns: int) -> bool:
-        """Whether it has answered within 3 s; while this process did not run nobody could answer it."""
-        answer = self._answers.get(broker_id)
-        if answer is None:
+    def is_responding(self, broker_id: int, now_ns: int) -> bool:
+        """Return whether the broker responded within 3 s, not counting time in which this process paused."""
+        measurement = self._measurements.get(broker_id)
+        if measurement is None:
             return False
-        age_ns = now_ns - answer.at_ns
-        return age_ns < _FRESH_NS or age_ns - self._stalls.within_ns(answer.at_ns, now_ns) < _FRESH_NS
+        age_ns = now_ns - measurement.at_ns
+        if age_ns < _RESPONSE_EXPIRES_NS:
+            return True
+        return age_ns - self._pauses.measure_paused_ns(measurement.at_ns, now_ns) < _RESPONSE_EXPIRES_NS
 
-    def take_outcomes(self) -> Mapping[tuple[int, str], int]:
-        """How many questions to which broker met what, since this was last asked."""
+    def drain_outcomes(self) -> Mapping[tuple[int, str], int]:
+        """Return the number of attempts by broker and outcome since the last call, and reset them."""
         outcomes, self._outcomes = self._outcomes, Counter()
         return outcomes
 
-    def certificate_ends(self, brokers: Collection[int]) -> dict[int, datetime]:
-        """Until when those of these brokers are good that have shown one."""
-        last = {broker_id: answer for broker_id, answer in self._answers.items() if broker_id in brokers}
-        return {b: answer.certificate_ends for b, answer in last.items() if answer.certificate_ends}
+    def certificate_expiries(self, broker_ids: Collection[int]) -> dict[int, datetime]:
+        """Return when the certificates of those brokers expire that presented one."""
+        return {
+            broker_id: measurement.certificate_expires_at
+            for broker_id, measurement in self._measurements.items()
+            if broker_id in broker_ids and measurement.certificate_expires_at
+        }

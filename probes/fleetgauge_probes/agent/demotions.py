@@ -1,4 +1,4 @@
-"""Which brokers of a cluster lead nothing on purpose."""
+"""Cached demotion marks: brokers of a cluster that lead no partitions on purpose."""
 
 import logging
 from collections.abc import Callable, Set
@@ -7,34 +7,40 @@ from fleetgauge_core.kafka import KafkaUnavailableError
 
 _log = logging.getLogger("fleetgauge.probe")
 
-_READ_AGAIN_NS = 10_000_000_000
+_REREAD_AFTER_NS = 10_000_000_000
 
 
-class Demotions:
-    """Marks of others, read as rarely as they can matter. For one thread."""
+class DemotionCache:
+    """Demotion marks of one cluster, read only when they can matter. For use by a single thread."""
 
     def __init__(self, cluster_id: str, read: Callable[[], frozenset[int]]) -> None:
+        """Create an empty cache; ``read`` returns the marked brokers or raises KafkaUnavailableError."""
         self._cluster_id = cluster_id
         self._read = read
         self._read_for: Set[int] = frozenset()
-        self._read_at_ns = -_READ_AGAIN_NS
-        self._said = ""
-        self.marked: frozenset[int] = frozenset()
-        """As far as is known."""
+        self._read_at_ns = -_REREAD_AFTER_NS
+        self._logged_error = ""
+        self.demoted: frozenset[int] = frozenset()
+        """The marked brokers as of the last successful read."""
 
-    def look(self, homeless: Set[int], now_ns: int) -> None:
-        """Read again what may have changed: somebody has lost its home, or had been marked.
+    def refresh(self, without_home: Set[int], now_ns: int) -> None:
+        """Read the marks again if a broker lost its home partition or was marked before.
 
-        ``homeless`` are first nowhere, though nobody is known to have wanted that.
+        ``without_home`` are the brokers that are the first replica of no partition and not known to be
+        demoted. A read that fails leaves the previous marks in place.
         """
-        wanted = homeless or self.marked
-        waits = homeless <= self._read_for and now_ns < self._read_at_ns + _READ_AGAIN_NS
-        if not wanted or waits:
+        needed = without_home or self.demoted
+        is_recent = without_home <= self._read_for and now_ns < self._read_at_ns + _REREAD_AFTER_NS
+        if not needed or is_recent:
             return
-        self._read_for, self._read_at_ns = homeless, now_ns
+        self._read_for, self._read_at_ns = without_home, now_ns
         try:
-            self.marked = self._read()
+            self.demoted = self._read()
         except KafkaUnavailableError as error:
-            if str(error) != self._said:
-                _log.warning("%s: not known who is demoted: %s", self._cluster_id, error)
-            self._said = str(error)
+            if str(error) != self._logged_error:
+                _log.warning(
+                    "%s: demotion marks cannot be read, keeping the previous ones: %s",
+                    self._cluster_id,
+                    error,
+                )
+            self._logged_error = str(error)

@@ -1,21 +1,24 @@
-"""Why a probe failed, in one code."""
+"""Classification of a failed probe by a single failure code."""
 
-from fleetgauge_core.kafka import AUTHENTICATION, Silence
+from fleetgauge_core.kafka import AUTHENTICATION_FAILED, ConnectionFailure
 
-#: All that a producer knows of a probe whose broker it could not even talk to.
+#: The code that librdkafka reports for every probe whose broker it could not exchange requests with.
 _TIMED_OUT = "MSG_TIMED_OUT"
 
 
-def failure_code(code: str, silence: Silence | None, unreachable: str | None, throttled: bool) -> str:
-    """The producer's own, or what turned every client away from the broker, or held us back, at that time.
+def classify_failure(
+    code: str, connection_failure: ConnectionFailure | None, unreachable_reason: str | None, throttled: bool
+) -> str:
+    """Return the producer's code, or a more specific cause of a time-out if one is known.
 
-    ``silence`` is what the last cold question to the broker met, ``unreachable`` why the cluster did not
-    say when it was last asked who its brokers are.
+    ``connection_failure`` is the result of the last cold connection to the broker, ``unreachable_reason``
+    why the cluster did not list its brokers when last asked, and ``throttled`` whether a quota delayed the
+    probe.
     """
     if code != _TIMED_OUT:
         return code
-    if silence and silence.of_security:
-        return silence.name
-    if unreachable == AUTHENTICATION:
-        return AUTHENTICATION.upper()
+    if connection_failure and connection_failure.is_security_failure:
+        return connection_failure.value.upper()
+    if unreachable_reason == AUTHENTICATION_FAILED:
+        return AUTHENTICATION_FAILED.upper()
     return "THROTTLED" if throttled else code

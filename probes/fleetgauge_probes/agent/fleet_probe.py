@@ -1,4 +1,4 @@
-"""Probes every cluster that this agent has; they come, go and change while it runs."""
+"""Probing of all clusters of this agent, which are added, removed and changed while it runs."""
 
 import logging
 import threading
@@ -8,80 +8,95 @@ from queue import SimpleQueue
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
-from fleetgauge_probes.agent.cluster_report import Report
+from fleetgauge_probes.agent.cluster_report import ClusterReport
 
 _log = logging.getLogger("fleetgauge.probe")
 
 
 class FleetProbe:
-    """For one thread. No cluster waits for another, not even for one that takes long to end."""
+    """Starts and stops cluster probes. For use by a single thread.
 
-    def __init__(self, make: Callable[[Cluster], ClusterProbe]) -> None:
-        self._make = make
+    No cluster waits for another, not even for one whose probe takes long to stop.
+    """
+
+    def __init__(self, create_probe: Callable[[Cluster], ClusterProbe]) -> None:
+        """Start without clusters; ``create_probe`` makes a probe that is not started yet."""
+        self._create_probe = create_probe
         self._clusters: Sequence[Cluster] = ()
         self._probes: Mapping[str, ClusterProbe] = {}
-        self._leaving: dict[str, threading.Thread] = {}
-        self._left: SimpleQueue[Report] = SimpleQueue()
-        self._unreadable: dict[str, str] = {}
+        self._stopping_threads: dict[str, threading.Thread] = {}
+        self._final_reports: SimpleQueue[ClusterReport] = SimpleQueue()
+        self._start_errors: dict[str, str] = {}
 
     @property
     def probes(self) -> Mapping[str, ClusterProbe]:
-        """Those of the clusters that are measured now, by id. Replaced, never changed: others read it."""
+        """The running probes by cluster id. Replaced, never modified: other threads read it."""
         return self._probes
 
-    def measure(self, clusters: Sequence[Cluster]) -> None:
-        """From now on these. One that is reached otherwise begins anew, when its old probe has ended."""
-        self._leaving = {one: thread for one, thread in self._leaving.items() if thread.is_alive()}
-        complete = clusters == self._clusters and all(one.id in self._probes for one in clusters)
-        if complete and not any(probe.is_outdated() for probe in self._probes.values()):
+    def update_clusters(self, clusters: Sequence[Cluster]) -> None:
+        """Probe exactly these clusters from now on.
+
+        A cluster whose access or credentials changed gets a new probe once its previous one has stopped.
+        """
+        self._stopping_threads = {
+            cluster_id: thread for cluster_id, thread in self._stopping_threads.items() if thread.is_alive()
+        }
+        is_complete = clusters == self._clusters and all(cluster.id in self._probes for cluster in clusters)
+        if is_complete and not any(probe.has_outdated_credentials() for probe in self._probes.values()):
             return
         self._clusters = clusters
         wanted = {cluster.id: cluster for cluster in clusters}
-        staying = {}
+        kept = {}
         for cluster_id, probe in self._probes.items():
             cluster = wanted.get(cluster_id)
-            if cluster is None or cluster.access != probe.access or probe.is_outdated():
-                self._end(cluster_id, probe)
+            if cluster is None or cluster.access != probe.access or probe.has_outdated_credentials():
+                self._stop_in_background(cluster_id, probe)
             else:
                 probe.configure(cluster)
-                staying[cluster_id] = probe
-        coming = [one for one in clusters if one.id not in staying and one.id not in self._leaving]
-        started = {cluster.id: self._started(cluster) for cluster in coming}
-        self._probes = staying | {one: probe for one, probe in started.items() if probe}
+                kept[cluster_id] = probe
+        new = [
+            cluster
+            for cluster in clusters
+            if cluster.id not in kept and cluster.id not in self._stopping_threads
+        ]
+        started = {cluster.id: self._start_probe(cluster) for cluster in new}
+        self._probes = kept | {cluster_id: probe for cluster_id, probe in started.items() if probe}
 
-    def tick(self) -> list[Report]:
-        """What came of each, and the last of those that have ended."""
-        return [probe.tick() for probe in self._probes.values()] + self._last_words()
+    def collect_reports(self) -> list[ClusterReport]:
+        """Return a report of each running probe, and the final reports of those that have stopped."""
+        return [probe.collect_report() for probe in self._probes.values()] + self._take_final_reports()
 
-    def stop(self) -> list[Report]:
-        """End all, at the same time; their last reports."""
+    def stop(self) -> list[ClusterReport]:
+        """Stop all probes at the same time and return their final reports."""
         for cluster_id, probe in self._probes.items():
-            self._end(cluster_id, probe)
+            self._stop_in_background(cluster_id, probe)
         self._probes = {}
-        for thread in self._leaving.values():
+        for thread in self._stopping_threads.values():
             thread.join()
-        return self._last_words()
+        return self._take_final_reports()
 
-    def _started(self, cluster: Cluster) -> ClusterProbe | None:
-        """None while what it would show its cluster cannot be read."""
-        probe = self._make(cluster)
+    def _start_probe(self, cluster: Cluster) -> ClusterProbe | None:
+        """Start a probe; return None while the cluster's credentials cannot be read."""
+        probe = self._create_probe(cluster)
         try:
             probe.start()
         except KafkaUnavailableError as error:
-            if self._unreadable.get(cluster.id) != str(error):
-                _log.error("%s: not measured: %s", cluster.id, error)
-            self._unreadable[cluster.id] = str(error)
+            if self._start_errors.get(cluster.id) != str(error):
+                _log.error("%s: not probed: %s", cluster.id, error)
+            self._start_errors[cluster.id] = str(error)
             return None
-        self._unreadable.pop(cluster.id, None)
+        self._start_errors.pop(cluster.id, None)
         return probe
 
-    def _end(self, cluster_id: str, probe: ClusterProbe) -> None:
-        thread = threading.Thread(target=lambda: self._left.put(probe.stop()), name=f"{cluster_id}-ending")
+    def _stop_in_background(self, cluster_id: str, probe: ClusterProbe) -> None:
+        thread = threading.Thread(
+            target=lambda: self._final_reports.put(probe.stop()), name=f"{cluster_id}-stopping"
+        )
         thread.start()
-        self._leaving[cluster_id] = thread
+        self._stopping_threads[cluster_id] = thread
 
-    def _last_words(self) -> list[Report]:
+    def _take_final_reports(self) -> list[ClusterReport]:
         reports = []
-        while not self._left.empty():
-            reports.append(self._left.get())
+        while not self._final_reports.empty():
+            reports.append(self._final_reports.get())
         return reports

@@ -1,94 +1,101 @@
-"""What brokers' JMX exporters say, read every few seconds."""
+"""Reads the counters that brokers' JMX exporters expose, every few seconds."""
 
 import logging
 import time
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import urllib3
-from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.samples import Sample
 
-from fleetgauge_core.runtime.shutdown import Stopping
-from fleetgauge_probes.agent.broker_progress import Counters
+from fleetgauge_core.metrics.exposition import parse_exposition, sum_samples
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_probes.agent.broker_progress import BrokerCounters
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
 from fleetgauge_probes.agent.fleet_probe import FleetProbe
 
 _log = logging.getLogger("fleetgauge.probe")
 
-_WAITING = "kafka_network_requestchannel_requestqueuesize"
-_COMPLETED = "kafka_network_requestmetrics_requests_total"
-_COPIED = "kafka_server_brokertopicmetrics_replicationbytesin_total"
-_OFFLINE = "kafka_log_logmanager_offlinelogdirectorycount"
-#: Who asks of the cluster goes on being answered where the disk does not.
-_CLIENTS = ("Produce", "FetchConsumer")
-_EVERY_S = 5
+_QUEUED_REQUESTS = "kafka_network_requestchannel_requestqueuesize"
+_COMPLETED_REQUESTS = "kafka_network_requestmetrics_requests_total"
+_REPLICATED_BYTES = "kafka_server_brokertopicmetrics_replicationbytesin_total"
+_OFFLINE_LOG_DIRS = "kafka_log_logmanager_offlinelogdirectorycount"
+_METRIC_NAMES = (_QUEUED_REQUESTS, _COMPLETED_REQUESTS, _REPLICATED_BYTES, _OFFLINE_LOG_DIRS)
+#: Requests about the cluster, such as heartbeats and metadata, complete even while a disk hangs.
+_CLIENT_REQUESTS = {"request": ("Produce", "FetchConsumer")}
+_INTERVAL_S = 5
 _TIMEOUT_S = 2
-_AT_ONCE = 8
-_LISTEN_S = 0.25
+_CONCURRENT_REQUESTS = 8
+_SHUTDOWN_POLL_S = 0.25
 
 
-class Exporters:
-    """Those of all clusters that are measured, as far as fleet.yaml says where they are."""
+class JmxScraper:
+    """Scrapes the exporters of all probed brokers whose metrics URL fleet.yaml gives."""
 
-    def __init__(self, measuring: FleetProbe) -> None:
-        self._measuring = measuring
-        # Tries nothing twice: the next reading is due in seconds.
+    def __init__(self, fleet_probe: FleetProbe) -> None:
+        """Scrape for the cluster probes of ``fleet_probe``, which may change while ``run`` runs."""
+        self._fleet_probe = fleet_probe
+        # No retries: the next reading follows within seconds.
         self._http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(_TIMEOUT_S))
-        self._silent: set[str] = set()
+        self._silent_urls: set[str] = set()
 
-    def run(self, stopping: Stopping) -> None:
-        """Every 5 s all of them, later where many are silent, until ``stopping`` is set."""
-        with self._http, ThreadPoolExecutor(_AT_ONCE, "exporter") as pool:
-            while not stopping.is_set():
-                next_s = time.monotonic() + _EVERY_S
-                reading = [
-                    pool.submit(self._read, probe, broker_id, url, stopping)
-                    for probe in self._measuring.probes.values()
-                    for broker_id, url in probe.exporters().items()
+    def run(self, shutdown: ShutdownFlag) -> None:
+        """Scrape every 5 s, or later if many exporters do not respond, until ``shutdown`` is set."""
+        with self._http, ThreadPoolExecutor(_CONCURRENT_REQUESTS, "exporter") as pool:
+            while not shutdown.is_set():
+                next_s = time.monotonic() + _INTERVAL_S
+                readings = [
+                    pool.submit(self._read, probe, broker_id, url, shutdown)
+                    for probe in self._fleet_probe.probes.values()
+                    for broker_id, url in probe.exporter_urls().items()
                 ]
-                for one in reading:
-                    one.result()
-                while time.monotonic() < next_s and not stopping.is_set():
-                    stopping.wait(_LISTEN_S)
+                for reading in readings:
+                    reading.result()
+                while time.monotonic() < next_s and not shutdown.is_set():
+                    shutdown.wait(_SHUTDOWN_POLL_S)
 
-    def _read(self, probe: ClusterProbe, broker_id: int, url: str, stopping: Stopping) -> None:
-        if stopping.is_set():
+    def _read(self, probe: ClusterProbe, broker_id: int, url: str, shutdown: ShutdownFlag) -> None:
+        if shutdown.is_set():
             return
-        counters = scrape(self._http, url)
+        counters = scrape_counters(self._http, url)
         if counters:
-            probe.tells(broker_id, counters)
-            self._silent.discard(url)
-        elif url not in self._silent:
-            self._silent.add(url)
-            _log.warning("broker %d tells no counters at %s: its disk is not watched", broker_id, url)
+            probe.record_counters(broker_id, counters)
+            self._silent_urls.discard(url)
+        elif url not in self._silent_urls:
+            self._silent_urls.add(url)
+            _log.warning(
+                "broker %d: no counters from the JMX exporter at %s; storage stalls cannot be detected",
+                broker_id,
+                url,
+            )
 
 
-def scrape(pool: urllib3.PoolManager, url: str) -> Counters | None:
-    """What the exporter there says; None where it is silent, or does not say all of it."""
-    wanted = [("name[]", name) for name in (_WAITING, _COMPLETED, _COPIED, _OFFLINE)]
+def scrape_counters(pool: urllib3.PoolManager, url: str) -> BrokerCounters | None:
+    """Return the counters at an exporter's URL; None if it does not respond or lacks one of them."""
+    fields = [("name[]", name) for name in _METRIC_NAMES]
     try:
-        answer = pool.request("GET", url, fields=wanted)
+        response = pool.request("GET", url, fields=fields)
     except urllib3.exceptions.HTTPError:
         return None
-    return counters_in(answer.data.decode(errors="replace")) if answer.status == 200 else None
+    return parse_counters(response.data.decode(errors="replace")) if response.status == 200 else None
 
 
-def counters_in(text: str) -> Counters | None:
-    """Of an exposition in Prometheus' text format. None where something is missing or no number."""
+def parse_counters(text: str) -> BrokerCounters | None:
+    """Return the counters in a Prometheus exposition; None if one is missing or not a finite number.
+
+    A broker exposes no counter of events that have never happened, so a missing request or replication
+    counter is 0.
+    """
     try:
-        samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
-        clients = [one for one in samples if one.labels.get("request") in _CLIENTS]
-        waiting, offline = _sum(samples, _WAITING), _sum(samples, _OFFLINE)
-        # Of what has never happened a broker says nothing.
-        completed, copied = _sum(clients, _COMPLETED) or 0, _sum(samples, _COPIED) or 0
+        samples = parse_exposition(text)
+        queued = sum_samples(samples, _QUEUED_REQUESTS)
+        offline = sum_samples(samples, _OFFLINE_LOG_DIRS)
+        if queued is None or offline is None:
+            return None
+        return BrokerCounters(
+            queued_requests=int(queued),
+            completed_requests=int(sum_samples(samples, _COMPLETED_REQUESTS, _CLIENT_REQUESTS) or 0),
+            replicated_bytes=int(sum_samples(samples, _REPLICATED_BYTES) or 0),
+            offline_log_dirs=int(offline),
+        )
     except (ValueError, OverflowError):
+        # ExpositionError is a ValueError; int() raises for NaN and for infinity.
         return None
-    if waiting is None or offline is None:
-        return None
-    return Counters(waiting, completed, copied, offline)
-
-
-def _sum(samples: Iterable[Sample], name: str) -> int | None:
-    found = [int(one.value) for one in samples if one.name == name]
-    return sum(found) if found else None

@@ -1,25 +1,26 @@
-"""Whether the leader leg's next probe on a home broker is due, and what it means if it is not."""
+"""Whether a leader-leg probe on a home broker is due, and how it counts if the home does not lead."""
 
 from enum import Enum
 
 
-class Standing(Enum):
-    """A home broker towards its own probe partition."""
+class LeaderEligibility(Enum):
+    """State of a home broker with respect to its own probe partition."""
 
-    LEADS = "leads"
-    """Due: send it, and believe an acknowledgement only if the home still leads then."""
-    AWAY = "away"
-    """Not due: leadership drifted or was taken on purpose, the home itself is well."""
-    OUT = "out"
-    """A failure at once (NOT_LEADING): the home is out of the ISR or does not answer."""
+    LEADING = "leads"
+    """The probe is due; its acknowledgement counts only if the home still leads at that time."""
+    EXCUSED = "away"
+    """The probe is not due: leadership drifted or was moved on purpose, and the home is healthy."""
+    UNHEALTHY = "out"
+    """The probe fails at once as NOT_LEADING: the home is out of the ISR or does not respond."""
 
 
-def standing(leads: bool, in_sync: bool, answering: bool) -> Standing:
-    """Judge from what the producer routes to, the ISR and the cold ApiVersions answers.
+def assess_eligibility(leads: bool, in_sync: bool, responding: bool) -> LeaderEligibility:
+    """Return a home broker's eligibility.
 
-    A fenced broker is never in an ISR that has another member, and does not
-    answer where it is the last one, so fencing needs no sign of its own.
+    ``leads`` comes from the producer's routing, ``in_sync`` from the ISR and ``responding`` from cold
+    ApiVersions requests. Fencing needs no separate input: a fenced broker is never in an ISR that has
+    another member, and where it is the last member it does not respond.
     """
     if leads:
-        return Standing.LEADS
-    return Standing.AWAY if in_sync and answering else Standing.OUT
+        return LeaderEligibility.LEADING
+    return LeaderEligibility.EXCUSED if in_sync and responding else LeaderEligibility.UNHEALTHY

@@ -1,4 +1,4 @@
-"""A closed minute as a record."""
+"""Conversion of a closed probe minute into the record that is sent to the telemetry cluster."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,8 +9,8 @@ from fleetgauge_probes.agent.probe_tracker import MinuteTally
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """Who measures."""
+class AgentIdentity:
+    """The agent process that measures, and the vantage that it measures from."""
 
     agent_id: str
     agent_version: str
@@ -19,8 +19,8 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """What is measured."""
+class ProbeTarget:
+    """The broker and leg that are measured."""
 
     cluster_id: str
     kafka_cluster_uuid: str
@@ -29,27 +29,31 @@ class Subject:
     leg: Leg
 
 
-def probe_minute(
-    who: Identity,
-    what: Subject,
+def build_probe_minute(
+    agent: AgentIdentity,
+    target: ProbeTarget,
     minute: datetime,
     expected_brokers: tuple[int, ...],
     tally: MinuteTally,
     sequence: int,
     emitted_at: datetime,
 ) -> ProbeMinute:
-    """The record of one tally."""
+    """Return the record of one tally.
+
+    ``minute`` is its UTC start, ``expected_brokers`` the brokers registered when it began, and ``sequence``
+    the record's number within the agent's run.
+    """
     return ProbeMinute(
-        agent_id=who.agent_id,
-        agent_version=who.agent_version,
-        run_id=who.run_id,
+        agent_id=agent.agent_id,
+        agent_version=agent.agent_version,
+        run_id=agent.run_id,
         sequence=sequence,
-        vantage=who.vantage,
-        cluster_id=what.cluster_id,
-        kafka_cluster_uuid=what.kafka_cluster_uuid,
-        broker_id=what.broker_id,
-        rack=what.rack,
-        leg=what.leg,
+        vantage=agent.vantage,
+        cluster_id=target.cluster_id,
+        kafka_cluster_uuid=target.kafka_cluster_uuid,
+        broker_id=target.broker_id,
+        rack=target.rack,
+        leg=target.leg,
         minute=minute,
         expected_brokers=expected_brokers,
         attempted=tally.attempted,

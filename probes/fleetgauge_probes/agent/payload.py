@@ -1,4 +1,4 @@
-"""What a probe carries: who sent it and which one it is."""
+"""The message value of a probe: its agent, home broker, leg and sequence, padded to a fixed size."""
 
 import struct
 from typing import NamedTuple
@@ -7,29 +7,30 @@ from uuid import UUID
 from fleetgauge_core.contract import Leg
 
 _LAYOUT = struct.Struct(">16sBiQ")
-#: Padded to the size of a small business event.
-SIZE_BYTES = 128
-_LEGS = {Leg.CLIENT: 1, Leg.LEADER: 2, None: 0}
-_BY_CODE = {code: leg for leg, code in _LEGS.items()}
+#: The size of a small business event.
+PAYLOAD_BYTES = 128
+_CODE_BY_LEG = {Leg.CLIENT: 1, Leg.LEADER: 2, None: 0}
+_LEG_BY_CODE = {code: leg for leg, code in _CODE_BY_LEG.items()}
 
 
-class ProbeName(NamedTuple):
-    """One probe; ``leg`` is None for a warm-up, which is never counted."""
+class ProbeKey(NamedTuple):
+    """Identifies one probe of an agent; ``leg`` is None for a warm-up message, which is never counted."""
 
     broker_id: int
     leg: Leg | None
     sequence: int
 
 
-def pack(probe_id: UUID, name: ProbeName) -> bytes:
-    return _LAYOUT.pack(probe_id.bytes, _LEGS[name.leg], name.broker_id, name.sequence).ljust(
-        SIZE_BYTES, b"\0"
+def encode_payload(probe_id: UUID, key: ProbeKey) -> bytes:
+    """Return the message value of a probe sent by the cluster probe ``probe_id``."""
+    return _LAYOUT.pack(probe_id.bytes, _CODE_BY_LEG[key.leg], key.broker_id, key.sequence).ljust(
+        PAYLOAD_BYTES, b"\0"
     )
 
 
-def unpack(probe_id: UUID, payload: bytes) -> ProbeName | None:
-    """The probe, or None for anything that somebody else sent."""
-    if len(payload) != SIZE_BYTES or payload[:16] != probe_id.bytes:
+def decode_payload(probe_id: UUID, payload: bytes) -> ProbeKey | None:
+    """Return the key of a probe that ``probe_id`` sent; None for any other message."""
+    if len(payload) != PAYLOAD_BYTES or payload[:16] != probe_id.bytes:
         return None
     _, code, broker_id, sequence = _LAYOUT.unpack_from(payload)
-    return ProbeName(broker_id, _BY_CODE.get(code), sequence)
+    return ProbeKey(broker_id, _LEG_BY_CODE.get(code), sequence)

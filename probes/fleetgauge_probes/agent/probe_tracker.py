@@ -1,20 +1,16 @@
-"""What became of one broker's probes on one leg.
+"""Outcomes of one broker's probes on one leg.
 
-A probe is *outstanding* until it is *decided*: a success, a failure with a
-code, or withdrawn (it turned out not to have been due). All times are
-uptimes in nanoseconds given by the caller; the ledger has no clock, no lock
-and no I/O.
+A probe is *outstanding* until it is *decided*: a success, a failure with a code, or withdrawn because it
+turned out not to have been due. All times are uptimes in nanoseconds given by the caller; the tracker has no
+clock, no lock and no I/O.
 
-What tells of this process instead of the broker does not count: a probe whose
-life was in good part its own lag or a stall is left out of tallies and pulses,
-whatever became of it. Its lag stays in the tally, so that an agent that is late
-all the time is seen to be.
+Probes that measure this process instead of the broker do not count: a probe is excluded from tallies and
+pulses, whatever its outcome, if a large part of its lifetime was schedule lag or a pause of the process. Its
+lag stays in the tally, so that an agent that is late all the time is visible.
 
-The leader leg's acknowledgements need a second look. librdkafka follows
-leadership by itself, so an acknowledgement may be another broker's merit; it
-counts only if the home led from send to acknowledgement. Each acknowledgement
-therefore waits for the first look at the producer's routing that is no older
-than itself.
+Acknowledgements on the leader leg need confirmation. librdkafka follows leadership by itself, so another
+broker may have acknowledged the probe; it counts only if the home led from send to acknowledgement. Each
+acknowledgement therefore waits for the first routing report of the producer that is not older than itself.
 """
 
 from collections import Counter, deque
@@ -23,25 +19,27 @@ from dataclasses import dataclass, field
 
 from fleetgauge_core.contract import Leg, LegPulse
 from fleetgauge_core.slo.quantile import quantile
-from fleetgauge_probes.agent.leader_eligibility import Standing
-from fleetgauge_probes.agent.process_pauses import Stalls
+from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility
+from fleetgauge_probes.agent.process_pauses import ProcessPauses
 
 ACK_DEADLINE_NS = 5_000_000_000
 RECEIVE_DEADLINE_NS = 10_000_000_000
-#: librdkafka reports time-outs up to a second late, and routing is seen every second.
+#: librdkafka reports time-outs up to a second late, and its routing is read every second.
 REPORT_GRACE_NS = 3_000_000_000
-#: A probe is left out when this part of its life or more was our own doing. Of a failure that is a second:
-#: no shorter stall can make one out of a probe that was well, and none may hide a broker's.
-_OWN_PART = 5
-#: librdkafka would not even take the probe.
-_OWN_FAULTS = frozenset({"QUEUE_FULL"})
-#: What a pulse looks back on.
+#: A probe is excluded when lag or pauses take 1/5 of its lifetime or more. For a failed probe that is one
+#: second: no shorter pause can make a healthy probe fail, and none may hide a broker's failure.
+_MIN_OWN_SHARE = 5
+#: Failures of this process: librdkafka's local queue did not accept the probe.
+_OWN_FAILURES = frozenset({"QUEUE_FULL"})
+#: The period that a pulse covers.
 WINDOW_NS = 15_000_000_000
 
 NOT_LEADING = "NOT_LEADING"
 ACK_LATE = "ACK_LATE"
 NO_REPORT = "NO_REPORT"
 NOT_RECEIVED = "NOT_RECEIVED"
+#: Decided as not due; only used inside the tracker.
+_WITHDRAWN = "WITHDRAWN"
 
 
 @dataclass(slots=True)
@@ -50,8 +48,8 @@ class _Probe:
     due_ns: int
     minute: int
     lag_ns: int
-    reign: int
-    """How often leadership had been seen to change when it was sent."""
+    leadership_term: int
+    """The number of leadership changes that had been observed when the probe was sent."""
     acked_ns: int | None = None
     received_ns: int | None = None
     decided_ns: int | None = None
@@ -59,7 +57,7 @@ class _Probe:
 
     @property
     def was_due(self) -> bool:
-        """Whether it is decided, and was due."""
+        """Whether the probe is decided and was not withdrawn."""
         return self.decided_ns is not None and self.failure != _WITHDRAWN
 
     @property
@@ -69,13 +67,13 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class MinuteTally:
-    """One minute of decided probes; latencies and lags ascending, in microseconds.
+    """Counts of one minute's decided probes; latencies and lags are ascending and in microseconds.
 
-    ``attempted`` and all that adds up to it are without the ``left_out``, ``lag_us`` is with them.
+    ``attempted`` and the counts that add up to it do not include the ``excluded`` probes; ``lag_us`` does.
     """
 
     attempted: int
-    left_out: int
+    excluded: int
     acknowledged: int
     received: int
     ack_us: tuple[int, ...]
@@ -91,8 +89,8 @@ class MinuteTally:
 
 
 @dataclass(slots=True)
-class _Minute:
-    """What of a minute is not told by its probes."""
+class _MinuteFacts:
+    """Facts about a minute that its probes do not hold."""
 
     duplicated: int = 0
     out_of_order: int = 0
@@ -100,18 +98,19 @@ class _Minute:
     leader_epoch: int | None = None
 
 
-class LegLedger:
-    """One broker, one leg. Probes are known by their sequence."""
+class ProbeTracker:
+    """Tracks the probes of one broker on one leg, identified by their sequence."""
 
-    def __init__(self, leg: Leg, broker_id: int, stalls: Stalls) -> None:
+    def __init__(self, leg: Leg, broker_id: int, pauses: ProcessPauses) -> None:
+        """Start without probes and without a known leader; ``broker_id`` is the home broker."""
         self._leg = leg
         self._broker_id = broker_id
-        self._stalls = stalls
+        self._pauses = pauses
         self._probes: dict[int, _Probe] = {}
-        self._minutes: dict[int, _Minute] = {}
+        self._minutes: dict[int, _MinuteFacts] = {}
         self._leader: int | None = None
         self._epoch: int | None = None
-        self._reign = 0
+        self._leadership_term = 0
         self._undecided: dict[int, _Probe] = {}
         self._unconfirmed: set[int] = set()
         self._highest_received = -1
@@ -120,31 +119,31 @@ class LegLedger:
 
     @property
     def leads(self) -> bool:
-        """Whether the producer routes to the home."""
+        """Whether the producer routes to the home broker."""
         return self._leader == self._broker_id
 
-    # What happens ------------------------------------------------------------
+    # Events -------------------------------------------------------------------
 
     def open_minute(self, minute: int) -> None:
-        """A slot of the minute has come; it gets a record even if no probe is due in it."""
-        opened = self._minutes.setdefault(minute, _Minute())
+        """Open a minute that has a slot, so that it gets a record even if no probe in it was due."""
+        facts = self._minutes.setdefault(minute, _MinuteFacts())
         if self._leader is not None:
-            opened.led_by.add(self._leader)
-            opened.leader_epoch = self._epoch
+            facts.led_by.add(self._leader)
+            facts.leader_epoch = self._epoch
 
-    def sent(self, sequence: int, due_ns: int, sent_ns: int, minute: int) -> None:
-        """A due probe is on its way."""
-        probe = _Probe(sequence, due_ns, minute, sent_ns - due_ns, self._reign)
+    def record_send(self, sequence: int, due_ns: int, sent_ns: int, minute: int) -> None:
+        """Record that a due probe was sent in a minute that is open."""
+        probe = _Probe(sequence, due_ns, minute, sent_ns - due_ns, self._leadership_term)
         self._probes[sequence] = self._undecided[sequence] = probe
         self._recent.append(probe)
 
-    def failed_unsent(self, sequence: int, due_ns: int, now_ns: int, minute: int) -> None:
-        """A due probe that cannot succeed: the home is out."""
-        self.sent(sequence, due_ns, now_ns, minute)
+    def record_unsent_failure(self, sequence: int, due_ns: int, now_ns: int, minute: int) -> None:
+        """Record a due probe that fails as NOT_LEADING without being sent, as the home is unhealthy."""
+        self.record_send(sequence, due_ns, now_ns, minute)
         self._fail(self._probes[sequence], NOT_LEADING, now_ns)
 
-    def delivered(self, sequence: int, at_ns: int, failure: str | None) -> None:
-        """The producer's report on one probe."""
+    def record_delivery(self, sequence: int, at_ns: int, failure: str | None) -> None:
+        """Record the producer's delivery report; ``failure`` is None for an acknowledgement."""
         probe = self._probes.get(sequence)
         if probe is None or probe.decided_ns is not None:
             return
@@ -159,89 +158,97 @@ class LegLedger:
         elif probe.received_ns is not None:
             self._succeed(probe, at_ns)
 
-    def received(self, sequence: int, at_ns: int) -> None:
-        """The consumer saw one probe."""
+    def record_receipt(self, sequence: int, at_ns: int) -> None:
+        """Record that the consumer received a probe."""
         probe = self._probes.get(sequence)
         if probe is None:
             return
-        minute = self._minutes[probe.minute]
+        facts = self._minutes[probe.minute]
         if probe.received_ns is not None:
-            minute.duplicated += 1
+            facts.duplicated += 1
             return
         if at_ns - probe.due_ns > RECEIVE_DEADLINE_NS and probe.decided_ns is None:
             self._expire(probe, at_ns)
         probe.received_ns = at_ns
         if sequence < self._highest_received:
-            minute.out_of_order += 1
+            facts.out_of_order += 1
         self._highest_received = max(sequence, self._highest_received)
         if probe.decided_ns is None and probe.acked_in_time:
             self._succeed(probe, at_ns)
 
-    def routed(self, at_ns: int, leader: int | None, standing: Standing, epoch: int | None = None) -> None:
-        """A look at the producer's routing; settles the acknowledgements that waited for it."""
+    def record_routing(
+        self, at_ns: int, leader: int | None, eligibility: LeaderEligibility, epoch: int | None = None
+    ) -> None:
+        """Record the producer's routing at ``at_ns`` and decide the acknowledgements that waited for it."""
         if (leader, epoch) != (self._leader, self._epoch):
-            self._reign += 1
+            self._leadership_term += 1
             self._leader, self._epoch = leader, epoch
-        settled = [s for s in self._unconfirmed if (self._probes[s].acked_ns or 0) <= at_ns]
-        for sequence in settled:
-            self._settle(self._probes[sequence], at_ns, standing)
+        confirmed = [
+            sequence for sequence in self._unconfirmed if (self._probes[sequence].acked_ns or 0) <= at_ns
+        ]
+        for sequence in confirmed:
+            self._decide_acknowledged(self._probes[sequence], at_ns, eligibility)
 
-    def tick(self, now_ns: int) -> None:
-        """Decide what has run out of time, forget what no pulse needs."""
-        overdue = [p for p in self._undecided.values() if now_ns - p.due_ns > self._patience_ns]
+    def expire_overdue(self, now_ns: int) -> None:
+        """Decide the probes whose deadline has passed; drop those that left the pulse window."""
+        overdue = [probe for probe in self._undecided.values() if now_ns - probe.due_ns > self._max_age_ns]
         for probe in overdue:
             self._expire(probe, now_ns)
         while (
             self._recent
             and self._recent[0].decided_ns is not None
-            and self._left_window(self._recent[0], now_ns)
+            and self._has_left_window(self._recent[0], now_ns)
         ):
             self._recent.popleft()
 
-    # What is said of it ------------------------------------------------------
+    # Results ------------------------------------------------------------------
 
-    def closable(self, minute_end_index: int) -> Iterator[int]:
-        """Minutes before that index of which every probe is decided, oldest first."""
+    def closable_minutes(self, minute_end_index: int) -> Iterator[int]:
+        """Return the minutes before ``minute_end_index`` whose probes are all decided, oldest first."""
         undecided = {probe.minute for probe in self._undecided.values()}
-        return iter(sorted(m for m in self._minutes if m < minute_end_index and m not in undecided))
+        return iter(
+            sorted(
+                minute for minute in self._minutes if minute < minute_end_index and minute not in undecided
+            )
+        )
 
     def open_minutes(self) -> Iterator[int]:
-        """Every minute not yet taken, oldest first."""
+        """Return every minute that is not closed, oldest first."""
         return iter(sorted(self._minutes))
 
-    def tally(self, minute: int) -> MinuteTally:
-        """A minute as it stands: what is undecided is not counted."""
-        decided = [p for p in self._probes.values() if p.minute == minute and p.was_due]
-        counted = [p for p in decided if self._tells_of_the_broker(p)]
-        lag_us = tuple(sorted(max(0, p.lag_ns // 1000) for p in decided))
+    def tally_minute(self, minute: int) -> MinuteTally:
+        """Return the counts of an open minute so far; undecided probes are not counted."""
+        decided = [probe for probe in self._probes.values() if probe.minute == minute and probe.was_due]
+        counted = [probe for probe in decided if self._measures_broker(probe)]
+        lag_us = tuple(sorted(max(0, probe.lag_ns // 1000) for probe in decided))
         return _tally(self._leg, counted, len(decided) - len(counted), lag_us, self._minutes[minute])
 
-    def take(self, minute: int) -> MinuteTally:
-        """Close a minute: its decided probes leave the ledger, undecided ones with them, uncounted."""
-        closed = self.tally(minute)
+    def close_minute(self, minute: int) -> MinuteTally:
+        """Return a minute's final counts and drop its probes; undecided ones are not counted."""
+        closed = self.tally_minute(minute)
         del self._minutes[minute]
-        sequences = [s for s, probe in self._probes.items() if probe.minute == minute]
+        sequences = [sequence for sequence, probe in self._probes.items() if probe.minute == minute]
         for sequence in sequences:
             probe = self._probes.pop(sequence)
             if probe.decided_ns is None:
                 self._fail(probe, _WITHDRAWN, probe.due_ns)
         return closed
 
-    def pulse(self, now_ns: int) -> LegPulse:
-        """The last WINDOW_NS."""
+    def build_pulse(self, now_ns: int) -> LegPulse:
+        """Return counts and latency quantiles of the last WINDOW_NS."""
         since = now_ns - WINDOW_NS
-        probes = [p for p in self._recent if p.failure != _WITHDRAWN]
+        probes = [probe for probe in self._recent if probe.failure != _WITHDRAWN]
         decided = [
-            p
-            for p in probes
-            if p.decided_ns is not None and p.decided_ns > since and self._tells_of_the_broker(p)
+            probe
+            for probe in probes
+            if probe.decided_ns is not None and probe.decided_ns > since and self._measures_broker(probe)
         ]
-        outstanding = [p for p in probes if p.decided_ns is None]
-        latencies = sorted(self._latency_us(p) for p in decided if p.failure is None)
-        oldest = min((p.due_ns for p in outstanding), default=None)
+        outstanding = [probe for probe in probes if probe.decided_ns is None]
+        latencies = sorted(self._success_latency_us(probe) for probe in decided if probe.failure is None)
+        oldest = min((probe.due_ns for probe in outstanding), default=None)
         return LegPulse(
             leg=self._leg,
-            due=sum(p.due_ns > since for p in (*decided, *outstanding)),
+            due=sum(probe.due_ns > since for probe in (*decided, *outstanding)),
             succeeded=len(latencies),
             failed=len(decided) - len(latencies),
             outstanding=len(outstanding),
@@ -251,17 +258,17 @@ class LegLedger:
             p99_us=quantile(99, latencies),
         )
 
-    # Decisions ---------------------------------------------------------------
+    # Decisions ----------------------------------------------------------------
 
     @property
-    def _patience_ns(self) -> int:
+    def _max_age_ns(self) -> int:
         deadline = RECEIVE_DEADLINE_NS if self._leg is Leg.CLIENT else ACK_DEADLINE_NS
         return deadline + REPORT_GRACE_NS
 
-    def _settle(self, probe: _Probe, at_ns: int, standing: Standing) -> None:
-        if standing is Standing.LEADS and probe.reign == self._reign:
+    def _decide_acknowledged(self, probe: _Probe, at_ns: int, eligibility: LeaderEligibility) -> None:
+        if eligibility is LeaderEligibility.LEADING and probe.leadership_term == self._leadership_term:
             self._succeed(probe, at_ns)
-        elif standing is Standing.OUT:
+        elif eligibility is LeaderEligibility.UNHEALTHY:
             self._fail(probe, NOT_LEADING, at_ns)
         else:
             self._fail(probe, _WITHDRAWN, at_ns)
@@ -272,8 +279,9 @@ class LegLedger:
         elif self._leg is Leg.CLIENT:
             self._fail(probe, NOT_RECEIVED, now_ns)
         else:
-            # Acknowledged, and routing was not seen since: the last look stands.
-            self._settle(probe, now_ns, Standing.LEADS if self.leads else Standing.AWAY)
+            # Acknowledged, but no routing was reported since: the last reported routing decides.
+            eligibility = LeaderEligibility.LEADING if self.leads else LeaderEligibility.EXCUSED
+            self._decide_acknowledged(probe, now_ns, eligibility)
 
     def _succeed(self, probe: _Probe, at_ns: int) -> None:
         self._decide(probe, at_ns)
@@ -288,30 +296,27 @@ class LegLedger:
         del self._undecided[probe.sequence]
         self._unconfirmed.discard(probe.sequence)
 
-    def _tells_of_the_broker(self, probe: _Probe) -> bool:
-        if probe.failure in _OWN_FAULTS:
+    def _measures_broker(self, probe: _Probe) -> bool:
+        """Return whether a decided probe measures the broker rather than this process."""
+        if probe.failure in _OWN_FAILURES:
             return False
         end_ns = self._end_ns(probe)
-        lag_ns = probe.lag_ns if probe.lag_ns >= self._stalls.least_ns else 0
-        own_ns = max(lag_ns, self._stalls.within_ns(probe.due_ns, end_ns))
-        return own_ns == 0 or own_ns * _OWN_PART < end_ns - probe.due_ns
+        lag_ns = probe.lag_ns if probe.lag_ns >= self._pauses.min_pause_ns else 0
+        own_ns = max(lag_ns, self._pauses.measure_paused_ns(probe.due_ns, end_ns))
+        return own_ns == 0 or own_ns * _MIN_OWN_SHARE < end_ns - probe.due_ns
 
     def _end_ns(self, probe: _Probe) -> int:
-        """Of a decided probe's life; that it was a leader's success is only decided later."""
+        """Return when a decided probe ended: a leader-leg success ends before it is confirmed."""
         if probe.failure is None and self._leg is Leg.LEADER:
             return probe.acked_ns or 0
         return probe.decided_ns or 0
 
-    def _latency_us(self, probe: _Probe) -> int:
+    def _success_latency_us(self, probe: _Probe) -> int:
         end_ns = probe.acked_ns if self._leg is Leg.LEADER else probe.received_ns
         return _latency_us(probe, end_ns)
 
-    def _left_window(self, probe: _Probe, now_ns: int) -> bool:
+    def _has_left_window(self, probe: _Probe, now_ns: int) -> bool:
         return probe.due_ns <= now_ns - WINDOW_NS and (probe.decided_ns or 0) <= now_ns - WINDOW_NS
-
-
-_WITHDRAWN = "WITHDRAWN"
-"""Decided as not due; never leaves the ledger."""
 
 
 def _latency_us(probe: _Probe, end_ns: int | None) -> int:
@@ -319,20 +324,24 @@ def _latency_us(probe: _Probe, end_ns: int | None) -> int:
 
 
 def _tally(
-    leg: Leg, probes: list[_Probe], left_out: int, lag_us: tuple[int, ...], facts: _Minute
+    leg: Leg, probes: list[_Probe], excluded: int, lag_us: tuple[int, ...], facts: _MinuteFacts
 ) -> MinuteTally:
-    """A client probe may be acknowledged and still fail; a leader's acknowledgement is its success."""
-    successes = [p for p in probes if p.failure is None]
-    acknowledged = [p for p in probes if p.acked_in_time] if leg is Leg.CLIENT else successes
-    not_received = [p for p in probes if p.failure == NOT_RECEIVED]
+    """Count probes; a client probe may be acknowledged and still fail, a leader probe may not."""
+    successes = [probe for probe in probes if probe.failure is None]
+    acknowledged = [probe for probe in probes if probe.acked_in_time] if leg is Leg.CLIENT else successes
+    not_received = [probe for probe in probes if probe.failure == NOT_RECEIVED]
     return MinuteTally(
         attempted=len(probes),
-        left_out=left_out,
+        excluded=excluded,
         acknowledged=len(acknowledged),
-        received=sum(p.received_ns is not None for p in probes) if leg is Leg.CLIENT else 0,
-        ack_us=tuple(sorted(_latency_us(p, p.acked_ns) for p in acknowledged)),
-        e2e_us=tuple(sorted(_latency_us(p, p.received_ns) for p in successes)) if leg is Leg.CLIENT else (),
-        produce_failures=dict(Counter(p.failure for p in probes if p.failure and p.failure != NOT_RECEIVED)),
+        received=sum(probe.received_ns is not None for probe in probes) if leg is Leg.CLIENT else 0,
+        ack_us=tuple(sorted(_latency_us(probe, probe.acked_ns) for probe in acknowledged)),
+        e2e_us=tuple(sorted(_latency_us(probe, probe.received_ns) for probe in successes))
+        if leg is Leg.CLIENT
+        else (),
+        produce_failures=dict(
+            Counter(probe.failure for probe in probes if probe.failure and probe.failure != NOT_RECEIVED)
+        ),
         consume_failures={NOT_RECEIVED: len(not_received)} if not_received else {},
         lost=len(not_received),
         duplicated=facts.duplicated,

@@ -1,134 +1,149 @@
-"""Puts a cluster's probe topic right, as far as the cluster lets us."""
+"""Reconciles a cluster's probe topic with its plan, within what the cluster permits."""
 
 import logging
 from collections.abc import Mapping, Sequence
 
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import (
-    Admin,
-    KafkaRefusedError,
+    ClusterAdmin,
+    KafkaRequestRejectedError,
     TopicSpec,
-    reassign,
+    reassign_topic,
 )
 from fleetgauge_probes.agent.topic_plan import (
-    ALL_LATITUDE,
+    ALL_CAPABILITIES,
     TOPIC,
-    Change,
-    Create,
-    Elect,
-    Home,
-    Partition,
-    ProbeTopic,
-    Reassign,
-    Require,
-    Widen,
-    narrowed,
-    plan,
+    HomeBroker,
+    MinInSyncUpdate,
+    PartitionAddition,
+    PreferredLeaderElection,
+    ProbePartition,
+    ProbeTopicState,
+    ReplicaReassignment,
+    TopicAction,
+    TopicCreation,
+    narrow_capabilities,
+    plan_probe_topic,
 )
 
 _log = logging.getLogger("fleetgauge.probe")
 
 _MIN_IN_SYNC = "min.insync.replicas"
 _SECOND_NS = 1_000_000_000
-#: An election that does not help is tried again soon; a move is given time to be seen.
-_PAUSE_NS = {Elect: 3 * _SECOND_NS, Reassign: 10 * _SECOND_NS}
+#: Time before an action of a kind is repeated: an election is retried soon, a reassignment takes longer to
+#: become visible.
+_REPEAT_AFTER_NS = {PreferredLeaderElection: 3 * _SECOND_NS, ReplicaReassignment: 10 * _SECOND_NS}
 _READ_SETTING_EVERY_NS = 10 * _SECOND_NS
-#: Somebody may have granted it meanwhile.
-_ASK_AGAIN_NS = 300 * _SECOND_NS
+#: Rejected actions are attempted again after this time, as the permission may have been granted meanwhile.
+_RETRY_REJECTED_NS = 300 * _SECOND_NS
 
 
 class Reconciler:
-    """For one thread. It changes nothing where the cluster is not ``managed``, and says what it would do."""
+    """Applies the plan of one cluster's probe topic. For use by a single thread.
 
-    def __init__(self, admin: Admin) -> None:
+    Where the cluster is not ``managed`` it changes nothing and logs the actions that are due.
+    """
+
+    def __init__(self, admin: ClusterAdmin) -> None:
+        """Start without any rejected actions."""
         self._admin = admin
         self._min_in_sync: int | None = None
         self._read_setting_at_ns = 0
-        self._not_before_ns: dict[type[Change], int] = {}
-        self._latitude = ALL_LATITUDE
-        self._refused: dict[type[Change], str] = {}
-        self._forget_refusals_at_ns = 0
-        self._said: set[str] = set()
-        self._asked: tuple[tuple[Home, ...], frozenset[int], ProbeTopic | None] | None = None
-        self._plan: Sequence[Change] = ()
-        self.pending = 0
-        """How many changes are due that will not be made: refused, or not ours to make."""
+        self._not_before_ns: dict[type[TopicAction], int] = {}
+        self._capabilities = ALL_CAPABILITIES
+        self._rejected: dict[type[TopicAction], str] = {}
+        self._forget_rejections_at_ns = 0
+        self._logged: set[str] = set()
+        self._plan_input: tuple[tuple[HomeBroker, ...], frozenset[int], ProbeTopicState | None] | None = None
+        self._plan: Sequence[TopicAction] = ()
+        self.pending_actions = 0
+        """How many actions are due but were rejected, or are left to an administrator."""
 
-    def mend(
+    def reconcile(
         self,
         cluster: Cluster,
-        homes: Sequence[Home],
-        live: frozenset[int],
-        partitions: Mapping[int, Partition] | None,
+        homes: Sequence[HomeBroker],
+        responding: frozenset[int],
+        partitions: Mapping[int, ProbePartition] | None,
         now_ns: int,
     ) -> None:
-        """Make the changes that are due. Raises KafkaUnavailableError."""
-        if not live:
-            return
-        topic = None if partitions is None else ProbeTopic(partitions, self._setting(now_ns))
-        due = self._due(tuple(homes), live, topic)
-        if not cluster.managed:
-            self.pending = len(due)
-            for change in due:
-                self._say_once(cluster, f"its probe topic is not managed; to be done: {change}")
-            return
-        if now_ns >= self._forget_refusals_at_ns:
-            self._refused, self._latitude = {}, ALL_LATITUDE
-        allowed = due if self._latitude == ALL_LATITUDE else plan(homes, live, topic, self._latitude)
-        for change in allowed:
-            if now_ns >= self._not_before_ns.get(type(change), 0):
-                self._attempt(cluster, change, now_ns)
-        self.pending = sum(type(change) in self._refused for change in due)
+        """Apply the actions that are due; do nothing while no broker responds.
 
-    def _due(
-        self, homes: tuple[Home, ...], live: frozenset[int], topic: ProbeTopic | None
-    ) -> Sequence[Change]:
-        """Made anew only when something has changed: for hundreds of brokers it takes a while."""
-        if (homes, live, topic) != self._asked:
-            self._asked, self._plan = (homes, live, topic), plan(homes, live, topic)
+        ``partitions`` is None where the topic does not exist. Raises: KafkaUnavailableError when the cluster
+        does not respond in time.
+        """
+        if not responding:
+            return
+        topic = None if partitions is None else ProbeTopicState(partitions, self._read_min_in_sync(now_ns))
+        due = self._plan_due(tuple(homes), responding, topic)
+        if not cluster.managed:
+            self.pending_actions = len(due)
+            for action in due:
+                self._log_once(cluster, f"the probe topic is not managed; action required: {action}")
+            return
+        if now_ns >= self._forget_rejections_at_ns:
+            self._rejected, self._capabilities = {}, ALL_CAPABILITIES
+        if self._capabilities == ALL_CAPABILITIES:
+            permitted = due
+        else:
+            permitted = plan_probe_topic(homes, responding, topic, self._capabilities)
+        for action in permitted:
+            if now_ns >= self._not_before_ns.get(type(action), 0):
+                self._attempt(cluster, action, now_ns)
+        self.pending_actions = sum(type(action) in self._rejected for action in due)
+
+    def _plan_due(
+        self, homes: tuple[HomeBroker, ...], responding: frozenset[int], topic: ProbeTopicState | None
+    ) -> Sequence[TopicAction]:
+        """Return the plan, computed again only if its input changed: with hundreds of brokers it is slow."""
+        plan_input = (homes, responding, topic)
+        if plan_input != self._plan_input:
+            self._plan_input, self._plan = plan_input, plan_probe_topic(homes, responding, topic)
         return self._plan
 
-    def _setting(self, now_ns: int) -> int | None:
+    def _read_min_in_sync(self, now_ns: int) -> int | None:
         if now_ns >= self._read_setting_at_ns:
             self._read_setting_at_ns = now_ns + _READ_SETTING_EVERY_NS
             try:
-                self._min_in_sync = int(self._admin.setting(TOPIC, _MIN_IN_SYNC))
-            except KafkaRefusedError:
+                self._min_in_sync = int(self._admin.read_topic_setting(TOPIC, _MIN_IN_SYNC))
+            except KafkaRequestRejectedError:
                 self._min_in_sync = None
         return self._min_in_sync
 
-    def _attempt(self, cluster: Cluster, change: Change, now_ns: int) -> None:
-        self._not_before_ns[type(change)] = now_ns + _PAUSE_NS.get(type(change), 0)
+    def _attempt(self, cluster: Cluster, action: TopicAction, now_ns: int) -> None:
+        self._not_before_ns[type(action)] = now_ns + _REPEAT_AFTER_NS.get(type(action), 0)
         try:
-            self._make(cluster, change)
-        except KafkaRefusedError as error:
-            self._say_once(cluster, f"refuses to {change}: {error}")
-            self._refused[type(change)] = str(error)
-            self._forget_refusals_at_ns = now_ns + _ASK_AGAIN_NS
-            asked, self._latitude = self._latitude, narrowed(self._latitude, change)
-            if asked == self._latitude:
-                self._not_before_ns[type(change)] = self._forget_refusals_at_ns
+            self._apply(cluster, action)
+        except KafkaRequestRejectedError as error:
+            self._log_once(cluster, f"the cluster rejected the request to {action}: {error}")
+            self._rejected[type(action)] = str(error)
+            self._forget_rejections_at_ns = now_ns + _RETRY_REJECTED_NS
+            narrowed = narrow_capabilities(self._capabilities, action)
+            if narrowed == self._capabilities:
+                self._not_before_ns[type(action)] = self._forget_rejections_at_ns
+            self._capabilities = narrowed
 
-    def _make(self, cluster: Cluster, change: Change) -> None:
-        match change:
-            case Create(partitions, copies, replicas):
-                factor = -1 if copies is None else copies
-                self._admin.create(TopicSpec(TOPIC, change.settings, partitions, factor, replicas))
-            case Widen(total, replicas):
-                self._admin.widen(TOPIC, total, replicas)
-            case Reassign(replicas_of):
-                if not reassign(cluster.access, TOPIC, dict(replicas_of)):
+    def _apply(self, cluster: Cluster, action: TopicAction) -> None:
+        match action:
+            case TopicCreation(partitions, replication_factor, replicas):
+                factor = -1 if replication_factor is None else replication_factor
+                self._admin.create_topic(TopicSpec(TOPIC, action.settings, partitions, factor, replicas))
+            case PartitionAddition(total, replicas):
+                self._admin.add_partitions(TOPIC, total, replicas)
+            case ReplicaReassignment(replicas_by_partition):
+                if not reassign_topic(cluster.access, TOPIC, dict(replicas_by_partition)):
                     return
-            case Require(min_in_sync):
-                self._admin.set(TOPIC, _MIN_IN_SYNC, str(min_in_sync))
+            case MinInSyncUpdate(min_in_sync):
+                self._admin.set_topic_setting(TOPIC, _MIN_IN_SYNC, str(min_in_sync))
                 self._read_setting_at_ns = 0
-            case Elect(partitions):
-                # Every few seconds while it does not help; who leads is on record without it.
-                self._admin.elect_preferred(TOPIC, partitions)
+            case PreferredLeaderElection(partitions):
+                # Repeated every few seconds while it has no effect, so it is not logged; the leader is
+                # recorded in every probe minute.
+                self._admin.elect_preferred_leaders_of_topic(TOPIC, partitions)
                 return
-        _log.info("%s: done: %s", cluster.id, change)
+        _log.info("%s: done: %s", cluster.id, action)
 
-    def _say_once(self, cluster: Cluster, words: str) -> None:
-        if words not in self._said:
-            self._said.add(words)
-            _log.warning("%s: %s", cluster.id, words)
+    def _log_once(self, cluster: Cluster, message: str) -> None:
+        if message not in self._logged:
+            self._logged.add(message)
+            _log.warning("%s: %s", cluster.id, message)

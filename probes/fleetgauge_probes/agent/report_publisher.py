@@ -1,4 +1,4 @@
-"""Where all goes that the agent finds out: records to the courier, pulses to telemetry, both to /metrics."""
+"""Publishes cluster reports: records to the spool forwarder, pulses to telemetry, both to the metrics."""
 
 import logging
 from collections.abc import Sequence
@@ -6,78 +6,92 @@ from collections.abc import Sequence
 from fleetgauge_core.contract import ProbePulse
 from fleetgauge_core.fleet import Telemetry
 from fleetgauge_core.kafka import KafkaUnavailableError, RecordProducer
-from fleetgauge_probes.agent.cluster_report import Report
+from fleetgauge_probes.agent.cluster_report import ClusterReport
 from fleetgauge_probes.agent.metrics import AgentMetrics
-from fleetgauge_probes.agent.spool_forwarder import Courier
+from fleetgauge_probes.agent.spool_forwarder import SpoolForwarder
 
 _log = logging.getLogger("fleetgauge.records")
 
-#: A later pulse says nothing any more: three more have been made by then.
-_PULSE_IS_NEWS_S = 15
-_PULSES_LEAVE_S = 1
-_RECORDS_LEAVE_S = 10
+#: An older pulse is worthless: three newer ones have been emitted by then.
+_PULSE_TIMEOUT_S = 15
+_PULSE_STOP_TIMEOUT_S = 1
+_RECORD_STOP_TIMEOUT_S = 10
 
 
-class Pulses:
-    """A producer of pulses; another one when secrets or certificates have been replaced."""
+class PulseProducer:
+    """Sends pulses to the telemetry cluster; reconnects when secrets or certificates have been replaced."""
 
     def __init__(self, telemetry: Telemetry) -> None:
+        """Prepare the producer without connecting."""
         self._access = telemetry.access
         self._topic = telemetry.topics.probe_pulse.name
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
-        self._stamps = self._access.stamps()
-        self._producer = RecordProducer(self._access, "fleetgauge-pulses", give_up_after_s=_PULSE_IS_NEWS_S)
+        """Start a producer. Raises: KafkaUnavailableError when secrets cannot be read."""
+        self._file_versions = self._access.file_versions()
+        self._producer = RecordProducer(
+            self._access, "fleetgauge-pulses", delivery_timeout_s=_PULSE_TIMEOUT_S
+        )
         self._producer.start()
 
     def send(self, pulse: ProbePulse) -> None:
-        self._renew()
+        """Queue a pulse."""
+        self._renew_credentials()
         self._producer.send(self._topic, pulse.cluster_id, pulse.encode())
 
     def stop(self) -> None:
-        self._producer.stop(_PULSES_LEAVE_S)
+        """Deliver queued pulses for up to one second and stop."""
+        self._producer.stop(_PULSE_STOP_TIMEOUT_S)
 
-    def _renew(self) -> None:
-        if self._access.stamps() == self._stamps:
+    def _renew_credentials(self) -> None:
+        if self._access.file_versions() == self._file_versions:
             return
-        former = self._producer
+        previous = self._producer
         try:
             self.start()
         except KafkaUnavailableError as error:
-            _log.error("pulses go on with what they had: %s", error)
-            self._producer = former
+            _log.error("pulses continue with the previous credentials: %s", error)
+            self._producer = previous
         else:
-            former.stop(_PULSES_LEAVE_S)
+            previous.stop(_PULSE_STOP_TIMEOUT_S)
 
 
-class Outlets:
-    """For one thread, from ``start`` to ``stop``."""
+class ReportPublisher:
+    """Publishes the agent's reports, from ``start`` to ``stop``. For use by a single thread."""
 
-    def __init__(self, pulses: Pulses, courier: Courier, metrics: AgentMetrics) -> None:
+    def __init__(self, pulses: PulseProducer, forwarder: SpoolForwarder, metrics: AgentMetrics) -> None:
+        """Publish to these three."""
         self._pulses = pulses
-        self._courier = courier
+        self._forwarder = forwarder
         self._metrics = metrics
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
+        """Start producing. Raises: KafkaUnavailableError when secrets cannot be read."""
         self._pulses.start()
-        self._courier.start()
+        self._forwarder.start()
 
-    def take(self, reports: Sequence[Report]) -> None:
-        closed = [record for report in reports for record in report.closed]
-        self._courier.hand(closed, [record for report in reports for record in report.still_open])
+    def publish(self, reports: Sequence[ClusterReport]) -> None:
+        """Store the reports' records, send their pulses and update the metrics."""
+        closed = [record for report in reports for record in report.closed_minutes]
+        self._forwarder.store(closed, [record for report in reports for record in report.open_minutes])
         for record in closed:
-            self._metrics.minute(record)
+            self._metrics.record_minute(record)
         for report in reports:
             if report.pulse:
                 self._pulses.send(report.pulse)
-                self._metrics.pulse(report.pulse)
-            self._metrics.cluster(report.cluster_id, report.left_out, report.pending, report.unreachable)
-            self._metrics.throttled(report.cluster_id, report.throttled_s)
-            self._metrics.answers(report.cluster_id, report.outcomes, report.certificate_ends)
+                self._metrics.record_pulse(report.pulse)
+            self._metrics.record_cluster_state(
+                report.cluster_id,
+                report.excluded_probes,
+                report.pending_topic_actions,
+                report.unreachable_reason,
+            )
+            self._metrics.record_throttling(report.cluster_id, report.throttled_s)
+            self._metrics.record_connections(
+                report.cluster_id, report.connection_outcomes, report.certificate_expiries
+            )
 
     def stop(self) -> int:
-        """Deliver what can be delivered in 11 s; returns how many records are left."""
+        """Deliver for up to 11 s and return how many records are left in the spool."""
         self._pulses.stop()
-        return self._courier.stop(_RECORDS_LEAVE_S)
+        return self._forwarder.stop(_RECORD_STOP_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""The agent process: every cluster of the fleet; loops of cold questions, of exporters and of reports."""
+"""The agent process: probes every cluster of the fleet and publishes the results."""
 
 import asyncio
 import itertools
@@ -13,32 +13,32 @@ from uuid import UUID, uuid4
 
 from fleetgauge_core import __version__
 from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
-from fleetgauge_core.kafka import demoted_now
-from fleetgauge_core.runtime.health_server import Vitals
-from fleetgauge_core.runtime.shutdown import Stopping
+from fleetgauge_core.kafka import read_demoted_brokers
+from fleetgauge_core.runtime.health_server import ProcessHealth
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.uptime import uptime_ns
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
 from fleetgauge_probes.agent.fleet_probe import FleetProbe
-from fleetgauge_probes.agent.jmx_exporters import Exporters
+from fleetgauge_probes.agent.jmx_exporters import JmxScraper
 from fleetgauge_probes.agent.metrics import AgentMetrics
-from fleetgauge_probes.agent.minute import Identity
-from fleetgauge_probes.agent.process_pauses import EVERY_S, Stalls
-from fleetgauge_probes.agent.report_publisher import Outlets, Pulses
+from fleetgauge_probes.agent.minute import AgentIdentity
+from fleetgauge_probes.agent.process_pauses import HEARTBEAT_S, ProcessPauses
+from fleetgauge_probes.agent.report_publisher import PulseProducer, ReportPublisher
 from fleetgauge_probes.agent.schedule import MinuteClock
 from fleetgauge_probes.agent.spool import Spool, SpoolError
-from fleetgauge_probes.agent.spool_forwarder import Courier
+from fleetgauge_probes.agent.spool_forwarder import SpoolForwarder
 
-_ASK_EVERY_S = 1.0
-#: Over which the questions of a second are spread; fewer where there are fewer brokers.
-_MOST_TURNS = 50
-_TICK_EVERY_S = 0.25
-#: A thread that sleeps for a moment may be late by some of this on any busy machine.
-_LEAST_STALL_MS = 100
+_CONNECTION_INTERVAL_S = 1.0
+#: The cold connections of a second are spread over at most this many steps, fewer with fewer brokers.
+_MAX_CONNECTION_STEPS = 50
+_REPORT_INTERVAL_S = 0.25
+#: On a busy machine, a thread that sleeps briefly may wake up late by somewhat less than this.
+_MIN_PAUSE_MS = 100
 _MS = 1_000_000
 
 
-class AgentBrokenError(Exception):
-    """A part of the agent ended by itself; what is wrong is in the log."""
+class AgentFailedError(Exception):
+    """A thread of the agent ended because of a defect; the log contains the traceback."""
 
 
 def run_agent(
@@ -47,86 +47,105 @@ def run_agent(
     clusters: Callable[[], Sequence[Cluster]],
     spool: Spool,
     run_id: UUID,
-    vitals: Vitals,
-    stopping: Stopping,
+    health: ProcessHealth,
+    shutdown: ShutdownFlag,
 ) -> int:
-    """Probe what ``clusters`` says, asked four times a second, until ``stopping`` is set.
+    """Probe the clusters until ``shutdown`` is set; return how many records are left in the spool.
 
-    Returns how many records wait in the spool, which is open, at the end. Raises KafkaUnavailableError
-    where the telemetry cluster's secrets cannot be read, AgentBrokenError when a part of it breaks, after
-    the same hand-over.
+    ``clusters`` is called four times a second and returns the clusters to probe; ``spool`` must be open.
+    Raises: KafkaUnavailableError when the telemetry cluster's secrets cannot be read; AgentFailedError,
+    after records were delivered as usual, when a part of the agent failed.
     """
-    metrics = AgentMetrics(vitals.registry, spool.max_bytes)
-    who = Identity(f"{socket.gethostname()}/{fleet.vantage}", __version__, str(run_id), fleet.vantage)
-    clock = MinuteClock.at(uptime_ns(), datetime.now(UTC))
-    stalls = Stalls(int(max(fleet.agent_late_ms, _LEAST_STALL_MS) * _MS), uptime_ns())
-    sequences = itertools.count()
-    broken = threading.Event()
+    metrics = AgentMetrics(health.registry, spool.max_bytes)
+    agent = AgentIdentity(f"{socket.gethostname()}/{fleet.vantage}", __version__, str(run_id), fleet.vantage)
+    clock = MinuteClock.from_wall_time(uptime_ns(), datetime.now(UTC))
+    pauses = ProcessPauses(int(max(fleet.agent_late_ms, _MIN_PAUSE_MS) * _MS), uptime_ns())
+    record_sequences = itertools.count()
+    has_failed = threading.Event()
 
-    def give_up() -> None:
-        broken.set()
-        stopping.set()
+    def abort() -> None:
+        has_failed.set()
+        shutdown.set()
 
-    def probe(cluster: Cluster) -> ClusterProbe:
-        marked = partial(demoted_now, telemetry, cluster.id)
-        return ClusterProbe(cluster, who, uuid4(), clock, stalls, sequences, give_up, marked)
+    def create_probe(cluster: Cluster) -> ClusterProbe:
+        read_demotions = partial(read_demoted_brokers, telemetry, cluster.id)
+        return ClusterProbe(cluster, agent, uuid4(), clock, pauses, record_sequences, abort, read_demotions)
 
-    outlets = Outlets(Pulses(telemetry), Courier(telemetry, spool, metrics.records, give_up), metrics)
-    outlets.start()
-    ended = threading.Event()
-    threading.Thread(target=lambda: _say_awake(stalls, ended), name="awake", daemon=True).start()
-    measuring = FleetProbe(probe)
-    asking = threading.Thread(
-        target=lambda: asyncio.run(_ask_all(measuring, stopping)), name="answers", daemon=True
+    forwarder = SpoolForwarder(telemetry, spool, metrics.count_records, abort)
+    publisher = ReportPublisher(PulseProducer(telemetry), forwarder, metrics)
+    publisher.start()
+    stop_heartbeat = threading.Event()
+    _start_daemon("heartbeat", lambda: _record_heartbeats(pauses, stop_heartbeat))
+    fleet_probe = FleetProbe(create_probe)
+    connections = _start_daemon(
+        "connections", lambda: asyncio.run(_measure_connections(fleet_probe, shutdown))
     )
-    asking.start()
-    exporters = Exporters(measuring)
-    reading = threading.Thread(target=exporters.run, args=(stopping,), name="exporters", daemon=True)
-    reading.start()
-    while not stopping.is_set():
-        vitals.beat()
-        measuring.measure(clusters())
-        reports = measuring.tick()
-        outlets.take(reports)
-        if not measuring.probes or any(report.pulse for report in reports):
-            # Without clusters there is nothing to wait for.
-            vitals.ready()
-        for gone in {report.cluster_id for report in reports} - measuring.probes.keys():
-            metrics.forget(gone)
-        metrics.clock(stalls.total_ns, datetime.now(UTC) - clock.wall(uptime_ns()))
-        with suppress(SpoolError):
-            metrics.spool(spool.state())
-        stopping.wait(_TICK_EVERY_S)
-    # Probes first: an agent with more to do than it can would else answer questions for minutes.
-    outlets.take(measuring.stop())
-    asking.join()
-    reading.join()
-    ended.set()
-    left = outlets.stop()
-    if broken.is_set():
-        raise AgentBrokenError
+    scraper = _start_daemon("exporters", lambda: JmxScraper(fleet_probe).run(shutdown))
+    while not shutdown.is_set():
+        health.record_heartbeat()
+        fleet_probe.update_clusters(clusters())
+        reports = fleet_probe.collect_reports()
+        publisher.publish(reports)
+        if not fleet_probe.probes or any(report.pulse for report in reports):
+            # Without clusters there is no pulse to wait for.
+            health.mark_ready()
+        for cluster_id in {report.cluster_id for report in reports} - fleet_probe.probes.keys():
+            metrics.remove_cluster(cluster_id)
+        _record_process_state(metrics, pauses, clock, spool)
+        shutdown.wait(_REPORT_INTERVAL_S)
+    # Cluster probes stop first: on an overloaded agent, the other loops may take minutes to end.
+    publisher.publish(fleet_probe.stop())
+    connections.join()
+    scraper.join()
+    stop_heartbeat.set()
+    left = publisher.stop()
+    if has_failed.is_set():
+        raise AgentFailedError
     return left
 
 
-def _say_awake(stalls: Stalls, ended: threading.Event) -> None:
-    while not ended.is_set():
-        # Waiting for the event instead would be the dearest thing that an agent of few brokers does.
-        time.sleep(EVERY_S)
-        stalls.awake(uptime_ns())
+def _record_process_state(
+    metrics: AgentMetrics, pauses: ProcessPauses, clock: MinuteClock, spool: Spool
+) -> None:
+    clock_ahead = datetime.now(UTC) - clock.wall_time(uptime_ns())
+    metrics.record_process_clock(pauses.total_paused_ns, clock_ahead)
+    with suppress(SpoolError):
+        metrics.record_spool_state(spool.read_state())
 
 
-async def _ask_all(measuring: FleetProbe, stopping: Stopping) -> None:
-    """Every second one cold question to every broker, spread over it; a silent one delays nobody."""
-    asked: set[asyncio.Task[None]] = set()
-    clock = asyncio.get_running_loop().time
-    next_s = clock()
+def _start_daemon(name: str, target: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=target, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def _record_heartbeats(pauses: ProcessPauses, stopping: threading.Event) -> None:
     while not stopping.is_set():
-        brokers = [(probe, one) for probe in measuring.probes.values() for one in probe.registered()]
-        turns = min(max(len(brokers), 1), _MOST_TURNS)
-        for turn in range(turns):
-            if stopping.is_set():
+        # Waiting for the event instead would use more CPU than all else in an agent of few brokers.
+        time.sleep(HEARTBEAT_S)
+        pauses.record_heartbeat(uptime_ns())
+
+
+async def _measure_connections(fleet_probe: FleetProbe, shutdown: ShutdownFlag) -> None:
+    """Open one cold connection to every broker each second, spread over it.
+
+    Attempts run concurrently, so a broker that does not respond delays no other.
+    """
+    tasks: set[asyncio.Task[None]] = set()
+    read_time_s = asyncio.get_running_loop().time
+    next_s = read_time_s()
+    while not shutdown.is_set():
+        brokers = [
+            (probe, broker_id) for probe in fleet_probe.probes.values() for broker_id in probe.broker_ids()
+        ]
+        steps = min(max(len(brokers), 1), _MAX_CONNECTION_STEPS)
+        for step in range(steps):
+            if shutdown.is_set():
                 return
-            asked |= {asyncio.create_task(probe.ask(one)) for probe, one in brokers[turn::turns]}
-            next_s = max(next_s + _ASK_EVERY_S / turns, clock())
-            await asyncio.sleep(next_s - clock())
-        asked = {task for task in asked if not task.done()}
+            tasks |= {
+                asyncio.create_task(probe.measure_connection(broker_id))
+                for probe, broker_id in brokers[step::steps]
+            }
+            next_s = max(next_s + _CONNECTION_INTERVAL_S / steps, read_time_s())
+            await asyncio.sleep(next_s - read_time_s())
+        tasks = {task for task in tasks if not task.done()}

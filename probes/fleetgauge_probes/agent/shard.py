@@ -1,4 +1,4 @@
-"""Which of a fleet's clusters an agent measures where several share them."""
+"""Division of a fleet's clusters among several agents."""
 
 import re
 from collections.abc import Iterable
@@ -11,24 +11,29 @@ from fleetgauge_core.fleet import Cluster
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One part of so many, counted from 1. A cluster's part depends on its id alone."""
+    """Shard ``number`` of ``count``, counted from 1. A cluster's shard depends on its id only."""
 
     number: int = 1
-    of: int = 1
+    count: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """``"2/5"``. Raises ValueError."""
-        given = re.fullmatch(r"(\d+)/(\d+)", text)
-        if not given or not 1 <= int(given[1]) <= int(given[2]):
-            raise ValueError(f"{text!r} is no shard: give one of so many, as 2/5")
-        return cls(int(given[1]), int(given[2]))
+        """Parse ``"2/5"`` as shard 2 of 5.
+
+        Raises: ValueError when ``text`` is not NUMBER/COUNT with 1 <= NUMBER <= COUNT.
+        """
+        match = re.fullmatch(r"(\d+)/(\d+)", text)
+        if not match or not 1 <= int(match[1]) <= int(match[2]):
+            raise ValueError(f"{text!r} is not a shard: give its number and the number of shards, as 2/5")
+        return cls(int(match[1]), int(match[2]))
 
     @property
     def folder(self) -> str:
-        """Its own spool's name beside the others'."""
-        return "spool" if self.of == 1 else f"spool-{self.number}-of-{self.of}"
+        """Name of this shard's default spool folder, distinct from those of the other shards."""
+        return "spool" if self.count == 1 else f"spool-{self.number}-of-{self.count}"
 
-    def of_clusters(self, clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
-        """Those of its part."""
-        return tuple(one for one in clusters if crc32(one.id.encode()) % self.of == self.number - 1)
+    def select_clusters(self, clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
+        """Return the clusters that belong to this shard, in their given order."""
+        return tuple(
+            cluster for cluster in clusters if crc32(cluster.id.encode()) % self.count == self.number - 1
+        )

@@ -1,11 +1,11 @@
-"""Records that wait on disk until the telemetry cluster has taken them.
+"""Durable queue of probe minutes on disk until the telemetry cluster has acknowledged them.
 
-One SQLite file, held by one agent for as long as it lives. What was kept survives a kill at any moment;
-a power cut may take what the disk had not yet written, but leaves the file whole (write-ahead log,
-synchronous=NORMAL).
+The spool is one SQLite file, locked by one agent for as long as it lives. Stored records survive a kill at
+any moment; a power failure may lose what the disk had not yet written, but leaves the file consistent
+(write-ahead log, synchronous=NORMAL).
 
-A minute that is not over is kept too, as it stands every few seconds. Whoever opens the file after a
-kill lets such minutes go out, so that a kill costs those seconds and no minute.
+Open minutes are stored too, as interim records every few seconds. The run that opens the file after a kill
+forwards them as they are, so a kill costs those seconds instead of whole minutes.
 """
 
 import sqlite3
@@ -21,9 +21,9 @@ from fleetgauge_core.contract import ProbeMinute
 
 _FILE = "records.sqlite"
 _VERSION = 1
-_DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
-#: Positions are never given twice (AUTOINCREMENT), totals are those of the closed records.
-_MAKE = """
+_CORRUPTION_CODES = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+#: Positions are never reused (AUTOINCREMENT); the totals cover closed records only.
+_CREATE_SCHEMA = """
 BEGIN;
 CREATE TABLE records (
     position INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -49,22 +49,22 @@ END;
 PRAGMA user_version = 1;
 COMMIT;
 """
-_KEEP = (
+_STORE_RECORD = (
     "INSERT OR REPLACE INTO records (run_id, sequence, minute, closed, key, value) VALUES (?, ?, ?, ?, ?, ?)"
 )
-_DROP = (
+_DROP_OLDEST = (
     "DELETE FROM records WHERE position IN"
     " (SELECT position FROM records WHERE closed ORDER BY position LIMIT 100)"
 )
 
 
 class SpoolError(Exception):
-    """The folder or its file cannot be used: one line that names it."""
+    """The spool folder or its file cannot be used; the message is one line that names it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A closed record. Positions grow in the order in which a run's records closed."""
+class SpooledRecord:
+    """A closed record. Positions increase in the order in which a run's records were closed."""
 
     position: int
     key: str
@@ -73,7 +73,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class SpoolState:
-    """What waits. ``oldest``: the minute of the record that is next; None where nothing waits."""
+    """The closed records in the spool; ``oldest`` is the minute of the first one, None if there are none."""
 
     records: int
     value_bytes: int
@@ -81,35 +81,36 @@ class SpoolState:
 
 
 class Spool:
-    """Closed records in their order, open minutes as they stood last; threads may share it.
+    """Closed records in order, and the latest interim records of open minutes. Safe for use by threads.
 
-    ``max_bytes`` bounds the values that wait: beyond it the oldest closed records are dropped.
+    ``max_bytes`` limits the size of the closed records: beyond it the oldest ones are dropped.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
+        """Prepare a spool in ``folder``; ``open`` creates it."""
         self.folder = folder
         self.max_bytes = max_bytes
         self._lock = threading.Lock()
 
     def open(self) -> int:
-        """Take the file over; how many minutes of a run that was killed wait now as they stood last.
+        """Lock the file and return how many open minutes a killed run left; they are now closed.
 
-        A damaged file is set aside beside the new one. Raises SpoolError: the folder cannot be written,
-        another agent has the file, or a newer version made it.
+        A corrupt file is renamed and replaced by a new one. Raises: SpoolError when the folder cannot be
+        written, another agent has locked the file, or a newer version created it.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             try:
-                return self._take_over()
+                return self._connect()
             except sqlite3.DatabaseError as error:
-                if _code(error) not in _DAMAGED:
+                if _error_code(error) not in _CORRUPTION_CODES:
                     raise
-                _set_aside(self.folder)
-                return self._take_over()
+                _rename_corrupt_files(self.folder)
+                return self._connect()
         except (OSError, sqlite3.Error) as error:
-            raise SpoolError(f"{self.folder}: {_reason(error)}") from error
+            raise SpoolError(f"{self.folder}: {_describe_error(error)}") from error
 
-    def _take_over(self) -> int:
+    def _connect(self) -> int:
         connection = sqlite3.connect(self.folder / _FILE, timeout=0, check_same_thread=False)
         try:
             _prepare(connection)
@@ -122,96 +123,107 @@ class Spool:
         return left_open
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file and release its lock."""
         with self._lock:
             self._connection.close()
 
-    def keep(self, closed: Sequence[ProbeMinute], still_open: Sequence[ProbeMinute]) -> int:
-        """All of them or none; how many of the oldest had to go for them.
+    def store(self, closed: Sequence[ProbeMinute], still_open: Sequence[ProbeMinute]) -> int:
+        """Store records in one transaction and return how many of the oldest were dropped for them.
 
-        A record takes the place of what was kept of its minute before. Raises SpoolError when the disk
-        does not take them.
+        A record replaces the earlier record of the same minute. Raises: SpoolError when they cannot be
+        written.
         """
-        rows = [_row(one, True) for one in closed] + [_row(one, False) for one in still_open]
-        with self._used() as connection:
-            connection.executemany(_KEEP, rows)
-            return self._make_room(connection)
+        rows = [_to_row(record, True) for record in closed] + [
+            _to_row(record, False) for record in still_open
+        ]
+        with self._transaction() as connection:
+            connection.executemany(_STORE_RECORD, rows)
+            return self._drop_excess(connection)
 
-    def waiting(self, after: int, most: int) -> list[Waiting]:
-        """The closed records after a position, oldest first. Raises SpoolError."""
-        with self._used() as connection:
+    def read_closed(self, after: int, limit: int) -> list[SpooledRecord]:
+        """Return up to ``limit`` closed records after a position, oldest first. Raises: SpoolError."""
+        with self._transaction() as connection:
             rows = connection.execute(
                 "SELECT position, key, value FROM records WHERE closed AND position > ?"
                 " ORDER BY position LIMIT ?",
-                (after, most),
+                (after, limit),
             ).fetchall()
-        return [Waiting(*row) for row in rows]
+        return [SpooledRecord(*row) for row in rows]
 
-    def forget(self, positions: Iterable[int]) -> None:
-        """These need not wait any longer. Raises SpoolError."""
-        with self._used() as connection:
-            connection.executemany("DELETE FROM records WHERE position = ?", ((p,) for p in positions))
+    def remove(self, positions: Iterable[int]) -> None:
+        """Delete the records at these positions. Raises: SpoolError."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "DELETE FROM records WHERE position = ?", ((position,) for position in positions)
+            )
 
-    def state(self) -> SpoolState:
-        """Raises SpoolError."""
-        with self._used() as connection:
-            records, value_bytes = _totals(connection)
-            oldest = connection.execute(
+    def read_state(self) -> SpoolState:
+        """Return the number, size and age of the closed records. Raises: SpoolError."""
+        with self._transaction() as connection:
+            records, value_bytes = _read_totals(connection)
+            oldest_row = connection.execute(
                 "SELECT minute FROM records WHERE closed ORDER BY position LIMIT 1"
             ).fetchone()
-        return SpoolState(records, value_bytes, datetime.fromtimestamp(oldest[0], UTC) if oldest else None)
+        if oldest_row is None:
+            return SpoolState(records, value_bytes, None)
+        (minute_s,) = oldest_row
+        return SpoolState(records, value_bytes, datetime.fromtimestamp(minute_s, UTC))
 
     @contextmanager
-    def _used(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, of one thread at a time."""
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection inside a transaction, to one thread at a time."""
         try:
             with self._lock, self._connection:
                 yield self._connection
         except sqlite3.Error as error:
-            raise SpoolError(f"{self.folder}: {_reason(error)}") from error
+            raise SpoolError(f"{self.folder}: {_describe_error(error)}") from error
 
-    def _make_room(self, connection: sqlite3.Connection) -> int:
+    def _drop_excess(self, connection: sqlite3.Connection) -> int:
         dropped = 0
-        while _totals(connection)[1] > self.max_bytes:
-            dropped += connection.execute(_DROP).rowcount
-        return dropped
+        while True:
+            _, value_bytes = _read_totals(connection)
+            if value_bytes <= self.max_bytes:
+                return dropped
+            dropped += connection.execute(_DROP_OLDEST).rowcount
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    # For the kernel to hold the lock as long as the process lives, and to let go of it when it is killed.
+    # The kernel holds the lock for as long as the process lives and releases it if the process is killed.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:
-        connection.executescript(_MAKE)
+        connection.executescript(_CREATE_SCHEMA)
     elif version != _VERSION:
-        raise sqlite3.OperationalError(f"{_FILE} is of version {version}, this agent knows {_VERSION}")
+        raise sqlite3.OperationalError(
+            f"{_FILE} has version {version}, but this agent supports version {_VERSION}"
+        )
 
 
-def _totals(connection: sqlite3.Connection) -> tuple[int, int]:
+def _read_totals(connection: sqlite3.Connection) -> tuple[int, int]:
     records, value_bytes = connection.execute("SELECT records, bytes FROM totals").fetchone()
     return records, value_bytes
 
 
-def _reason(error: OSError | sqlite3.Error) -> str:
+def _describe_error(error: OSError | sqlite3.Error) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    return "another agent has it" if _code(error) == sqlite3.SQLITE_BUSY else str(error)
+    return "another agent uses it" if _error_code(error) == sqlite3.SQLITE_BUSY else str(error)
 
 
-def _code(error: sqlite3.Error) -> int | None:
-    """SQLite's; errors that Python raises itself have none."""
+def _error_code(error: sqlite3.Error) -> int | None:
+    """Return SQLite's error code; errors that Python's sqlite3 module raises itself have none."""
     return getattr(error, "sqlite_errorcode", None)
 
 
-def _set_aside(folder: Path) -> None:
-    """The file and its log, which must not be replayed into a new file."""
-    at = time.time_ns()
+def _rename_corrupt_files(folder: Path) -> None:
+    """Rename the file together with its write-ahead log, which must not be replayed into a new file."""
+    renamed_at = time.time_ns()
     for path in list(folder.glob(f"{_FILE}*")):
-        path.rename(folder / f"damaged-{at}-{path.name}")
+        path.rename(folder / f"damaged-{renamed_at}-{path.name}")
 
 
-def _row(record: ProbeMinute, closed: bool) -> tuple[str, int, int, bool, str, bytes]:
+def _to_row(record: ProbeMinute, closed: bool) -> tuple[str, int, int, bool, str, bytes]:
     minute_s = int(record.minute.timestamp())
     return record.run_id, record.sequence, minute_s, closed, record.cluster_id, record.encode()

@@ -1,7 +1,7 @@
-"""Brings what waits in the spool to the telemetry cluster, in its order, however long that is away.
+"""Forwards spooled probe minutes to the telemetry cluster in order, however long the cluster is unavailable.
 
-A record leaves the spool when it is acknowledged. What was sent and not acknowledged is sent once more,
-so it may arrive twice; its run and sequence tell.
+A record is removed from the spool when it is acknowledged. A record that was sent but not acknowledged is
+sent again, so it may arrive twice; its run id and sequence identify the duplicate.
 """
 
 import logging
@@ -13,154 +13,171 @@ from functools import partial
 
 from fleetgauge_core.contract import ProbeMinute
 from fleetgauge_core.fleet import Telemetry
-from fleetgauge_core.kafka import KafkaUnavailableError, SpoolProducer, ensure_topics
+from fleetgauge_core.kafka import KafkaUnavailableError, SpoolProducer, ensure_telemetry_topics
 from fleetgauge_probes.agent.spool import Spool, SpoolError
 
 _log = logging.getLogger("fleetgauge.records")
 
-_MOST_ON_THE_WAY = 1000
+_MAX_IN_FLIGHT = 1000
 #: Records are handed over about as often.
 _POLL_S = 0.25
-_AGAIN_S = 2.0
-#: A cluster that acknowledges nothing for so long is asked anew whether it is there.
-_SILENT_S = 20.0
-#: While the disk takes none: hours of a hundred brokers, in some 100 MB.
-_MOST_IN_MEMORY = 36_000
-#: The topic will never take such a record, and what comes after must not wait behind it.
-_NEVER_TAKEN = frozenset({"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD"})
+_RETRY_S = 2.0
+#: Without an acknowledgement for this long, the forwarder reconnects.
+_ACK_TIMEOUT_S = 20.0
+#: While the disk cannot be written: hours of records for a hundred brokers, about 100 MB.
+_MAX_IN_MEMORY = 36_000
+#: The topic will never accept such a record, and later records must not wait behind it.
+_PERMANENT_FAILURES = frozenset({"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD"})
 
 
 @dataclass(slots=True)
-class _Trip:
-    """What one producer was given: positions on their way, and what was reported of them."""
+class _ProducerProgress:
+    """Positions that one producer was given, and their delivery reports."""
 
-    heard_s: float
-    last: int = 0
-    on_the_way: set[int] = field(default_factory=set)
-    arrived: list[int] = field(default_factory=list)
-    refused: list[int] = field(default_factory=list)
+    last_ack_s: float
+    last_position: int = 0
+    in_flight: set[int] = field(default_factory=set)
+    acknowledged: list[int] = field(default_factory=list)
+    rejected: list[int] = field(default_factory=list)
     failure: str | None = None
 
-    def reported(self, position: int, failure: str | None) -> None:
-        self.on_the_way.discard(position)
+    def record_delivery(self, position: int, failure: str | None) -> None:
+        self.in_flight.discard(position)
         if failure is None:
-            self.arrived.append(position)
-        elif failure in _NEVER_TAKEN:
-            self.refused.append(position)
+            self.acknowledged.append(position)
+        elif failure in _PERMANENT_FAILURES:
+            self.rejected.append(position)
         else:
             self.failure = failure
 
 
-class Courier:
-    """Takes records from ``start`` to ``stop``; what is left then waits for the next run.
+class SpoolForwarder:
+    """Stores records and forwards them from ``start`` to ``stop``; the next run forwards the rest.
 
-    ``fates`` is told how many records were ``delivered`` or ``dropped``, ``broken`` that a bug ended it.
+    ``count_records`` is called with ``delivered`` or ``dropped`` and a number of records, ``on_failure``
+    when a defect ended the forwarder.
     """
 
     def __init__(
         self,
         telemetry: Telemetry,
         spool: Spool,
-        fates: Callable[[str, int], None],
-        broken: Callable[[], None],
+        count_records: Callable[[str, int], None],
+        on_failure: Callable[[], None],
     ) -> None:
+        """Prepare to forward from an open spool."""
         self._telemetry = telemetry
         self._spool = spool
-        self._fates = fates
-        self._broken = broken
+        self._count_records = count_records
+        self._on_failure = on_failure
         self._unwritten: list[ProbeMinute] = []
         self._stopping = threading.Event()
-        self._leave_at_s = float("inf")
-        self._is_away = False
+        self._deadline_s = float("inf")
+        self._is_unavailable = False
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
+        """Start the forwarding thread."""
+        self._thread = threading.Thread(target=self._run, name="spool-forwarder", daemon=True)
         self._thread.start()
 
-    def hand(self, closed: Sequence[ProbeMinute], still_open: Sequence[ProbeMinute]) -> None:
-        """Keep these. While the disk takes none, closed ones wait in memory and open ones are forgone."""
-        wanted = [*self._unwritten, *closed]
-        if not wanted and not still_open:
+    def store(self, closed: Sequence[ProbeMinute], still_open: Sequence[ProbeMinute]) -> None:
+        """Store records in the spool.
+
+        While the spool cannot be written, closed records are kept in memory and open minutes are discarded.
+        """
+        pending = [*self._unwritten, *closed]
+        if not pending and not still_open:
             return
         try:
-            self._drop(self._spool.keep(wanted, still_open), "the spool is full, the oldest go")
+            self._report_dropped(self._spool.store(pending, still_open), "the spool is full (oldest first)")
             self._unwritten = []
         except SpoolError as error:
             if not self._unwritten:
-                _log.error("%s; records wait in memory", error)
-            self._drop(max(0, len(wanted) - _MOST_IN_MEMORY), "the spool cannot be written, the oldest go")
-            self._unwritten = wanted[-_MOST_IN_MEMORY:]
+                _log.error("%s; records are kept in memory", error)
+            excess = max(0, len(pending) - _MAX_IN_MEMORY)
+            self._report_dropped(excess, "the spool cannot be written and memory is full (oldest first)")
+            self._unwritten = pending[-_MAX_IN_MEMORY:]
 
     def stop(self, timeout_s: float) -> int:
-        """Deliver what waits, at most so long; returns how many records are left."""
-        self._leave_at_s = time.monotonic() + timeout_s
+        """Forward the remaining records for up to ``timeout_s`` and return how many are left."""
+        self._deadline_s = time.monotonic() + timeout_s
         self._stopping.set()
         self._thread.join(timeout_s)
-        return self._spool.state().records + len(self._unwritten)
+        return self._spool.read_state().records + len(self._unwritten)
 
     def _run(self) -> None:
         try:
-            self._try()
-            while not self._stopping.wait(_AGAIN_S):
-                self._try()
+            self._forward_until_failure()
+            while not self._stopping.wait(_RETRY_S):
+                self._forward_until_failure()
         except Exception:
-            _log.exception("the courier broke")
-            self._broken()
+            _log.exception("the spool forwarder failed unexpectedly")
+            self._on_failure()
 
-    def _try(self) -> None:
+    def _forward_until_failure(self) -> None:
         try:
-            ensure_topics(self._telemetry)
-            self._deliver()
+            ensure_telemetry_topics(self._telemetry)
+            self._forward()
         except (KafkaUnavailableError, SpoolError) as error:
-            if not self._is_away:
-                _log.warning("no records to telemetry: %s; they wait in %s", error, self._spool.folder)
-            self._is_away = True
+            if not self._is_unavailable:
+                _log.warning(
+                    "cannot send records to the telemetry cluster: %s; they are kept in %s",
+                    error,
+                    self._spool.folder,
+                )
+            self._is_unavailable = True
 
-    def _is_over(self) -> bool:
-        if time.monotonic() > self._leave_at_s:
+    def _is_finished(self) -> bool:
+        if time.monotonic() > self._deadline_s:
             return True
-        return self._stopping.is_set() and not self._spool.state().records
+        return self._stopping.is_set() and not self._spool.read_state().records
 
-    def _deliver(self) -> None:
-        """Until it is over. Raises KafkaUnavailableError, SpoolError; nothing is lost by that."""
+    def _forward(self) -> None:
+        """Forward until stopped.
+
+        Raises: KafkaUnavailableError, SpoolError; unacknowledged records stay in the spool.
+        """
         producer = SpoolProducer(self._telemetry.access, "fleetgauge-records")
         producer.start()
-        trip = _Trip(time.monotonic())
+        progress = _ProducerProgress(time.monotonic())
         try:
-            while not self._is_over():
-                self._send(producer, trip)
+            while not self._is_finished():
+                self._send_batch(producer, progress)
                 producer.poll(_POLL_S)
-                self._settle(trip, time.monotonic())
+                self._apply_deliveries(progress, time.monotonic())
         finally:
             producer.stop()
 
-    def _send(self, producer: SpoolProducer, trip: _Trip) -> None:
-        for record in self._spool.waiting(trip.last, _MOST_ON_THE_WAY - len(trip.on_the_way)):
-            trip.last = record.position
-            trip.on_the_way.add(record.position)
-            report = partial(trip.reported, record.position)
-            producer.send(self._telemetry.topics.probe_minutes.name, record.key, record.value, report)
+    def _send_batch(self, producer: SpoolProducer, progress: _ProducerProgress) -> None:
+        limit = _MAX_IN_FLIGHT - len(progress.in_flight)
+        for record in self._spool.read_closed(progress.last_position, limit):
+            progress.last_position = record.position
+            progress.in_flight.add(record.position)
+            on_delivery = partial(progress.record_delivery, record.position)
+            producer.send(self._telemetry.topics.probe_minutes.name, record.key, record.value, on_delivery)
 
-    def _settle(self, trip: _Trip, now_s: float) -> None:
-        if trip.arrived or trip.refused:
-            self._spool.forget([*trip.arrived, *trip.refused])
-        self._drop(len(trip.refused), "the telemetry cluster refuses records of their size or form")
-        if trip.arrived:
-            self._fates("delivered", len(trip.arrived))
-            if self._is_away:
-                _log.info("the telemetry cluster takes records again")
-            self._is_away = False
-        if trip.arrived or not trip.on_the_way:
-            trip.heard_s = now_s
-        trip.arrived, trip.refused = [], []
-        if trip.failure:
-            raise KafkaUnavailableError(trip.failure)
-        if now_s - trip.heard_s > _SILENT_S:
+    def _apply_deliveries(self, progress: _ProducerProgress, now_s: float) -> None:
+        if progress.acknowledged or progress.rejected:
+            self._spool.remove([*progress.acknowledged, *progress.rejected])
+        self._report_dropped(
+            len(progress.rejected), "the telemetry cluster rejects their size or format permanently"
+        )
+        if progress.acknowledged:
+            self._count_records("delivered", len(progress.acknowledged))
+            if self._is_unavailable:
+                _log.info("the telemetry cluster accepts records again")
+            self._is_unavailable = False
+        if progress.acknowledged or not progress.in_flight:
+            progress.last_ack_s = now_s
+        progress.acknowledged, progress.rejected = [], []
+        if progress.failure:
+            raise KafkaUnavailableError(progress.failure)
+        if now_s - progress.last_ack_s > _ACK_TIMEOUT_S:
             raise KafkaUnavailableError(
-                f"{self._telemetry.bootstrap}: nothing acknowledged in {_SILENT_S:g} s"
+                f"{self._telemetry.bootstrap}: no acknowledgement for {_ACK_TIMEOUT_S:g} s"
             )
 
-    def _drop(self, records: int, reason: str) -> None:
+    def _report_dropped(self, records: int, reason: str) -> None:
         if records:
-            _log.error("%d records are dropped: %s", records, reason)
-            self._fates("dropped", records)
+            _log.error("%d records dropped: %s", records, reason)
+            self._count_records("dropped", records)

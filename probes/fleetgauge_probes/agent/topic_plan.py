@@ -1,13 +1,13 @@
-"""The probe topic: one partition per broker, that broker first in its replicas.
+"""Plan of the probe topic: one partition for each broker, with that broker as its first replica.
 
-Motivation: a partition led by one broker is the only thing in Kafka that can
-be slow or fail because of that broker alone.
+Motivation: a partition led by a particular broker is the only thing in Kafka that can be slow or fail
+because of that broker alone. That broker is the partition's *home*.
 
-Approach: compare what is with what should be and return the changes, in the
-order in which they are to be made. A partition whose home is gone, or is somebody
-else's second one, is given to a broker that has none before any is added; whoever
-is a replica already stays one. A demoted broker keeps its partition and is not made
-to lead it. Nothing here talks to a cluster.
+Approach: compare the topic's actual state with the desired state and return the actions in the order in
+which they are to be applied. Before partitions are added, a broker without one is given a partition whose
+home is gone, or a partition whose first replica is also the home of another one. Brokers that are replicas
+of a partition stay replicas. A demoted broker keeps its partition but is not made to lead it. Nothing in
+this module talks to a cluster.
 """
 
 from collections import Counter
@@ -17,37 +17,39 @@ from enum import Enum
 
 TOPIC = "fleetgauge.probe"
 
-_REPLICAS = 3
+_MAX_REPLICAS = 3
 _SETTINGS = {"retention.ms": "3600000", "segment.ms": "600000", "cleanup.policy": "delete"}
-#: Where the cluster places partitions by itself, so many a broker must be enough for each to lead one.
-_MOST_PER_BROKER = 8
+#: Where the cluster assigns replicas, partitions are added up to this many for each broker, until every
+#: broker leads one.
+_MAX_PARTITIONS_PER_BROKER = 8
 
 
-class Placement(Enum):
-    """How much of where new replicas lie the cluster lets us say."""
+class ReplicaPlacement(Enum):
+    """How much control the cluster gives over the placement of new replicas."""
 
-    BY_HAND = "by hand"
-    BY_COUNT = "by count"
-    """It places them itself, as many as we ask for."""
-    LEFT_TO_CLUSTER = "left to the cluster"
-    """It decides how many as well, and on the topic's settings."""
-
-
-@dataclass(frozen=True, slots=True)
-class Latitude:
-    """What the cluster lets us do, as far as we know: all, until it refuses something."""
-
-    placement: Placement = Placement.BY_HAND
-    moves: bool = True
-    """Whether replicas may be moved that exist."""
-
-
-ALL_LATITUDE = Latitude()
+    EXPLICIT = "by hand"
+    """The client assigns replicas to brokers."""
+    REPLICATION_FACTOR = "by count"
+    """The client gives a replication factor; the cluster assigns replicas to brokers."""
+    CLUSTER_DEFAULT = "left to the cluster"
+    """The cluster decides the replication factor and the topic's settings as well."""
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """A broker that should lead a probe partition, unless it is demoted."""
+class TopicCapabilities:
+    """What the cluster is believed to permit: everything, until it rejects a request."""
+
+    placement: ReplicaPlacement = ReplicaPlacement.EXPLICIT
+    can_reassign: bool = True
+    """Whether existing partitions may be reassigned to other replicas."""
+
+
+ALL_CAPABILITIES = TopicCapabilities()
+
+
+@dataclass(frozen=True, slots=True)
+class HomeBroker:
+    """A registered broker, which should lead a probe partition unless it is demoted."""
 
     broker_id: int
     rack: str | None
@@ -55,8 +57,8 @@ class Home:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
-    """What the reconciler needs to know of one partition."""
+class ProbePartition:
+    """Leader, replicas and in-sync replicas of one partition of the probe topic."""
 
     leader: int | None
     replicas: tuple[int, ...]
@@ -64,268 +66,308 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
-    """Make the topic: replicas[p] are partition p's; without them the cluster places them.
+class TopicCreation:
+    """Creates the topic; partition p gets ``replicas[p]``, or the cluster assigns them if it is empty.
 
-    ``copies`` None leaves their number, and all settings, to the cluster.
+    With ``replication_factor`` None the cluster decides the replication factor and all settings.
     """
 
     partitions: int
-    copies: int | None
+    replication_factor: int | None
     replicas: tuple[tuple[int, ...], ...] = ()
 
     @property
     def settings(self) -> dict[str, str]:
-        """The topic's, as Kafka names them."""
-        if self.copies is None:
+        """The topic's settings by their Kafka names; empty if the cluster decides them."""
+        if self.replication_factor is None:
             return {}
-        return _SETTINGS | {"min.insync.replicas": str(_min_in_sync(self.copies))}
+        return _SETTINGS | {"min.insync.replicas": str(_min_in_sync(self.replication_factor))}
 
     def __str__(self) -> str:
-        return f"make {TOPIC} with {self.partitions} partitions{_on(self.replicas)}"
+        """Describe the action for log lines."""
+        return f"create {TOPIC} with {self.partitions} partitions{_format_assignment(self.replicas)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Widen:
-    """Add partitions up to ``total``; without replicas the cluster places them."""
+class PartitionAddition:
+    """Adds partitions up to ``total``; the cluster assigns their replicas if ``replicas`` is empty."""
 
     total: int
     replicas: tuple[tuple[int, ...], ...] = ()
 
     def __str__(self) -> str:
-        return f"add partitions up to {self.total}{_on(self.replicas)}"
+        """Describe the action for log lines."""
+        return f"add partitions up to {self.total}{_format_assignment(self.replicas)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Reassign:
-    """Let these be the replicas, by partition."""
+class ReplicaReassignment:
+    """Reassigns partitions: pairs of a partition and its new replicas."""
 
     replicas: tuple[tuple[int, tuple[int, ...]], ...]
 
     def __str__(self) -> str:
-        moves = (f"partition {number} to {_listed(brokers)}" for number, brokers in self.replicas)
-        return f"move {', '.join(moves)}"
+        """Describe the action for log lines."""
+        moves = (f"partition {partition} to {_format_ids(brokers)}" for partition, brokers in self.replicas)
+        return f"reassign {', '.join(moves)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Require:
-    """Let so many replicas have a record before it is acknowledged (min.insync.replicas)."""
+class MinInSyncUpdate:
+    """Sets the topic's min.insync.replicas."""
 
     min_in_sync: int
 
     def __str__(self) -> str:
+        """Describe the action for log lines."""
         return f"set min.insync.replicas to {self.min_in_sync}"
 
 
 @dataclass(frozen=True, slots=True)
-class Elect:
-    """Let these partitions' homes lead again."""
+class PreferredLeaderElection:
+    """Elects the preferred leaders (the homes) of these partitions."""
 
     partitions: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"elect the first replicas of partitions {_listed(self.partitions)}"
+        """Describe the action for log lines."""
+        return f"elect the preferred leaders of partitions {_format_ids(self.partitions)}"
 
 
-Change = Create | Widen | Reassign | Require | Elect
+TopicAction = (
+    TopicCreation | PartitionAddition | ReplicaReassignment | MinInSyncUpdate | PreferredLeaderElection
+)
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeTopic:
-    """The topic as it is. ``min_in_sync`` is None where it is not known."""
+class ProbeTopicState:
+    """The topic's actual state; ``min_in_sync`` is None where it could not be read."""
 
-    partitions: Mapping[int, Partition]
+    partitions: Mapping[int, ProbePartition]
     min_in_sync: int | None = None
 
 
-def plan(
-    homes: Sequence[Home],
-    live: frozenset[int],
-    topic: ProbeTopic | None,
-    latitude: Latitude = ALL_LATITUDE,
-) -> tuple[Change, ...]:
-    """What to change now. ``homes`` are the registered brokers, ``live`` those that answer.
+def plan_probe_topic(
+    homes: Sequence[HomeBroker],
+    responding: frozenset[int],
+    topic: ProbeTopicState | None,
+    capabilities: TopicCapabilities = ALL_CAPABILITIES,
+) -> tuple[TopicAction, ...]:
+    """Return the actions that are due, in order.
 
-    A registered broker gets its partition even while it is down: whoever is in sync leads it until then.
+    ``homes`` are the registered brokers, ``responding`` the ids of those that respond, and ``topic`` is None
+    where it does not exist. A registered broker gets its partition even while it is down; until it is back,
+    an in-sync replica leads the partition.
     """
     brokers = sorted(homes, key=lambda home: home.broker_id)
     if not brokers:
         return ()
     if topic is None:
-        return (_creation(brokers, latitude.placement),)
-    moves = dict(_moves(brokers, live, topic.partitions)) if latitude.moves else {}
-    after = _moved(topic.partitions, moves)
+        return (_plan_creation(brokers, capabilities.placement),)
+    moves = dict(_plan_moves(brokers, responding, topic.partitions)) if capabilities.can_reassign else {}
+    after_moves = _apply_moves(topic.partitions, moves)
     return (
-        *_additions(brokers, after, latitude.placement),
-        *((Reassign(tuple(sorted(moves.items()))),) if moves else ()),
-        *_requirement(topic, moves),
-        *_elections(after, live - _demoted(brokers)),
+        *_plan_additions(brokers, after_moves, capabilities.placement),
+        *((ReplicaReassignment(tuple(sorted(moves.items()))),) if moves else ()),
+        *_plan_min_in_sync(topic, moves),
+        *_plan_elections(after_moves, responding - _demoted_ids(brokers)),
     )
 
 
-def narrowed(latitude: Latitude, refused: Change) -> Latitude:
-    """What is left once the cluster has refused a change; the same where there is nothing less to ask for."""
-    match refused, latitude.placement:
-        case Reassign(), _:
-            return replace(latitude, moves=False)
-        case ((Create() | Widen()), Placement.BY_HAND):
-            return replace(latitude, placement=Placement.BY_COUNT)
-        case Create(), Placement.BY_COUNT:
-            return replace(latitude, placement=Placement.LEFT_TO_CLUSTER)
+def narrow_capabilities(capabilities: TopicCapabilities, rejected: TopicAction) -> TopicCapabilities:
+    """Return the capabilities that remain after a rejected action; unchanged if nothing less can be asked."""
+    match rejected, capabilities.placement:
+        case ReplicaReassignment(), _:
+            return replace(capabilities, can_reassign=False)
+        case ((TopicCreation() | PartitionAddition()), ReplicaPlacement.EXPLICIT):
+            return replace(capabilities, placement=ReplicaPlacement.REPLICATION_FACTOR)
+        case TopicCreation(), ReplicaPlacement.REPLICATION_FACTOR:
+            return replace(capabilities, placement=ReplicaPlacement.CLUSTER_DEFAULT)
         case _:
-            return latitude
+            return capabilities
 
 
-def home_partitions(partitions: Mapping[int, Partition], demoted: Set[int] = frozenset()) -> dict[int, int]:
-    """Broker id to the lowest partition whose first replica it is.
+def map_home_partitions(
+    partitions: Mapping[int, ProbePartition], demoted: Set[int] = frozenset()
+) -> dict[int, int]:
+    """Return each broker's home partition: the lowest one whose first replica it is.
 
-    Who is demoted may be first nowhere, and has the lowest that its first replica can do without.
+    A demoted broker may be the first replica nowhere. Its home is then the lowest partition that has it as a
+    replica and whose first replica is the first replica of another partition too.
     """
-    first = {
-        number: partitions[number].replicas[0] for number in sorted(partitions) if partitions[number].replicas
+    first_replicas = {
+        partition: partitions[partition].replicas[0]
+        for partition in sorted(partitions)
+        if partitions[partition].replicas
     }
-    times_first = Counter(first.values())
+    times_first = Counter(first_replicas.values())
     homes: dict[int, int] = {}
     for broker in sorted(demoted - times_first.keys()):
-        for number, other in first.items():
-            if times_first[other] > 1 and broker in partitions[number].replicas:
-                homes[broker] = number
-                times_first[other] -= 1
-                del first[number]
+        for partition, first in first_replicas.items():
+            if times_first[first] > 1 and broker in partitions[partition].replicas:
+                homes[broker] = partition
+                times_first[first] -= 1
+                del first_replicas[partition]
                 break
-    for number, broker in first.items():
-        homes.setdefault(broker, number)
+    for partition, broker in first_replicas.items():
+        homes.setdefault(broker, partition)
     return homes
 
 
-def _creation(brokers: Sequence[Home], placement: Placement) -> Create:
-    copies = min(_REPLICAS, len(brokers))
+def _plan_creation(brokers: Sequence[HomeBroker], placement: ReplicaPlacement) -> TopicCreation:
+    replication_factor = min(_MAX_REPLICAS, len(brokers))
     match placement:
-        case Placement.BY_HAND:
-            return Create(len(brokers), copies, _new(brokers, brokers, copies))
-        case Placement.BY_COUNT:
-            return Create(len(brokers), copies)
-        case Placement.LEFT_TO_CLUSTER:
-            return Create(len(brokers), None)
+        case ReplicaPlacement.EXPLICIT:
+            assignment = _assign_replicas(brokers, brokers, replication_factor)
+            return TopicCreation(len(brokers), replication_factor, assignment)
+        case ReplicaPlacement.REPLICATION_FACTOR:
+            return TopicCreation(len(brokers), replication_factor)
+        case ReplicaPlacement.CLUSTER_DEFAULT:
+            return TopicCreation(len(brokers), None)
 
 
-def _additions(
-    brokers: Sequence[Home], partitions: Mapping[int, Partition], placement: Placement
-) -> Iterator[Widen]:
-    """For brokers without a partition. New ones have as many replicas as the old: a topic cannot mix."""
-    housed = home_partitions(partitions, _demoted(brokers))
-    missing = [home for home in brokers if home.broker_id not in housed]
+def _plan_additions(
+    brokers: Sequence[HomeBroker], partitions: Mapping[int, ProbePartition], placement: ReplicaPlacement
+) -> Iterator[PartitionAddition]:
+    """Plan partitions for brokers without one, with the replication factor of the existing partitions."""
+    homes = map_home_partitions(partitions, _demoted_ids(brokers))
+    missing = [home for home in brokers if home.broker_id not in homes]
     total = len(partitions) + len(missing)
-    if missing and placement is Placement.BY_HAND:
-        wanted = max((len(one.replicas) for one in partitions.values()), default=_REPLICAS)
-        copies = min(wanted, len(brokers))
-        yield Widen(total, _new(missing, brokers, copies))
-    elif missing and total <= _MOST_PER_BROKER * len(brokers):
-        yield Widen(total)
+    if missing and placement is ReplicaPlacement.EXPLICIT:
+        existing = max((len(partition.replicas) for partition in partitions.values()), default=_MAX_REPLICAS)
+        replication_factor = min(existing, len(brokers))
+        yield PartitionAddition(total, _assign_replicas(missing, brokers, replication_factor))
+    elif missing and total <= _MAX_PARTITIONS_PER_BROKER * len(brokers):
+        yield PartitionAddition(total)
 
 
-def _new(homes: Sequence[Home], brokers: Sequence[Home], copies: int) -> tuple[tuple[int, ...], ...]:
+def _assign_replicas(
+    homes: Sequence[HomeBroker], brokers: Sequence[HomeBroker], replication_factor: int
+) -> tuple[tuple[int, ...], ...]:
     rack_of = {home.broker_id: home.rack for home in brokers}
-    return tuple(_around(home.broker_id, (), list(rack_of), rack_of, copies) for home in homes)
+    return tuple(
+        _choose_replicas(home.broker_id, (), list(rack_of), rack_of, replication_factor) for home in homes
+    )
 
 
-def _moves(
-    brokers: Sequence[Home], live: frozenset[int], partitions: Mapping[int, Partition]
+def _plan_moves(
+    brokers: Sequence[HomeBroker], responding: frozenset[int], partitions: Mapping[int, ProbePartition]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Partitions whose replicas should be others: without a home, with a broker that is gone, with too few.
+    """Yield partitions that need other replicas, with those replicas.
 
-    Only onto live brokers: a move onto another would not end.
+    These are partitions without a home, with a replica that is no longer registered, or with too few
+    replicas. Only responding brokers are added, because a reassignment to another one would not finish.
     """
     rack_of = {home.broker_id: home.rack for home in brokers}
-    lives = [home.broker_id for home in brokers if home.broker_id in live]
-    demoted = _demoted(brokers)
-    housed = {b: number for b, number in home_partitions(partitions, demoted).items() if b in rack_of}
-    homes = frozenset(housed.values())
-    left_as_they_stand = {number for broker, number in housed.items() if broker in demoted}
-    spare = [number for number in sorted(partitions) if number not in homes]
-    given = _given(spare, [b for b in lives if b not in housed], partitions)
-    home_of = {number: broker for broker, number in housed.items()} | given
-    for number in sorted(partitions):
-        kept = [one for one in partitions[number].replicas if one in rack_of]
-        first = next(iter([*kept, *lives]), None)
+    responding_ids = [home.broker_id for home in brokers if home.broker_id in responding]
+    demoted = _demoted_ids(brokers)
+    homes = map_home_partitions(partitions, demoted)
+    partition_of = {broker: partition for broker, partition in homes.items() if broker in rack_of}
+    taken = frozenset(partition_of.values())
+    kept_as_they_are = {partition for broker, partition in partition_of.items() if broker in demoted}
+    spare = [partition for partition in sorted(partitions) if partition not in taken]
+    homeless = [broker for broker in responding_ids if broker not in partition_of]
+    assigned = _assign_spare_partitions(spare, homeless, partitions)
+    home_of = {partition: broker for broker, partition in partition_of.items()} | assigned
+    for partition in sorted(partitions):
+        kept = [broker for broker in partitions[partition].replicas if broker in rack_of]
+        first = next(iter([*kept, *responding_ids]), None)
         if first is None:
             continue
-        home = first if number in left_as_they_stand else home_of.get(number, first)
-        copies = max(min(_REPLICAS, len(brokers)), len(kept))
-        wanted = _around(home, kept, lives, rack_of, copies)
-        if wanted != partitions[number].replicas:
-            yield number, wanted
+        home = first if partition in kept_as_they_are else home_of.get(partition, first)
+        replication_factor = max(min(_MAX_REPLICAS, len(brokers)), len(kept))
+        replicas = _choose_replicas(home, kept, responding_ids, rack_of, replication_factor)
+        if replicas != partitions[partition].replicas:
+            yield partition, replicas
 
 
-def _demoted(brokers: Sequence[Home]) -> frozenset[int]:
+def _demoted_ids(brokers: Sequence[HomeBroker]) -> frozenset[int]:
     return frozenset(home.broker_id for home in brokers if home.demoted)
 
 
-def _given(
-    spare: Sequence[int], homeless: Sequence[int], partitions: Mapping[int, Partition]
+def _assign_spare_partitions(
+    spare: Sequence[int], homeless: Sequence[int], partitions: Mapping[int, ProbePartition]
 ) -> dict[int, int]:
-    """Spare partitions to brokers without one: first where the broker is a replica already."""
-    left, given = list(homeless), {}
+    """Map spare partitions to brokers without one, first where the broker is a replica already."""
+    remaining, assigned = list(homeless), {}
     for only_replicas in (True, False):
-        for number in spare:
-            fit = [one for one in left if not only_replicas or one in partitions[number].replicas]
-            if fit and number not in given:
-                given[number] = fit[0]
-                left.remove(fit[0])
-    return given
+        for partition in spare:
+            candidates = [
+                broker
+                for broker in remaining
+                if not only_replicas or broker in partitions[partition].replicas
+            ]
+            if candidates and partition not in assigned:
+                assigned[partition] = candidates[0]
+                remaining.remove(candidates[0])
+    return assigned
 
 
-def _moved(
-    partitions: Mapping[int, Partition], moves: Mapping[int, tuple[int, ...]]
-) -> Mapping[int, Partition]:
-    changed = {number: Partition(None, replicas, frozenset()) for number, replicas in moves.items()}
-    return {**partitions, **changed}
+def _apply_moves(
+    partitions: Mapping[int, ProbePartition], moves: Mapping[int, tuple[int, ...]]
+) -> Mapping[int, ProbePartition]:
+    moved = {partition: ProbePartition(None, replicas, frozenset()) for partition, replicas in moves.items()}
+    return {**partitions, **moved}
 
 
-def _requirement(topic: ProbeTopic, moves: Mapping[int, tuple[int, ...]]) -> Iterator[Require]:
-    """Never more than the poorest partition bears, before its replicas change and after."""
-    counts = [len(one.replicas) for one in topic.partitions.values()]
-    counts += [len(replicas) for replicas in moves.values()]
-    if topic.min_in_sync is not None and counts and topic.min_in_sync != _min_in_sync(min(counts)):
-        yield Require(_min_in_sync(min(counts)))
+def _plan_min_in_sync(
+    topic: ProbeTopicState, moves: Mapping[int, tuple[int, ...]]
+) -> Iterator[MinInSyncUpdate]:
+    """Plan min.insync.replicas by the lowest replica count of any partition, before and after moves."""
+    replica_counts = [len(partition.replicas) for partition in topic.partitions.values()]
+    replica_counts += [len(replicas) for replicas in moves.values()]
+    if topic.min_in_sync is None or not replica_counts:
+        return
+    min_in_sync = _min_in_sync(min(replica_counts))
+    if topic.min_in_sync != min_in_sync:
+        yield MinInSyncUpdate(min_in_sync)
 
 
-def _elections(partitions: Mapping[int, Partition], live: frozenset[int]) -> Iterator[Elect]:
-    astray = tuple(number for number in sorted(partitions) if _home_may_lead(partitions[number], live))
-    if astray:
-        yield Elect(astray)
+def _plan_elections(
+    partitions: Mapping[int, ProbePartition], eligible: frozenset[int]
+) -> Iterator[PreferredLeaderElection]:
+    misled = tuple(
+        partition for partition in sorted(partitions) if _can_elect_home(partitions[partition], eligible)
+    )
+    if misled:
+        yield PreferredLeaderElection(misled)
 
 
-def _home_may_lead(partition: Partition, live: frozenset[int]) -> bool:
+def _can_elect_home(partition: ProbePartition, eligible: frozenset[int]) -> bool:
     home = partition.replicas[0] if partition.replicas else None
-    return home is not None and home != partition.leader and home in partition.in_sync and home in live
+    return home is not None and home != partition.leader and home in partition.in_sync and home in eligible
 
 
-def _min_in_sync(copies: int) -> int:
-    return max(1, copies - 1)
+def _min_in_sync(replication_factor: int) -> int:
+    return max(1, replication_factor - 1)
 
 
-def _around(
-    home: int, kept: Sequence[int], candidates: Sequence[int], rack_of: Mapping[int, str | None], copies: int
+def _choose_replicas(
+    home: int,
+    kept: Sequence[int],
+    candidates: Sequence[int],
+    rack_of: Mapping[int, str | None],
+    replication_factor: int,
 ) -> tuple[int, ...]:
-    """The home, those that are kept, then the next candidates around the ring, unused racks first."""
-    chosen = [home, *(one for one in kept if one != home)]
-    if len(chosen) >= copies:
+    """Return the home, the kept replicas, then the candidates that follow it by id, unused racks first."""
+    chosen = [home, *(broker for broker in kept if broker != home)]
+    if len(chosen) >= replication_factor:
         return tuple(chosen)
-    ring = [one for one in candidates if one > home] + [one for one in candidates if one < home]
-    for fresh_rack in (True, False):
+    following = [broker for broker in candidates if broker > home]
+    ring = following + [broker for broker in candidates if broker < home]
+    for needs_unused_rack in (True, False):
         for broker in ring:
-            if len(chosen) >= copies:
+            if len(chosen) >= replication_factor:
                 return tuple(chosen)
-            racks = {rack_of[one] for one in chosen}
-            if broker not in chosen and (not fresh_rack or rack_of[broker] not in racks):
+            used_racks = {rack_of[replica] for replica in chosen}
+            if broker not in chosen and (not needs_unused_rack or rack_of[broker] not in used_racks):
                 chosen.append(broker)
     return tuple(chosen)
 
 
-def _on(replicas: Sequence[Sequence[int]]) -> str:
-    return f" on {'; '.join(map(_listed, replicas))}" if replicas else ""
+def _format_assignment(replicas: Sequence[Sequence[int]]) -> str:
+    return f" on {'; '.join(map(_format_ids, replicas))}" if replicas else ""
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))
+def _format_ids(ids: Sequence[int]) -> str:
+    return ",".join(map(str, ids))

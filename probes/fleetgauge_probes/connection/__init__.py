@@ -1,11 +1,12 @@
-"""Can Fleetgauge work with this fleet from here?
+"""Checks whether Fleetgauge can work with a fleet from this machine.
 
-Observed by kafka.look; judged purely, a check or two a module (reach, certificates, rights, clock, topics);
-trial does both.
+``fleetgauge_core.kafka.inspect_clusters`` gathers the facts; pure modules evaluate them, with one or two
+checks each: ``reachability``, ``certificates``, ``permissions``, ``clock`` and ``topics``.
+``connection_test`` combines both.
 """
 
-from fleetgauge_probes.connection.acls import Grant, grants
-from fleetgauge_probes.connection.check import Check
-from fleetgauge_probes.connection.connection_test import Findings, try_connections
+from fleetgauge_probes.connection.acls import AclGrant, list_grants
+from fleetgauge_probes.connection.check import ConnectionCheck
+from fleetgauge_probes.connection.connection_test import ClusterChecks, check_connections
 
-__all__ = ["Check", "Findings", "Grant", "grants", "try_connections"]
+__all__ = ["AclGrant", "ClusterChecks", "ConnectionCheck", "check_connections", "list_grants"]

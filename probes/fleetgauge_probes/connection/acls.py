@@ -1,26 +1,26 @@
-"""The least rights of an agent, as what somebody who may grant them has to grant."""
+"""The least permissions that an agent needs, as ACLs for an administrator to grant."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fleetgauge_core.fleet import OPEN, Access, Fleet
+from fleetgauge_core.fleet import NO_SECURITY, ClusterAccess, Fleet
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from fleetgauge_probes.connection.permissions import (
     PROBING,
     REPORTING,
-    Uses,
-    option_name,
+    RequiredOperations,
+    format_operation,
 )
 
-#: Where others say who leads nothing for a while.
-_LISTENING = ("DESCRIBE", "READ")
+#: On the topic of demotion marks, which the agent only reads.
+_READ_ONLY = ("DESCRIBE", "READ")
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """Operations, in Kafka's words, on a topic, or on the cluster itself where that is None.
+class AclGrant:
+    """Kafka ACL operations on a topic, or on the cluster resource if ``topic`` is None.
 
-    ``secured`` where whoever gives them has to show who he is.
+    ``secured`` is whether the administrator has to authenticate in order to grant them.
     """
 
     cluster: str
@@ -29,34 +29,38 @@ class Grant:
     topic: str | None
     operations: tuple[str, ...]
 
-    def command(self, principal: str) -> str:
-        """What gives them, as a line for a shell."""
-        operations = " ".join(f"--operation {option_name(one)}" for one in self.operations)
+    def format_command(self, principal: str) -> str:
+        """Return the kafka-acls.sh command line that grants the operations to a principal."""
+        operations = " ".join(f"--operation {format_operation(operation)}" for operation in self.operations)
         resource = f"--topic {self.topic}" if self.topic else "--cluster"
-        identity = " --command-config admin.properties" if self.secured else ""
+        credentials = " --command-config admin.properties" if self.secured else ""
         return (
-            f"kafka-acls.sh --bootstrap-server {self.bootstrap}{identity} --add "
+            f"kafka-acls.sh --bootstrap-server {self.bootstrap}{credentials} --add "
             f"--allow-principal {principal} {operations} {resource}"
         )
 
 
-def grants(fleet: Fleet) -> Iterator[Grant]:
-    """For the agent of that fleet, in each cluster that it measures and in the one for its records."""
+def list_grants(fleet: Fleet) -> Iterator[AclGrant]:
+    """Yield what the agent needs in every cluster of the fleet and in the telemetry cluster."""
     for cluster in fleet.clusters:
-        yield from _on(cluster.id, cluster.access, (TOPIC,), PROBING)
+        yield from _list_cluster_grants(cluster.id, cluster.access, (TOPIC,), PROBING)
     if fleet.telemetry:
         topics, access = fleet.telemetry.topics, fleet.telemetry.access
         names = (topics.probe_minutes.name, topics.probe_pulse.name, topics.health_events.name)
-        yield from _on("telemetry", access, names, REPORTING)
-        yield _grant("telemetry", access, topics.demotions.name, _LISTENING)
+        yield from _list_cluster_grants("telemetry", access, names, REPORTING)
+        yield _build_grant("telemetry", access, topics.demotions.name, _READ_ONLY)
 
 
-def _on(cluster: str, access: Access, topics: tuple[str, ...], uses: Uses) -> Iterator[Grant]:
+def _list_cluster_grants(
+    cluster: str, access: ClusterAccess, topics: tuple[str, ...], required: RequiredOperations
+) -> Iterator[AclGrant]:
     for topic in topics:
-        yield _grant(cluster, access, topic, ("CREATE", *uses.topic))
-    if uses.cluster:
-        yield _grant(cluster, access, None, uses.cluster)
+        yield _build_grant(cluster, access, topic, ("CREATE", *required.topic))
+    if required.cluster:
+        yield _build_grant(cluster, access, None, required.cluster)
 
 
-def _grant(cluster: str, access: Access, topic: str | None, operations: tuple[str, ...]) -> Grant:
-    return Grant(cluster, access.bootstrap, access.security != OPEN, topic, operations)
+def _build_grant(
+    cluster: str, access: ClusterAccess, topic: str | None, operations: tuple[str, ...]
+) -> AclGrant:
+    return AclGrant(cluster, access.bootstrap, access.security != NO_SECURITY, topic, operations)

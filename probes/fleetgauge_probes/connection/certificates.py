@@ -1,29 +1,34 @@
-"""Until when the brokers' certificates are good."""
+"""Check of the expiry of the brokers' TLS certificates."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from fleetgauge_core.kafka import Reply, Sight, Unknown
-from fleetgauge_probes.connection.check import Check, check
+from fleetgauge_core.kafka import AdvertisedBroker, EndpointResponse, QueryFailure
+from fleetgauge_probes.connection.check import ConnectionCheck, build_check
 
-#: Time to renew one by hand; what renews them by itself does so earlier.
-_SOON = timedelta(days=14)
+#: Time to renew a certificate by hand; automatic renewal happens earlier.
+_EXPIRES_SOON = timedelta(days=14)
 
 
-def certificates(sights: Mapping[int, Sight] | Unknown, now: datetime) -> Check | None:
-    """None where no broker has shown one."""
-    if isinstance(sights, Unknown):
+def check_certificates(
+    brokers: Mapping[int, AdvertisedBroker] | QueryFailure, now: datetime
+) -> ConnectionCheck | None:
+    """Return a check that fails for certificates that expire within 14 days; None if no broker has one."""
+    if isinstance(brokers, QueryFailure):
         return None
-    replies = {broker: sight.knock for broker, sight in sights.items() if isinstance(sight.knock, Reply)}
-    ends = {broker: reply.certificate_ends for broker, reply in replies.items() if reply.certificate_ends}
-    if not ends:
+    expiries = {
+        broker_id: broker.probe_result.certificate_expires_at
+        for broker_id, broker in sorted(brokers.items())
+        if isinstance(broker.probe_result, EndpointResponse) and broker.probe_result.certificate_expires_at
+    }
+    if not expiries:
         return None
-    soon = {broker: end for broker, end in sorted(ends.items()) if end - now < _SOON}
-    return check(
+    return build_check(
         "certificates",
-        [f"good until {min(ends.values()):%Y-%m-%d}"],
+        [f"valid until {min(expiries.values()):%Y-%m-%d}"],
         [
-            f"renew that of broker {broker}: it ends on {end:%Y-%m-%d at %H:%M} UTC"
-            for broker, end in soon.items()
+            f"renew the certificate of broker {broker_id}: it expires on {expiry:%Y-%m-%d at %H:%M} UTC"
+            for broker_id, expiry in expiries.items()
+            if expiry - now < _EXPIRES_SOON
         ],
     )

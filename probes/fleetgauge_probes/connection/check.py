@@ -1,12 +1,16 @@
-"""What a check says."""
+"""The result of one check of a cluster."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One finding. ``ok`` is None where it could not be known, which is no fault."""
+class ConnectionCheck:
+    """The result of the check named ``check``.
+
+    ``ok`` is None if the fact could not be determined, which is not a failure. ``found`` describes what was
+    found, ``mend`` what to do about it.
+    """
 
     check: str
     ok: bool | None
@@ -14,11 +18,12 @@ class Check:
     mend: str | None = None
 
 
-def check(name: str, told: Iterable[str], mends: Iterable[str]) -> Check:
-    """Well unless there is something to mend; the same advice is given once."""
-    mend = "; ".join(dict.fromkeys(mends))
-    return Check(name, not mend, "; ".join(told), mend or None)
+def build_check(name: str, facts: Iterable[str], remedies: Iterable[str]) -> ConnectionCheck:
+    """Return a check that passes if there are no remedies; a remedy that occurs twice is given once."""
+    remedy = "; ".join(dict.fromkeys(remedies))
+    return ConnectionCheck(name, not remedy, "; ".join(facts), remedy or None)
 
 
-def not_known(name: str, reason: str) -> Check:
-    return Check(name, None, f"not known: {reason}")
+def build_unknown_check(name: str, reason: str) -> ConnectionCheck:
+    """Return a check whose fact could not be determined."""
+    return ConnectionCheck(name, None, f"unknown: {reason}")

@@ -1,4 +1,4 @@
-"""Try every cluster of a fleet, and the telemetry cluster, for real."""
+"""Connects to every cluster of a fleet, and to the telemetry cluster, and checks each of them."""
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
@@ -6,104 +6,131 @@ from datetime import datetime
 
 from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
 from fleetgauge_core.kafka import (
-    Look,
-    Registry,
-    Silence,
-    Target,
+    BrokerRegistry,
+    ClusterInspection,
+    ConnectionFailure,
+    InspectionTarget,
     TopicSpec,
-    look_at,
-    telemetry_specs,
+    build_telemetry_topic_specs,
+    inspect_clusters,
 )
-from fleetgauge_probes.agent.topic_plan import TOPIC, Create, Home, plan
-from fleetgauge_probes.connection.certificates import certificates
-from fleetgauge_probes.connection.check import Check
-from fleetgauge_probes.connection.clock import clock
+from fleetgauge_probes.agent.topic_plan import TOPIC, HomeBroker, TopicCreation, plan_probe_topic
+from fleetgauge_probes.connection.certificates import check_certificates
+from fleetgauge_probes.connection.check import ConnectionCheck
+from fleetgauge_probes.connection.clock import check_clock
 from fleetgauge_probes.connection.permissions import (
     PROBING,
     TELEMETRY,
-    Uses,
-    rights,
+    RequiredOperations,
+    check_permissions,
 )
-from fleetgauge_probes.connection.reachability import brokers, reachable, version
-from fleetgauge_probes.connection.topics import topics
+from fleetgauge_probes.connection.reachability import check_bootstrap, check_brokers, check_version
+from fleetgauge_probes.connection.topics import check_topics
 
-_NO_TELEMETRY = Check(
-    "reachable", False, "the file names no telemetry cluster", "say where records go: telemetry.bootstrap"
+_NO_TELEMETRY = ConnectionCheck(
+    "reachable",
+    False,
+    "the fleet file names no telemetry cluster",
+    "set telemetry.bootstrap to the cluster that receives the records",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
-    """What was found of one cluster."""
+class ClusterChecks:
+    """The checks of one cluster; ``cluster`` is its id, or ``telemetry``."""
 
     cluster: str
     bootstrap: str | None
-    checks: tuple[Check, ...]
+    checks: tuple[ConnectionCheck, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
+class _CheckedCluster:
     cluster: str
-    target: Target
-    uses: Uses
+    target: InspectionTarget
+    required: RequiredOperations
     retired: frozenset[int] = frozenset()
 
 
-def try_connections(fleet: Fleet, looked: Callable[[int], None], now: datetime) -> tuple[Findings, ...]:
-    """Findings of each cluster, the telemetry cluster's last. ``looked`` is told how many are done."""
-    subjects = [_measured(cluster) for cluster in fleet.clusters]
+def check_connections(
+    fleet: Fleet, report_progress: Callable[[int], None], now: datetime
+) -> tuple[ClusterChecks, ...]:
+    """Return the checks of each cluster in the fleet file's order, the telemetry cluster's last.
+
+    ``report_progress`` is called with the number of clusters checked so far.
+    """
+    checked = [_describe_probed(cluster) for cluster in fleet.clusters]
     if fleet.telemetry:
-        subjects.append(_carrying(fleet.telemetry))
-    looks = look_at([subject.target for subject in subjects], looked)
-    found = [
-        Findings(one.cluster, one.target.access.bootstrap, judge(look, one.uses, now, one.retired))
-        for one, look in zip(subjects, looks, strict=True)
+        checked.append(_describe_telemetry(fleet.telemetry))
+    inspections = inspect_clusters([cluster.target for cluster in checked], report_progress)
+    results = [
+        ClusterChecks(
+            cluster.cluster,
+            cluster.target.access.bootstrap,
+            evaluate_inspection(inspection, cluster.required, now, cluster.retired),
+        )
+        for cluster, inspection in zip(checked, inspections, strict=True)
     ]
     if not fleet.telemetry:
-        found.append(Findings("telemetry", None, (_NO_TELEMETRY,)))
-    return tuple(found)
+        results.append(ClusterChecks("telemetry", None, (_NO_TELEMETRY,)))
+    return tuple(results)
 
 
-def _measured(cluster: Cluster) -> _Subject:
+def _describe_probed(cluster: Cluster) -> _CheckedCluster:
     retired = frozenset(cluster.retired)
-    target = Target(cluster.access, lambda registry: probe_topic(registry, retired))
-    return _Subject(cluster.id, target, PROBING, retired)
+    target = InspectionTarget(cluster.access, lambda registry: specify_probe_topic(registry, retired))
+    return _CheckedCluster(cluster.id, target, PROBING, retired)
 
 
-def _carrying(telemetry: Telemetry) -> _Subject:
-    target = Target(telemetry.access, lambda registry: record_topics(registry, telemetry))
-    return _Subject("telemetry", target, TELEMETRY)
+def _describe_telemetry(telemetry: Telemetry) -> _CheckedCluster:
+    target = InspectionTarget(telemetry.access, lambda registry: specify_record_topics(registry, telemetry))
+    return _CheckedCluster("telemetry", target, TELEMETRY)
 
 
-def judge(look: Look, uses: Uses, now: datetime, retired: Set[int] = frozenset()) -> tuple[Check, ...]:
-    """Every check, or why it cannot be tried; where no bootstrap address answers there is no more to say."""
-    if look.unusable:
-        return (Check("security", False, look.unusable, "correct `security`, or put there what it names"),)
-    first = reachable(look.doors)
-    if all(isinstance(knock, Silence) for knock in look.doors.values()):
-        return (first,)
-    shown = certificates(look.brokers, now)
+def evaluate_inspection(
+    inspection: ClusterInspection,
+    required: RequiredOperations,
+    now: datetime,
+    retired: Set[int] = frozenset(),
+) -> tuple[ConnectionCheck, ...]:
+    """Return every check of an inspected cluster.
+
+    There is a single check if the credentials cannot be read or no bootstrap address responds.
+    """
+    if inspection.credentials_error:
+        remedy = "correct `security`, or provide the files and variables that it names"
+        return (ConnectionCheck("security", False, inspection.credentials_error, remedy),)
+    bootstrap = check_bootstrap(inspection.bootstrap_endpoints)
+    results = inspection.bootstrap_endpoints.values()
+    if all(isinstance(result, ConnectionFailure) for result in results):
+        return (bootstrap,)
+    certificates = check_certificates(inspection.brokers, now)
     return (
-        first,
-        *((shown,) if shown else ()),
-        brokers(look.brokers, look.registry, retired),
-        version(look.brokers),
-        rights(uses, look.rights, look.topics),
-        clock(look.clock),
-        topics(look.topics),
+        bootstrap,
+        *((certificates,) if certificates else ()),
+        check_brokers(inspection.brokers, inspection.registry, retired),
+        check_version(inspection.brokers),
+        check_permissions(required, inspection.authorization, inspection.topics),
+        check_clock(inspection.clock_offset),
+        check_topics(inspection.topics),
     )
 
 
-def probe_topic(registry: Registry, retired: Set[int]) -> Sequence[TopicSpec]:
-    """The probe topic as the agent would make it now."""
-    homes = [Home(one.broker_id, one.rack) for b, one in registry.brokers.items() if b not in retired]
+def specify_probe_topic(registry: BrokerRegistry, retired: Set[int]) -> Sequence[TopicSpec]:
+    """Return the probe topic as the agent would create it now; empty if no broker is registered."""
+    homes = [
+        HomeBroker(broker_id, broker.rack)
+        for broker_id, broker in registry.brokers.items()
+        if broker_id not in retired
+    ]
     return [
-        TopicSpec(TOPIC, change.settings, assignment=change.replicas)
-        for change in plan(homes, frozenset(), None)
-        if isinstance(change, Create)
+        TopicSpec(TOPIC, action.settings, assignment=action.replicas)
+        for action in plan_probe_topic(homes, frozenset(), None)
+        if isinstance(action, TopicCreation)
     ]
 
 
-def record_topics(registry: Registry, telemetry: Telemetry) -> Sequence[TopicSpec]:
-    """The topics that carry records, as whoever runs first would make them now."""
-    return telemetry_specs(telemetry, sum(not one.fenced for one in registry.brokers.values()))
+def specify_record_topics(registry: BrokerRegistry, telemetry: Telemetry) -> Sequence[TopicSpec]:
+    """Return the telemetry topics as the first process to start would create them now."""
+    live_brokers = sum(not broker.fenced for broker in registry.brokers.values())
+    return build_telemetry_topic_specs(telemetry, live_brokers)

@@ -1,4 +1,4 @@
-"""A new fleet.yaml: answers in, a commented file out. What it says of a key is the model's description."""
+"""Rendering of a new fleet file with comments, which are the field descriptions of the fleet model."""
 
 import json
 import textwrap
@@ -8,55 +8,61 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from fleetgauge_core.fleet.load import reason
-from fleetgauge_core.fleet.model import Cluster, Fleet
+from fleetgauge_core.fleet import Cluster, Fleet
+from fleetgauge_core.fleet.load import describe_value_error
 
 SCHEMA_FILE = "fleet.schema.json"
-_OPTIONAL = ("tier", "cloud", "region", "labels")
+_OPTIONAL_KEYS = ("tier", "cloud", "region", "labels")
 _WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """What must be known of a fleet; ``clusters`` have an id and a bootstrap each."""
+class FleetDraft:
+    """The required values of a fleet file; each cluster has an ``id`` and a ``bootstrap``."""
 
     clusters: Sequence[Mapping[str, str]]
     telemetry: str
     lake: str
 
 
-def refusal(document: Mapping[str, Any]) -> str | None:
-    """Why the model refuses the first wrong value of a document; None if it takes it."""
+def find_validation_error(document: Mapping[str, Any]) -> str | None:
+    """Return why the fleet model rejects a document, by its first invalid value; None if it is valid."""
     try:
         Fleet.model_validate(document)
     except ValidationError as error:
-        return reason(error.errors(include_url=False, include_input=False)[0])
+        return describe_value_error(error.errors(include_url=False, include_input=False)[0])
     return None
 
 
-def meaning(model: type[BaseModel], key: str) -> str:
+def describe_field(model: type[BaseModel], key: str) -> str:
+    """Return the description of a model's field."""
     return model.model_fields[key].description or ""
 
 
-def render(draft: Draft, name: str, for_editor: bool) -> str:
-    """The text of the file of that name. ``for_editor``: with a first line that leads to the schema."""
+def render_fleet_file(draft: FleetDraft, name: str, has_schema: bool) -> str:
+    """Return the text of the fleet file called ``name``.
+
+    If ``has_schema``, its first line refers an editor to the JSON Schema file beside it.
+    """
     return "\n".join(
         [
-            *([f"# yaml-language-server: $schema={SCHEMA_FILE}"] if for_editor else []),
-            f"# What Fleetgauge measures. Check it: fleetgauge validate {name} --connect",
+            *([f"# yaml-language-server: $schema={SCHEMA_FILE}"] if has_schema else []),
+            f"# The fleet that Fleetgauge measures. To check it: fleetgauge validate {name} --connect",
             "",
-            *_comment(meaning(Fleet, "lake")),
-            f"lake: {_text(draft.lake)}",
+            *_format_comment(describe_field(Fleet, "lake")),
+            f"lake: {_format_value(draft.lake)}",
             "",
-            *_comment(f"{meaning(Fleet, 'telemetry')} Best one that is not measured itself."),
+            *_format_comment(
+                f"{describe_field(Fleet, 'telemetry')} Preferably a cluster that is not measured itself."
+            ),
             "telemetry:",
-            f"  bootstrap: {_text(draft.telemetry)}",
+            f"  bootstrap: {_format_value(draft.telemetry)}",
             "",
-            *_comment(meaning(Fleet, "clusters")),
+            *_format_comment(describe_field(Fleet, "clusters")),
             "clusters:",
-            *_clusters(draft.clusters),
+            *_render_clusters(draft.clusters),
             "",
-            *_comment(meaning(Fleet, "notifiers")),
+            *_format_comment(describe_field(Fleet, "notifiers")),
             "# notifiers:",
             '#   - {kind: webhook, url: "https://hooks.example/sre"}',
             "",
@@ -64,21 +70,21 @@ def render(draft: Draft, name: str, for_editor: bool) -> str:
     )
 
 
-def _clusters(clusters: Sequence[Mapping[str, str]]) -> Iterable[str]:
-    """The first one shows what else may be said of a cluster."""
+def _render_clusters(clusters: Sequence[Mapping[str, str]]) -> Iterable[str]:
+    """Yield the lines of the clusters; the first cluster shows the optional keys in comments."""
     for number, cluster in enumerate(clusters):
-        yield f"  - id: {_text(cluster['id'])}"
-        yield f"    bootstrap: {_text(cluster['bootstrap'])}"
-        for key in _OPTIONAL if number == 0 else ():
+        yield f"  - id: {_format_value(cluster['id'])}"
+        yield f"    bootstrap: {_format_value(cluster['bootstrap'])}"
+        for key in _OPTIONAL_KEYS if number == 0 else ():
             field = Cluster.model_fields[key]
-            yield from _comment(field.description or "", "    ")
-            yield f"    # {key}: {_text((field.examples or [None])[0])}"
+            yield from _format_comment(field.description or "", "    ")
+            yield f"    # {key}: {_format_value((field.examples or [None])[0])}"
 
 
-def _comment(text: str, indent: str = "") -> list[str]:
+def _format_comment(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
 
 
-def _text(value: Any) -> str:
-    """JSON is YAML, whatever the value looks like."""
+def _format_value(value: Any) -> str:
+    """Format a value as JSON, which is valid YAML for any value."""
     return json.dumps(value, ensure_ascii=False)

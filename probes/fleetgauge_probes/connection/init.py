@@ -1,4 +1,4 @@
-"""`fleetgauge init`: questions to a person, or options, make a fleet.yaml."""
+"""The command `fleetgauge init`: writes a fleet file from options or from a person's answers."""
 
 import shlex
 import sys
@@ -9,32 +9,33 @@ from typing import Any
 
 import click
 
-from fleetgauge_core.fleet.model import Cluster, Fleet
+from fleetgauge_core.fleet import Cluster, Fleet
 from fleetgauge_core.runtime.cli import InputError, console, print_json
+from fleetgauge_core.runtime.options import json_option
 from fleetgauge_probes.connection.draft import (
     SCHEMA_FILE,
-    Draft,
-    meaning,
-    refusal,
-    render,
+    FleetDraft,
+    describe_field,
+    find_validation_error,
+    render_fleet_file,
 )
 
-_USUAL_BOOTSTRAP = "localhost:9092"
-_LAKE: str = Fleet.model_fields["lake"].default
+_SUGGESTED_BOOTSTRAP = "localhost:9092"
+_DEFAULT_LAKE: str = Fleet.model_fields["lake"].default
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What an option says, or a person is asked.
+    """A value that an option gives or a person is asked for.
 
-    ``place`` puts an answer into a document where the file will have it; ``usual`` is offered to a person,
-    ``default`` is taken where there is none.
+    ``to_document`` puts a value into a fleet document at its place, for validation. ``suggestion`` is
+    offered to a person, ``default`` is used without a terminal.
     """
 
     option: str
-    about: str
-    place: Callable[[str], dict[str, Any]]
-    usual: str | None = None
+    description: str
+    to_document: Callable[[str], dict[str, Any]]
+    suggestion: str | None = None
     default: str | None = None
 
 
@@ -45,24 +46,34 @@ Example:
   fleetgauge init --cluster orders --bootstrap kafka-1:9092,kafka-2:9092"""
 )
 @click.option(
-    "--output", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The new file."
+    "--output",
+    type=click.Path(path_type=Path),
+    default="fleet.yaml",
+    show_default=True,
+    help="Path of the new fleet file.",
 )
 @click.option(
-    "--cluster", "ids", metavar="ID", multiple=True, help="A cluster to measure; may be given several times."
+    "--cluster",
+    "ids",
+    metavar="ID",
+    multiple=True,
+    help="Id of a cluster to measure; repeat it for several clusters.",
 )
 @click.option(
     "--bootstrap",
     "bootstraps",
     metavar="HOST:PORT",
     multiple=True,
-    help="Its brokers; one for each --cluster.",
+    help="Bootstrap servers of the cluster; one for each --cluster, in the same order.",
 )
-@click.option("--telemetry", metavar="HOST:PORT", help="Where records go.  [default: the first --bootstrap]")
-@click.option("--lake", metavar="PATH", help="Where tables go.  [default: ./lake]")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Say on stdout, as JSON, what was written and what is next."
+    "--telemetry",
+    metavar="HOST:PORT",
+    help="Bootstrap servers of the telemetry cluster.  [default: the first --bootstrap]",
 )
+@click.option("--lake", metavar="PATH", help="Folder or URI of the lake.  [default: ./lake]")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@json_option("Print the path of the written file and the next commands on stdout as JSON.")
 def init(
     output: Path,
     ids: tuple[str, ...],
@@ -72,106 +83,113 @@ def init(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a commented fleet file. In a terminal it asks for what the options do not say."""
+    """Write a fleet file with comments; in a terminal, ask for values that no option gives."""
     if output.exists() and not force:
-        raise InputError(f"{output} is there already: replace it with --force, or name another with --output")
-    draft = _draft(ids, bootstraps, telemetry, lake)
-    text = render(draft, output.name, (output.parent / SCHEMA_FILE).exists())
+        raise InputError(
+            f"{output} already exists: overwrite it with --force, or set another path with --output"
+        )
+    draft = _collect_draft(ids, bootstraps, telemetry, lake)
+    text = render_fleet_file(draft, output.name, (output.parent / SCHEMA_FILE).exists())
     try:
         with output.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise InputError(f"{output}: {error.strerror}; name another with --output") from error
+        raise InputError(f"{output}: {error.strerror}; set another path with --output") from error
     name = shlex.quote(str(output))
-    following = [f"fleetgauge validate {name} --connect", f"fleetgauge probe --config {name}"]
+    next_commands = [f"fleetgauge validate {name} --connect", f"fleetgauge probe --config {name}"]
     console.print(f"wrote {output}; next:", markup=False, soft_wrap=True)
-    for command in following:
+    for command in next_commands:
         console.print(f"  {command}", markup=False, soft_wrap=True)
     if as_json:
-        print_json({"config": str(output), "next": following})
+        print_json({"config": str(output), "next": next_commands})
 
 
-def _draft(ids: Sequence[str], bootstraps: Sequence[str], telemetry: str | None, lake: str | None) -> Draft:
-    clusters = _clusters(ids, bootstraps)
-    first = clusters[0]["bootstrap"]
-    known: dict[str, Any] = {"clusters": clusters}
-    return Draft(
-        clusters,
-        _answer(
-            telemetry,
-            _Question(
-                "--telemetry",
-                meaning(Fleet, "telemetry"),
-                lambda value: known | {"telemetry": {"bootstrap": value}},
-                usual=first,
-                default=first,
-            ),
-        ),
-        _answer(
-            lake,
-            _Question(
-                "--lake",
-                meaning(Fleet, "lake"),
-                lambda value: known | {"lake": value},
-                usual=_LAKE,
-                default=_LAKE,
-            ),
-        ),
+def _collect_draft(
+    ids: Sequence[str], bootstraps: Sequence[str], telemetry: str | None, lake: str | None
+) -> FleetDraft:
+    clusters = _collect_clusters(ids, bootstraps)
+    first_bootstrap = clusters[0]["bootstrap"]
+    document: dict[str, Any] = {"clusters": clusters}
+    telemetry_question = _Question(
+        "--telemetry",
+        describe_field(Fleet, "telemetry"),
+        lambda value: document | {"telemetry": {"bootstrap": value}},
+        suggestion=first_bootstrap,
+        default=first_bootstrap,
+    )
+    lake_question = _Question(
+        "--lake",
+        describe_field(Fleet, "lake"),
+        lambda value: document | {"lake": value},
+        suggestion=_DEFAULT_LAKE,
+        default=_DEFAULT_LAKE,
+    )
+    return FleetDraft(
+        clusters, _resolve_value(telemetry, telemetry_question), _resolve_value(lake, lake_question)
     )
 
 
-def _clusters(ids: Sequence[str], bootstraps: Sequence[str]) -> list[dict[str, str]]:
-    """Those of the options; without any, as many as a person wants."""
+def _collect_clusters(ids: Sequence[str], bootstraps: Sequence[str]) -> list[dict[str, str]]:
+    """Return the clusters of the options, or without any as many as a person enters."""
     if len(bootstraps) > len(ids):
-        raise InputError("there are more --bootstrap than --cluster: give one of each for every cluster")
-    clusters = [_cluster([], _nth(ids, 0), _nth(bootstraps, 0))]
+        raise InputError("more --bootstrap than --cluster options: give one of each for every cluster")
+    clusters = [_collect_cluster([], _get_value(ids, 0), _get_value(bootstraps, 0))]
     while len(clusters) < len(ids) or (not ids and click.confirm("Another cluster?", err=True)):
-        clusters.append(_cluster(clusters, _nth(ids, len(clusters)), _nth(bootstraps, len(clusters))))
+        position = len(clusters)
+        clusters.append(
+            _collect_cluster(clusters, _get_value(ids, position), _get_value(bootstraps, position))
+        )
     return clusters
 
 
-def _cluster(others: Sequence[dict[str, str]], id_: str | None, bootstrap: str | None) -> dict[str, str]:
-    """One whose id is not among the others'."""
+def _collect_cluster(
+    previous: Sequence[dict[str, str]], cluster_id: str | None, bootstrap: str | None
+) -> dict[str, str]:
+    """Return a cluster whose id differs from those of the previous clusters."""
 
-    def place(**known: str) -> dict[str, Any]:
-        return {"clusters": [*others, {"id": "any", "bootstrap": _USUAL_BOOTSTRAP} | known]}
+    def to_document(**values: str) -> dict[str, Any]:
+        return {"clusters": [*previous, {"id": "any", "bootstrap": _SUGGESTED_BOOTSTRAP} | values]}
 
-    id_ = _answer(id_, _Question("--cluster", meaning(Cluster, "id"), lambda value: place(id=value)))
-    question = _Question(
+    id_question = _Question("--cluster", describe_field(Cluster, "id"), lambda value: to_document(id=value))
+    valid_id = _resolve_value(cluster_id, id_question)
+    bootstrap_question = _Question(
         "--bootstrap",
-        meaning(Cluster, "bootstrap"),
-        lambda value: place(id=id_, bootstrap=value),
-        usual=_USUAL_BOOTSTRAP,
+        describe_field(Cluster, "bootstrap"),
+        lambda value: to_document(id=valid_id, bootstrap=value),
+        suggestion=_SUGGESTED_BOOTSTRAP,
     )
-    return {"id": id_, "bootstrap": _answer(bootstrap, question)}
+    return {"id": valid_id, "bootstrap": _resolve_value(bootstrap, bootstrap_question)}
 
 
-def _nth(values: Sequence[str], number: int) -> str | None:
-    return values[number] if number < len(values) else None
+def _get_value(values: Sequence[str], position: int) -> str | None:
+    return values[position] if position < len(values) else None
 
 
-def _answer(given: str | None, question: _Question) -> str:
-    """The option's value, else a person's, else the default; each as the model allows it."""
-    if given is not None:
-        if fault := refusal(question.place(given)):
-            raise InputError(f"{question.option} {given!r}: {fault}")
-        return given
+def _resolve_value(option_value: str | None, question: _Question) -> str:
+    """Return the option's value, else a person's answer, else the default; all are validated.
+
+    Raises: InputError when the option's value is not valid, or is missing without a terminal or default.
+    """
+    if option_value is not None:
+        if problem := find_validation_error(question.to_document(option_value)):
+            raise InputError(f"{question.option} {option_value!r}: {problem}")
+        return option_value
     if sys.stdin.isatty():
-        return _ask(question)
+        return _ask_person(question)
     if question.default is None:
-        raise InputError(f"{question.option} is missing, and there is no terminal to ask in: give it")
+        raise InputError(f"{question.option} is missing: give it, as there is no terminal to ask in")
     return question.default
 
 
-def _ask(question: _Question) -> str:
-    """Until the answer is one that the model takes."""
+def _ask_person(question: _Question) -> str:
+    """Ask until the answer is valid."""
 
-    def taken(value: str) -> str:
-        if fault := refusal(question.place(value)):
-            raise click.UsageError(fault)
+    def validate_answer(value: str) -> str:
+        if problem := find_validation_error(question.to_document(value)):
+            raise click.UsageError(problem)
         return value
 
-    console.print(question.about, style="dim", markup=False)
+    console.print(question.description, style="dim", markup=False)
     name = question.option.removeprefix("--")
-    answer: str = click.prompt(name, default=question.usual, value_proc=taken, err=True)
+    answer: str = click.prompt(name, default=question.suggestion, value_proc=validate_answer, err=True)
     return answer

@@ -1,12 +1,12 @@
-"""What this client may do, against what Fleetgauge does."""
+"""Check of the operations that this client is authorized for against those that Fleetgauge requires."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fleetgauge_core.kafka import Rights, TopicSight, Unknown
-from fleetgauge_probes.connection.check import Check, check, not_known
+from fleetgauge_core.kafka import ClusterAuthorization, QueryFailure, TopicInspection
+from fleetgauge_probes.connection.check import ConnectionCheck, build_check, build_unknown_check
 
-_TOPIC_WORDS = {
+_TOPIC_OPERATION_NAMES = {
     "CREATE": "create",
     "DESCRIBE": "describe",
     "WRITE": "write",
@@ -15,91 +15,119 @@ _TOPIC_WORDS = {
     "DESCRIBE_CONFIGS": "read settings",
     "ALTER_CONFIGS": "change settings",
 }
-_CLUSTER_WORDS = {"DESCRIBE": "see replicas being moved", "ALTER": "elect leaders and move replicas"}
+_CLUSTER_OPERATION_NAMES = {
+    "DESCRIBE": "list partition reassignments",
+    "ALTER": "elect leaders and reassign partitions",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
-    """The operations, in Kafka's words, that Fleetgauge uses on its topics and on the cluster itself."""
+class RequiredOperations:
+    """Kafka ACL operations that Fleetgauge needs on its topics and on the cluster resource."""
 
     topic: tuple[str, ...]
     cluster: tuple[str, ...] = ()
 
 
-#: The agent in a cluster that it measures.
-PROBING = Uses(
+#: The agent, in a cluster that it probes.
+PROBING = RequiredOperations(
     ("DESCRIBE", "WRITE", "READ", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"), ("DESCRIBE", "ALTER")
 )
-#: Agent, stream and watch in the telemetry cluster.
-TELEMETRY = Uses(("DESCRIBE", "WRITE", "READ"))
-#: The agent alone in the telemetry cluster.
-REPORTING = Uses(("DESCRIBE", "WRITE"))
+#: Agent, stream and watch, in the telemetry cluster.
+TELEMETRY = RequiredOperations(("DESCRIBE", "WRITE", "READ"))
+#: The agent alone, in the telemetry cluster.
+REPORTING = RequiredOperations(("DESCRIBE", "WRITE"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Grant:
-    """One operation on a topic, or on the cluster where ``topic`` is None; given, refused or not told."""
+class _Permission:
+    """An operation on a topic, or on the cluster resource if ``topic`` is None.
+
+    ``is_granted`` is None if the cluster does not report it.
+    """
 
     operation: str
     topic: str | None
-    given: bool | None
+    is_granted: bool | None
 
     @property
-    def word(self) -> str:
-        return (_TOPIC_WORDS if self.topic else _CLUSTER_WORDS)[self.operation]
+    def name(self) -> str:
+        return (_TOPIC_OPERATION_NAMES if self.topic else _CLUSTER_OPERATION_NAMES)[self.operation]
 
     @property
     def option(self) -> str:
-        """How kafka-acls.sh names it."""
-        where = f"--topic {self.topic}" if self.topic else "--cluster"
-        return f"--operation {option_name(self.operation)} {where}"
+        """The options of kafka-acls.sh that grant it."""
+        resource = f"--topic {self.topic}" if self.topic else "--cluster"
+        return f"--operation {format_operation(self.operation)} {resource}"
 
 
-def option_name(operation: str) -> str:
-    """An operation as kafka-acls.sh names it: ALTER_CONFIGS is AlterConfigs."""
+def format_operation(operation: str) -> str:
+    """Return an operation as kafka-acls.sh spells it: ALTER_CONFIGS becomes AlterConfigs."""
     return "".join(part.capitalize() for part in operation.split("_"))
 
 
-def rights(uses: Uses, seen: Rights | Unknown, topics: Sequence[TopicSight] | Unknown) -> Check:
-    if isinstance(seen, Unknown):
-        return not_known("rights", seen.reason)
-    if seen.secured is False:
-        return check("rights", ["no authorizer: everybody may do everything"], ())
-    if isinstance(topics, Unknown):
-        return not_known("rights", topics.reason)
-    grants = [*_on_cluster(uses, seen), *_on_topics(uses, topics)]
-    refused = [one for one in grants if one.given is False]
-    if refused:
-        missing = ", ".join(f"{one.word} ({one.topic or 'cluster'})" for one in refused)
-        options = " and ".join(one.option for one in refused)
-        return check(
-            "rights", [f"may not {missing}"], [f"kafka-acls.sh --add --allow-principal ... {options}"]
+def check_permissions(
+    required: RequiredOperations,
+    authorization: ClusterAuthorization | QueryFailure,
+    topics: Sequence[TopicInspection] | QueryFailure,
+) -> ConnectionCheck:
+    """Return a check that fails if a required operation is not authorized."""
+    if isinstance(authorization, QueryFailure):
+        return build_unknown_check("rights", authorization.reason)
+    if authorization.has_authorizer is False:
+        return build_check("rights", ["no authorizer: every client may do everything"], ())
+    if isinstance(topics, QueryFailure):
+        return build_unknown_check("rights", topics.reason)
+    permissions = [
+        *_list_cluster_permissions(required, authorization),
+        *_list_topic_permissions(required, topics),
+    ]
+    denied = [permission for permission in permissions if permission.is_granted is False]
+    if denied:
+        missing = ", ".join(f"{permission.name} ({permission.topic or 'cluster'})" for permission in denied)
+        options = " and ".join(permission.option for permission in denied)
+        return build_check(
+            "rights",
+            [f"not authorized to {missing}"],
+            [f"kafka-acls.sh --add --allow-principal ... {options}"],
         )
-    if any(one.given is None for one in grants):
-        return not_known("rights", f"not reported, whether it may {_words(grants, None)}")
-    return check("rights", [f"may {_words(grants, True)}"], ())
+    if any(permission.is_granted is None for permission in permissions):
+        unreported = _join_names(permissions, None)
+        return build_unknown_check("rights", f"the cluster does not report whether it allows to {unreported}")
+    return build_check("rights", [f"authorized to {_join_names(permissions, True)}"], ())
 
 
-def _on_cluster(uses: Uses, seen: Rights) -> Iterator[_Grant]:
-    for operation in uses.cluster:
-        yield _Grant(operation, None, None if seen.cluster is None else operation in seen.cluster)
+def _list_cluster_permissions(
+    required: RequiredOperations, authorization: ClusterAuthorization
+) -> Iterator[_Permission]:
+    allowed = authorization.cluster_operations
+    for operation in required.cluster:
+        yield _Permission(operation, None, None if allowed is None else operation in allowed)
 
 
-def _on_topics(uses: Uses, topics: Sequence[TopicSight]) -> Iterator[_Grant]:
-    """A dry run knows best whether a topic may be created: by the cluster's right or by its own."""
+def _list_topic_permissions(
+    required: RequiredOperations, topics: Sequence[TopicInspection]
+) -> Iterator[_Permission]:
+    """Yield the permissions on topics; for an absent topic, a dry run has shown whether it may be created.
+
+    The dry run covers both ways to be allowed: by an ACL on the cluster or on the topic.
+    """
     for topic in topics:
-        if topic.absent:
-            yield _Grant("CREATE", topic.spec.name, not (topic.refusal and topic.refusal.denied))
-        for operation in uses.topic:
-            yield _Grant(operation, topic.spec.name, _given(operation, topic))
+        if topic.is_absent:
+            may_create = not (topic.rejection and topic.rejection.is_unauthorized)
+            yield _Permission("CREATE", topic.spec.name, may_create)
+        for operation in required.topic:
+            yield _Permission(operation, topic.spec.name, _is_granted(operation, topic))
 
 
-def _given(operation: str, topic: TopicSight) -> bool | None:
-    """Any right on a topic shows it; of a hidden one the broker reports nothing."""
-    if topic.operations is not None:
-        return operation in topic.operations
-    return False if topic.hidden else None
+def _is_granted(operation: str, topic: TopicInspection) -> bool | None:
+    """Return whether an operation is granted; a hidden topic grants none, as any would reveal it."""
+    if topic.authorized_operations is not None:
+        return operation in topic.authorized_operations
+    return False if topic.is_hidden else None
 
 
-def _words(grants: Iterable[_Grant], given: bool | None) -> str:
-    return ", ".join(dict.fromkeys(one.word for one in grants if one.given is given))
+def _join_names(permissions: Iterable[_Permission], is_granted: bool | None) -> str:
+    return ", ".join(
+        dict.fromkeys(permission.name for permission in permissions if permission.is_granted is is_granted)
+    )

@@ -1,96 +1,137 @@
-"""Who answers: the bootstrap addresses, the brokers where they are advertised, with which version."""
+"""Checks of the bootstrap addresses, the advertised listeners and the Kafka version."""
 
 from collections.abc import Iterable, Mapping, Set
 
 from fleetgauge_core.kafka import (
-    Knock,
-    Registry,
-    Reply,
-    Sight,
-    Silence,
-    Unknown,
-    Version,
+    AdvertisedBroker,
+    BrokerRegistry,
+    ConnectionFailure,
+    EndpointProbeResult,
+    EndpointResponse,
+    KafkaVersion,
+    QueryFailure,
 )
-from fleetgauge_probes.connection.check import Check, check, not_known
+from fleetgauge_probes.connection.check import ConnectionCheck, build_check, build_unknown_check
 
-_MEND_BY_SILENCE = {
-    Silence.NO_NAME: "correct the name, or make this machine's DNS know it",
-    Silence.REFUSED: "nothing listens there: correct the port, or start the broker",
-    Silence.TIMED_OUT: "a firewall or a wrong address: see that this machine may connect there",
-    Silence.NO_WAY: "see that this machine has a route there",
-    Silence.MUTE: "the broker hangs, or something else listens there",
-    Silence.NOT_KAFKA: "name a listener of Kafka's",
-    Silence.WANTS_TLS: "say `security: {tls: {}}`, or name a listener without TLS",
-    Silence.NO_TLS: "leave `security.tls` out, or name a listener with TLS",
-    Silence.CERTIFICATE_EXPIRED: "renew its certificate",
-    Silence.CERTIFICATE_OF_ANOTHER_NAME: "give it a certificate for the name by which it is reached",
-    Silence.CERTIFICATE_UNTRUSTED: "name its authority in `security.tls.ca`",
-    Silence.OUR_CERTIFICATE_REFUSED: "see `security.tls.certificate`: is it good, and trusted there?",
+_REMEDIES = {
+    ConnectionFailure.HOST_NOT_FOUND: "correct the host name, or add it to the DNS that this machine uses",
+    ConnectionFailure.CONNECTION_REFUSED: "correct the port, or start the broker: nothing listens there",
+    ConnectionFailure.CONNECTION_TIMED_OUT: (
+        "correct the address, or allow connections from this machine in the firewall"
+    ),
+    ConnectionFailure.HOST_UNREACHABLE: "add a network route from this machine to the address",
+    ConnectionFailure.NO_RESPONSE: "restart the broker if it hangs; otherwise another service listens there",
+    ConnectionFailure.NOT_KAFKA: "give the address of a Kafka listener",
+    ConnectionFailure.TLS_REQUIRED: "set `security: {tls: {}}`, or give a listener without TLS",
+    ConnectionFailure.TLS_NOT_SUPPORTED: "remove `security.tls`, or give a listener with TLS",
+    ConnectionFailure.CERTIFICATE_EXPIRED: "renew the broker's certificate",
+    ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH: (
+        "issue the broker a certificate for the host name by which it is reached"
+    ),
+    ConnectionFailure.CERTIFICATE_UNTRUSTED: "set `security.tls.ca` to the broker's certificate authority",
+    ConnectionFailure.CLIENT_CERTIFICATE_REJECTED: (
+        "check `security.tls.certificate`: it may have expired, or the broker may not trust its authority"
+    ),
 }
-#: From there on a broker that is down stays listed, as fenced.
-_LISTS_FENCED = (4, 0)
+#: From this version on, a broker that is down is still listed, as fenced (KIP-1073).
+_LISTS_FENCED_SINCE = (4, 0)
 
 
-def reachable(doors: Mapping[str, Knock]) -> Check:
-    """Of the bootstrap addresses; one that is wrong is worth a word even while the others do."""
-    answering = [address for address, knock in doors.items() if not isinstance(knock, Silence)]
-    silent = {address: knock for address, knock in doors.items() if isinstance(knock, Silence)}
-    told = [f"{', '.join(answering)} {'answers' if len(answering) == 1 else 'answer'}"] if answering else []
-    told += [f"{address}: {silence.value}" for address, silence in silent.items()]
-    return check("reachable", told, [_MEND_BY_SILENCE[silence] for silence in silent.values()])
+def check_bootstrap(results: Mapping[str, EndpointProbeResult]) -> ConnectionCheck:
+    """Return a check that fails if any bootstrap address fails, even while others respond."""
+    responding = [address for address, result in results.items() if not isinstance(result, ConnectionFailure)]
+    failures = {
+        address: result for address, result in results.items() if isinstance(result, ConnectionFailure)
+    }
+    facts = []
+    if responding:
+        facts.append(f"{', '.join(responding)} {'responds' if len(responding) == 1 else 'respond'}")
+    facts += [f"{address}: {failure.description}" for address, failure in failures.items()]
+    return build_check("reachable", facts, [_REMEDIES[failure] for failure in failures.values()])
 
 
-def brokers(sights: Mapping[int, Sight] | Unknown, registry: Registry | Unknown, retired: Set[int]) -> Check:
-    if isinstance(sights, Unknown):
-        return Check(
+def check_brokers(
+    brokers: Mapping[int, AdvertisedBroker] | QueryFailure,
+    registry: BrokerRegistry | QueryFailure,
+    retired: Set[int],
+) -> ConnectionCheck:
+    """Return a check that fails if a broker that is not retired is fenced or does not respond."""
+    if isinstance(brokers, QueryFailure):
+        return ConnectionCheck(
             "brokers",
             False,
-            f"it answers, but does not name its brokers: {sights.reason}",
-            "see that `security` says what the listener asks for: who we are, by which password or token",
+            f"the cluster responds but does not list its brokers: {brokers.reason}",
+            "set `security` as the listener requires: the user and its password, or a token",
         )
-    expected = {broker: sight for broker, sight in sorted(sights.items()) if broker not in retired}
-    silent = {b: sight.knock for b, sight in expected.items() if isinstance(sight.knock, Silence)}
-    fenced = _fenced(registry, retired)
-    told = [", ".join(f"{broker} ({sight.rack or 'no rack'})" for broker, sight in expected.items())]
-    told += [f"{b} advertises {expected[b].address}: {silence.value}" for b, silence in silent.items()]
-    told += [f"{broker} is registered, but fenced" for broker in fenced]
-    mends = []
-    if mute := [broker for broker, silence in silent.items() if silence is Silence.MUTE]:
-        mends.append(f"{_names(mute)} may hang")
-    if astray := [broker for broker in silent if broker not in mute]:
-        mends.append(f"see advertised.listeners of {_names(astray)}: it must be reachable from here")
+    expected = {
+        broker_id: broker for broker_id, broker in sorted(brokers.items()) if broker_id not in retired
+    }
+    failures = {
+        broker_id: broker.probe_result
+        for broker_id, broker in expected.items()
+        if isinstance(broker.probe_result, ConnectionFailure)
+    }
+    fenced = _list_fenced(registry, retired)
+    facts = [", ".join(f"{broker_id} ({broker.rack or 'no rack'})" for broker_id, broker in expected.items())]
+    facts += [
+        f"{broker_id} advertises {expected[broker_id].address}: {failure.description}"
+        for broker_id, failure in failures.items()
+    ]
+    facts += [f"{broker_id} is registered but fenced" for broker_id in fenced]
+    return build_check("brokers", facts, _list_broker_remedies(failures, fenced))
+
+
+def _list_broker_remedies(failures: Mapping[int, ConnectionFailure], fenced: Iterable[int]) -> list[str]:
+    remedies = []
+    hanging = [
+        broker_id for broker_id, failure in failures.items() if failure is ConnectionFailure.NO_RESPONSE
+    ]
+    if hanging:
+        remedies.append(f"restart {_join_brokers(hanging)} if the process hangs")
+    unreachable = [broker_id for broker_id in failures if broker_id not in hanging]
+    if unreachable:
+        remedies.append(
+            f"correct advertised.listeners of {_join_brokers(unreachable)}: this machine cannot connect there"
+        )
     if fenced:
-        mends.append(f"start {_names(fenced)}, or list it under `retired`")
-    return check("brokers", told, mends)
+        remedies.append(f"start {_join_brokers(fenced)}, or list it under `retired`")
+    return remedies
 
 
-def version(sights: Mapping[int, Sight] | Unknown) -> Check:
-    """As the protocols of the brokers' answers show it."""
-    if isinstance(sights, Unknown):
-        return not_known("version", sights.reason)
-    brokers_by_version: dict[Version, list[int]] = {}
-    for broker, sight in sorted(sights.items()):
-        if isinstance(sight.knock, Reply):
-            brokers_by_version.setdefault(sight.knock.version, []).append(broker)
+def check_version(brokers: Mapping[int, AdvertisedBroker] | QueryFailure) -> ConnectionCheck:
+    """Return a check that names the Kafka versions inferred from the brokers' ApiVersions responses."""
+    if isinstance(brokers, QueryFailure):
+        return build_unknown_check("version", brokers.reason)
+    brokers_by_version: dict[KafkaVersion, list[int]] = {}
+    for broker_id, broker in sorted(brokers.items()):
+        if isinstance(broker.probe_result, EndpointResponse):
+            brokers_by_version.setdefault(broker.probe_result.kafka_version, []).append(broker_id)
     if not brokers_by_version:
-        return not_known("version", "no broker answers where it is advertised")
-    told = [_text(one) for one in brokers_by_version]
-    if len(told) > 1:
-        told = [f"{_text(one)} on {_names(those)}" for one, those in sorted(brokers_by_version.items())]
-    if min(brokers_by_version) < _LISTS_FENCED:
-        told.append("before 4.0 a broker that is down is not listed")
-    return check("version", told, ())
+        return build_unknown_check("version", "no broker responds at its advertised address")
+    facts = [_format_version(version) for version in brokers_by_version]
+    if len(facts) > 1:
+        facts = [
+            f"{_format_version(version)} on {_join_brokers(broker_ids)}"
+            for version, broker_ids in sorted(brokers_by_version.items())
+        ]
+    if min(brokers_by_version) < _LISTS_FENCED_SINCE:
+        facts.append("before 4.0, a broker that is down is not listed")
+    return build_check("version", facts, ())
 
 
-def _fenced(registry: Registry | Unknown, retired: Set[int]) -> list[int]:
-    if isinstance(registry, Unknown):
+def _list_fenced(registry: BrokerRegistry | QueryFailure, retired: Set[int]) -> list[int]:
+    if isinstance(registry, QueryFailure):
         return []
-    return sorted(b for b, one in registry.brokers.items() if one.fenced and b not in retired)
+    return sorted(
+        broker_id
+        for broker_id, broker in registry.brokers.items()
+        if broker.fenced and broker_id not in retired
+    )
 
 
-def _names(brokers: Iterable[int]) -> str:
-    return " and ".join(f"broker {broker}" for broker in brokers)
+def _join_brokers(broker_ids: Iterable[int]) -> str:
+    return " and ".join(f"broker {broker_id}" for broker_id in broker_ids)
 
 
-def _text(version: Version) -> str:
+def _format_version(version: KafkaVersion) -> str:
     return ".".join(map(str, version))

@@ -1,55 +1,67 @@
-"""Whether Fleetgauge's topics can be made, or are there and as it would make them."""
+"""Check of whether Fleetgauge's topics can be created, or exist with the settings that it would use."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from fleetgauge_core.kafka import TopicSight, TopicView, Unknown
-from fleetgauge_probes.connection.check import Check, check, not_known
+from fleetgauge_core.kafka import QueryFailure, TopicInspection, TopicMetadata
+from fleetgauge_probes.connection.check import ConnectionCheck, build_check, build_unknown_check
 
-#: Other settings are a matter of taste, or the provider's.
-_SETTINGS_THAT_MATTER = ("cleanup.policy", "min.insync.replicas", "retention.ms")
-
-
-def topics(seen: Sequence[TopicSight] | Unknown) -> Check:
-    if isinstance(seen, Unknown):
-        return not_known("topics", seen.reason)
-    told: dict[str, list[str]] = {}
-    mends: list[str] = []
-    for topic in seen:
-        state, mend = _judge(topic)
-        told.setdefault(state, []).append(topic.spec.name)
-        mends += mend
-    return check("topics", [f"{state}: {', '.join(names)}" for state, names in told.items()], mends)
+#: Other settings do not affect Fleetgauge, or are the provider's decision.
+_RELEVANT_SETTINGS = ("cleanup.policy", "min.insync.replicas", "retention.ms")
 
 
-def _judge(topic: TopicSight) -> tuple[str, list[str]]:
-    """What is so, and what to do about it."""
-    if topic.view:
-        differences = dict(_differences(topic, topic.view))
+class _Difference(NamedTuple):
+    """A difference between a topic and its specification, and how to remove it."""
+
+    fact: str
+    remedy: str
+
+
+def check_topics(topics: Sequence[TopicInspection] | QueryFailure) -> ConnectionCheck:
+    """Return a check that fails if a topic cannot be created or differs from its specification."""
+    if isinstance(topics, QueryFailure):
+        return build_unknown_check("topics", topics.reason)
+    names_by_state: dict[str, list[str]] = {}
+    remedies: list[str] = []
+    for topic in topics:
+        state, topic_remedies = _describe_state(topic)
+        names_by_state.setdefault(state, []).append(topic.spec.name)
+        remedies += topic_remedies
+    return build_check(
+        "topics", [f"{state}: {', '.join(names)}" for state, names in names_by_state.items()], remedies
+    )
+
+
+def _describe_state(topic: TopicInspection) -> tuple[str, list[str]]:
+    """Return a topic's state in words, and remedies if it needs any."""
+    if topic.metadata:
+        differences = list(_list_differences(topic, topic.metadata))
         if differences:
-            return f"not as we make it ({', '.join(differences)})", list(differences.values())
-        return "there and as we make it", []
-    if topic.hidden:
-        return "hidden from us", []
-    if topic.refusal and not topic.refusal.denied:
-        told = (
-            f"cannot be {'made' if topic.absent else 'seen'} ({topic.refusal.code}: {topic.refusal.message})"
-        )
-        return told, ["see that the cluster allows it"]
-    return "not there yet, the agent makes it", []
+            facts = ", ".join(difference.fact for difference in differences)
+            return f"exists with other settings ({facts})", [difference.remedy for difference in differences]
+        return "exists as specified", []
+    if topic.is_hidden:
+        return "not visible to this client", []
+    if topic.rejection and not topic.rejection.is_unauthorized:
+        problem = "cannot be created" if topic.is_absent else "cannot be described"
+        fact = f"{problem} ({topic.rejection.error_name}: {topic.rejection.message})"
+        return fact, ["change the cluster's configuration or policy so that it permits the topic"]
+    return "does not exist yet, the agent creates it", []
 
 
-def _differences(topic: TopicSight, view: TopicView) -> Iterator[tuple[str, str]]:
-    name, wanted = topic.spec.name, topic.spec.settings
-    for key in _SETTINGS_THAT_MATTER:
-        if key in wanted and topic.settings.get(key, wanted[key]) != wanted[key]:
-            yield (
-                f"{key}={topic.settings[key]} instead of {wanted[key]}",
-                f"kafka-configs.sh --alter --topic {name} --add-config {key}={wanted[key]}",
+def _list_differences(topic: TopicInspection, metadata: TopicMetadata) -> Iterator[_Difference]:
+    name, specified = topic.spec.name, topic.spec.settings
+    for key in _RELEVANT_SETTINGS:
+        if key in specified and topic.settings.get(key, specified[key]) != specified[key]:
+            yield _Difference(
+                f"{key}={topic.settings[key]} instead of {specified[key]}",
+                f"kafka-configs.sh --alter --topic {name} --add-config {key}={specified[key]}",
             )
-    replicas = min((len(one.replicas) for one in view.partitions.values()), default=0)
-    most = len(topic.spec.assignment[0]) if topic.spec.assignment else topic.spec.replication_factor
-    if replicas < most:
-        yield (
-            f"replication factor {replicas} instead of {most}",
-            f"if nothing else uses {name}, delete it: the agent makes it anew",
+    replicas = min((len(partition.replicas) for partition in metadata.partitions.values()), default=0)
+    assignment = topic.spec.assignment
+    replication_factor = len(assignment[0]) if assignment else topic.spec.replication_factor
+    if replicas < replication_factor:
+        yield _Difference(
+            f"replication factor {replicas} instead of {replication_factor}",
+            f"if nothing else uses {name}, delete it: the agent creates it again",
         )

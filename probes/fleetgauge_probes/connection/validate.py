@@ -1,4 +1,4 @@
-"""`fleetgauge validate`."""
+"""The command `fleetgauge validate`: checks a fleet file and, on request, its clusters."""
 
 import logging
 import shlex
@@ -12,15 +12,16 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from fleetgauge_core.fleet.load import FleetFileError, load
+from fleetgauge_core.fleet.command_line import load_fleet_or_exit
 from fleetgauge_core.fleet.model import Fleet
-from fleetgauge_core.fleet.schema import schema_text
-from fleetgauge_core.runtime.cli import InputError, console, print_json
+from fleetgauge_core.fleet.schema import fleet_json_schema
+from fleetgauge_core.runtime.cli import console, print_json
+from fleetgauge_core.runtime.options import json_option
 
 if TYPE_CHECKING:
-    from fleetgauge_probes.connection import Check, Findings
+    from fleetgauge_probes.connection import ClusterChecks, ConnectionCheck
 
-_MARK_BY_OK = {True: Text("ok", "green"), False: Text("mend", "bold red"), None: Text("?", "dim")}
+_MARK_BY_OK = {True: Text("ok", "green"), False: Text("failed", "bold red"), None: Text("?", "dim")}
 
 
 @click.command(
@@ -34,26 +35,18 @@ Example:
 @click.option(
     "--connect",
     is_flag=True,
-    help="Try every cluster for real, changing nothing; exit 1 if one needs mending.",
+    help="Connect to every cluster and check it without changing anything; exit 1 if a check fails.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of fleet files instead, for an editor.")
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print the fleet, defaults filled in, as JSON; with --connect, what was found.",
-)
+@json_option("Print the fleet with its defaults on stdout as JSON; with --connect, the checks.")
 def validate(config: Path, connect: bool, schema: bool, as_json: bool) -> None:
-    """Check a fleet file and say what it describes; with --connect, try its clusters."""
+    """Check a fleet file and summarize it; with --connect, check its clusters as well."""
     if schema:
-        click.echo(schema_text(), nl=False)
+        click.echo(fleet_json_schema(), nl=False)
         return
-    try:
-        fleet = load(config)
-    except FleetFileError as error:
-        raise InputError(str(error)) from error
+    fleet = load_fleet_or_exit(config)
     if connect:
-        _connect(config, fleet, as_json)
+        _check_clusters(config, fleet, as_json)
     elif as_json:
         print_json(fleet.model_dump(mode="json"))
     else:
@@ -61,41 +54,39 @@ def validate(config: Path, connect: bool, schema: bool, as_json: bool) -> None:
         console.print(f"{config}: valid; clusters {ids}; lake {fleet.lake}", markup=False, soft_wrap=True)
 
 
-def _connect(config: Path, fleet: Fleet, as_json: bool) -> None:
-    # Kafka clients take a third of a second to import.
-    from fleetgauge_probes.connection import try_connections
+def _check_clusters(config: Path, fleet: Fleet, as_json: bool) -> None:
+    # Imported here because importing the Kafka clients takes a third of a second.
+    from fleetgauge_probes.connection import check_connections
 
-    # kafka-python narrates every reconnect; what of it matters is in the findings.
+    # kafka-python logs every reconnect; the relevant errors are in the checks.
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
-    with console.status("trying every cluster, each for 10 s at most") as spinner:
-        found = try_connections(
-            fleet, lambda done: spinner.update(f"{done} clusters tried"), datetime.now(UTC)
+    with console.status("checking every cluster, for up to 10 s each") as spinner:
+        clusters = check_connections(
+            fleet, lambda done: spinner.update(f"{done} clusters checked"), datetime.now(UTC)
         )
-    wrong = sum(check.ok is False for one in found for check in one.checks)
+    failed = sum(check.ok is False for cluster in clusters for check in cluster.checks)
     if as_json:
-        print_json({"config": str(config), "clusters": [asdict(one) for one in found]})
+        print_json({"config": str(config), "clusters": [asdict(cluster) for cluster in clusters]})
     else:
-        console.print(_table(found))
-        told = (
-            f"{wrong} to mend" if wrong else f"all is well; next: fleetgauge probe --config {_quoted(config)}"
-        )
-        console.print(told, style="red" if wrong else "green", markup=False, soft_wrap=True)
-    if wrong:
+        console.print(_build_table(clusters))
+        if failed:
+            console.print(f"{failed} checks failed", style="red", markup=False, soft_wrap=True)
+        else:
+            command = f"fleetgauge probe --config {shlex.quote(str(config))}"
+            console.print(f"all checks passed; next: {command}", style="green", markup=False, soft_wrap=True)
+    if failed:
         raise SystemExit(1)
 
 
-def _table(found: "Sequence[Findings]") -> Table:
+def _build_table(clusters: "Sequence[ClusterChecks]") -> Table:
     table = Table("cluster", "check", "", "found")
-    for one in found:
-        for number, check in enumerate(one.checks):
-            table.add_row("" if number else one.cluster, check.check, _MARK_BY_OK[check.ok], _words(check))
+    for cluster in clusters:
+        for number, check in enumerate(cluster.checks):
+            name = "" if number else cluster.cluster
+            table.add_row(name, check.check, _MARK_BY_OK[check.ok], _format_check(check))
         table.add_section()
     return table
 
 
-def _words(check: "Check") -> Text:
+def _format_check(check: "ConnectionCheck") -> Text:
     return Text(f"{check.found}\n-> {check.mend}" if check.mend else check.found)
-
-
-def _quoted(path: Path) -> str:
-    return shlex.quote(str(path))

@@ -1,4 +1,4 @@
-"""Frames and rows as a reader gives them."""
+"""Frames and rows as a reader returns them."""
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from fleetgauge_core import tables
-from fleetgauge_core.lake.delta_table import ARROW
+from fleetgauge_core.lake.delta_table import ARROW_TYPES
 from fleetgauge_core.tables import Table
 from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek
-from fleetgauge_dashboards.reader.lake import BROKER_MINUTE, CLUSTER_MINUTE, RECENT
+from fleetgauge_dashboards.reader.lake import BROKER_MINUTE_COLUMNS, CLUSTER_MINUTE_COLUMNS, RECENT_COLUMNS
 
 START = datetime(2026, 3, 2, 10, tzinfo=UTC)
 WEEK = date(2026, 3, 2)
@@ -21,21 +21,21 @@ def minute(number: int) -> datetime:
 
 
 def frame(table: Table, names: tuple[str, ...], rows: Iterable[dict[str, Any]]) -> pa.Table:
-    types = {column.name: ARROW[column.type] for column in table.columns}
+    types = {column.name: ARROW_TYPES[column.type] for column in table.columns}
     schema = pa.schema([(name, types[name]) for name in names])
     return pa.Table.from_pylist([dict.fromkeys(names) | row for row in rows], schema=schema)
 
 
 def recent(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    return frame(tables.CLUSTER_MINUTES, RECENT, rows)
+    return frame(tables.CLUSTER_MINUTES, RECENT_COLUMNS, rows)
 
 
 def cluster_minutes(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    return frame(tables.CLUSTER_MINUTES, CLUSTER_MINUTE, rows)
+    return frame(tables.CLUSTER_MINUTES, CLUSTER_MINUTE_COLUMNS, rows)
 
 
 def broker_minutes(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    return frame(tables.BROKER_MINUTES, BROKER_MINUTE, rows)
+    return frame(tables.BROKER_MINUTES, BROKER_MINUTE_COLUMNS, rows)
 
 
 def cluster_week(cluster_id: str = "orders-eu", **changed: Any) -> ClusterWeek:

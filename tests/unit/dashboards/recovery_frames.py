@@ -1,4 +1,4 @@
-"""Minutes of recovery as a reader gives them, and what was made of them."""
+"""Minutes of recovery tables as a reader returns them, and view models made from them."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -7,18 +7,22 @@ from typing import Any
 import pyarrow as pa
 
 from fleetgauge_core import tables
-from fleetgauge_dashboards.reader.recovery import GROUP_MINUTE, MIRROR_MINUTE, PRODUCER_MINUTE
-from fleetgauge_dashboards.views.freshness import Age
-from fleetgauge_dashboards.views.groups import GroupNow
-from fleetgauge_dashboards.views.mirrors import MirrorNow, MirrorState
-from fleetgauge_dashboards.views.producers import ProducersNow
-from fleetgauge_dashboards.views.recovery_freshness import Told
+from fleetgauge_dashboards.reader.recovery import (
+    GROUP_MINUTE_COLUMNS,
+    MIRROR_MINUTE_COLUMNS,
+    PRODUCER_MINUTE_COLUMNS,
+)
+from fleetgauge_dashboards.views.freshness import DataAge
+from fleetgauge_dashboards.views.groups import GroupReadiness
+from fleetgauge_dashboards.views.mirrors import MirrorHealth, MirrorLag
+from fleetgauge_dashboards.views.producers import ProducerStatus
+from fleetgauge_dashboards.views.recovery_freshness import RecoveryFreshness
 from tests.unit.dashboards.frames import START, frame
 
-#: Half a minute after the minute of START ended.
+#: Half a minute after the end of START's minute.
 NOW = START + timedelta(seconds=90)
 UNTIL = START + timedelta(minutes=1)
-TOLD_NOW = Told(UNTIL, timedelta(seconds=30), Age.FRESH)
+CURRENT = RecoveryFreshness(UNTIL, timedelta(seconds=30), DataAge.FRESH)
 
 
 def _frame(table: tables.Table, names: tuple[str, ...], rows: Iterable[dict[str, Any]]) -> pa.Table:
@@ -26,28 +30,28 @@ def _frame(table: tables.Table, names: tuple[str, ...], rows: Iterable[dict[str,
 
 
 def mirror_rows(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    return _frame(tables.MIRROR_MINUTES, MIRROR_MINUTE, rows)
+    return _frame(tables.MIRROR_MINUTES, MIRROR_MINUTE_COLUMNS, rows)
 
 
 def group_rows(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    return _frame(tables.GROUP_MINUTES, GROUP_MINUTE, rows)
+    return _frame(tables.GROUP_MINUTES, GROUP_MINUTE_COLUMNS, rows)
 
 
 def producer_rows(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    return _frame(tables.PRODUCER_MINUTES, PRODUCER_MINUTE, rows)
+    return _frame(tables.PRODUCER_MINUTES, PRODUCER_MINUTE_COLUMNS, rows)
 
 
-def mirror(source: str = "north", destination: str = "south", **changed: Any) -> MirrorNow:
+def mirror(source: str = "north", destination: str = "south", **changed: Any) -> MirrorLag:
     values: dict[str, Any] = {
         "until": UNTIL,
         "now": True,
-        "state": MirrorState.FRESH,
+        "state": MirrorHealth.FRESH,
         "behind_s_at_most": 14.2,
     }
-    return MirrorNow(source, destination, **values | changed)
+    return MirrorLag(source, destination, **values | changed)
 
 
-def group(group_id: str = "billing", **changed: Any) -> GroupNow:
+def group(group_id: str = "billing", **changed: Any) -> GroupReadiness:
     values: dict[str, Any] = {
         "active": "north",
         "passive": "south",
@@ -63,19 +67,19 @@ def group(group_id: str = "billing", **changed: Any) -> GroupNow:
         "since": START,
         "or_before": False,
     }
-    return GroupNow(**values | changed)
+    return GroupReadiness(**values | changed)
 
 
-def producers(cluster_id: str = "south", **changed: Any) -> ProducersNow:
+def producers(cluster_id: str = "south", **changed: Any) -> ProducerStatus:
     values: dict[str, Any] = {
         "vantage": "apps",
         "cluster_id": cluster_id,
         "until": UNTIL,
-        "now": True,
+        "is_current": True,
         "sent": 12,
         "acknowledged": 12,
         "ack_p99_ms": 44,
         "records_per_s": 4_000.0,
         "capacity_records_per_s": 10_000.0,
     }
-    return ProducersNow(**values | changed)
+    return ProducerStatus(**values | changed)

@@ -1,4 +1,4 @@
-"""Pages over the small lake of known numbers, asked without a browser."""
+"""Pages over a small lake of known values, rendered without a browser."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -9,36 +9,38 @@ from dash.development.base_component import Component
 
 from fleetgauge_dashboards.figures.theme import LIGHT
 from fleetgauge_dashboards.links import View
-from fleetgauge_dashboards.pages.page import Context, Page
-from fleetgauge_dashboards.reader import Lake
-from fleetgauge_dashboards.served_fleets import ShownFleet
+from fleetgauge_dashboards.pages.page import Page, PageContext
+from fleetgauge_dashboards.reader import LakeReader
+from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser.lake import Known, write
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """A lake, and what its pages are filled from."""
+class LakeFixture:
+    """A lake with known values, and the context of its pages."""
 
     root: Path
     known: Known
-    context: Context
+    context: PageContext
 
     def fill(self, page: Page, view: View) -> Any:
         return page.fill(view, self.context, LIGHT)
 
 
-def served(root: Path) -> Served:
+def open_lake(root: Path) -> LakeFixture:
     known = write(root, NOW)
-    context = Context(ShownFleet("fleet", str(root)), Lake(str(root)), lambda: NOW + timedelta(seconds=30))
-    return Served(root, known, context)
+    context = PageContext(
+        ServedFleet("fleet", str(root)), LakeReader(str(root)), lambda: NOW + timedelta(seconds=30)
+    )
+    return LakeFixture(root, known, context)
 
 
-def said(component: object) -> str:
-    """All text, as a reader meets it."""
+def visible_text(component: object) -> str:
+    """Return all text of a component in reading order, joined by spaces."""
     if isinstance(component, Component):
-        return said(getattr(component, "children", None))
+        return visible_text(getattr(component, "children", None))
     if isinstance(component, list | tuple):
-        return " ".join(filter(None, map(said, component)))
+        return " ".join(filter(None, map(visible_text, component)))
     return "" if component is None else str(component)

@@ -1,4 +1,4 @@
-"""Who asks is whom a trusted proxy names, or nobody; without a login only this machine may write."""
+"""Only a trusted proxy's header identifies users; without a login only requests over loopback may write."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -13,47 +13,55 @@ from fleetgauge_core import tables
 from fleetgauge_core.slo.weeks import WeekCalendar
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.identity import (
-    Asked,
-    NoLogin,
-    Person,
+    LoopbackLogin,
     ProxyLogin,
+    RequestOrigin,
     Role,
+    User,
 )
 from fleetgauge_dashboards.links import ClusterView, Span, Window
-from fleetgauge_dashboards.pages.alert_actions import remark
-from fleetgauge_dashboards.pages.correction_form import correct
-from fleetgauge_dashboards.pages.page import Context
+from fleetgauge_dashboards.pages.alert_actions import record_remark
+from fleetgauge_dashboards.pages.correction_form import record_correction
+from fleetgauge_dashboards.pages.page import PageContext
 from fleetgauge_dashboards.reader import read_once
-from fleetgauge_dashboards.served_fleets import ShownFleet
-from fleetgauge_dashboards.times import Times
-from fleetgauge_dashboards.views.actions import acts
-from fleetgauge_dashboards.views.incidents import incidents
-from fleetgauge_dashboards.views.remarks import ACKNOWLEDGE, JUDGE, Judgement, acknowledged, judged
+from fleetgauge_dashboards.served_fleets import ServedFleet
+from fleetgauge_dashboards.times import TimeFormat
+from fleetgauge_dashboards.views.actions import select_actions_of_week
+from fleetgauge_dashboards.views.alert_remarks import (
+    ACKNOWLEDGE,
+    JUDGE,
+    AlertJudgement,
+    select_acknowledgements,
+    select_judgements,
+)
+from fleetgauge_dashboards.views.incidents import list_incidents
 from tests.browser.lake import ORDERS, put, write
-from tests.unit.dashboards.served import NOW, Served, served
+from tests.unit.dashboards.served import NOW, LakeFixture, open_lake
 
-OPERATOR, VIEWER = Person("ada", Role.OPERATOR), Person("bob", Role.VIEWER)
+OPERATOR, VIEWER = User("ada", Role.OPERATOR), User("bob", Role.VIEWER)
 LOGIN = ProxyLogin("X-Forwarded-User", frozenset({"10.0.0.9"}), frozenset({"ada"}))
 
 
-def _asked(address: str | None, **headers: str) -> Asked:
-    return Asked(Headers([(name.replace("_", "-"), value) for name, value in headers.items()]), address)
+def _origin(address: str | None, **headers: str) -> RequestOrigin:
+    return RequestOrigin(
+        Headers([(name.replace("_", "-"), value) for name, value in headers.items()]), address
+    )
 
 
-def test_a_trusted_proxy_says_who_it_is() -> None:
-    assert LOGIN.person(_asked("10.0.0.9", X_Forwarded_User="ada")) == OPERATOR
-    assert LOGIN.person(_asked("10.0.0.9", x_forwarded_user=" bob ")) == VIEWER
+def test_a_trusted_proxy_identifies_the_user() -> None:
+    assert LOGIN.identify(_origin("10.0.0.9", X_Forwarded_User="ada")) == OPERATOR
+    assert LOGIN.identify(_origin("10.0.0.9", x_forwarded_user=" bob ")) == VIEWER
 
 
 @pytest.mark.parametrize("address", ["10.0.0.8", "127.0.0.1", None])
-def test_nobody_else_is_believed(address: str | None) -> None:
-    assert LOGIN.person(_asked(address, X_Forwarded_User="ada")) is None
+def test_the_header_of_any_other_peer_is_ignored(address: str | None) -> None:
+    assert LOGIN.identify(_origin(address, X_Forwarded_User="ada")) is None
 
 
 @given(st.text(st.characters(codec="latin-1", exclude_categories=["C"]), max_size=20))
-def test_no_name_but_the_operators_own_is_an_operator(name: str) -> None:
-    person = LOGIN.person(_asked("10.0.0.9", X_Forwarded_User=name))
-    assert (person is not None and person.role is Role.OPERATOR) == (name.strip() == "ada")
+def test_only_a_listed_operator_gets_the_operator_role(name: str) -> None:
+    user = LOGIN.identify(_origin("10.0.0.9", X_Forwarded_User=name))
+    assert (user is not None and user.role is Role.OPERATOR) == (name.strip() == "ada")
 
 
 @pytest.mark.parametrize(
@@ -68,18 +76,20 @@ def test_no_name_but_the_operators_own_is_an_operator(name: str) -> None:
         ("192.168.0.7", "127.0.0.1:8050", Role.VIEWER),
     ],
 )
-def test_without_a_login_this_machine_alone_may_write(address: str, host: str, role: Role) -> None:
-    assert NoLogin("ada").person(_asked(address, Host=host)).role is role
+def test_without_a_login_only_loopback_requests_get_the_operator_role(
+    address: str, host: str, role: Role
+) -> None:
+    assert LoopbackLogin("ada").identify(_origin(address, Host=host)).role is role
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> FlaskClient:
     write(tmp_path, NOW)
     login = ProxyLogin("X-Forwarded-User", frozenset({"127.0.0.1"}), frozenset({"ada"}))
-    return create_app([ShownFleet("fleet", str(tmp_path))], login, clock=lambda: NOW).server.test_client()
+    return create_app([ServedFleet("fleet", str(tmp_path))], login, clock=lambda: NOW).server.test_client()
 
 
-def test_a_stranger_sees_nothing_but_whether_the_server_lives(client: FlaskClient) -> None:
+def test_an_unidentified_request_reaches_only_health_and_metrics(client: FlaskClient) -> None:
     for path in (
         "/",
         "/csv?of=/quality",
@@ -87,33 +97,34 @@ def test_a_stranger_sees_nothing_but_whether_the_server_lives(client: FlaskClien
         "/_dash-layout",
         "/assets/fleetgauge.js",
     ):
-        answer = client.get(path)
-        assert (answer.status_code, answer.text) == (401, "who are you? The proxy in front has not said\n")
+        response = client.get(path)
+        message = "not authenticated: the reverse proxy sent no user name\n"
+        assert (response.status_code, response.text) == (401, message)
     for path in ("/livez", "/readyz", "/metrics"):
         assert client.get(path).status_code == 200
-    with client.get("/", headers={"X-Forwarded-User": "bob"}) as answer:
-        assert answer.status_code == 200
+    with client.get("/", headers={"X-Forwarded-User": "bob"}) as response:
+        assert response.status_code == 200
     forged = {"X-Forwarded-User": "ada"}
     assert client.get("/", headers=forged, environ_base={"REMOTE_ADDR": "10.1.1.1"}).status_code == 401
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Served:
-    found = served(tmp_path)
+def lake(tmp_path: Path) -> LakeFixture:
+    lake = open_lake(tmp_path)
     put(tmp_path, tables.ACTIONS, [])
-    return found
+    return lake
 
 
-UTC_TIMES = Times("UTC")
+UTC_TIMES = TimeFormat("UTC")
 
 
-def acknowledge(context: Context, alert_id: str, person: Person | None) -> str:
-    return remark(context, alert_id, None, person, UTC_TIMES)
+def acknowledge(context: PageContext, alert_id: str, user: User | None) -> str:
+    return record_remark(context, alert_id, None, user, UTC_TIMES)
 
 
-def test_an_operator_acknowledges_once_and_leaves_a_row(lake: Served) -> None:
-    said = acknowledge(lake.context, "open-0", OPERATOR)
-    assert said == f"● Acknowledged: BROKER_DOWN, {ORDERS} broker 2, as ada."
+def test_an_operators_acknowledgement_is_recorded_once(lake: LakeFixture) -> None:
+    message = acknowledge(lake.context, "open-0", OPERATOR)
+    assert message == f"● Acknowledged: BROKER_DOWN, {ORDERS} broker 2, as ada."
     (row,) = read_once(str(lake.root), tables.ACTIONS).to_pylist()
     assert (row["kind"], row["cluster_id"], row["broker_id"], row["author"]) == (
         ACKNOWLEDGE,
@@ -122,56 +133,63 @@ def test_an_operator_acknowledges_once_and_leaves_a_row(lake: Served) -> None:
         "ada",
     )
     assert row["starts"] == NOW + timedelta(seconds=30)
-    again = acknowledge(lake.context, "open-0", Person("eve", Role.OPERATOR))
+    again = acknowledge(lake.context, "open-0", User("eve", Role.OPERATOR))
     assert again == "● Already acknowledged by ada, 2026-03-05 12:00:30 UTC."
     assert len(read_once(str(lake.root), tables.ACTIONS)) == 1
 
 
-@pytest.mark.parametrize("person", [VIEWER, None])
-def test_a_viewer_is_refused_and_nothing_is_written(lake: Served, person: Person | None) -> None:
-    assert acknowledge(lake.context, "open-0", person).startswith("✕ Not acknowledged: ")
+@pytest.mark.parametrize("user", [VIEWER, None])
+def test_a_viewers_acknowledgement_is_rejected_and_not_written(lake: LakeFixture, user: User | None) -> None:
+    assert acknowledge(lake.context, "open-0", user).startswith("✕ Not acknowledged: ")
     assert len(read_once(str(lake.root), tables.ACTIONS)) == 0
 
 
-def test_what_cannot_be_acknowledged_is_said(lake: Served, tmp_path: Path) -> None:
-    assert acknowledge(lake.context, "nothing", OPERATOR) == "✕ Not acknowledged: there is no such alert."
-    without = served(tmp_path / "without")
+def test_a_failed_acknowledgement_returns_the_reason(lake: LakeFixture, tmp_path: Path) -> None:
+    assert (
+        acknowledge(lake.context, "nothing", OPERATOR)
+        == "✕ Not acknowledged: no alert has this id; reload the page."
+    )
+    without = open_lake(tmp_path / "without")
     assert "ops/actions: no such table" in acknowledge(without.context, "open-0", OPERATOR)
 
 
-def test_an_acknowledgement_is_the_first_and_any_row_is_borne() -> None:
+def test_the_first_acknowledgement_counts_and_malformed_rows_are_ignored() -> None:
     row = {"kind": ACKNOWLEDGE, "starts": NOW, "author": "ada", "detail": '{"alert_id": "a"}'}
     later = {**row, "starts": NOW + timedelta(minutes=1), "author": "bob"}
     broken = [{**row, "detail": detail} for detail in (None, "", "no json", "[]", "{}", '{"alert_id": 3}')]
-    found = acknowledged([later, *broken, row, {**row, "kind": "roll", "detail": '{"alert_id": "b"}'}])
-    assert {alert: one.author for alert, one in found.items()} == {"a": "ada"}
+    acknowledgements = select_acknowledgements(
+        [later, *broken, row, {**row, "kind": "roll", "detail": '{"alert_id": "b"}'}]
+    )
+    assert {alert: remark.author for alert, remark in acknowledgements.items()} == {"a": "ada"}
 
 
-def test_in_the_review_it_is_no_mitigation(lake: Served) -> None:
+def test_an_acknowledgement_is_no_mitigation_in_the_review(lake: LakeFixture) -> None:
     acknowledge(lake.context, "open-0", OPERATOR)
     rows = read_once(str(lake.root), tables.ACTIONS).to_pylist()
-    week = WeekCalendar("UTC", "monday").of(NOW)
-    assert acts(rows, week) == ()
-    found = incidents(lake.context.lake.health_events(), acts(rows, week), {}, week)
-    assert [one.acted_s for one in found if one.alert_id == "open-0"] == [None]
+    week = WeekCalendar("UTC", "monday").week_at(NOW)
+    assert select_actions_of_week(rows, week) == ()
+    incidents = list_incidents(
+        lake.context.lake.health_events(), select_actions_of_week(rows, week), {}, week
+    )
+    assert [incident.acted_s for incident in incidents if incident.alert_id == "open-0"] == [None]
 
 
-def test_an_operator_judges_and_may_judge_again(lake: Served) -> None:
-    false_alarm, right = Judgement.FALSE_ALARM, Judgement.RIGHT
-    said = remark(lake.context, "past-0", false_alarm, OPERATOR, UTC_TIMES)
-    assert said == "● Judged false alarm: BROKER_DOWN, payments-us broker 1, as ada."
-    again = remark(lake.context, "past-0", false_alarm, OPERATOR, UTC_TIMES)
+def test_an_operator_judges_and_may_change_the_judgement(lake: LakeFixture) -> None:
+    false_alarm, right = AlertJudgement.FALSE_ALARM, AlertJudgement.RIGHT
+    message = record_remark(lake.context, "past-0", false_alarm, OPERATOR, UTC_TIMES)
+    assert message == "● Judged false alarm: BROKER_DOWN, payments-us broker 1, as ada."
+    again = record_remark(lake.context, "past-0", false_alarm, OPERATOR, UTC_TIMES)
     assert again == "● Already judged false alarm by ada, 2026-03-05 12:00:30 UTC."
-    remark(lake.context, "past-0", right, Person("eve", Role.OPERATOR), UTC_TIMES)
+    record_remark(lake.context, "past-0", right, User("eve", Role.OPERATOR), UTC_TIMES)
     rows = read_once(str(lake.root), tables.ACTIONS).to_pylist()
     assert [row["kind"] for row in rows] == [JUDGE, JUDGE]
-    # Both are of one moment here; whichever is read last counts, and a third settles it.
-    assert judged([rows[0], rows[1] | {"starts": NOW + timedelta(hours=1)}]).keys() == {"past-0"}
+    # Both rows have the same time, so that the last one read counts; a later row decides.
+    assert select_judgements([rows[0], rows[1] | {"starts": NOW + timedelta(hours=1)}]).keys() == {"past-0"}
 
 
-def test_a_viewer_judges_nothing(lake: Served) -> None:
-    said = remark(lake.context, "past-0", Judgement.RIGHT, VIEWER, UTC_TIMES)
-    assert said == "✕ Not judged: bob is a viewer; an operator may."
+def test_a_viewers_judgement_is_rejected(lake: LakeFixture) -> None:
+    message = record_remark(lake.context, "past-0", AlertJudgement.RIGHT, VIEWER, UTC_TIMES)
+    assert message == "✕ Not judged: bob is a viewer; this needs the operator role."
     assert len(read_once(str(lake.root), tables.ACTIONS)) == 0
 
 
@@ -179,39 +197,48 @@ FIXED = ClusterView(ORDERS, shown=Span(NOW - timedelta(minutes=8), NOW))
 
 
 @pytest.fixture
-def correctable(lake: Served) -> Served:
+def correctable(lake: LakeFixture) -> LakeFixture:
     put(lake.root, tables.CORRECTIONS, [])
     return lake
 
 
-def test_an_operator_takes_the_minutes_shown_out_of_the_levels(correctable: Served) -> None:
-    said = correct(correctable.context, FIXED, 2, " disk\n swapped ", OPERATOR)
+def test_an_operator_excludes_the_displayed_minutes(correctable: LakeFixture) -> None:
+    message = record_correction(correctable.context, FIXED, 2, " disk\n swapped ", OPERATOR)
     (row,) = read_once(str(correctable.root), tables.CORRECTIONS).to_pylist()
-    assert said == f"● Correction {row['correction_id']} counts with the stream's next batch, as ada's."
+    assert (
+        message
+        == f"● Correction {row['correction_id']} by ada takes effect with the next batch of fleetgauge "
+        "stream."
+    )
     assert (row["scope"], row["cluster_id"], row["broker_id"]) == ("broker", ORDERS, 2)
     assert (row["starts"], row["ends"]) == (NOW - timedelta(minutes=8), NOW)
     assert (row["reason"], row["author"]) == ("disk swapped", "ada")
 
 
 @pytest.mark.parametrize(
-    ("view", "broker", "reason", "person", "says"),
+    ("view", "broker", "reason", "user", "expected"),
     [
         (FIXED, None, "why", VIEWER, "bob is a viewer"),
-        (FIXED, None, "why", None, "nobody is a viewer"),
-        (ClusterView(ORDERS, shown=Window.HOUR), None, "why", OPERATOR, "the minutes move on"),
-        (FIXED, None, "  ", OPERATOR, "say why"),
+        (FIXED, None, "why", None, "an unidentified user is a viewer"),
+        (ClusterView(ORDERS, shown=Window.HOUR), None, "why", OPERATOR, "the time range is not fixed"),
+        (FIXED, None, "  ", OPERATOR, "give a reason"),
         (ClusterView("nobody", shown=FIXED.shown), None, "why", OPERATOR, "there is no cluster nobody"),
-        (FIXED, 77, "why", OPERATOR, "broker 77 has no minute"),
+        (FIXED, 77, "why", OPERATOR, "broker 77 was not measured"),
     ],
 )
-def test_what_cannot_be_taken_out_is_said(
-    correctable: Served, view: ClusterView, broker: int | None, reason: str, person: Person | None, says: str
+def test_a_rejected_correction_returns_the_reason(
+    correctable: LakeFixture,
+    view: ClusterView,
+    broker: int | None,
+    reason: str,
+    user: User | None,
+    expected: str,
 ) -> None:
-    said = correct(correctable.context, view, broker, reason, person)
-    assert said.startswith("✕ Not taken out: ")
-    assert says in said
+    message = record_correction(correctable.context, view, broker, reason, user)
+    assert message.startswith("✕ Not excluded: ")
+    assert expected in message
     assert len(read_once(str(correctable.root), tables.CORRECTIONS)) == 0
 
 
-def test_without_its_table_a_correction_is_refused_in_words(lake: Served) -> None:
-    assert "ops/corrections: no such table" in correct(lake.context, FIXED, None, "why", OPERATOR)
+def test_a_correction_without_its_table_is_rejected(lake: LakeFixture) -> None:
+    assert "ops/corrections: no such table" in record_correction(lake.context, FIXED, None, "why", OPERATOR)

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetgauge_core.contract import Leg
 from fleetgauge_dashboards.links import (
-    LONGEST,
+    MAX_SPAN,
     AlertsView,
     BrokerView,
     ClusterView,
-    Drawn,
+    DisplayOptions,
     FleetView,
-    Leg,
-    Lens,
     MinuteView,
+    PageView,
     QualityView,
     RecoveryView,
     ReviewView,
@@ -27,13 +27,16 @@ from fleetgauge_dashboards.links import (
     Window,
     csv_href,
     href,
-    parse,
-    through,
+    parse_view,
+    with_display,
 )
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
 lenses = st.builds(
-    Lens, st.none() | names, st.sampled_from([None, "UTC", "Europe/Berlin", "Asia/Kathmandu"]), st.booleans()
+    DisplayOptions,
+    st.none() | names,
+    st.sampled_from([None, "UTC", "Europe/Berlin", "Asia/Kathmandu"]),
+    st.booleans(),
 )
 weeks = st.none() | st.dates()
 instants = st.integers(0, 30_000_000_000).map(lambda second: datetime.fromtimestamp(second, UTC))
@@ -41,32 +44,34 @@ minutes = instants.map(lambda at: at.replace(second=0))
 spans = st.builds(
     lambda start, seconds: Span(start, start + timedelta(seconds=seconds)),
     instants,
-    st.integers(1, int(LONGEST.total_seconds())),
+    st.integers(1, int(MAX_SPAN.total_seconds())),
 )
-drawn: st.SearchStrategy[Drawn] = st.one_of(
-    st.builds(FleetView, weeks, st.none() | names, lens=lenses),
-    st.builds(FleetView, weeks, st.none(), names, st.none() | names, lens=lenses),
-    st.builds(ClusterView, names, weeks, st.sampled_from(Window) | spans, st.sampled_from(Leg), lens=lenses),
-    st.builds(BrokerView, names, st.integers(0, 2**31 - 1), st.sampled_from(Window) | spans, lens=lenses),
-    st.builds(MinuteView, names, minutes, lens=lenses),
-    st.builds(WhyView, names, weeks, lens=lenses),
-    st.builds(QualityView, lens=lenses),
-    st.builds(AlertsView, st.none() | names, st.none() | names, lens=lenses),
-    st.builds(RecoveryView, st.sampled_from(Window), lens=lenses),
-    st.builds(ReviewView, weeks, lens=lenses),
+drawn: st.SearchStrategy[PageView] = st.one_of(
+    st.builds(FleetView, weeks, st.none() | names, display=lenses),
+    st.builds(FleetView, weeks, st.none(), names, st.none() | names, display=lenses),
+    st.builds(
+        ClusterView, names, weeks, st.sampled_from(Window) | spans, st.sampled_from(Leg), display=lenses
+    ),
+    st.builds(BrokerView, names, st.integers(0, 2**31 - 1), st.sampled_from(Window) | spans, display=lenses),
+    st.builds(MinuteView, names, minutes, display=lenses),
+    st.builds(WhyView, names, weeks, display=lenses),
+    st.builds(QualityView, display=lenses),
+    st.builds(AlertsView, st.none() | names, st.none() | names, display=lenses),
+    st.builds(RecoveryView, st.sampled_from(Window), display=lenses),
+    st.builds(ReviewView, weeks, display=lenses),
 )
 views: st.SearchStrategy[View] = drawn | st.builds(TableView, drawn, names)
 
 
 @given(views)
-def test_a_view_survives_its_address(view: View) -> None:
+def test_a_view_equals_the_parsed_view_of_its_url(view: View) -> None:
     path, _, query = href(view).partition("?")
-    assert parse(path, query) == view
-    assert parse(path, f"?{query}") == view
+    assert parse_view(path, query) == view
+    assert parse_view(path, f"?{query}") == view
 
 
 @given(views)
-def test_an_address_stays_on_this_server(view: View) -> None:
+def test_a_url_stays_on_this_server(view: View) -> None:
     address = urlsplit(href(view))
     assert (address.scheme, address.netloc) == ("", "")
     assert address.path.startswith("/")
@@ -75,11 +80,11 @@ def test_an_address_stays_on_this_server(view: View) -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=120))
-def test_any_address_gives_a_view_or_none(path: str, query: str) -> None:
+def test_parsing_any_url_gives_a_view_or_none(path: str, query: str) -> None:
     below = (f"/cluster/{path}", f"/cluster/c/broker/{path}", f"/cluster/c/minute/{path}", "/cluster/c/why")
     for pathname in (path, "/", *below, "/alerts", "/recovery", "/review", "/quality"):
-        view = parse(pathname, query)
-        assert view is None or parse(*_split(href(view))) == view
+        view = parse_view(pathname, query)
+        assert view is None or parse_view(*_split(href(view))) == view
 
 
 def _split(address: str) -> tuple[str, str]:
@@ -88,22 +93,22 @@ def _split(address: str) -> tuple[str, str]:
 
 
 @given(drawn, names)
-def test_a_file_is_asked_for_by_the_address_of_its_page(view: Drawn, part: str) -> None:
+def test_a_csv_url_contains_the_url_of_its_page(view: PageView, part: str) -> None:
     address = urlsplit(csv_href(view, part))
     assert address.path == "/csv"
     assert parse_qs(address.query) == {"of": [href(view)], "part": [part]}
 
 
 @given(views, lenses)
-def test_looked_at_otherwise_it_is_the_same_view(view: View, lens: Lens) -> None:
-    other = through(view, lens)
-    assert other.lens == lens
-    assert through(other, view.lens) == view
+def test_display_options_can_be_replaced_and_restored(view: View, display: DisplayOptions) -> None:
+    other = with_display(view, display)
+    assert other.display == display
+    assert with_display(other, view.display) == view
 
 
 @pytest.mark.parametrize("zone", ["", "Mars/Olympus", "../../etc/passwd", "/etc/passwd", "UTC\x00"])
-def test_a_zone_that_is_none_counts_as_not_given(zone: str) -> None:
-    assert parse("/alerts", urlencode({"zone": zone})) == AlertsView()
+def test_an_unknown_time_zone_counts_as_absent(zone: str) -> None:
+    assert parse_view("/alerts", urlencode({"zone": zone})) == AlertsView()
 
 
 @pytest.mark.parametrize(
@@ -119,29 +124,32 @@ def test_a_zone_that_is_none_counts_as_not_given(zone: str) -> None:
         "/cluster/c/elsewhere",
     ],
 )
-def test_below_a_cluster_only_pages_are_found(address: str) -> None:
-    assert parse(address, "") is None
+def test_an_unknown_path_below_a_cluster_is_no_view(address: str) -> None:
+    assert parse_view(address, "") is None
 
 
-def test_defaults_stay_out_of_the_address() -> None:
+def test_default_values_are_left_out_of_the_url() -> None:
     assert href(FleetView()) == "/"
     assert href(ClusterView("orders-eu")) == "/cluster/orders-eu"
     assert href(AlertsView()) == "/alerts"
     assert href(RecoveryView()) == "/recovery"
 
 
-def test_the_minutes_of_recovery_are_a_days_unless_others_are_asked_for() -> None:
+def test_the_default_time_range_of_recovery_is_a_day() -> None:
     assert href(RecoveryView(Window.WEEK)) == "/recovery?window=7d"
-    assert parse("/recovery", "window=1h") == RecoveryView(Window.HOUR)
-    assert parse("/recovery", "window=5y") == RecoveryView()
+    assert parse_view("/recovery", "window=1h") == RecoveryView(Window.HOUR)
+    assert parse_view("/recovery", "window=5y") == RecoveryView()
 
 
-def test_the_fleet_is_in_the_address_unless_it_is_the_first() -> None:
-    assert href(FleetView(date(2026, 3, 2), lens=Lens("history"))) == "/?fleet=history&week=2026-03-02"
-    assert parse("/alerts", "fleet=") == AlertsView()
+def test_the_url_names_every_fleet_but_the_first() -> None:
+    assert (
+        href(FleetView(date(2026, 3, 2), display=DisplayOptions("history")))
+        == "/?fleet=history&week=2026-03-02"
+    )
+    assert parse_view("/alerts", "fleet=") == AlertsView()
 
 
-def test_an_address_reads_well() -> None:
+def test_urls_are_readable() -> None:
     span = Span(datetime(2026, 3, 2, 10, tzinfo=UTC), datetime(2026, 3, 2, 11, 30, tzinfo=UTC))
     view = ClusterView("orders-eu", date(2026, 3, 2), span, Leg.LEADER)
     assert href(view) == (
@@ -159,17 +167,17 @@ def test_an_address_reads_well() -> None:
         "from=2026-03-02T10:00:00Z",
     ],
 )
-def test_what_is_malformed_counts_as_not_given(query: str) -> None:
-    assert parse("/cluster/a", query) == ClusterView("a")
+def test_malformed_values_count_as_absent(query: str) -> None:
+    assert parse_view("/cluster/a", query) == ClusterView("a")
 
 
-def test_an_offset_is_turned_into_utc() -> None:
-    view = parse("/cluster/a", "from=2026-03-02T12:00:00%2B02:00&to=2026-03-02T11:00:00Z")
+def test_an_offset_is_converted_to_utc() -> None:
+    view = parse_view("/cluster/a", "from=2026-03-02T12:00:00%2B02:00&to=2026-03-02T11:00:00Z")
     assert isinstance(view, ClusterView)
     assert view.shown == Span(datetime(2026, 3, 2, 10, tzinfo=UTC), datetime(2026, 3, 2, 11, tzinfo=UTC))
 
 
-def test_no_page_is_no_view() -> None:
-    assert parse("/cluster/", "") is None
-    assert parse("/cluster/a/b", "") is None
-    assert parse("/etc/passwd", "") is None
+def test_an_unknown_path_is_no_view() -> None:
+    assert parse_view("/cluster/", "") is None
+    assert parse_view("/cluster/a/b", "") is None
+    assert parse_view("/etc/passwd", "") is None

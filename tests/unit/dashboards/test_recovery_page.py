@@ -12,27 +12,27 @@ from flask.testing import FlaskClient
 from fleetgauge_core import tables
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.figures.theme import LIGHT
-from fleetgauge_dashboards.identity import NoLogin
+from fleetgauge_dashboards.identity import LoopbackLogin
 from fleetgauge_dashboards.links import FleetView, RecoveryView, Window, csv_href
 from fleetgauge_dashboards.pages import fleet, recovery
-from fleetgauge_dashboards.pages.page import Context, Notice
-from fleetgauge_dashboards.reader import Lake
-from fleetgauge_dashboards.served_fleets import ShownFleet
+from fleetgauge_dashboards.pages.page import PageContext, PageNotice
+from fleetgauge_dashboards.reader import LakeReader
+from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser import recovery_lake
 from tests.browser.lake import put
 from tests.browser.recovery_lake import GAP, MIRRORS, PAIRS, REGIONS, STALE_FOR, drill, group_minute
-from tests.unit.dashboards.served import NOW, said, served
+from tests.unit.dashboards.served import NOW, open_lake, visible_text
 
 HALF = timedelta(seconds=30)
 DAY = RecoveryView()
 
 
-def shown(root: Path) -> ShownFleet:
-    return ShownFleet("fleet", str(root), regions=REGIONS, mirrors=MIRRORS, pairs=PAIRS)
+def shown(root: Path) -> ServedFleet:
+    return ServedFleet("fleet", str(root), regions=REGIONS, mirrors=MIRRORS, pairs=PAIRS)
 
 
 def filled(root: Path, after: timedelta = HALF, view: RecoveryView = DAY) -> Any:
-    context = Context(shown(root), Lake(str(root)), lambda: NOW + after)
+    context = PageContext(shown(root), LakeReader(str(root)), lambda: NOW + after)
     return recovery.PAGE.fill(view, context, LIGHT)
 
 
@@ -45,12 +45,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def text(slot: object) -> str:
     """Without the help signs."""
-    return " ".join(word for word in said(slot).split() if word != "?")
+    return " ".join(word for word in visible_text(slot).split() if word != "?")
 
 
-def test_it_says_how_old_it_is(root: Path) -> None:
+def test_the_page_shows_the_age_of_its_data(root: Path) -> None:
     found = filled(root)
-    assert "newest minute ended 2026-03-05 12:00:00 UTC, 30 s before this was drawn" in text(
+    assert "newest minute ended 2026-03-05 12:00:00 UTC, 30 s before this page was rendered" in text(
         found["recovery-title.children"]
     )
     assert found["recovery-stale.children"] is None
@@ -59,7 +59,7 @@ def test_it_says_how_old_it_is(root: Path) -> None:
 def test_the_cards(root: Path) -> None:
     cards = [text(card) for card in filled(root)["recovery-cards.children"]]
     assert cards == [
-        "Mirrors up to date 3 of 4 ▲ south to south-all: stands still",
+        "Mirrors up to date 3 of 4 ▲ south to south-all: stalled",
         "Worst RPO now ✕ missed ≤ 12 min 10 s south to south-all; objective 5 min "
         "estimated by tracers of 3 of 4: 0.7 s",
         "Groups ready 3 of 5 ▲ billing ▲ returns",
@@ -71,26 +71,26 @@ def test_the_cards(root: Path) -> None:
 def test_a_failover_that_could_not_be(root: Path) -> None:
     block = text(filled(root)["recovery-failovers.children"][0])
     for words in (
-        "north-all to south-all ▲ NO told until 2026-03-05 12:00:00 UTC",
-        "1 of 3 groups not ready the mirror south to south-all stands still open finding: the mirror from",
+        "north-all to south-all ▲ NO reported until 2026-03-05 12:00:00 UTC",
+        "1 of 3 groups not ready mirror south to south-all has stalled open finding: the mirror from",
         "Groups ready 2 of 3",
         "Read again, at most 1,920 records",
         "Lost, at most 29,760 records",
-        "RTO, slowest group about 2.4 s 1 of 3 groups never drilled",
-        "Mirrors into south-all 1 of 2 up to date ▲ south: stands still, silent for 12 min",
-        "Producers get through 1 of 1 ● north-apps into south: 11 of 12 acknowledged, p99 210 ms",
-        "Headroom after taking over 35.0%",
-        "1 group: the mirror stands still",
+        "RTO, slowest group about 2.4 s 1 of 3 groups without an executed drill",
+        "Mirrors into south-all 1 of 2 up to date ▲ south: stalled, silent for 12 min",
+        "Producers reach the target region 1 of 1 ● north-apps to south: 11 of 12 acknowledged, p99 210 ms",
+        "Capacity headroom after failover 35.0%",
+        "1 group: replication has stalled",
         "Open findings 2 page: the mirror from south to south-all is 430 s behind",
-        "Last drill ● READY 2026-03-03 09:00:00 UTC, executed 2 of 2 groups, by ada",
+        "Last drill ● READY 2026-03-03 09:00:00 UTC, executed 2 of 2 groups ready, by ada",
     ):
         assert words in block, words
 
 
-def test_a_failover_of_which_nobody_knows(root: Path) -> None:
+def test_a_failover_with_unknown_conditions(root: Path) -> None:
     block = text(filled(root)["recovery-failovers.children"][1])
-    assert "south-all to north-all ◌ NOBODY KNOWS" in block
-    assert "Lost, at most nobody knows RTO, slowest group never drilled" in block
+    assert "south-all to north-all ◌ UNKNOWN" in block
+    assert "Lost, at most unknown RTO, slowest group unknown: no executed drill" in block
     assert "Last drill never" in block
 
 
@@ -121,21 +121,21 @@ def test_a_failover_that_could_be(tmp_path: Path) -> None:
 
 
 def test_every_number_has_a_help_sign(root: Path) -> None:
-    blocks = said(filled(root)["recovery-failovers.children"][0])
+    blocks = visible_text(filled(root)["recovery-failovers.children"][0])
     assert blocks.count(" ? ") == 10
 
 
-def test_stale_is_said_loudly_and_nobody_knows(root: Path) -> None:
+def test_stale_data_shows_a_banner_and_unknown_answers(root: Path) -> None:
     found = filled(root, timedelta(minutes=40))
     assert (
-        "STALE: recover run has not told anything since 2026-03-05 12:00:00 UTC. Nothing below is about now."
-        in text(found["recovery-stale.children"])
+        "STALE: no data from fleetgauge recover run since 2026-03-05 12:00:00 UTC. The values below are not "
+        "current." in text(found["recovery-stale.children"])
     )
-    assert [text(card).count("nobody knows") for card in found["recovery-cards.children"][:3]] == [1, 1, 1]
+    assert [text(card).count("unknown") for card in found["recovery-cards.children"][:3]] == [1, 1, 1]
     for block in found["recovery-failovers.children"]:
-        assert "◌ NOBODY KNOWS" in text(block)
-        assert "numbers are from then" in text(block)
-    assert {trace.name for trace in found["recovery-regions.figure"].data} == {"◌ nobody knows"}
+        assert "◌ UNKNOWN" in text(block)
+        assert "values are from that time" in text(block)
+    assert {trace.name for trace in found["recovery-regions.figure"].data} == {"◌ unknown"}
 
 
 def test_the_chart_ends_with_the_data_and_has_its_gap(root: Path) -> None:
@@ -156,15 +156,15 @@ def test_other_minutes_are_an_address_away(root: Path) -> None:
     assert "last 7d" in text(found["recovery-window.children"])
 
 
-def test_groups_are_listed_worst_first_with_words(root: Path) -> None:
+def test_groups_are_listed_worst_first_with_reasons(root: Path) -> None:
     listed = text(filled(root)["recovery-groups.children"])
     assert (
-        "billing north-all to south-all ▲ not ready the mirror stands still; more would be lost than the "
-        "limit 140 900 28,800 within 12 min 10 s 2.4 s 2026-03-05 11:48, 12 min 30 s" in listed
+        "billing north-all to south-all ▲ not ready replication has stalled; too many records would "
+        "be lost 140 900 28,800 within 12 min 10 s 2.4 s 2026-03-05 11:48, 12 min 30 s" in listed
     )
     names = ("billing", "returns", "orders-checkout", "stock", "orders-mail")
     assert sorted(names, key=listed.index) == list(names)
-    assert "returns south-all to north-all ◌ nobody knows – – – – –" in listed
+    assert "returns south-all to north-all ◌ unknown – – – – –" in listed
 
 
 def test_twenty_groups_of_drills_are_listed_and_the_rest_counted(root: Path) -> None:
@@ -173,45 +173,45 @@ def test_twenty_groups_of_drills_are_listed_and_the_rest_counted(root: Path) -> 
         "2026-03-03 09:00:00 UTC ada north-all to south-all billing executed ● READY 350 352 3 420 ms 870 ms "
         "1,050 ms" in listed
     )
-    assert "▲ NOT READY : somebody reads in the group there" in listed
-    assert listed.endswith("and 4 more: the file has them")
+    assert "▲ NOT READY : the group has active members there" in listed
+    assert listed.endswith("and 4 more: see the CSV file")
 
 
-def test_weeks_tell_the_fleets_levels_and_who_missed(root: Path) -> None:
+def test_weeks_show_quantiles_and_missed_objectives(root: Path) -> None:
     opened, closed = map(text, filled(root)["recovery-weeks.children"])
     assert opened.startswith("Week of Mon 02 Mar 2026, open, to date")
-    assert "✓ 5 of 5 objectives kept" in opened
-    assert "RPO at most, p99 of minutes mirrors 1 min 46 s 3 min 11 s 3 min 32 s 4 1" in closed
+    assert "✓ 5 of 5 objectives met" in opened
+    assert "RPO upper bound, p99 of minutes mirrors 1 min 46 s 3 min 11 s 3 min 32 s 4 1" in closed
     assert "2 of 5 objectives missed:" in closed
-    assert "✕ south to south-all RPO at most, p99 of minutes mirror 6 min 52 s 5 min 99.8%" in closed
+    assert "✕ south to south-all RPO upper bound, p99 of minutes mirror 6 min 52 s 5 min 99.8%" in closed
 
 
 @pytest.mark.parametrize("made", [False, True])
 def test_a_lake_in_which_nothing_is_told_says_how_to_begin(tmp_path: Path, made: bool) -> None:
-    lake = served(tmp_path)
+    lake = open_lake(tmp_path)
     for table in (tables.MIRROR_MINUTES, tables.GROUP_MINUTES, tables.DRILLS) if made else ():
         put(tmp_path, table, [])
     found = lake.fill(recovery.PAGE, RecoveryView())
-    assert isinstance(found, Notice)
-    words = said(list(found.sentences))
+    assert isinstance(found, PageNotice)
+    words = visible_text(list(found.sentences))
     assert "recovery:" in words
     assert "fleetgauge recover run --config fleet.yaml" in words
     assert (tmp_path / "recovery").exists() == made
     assert lake.fill(fleet.PAGE, FleetView())["fleet-grid.rowData"]
 
 
-def test_drills_alone_are_shown_and_nobody_knows_the_rest(tmp_path: Path) -> None:
+def test_drills_without_other_data_are_shown(tmp_path: Path) -> None:
     put(tmp_path, tables.DRILLS, [drill(NOW - timedelta(days=1), "billing")])
     found = filled(tmp_path)
-    assert "no minute was told yet" in text(found["recovery-title.children"])
-    assert "has not told anything yet" in text(found["recovery-stale.children"])
-    assert "nothing is told of its groups" in text(found["recovery-failovers.children"][0])
+    assert "no data yet" in text(found["recovery-title.children"])
+    assert "no data from fleetgauge recover run yet" in text(found["recovery-stale.children"])
+    assert "no data about its consumer groups" in text(found["recovery-failovers.children"][0])
     assert "billing" in text(found["recovery-drills.children"])
 
 
 @pytest.fixture
 def client(root: Path) -> FlaskClient:
-    return create_app([shown(root)], NoLogin("tester"), clock=lambda: NOW + HALF).server.test_client()
+    return create_app([shown(root)], LoopbackLogin("tester"), clock=lambda: NOW + HALF).server.test_client()
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_its_numbers_come_as_files(client: FlaskClient, part: str, rows: int) ->
 def test_the_file_of_failovers_has_the_answer_and_why(client: FlaskClient) -> None:
     first, second = csv.DictReader(io.StringIO(client.get(csv_href(RecoveryView(), "failovers")).text))
     assert (first["answer"], second["answer"]) == ("NO", "NOBODY KNOWS")
-    assert first["because"].startswith("1 of 3 groups not ready;the mirror south to south-all stands still;")
+    assert first["because"].startswith("1 of 3 groups not ready;mirror south to south-all has stalled;")
     assert first["reasons"] == "loss=1;stale=1"
     assert first["mirrors"] == "north=fresh;south=stands still"
     assert second["lost_at_most"] == ""

@@ -1,95 +1,104 @@
-"""What takes its time is made once, on its own, and given to whoever asks next."""
+"""A slow computation runs once, in the background, and the next caller gets its result."""
 
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from fleetgauge_dashboards.single_flight import FRESH_S, Patience, SlowError
+from fleetgauge_dashboards.single_flight import UNFETCHED_RESULT_TTL_S, ResultPendingError, SingleFlight
 from tests.waiting import wait_until
 
 
-class Disk:
-    """Answers when it is let."""
+class BlockedDisk:
+    """A disk whose reads block until ``unblocked`` is set."""
 
     def __init__(self) -> None:
-        self.let = threading.Event()
-        self.asked = 0
+        self.unblocked = threading.Event()
+        self.reads = 0
 
     def read(self) -> int:
-        self.asked += 1
-        if not self.let.wait(30):
+        self.reads += 1
+        if not self.unblocked.wait(30):
             raise TimeoutError
-        return self.asked
+        return self.reads
 
 
 @pytest.fixture
-def disk() -> Iterator[Disk]:
-    made = Disk()
-    yield made
-    made.let.set()
+def disk() -> Iterator[BlockedDisk]:
+    disk = BlockedDisk()
+    yield disk
+    disk.unblocked.set()
 
 
-def test_an_answer_in_time_is_an_answer() -> None:
-    patience = Patience()
-    assert patience.ask("a", lambda: 1) == 1
-    assert patience.ask("a", lambda: 2) == 2
+def test_a_result_within_the_timeout_is_returned() -> None:
+    single_flight = SingleFlight()
+    assert single_flight.run("a", lambda: 1) == 1
+    assert single_flight.run("a", lambda: 2) == 2
 
 
-def test_what_is_raised_is_raised() -> None:
-    patience = Patience()
+def test_an_exception_of_the_computation_is_raised_to_the_caller() -> None:
+    single_flight = SingleFlight()
     for error in (ValueError, TimeoutError):
         with pytest.raises(error):
-            patience.ask("a", _raises(error))
-    assert patience.ask("a", lambda: 1) == 1
+            single_flight.run("a", _raising(error))
+    assert single_flight.run("a", lambda: 1) == 1
 
 
-def _raises(error: type[Exception]) -> Callable[[], int]:
-    def make() -> int:
+def _raising(error: type[Exception]) -> Callable[[], int]:
+    def fail() -> int:
         raise error
 
-    return make
+    return fail
 
 
-def test_a_slow_answer_is_said_to_be_and_comes_with_a_later_question(disk: Disk) -> None:
-    patience = Patience(patience_s=0.01)
+def test_a_slow_computation_times_out_and_a_later_caller_gets_its_result(disk: BlockedDisk) -> None:
+    single_flight = SingleFlight(timeout_s=0.01)
     for _ in range(3):
-        with pytest.raises(SlowError):
-            patience.ask("a", disk.read)
-    assert patience.ask("b", lambda: "another question") == "another question"
-    disk.let.set()
-    wait_until(lambda: not isinstance(_asked(patience, disk), SlowError), 10, "the disk", 0.01)
-    assert disk.asked <= 2
+        with pytest.raises(ResultPendingError):
+            single_flight.run("a", disk.read)
+    assert single_flight.run("b", lambda: "another key") == "another key"
+    disk.unblocked.set()
+    wait_until(
+        lambda: not isinstance(_run_or_error(single_flight, disk), ResultPendingError), 10, "the disk", 0.01
+    )
+    assert disk.reads <= 2
 
 
-def _asked(patience: Patience, disk: Disk) -> object:
+def _run_or_error(single_flight: SingleFlight, disk: BlockedDisk) -> object:
     try:
-        return patience.ask("a", disk.read)
-    except SlowError as error:
+        return single_flight.run("a", disk.read)
+    except ResultPendingError as error:
         return error
 
 
-def test_what_nobody_fetched_in_time_is_made_anew(disk: Disk) -> None:
+def test_an_expired_result_is_computed_again(disk: BlockedDisk) -> None:
     now_s = 0.0
-    patience = Patience(0.01, lambda: now_s)
-    with pytest.raises(SlowError):
-        patience.ask("a", disk.read)
-    disk.let.set()
-    wait_until(lambda: all(one.done_s is not None for one in patience._asked.values()), 10, "the disk", 0.01)
-    now_s = FRESH_S + 1
-    assert patience.ask("a", lambda: "new") == "new"
+    single_flight = SingleFlight(0.01, lambda: now_s)
+    with pytest.raises(ResultPendingError):
+        single_flight.run("a", disk.read)
+    disk.unblocked.set()
+    wait_until(
+        lambda: all(
+            computation.finished_s is not None for computation in single_flight._computations.values()
+        ),
+        10,
+        "the disk",
+        0.01,
+    )
+    now_s = UNFETCHED_RESULT_TTL_S + 1
+    assert single_flight.run("a", lambda: "new") == "new"
 
 
-def test_an_answer_that_nobody_fetches_is_forgotten(disk: Disk) -> None:
+def test_a_result_that_is_never_fetched_is_dropped(disk: BlockedDisk) -> None:
     now_s = [0.0]
-    patience = Patience(patience_s=0.01, monotonic=lambda: now_s[0])
-    with pytest.raises(SlowError):
-        patience.ask("a", disk.read)
-    disk.let.set()
+    single_flight = SingleFlight(timeout_s=0.01, monotonic=lambda: now_s[0])
+    with pytest.raises(ResultPendingError):
+        single_flight.run("a", disk.read)
+    disk.unblocked.set()
 
-    def is_forgotten() -> bool:
-        now_s[0] += 2 * FRESH_S
-        assert patience.ask("b", lambda: 1) == 1
-        return patience.waiting == 0
+    def is_dropped() -> bool:
+        now_s[0] += 2 * UNFETCHED_RESULT_TTL_S
+        assert single_flight.run("b", lambda: 1) == 1
+        return single_flight.pending_count == 0
 
-    wait_until(is_forgotten, 10, "the answer to be forgotten")
+    wait_until(is_dropped, 10, "the result to be dropped")

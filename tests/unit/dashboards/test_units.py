@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_dashboards.units import duration, milliseconds, minutes, percent, seconds
+from fleetgauge_dashboards.units import (
+    format_duration,
+    format_milliseconds,
+    format_minutes,
+    format_percent,
+    format_seconds,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,8 +26,8 @@ from fleetgauge_dashboards.units import duration, milliseconds, minutes, percent
         (10_000_000, "10,000 ms"),
     ],
 )
-def test_latency_shows_three_digits_where_they_matter(us: float | None, text: str) -> None:
-    assert milliseconds(us) == text
+def test_latencies_have_about_three_digits(us: float | None, text: str) -> None:
+    assert format_milliseconds(us) == text
 
 
 @pytest.mark.parametrize(
@@ -36,25 +42,29 @@ def test_latency_shows_three_digits_where_they_matter(us: float | None, text: st
         (124.1, "2 min 5 s"),
     ],
 )
-def test_seconds_are_never_less_than_they_are(length: float | None, text: str) -> None:
-    assert seconds(length) == text
+def test_seconds_are_rounded_up(length: float | None, text: str) -> None:
+    assert format_seconds(length) == text
 
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
     [(None, "–"), (1.0, "100%"), (0.9995, "99.950%"), (0.999999999, "99.999%"), (0.0, "0.000%")],
 )
-def test_only_what_is_whole_reads_whole(ratio: float | None, text: str) -> None:
-    assert percent(ratio) == text
+def test_only_a_ratio_of_one_reads_100_percent(ratio: float | None, text: str) -> None:
+    assert format_percent(ratio) == text
 
 
 @given(st.floats(0, 1, exclude_max=True))
-def test_a_percentage_is_never_better_than_the_ratio(ratio: float) -> None:
-    assert float(percent(ratio).rstrip("%")) / 100 <= ratio + 1e-11
+def test_a_percentage_never_exceeds_the_ratio(ratio: float) -> None:
+    assert float(format_percent(ratio).rstrip("%")) / 100 <= ratio + 1e-11
 
 
-def test_a_budget_overspent_has_a_minus_sign() -> None:
-    assert (minutes(-1.36), minutes(100.8), minutes(1.008)) == ("−1.36 min", "100.8 min", "1.01 min")
+def test_an_overspent_budget_has_a_minus_sign() -> None:
+    assert (format_minutes(-1.36), format_minutes(100.8), format_minutes(1.008)) == (
+        "−1.36 min",
+        "100.8 min",
+        "1.01 min",
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,4 +79,4 @@ def test_a_budget_overspent_has_a_minus_sign() -> None:
     ],
 )
 def test_a_duration_has_its_two_largest_units(seconds: int, text: str) -> None:
-    assert duration(timedelta(seconds=seconds)) == text
+    assert format_duration(timedelta(seconds=seconds)) == text

@@ -1,4 +1,4 @@
-"""Against librdkafka's own mock of a cluster, which takes and gives away real batches."""
+"""Heartbeats against librdkafka's mock cluster, which accepts and returns real record batches."""
 
 import struct
 import time
@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from fleetgauge_local.heartbeats import Address, crc32c, has_come_through
-from fleetgauge_local.layout import Route
+from fleetgauge_local.heartbeats import Address, crc32c, has_replicated_since
+from fleetgauge_local.layout import ReplicationRoute
 
-ROUTE = Route("north", "north-all")
+ROUTE = ReplicationRoute("north", "north-all")
 DEADLINE_S = 20
-NOBODY = ("127.0.0.1", 1)
+UNREACHABLE = ("127.0.0.1", 1)
 
 
 @pytest.fixture
 def mock() -> Iterator[Address]:
-    """A broker with the topic; a mock makes topics for whoever asks with a client."""
+    """A mock broker with the topic, which the mock creates when a client produces to it."""
     producer = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "log_level": 0})
     (broker,) = producer.list_topics(timeout=DEADLINE_S).brokers.values()
     producer.produce("heartbeats", b"first", partition=0)
@@ -38,9 +38,9 @@ def second_record(address: Address) -> Message:
     return message
 
 
-def test_a_heartbeat_is_written_as_mirror_maker_writes_its_own(mock: Address) -> None:
+def test_a_heartbeat_has_the_format_of_mirror_makers_heartbeats(mock: Address) -> None:
     before_ms = time.time_ns() // 1_000_000
-    assert not has_come_through(ROUTE, [mock], [NOBODY], before_ms)
+    assert not has_replicated_since(ROUTE, [mock], [UNREACHABLE], before_ms)
     message = second_record(mock)
     assert message.key() == b"\x00\x09north-all\x00\x05north"
     version, at_ms = struct.unpack(">hq", message.value() or b"")
@@ -49,9 +49,9 @@ def test_a_heartbeat_is_written_as_mirror_maker_writes_its_own(mock: Address) ->
     assert before_ms <= at_ms <= time.time_ns() // 1_000_000
 
 
-def test_where_nobody_answers_nothing_has_come_through() -> None:
-    assert not has_come_through(ROUTE, [NOBODY], [NOBODY], 0)
+def test_nothing_is_replicated_if_no_broker_responds() -> None:
+    assert not has_replicated_since(ROUTE, [UNREACHABLE], [UNREACHABLE], 0)
 
 
-def test_the_checksum_is_castagnolis() -> None:
+def test_the_checksum_is_crc32c() -> None:
     assert crc32c(b"123456789") == 0xE3069283

@@ -1,11 +1,11 @@
 import random
 import socket
 
-from fleetgauge_local.ports import free_ports, is_free
+from fleetgauge_local.ports import find_free_ports, is_free
 
 
-def test_ports_are_different_free_and_below_those_of_outgoing_connections() -> None:
-    ports = free_ports(40, random.Random(7))
+def test_ports_are_different_and_free_and_below_the_ephemeral_range() -> None:
+    ports = find_free_ports(40, random.Random(7))
     assert len(set(ports)) == 40
     assert all(map(is_free, ports))
     assert max(ports) < 32768

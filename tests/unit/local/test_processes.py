@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleetgauge_local.processes import Identity, end, find, identify
+from fleetgauge_local.processes import ProcessIdentity, find_process, identify, terminate_all
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -17,29 +17,29 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_a_process_is_ended_by_its_identity(sleeper: subprocess.Popen[bytes]) -> None:
-    assert end([identify(sleeper.pid)], grace_s=5) == 1
+def test_terminating_by_identity_ends_the_process(sleeper: subprocess.Popen[bytes]) -> None:
+    assert terminate_all([identify(sleeper.pid)], grace_s=5) == 1
     assert sleeper.wait(5) != 0
 
 
-def test_a_stopped_process_is_ended_too(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_suspended_process_is_ended_too(sleeper: subprocess.Popen[bytes]) -> None:
     sleeper.send_signal(signal.SIGSTOP)
-    assert end([identify(sleeper.pid)], grace_s=5) == 1
+    assert terminate_all([identify(sleeper.pid)], grace_s=5) == 1
     assert sleeper.wait(5) != 0
 
 
-def test_a_process_that_got_the_same_id_later_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
-    earlier = Identity(sleeper.pid, identify(sleeper.pid).created - 100)
-    assert find(earlier) is None
-    assert end([earlier], grace_s=1) == 0
+def test_a_later_process_with_the_same_id_is_not_signalled(sleeper: subprocess.Popen[bytes]) -> None:
+    earlier = ProcessIdentity(sleeper.pid, identify(sleeper.pid).created - 100)
+    assert find_process(earlier) is None
+    assert terminate_all([earlier], grace_s=1) == 0
     assert sleeper.poll() is None
 
 
-def test_a_process_that_ignores_the_request_is_killed() -> None:
+def test_a_process_that_ignores_sigterm_is_killed() -> None:
     ignore = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True)"
     stubborn = [sys.executable, "-c", f"{ignore}; time.sleep(60)"]
     with subprocess.Popen(stubborn, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        assert end([identify(process.pid)], grace_s=0.2) == 1
+        assert terminate_all([identify(process.pid)], grace_s=0.2) == 1
         assert process.wait(5) == -signal.SIGKILL

@@ -14,8 +14,8 @@ WAIT_S = 5
 
 
 @dataclass
-class Bench:
-    """An upstream that answers every byte with itself, and a proxy before it."""
+class ProxyHarness:
+    """An upstream that echoes every byte, and a proxy in front of it."""
 
     proxy: Proxy
     port: int
@@ -36,7 +36,7 @@ def free_port() -> int:
 
 
 class Echo(asyncio.Protocol):
-    """The upstream's end of a connection."""
+    """The upstream's end of a connection; it echoes what it receives."""
 
     def __init__(self, opened: list[asyncio.Transport]) -> None:
         self.opened = opened
@@ -50,7 +50,7 @@ class Echo(asyncio.Protocol):
         self.transport.write(data)
 
 
-def on_a_bench(test: Callable[[Bench], Awaitable[None]]) -> None:
+def run_with_harness(test: Callable[[ProxyHarness], Awaitable[None]]) -> None:
     async def run() -> None:
         opened: list[asyncio.Transport] = []
         server = await asyncio.get_running_loop().create_server(lambda: Echo(opened), HOST, 0)
@@ -60,7 +60,7 @@ def on_a_bench(test: Callable[[Bench], Awaitable[None]]) -> None:
         proxy = Proxy("orders-1", HOST, port, upstream, lambda: chances.pop(0) if chances else 0.0)
         await proxy.open()
         try:
-            await test(Bench(proxy, port, chances))
+            await test(ProxyHarness(proxy, port, chances))
         finally:
             await proxy.close()
             server.close()
@@ -71,137 +71,137 @@ def on_a_bench(test: Callable[[Bench], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-async def exchange(bench: Bench, data: bytes) -> bytes:
-    async with bench.connection() as (reader, writer):
+async def exchange(harness: ProxyHarness, data: bytes) -> bytes:
+    async with harness.connection() as (reader, writer):
         writer.write(data)
         return await asyncio.wait_for(reader.readexactly(len(data)), WAIT_S)
 
 
 def test_bytes_pass_both_ways_unchanged() -> None:
-    async def test(bench: Bench) -> None:
+    async def test(harness: ProxyHarness) -> None:
         data = bytes(range(256)) * 40_000
-        assert await exchange(bench, data) == data
+        assert await exchange(harness, data) == data
 
-    on_a_bench(test)
+    run_with_harness(test)
 
 
-def test_a_delay_is_paid_each_way() -> None:
-    async def test(bench: Bench) -> None:
-        bench.proxy.delay(0.1)
+def test_a_delay_applies_in_each_direction() -> None:
+    async def test(harness: ProxyHarness) -> None:
+        harness.proxy.delay(0.1)
         started = time.monotonic()
-        await exchange(bench, b"x")
+        await exchange(harness, b"x")
         assert 0.2 <= time.monotonic() - started < 1
 
-    on_a_bench(test)
+    run_with_harness(test)
 
 
-def test_a_share_of_what_clients_send_waits_and_what_comes_after_it_behind_it() -> None:
-    async def test(bench: Bench) -> None:
-        bench.proxy.delay(1, share=0.05)
-        async with bench.connection() as (reader, writer):
-            for chance, waits in ((0.06, False), (0.04, True)):
-                bench.chances[:] = [chance]
+def test_a_share_of_client_data_is_delayed_and_order_is_kept() -> None:
+    async def test(harness: ProxyHarness) -> None:
+        harness.proxy.delay(1, share=0.05)
+        async with harness.connection() as (reader, writer):
+            for chance, delayed in ((0.06, False), (0.04, True)):
+                harness.chances[:] = [chance]
                 started = time.monotonic()
                 writer.write(b"x")
                 assert await asyncio.wait_for(reader.readexactly(1), WAIT_S) == b"x"
-                # Its answer does not wait as well, whatever chance says.
-                assert (1 <= time.monotonic() - started < 2) == waits
-            bench.chances[:] = [0.04, 0.06]
+                # The response is not delayed, whatever the random number.
+                assert (1 <= time.monotonic() - started < 2) == delayed
+            harness.chances[:] = [0.04, 0.06]
             writer.write(b"first")
             await asyncio.sleep(0.05)
             writer.write(b"second")
             assert await asyncio.wait_for(reader.readexactly(11), WAIT_S) == b"firstsecond"
 
-    on_a_bench(test)
+    run_with_harness(test)
 
 
-def test_a_delay_that_is_shortened_keeps_the_order() -> None:
-    async def test(bench: Bench) -> None:
-        async with bench.connection() as (reader, writer):
-            bench.proxy.delay(0.3)
+def test_a_shortened_delay_keeps_the_order() -> None:
+    async def test(harness: ProxyHarness) -> None:
+        async with harness.connection() as (reader, writer):
+            harness.proxy.delay(0.3)
             writer.write(b"first")
             await asyncio.sleep(0.05)
-            bench.proxy.delay(0.001)
+            harness.proxy.delay(0.001)
             writer.write(b"second")
             assert await asyncio.wait_for(reader.readexactly(11), WAIT_S) == b"firstsecond"
 
-    on_a_bench(test)
+    run_with_harness(test)
 
 
-def test_a_delay_does_not_limit_how_much_passes() -> None:
-    async def test(bench: Bench) -> None:
-        bench.proxy.delay(0.02)
+def test_a_delay_does_not_limit_throughput() -> None:
+    async def test(harness: ProxyHarness) -> None:
+        harness.proxy.delay(0.02)
         data = b"y" * 4_000_000
-        assert await exchange(bench, data) == data
+        assert await exchange(harness, data) == data
 
-    on_a_bench(test)
+    run_with_harness(test)
 
 
-def test_a_black_hole_accepts_and_answers_nothing_then_delivers() -> None:
-    async def test(bench: Bench) -> None:
-        bench.proxy.blackhole()
-        async with bench.connection() as (reader, writer):
+def test_a_black_hole_accepts_connections_and_delivers_held_data_when_healed() -> None:
+    async def test(harness: ProxyHarness) -> None:
+        harness.proxy.blackhole()
+        async with harness.connection() as (reader, writer):
             writer.write(b"held")
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(reader.readexactly(1), 0.2)
-            bench.proxy.heal()
+            harness.proxy.heal()
             assert await asyncio.wait_for(reader.readexactly(4), WAIT_S) == b"held"
 
-    on_a_bench(test)
+    run_with_harness(test)
 
 
-def test_a_black_hole_swallows_connections_that_were_there_before() -> None:
-    async def test(bench: Bench) -> None:
-        async with bench.connection() as (reader, writer):
+def test_a_black_hole_affects_existing_connections() -> None:
+    async def test(harness: ProxyHarness) -> None:
+        async with harness.connection() as (reader, writer):
             writer.write(b"a")
             assert await asyncio.wait_for(reader.readexactly(1), WAIT_S) == b"a"
-            bench.proxy.blackhole()
+            harness.proxy.blackhole()
             writer.write(b"b")
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(reader.readexactly(1), 0.2)
-            bench.proxy.heal()
+            harness.proxy.heal()
             assert await asyncio.wait_for(reader.readexactly(1), WAIT_S) == b"b"
 
-    on_a_bench(test)
+    run_with_harness(test)
 
 
-def test_a_black_hole_holds_delayed_bytes_too() -> None:
-    async def test(bench: Bench) -> None:
-        async with bench.connection() as (reader, writer):
-            bench.proxy.delay(0.1)
+def test_a_black_hole_holds_delayed_data_too() -> None:
+    async def test(harness: ProxyHarness) -> None:
+        async with harness.connection() as (reader, writer):
+            harness.proxy.delay(0.1)
             writer.write(b"a")
             await asyncio.sleep(0.05)
-            bench.proxy.blackhole()
+            harness.proxy.blackhole()
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(reader.readexactly(1), 0.4)
-            bench.proxy.heal()
+            harness.proxy.heal()
             assert await asyncio.wait_for(reader.readexactly(1), WAIT_S) == b"a"
 
-    on_a_bench(test)
+    run_with_harness(test)
 
 
-def test_a_closed_proxy_refuses_and_drops_and_can_open_again() -> None:
-    async def test(bench: Bench) -> None:
-        async with bench.connection() as (reader, writer):
+def test_a_closed_proxy_resets_and_refuses_connections_and_can_be_reopened() -> None:
+    async def test(harness: ProxyHarness) -> None:
+        async with harness.connection() as (reader, writer):
             writer.write(b"a")
             await asyncio.wait_for(reader.readexactly(1), WAIT_S)
-            await bench.proxy.close()
+            await harness.proxy.close()
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await asyncio.wait_for(reader.readexactly(1), WAIT_S)
         with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection(HOST, bench.port)
-        await bench.proxy.open()
-        assert await exchange(bench, b"again") == b"again"
+            await asyncio.open_connection(HOST, harness.port)
+        await harness.proxy.open()
+        assert await exchange(harness, b"again") == b"again"
 
-    on_a_bench(test)
+    run_with_harness(test)
 
 
-def test_a_client_of_a_dead_upstream_is_dropped() -> None:
+def test_a_client_is_disconnected_if_the_upstream_is_unreachable() -> None:
     async def run() -> None:
-        port, nobody = free_port(), free_port()
-        proxy = Proxy("orders-1", HOST, port, nobody)
+        port, unused_port = free_port(), free_port()
+        proxy = Proxy("orders-1", HOST, port, unused_port)
         await proxy.open()
-        async with Bench(proxy, port, []).connection() as (reader, _):
+        async with ProxyHarness(proxy, port, []).connection() as (reader, _):
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await asyncio.wait_for(reader.readexactly(1), WAIT_S)
         await proxy.close()
@@ -210,11 +210,11 @@ def test_a_client_of_a_dead_upstream_is_dropped() -> None:
 
 
 def test_the_end_of_a_clients_stream_reaches_the_upstream() -> None:
-    async def test(bench: Bench) -> None:
-        async with bench.connection() as (reader, writer):
+    async def test(harness: ProxyHarness) -> None:
+        async with harness.connection() as (reader, writer):
             writer.write(b"last words")
             await asyncio.wait_for(reader.readexactly(10), WAIT_S)
             writer.write_eof()
             assert await asyncio.wait_for(reader.read(), WAIT_S) == b""
 
-    on_a_bench(test)
+    run_with_harness(test)

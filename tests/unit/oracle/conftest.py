@@ -1,4 +1,4 @@
-"""Small builders: one record, one cluster."""
+"""Builders of probe records of a single cluster."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.operations import NONE
+from tests.oracle.operations import NO_OPERATIONS
 from tests.oracle.oracle import ClusterSettings, Operations, Settings, Tables, evaluate
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
@@ -15,7 +15,7 @@ LONG_AFTER = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class Bench:
-    """Makes records of one cluster 'c' and asks the oracle about them."""
+    """Builds records of cluster 'c' and evaluates them with the oracle."""
 
     def __init__(self) -> None:
         self._sequence = count()
@@ -27,15 +27,15 @@ class Bench:
         leg: str = "client",
         succeeded_us: Sequence[int] = (1_000,) * 100,
         failed: int = 0,
-        **other: Any,
+        **fields: Any,
     ) -> dict[str, Any]:
-        """A record whose probes all came back, but ``failed`` that were not acknowledged."""
-        client = leg == "client"
+        """Return a record with ``failed`` probes not acknowledged and all others successful."""
+        is_client = leg == "client"
         successes = sorted(succeeded_us)
         return {
             "run_id": "run",
             "sequence": next(self._sequence),
-            "vantage": "here",
+            "vantage": "zone-a",
             "cluster_id": "c",
             "broker_id": broker,
             "leg": leg,
@@ -43,9 +43,9 @@ class Bench:
             "expected_brokers": [broker],
             "attempted": len(successes) + failed,
             "acknowledged": len(successes),
-            "received": len(successes) if client else 0,
+            "received": len(successes) if is_client else 0,
             "ack_us": successes,
-            "e2e_us": successes if client else [],
+            "e2e_us": successes if is_client else [],
             "produce_failures": {"_MSG_TIMED_OUT": failed} if failed else {},
             "consume_failures": {},
             "lost": 0,
@@ -54,14 +54,14 @@ class Bench:
             "schedule_lag_p95_us": 0,
             "schedule_lag_max_us": 0,
             "led_by": [broker],
-        } | other
+        } | fields
 
     def evaluate(
         self,
         *records: dict[str, Any],
         clock: datetime = LONG_AFTER,
         zone: str = "UTC",
-        operations: Operations = NONE,
+        operations: Operations = NO_OPERATIONS,
         **cluster: Any,
     ) -> Tables:
         settings = Settings((ClusterSettings("c", **cluster),), week_zone=zone)

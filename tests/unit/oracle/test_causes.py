@@ -1,3 +1,5 @@
+"""The oracle's causes of bad minutes, in worked examples."""
+
 from datetime import date
 from typing import Any
 
@@ -16,8 +18,8 @@ def _action(kind: str, starts: float, ends: float | None, **more: Any) -> Row:
 
 
 def _event(to_state: str, at: float, broker: int | None = 1, fingerprint: str = "f") -> Row:
-    who = {"cluster_id": "c", "broker_id": broker, "fingerprint": fingerprint}
-    return who | {"at": _at(at), "to_state": to_state}
+    subject = {"cluster_id": "c", "broker_id": broker, "fingerprint": fingerprint}
+    return subject | {"at": _at(at), "to_state": to_state}
 
 
 def _cause(
@@ -27,9 +29,9 @@ def _cause(
     actions: tuple[Row, ...] = (),
     events: tuple[Row, ...] = (),
 ) -> str | None:
-    """Of minute 5, bad unless records say otherwise."""
-    of = records or (bench.record(5, succeeded_us=BAD),)
-    tables = bench.evaluate(*of, operations=Operations(corrections, actions, events))
+    """Return the cause of minute 5, which is bad unless other records are given."""
+    evaluated = records or (bench.record(5, succeeded_us=BAD),)
+    tables = bench.evaluate(*evaluated, operations=Operations(corrections, actions, events))
     (row,) = (row for row in tables.cluster_minutes if row["minute"] == _at(5))
     cause: str | None = row["cause"]
     return cause
@@ -41,7 +43,7 @@ def test_a_minute_at_the_objective_or_without_measurement_has_no_cause(bench: Be
     assert _cause(bench, bench.record(4), bench.record(6), actions=(roll,)) is None
 
 
-def test_a_bad_minute_of_which_nothing_is_known_is_unknown(bench: Bench) -> None:
+def test_a_bad_minute_without_a_possible_cause_is_unknown(bench: Bench) -> None:
     assert _cause(bench) == "unknown"
     assert _cause(bench, actions=(_action("election", 0, 9),), events=(_event("SUSPECT", 0),)) == "unknown"
 
@@ -56,41 +58,45 @@ def test_maintenance_is_a_correction_of_the_cluster_or_of_every_broker_over_the_
     assert _cause(bench, *records, corrections=(_correction(5, 6, withdrawn_at=_at(0)),)) == "unknown"
 
 
-def test_a_minute_in_which_maintenance_begins_is_bad_because_of_it_though_it_counts(bench: Bench) -> None:
-    within = _correction(5.5, 7)
-    assert _cause(bench, corrections=(within,)) == "maintenance"
+def test_maintenance_causes_the_minute_in_which_it_begins_although_that_counts(bench: Bench) -> None:
+    from_mid_minute = _correction(5.5, 7)
+    assert _cause(bench, corrections=(from_mid_minute,)) == "maintenance"
     bad = bench.record(5, succeeded_us=BAD)
-    (week,) = bench.evaluate(bad, operations=Operations((within,))).cluster_weeks
+    (week,) = bench.evaluate(bad, operations=Operations((from_mid_minute,))).cluster_weeks
     assert (week["bad_minutes"], week["corrections"]) == (1, "")
 
 
-def test_one_maintained_broker_does_not_explain_another(bench: Bench) -> None:
+def test_maintenance_of_one_broker_does_not_explain_another(bench: Bench) -> None:
     down = [
         bench.record(5, broker=1, succeeded_us=BAD),
         bench.record(5, broker=2, succeeded_us=[], failed=100),
     ]
-    one, two = _of_broker(1, 5, 6), _of_broker(2, 5, 6)
-    assert _cause(bench, *down, corrections=(one,)) == _cause(bench, *down, corrections=(two,)) == "unknown"
-    assert _cause(bench, *down, corrections=(one, two)) == "maintenance"
+    of_broker_1, of_broker_2 = _of_broker(1, 5, 6), _of_broker(2, 5, 6)
+    assert (
+        _cause(bench, *down, corrections=(of_broker_1,))
+        == _cause(bench, *down, corrections=(of_broker_2,))
+        == "unknown"
+    )
+    assert _cause(bench, *down, corrections=(of_broker_1, of_broker_2)) == "maintenance"
 
 
-def test_the_first_cause_that_holds_is_the_one(bench: Bench) -> None:
+def test_the_active_cause_of_highest_precedence_is_chosen(bench: Bench) -> None:
     actions = [_action(kind, 0, 9) for kind in ("throttle", "reassignment", "roll")]
     kinds = ("PATH", "DEGRADED", "STORAGE_STALLED", "NETWORK_UNAVAILABLE", "BROKER_DOWN", "CLUSTER_DOWN")
     events = [_event(kind, 0, fingerprint=kind) for kind in kinds]
     corrections = [_correction(0, 9)]
-    found = []
+    causes = []
     while (
-        why := _cause(bench, corrections=(*corrections,), actions=(*actions,), events=(*events,))
+        cause := _cause(bench, corrections=(*corrections,), actions=(*actions,), events=(*events,))
     ) != "unknown":
-        found.append(why)
-        corrections = [] if why == "maintenance" else corrections
-        actions = [one for one in actions if one["kind"] != why]
-        events = [one for one in events if one["to_state"] != ("PATH" if why == "vantage" else why)]
-    assert found == ["maintenance", "roll", *reversed(kinds[1:]), "reassignment", "throttle", "vantage"]
+        causes.append(cause)
+        corrections = [] if cause == "maintenance" else corrections
+        actions = [action for action in actions if action["kind"] != cause]
+        events = [event for event in events if event["to_state"] != ("PATH" if cause == "vantage" else cause)]
+    assert causes == ["maintenance", "roll", *reversed(kinds[1:]), "reassignment", "throttle", "vantage"]
 
 
-def test_an_action_of_another_cluster_or_time_is_no_cause_and_one_that_goes_on_is(bench: Bench) -> None:
+def test_an_action_is_a_cause_only_in_its_cluster_and_period(bench: Bench) -> None:
     assert _cause(bench, actions=(_action("roll", 0, 9, cluster_id="other"),)) == "unknown"
     assert _cause(bench, actions=(_action("roll", 0, 5),)) == "unknown"
     assert _cause(bench, actions=(_action("roll", 6, 9),)) == "unknown"
@@ -98,23 +104,23 @@ def test_an_action_of_another_cluster_or_time_is_no_cause_and_one_that_goes_on_i
 
 
 @pytest.mark.parametrize(
-    ("starts", "ends", "holds"), [(0, 5, False), (0, 5.1, True), (5.9, 9, True), (6, 9, False)]
+    ("starts", "ends", "is_cause"), [(0, 5, False), (0, 5.1, True), (5.9, 9, True), (6, 9, False)]
 )
-def test_a_finding_that_holds_for_any_part_of_the_minute_is_its_cause(
-    bench: Bench, starts: float, ends: float, holds: bool
+def test_a_finding_that_overlaps_the_minute_is_its_cause(
+    bench: Bench, starts: float, ends: float, is_cause: bool
 ) -> None:
     events = (_event("HEALTHY", ends), _event("BROKER_DOWN", starts))
-    assert _cause(bench, events=events) == ("BROKER_DOWN" if holds else "unknown")
+    assert _cause(bench, events=events) == ("BROKER_DOWN" if is_cause else "unknown")
 
 
-def test_an_episode_ends_with_the_next_event_of_the_same_finding_only(bench: Bench) -> None:
-    begins = _event("BROKER_DOWN", 0)
+def test_a_finding_ends_only_with_its_own_next_event(bench: Bench) -> None:
+    opened = _event("BROKER_DOWN", 0)
     others = (_event("HEALTHY", 1, broker=2), _event("HEALTHY", 1, fingerprint="g"), _event("BROKER_DOWN", 2))
-    assert _cause(bench, events=(begins, *others)) == "BROKER_DOWN"
-    assert _cause(bench, events=(begins, *others, _event("DEGRADED", 3))) == "DEGRADED"
+    assert _cause(bench, events=(opened, *others)) == "BROKER_DOWN"
+    assert _cause(bench, events=(opened, *others, _event("DEGRADED", 3))) == "DEGRADED"
 
 
-def test_a_late_agent_on_the_client_leg_is_the_vantages_fault(bench: Bench) -> None:
+def test_a_late_agent_on_the_client_leg_is_cause_vantage(bench: Bench) -> None:
     bad = bench.record(5, succeeded_us=BAD)
     late = {"schedule_lag_p95_us": 100_001, "vantage": "late"}
     assert _cause(bench, bad, bench.record(5, **late)) == "vantage"
@@ -132,18 +138,18 @@ def _two_clusters(bench: Bench) -> Tables:
     return evaluate(records, settings, LONG_AFTER, operations)
 
 
-def test_a_weeks_causes_count_its_bad_minutes(bench: Bench) -> None:
+def test_the_causes_of_a_week_count_its_bad_minutes(bench: Bench) -> None:
     causes = {row["cluster_id"]: row["causes"] for row in _two_clusters(bench).cluster_weeks}
     assert causes == {"c": {"roll": 2, "unknown": 1}, "d": {"unknown": 2}}
 
 
 def test_burn_causes_sum_over_the_clusters_of_a_segment(bench: Bench) -> None:
-    found = {
+    totals = {
         (row["segment"], row["segment_value"], row["cause"]): (row["bad_minutes"], row["clusters"])
         for row in _two_clusters(bench).burn_causes
         if row["segment"] != "tier"
     }
-    assert found == {
+    assert totals == {
         ("fleet", "", "roll"): (2, 1),
         ("fleet", "", "unknown"): (3, 2),
         ("cloud", "aws", "roll"): (2, 1),

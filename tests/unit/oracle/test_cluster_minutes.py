@@ -1,3 +1,5 @@
+"""The oracle's cluster-minutes, in worked examples."""
+
 from typing import Any
 
 from fleetgauge_core.tables import CLUSTER_MINUTES
@@ -12,11 +14,11 @@ def _minute(bench: Bench, *records: dict[str, Any]) -> Row:
 
 def test_a_row_has_the_columns_of_the_table_and_no_cause_yet(bench: Bench) -> None:
     row = _minute(bench, bench.record())
-    assert set(row) == set(CLUSTER_MINUTES.names)
+    assert set(row) == set(CLUSTER_MINUTES.column_names)
     assert row["cause"] is None
 
 
-def test_the_worst_broker_names_the_minute_and_the_pool_stands_beside_it(bench: Bench) -> None:
+def test_a_minute_has_the_levels_of_its_worst_broker_and_pooled_ones(bench: Bench) -> None:
     row = _minute(
         bench,
         bench.record(broker=1, succeeded_us=[10] * 100),
@@ -27,19 +29,19 @@ def test_the_worst_broker_names_the_minute_and_the_pool_stands_beside_it(bench: 
     assert (row["availability"], row["availability_worst_home"]) == (0.9, 3)
     assert row["latency_p99_censored_us"] == 10_000_000
     assert (row["attempted"], row["succeeded"], row["availability_pooled"]) == (300, 290, 290 / 300)
-    # The 288th of 100 tens, 90 twenties and 100 fifties.
+    # Rank 288 of 100 tens, 90 twenties and 100 fifties.
     assert row["latency_pooled_p99_us"] == 50
     assert (row["brokers_expected"], row["brokers_measured"]) == (3, 3)
 
 
-def test_of_brokers_equally_bad_the_lowest_id_is_named_even_if_it_is_zero(bench: Bench) -> None:
+def test_of_equally_bad_brokers_the_lowest_id_is_the_worst_even_if_it_is_zero(bench: Bench) -> None:
     row = _minute(
         bench, *(bench.record(broker=broker, succeeded_us=[7] * 99, failed=1) for broker in (2, 0, 1))
     )
     assert (row["latency_worst_home"], row["availability_worst_home"]) == (0, 0)
 
 
-def test_the_leader_leg_has_its_own_worst_broker_and_nothing_to_do_with_the_rest(bench: Bench) -> None:
+def test_the_leader_leg_only_affects_the_worst_leader_columns(bench: Bench) -> None:
     row = _minute(
         bench,
         bench.record(broker=1),
@@ -52,7 +54,7 @@ def test_the_leader_leg_has_its_own_worst_broker_and_nothing_to_do_with_the_rest
     assert (row["brokers_expected"], row["brokers_measured"]) == (3, 1)
 
 
-def test_a_broker_that_is_down_has_no_latency_to_be_worst_with_but_the_worst_availability(
+def test_a_broker_that_is_down_has_the_worst_availability_and_no_latency(
     bench: Bench,
 ) -> None:
     row = _minute(bench, bench.record(broker=1), bench.record(broker=2, succeeded_us=[], failed=100))
@@ -61,15 +63,15 @@ def test_a_broker_that_is_down_has_no_latency_to_be_worst_with_but_the_worst_ava
     assert (row["latency_p99_censored_us"], row["availability_pooled"]) == (10_000_000, 0.5)
 
 
-def test_an_unmeasured_broker_enters_neither_the_worst_nor_the_pool(bench: Bench) -> None:
+def test_a_broker_that_is_not_measured_is_neither_the_worst_nor_pooled(bench: Bench) -> None:
     row = _minute(bench, bench.record(broker=1), bench.record(broker=2, succeeded_us=[9_999] * 40, failed=9))
     assert (row["latency_p99_us"], row["latency_pooled_p99_us"], row["availability"]) == (1_000, 1_000, 1.0)
     assert (row["attempted"], row["succeeded"]) == (100, 100)
 
 
-def test_a_minute_in_which_nothing_was_measured_is_expected_and_says_nothing(bench: Bench) -> None:
-    dead = bench.evaluate(bench.record(0), bench.record(2)).cluster_minutes[1]
-    filled = {name: value for name, value in dead.items() if value is not None}
+def test_a_minute_without_a_measurement_is_expected_and_has_no_levels(bench: Bench) -> None:
+    row = bench.evaluate(bench.record(0), bench.record(2)).cluster_minutes[1]
+    filled = {name: value for name, value in row.items() if value is not None}
     assert {*filled} == {
         "cluster_id",
         "minute",
@@ -79,7 +81,7 @@ def test_a_minute_in_which_nothing_was_measured_is_expected_and_says_nothing(ben
         "attempted",
         "succeeded",
     }
-    assert (dead["brokers_expected"], dead["brokers_measured"], dead["attempted"], dead["succeeded"]) == (
+    assert (row["brokers_expected"], row["brokers_measured"], row["attempted"], row["succeeded"]) == (
         1,
         0,
         0,

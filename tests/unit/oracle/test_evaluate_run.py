@@ -1,3 +1,5 @@
+"""The command line tool that evaluates a run."""
+
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
-from fleetgauge_core.lake.delta_table import schema
+from fleetgauge_core.lake.delta_table import arrow_schema
 from fleetgauge_core.tables import CLUSTER_WEEKS, PROBE_MINUTES, Table
 from tests.oracle.evaluate_run import main
 from tests.oracle.oracle import Row
@@ -19,17 +21,17 @@ CLOCK = "2026-05-01T00:00:00Z"
 
 
 def _write(lake: Path, table: Table, rows: list[Row]) -> None:
-    write_deltalake(str(lake / table.path), pa.Table.from_pylist(rows, schema(table)), mode="overwrite")
+    write_deltalake(str(lake / table.path), pa.Table.from_pylist(rows, arrow_schema(table)), mode="overwrite")
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    """Records of a short nasty stretch, and the fleet that they belong to."""
+    """Return a lake with random records of an hour, beside their fleet file."""
     document = {"lake": "lake", "clusters": [{"id": f"cluster-{n}", "bootstrap": "b:9092"} for n in range(3)]}
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(document))
     lake = tmp_path / "lake"
     added = {"source": "test", "ingested_at": LONG_AFTER}
-    records = [r | added | {"day": r["minute"].date()} for r in random_week(5, minutes=60)]
+    records = [record | added | {"day": record["minute"].date()} for record in random_week(5, minutes=60)]
     _write(lake, PROBE_MINUTES, records)
     return lake
 
@@ -39,7 +41,7 @@ def _run(lake: Path, *arguments: str) -> int:
 
 
 def _weeks(lake: Path, capsys: pytest.CaptureFixture[str]) -> list[Row]:
-    """The oracle's rows as a pipeline would have written them."""
+    """Return the oracle's rows as the pipeline would write them."""
     assert _run(lake) == 0
     rows: list[Row] = json.loads(capsys.readouterr().out)["cluster_weeks"]
     computed = {"computed_at": datetime(2026, 5, 1, tzinfo=UTC)}
@@ -47,11 +49,11 @@ def _weeks(lake: Path, capsys: pytest.CaptureFixture[str]) -> list[Row]:
 
 
 def _difference_columns(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["differences"]
-    return [one["column"] for one in found]
+    reported: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["differences"]
+    return [difference["column"] for difference in reported]
 
 
-def test_a_lake_and_its_table_of_records_give_the_same_weeks(
+def test_the_path_of_the_lake_and_of_its_records_give_the_same_weeks(
     lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     weeks = _weeks(lake, capsys)
@@ -63,7 +65,7 @@ def test_a_lake_and_its_table_of_records_give_the_same_weeks(
     assert len(json.loads(capsys.readouterr().out)["cluster_weeks"]) == len(weeks)
 
 
-def test_equal_gold_is_found_equal_by_its_latest_revision(
+def test_equal_gold_has_no_differences_in_its_latest_revisions(
     lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     weeks = _weeks(lake, capsys)
@@ -76,7 +78,7 @@ def test_equal_gold_is_found_equal_by_its_latest_revision(
     assert _difference_columns(capsys) == []
 
 
-def test_a_microsecond_of_difference_is_found(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_difference_of_a_microsecond_is_reported(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     weeks = _weeks(lake, capsys)
     weeks[0]["latency_p99_us"] += 1
     _write(lake, CLUSTER_WEEKS, weeks)
@@ -84,22 +86,20 @@ def test_a_microsecond_of_difference_is_found(lake: Path, capsys: pytest.Capture
     assert _difference_columns(capsys) == ["latency_p99_us"]
 
 
-def test_a_week_that_gold_lacks_is_found(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_week_missing_in_gold_is_reported(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _write(lake, CLUSTER_WEEKS, _weeks(lake, capsys)[1:])
     assert _run(lake, "--compare") == 1
     assert _difference_columns(capsys) == [""]
 
 
-def test_records_that_were_taken_later_can_be_left_out(
-    lake: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_ingested_later_can_be_ignored(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(lake, "--taken-by", LONG_AFTER.isoformat()) == 0
-    all_of_them = json.loads(capsys.readouterr().out)["records"]
+    all_records = json.loads(capsys.readouterr().out)["records"]
     assert _run(lake, "--taken-by", (LONG_AFTER - timedelta(microseconds=1)).isoformat()) == 0
-    assert all_of_them > 0 == json.loads(capsys.readouterr().out)["records"]
+    assert all_records > 0 == json.loads(capsys.readouterr().out)["records"]
 
 
-def test_what_cannot_be_read_is_said_in_one_line(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_input_is_reported_in_one_line(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(lake, "--compare") == 2
     assert _run(lake.parent / "nowhere" / "lake") == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 2

@@ -1,6 +1,8 @@
+"""Nearest-rank quantiles of the oracle."""
+
 import pytest
 
-from tests.oracle.quantile import quantile, quantile_from_bad_side, rank
+from tests.oracle.quantile import nearest_rank, quantile, quantile_from_bad_side
 
 
 @pytest.mark.parametrize(
@@ -19,18 +21,18 @@ from tests.oracle.quantile import quantile, quantile_from_bad_side, rank
         (90, 11, 10),
     ],
 )
-def test_a_quantile_has_the_smallest_rank_that_covers_the_share(
+def test_the_nearest_rank_is_the_smallest_that_covers_the_share(
     percent: int, count: int, expected: int
 ) -> None:
-    assert rank(percent, count) == expected
+    assert nearest_rank(percent, count) == expected
 
 
-def test_a_quantile_is_one_of_the_values_whatever_their_order() -> None:
+def test_a_quantile_does_not_depend_on_the_order_of_the_values() -> None:
     assert quantile([30, 10, 40, 20], 50) == 20
     assert quantile([30, 10, 40, 20], 99) == 40
 
 
-def test_the_p99_of_a_hundred_values_forgives_one_of_them() -> None:
+def test_the_p99_of_a_hundred_values_ignores_the_largest_one() -> None:
     assert quantile([7] * 99 + [10_000_000], 99) == 7
     assert quantile([7] * 98 + [10_000_000] * 2, 99) == 10_000_000
 

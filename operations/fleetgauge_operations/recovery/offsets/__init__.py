@@ -1,1 +1,1 @@
-"""What is known of mirrored offsets, and how an offset is translated to another cluster. Pure."""
+"""Offset translation between mirrored clusters, from the offset syncs observed so far. Pure."""

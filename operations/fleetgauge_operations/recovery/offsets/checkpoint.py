@@ -1,48 +1,56 @@
-"""A checkpoint: what a record's offset at the source is at the destination. A watermark: what follows it."""
+"""Checkpoints and watermarks: statements about which destination offset matches a source offset.
+
+A checkpoint names one record: the record at ``src_offset`` of the source partition is the record at
+``dst_offset`` of the destination partition. A watermark separates records: those before ``src_offset`` lie
+before ``dst_offset``, all others at or after it.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 
-class Origin(StrEnum):
-    """Who told it."""
+class CheckpointOrigin(StrEnum):
+    """How a checkpoint was learned."""
 
     SYNC = "sync"
-    """MirrorMaker 2: a record at ``src_offset`` is the one at ``dst_offset``."""
+    """MirrorMaker 2's offset sync: the record at ``src_offset`` was written at ``dst_offset``."""
     TRACER = "tracer"
-    """The same of a record of our own."""
+    """The same statement about a tracer record."""
     IDLE_WATERMARK = "idle_watermark"
-    """Every record before ``src_offset`` that ever arrives lies before ``dst_offset``, all others there or
-    after.
+    """Every record before ``src_offset`` that is ever replicated lies before ``dst_offset``; all later
+    records lie at or after it.
 
-    So it is where the destination's end was read first and the source's end after it, and the source's last
-    record is the last of it that is found before the former. A mirror that has nothing to copy tells of
-    nothing, and holds back what is mapped by its checkpoints: this does not.
+    Taken when the destination's end offset was read first and the source's end offset after it, and the last
+    record of the source is known to be replicated before that destination end. MirrorMaker emits no offset
+    syncs for an idle source, so without watermarks its last checkpoint would hold back every translation.
     """
     FENCE = "fence"
-    """The second half of a watermark alone, of a mirror that lags: no record from ``src_offset`` on lies
-    before ``dst_offset``, as none was there yet when the destination's end was read."""
+    """The second half of a watermark only, for a mirror that lags: no record from ``src_offset`` on lies
+    before ``dst_offset``, because none had been written when the destination's end offset was read."""
 
     @property
-    def names_a_record(self) -> bool:
-        """Whether there is a record at these offsets."""
-        return self in (Origin.SYNC, Origin.TRACER)
+    def identifies_record(self) -> bool:
+        """Whether a record exists at exactly these offsets."""
+        return self in (CheckpointOrigin.SYNC, CheckpointOrigin.TRACER)
 
 
 class Checkpoint(NamedTuple):
-    """One row of what is known of a mirrored partition."""
+    """A source offset and the matching destination offset of one mirrored partition."""
 
     src_offset: int
     dst_offset: int
     observed_ms: int = 0
-    """Since 1970."""
-    origin: Origin = Origin.SYNC
+    """Milliseconds since the epoch."""
+    origin: CheckpointOrigin = CheckpointOrigin.SYNC
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """One partition on its way from one cluster to another. ``topic``: as the source calls it."""
+class PartitionRoute:
+    """A partition and the two clusters between which a mirror replicates it.
+
+    ``topic`` is the name of the topic in the source cluster.
+    """
 
     source: str
     destination: str
@@ -52,19 +60,23 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class TopicIds:
-    """Kafka's ids of a route's topic at both ends: offsets mean nothing in another topic of the same name."""
+    """Kafka's topic ids at both ends of a mirrored partition.
+
+    A topic that was deleted and created again has another id, and offsets of the old topic say nothing about
+    the new one.
+    """
 
     source: str
     destination: str
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
-    """A partition's offsets: ``start`` is the first that is kept, ``end`` the next that will be written."""
+class LogRange:
+    """A partition's log start offset, and its log end offset (the offset of the next record)."""
 
     start: int
     end: int
 
-    def clamped(self, offset: int) -> int:
-        """The nearest offset from which can be read."""
+    def clamp(self, offset: int) -> int:
+        """Return the nearest offset from which a consumer can read."""
         return min(max(offset, self.start), self.end)

@@ -1,30 +1,30 @@
-"""How far a mirror is behind, as far as what is known of it says."""
+"""Upper bounds of a mirror's replication lag, from the offset syncs and end offsets observed so far."""
 
 from dataclasses import dataclass
 
-from fleetgauge_operations.recovery.offsets.offset_sync_store import History
+from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
 
 
 @dataclass(frozen=True, slots=True)
-class Lag:
-    """Of one partition of one mirror: what is lost with its source, at most.
+class ReplicationLag:
+    """What is lost at most of one mirrored partition if its source cluster fails now.
 
-    Upper bounds, as MirrorMaker does not tell at once of what it has copied.
+    Both are upper bounds, because MirrorMaker reports replicated records with a delay.
     """
 
     records_at_most: int
     seconds_at_most: float | None
-    """For how long at most the first of them has been at the source; None if nobody knows."""
+    """Maximum age of the oldest unreplicated record; None if unknown."""
 
 
-def lag_of(history: History, now_ms: int) -> Lag | None:
-    """None while nobody has looked at both ends."""
-    seen = history.latest_watermark
-    if seen is None:
+def measure_lag(history: OffsetHistory, now_ms: int) -> ReplicationLag | None:
+    """Return the replication lag of one partition, or None before the first watermark."""
+    watermark = history.latest_watermark
+    if watermark is None:
         return None
-    records = max(0, seen.src_offset - history.copied_until)
+    records = max(0, watermark.src_offset - history.replicated_until)
     if not records:
-        return Lag(0, 0)
-    # What was not there at that look has come since.
-    before = history.end_seen_before(history.copied_until)
-    return Lag(records, (now_ms - before.observed_ms) / 1000 if before else None)
+        return ReplicationLag(0, 0)
+    # The oldest unreplicated record was written after the last observation at which it did not exist.
+    earlier = history.watermark_at_or_before(history.replicated_until)
+    return ReplicationLag(records, (now_ms - earlier.observed_ms) / 1000 if earlier else None)

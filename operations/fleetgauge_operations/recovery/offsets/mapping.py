@@ -1,154 +1,175 @@
-"""Where a group goes on in another region, whose topic merges the same sources in another order.
+"""Translate a group's position between two aggregate clusters that merge the same sources.
 
-Motivation: MirrorMaker 2 translates from a source to its copy. Two aggregates have no offset in common;
-what they share is the sources (Uber, "Disaster Recovery for Multi-Region Kafka").
+Motivation: MirrorMaker 2 translates offsets from a source to its replica only. The offsets of two aggregate
+topics do not correspond, because each merges its sources in another order; what they share is the sources
+(Uber, "Disaster Recovery for Multi-Region Kafka").
 
-Approach: for each source, what the active aggregate's position says is consumed of it; then where, in the
-passive aggregate, the first record after that can lie at the earliest. The smallest over all sources is
-where to go on: one offset a partition cannot do better. The rules differ in what a checkpoint is taken to
-say:
+Approach: for each source, derive from the position in the active aggregate which records of that source are
+consumed; then find the lowest offset of the passive aggregate at which the first unconsumed record can lie.
+The group resumes at the minimum over all sources, because it commits one offset per partition. The rules
+differ in what they conclude from a checkpoint:
 
-- ``uber``, as published: go on at the latest checkpoint that lies at or before the latest one consumed.
-- ``plus_one``: behind it, if the latter's record has really been consumed, which is so only before the
-  position.
-- ``watermark``: a checkpoint (x, y) is two watermarks, (x, y) and (x + 1, y + 1); what an idle source has
-  are more of them. Up to the latest watermark at or before the position all is consumed, and nothing after
-  that lies before the passive's latest.
+- ``uber``, as published: resume at the latest passive checkpoint at or before the latest consumed one.
+- ``plus_one``: resume one past it if its record is really consumed, that is, if it lies before the position.
+- ``watermark``: a checkpoint (x, y) implies two watermarks, (x, y) and (x + 1, y + 1); an idle source adds
+  more. All records up to the latest watermark at or before the position are consumed, and no later record
+  lies before the passive aggregate's latest watermark for them.
 
-What is proved of the last holds for the others, which go on no later: no record that is not consumed is
-passed over.
+The proof for ``watermark`` covers the other rules, which resume no later: no unconsumed record is skipped.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, Log
-from fleetgauge_operations.recovery.offsets.offset_sync_store import History
-from fleetgauge_operations.recovery.offsets.replication_runs import Consumed
+from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, LogRange
+from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
+from fleetgauge_operations.recovery.offsets.replication_runs import ConsumedPrefix
 
 
-class Rule(StrEnum):
-    """By the name that scripts see; each goes on no earlier than the one before it."""
+class MappingRule(StrEnum):
+    """A translation rule; each resumes at the same offset as the one before it, or later."""
 
     UBER = "uber"
     PLUS_ONE = "plus_one"
     WATERMARK = "watermark"
 
 
-class Why(StrEnum):
-    """What a source's constraint rests on."""
+class ConstraintBasis(StrEnum):
+    """What the constraint of one source is derived from."""
 
     CHECKPOINT = "checkpoint"
     WATERMARK = "watermark"
     NOT_IN_ACTIVE = "not_in_active"
-    """Nothing is known at or before the position: all of the source counts as not consumed."""
+    """The active aggregate has no checkpoint at or before the position: the whole source counts as
+    unconsumed."""
     NOT_IN_PASSIVE = "not_in_passive"
-    """Nothing is known at or before what is consumed: it may lie anywhere."""
-    MADE_ANEW = "made_anew"
-    """The two aggregates tell of two topics that had the same name at the source."""
+    """The passive aggregate has no checkpoint at or before the consumed offset: the next record may lie
+    anywhere."""
+    RECREATED = "made_anew"
+    """The source topic was deleted and created again, and the two aggregates refer to different topics."""
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
-    """Of one source. ``resume``: before it lies nothing of the source that is not consumed; None: nobody
-    knows."""
+class SourceConstraint:
+    """The lower bound that one source puts on the resume offset.
+
+    No unconsumed record of the source lies before ``resume``; None means unbounded.
+    """
 
     resume: int | None
-    why: Why
+    basis: ConstraintBasis
     active: Checkpoint | None = None
-    """From which it follows what is consumed."""
+    """The checkpoint that proves what is consumed."""
     passive: Checkpoint | None = None
-    """From which it follows where the rest lies."""
+    """The checkpoint that bounds where unconsumed records lie."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Where to go on in the passive aggregate."""
+class MappingResult:
+    """Where a group resumes in the passive aggregate, and how exact that is."""
 
     resume: int
-    rule: Rule
-    per_source: Mapping[str, Constraint]
+    rule: MappingRule
+    per_source: Mapping[str, SourceConstraint]
     possible_loss: bool
-    """What is not consumed may lie before the passive's log start, where nobody can read it any more."""
+    """Unconsumed records may lie before the passive log start offset, where they can no longer be read."""
     early_at_most: int | None
-    """How many offsets before the first record that is not consumed; None if unbounded."""
+    """Maximum number of offsets between ``resume`` and the first unconsumed record; None if unbounded."""
 
     @property
-    def unbounded(self) -> bool:
-        """Some source has no usable checkpoint, so that all of the log is read again."""
+    def is_unbounded(self) -> bool:
+        """Whether a source has no usable checkpoint, so that the whole log is read again."""
         return self.early_at_most is None
 
 
-def mapped(
+def map_position(
     position: int,
-    active: Mapping[str, History],
-    passive: Mapping[str, History],
-    log: Log,
-    rule: Rule = Rule.WATERMARK,
-) -> Answer:
-    """``position``: the offset that the group reads next in the active aggregate; ``log``: the passive's.
+    active: Mapping[str, OffsetHistory],
+    passive: Mapping[str, OffsetHistory],
+    log: LogRange,
+    rule: MappingRule = MappingRule.WATERMARK,
+) -> MappingResult:
+    """Translate a position in the active aggregate to the passive aggregate.
 
-    Histories by source, of one partition of the merged topic. Without any source nothing is known.
+    ``position`` is the offset that the group reads next; ``log`` is the passive aggregate's log. The
+    histories, by source, are those of one partition of the merged topic. Without any source the result is
+    unbounded.
     """
     sources = sorted({*active, *passive})
-    found = {one: _constraint(position, active.get(one), passive.get(one), log, rule) for one in sources}
-    known = [one.resume for one in found.values() if one.resume is not None]
-    if not known or len(known) < len(found):
-        return Answer(log.start, rule, found, possible_loss=False, early_at_most=None)
-    earliest = min(known)
-    resume = log.clamped(earliest)
-    latest = min(_first_left_at_most(position, active[one], passive[one], log) for one in sources)
-    return Answer(resume, rule, found, earliest < log.start, max(0, latest - resume))
+    constraints = {
+        source: _constrain(position, active.get(source), passive.get(source), log, rule) for source in sources
+    }
+    bounds = [constraint.resume for constraint in constraints.values() if constraint.resume is not None]
+    if not bounds or len(bounds) < len(constraints):
+        return MappingResult(log.start, rule, constraints, possible_loss=False, early_at_most=None)
+    earliest = min(bounds)
+    resume = log.clamp(earliest)
+    latest = min(
+        _bound_first_unconsumed(position, active[source], passive[source], log) for source in sources
+    )
+    return MappingResult(resume, rule, constraints, earliest < log.start, max(0, latest - resume))
 
 
-def best(position: int, active: Mapping[str, History], passive: Mapping[str, History], log: Log) -> Answer:
-    """The latest answer, by the simplest rule that gives it."""
-    answers = [mapped(position, active, passive, log, rule) for rule in Rule]
-    return max(answers, key=lambda one: (not one.unbounded, one.resume))
+def map_with_best_rule(
+    position: int, active: Mapping[str, OffsetHistory], passive: Mapping[str, OffsetHistory], log: LogRange
+) -> MappingResult:
+    """Return the result that resumes latest, by the simplest rule that gives it."""
+    results = [map_position(position, active, passive, log, rule) for rule in MappingRule]
+    return max(results, key=lambda result: (not result.is_unbounded, result.resume))
 
 
-def _constraint(
-    position: int, active: History | None, passive: History | None, log: Log, rule: Rule
-) -> Constraint:
-    seen = None if active is None else _consumed(position, active, rule)
-    if active is None or seen is None:
-        return Constraint(None, Why.NOT_IN_ACTIVE)
+def _constrain(
+    position: int,
+    active: OffsetHistory | None,
+    passive: OffsetHistory | None,
+    log: LogRange,
+    rule: MappingRule,
+) -> SourceConstraint:
+    consumed = None if active is None else _find_consumed(position, active, rule)
+    if active is None or consumed is None:
+        return SourceConstraint(None, ConstraintBasis.NOT_IN_ACTIVE)
     if passive is None:
-        return Constraint(None, Why.NOT_IN_PASSIVE, seen.by)
+        return SourceConstraint(None, ConstraintBasis.NOT_IN_PASSIVE, consumed.evidence)
     if active.ids and passive.ids and active.ids.source != passive.ids.source:
-        return Constraint(None, Why.MADE_ANEW, seen.by)
-    if rule is Rule.WATERMARK:
-        return _by_watermarks(seen, passive, log)
-    at = passive.floor(seen.by.src_offset, log)
-    if at is None:
-        return Constraint(None, Why.NOT_IN_PASSIVE, seen.by)
-    behind = rule is Rule.PLUS_ONE and at.src_offset < seen.next_src
-    return Constraint(at.dst_offset + behind, Why.CHECKPOINT, seen.by, at)
+        return SourceConstraint(None, ConstraintBasis.RECREATED, consumed.evidence)
+    if rule is MappingRule.WATERMARK:
+        return _constrain_by_watermarks(consumed, passive, log)
+    floor = passive.floor(consumed.evidence.src_offset, log)
+    if floor is None:
+        return SourceConstraint(None, ConstraintBasis.NOT_IN_PASSIVE, consumed.evidence)
+    is_consumed = rule is MappingRule.PLUS_ONE and floor.src_offset < consumed.next_src
+    return SourceConstraint(
+        floor.dst_offset + is_consumed, ConstraintBasis.CHECKPOINT, consumed.evidence, floor
+    )
 
 
-def _consumed(position: int, active: History, rule: Rule) -> Consumed | None:
-    by_checkpoint = active.consumed(position)
-    before = active.watermark_before(position) if rule is Rule.WATERMARK else None
-    by_watermark = Consumed(before.src_offset, before) if before else None
-    known = [one for one in (by_checkpoint, by_watermark) if one]
-    return max(known, key=lambda one: one.next_src, default=None)
+def _find_consumed(position: int, active: OffsetHistory, rule: MappingRule) -> ConsumedPrefix | None:
+    by_checkpoint = active.consumed_prefix(position)
+    watermark = active.watermark_before(position) if rule is MappingRule.WATERMARK else None
+    by_watermark = ConsumedPrefix(watermark.src_offset, watermark) if watermark else None
+    prefixes = [prefix for prefix in (by_checkpoint, by_watermark) if prefix]
+    return max(prefixes, key=lambda prefix: prefix.next_src, default=None)
 
 
-def _by_watermarks(seen: Consumed, passive: History, log: Log) -> Constraint:
-    at = passive.floor(seen.next_src, log)
-    after = passive.watermark_after(seen.next_src, log)
-    by_checkpoint = at.dst_offset + (at.src_offset < seen.next_src) if at else -1
-    if after and after.dst_offset > by_checkpoint:
-        return Constraint(after.dst_offset, Why.WATERMARK, seen.by, after)
-    if at is None:
-        return Constraint(None, Why.NOT_IN_PASSIVE, seen.by)
-    return Constraint(by_checkpoint, Why.CHECKPOINT, seen.by, at)
+def _constrain_by_watermarks(
+    consumed: ConsumedPrefix, passive: OffsetHistory, log: LogRange
+) -> SourceConstraint:
+    floor = passive.floor(consumed.next_src, log)
+    watermark = passive.watermark_after(consumed.next_src, log)
+    by_checkpoint = floor.dst_offset + (floor.src_offset < consumed.next_src) if floor else -1
+    if watermark and watermark.dst_offset > by_checkpoint:
+        return SourceConstraint(watermark.dst_offset, ConstraintBasis.WATERMARK, consumed.evidence, watermark)
+    if floor is None:
+        return SourceConstraint(None, ConstraintBasis.NOT_IN_PASSIVE, consumed.evidence)
+    return SourceConstraint(by_checkpoint, ConstraintBasis.CHECKPOINT, consumed.evidence, floor)
 
 
-def _first_left_at_most(position: int, active: History, passive: History, log: Log) -> int:
-    """Before or at which offset of the passive log the first record of a source lies that is not consumed."""
-    # Where it was copied again, a record after the position may have been consumed before it.
-    left = None if active.copied_again else active.next_from(position)
-    at = passive.ceiling(left.src_offset, log) if left else None
-    return at.dst_offset if at else log.end
+def _bound_first_unconsumed(
+    position: int, active: OffsetHistory, passive: OffsetHistory, log: LogRange
+) -> int:
+    """Return a passive offset at or before which the source's first unconsumed record lies."""
+    # After a recopy, a record behind the position may have been consumed as an earlier copy.
+    unconsumed = None if active.has_recopies else active.ceiling_dst(position)
+    copy = passive.ceiling(unconsumed.src_offset, log) if unconsumed else None
+    return copy.dst_offset if copy else log.end

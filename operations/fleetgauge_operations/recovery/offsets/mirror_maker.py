@@ -1,8 +1,9 @@
-"""What MirrorMaker 2 writes of its mirrors (KIP-382): offset syncs, checkpoints of groups, heartbeats.
+"""Decode the records of MirrorMaker 2's internal topics (KIP-382).
 
-Kafka's own types: integers are big-endian, a string is its length as int16 and then UTF-8. An offset sync
-has no version; the other two begin with one. Whatever cannot be read is answered with a refusal, as these
-topics are open to whoever may write to them.
+The topics hold offset syncs, checkpoints of consumer groups, and heartbeats. Integers are big-endian; a
+string is its length as int16 followed by UTF-8. An offset sync has no version; the other two begin with one.
+A record that cannot be decoded yields a MalformedRecord instead of an exception, because any client with the
+right to write to these topics can put anything there.
 """
 
 from collections.abc import Callable
@@ -17,34 +18,34 @@ _VERSION = 0
 Record = TypeVar("Record")
 
 
-class Reason(StrEnum):
-    """Why a record was refused, by the name that scripts see."""
+class MalformedReason(StrEnum):
+    """Why a record cannot be decoded."""
 
     NO_KEY = "no_key"
     DELETED = "deleted"
-    """It has no value: a tombstone."""
+    """The record has no value: it is a tombstone."""
     TOO_SHORT = "too_short"
     TRAILING_BYTES = "trailing_bytes"
     UNKNOWN_VERSION = "unknown_version"
     NOT_TEXT = "not_text"
     NEGATIVE = "negative"
-    """A length, a partition, an offset or a time."""
+    """A length, partition, offset or timestamp is negative."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A record that is none of these; ``detail`` is for a person."""
+class MalformedRecord:
+    """A record that cannot be decoded; ``detail`` describes the problem in one line."""
 
-    reason: Reason
+    reason: MalformedReason
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:
-    """The record at ``upstream`` of the source is the one at ``downstream`` of the destination."""
+    """The record at offset ``upstream`` of the source is the one at ``downstream`` of the destination."""
 
     topic: str
-    """As the source calls it."""
+    """Name of the topic in the source cluster."""
     partition: int
     upstream: int
     downstream: int
@@ -52,11 +53,11 @@ class OffsetSync:
 
 @dataclass(frozen=True, slots=True)
 class GroupCheckpoint:
-    """Where MirrorMaker 2 has translated a group to: both are offsets that it reads next."""
+    """MirrorMaker 2's translation of a group's committed offset; both offsets are those to read next."""
 
     group: str
     topic: str
-    """As the destination calls it."""
+    """Name of the topic in the destination cluster."""
     partition: int
     upstream: int
     downstream: int
@@ -64,111 +65,130 @@ class GroupCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """A mirror from ``source`` to ``target`` was alive; both are aliases."""
+class MirrorHeartbeat:
+    """A sign of life of the mirror from ``source`` to ``target``, both cluster aliases."""
 
     source: str
     target: str
     timestamp_ms: int
 
 
-class _RefusedError(Exception):
-    def __init__(self, reason: Reason, detail: str) -> None:
+class _MalformedRecordError(Exception):
+    def __init__(self, reason: MalformedReason, detail: str) -> None:
         super().__init__(detail)
-        self.refusal = Refusal(reason, detail)
+        self.malformed = MalformedRecord(reason, detail)
 
 
-class _Reader:
-    """Bytes from front to back. Everything raises _RefusedError."""
+class _ByteReader:
+    """Reads bytes from front to back. Every method raises _MalformedRecordError."""
 
-    def __init__(self, data: bytes, name: str) -> None:
-        self._data = data
+    def __init__(self, encoded: bytes, name: str) -> None:
+        self._encoded = encoded
         self._name = name
-        self._at = 0
+        self._index = 0
 
-    def int32(self) -> int:
-        return self._not_negative(self._integer(_INT32))
+    def read_int32(self) -> int:
+        return self._require_not_negative(self._read_integer(_INT32))
 
-    def int64(self) -> int:
-        return self._not_negative(self._integer(_INT64))
+    def read_int64(self) -> int:
+        return self._require_not_negative(self._read_integer(_INT64))
 
-    def version(self) -> None:
-        found = self._integer(_INT16)
-        if found != _VERSION:
-            raise _RefusedError(Reason.UNKNOWN_VERSION, f"{self._name}: version {found}, known is {_VERSION}")
+    def read_version(self) -> None:
+        version = self._read_integer(_INT16)
+        if version != _VERSION:
+            raise _MalformedRecordError(
+                MalformedReason.UNKNOWN_VERSION,
+                f"{self._name}: version {version} is not supported, only {_VERSION}",
+            )
 
-    def text(self) -> str:
-        length = self._not_negative(self._integer(_INT16))
+    def read_text(self) -> str:
+        length = self._require_not_negative(self._read_integer(_INT16))
         try:
-            return self._take(length).decode()
+            return self._read_bytes(length).decode()
         except UnicodeDecodeError as error:
-            raise _RefusedError(Reason.NOT_TEXT, f"{self._name}: {error.reason}") from error
+            raise _MalformedRecordError(MalformedReason.NOT_TEXT, f"{self._name}: {error.reason}") from error
 
-    def end(self) -> None:
-        left = len(self._data) - self._at
-        if left:
-            raise _RefusedError(Reason.TRAILING_BYTES, f"{self._name}: {left} bytes after the record")
+    def require_end(self) -> None:
+        remaining = len(self._encoded) - self._index
+        if remaining:
+            raise _MalformedRecordError(
+                MalformedReason.TRAILING_BYTES, f"{self._name}: {remaining} bytes after the record"
+            )
 
-    def _integer(self, kind: Struct) -> int:
-        (found,) = kind.unpack(self._take(kind.size))
-        return int(found)
+    def _read_integer(self, kind: Struct) -> int:
+        (number,) = kind.unpack(self._read_bytes(kind.size))
+        return int(number)
 
-    def _take(self, size: int) -> bytes:
-        taken = self._data[self._at : self._at + size]
-        if len(taken) < size:
-            raise _RefusedError(Reason.TOO_SHORT, f"{self._name}: {size} bytes wanted, {len(taken)} left")
-        self._at += size
-        return taken
+    def _read_bytes(self, size: int) -> bytes:
+        encoded = self._encoded[self._index : self._index + size]
+        if len(encoded) < size:
+            raise _MalformedRecordError(
+                MalformedReason.TOO_SHORT, f"{self._name}: {size} bytes expected, {len(encoded)} left"
+            )
+        self._index += size
+        return encoded
 
-    def _not_negative(self, number: int) -> int:
+    def _require_not_negative(self, number: int) -> int:
         if number < 0:
-            raise _RefusedError(Reason.NEGATIVE, f"{self._name}: {number} at byte {self._at}")
+            raise _MalformedRecordError(
+                MalformedReason.NEGATIVE, f"{self._name}: negative number {number} before byte {self._index}"
+            )
         return number
 
 
-def offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync | Refusal:
-    """A record of ``mm2-offset-syncs.<other alias>.internal``."""
+def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync | MalformedRecord:
+    """Decode a record of ``mm2-offset-syncs.<other alias>.internal``."""
 
-    def read(of_key: _Reader, of_value: _Reader) -> OffsetSync:
-        return OffsetSync(of_key.text(), of_key.int32(), of_value.int64(), of_value.int64())
-
-    return _read(key, value, read)
-
-
-def group_checkpoint(key: bytes | None, value: bytes | None) -> GroupCheckpoint | Refusal:
-    """A record of ``<source alias>.checkpoints.internal``."""
-
-    def read(of_key: _Reader, of_value: _Reader) -> GroupCheckpoint:
-        of_value.version()
-        return GroupCheckpoint(
-            of_key.text(), of_key.text(), of_key.int32(), of_value.int64(), of_value.int64(), of_value.text()
+    def read(key_reader: _ByteReader, value_reader: _ByteReader) -> OffsetSync:
+        return OffsetSync(
+            key_reader.read_text(),
+            key_reader.read_int32(),
+            value_reader.read_int64(),
+            value_reader.read_int64(),
         )
 
-    return _read(key, value, read)
+    return _decode(key, value, read)
 
 
-def heartbeat(key: bytes | None, value: bytes | None) -> Heartbeat | Refusal:
-    """A record of ``heartbeats``."""
+def decode_group_checkpoint(key: bytes | None, value: bytes | None) -> GroupCheckpoint | MalformedRecord:
+    """Decode a record of ``<source alias>.checkpoints.internal``."""
 
-    def read(of_key: _Reader, of_value: _Reader) -> Heartbeat:
-        of_value.version()
-        return Heartbeat(of_key.text(), of_key.text(), of_value.int64())
+    def read(key_reader: _ByteReader, value_reader: _ByteReader) -> GroupCheckpoint:
+        value_reader.read_version()
+        return GroupCheckpoint(
+            key_reader.read_text(),
+            key_reader.read_text(),
+            key_reader.read_int32(),
+            value_reader.read_int64(),
+            value_reader.read_int64(),
+            value_reader.read_text(),
+        )
 
-    return _read(key, value, read)
+    return _decode(key, value, read)
 
 
-def _read(
-    key: bytes | None, value: bytes | None, read: Callable[[_Reader, _Reader], Record]
-) -> Record | Refusal:
+def decode_heartbeat(key: bytes | None, value: bytes | None) -> MirrorHeartbeat | MalformedRecord:
+    """Decode a record of ``heartbeats``."""
+
+    def read(key_reader: _ByteReader, value_reader: _ByteReader) -> MirrorHeartbeat:
+        value_reader.read_version()
+        return MirrorHeartbeat(key_reader.read_text(), key_reader.read_text(), value_reader.read_int64())
+
+    return _decode(key, value, read)
+
+
+def _decode(
+    key: bytes | None, value: bytes | None, read: Callable[[_ByteReader, _ByteReader], Record]
+) -> Record | MalformedRecord:
     if key is None:
-        return Refusal(Reason.NO_KEY, "a record without a key")
+        return MalformedRecord(MalformedReason.NO_KEY, "the record has no key")
     if value is None:
-        return Refusal(Reason.DELETED, "a tombstone")
-    of_key, of_value = _Reader(key, "key"), _Reader(value, "value")
+        return MalformedRecord(MalformedReason.DELETED, "the record is a tombstone")
+    key_reader, value_reader = _ByteReader(key, "key"), _ByteReader(value, "value")
     try:
-        record = read(of_key, of_value)
-        of_key.end()
-        of_value.end()
-    except _RefusedError as error:
-        return error.refusal
+        record = read(key_reader, value_reader)
+        key_reader.require_end()
+        value_reader.require_end()
+    except _MalformedRecordError as error:
+        return error.malformed
     return record

@@ -1,50 +1,54 @@
-"""Everything known of a fleet's mirrors: of each partition its history, and since when nothing came of it."""
+"""The replication state of a fleet's mirrors: the offset history and the last progress of each partition."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
-    Origin,
-    Route,
+    CheckpointOrigin,
+    PartitionRoute,
     TopicIds,
 )
-from fleetgauge_operations.recovery.offsets.offset_sync_store import History
-from fleetgauge_operations.recovery.offsets.replication_runs import Change
+from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
+from fleetgauge_operations.recovery.offsets.replication_runs import HistoryUpdate
 
-#: MirrorMaker holds a sync back until it commits, by default once a minute.
-_HELD_BACK_MS = 60_000
+#: MirrorMaker delays an offset sync until it commits, by default once a minute.
+_SYNC_DELAY_MS = 60_000
 
 
-class Fact(NamedTuple):
-    """What was learned of one partition of one mirror. ``epoch``: as History counts them, with this one."""
+class CheckpointRecord(NamedTuple):
+    """A checkpoint of one mirrored partition, as it is stored.
 
-    route: Route
+    ``epoch`` is the partition's OffsetHistory epoch after this checkpoint was appended.
+    """
+
+    route: PartitionRoute
     ids: TopicIds
     epoch: int
     checkpoint: Checkpoint
 
 
-class Known:
-    """Facts are taken in the order in which they were learned."""
+class ReplicationState:
+    """What is known about every mirrored partition, built from checkpoints in the order of observation."""
 
-    def __init__(self, facts: Iterable[Fact] = ()) -> None:
-        self._histories: dict[Route, History] = {}
-        self._kept_up_ms: dict[Route, int] = {}
-        self._renewed_ms: dict[Route, int] = {}
-        self._looked_ms: dict[tuple[str, str], int] = {}
+    def __init__(self, records: Iterable[CheckpointRecord] = ()) -> None:
+        self._histories: dict[PartitionRoute, OffsetHistory] = {}
+        self._last_progress_ms: dict[PartitionRoute, int] = {}
+        self._recreated_ms: dict[PartitionRoute, int] = {}
+        self._last_inspected_ms: dict[tuple[str, str], int] = {}
         self._topics: dict[tuple[str, str], frozenset[str]] = {}
-        for fact in facts:
-            self.learn(fact.route, fact.ids, fact.checkpoint)
+        for record in records:
+            self.apply_checkpoint(record.route, record.ids, record.checkpoint)
 
     def __len__(self) -> int:
         return len(self._histories)
 
-    def history(self, route: Route) -> History | None:
+    def history(self, route: PartitionRoute) -> OffsetHistory | None:
+        """Return the offset history of a mirrored partition, or None before its first checkpoint."""
         return self._histories.get(route)
 
-    def between(self, source: str, destination: str) -> tuple[History, ...]:
-        """Of every partition of that mirror, but of topics that it has no more."""
+    def histories_between(self, source: str, destination: str) -> tuple[OffsetHistory, ...]:
+        """Return the histories of a mirror's partitions, without topics that it no longer replicates."""
         topics = self._topics.get((source, destination))
         return tuple(
             history
@@ -53,53 +57,60 @@ class Known:
             and (topics is None or route.topic in topics)
         )
 
-    def has_topics(self, source: str, destination: str, topics: Iterable[str]) -> None:
-        """Which that mirror has now."""
+    def set_topics(self, source: str, destination: str, topics: Iterable[str]) -> None:
+        """Set the topics that a mirror replicates now."""
         self._topics[source, destination] = frozenset(topics)
 
-    def ids(self, route: Route) -> TopicIds | None:
-        """Which topics it was about when something was learned last."""
-        found = self._histories.get(route)
-        return found.ids if found else None
+    def topic_ids(self, route: PartitionRoute) -> TopicIds | None:
+        """Return the topic ids that the partition's latest checkpoint refers to."""
+        history = self._histories.get(route)
+        return history.ids if history else None
 
-    def kept_up_ms(self, route: Route) -> int | None:
-        """When the mirror was last seen to copy, or to have nothing left to copy; since 1970."""
-        return self._kept_up_ms.get(route)
+    def last_progress_ms(self, route: PartitionRoute) -> int | None:
+        """Return when the partition was last seen to be replicated, or to have nothing left to replicate.
 
-    def was_made_anew(self, route: Route) -> bool:
-        """Whether a topic of that name was another one before, at either end."""
-        return route in self._renewed_ms
+        In milliseconds since the epoch.
+        """
+        return self._last_progress_ms.get(route)
 
-    def may_be_of_before(self, route: Route, at_ms: int) -> bool:
-        """Whether what was told then may be about the topic that had the name before."""
-        renewed_ms = self._renewed_ms.get(route)
-        return renewed_ms is not None and at_ms < renewed_ms + _HELD_BACK_MS
+    def was_recreated(self, route: PartitionRoute) -> bool:
+        """Return whether the topic was deleted and created again, at either end."""
+        return route in self._recreated_ms
 
-    def looked_ms(self, source: str, destination: str) -> int | None:
-        """When that mirror was looked at: what was not known of it then, was not there."""
-        return self._looked_ms.get((source, destination))
+    def may_predate_recreation(self, route: PartitionRoute, at_ms: int) -> bool:
+        """Return whether an offset sync written at that time may refer to the topic before its recreation."""
+        recreated_ms = self._recreated_ms.get(route)
+        return recreated_ms is not None and at_ms < recreated_ms + _SYNC_DELAY_MS
 
-    def look(self, source: str, destination: str, at_ms: int) -> None:
-        """It is being looked at."""
-        self._looked_ms[source, destination] = at_ms
+    def last_inspected_ms(self, source: str, destination: str) -> int | None:
+        """Return when a mirror was last inspected: a partition unknown by then did not exist."""
+        return self._last_inspected_ms.get((source, destination))
 
-    def keep_up(self, route: Route, at_ms: int) -> None:
-        """It was seen to, without anything new."""
-        self._kept_up_ms[route] = max(self._kept_up_ms.get(route, 0), at_ms)
+    def mark_inspected(self, source: str, destination: str, at_ms: int) -> None:
+        """Record that a mirror is inspected at that time."""
+        self._last_inspected_ms[source, destination] = at_ms
 
-    def expire(self, routes: Iterable[Route], log_start: int) -> None:
-        """Forget copies that lie before it at the destination, where nobody can read them."""
+    def mark_progress(self, route: PartitionRoute, at_ms: int) -> None:
+        """Record that a partition was replicated, or had nothing left to replicate, at that time."""
+        self._last_progress_ms[route] = max(self._last_progress_ms.get(route, 0), at_ms)
+
+    def expire(self, routes: Iterable[PartitionRoute], log_start: int) -> None:
+        """Discard checkpoints before the destination's log start offset, where nothing can be read."""
         for route in routes:
             history = self._histories.get(route)
             if history:
                 history.expire(log_start)
 
-    def learn(self, route: Route, ids: TopicIds, checkpoint: Checkpoint) -> Fact | None:
-        """None if it says nothing new."""
-        history = self._histories.setdefault(route, History(route, ids))
-        if history.renew(ids) is Change.MADE_ANEW:
-            self._renewed_ms[route] = checkpoint.observed_ms
-        change = history.append(checkpoint)
-        if checkpoint.origin is not Origin.FENCE:
-            self.keep_up(route, checkpoint.observed_ms)
-        return None if change is Change.KNOWN else Fact(route, ids, history.epoch, checkpoint)
+    def apply_checkpoint(
+        self, route: PartitionRoute, ids: TopicIds, checkpoint: Checkpoint
+    ) -> CheckpointRecord | None:
+        """Add a checkpoint; return the record to store, or None if it adds nothing."""
+        history = self._histories.setdefault(route, OffsetHistory(route, ids))
+        if history.update_topic_ids(ids) is HistoryUpdate.INVALIDATED:
+            self._recreated_ms[route] = checkpoint.observed_ms
+        update = history.append(checkpoint)
+        if checkpoint.origin is not CheckpointOrigin.FENCE:
+            self.mark_progress(route, checkpoint.observed_ms)
+        if update is HistoryUpdate.UNCHANGED:
+            return None
+        return CheckpointRecord(route, ids, history.epoch, checkpoint)

@@ -1,175 +1,209 @@
-"""What is known of one mirrored partition, for as long as its topics live.
+"""The offset history of one mirrored partition, kept for the lifetime of its topics.
 
-A mirror copies in order, so a checkpoint bounds what it does not name: records before it at the source lie
-before it at the destination, records after it after. That ends where offsets go back:
+A mirror replicates in order, so a checkpoint also bounds the records that it does not name: earlier source
+records lie before it in the destination, later ones after it. That no longer holds when offsets go back:
 
-- The source's alone: the mirror has begun again, and copies some records twice. Each copy is bounded by
-  itself.
-- The destination's: it has lost its end, which a broker may that leads without having been in sync.
-- The source's end, seen by a watermark, or a topic's id: nothing known before is of any use.
+- Source offset only: the mirror restarted and replicates some records a second time. Checkpoints of each
+  replication run bound the records of that run.
+- Destination offset: the destination log was truncated, for example by an unclean leader election.
+- Source end offset (as seen by a watermark), or a topic id: the topic was recreated, and all earlier
+  checkpoints are invalid.
 
-One thing cannot be seen: a mirror that begins again at a record that it had copied and not told of. Until it
-has copied again all that it had, such a record may lie earlier than what is known says.
+One case cannot be detected: a mirror that restarts at a record that it had replicated but not reported. Until
+it has replicated again all records of the earlier run, such a record may lie before the offset that the
+checkpoints imply.
 """
 
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
-    Log,
-    Origin,
-    Route,
+    CheckpointOrigin,
+    LogRange,
+    PartitionRoute,
     TopicIds,
 )
-from fleetgauge_operations.recovery.offsets.replication_runs import Change, Consumed, Copies
+from fleetgauge_operations.recovery.offsets.replication_runs import (
+    ConsumedPrefix,
+    HistoryUpdate,
+    ReplicationRuns,
+)
 from fleetgauge_operations.recovery.offsets.watermarks import Watermarks
 
 
-class History:
-    """Rows come in the order in which each origin told them; the origins among each other in any."""
+class OffsetHistory:
+    """The checkpoints and watermarks of one mirrored partition.
 
-    __slots__ = ("_copies", "_newest", "_told", "_watermarks", "epoch", "forgotten", "ids", "route")
+    Rows of one origin are appended in the order in which that origin reported them; rows of different origins
+    may be interleaved in any order.
+    """
 
-    def __init__(self, route: Route, ids: TopicIds | None) -> None:
+    __slots__ = (
+        "_last_by_origin",
+        "_latest",
+        "_runs",
+        "_watermarks",
+        "discarded_count",
+        "epoch",
+        "ids",
+        "route",
+    )
+
+    def __init__(self, route: PartitionRoute, ids: TopicIds | None) -> None:
         self.route = route
         self.ids = ids
-        """None: nobody knows them, so that a log that was cut cannot be told from another one."""
+        """None if unknown; then a truncated log cannot be told from a recreated topic."""
         self.epoch = 0
-        self.forgotten = 0
-        """How many checkpoints were of no use any more."""
-        self._forget()
+        """Incremented whenever offsets go back or a topic is recreated."""
+        self.discarded_count = 0
+        """How many checkpoints were discarded because they no longer apply."""
+        self._clear()
 
-    def _forget(self) -> None:
-        self._copies = Copies()
+    def _clear(self) -> None:
+        self._runs = ReplicationRuns()
         self._watermarks = Watermarks()
-        self._told: dict[Origin, Checkpoint] = {}
-        self._newest: Checkpoint | None = None
+        self._last_by_origin: dict[CheckpointOrigin, Checkpoint] = {}
+        self._latest: Checkpoint | None = None
 
     @property
     def count(self) -> int:
-        """How many checkpoints are known and of use."""
-        return len(self._copies)
+        """The number of valid checkpoints."""
+        return len(self._runs)
 
     @property
-    def newest(self) -> Checkpoint | None:
-        """The row that came last; its age is how stale all of this may be."""
-        return self._newest
+    def latest(self) -> Checkpoint | None:
+        """The row appended last; its age is the maximum staleness of this history."""
+        return self._latest
 
     @property
     def last_sync(self) -> Checkpoint | None:
-        """The one that MirrorMaker told last."""
-        return self._told.get(Origin.SYNC)
+        """The last offset sync that MirrorMaker reported."""
+        return self._last_by_origin.get(CheckpointOrigin.SYNC)
 
     @property
     def latest_watermark(self) -> Checkpoint | None:
-        """Its ``src_offset`` is the source's end, as it was seen last."""
+        """The latest watermark or fence; its ``src_offset`` is the source's last observed end offset."""
         return self._watermarks.latest
 
     @property
-    def copied_until(self) -> int:
-        """All of the source before it is known to have arrived."""
-        known = (self._told.get(one) for one in Origin if one is not Origin.FENCE)
-        return max((one.src_offset + one.origin.names_a_record for one in known if one), default=0)
+    def replicated_until(self) -> int:
+        """The source offset before which all records are known to be replicated."""
+        latest = (
+            self._last_by_origin.get(origin)
+            for origin in CheckpointOrigin
+            if origin is not CheckpointOrigin.FENCE
+        )
+        return max((row.src_offset + row.origin.identifies_record for row in latest if row), default=0)
 
-    def end_seen_before(self, src_offset: int) -> Checkpoint | None:
-        """The latest look at which the source ended there or before."""
-        return self._watermarks.at_most(src_offset)
+    def watermark_at_or_before(self, src_offset: int) -> Checkpoint | None:
+        """Return the latest observation at which the source ended at or before that offset."""
+        return self._watermarks.at_or_before(src_offset)
 
     @property
-    def copied_again(self) -> bool:
-        """Whether some records are known to be there twice."""
-        return self._copies.count > 1
+    def has_recopies(self) -> bool:
+        """Whether the mirror restarted, so that some records exist twice in the destination."""
+        return self._runs.run_count > 1
 
     @property
-    def unfinished(self) -> bool:
-        """Whether an earlier copy is known to reach further than the last one yet does."""
-        return self._copies.unfinished
+    def is_recopying(self) -> bool:
+        """Whether the latest replication run has not yet reached as far as an earlier one."""
+        return self._runs.is_recopying
 
-    def renew(self, ids: TopicIds) -> Change:
-        """Say which topics it is about now."""
+    def update_topic_ids(self, ids: TopicIds) -> HistoryUpdate:
+        """Set the topic ids that the following rows refer to; other ids invalidate the history."""
         if ids == self.ids:
-            return Change.KNOWN
+            return HistoryUpdate.UNCHANGED
         self.ids = ids
         self.epoch += 1
-        return self._made_anew()
+        return self._invalidate()
 
     def expire(self, log_start: int) -> None:
-        """Forget copies of which nothing can be read any more, so that lookups stay short."""
-        known = self.count
-        self._copies.expire(log_start)
-        self.forgotten += known - self.count
+        """Discard replication runs of which nothing can be read any more, to keep lookups fast."""
+        count_before = self.count
+        self._runs.expire(log_start)
+        self.discarded_count += count_before - self.count
 
-    def append(self, row: Checkpoint) -> Change:
-        """Take one more row in. All changes but the first two begin a new epoch."""
-        last = self._told.get(row.origin)
-        if last and last[:2] == row[:2]:
-            return Change.KNOWN
-        change = self._with_record(row) if row.origin.names_a_record else self._with_watermark(row)
-        if change not in (Change.KNOWN, Change.ADDED):
+    def append(self, row: Checkpoint) -> HistoryUpdate:
+        """Add a checkpoint or watermark. Every result but UNCHANGED and ADDED begins a new epoch."""
+        previous = self._last_by_origin.get(row.origin)
+        if previous and previous[:2] == row[:2]:
+            return HistoryUpdate.UNCHANGED
+        update = self._append_record(row) if row.origin.identifies_record else self._append_watermark(row)
+        if update not in (HistoryUpdate.UNCHANGED, HistoryUpdate.ADDED):
             self.epoch += 1
-        self._told[row.origin] = self._newest = row
-        return change
+        self._last_by_origin[row.origin] = self._latest = row
+        return update
 
-    def _with_record(self, row: Checkpoint) -> Change:
-        last = self._told.get(row.origin)
-        goes_back = last is not None and row.dst_offset <= last.dst_offset
-        change = None if goes_back or self._watermarks.contradict(row) else self._copies.add(row)
-        if change is None:
-            change = self._gone_from(row.dst_offset)
-            self._copies.add(row)
-        if change is Change.COPIED_AGAIN and self._copies.brings_new:
-            # No log had it when a watermark was taken that says it had.
-            self._watermarks.forget_before()
-        return change
+    def _append_record(self, row: Checkpoint) -> HistoryUpdate:
+        previous = self._last_by_origin.get(row.origin)
+        goes_back = previous is not None and row.dst_offset <= previous.dst_offset
+        is_contradiction = goes_back or self._watermarks.is_contradicted_by(row)
+        update = None if is_contradiction else self._runs.insert(row)
+        if update is None:
+            update = self._truncate(row.dst_offset)
+            self._runs.insert(row)
+        if update is HistoryUpdate.RECOPIED and self._runs.is_last_run_disjoint:
+            # The new run brings records that the destination lacked when watermarks stated it had them.
+            self._watermarks.discard_lower_halves()
+        return update
 
-    def _with_watermark(self, row: Checkpoint) -> Change:
-        change, latest = Change.ADDED, self._watermarks.latest
-        if self._copies.contradicts(row) or (latest and row.src_offset < latest.src_offset):
-            change = self._made_anew()
+    def _append_watermark(self, row: Checkpoint) -> HistoryUpdate:
+        update, latest = HistoryUpdate.ADDED, self._watermarks.latest
+        if self._runs.is_contradicted_by(row) or (latest and row.src_offset < latest.src_offset):
+            update = self._invalidate()
         elif latest and row.dst_offset < latest.dst_offset:
-            change = self._gone_from(row.dst_offset)
-        self._watermarks.add(row)
-        return change
+            update = self._truncate(row.dst_offset)
+        self._watermarks.append(row)
+        return update
 
-    def _gone_from(self, dst_offset: int) -> Change:
+    def _truncate(self, dst_offset: int) -> HistoryUpdate:
         if self.ids is None:
-            return self._made_anew()
-        known = self.count
-        self._copies.cut(dst_offset)
-        self._watermarks.cut(dst_offset)
-        self._told = {origin: one for origin, one in self._told.items() if one.dst_offset < dst_offset}
-        self.forgotten += known - self.count
-        return Change.CUT
+            return self._invalidate()
+        count_before = self.count
+        self._runs.truncate(dst_offset)
+        self._watermarks.truncate(dst_offset)
+        self._last_by_origin = {
+            origin: row for origin, row in self._last_by_origin.items() if row.dst_offset < dst_offset
+        }
+        self.discarded_count += count_before - self.count
+        return HistoryUpdate.TRUNCATED
 
-    def _made_anew(self) -> Change:
-        self.forgotten += self.count
-        self._forget()
-        return Change.MADE_ANEW
+    def _invalidate(self) -> HistoryUpdate:
+        self.discarded_count += self.count
+        self._clear()
+        return HistoryUpdate.INVALIDATED
 
-    def consumed(self, position: int) -> Consumed | None:
-        """What lies before that destination offset, up to the first that is known to come only later."""
-        return self._copies.consumed(position)
+    def consumed_prefix(self, position: int) -> ConsumedPrefix | None:
+        """Return which source records are consumed by a group at that destination offset.
 
-    def floor(self, src_offset: int, log: Log) -> Checkpoint | None:
-        """A checkpoint at or before it, before which nobody can read that record or a later one of the
-        source."""
-        return self._copies.floor(src_offset, log)
+        See ReplicationRuns.consumed_prefix.
+        """
+        return self._runs.consumed_prefix(position)
 
-    def newest_floor(self, src_offset: int, log: Log) -> Checkpoint | None:
-        """As ``floor``, of the last copy that has one: an earlier copy may hold more than that one yet
-        does."""
-        return self._copies.newest_floor(src_offset, log)
+    def floor(self, src_offset: int, log: LogRange) -> Checkpoint | None:
+        """Return a checkpoint at or before that source offset.
+
+        No readable record from that source offset on lies before the checkpoint in the destination.
+        """
+        return self._runs.floor(src_offset, log)
+
+    def latest_run_floor(self, src_offset: int, log: LogRange) -> Checkpoint | None:
+        """Return the floor in the latest replication run that has one.
+
+        Unlike ``floor``, this ignores that an earlier run may hold later records than the latest run has yet.
+        """
+        return self._runs.latest_run_floor(src_offset, log)
 
     def watermark_before(self, dst_offset: int) -> Checkpoint | None:
-        """All that the source holds before its ``src_offset`` lies before that destination offset."""
+        """Return the latest watermark whose earlier source records all lie before that destination offset."""
         return self._watermarks.before(dst_offset)
 
-    def watermark_after(self, src_offset: int, log: Log) -> Checkpoint | None:
-        """Before its ``dst_offset`` nobody can read that record or a later one of the source."""
+    def watermark_after(self, src_offset: int, log: LogRange) -> Checkpoint | None:
+        """Return the latest watermark or fence that no record from that source offset on precedes."""
         return self._watermarks.after(src_offset, log.end)
 
-    def next_from(self, dst_offset: int) -> Checkpoint | None:
-        """The first checkpoint at or after it at the destination."""
-        return self._copies.next_from(dst_offset)
+    def ceiling_dst(self, dst_offset: int) -> Checkpoint | None:
+        """Return the first checkpoint at or after that destination offset."""
+        return self._runs.ceiling_dst(dst_offset)
 
-    def ceiling(self, src_offset: int, log: Log) -> Checkpoint | None:
-        """The first checkpoint at or after it at the source that can be read."""
-        return self._copies.ceiling(src_offset, log)
+    def ceiling(self, src_offset: int, log: LogRange) -> Checkpoint | None:
+        """Return the first readable checkpoint at or after that source offset."""
+        return self._runs.ceiling(src_offset, log)

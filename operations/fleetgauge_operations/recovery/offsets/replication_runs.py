@@ -1,7 +1,7 @@
-"""Checkpoints of one mirrored partition, copy by copy.
+"""Checkpoints of one mirrored partition, grouped by replication run.
 
-A mirror that begins again at an older source offset copies some records twice. Within each copy both
-offsets ascend, and each follows the one before it at the destination.
+A mirror that restarts at an older source offset replicates some records twice; each restart begins a new run.
+Within a run both offsets ascend, and in the destination each run follows the one before it.
 """
 
 from array import array
@@ -10,32 +10,35 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, Log, Origin
+from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, CheckpointOrigin, LogRange
 
-_ORIGINS = tuple(Origin)
+_ORIGINS = tuple(CheckpointOrigin)
 
 
-class Change(StrEnum):
-    """What a row made of what was known."""
+class HistoryUpdate(StrEnum):
+    """What a new row did to the offset history of a partition."""
 
-    KNOWN = "known"
+    UNCHANGED = "unchanged"
     ADDED = "added"
-    COPIED_AGAIN = "copied_again"
-    """The mirror had begun again. What was known stays true of the earlier copies."""
-    CUT = "cut"
-    """The destination has lost its end, and what was known of that is forgotten."""
-    MADE_ANEW = "made_anew"
-    """Offsets mean something else than before, and all that was known is forgotten."""
+    RECOPIED = "recopied"
+    """The mirror restarted at an older source offset. Earlier checkpoints still hold for earlier runs."""
+    TRUNCATED = "truncated"
+    """The destination log lost its end, and the checkpoints of that part are discarded."""
+    INVALIDATED = "invalidated"
+    """Offsets have a new meaning, for example after a topic was recreated; all rows are discarded."""
 
 
-class Copy:
-    """Never empty. Arrays, as there are millions of rows; lookups are binary searches."""
+class ReplicationRun:
+    """The checkpoints of one run, never empty.
 
-    __slots__ = ("_dst", "_observed_ms", "_origin", "_src", "is_cut")
+    Kept in arrays, because there are millions of rows; lookups are binary searches.
+    """
+
+    __slots__ = ("_dst", "_observed_ms", "_origin", "_src", "is_truncated")
 
     def __init__(self, first: Checkpoint) -> None:
-        self.is_cut = False
-        """What lay behind its last checkpoint is gone, and may not have been copied again."""
+        self.is_truncated = False
+        """The records after its last checkpoint were lost, and may not have been replicated again."""
         self._src = array("q", (first.src_offset,))
         self._dst = array("q", (first.dst_offset,))
         self._observed_ms = array("q", (first.observed_ms,))
@@ -50,217 +53,230 @@ class Copy:
 
     @property
     def last_src(self) -> int:
+        """The source offset of the last checkpoint."""
         return self._src[-1]
 
     @property
     def last_dst(self) -> int:
+        """The destination offset of the last checkpoint."""
         return self._dst[-1]
 
     def append(self, row: Checkpoint) -> None:
-        """Both offsets lie beyond the last."""
+        """Add a checkpoint, both of whose offsets are higher than those of the last one."""
         self._src.append(row.src_offset)
         self._dst.append(row.dst_offset)
         self._observed_ms.append(row.observed_ms)
         self._origin.append(_ORIGINS.index(row.origin))
 
-    def insert(self, row: Checkpoint) -> Change | None:
-        """None if it contradicts its neighbours."""
-        at = bisect_left(self._dst, row.dst_offset)
-        if at < len(self) and self._dst[at] == row.dst_offset:
-            return Change.KNOWN if self._src[at] == row.src_offset else None
-        if at and self._src[at - 1] >= row.src_offset:
+    def insert(self, row: Checkpoint) -> HistoryUpdate | None:
+        """Insert a checkpoint in order; return None if it contradicts its neighbours."""
+        index = bisect_left(self._dst, row.dst_offset)
+        if index < len(self) and self._dst[index] == row.dst_offset:
+            return HistoryUpdate.UNCHANGED if self._src[index] == row.src_offset else None
+        if index and self._src[index - 1] >= row.src_offset:
             return None
-        if at < len(self) and self._src[at] <= row.src_offset:
+        if index < len(self) and self._src[index] <= row.src_offset:
             return None
-        self._src.insert(at, row.src_offset)
-        self._dst.insert(at, row.dst_offset)
-        self._observed_ms.insert(at, row.observed_ms)
-        self._origin.insert(at, _ORIGINS.index(row.origin))
-        return Change.ADDED
+        self._src.insert(index, row.src_offset)
+        self._dst.insert(index, row.dst_offset)
+        self._observed_ms.insert(index, row.observed_ms)
+        self._origin.insert(index, _ORIGINS.index(row.origin))
+        return HistoryUpdate.ADDED
 
-    def cut(self, dst_offset: int) -> None:
-        """Forget what lies there or after."""
-        at = bisect_left(self._dst, dst_offset)
+    def truncate(self, dst_offset: int) -> None:
+        """Discard the checkpoints at or after that destination offset."""
+        index = bisect_left(self._dst, dst_offset)
         for column in (self._src, self._dst, self._observed_ms, self._origin):
-            del column[at:]
-        self.is_cut = True
+            del column[index:]
+        self.is_truncated = True
 
     def floor_src(self, src_offset: int, end: int) -> Checkpoint | None:
-        """The latest at or before it at the source, of those that lie before ``end``."""
-        at = min(bisect_right(self._src, src_offset), bisect_left(self._dst, end))
-        return self[at - 1] if at else None
+        """Return the latest checkpoint up to that source offset whose destination offset is below ``end``."""
+        index = min(bisect_right(self._src, src_offset), bisect_left(self._dst, end))
+        return self[index - 1] if index else None
 
     def floor_dst(self, dst_offset: int) -> Checkpoint | None:
-        """The latest at or before it at the destination."""
-        at = bisect_right(self._dst, dst_offset)
-        return self[at - 1] if at else None
+        """Return the latest checkpoint at or before that destination offset."""
+        index = bisect_right(self._dst, dst_offset)
+        return self[index - 1] if index else None
 
     def ceiling_src(self, src_offset: int) -> Checkpoint | None:
-        """The first at or after it at the source."""
-        at = bisect_left(self._src, src_offset)
-        return self[at] if at < len(self) else None
+        """Return the first checkpoint at or after that source offset."""
+        index = bisect_left(self._src, src_offset)
+        return self[index] if index < len(self) else None
 
     def ceiling_dst(self, dst_offset: int) -> Checkpoint | None:
-        """The first at or after it at the destination."""
-        at = bisect_left(self._dst, dst_offset)
-        return self[at] if at < len(self) else None
+        """Return the first checkpoint at or after that destination offset."""
+        index = bisect_left(self._dst, dst_offset)
+        return self[index] if index < len(self) else None
 
-    def src_of_nth_after(self, src_offset: int, n: int) -> int | None:
-        """Of the nth checkpoint beyond that source offset."""
-        at = bisect_right(self._src, src_offset) + n - 1
-        return self._src[at] if at < len(self) else None
+    def nth_src_after(self, src_offset: int, n: int) -> int | None:
+        """Return the source offset of the nth checkpoint beyond that source offset."""
+        index = bisect_right(self._src, src_offset) + n - 1
+        return self._src[index] if index < len(self) else None
 
 
-class Consumed(NamedTuple):
-    """All of a source before ``next_src`` is, or will never arrive; ``by``: from which that follows."""
+class ConsumedPrefix(NamedTuple):
+    """All source records before ``next_src`` are consumed, or will never be replicated.
+
+    ``evidence`` is the checkpoint or watermark that proves it.
+    """
 
     next_src: int
-    by: Checkpoint
+    evidence: Checkpoint
 
 
-class Copies:
-    """All copies of one source in one log, in the order in which they lie there."""
+class ReplicationRuns:
+    """All replication runs of one source partition in one destination log, in the order of that log."""
 
-    __slots__ = ("_copies", "_unseen_src")
+    __slots__ = ("_runs", "_unknown_until_src")
 
     def __init__(self) -> None:
-        self._copies: list[Copy] = []
-        self._unseen_src = 0
-        """Records before it may lie where nothing is known of any more."""
+        self._runs: list[ReplicationRun] = []
+        self._unknown_until_src = 0
+        """Source records before it may lie where all checkpoints were discarded."""
 
     def __len__(self) -> int:
-        return sum(map(len, self._copies))
+        return sum(map(len, self._runs))
 
     @property
-    def count(self) -> int:
-        """How many copies are known of."""
-        return len(self._copies)
+    def run_count(self) -> int:
+        """The number of known runs."""
+        return len(self._runs)
 
     @property
-    def unfinished(self) -> bool:
-        """Whether an earlier copy is known to reach further than the last."""
-        return any(copy.last_src > self._copies[-1].last_src for copy in self._copies)
+    def is_recopying(self) -> bool:
+        """Whether an earlier run reached a higher source offset than the last run has so far."""
+        return any(run.last_src > self._runs[-1].last_src for run in self._runs)
 
     @property
-    def brings_new(self) -> bool:
-        """Whether the last copy begins with what no earlier one is known to have had."""
-        begin = self._copies[-1][0].src_offset
-        return not any(copy[0].src_offset <= begin <= copy.last_src + 1 for copy in self._copies[:-1])
+    def is_last_run_disjoint(self) -> bool:
+        """Whether the last run begins with a record that no earlier run is known to have replicated."""
+        first_src = self._runs[-1][0].src_offset
+        return not any(run[0].src_offset <= first_src <= run.last_src + 1 for run in self._runs[:-1])
 
-    def add(self, row: Checkpoint) -> Change | None:
-        """None if it contradicts what is known."""
-        if not self._copies:
-            self._copies.append(Copy(row))
-            return Change.ADDED
-        last = self._copies[-1]
+    def insert(self, row: Checkpoint) -> HistoryUpdate | None:
+        """Add a checkpoint to the run that it belongs to; return None if it contradicts the others."""
+        if not self._runs:
+            self._runs.append(ReplicationRun(row))
+            return HistoryUpdate.ADDED
+        last = self._runs[-1]
         if row.dst_offset <= last.last_dst:
-            return self._insert(row)
-        if row.src_offset > last.last_src and not last.is_cut:
+            return self._insert_between(row)
+        if row.src_offset > last.last_src and not last.is_truncated:
             last.append(row)
-            return Change.ADDED
-        self._copies.append(Copy(row))
-        return Change.COPIED_AGAIN
+            return HistoryUpdate.ADDED
+        self._runs.append(ReplicationRun(row))
+        return HistoryUpdate.RECOPIED
 
-    def _insert(self, row: Checkpoint) -> Change | None:
-        """Of an origin that is slower to tell: it ends a copy, begins the next one, or lies within."""
-        at = sum(copy[0].dst_offset <= row.dst_offset for copy in self._copies)
-        near = self._copies[max(at - 1, 0) : at + 1]
-        return next((change for copy in near if (change := copy.insert(row))), None)
+    def _insert_between(self, row: Checkpoint) -> HistoryUpdate | None:
+        """Insert a row whose origin reports late: at the start or end of a run, or inside it."""
+        index = sum(run[0].dst_offset <= row.dst_offset for run in self._runs)
+        neighbours = self._runs[max(index - 1, 0) : index + 1]
+        return next((update for run in neighbours if (update := run.insert(row))), None)
 
-    def cut(self, dst_offset: int) -> None:
-        """Forget what lies there or after. What comes next may be copied again, of what was not told."""
-        first = self._copies[0][0] if self._copies else None
-        self._copies = [copy for copy in self._copies if copy[0].dst_offset < dst_offset]
-        if self._copies:
-            self._copies[-1].cut(dst_offset)
+    def truncate(self, dst_offset: int) -> None:
+        """Discard the checkpoints at or after that destination offset.
+
+        The next run may replicate again records that were replicated but never reported.
+        """
+        first = self._runs[0][0] if self._runs else None
+        self._runs = [run for run in self._runs if run[0].dst_offset < dst_offset]
+        if self._runs:
+            self._runs[-1].truncate(dst_offset)
         elif first:
-            self._unseen_src = max(self._unseen_src, first.src_offset)
+            self._unknown_until_src = max(self._unknown_until_src, first.src_offset)
 
     def expire(self, dst_offset: int) -> None:
-        """Forget copies that lie before it as a whole."""
-        while len(self._copies) > 1 and self._copies[1][0].dst_offset <= dst_offset:
-            del self._copies[0]
+        """Discard runs that lie entirely before that destination offset."""
+        while len(self._runs) > 1 and self._runs[1][0].dst_offset <= dst_offset:
+            del self._runs[0]
 
-    def consumed(self, position: int) -> Consumed | None:
-        """What lies before that destination offset, up to the first that is known to come only later.
+    def consumed_prefix(self, position: int) -> ConsumedPrefix | None:
+        """Return which source records are consumed by a group at that destination offset.
 
-        A mirror may begin again before what its log holds, and bring what that never had.
+        The prefix ends at the first source record that is known to occur only after the position. A mirror
+        may restart at an offset before the oldest one in its log, and so bring records that the log lacked.
         """
-        behind = sum(copy[0].dst_offset <= position for copy in self._copies)
-        reached = [one for copy in self._copies[:behind] if (one := copy.floor_dst(position))]
-        if not reached:
+        started = sum(run[0].dst_offset <= position for run in self._runs)
+        floors = [floor for run in self._runs[:started] if (floor := run.floor_dst(position))]
+        if not floors:
             return None
-        # The record at the position itself is still to be read.
-        ends = [one.src_offset + (one.dst_offset < position) for one in reached]
-        begins = [copy[0] for copy in self._copies]
-        done = sorted(zip((one.src_offset for one in begins), ends, strict=False))
-        to_come = [ends[-1], *(one.src_offset for one in begins[behind:])]
-        next_src = min(_first_not_in(done, one) for one in to_come)
-        known = [one for one in (*reached, *begins[behind:]) if one.src_offset <= next_src]
-        return Consumed(next_src, max(known, key=lambda one: (one.src_offset, -one.dst_offset)))
+        # The record at the position itself is not consumed yet.
+        ends = [floor.src_offset + (floor.dst_offset < position) for floor in floors]
+        starts = [run[0] for run in self._runs]
+        spans = sorted(zip((start.src_offset for start in starts), ends, strict=False))
+        upcoming = [ends[-1], *(start.src_offset for start in starts[started:])]
+        next_src = min(_first_offset_outside(spans, src_offset) for src_offset in upcoming)
+        evidence = [row for row in (*floors, *starts[started:]) if row.src_offset <= next_src]
+        return ConsumedPrefix(next_src, max(evidence, key=lambda row: (row.src_offset, -row.dst_offset)))
 
-    def floor(self, src_offset: int, log: Log) -> Checkpoint | None:
-        """A checkpoint at or before it, before which nobody can read that record or a later one of the
-        source."""
-        found = None
-        if src_offset < self._unseen_src:
+    def floor(self, src_offset: int, log: LogRange) -> Checkpoint | None:
+        """Return a checkpoint at or before that source offset.
+
+        No readable record from that source offset on lies before the checkpoint in the destination.
+        """
+        floor = None
+        if src_offset < self._unknown_until_src:
             return None
-        for number, copy in enumerate(self._copies):
-            here = copy.floor_src(src_offset, log.end)
-            found = here or found
-            if not (self._is_gone(number, log) or (here and self._is_passed(number, src_offset))):
+        for index, run in enumerate(self._runs):
+            run_floor = run.floor_src(src_offset, log.end)
+            floor = run_floor or floor
+            if not (self._is_expired(index, log) or (run_floor and self._ends_before(index, src_offset))):
                 break
-        return found
+        return floor
 
-    def newest_floor(self, src_offset: int, log: Log) -> Checkpoint | None:
-        """The latest at or before it, in the last copy that has one."""
-        found = (copy.floor_src(src_offset, log.end) for copy in reversed(self._copies))
-        return next((one for one in found if one), None)
+    def latest_run_floor(self, src_offset: int, log: LogRange) -> Checkpoint | None:
+        """Return the latest checkpoint at or before that source offset, in the last run that has one."""
+        floors = (run.floor_src(src_offset, log.end) for run in reversed(self._runs))
+        return next((floor for floor in floors if floor), None)
 
-    def ceiling(self, src_offset: int, log: Log) -> Checkpoint | None:
-        """The first at or after it that can be read."""
-        found = (copy.ceiling_src(max(src_offset, self._first_kept(copy, log))) for copy in self._copies)
-        return next((one for one in found if one and one.dst_offset < log.end), None)
+    def ceiling(self, src_offset: int, log: LogRange) -> Checkpoint | None:
+        """Return the first readable checkpoint at or after that source offset."""
+        ceilings = (
+            run.ceiling_src(max(src_offset, self._first_readable_src(run, log))) for run in self._runs
+        )
+        return next((ceiling for ceiling in ceilings if ceiling and ceiling.dst_offset < log.end), None)
 
-    def next_from(self, dst_offset: int) -> Checkpoint | None:
-        """The first at or after that destination offset."""
-        found = (copy.ceiling_dst(dst_offset) for copy in self._copies)
-        return next((one for one in found if one), None)
+    def ceiling_dst(self, dst_offset: int) -> Checkpoint | None:
+        """Return the first checkpoint at or after that destination offset."""
+        ceilings = (run.ceiling_dst(dst_offset) for run in self._runs)
+        return next((ceiling for ceiling in ceilings if ceiling), None)
 
-    def contradicts(self, watermark: Checkpoint) -> bool:
-        """Whether a record that was to lie after it is known before it."""
-        beyond = (copy.ceiling_src(watermark.src_offset) for copy in self._copies)
-        return any(one and one.dst_offset < watermark.dst_offset for one in beyond)
+    def is_contradicted_by(self, watermark: Checkpoint) -> bool:
+        """Return whether a record that must lie after the watermark lies before it."""
+        later = (run.ceiling_src(watermark.src_offset) for run in self._runs)
+        return any(record and record.dst_offset < watermark.dst_offset for record in later)
 
-    def _first_kept(self, copy: Copy, log: Log) -> int:
-        kept = copy.ceiling_dst(log.start)
-        return kept.src_offset if kept else copy[-1].src_offset + 1
+    def _first_readable_src(self, run: ReplicationRun, log: LogRange) -> int:
+        first = run.ceiling_dst(log.start)
+        return first.src_offset if first else run[-1].src_offset + 1
 
-    def _is_gone(self, number: int, log: Log) -> bool:
-        """Whether all of a copy lies before the log's start."""
-        following = self._copies[number + 1 : number + 2]
-        return any(copy[0].dst_offset <= log.start for copy in following)
+    def _is_expired(self, index: int, log: LogRange) -> bool:
+        """Return whether a run lies entirely before the log start offset."""
+        following = self._runs[index + 1 : index + 2]
+        return any(run[0].dst_offset <= log.start for run in following)
 
-    def _is_passed(self, number: int, src_offset: int) -> bool:
-        """Whether a copy is known to hold nothing from that source offset on.
+    def _ends_before(self, index: int, src_offset: int) -> bool:
+        """Return whether a run is known to hold no record from that source offset on.
 
-        After its last checkpoint there is room for so many records, and it copied them in order.
-        Checkpoints of later copies name records that it would have had to copy first: beyond the last of as
-        many it cannot have come.
+        After its last checkpoint the destination has room for a limited number of records of the run, which
+        were replicated in order. Checkpoints of later runs name records that the run would have replicated
+        first: it cannot have gone beyond as many of them as there is room for.
         """
-        copy, later = self._copies[number], self._copies[number + 1 :]
-        if not later or copy.last_src >= src_offset:
+        run, later_runs = self._runs[index], self._runs[index + 1 :]
+        if not later_runs or run.last_src >= src_offset:
             return False
-        room = later[0][0].dst_offset - copy.last_dst - 1
-        if not room or copy.is_cut:
+        room = later_runs[0][0].dst_offset - run.last_dst - 1
+        if not room or run.is_truncated:
             return not room
-        reach = (one.src_of_nth_after(copy.last_src, room) for one in later)
-        return any(one is not None and one < src_offset for one in reach)
+        reach = (later.nth_src_after(run.last_src, room) for later in later_runs)
+        return any(last_src is not None and last_src < src_offset for last_src in reach)
 
 
-def _first_not_in(spans: Sequence[tuple[int, int]], src_offset: int) -> int:
-    """The first from that offset on; ``spans``: from, to before, in order."""
-    for begin, end in spans:
-        if begin <= src_offset:
+def _first_offset_outside(spans: Sequence[tuple[int, int]], src_offset: int) -> int:
+    """Return the first offset from ``src_offset`` on outside all spans, which are half-open and ascending."""
+    for start, end in spans:
+        if start <= src_offset:
             src_offset = max(src_offset, end)
     return src_offset

@@ -1,121 +1,136 @@
-"""What one look at a mirror says, added to what is known."""
+"""Add what a snapshot of a mirror shows to the replication state."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
-    Origin,
-    Route,
+    CheckpointOrigin,
+    PartitionRoute,
     TopicIds,
 )
 from fleetgauge_operations.recovery.offsets.mirror_maker import OffsetSync
-from fleetgauge_operations.recovery.offsets.mirror_state import Fact, Known
+from fleetgauge_operations.recovery.offsets.mirror_state import CheckpointRecord, ReplicationState
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An offset sync, and when MirrorMaker wrote it, since 1970."""
+class ObservedSync:
+    """An offset sync, and when MirrorMaker wrote it, in milliseconds since the epoch."""
 
     sync: OffsetSync
     at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    """Of one partition, the next offset that will be written. The destination's was read first."""
+class LogEnds:
+    """The log end offsets of one partition in both clusters. The destination's was read first."""
 
     destination: int
     source: int
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorLook:
-    """A mirror at one moment. Topics are called as the source calls them.
+class MirrorSnapshot:
+    """A mirror at one moment. Topic names are those of the source cluster.
 
-    ``ids`` are from after ``told`` was read, and ``ends`` from after both: so a topic with the same ids as
-    the last time was no other one in between.
+    ``ids`` were read after ``syncs``, and ``ends`` after both; so if the ids are the same as in the previous
+    snapshot, the topic was not recreated in between.
     """
 
     source: str
     destination: str
-    told: tuple[Told, ...]
+    syncs: tuple[ObservedSync, ...]
     ids: Mapping[str, TopicIds]
-    ends: Mapping[tuple[str, int], Ends]
+    ends: Mapping[tuple[str, int], LogEnds]
     at_ms: int
 
 
-def learned(known: Known, look: MirrorLook, watermark_every_ms: int = 0) -> tuple[Fact, ...]:
-    """What is new of it, which ``known`` has then: all syncs, and a watermark so often at most."""
-    known.look(look.source, look.destination, look.at_ms)
-    told = tuple(_of_syncs(known, look))
-    return tuple(fact for fact in (*told, *_of_ends(known, look, watermark_every_ms)) if fact)
+def ingest_snapshot(
+    state: ReplicationState, snapshot: MirrorSnapshot, watermark_every_ms: int = 0
+) -> tuple[CheckpointRecord, ...]:
+    """Add a snapshot to the state and return the new records: all offset syncs, and due watermarks.
 
-
-def _of_syncs(known: Known, look: MirrorLook) -> Iterator[Fact | None]:
-    by_route: dict[Route, list[Told]] = {}
-    for told in look.told:
-        route = Route(look.source, look.destination, told.sync.topic, told.sync.partition)
-        by_route.setdefault(route, []).append(told)
-    for route, told_of in by_route.items():
-        ids, ends = look.ids.get(route.topic), look.ends.get((route.topic, route.partition))
-        if ids is not None and ends is not None:
-            for told in _of_this_topic(known, route, ids, told_of):
-                # What lies beyond the end is of a log that was there before.
-                if told.sync.upstream < ends.source and told.sync.downstream < ends.destination:
-                    yield known.learn(route, ids, _sync(told, look.at_ms))
-
-
-def _sync(told: Told, now_ms: int) -> Checkpoint:
-    return Checkpoint(told.sync.upstream, told.sync.downstream, min(told.at_ms, now_ms), Origin.SYNC)
-
-
-def _of_this_topic(known: Known, route: Route, ids: TopicIds, told: Sequence[Told]) -> Sequence[Told]:
-    """A sync tells of no topic's id.
-
-    Where that has changed since the last look, or just before, it may be of the old topic. Of a topic that is
-    seen for the first time nobody knows whether there was another: what goes back is taken for that.
+    At most one watermark per partition is taken in ``watermark_every_ms``, except when a mirror catches up.
     """
-    before = known.ids(route)
-    if before is None:
-        begins = [
-            number
-            for number in range(1, len(told))
-            if told[number].sync.upstream <= told[number - 1].sync.upstream
+    state.mark_inspected(snapshot.source, snapshot.destination, snapshot.at_ms)
+    records = (*_ingest_syncs(state, snapshot), *_ingest_ends(state, snapshot, watermark_every_ms))
+    return tuple(record for record in records if record)
+
+
+def _ingest_syncs(state: ReplicationState, snapshot: MirrorSnapshot) -> Iterator[CheckpointRecord | None]:
+    by_partition: dict[PartitionRoute, list[ObservedSync]] = {}
+    for observed in snapshot.syncs:
+        route = PartitionRoute(
+            snapshot.source, snapshot.destination, observed.sync.topic, observed.sync.partition
+        )
+        by_partition.setdefault(route, []).append(observed)
+    for route, syncs in by_partition.items():
+        ids, ends = snapshot.ids.get(route.topic), snapshot.ends.get((route.topic, route.partition))
+        if ids is not None and ends is not None:
+            for observed in _select_current_syncs(state, route, ids, syncs):
+                # An offset beyond the end belongs to an earlier topic or log.
+                if observed.sync.upstream < ends.source and observed.sync.downstream < ends.destination:
+                    yield state.apply_checkpoint(route, ids, _to_checkpoint(observed, snapshot.at_ms))
+
+
+def _to_checkpoint(observed: ObservedSync, now_ms: int) -> Checkpoint:
+    sync = observed.sync
+    return Checkpoint(sync.upstream, sync.downstream, min(observed.at_ms, now_ms), CheckpointOrigin.SYNC)
+
+
+def _select_current_syncs(
+    state: ReplicationState, route: PartitionRoute, ids: TopicIds, syncs: Sequence[ObservedSync]
+) -> Sequence[ObservedSync]:
+    """Return the offset syncs that refer to the current topic. An offset sync carries no topic id.
+
+    If the id changed since the last snapshot, or just before it, a sync may refer to the old topic. For a
+    topic seen for the first time, a source offset that goes back is taken as the sign of an older topic.
+    """
+    previous_ids = state.topic_ids(route)
+    if previous_ids is None:
+        restarts = [
+            index
+            for index in range(1, len(syncs))
+            if syncs[index].sync.upstream <= syncs[index - 1].sync.upstream
         ]
-        return told[begins[-1] :] if begins else told
-    if before != ids:
+        return syncs[restarts[-1] :] if restarts else syncs
+    if previous_ids != ids:
         return ()
-    return [one for one in told if not known.may_be_of_before(route, one.at_ms)]
+    return [observed for observed in syncs if not state.may_predate_recreation(route, observed.at_ms)]
 
 
-def _of_ends(known: Known, look: MirrorLook, every_ms: int) -> Iterator[Fact | None]:
-    """A fence, or where the source's last record is known to have arrived, a watermark."""
-    for (topic, number), ends in look.ends.items():
-        ids = look.ids.get(topic)
+def _ingest_ends(
+    state: ReplicationState, snapshot: MirrorSnapshot, every_ms: int
+) -> Iterator[CheckpointRecord | None]:
+    """Take a fence, or a watermark if the source's last record is known to be replicated."""
+    for (topic, partition), ends in snapshot.ends.items():
+        ids = snapshot.ids.get(topic)
         if ids is None:
             continue
-        route = Route(look.source, look.destination, topic, number)
-        origin = Origin.FENCE
-        if _all_arrived(known, route, ids, ends):
-            origin = Origin.IDLE_WATERMARK
-            known.keep_up(route, look.at_ms)
-        if _is_due(known, route, ids, origin, look.at_ms - every_ms):
-            yield known.learn(route, ids, Checkpoint(ends.source, ends.destination, look.at_ms, origin))
+        route = PartitionRoute(snapshot.source, snapshot.destination, topic, partition)
+        origin = CheckpointOrigin.FENCE
+        if _is_caught_up(state, route, ids, ends):
+            origin = CheckpointOrigin.IDLE_WATERMARK
+            state.mark_progress(route, snapshot.at_ms)
+        if _is_due(state, route, ids, origin, snapshot.at_ms - every_ms):
+            watermark = Checkpoint(ends.source, ends.destination, snapshot.at_ms, origin)
+            yield state.apply_checkpoint(route, ids, watermark)
 
 
-def _is_due(known: Known, route: Route, ids: TopicIds, origin: Origin, until_ms: int) -> bool:
-    """A mirror that has just caught up is told of at once."""
-    history = known.history(route)
-    last = history.latest_watermark if history and history.ids == ids else None
-    if last is None or last.observed_ms <= until_ms:
+def _is_due(
+    state: ReplicationState, route: PartitionRoute, ids: TopicIds, origin: CheckpointOrigin, until_ms: int
+) -> bool:
+    """Return whether a watermark is due: at intervals, and at once when a mirror has caught up."""
+    history = state.history(route)
+    latest = history.latest_watermark if history and history.ids == ids else None
+    if latest is None or latest.observed_ms <= until_ms:
         return True
-    return origin is Origin.IDLE_WATERMARK and last.origin is Origin.FENCE
+    return origin is CheckpointOrigin.IDLE_WATERMARK and latest.origin is CheckpointOrigin.FENCE
 
 
-def _all_arrived(known: Known, route: Route, ids: TopicIds, ends: Ends) -> bool:
+def _is_caught_up(state: ReplicationState, route: PartitionRoute, ids: TopicIds, ends: LogEnds) -> bool:
     if ends.source == 0:
         return True
-    history = known.history(route) if known.ids(route) == ids else None
-    last = history.last_sync if history else None
-    return last is not None and last.src_offset == ends.source - 1 and last.dst_offset < ends.destination
+    history = state.history(route) if state.topic_ids(route) == ids else None
+    sync = history.last_sync if history else None
+    return sync is not None and sync.src_offset == ends.source - 1 and sync.dst_offset < ends.destination

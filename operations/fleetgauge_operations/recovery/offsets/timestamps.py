@@ -1,108 +1,112 @@
-"""Where a group goes on by the timestamp of what it consumed last (Confluent Replicator's way), where no
-checkpoint is known.
+"""Translate a position by the timestamp of the last consumed record, where no checkpoint is known.
 
-A broker answers a timestamp with the first offset that has it or a later one. Of a mirror with one source
-that keeps order and timestamps, this lies at or before the record that was consumed last, as that one has
-the timestamp itself; so nothing is passed over, be timestamps out of order as they may. How much is read
-again nobody can say: one old record with a timestamp in the future stands for all after it.
+This is Confluent Replicator's method. A broker answers a timestamp with the first offset that has it or a
+later one (ListOffsets). If a mirror has one source and keeps order and timestamps, that offset lies at or
+before the last consumed record, which has the timestamp itself; so no record is skipped, even if timestamps
+are out of order. The number of records read again is not bounded: one old record with a timestamp in the
+future stands for all records after it.
 
-Of merged topics it holds for each source by itself, of the records that it brought, and not of all
-together: what one source brings late and young may lie before what another brought early. So a timestamp is
-kept for each, and the earliest answer is taken.
+In a merged topic this holds for each source by itself, but not for all together: a late source may have
+written a younger record before an earlier offset of another source. So one timestamp per source is needed,
+and the lowest answer is taken.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fleetgauge_operations.recovery.offsets.checkpoint import Log
+from fleetgauge_operations.recovery.offsets.checkpoint import LogRange
 
 
 class TimestampType(StrEnum):
-    """Whose clock a topic's timestamps are of, as Kafka calls it (message.timestamp.type)."""
+    """Which clock a topic's timestamps come from (Kafka's message.timestamp.type)."""
 
     CREATE_TIME = "CreateTime"
     LOG_APPEND_TIME = "LogAppendTime"
 
 
-class Flag(StrEnum):
-    """What whoever acts on an answer must know, by the name that scripts see."""
+class TimestampFlag(StrEnum):
+    """A caveat of a translation by timestamp."""
 
     APPEND_TIME = "append_time"
-    """The destination has times of its own. Later ones only cost more reading; but a producer whose clock
-    was ahead of the destination's has records passed over, and from the timestamp alone nobody can tell."""
+    """The destination assigns its own timestamps (LogAppendTime). Later timestamps only cause more replay;
+    but records are skipped if the producer's clock was ahead of the destination's, which the timestamp alone
+    cannot show."""
     FUTURE = "future"
-    """A record consumed last has a timestamp in the future."""
+    """A last consumed record has a timestamp in the future."""
     FAR_BEFORE = "far_before"
-    """Far before what checkpoints say: some old record has a timestamp in the future."""
+    """The result lies far before the translation by checkpoints: an old record has a future timestamp."""
     UNKNOWN_ORIGIN = "unknown_origin"
-    """Nothing is known of a source's last record, so that all is read again."""
+    """The last consumed record of a source is unknown, so the whole log is read again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Last:
-    """Of one source's records, the one that the group consumed last."""
+class LastConsumedRecord:
+    """The last record of one source that a group consumed."""
 
     timestamp_ms: int
-    found: int | None
-    """The destination's first offset with that timestamp or a later one; None if it has none."""
+    destination_offset: int | None
+    """First destination offset with that timestamp or a later one; None if there is none."""
     rank: int = 0
-    """How many records with the very same timestamp come before it at the source."""
+    """How many records with the same timestamp precede it in the source."""
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
-    """The log to go on in. ``now_ms``: when it was asked."""
+class DestinationTopic:
+    """The destination partition's log, read at ``now_ms``, and its kind of timestamps."""
 
-    log: Log
+    log: LogRange
     now_ms: int
     timestamps: TimestampType = TimestampType.CREATE_TIME
     same_order: bool = False
-    """Verified: of one source only, and equal timestamps in the source's order without a gap."""
+    """Verified: it has one source only, and keeps the order of equal timestamps without gaps."""
 
 
 @dataclass(frozen=True, slots=True)
-class ByTimestamp:
-    """Where to go on in the destination."""
+class TimestampTranslation:
+    """The destination offset to read next, and its caveats."""
 
     resume: int
-    flags: frozenset[Flag]
+    flags: frozenset[TimestampFlag]
 
     @property
-    def safe(self) -> bool:
-        """Whether it is proved that no record is passed over that is not consumed."""
-        return Flag.APPEND_TIME not in self.flags
+    def is_safe(self) -> bool:
+        """Whether it is proven that no unconsumed record is skipped."""
+        return TimestampFlag.APPEND_TIME not in self.flags
 
 
-def by_timestamp(
-    last: Mapping[str, Last | None],
-    destination: Destination,
+def translate_by_timestamp(
+    last: Mapping[str, LastConsumedRecord | None],
+    destination: DestinationTopic,
     by_checkpoints: int | None = None,
     far: int = 10_000,
-) -> ByTimestamp:
-    """``last``: by source, None where it is not known; ``by_checkpoints``: what those say, to compare with.
+) -> TimestampTranslation:
+    """Translate a position by the last consumed record of each source.
 
-    More than ``far`` offsets before it is far. Of a source of which nothing has been consumed nothing is
-    known either.
+    ``last`` is None for a source whose last consumed record is unknown, or of which nothing is consumed.
+    ``by_checkpoints`` is the translation by checkpoints, to compare with: a result more than ``far`` offsets
+    before it is flagged.
     """
-    known = {source: one for source, one in last.items() if one is not None}
-    if not last or len(known) < len(last):
+    records = {source: record for source, record in last.items() if record is not None}
+    if not last or len(records) < len(last):
         resume = destination.log.start
     else:
-        resume = min(_of(one, destination, alone=len(last) == 1) for one in known.values())
+        resume = min(
+            _translate_source(record, destination, is_only=len(last) == 1) for record in records.values()
+        )
     is_far = by_checkpoints is not None and by_checkpoints - resume > far
-    appends = destination.timestamps is TimestampType.LOG_APPEND_TIME
-    raised = {
-        Flag.APPEND_TIME: appends,
-        Flag.FUTURE: any(one.timestamp_ms > destination.now_ms for one in known.values()),
-        Flag.FAR_BEFORE: is_far,
-        Flag.UNKNOWN_ORIGIN: not last or len(known) < len(last),
+    is_append_time = destination.timestamps is TimestampType.LOG_APPEND_TIME
+    conditions = {
+        TimestampFlag.APPEND_TIME: is_append_time,
+        TimestampFlag.FUTURE: any(record.timestamp_ms > destination.now_ms for record in records.values()),
+        TimestampFlag.FAR_BEFORE: is_far,
+        TimestampFlag.UNKNOWN_ORIGIN: not last or len(records) < len(last),
     }
-    return ByTimestamp(resume, frozenset(flag for flag, up in raised.items() if up))
+    return TimestampTranslation(resume, frozenset(flag for flag, is_set in conditions.items() if is_set))
 
 
-def _of(last: Last, destination: Destination, *, alone: bool) -> int:
-    if last.found is None:
+def _translate_source(record: LastConsumedRecord, destination: DestinationTopic, *, is_only: bool) -> int:
+    if record.destination_offset is None:
         return destination.log.end
-    exact = alone and destination.same_order and destination.timestamps is TimestampType.CREATE_TIME
-    return destination.log.clamped(last.found + last.rank if exact else last.found)
+    is_exact = is_only and destination.same_order and destination.timestamps is TimestampType.CREATE_TIME
+    return destination.log.clamp(record.destination_offset + (record.rank if is_exact else 0))

@@ -1,44 +1,48 @@
-"""Where a group goes on in a mirror of what it reads: what MirrorMaker 2's checkpoints say (KIP-545), from
-all that is known.
+"""Translate a committed offset from a source cluster to its replica, as MirrorMaker 2 does (KIP-545).
 
-MirrorMaker 2 keeps 64 syncs a partition, ever further apart, and forgets them all when its source rewinds
-(Kafka's OffsetSyncStore); so a group that is far behind is sent far back. Nothing is forgotten here, so no
-answer is earlier than its, but for one: after the destination has been made anew it goes on by what it knew
-of the old one.
+MirrorMaker 2 keeps at most 64 offset syncs per partition, at exponentially growing distances, and discards
+all of them when its source offset rewinds (Kafka's OffsetSyncStore); so a group that lags far behind is
+translated to a far lower offset than necessary. This implementation keeps every offset sync, so its result
+is never lower than MirrorMaker's, with one exception: after the destination topic was recreated, MirrorMaker
+continues with the offset syncs of the old topic.
 """
 
 from dataclasses import dataclass
 
-from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, Log
-from fleetgauge_operations.recovery.offsets.offset_sync_store import History
+from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, LogRange
+from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """``resume``: the offset to read next; None if nothing is known at or before what is committed."""
+    """The destination offset to read next; None if no checkpoint lies at or before the committed offset."""
 
     resume: int | None
-    by: Checkpoint | None = None
+    evidence: Checkpoint | None = None
     early_at_most: int | None = None
-    """How many offsets before the first record that is not consumed; None if some records are there twice."""
+    """Maximum number of offsets between ``resume`` and the first unconsumed record; None after a recopy."""
     possible_loss: bool = False
-    """What is not consumed may lie before the log's start."""
-    unfinished: bool = False
-    """An earlier copy reaches further than the last one yet does: the source must live to finish that."""
+    """Unconsumed records may lie before the log start offset, where they can no longer be read."""
+    is_recopying: bool = False
+    """The mirror restarted and has not yet replicated as far as before: it still needs the source."""
 
 
-def translated(committed: int, history: History, log: Log) -> Translation:
-    """``committed``: the offset that the group reads next at the source; ``log``: the destination's."""
-    at = history.newest_floor(committed, log)
-    after = history.watermark_after(committed, log)
-    earliest = at.dst_offset + (at.src_offset < committed) if at else -1
-    if after and after.dst_offset > earliest:
-        at, earliest = after, after.dst_offset
-    if at is None:
+def translate(committed: int, history: OffsetHistory, log: LogRange) -> Translation:
+    """Translate an offset committed in the source cluster; ``log`` is the destination's log."""
+    evidence = history.latest_run_floor(committed, log)
+    watermark = history.watermark_after(committed, log)
+    earliest = evidence.dst_offset + (evidence.src_offset < committed) if evidence else -1
+    if watermark and watermark.dst_offset > earliest:
+        evidence, earliest = watermark, watermark.dst_offset
+    if evidence is None:
         return Translation(None)
-    resume = log.clamped(earliest)
-    left = history.ceiling(committed, log)
-    early = max(0, (left.dst_offset if left else log.end) - resume)
+    resume = log.clamp(earliest)
+    unconsumed = history.ceiling(committed, log)
+    early = max(0, (unconsumed.dst_offset if unconsumed else log.end) - resume)
     return Translation(
-        resume, at, None if history.copied_again else early, earliest < log.start, history.unfinished
+        resume,
+        evidence,
+        None if history.has_recopies else early,
+        earliest < log.start,
+        history.is_recopying,
     )

@@ -1,85 +1,97 @@
-"""Watermarks of one mirrored partition: both offsets ascend, or stay."""
+"""Watermarks of one mirrored partition, with both offsets in ascending order."""
 
 from array import array
 from bisect import bisect_right
 
-from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, Origin
+from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, CheckpointOrigin
 
 
 class Watermarks:
-    """Two lists, as each half of a watermark answers a question of its own.
+    """Watermarks and fences in two lists, because each half of a watermark answers another question.
 
-    An idle source has a new one with every look. Of those at one source offset, the latest says most about
-    what follows and the earliest about what went before; the others are not kept.
+    An idle source produces a watermark with every observation. Of those at one source offset, the latest is
+    the tightest bound for later records and the earliest is the tightest for earlier records; the others are
+    dropped.
     """
 
     __slots__ = ("_after", "_before", "_latest")
 
     def __init__(self) -> None:
-        self._after = _Pairs(Origin.FENCE)
-        self._before = _Pairs(Origin.IDLE_WATERMARK)
+        self._after = _OffsetPairs(CheckpointOrigin.FENCE)
+        self._before = _OffsetPairs(CheckpointOrigin.IDLE_WATERMARK)
         self._latest: Checkpoint | None = None
 
     @property
     def latest(self) -> Checkpoint | None:
+        """The watermark or fence added last."""
         return self._latest
 
-    def add(self, row: Checkpoint) -> None:
-        """No offset may lie before the latest's."""
-        self._latest = row
-        if self._after.ends_at(row.src_offset):
-            self._after.keep(-1)
-        self._after.append(row)
-        if row.origin is Origin.IDLE_WATERMARK and not self._before.ends_at(row.src_offset):
-            self._before.append(row)
+    def append(self, watermark: Checkpoint) -> None:
+        """Add a watermark or fence, neither of whose offsets is lower than the latest one's."""
+        self._latest = watermark
+        if self._after.ends_at(watermark.src_offset):
+            self._after.truncate(-1)
+        self._after.append(watermark)
+        if watermark.origin is CheckpointOrigin.IDLE_WATERMARK and not self._before.ends_at(
+            watermark.src_offset
+        ):
+            self._before.append(watermark)
 
-    def cut(self, dst_offset: int) -> None:
-        """Forget what lies after it."""
-        for half in (self._after, self._before):
-            half.keep(half.count_dst(dst_offset))
-        self._latest = self._after.last(len(self._after))
+    def truncate(self, dst_offset: int) -> None:
+        """Discard the watermarks beyond that destination offset."""
+        for pairs in (self._after, self._before):
+            pairs.truncate(pairs.count_dst(dst_offset))
+        self._latest = self._after.get_last(len(self._after))
 
-    def forget_before(self) -> None:
-        """What they say of records before them."""
-        self._before.keep(0)
+    def discard_lower_halves(self) -> None:
+        """Discard what the watermarks state about records before them."""
+        self._before.truncate(0)
 
-    def contradict(self, record: Checkpoint) -> bool:
-        """Whether it was to lie after one of them, and does not."""
+    def is_contradicted_by(self, record: Checkpoint) -> bool:
+        """Return whether a record that must lie after a watermark lies before it."""
         if self._latest is None:
             return False
-        found = self.at_most(record.src_offset)
-        return found is not None and record.dst_offset < found.dst_offset
+        watermark = self.at_or_before(record.src_offset)
+        return watermark is not None and record.dst_offset < watermark.dst_offset
 
-    def at_most(self, src_offset: int) -> Checkpoint | None:
-        """The latest at or before that source offset."""
-        return self._after.last(self._after.count_src(src_offset))
+    def at_or_before(self, src_offset: int) -> Checkpoint | None:
+        """Return the latest watermark or fence at or before that source offset."""
+        return self._after.get_last(self._after.count_src(src_offset))
 
     def after(self, src_offset: int, end: int) -> Checkpoint | None:
-        """Before whose ``dst_offset``, up to ``end``, lies no record from that source offset on."""
-        return self._after.last(min(self._after.count_src(src_offset), self._after.count_dst(end)))
+        """Return the latest watermark or fence that bounds records from that source offset on.
+
+        None of these records lies before its ``dst_offset``, which is at most ``end``.
+        """
+        return self._after.get_last(min(self._after.count_src(src_offset), self._after.count_dst(end)))
 
     def before(self, dst_offset: int) -> Checkpoint | None:
-        """All records before whose ``src_offset`` lie before that destination offset, if they ever arrive."""
-        return self._before.last(self._before.count_dst(dst_offset))
+        """Return the latest watermark at or before that destination offset.
+
+        All records before its ``src_offset`` lie before that destination offset, if they are replicated.
+        """
+        return self._before.get_last(self._before.count_dst(dst_offset))
 
 
-class _Pairs:
+class _OffsetPairs:
+    """Ascending pairs of offsets in arrays, which are compact and can be searched by bisection."""
+
     __slots__ = ("_dst", "_observed_ms", "_origin", "_src")
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: CheckpointOrigin) -> None:
         self._origin = origin
         self._src, self._dst, self._observed_ms = array("q"), array("q"), array("q")
 
-    def append(self, row: Checkpoint) -> None:
-        self._src.append(row.src_offset)
-        self._dst.append(row.dst_offset)
-        self._observed_ms.append(row.observed_ms)
+    def append(self, watermark: Checkpoint) -> None:
+        self._src.append(watermark.src_offset)
+        self._dst.append(watermark.dst_offset)
+        self._observed_ms.append(watermark.observed_ms)
 
     def __len__(self) -> int:
         return len(self._src)
 
-    def keep(self, count: int) -> None:
-        """The first so many; of all but the last ones, counted as slices do."""
+    def truncate(self, count: int) -> None:
+        """Keep the first ``count`` pairs, or all but the last ``-count`` if it is negative."""
         for column in (self._src, self._dst, self._observed_ms):
             del column[count:]
 
@@ -92,9 +104,9 @@ class _Pairs:
     def count_dst(self, dst_offset: int) -> int:
         return bisect_right(self._dst, dst_offset)
 
-    def last(self, count: int) -> Checkpoint | None:
-        """The last of the first so many."""
+    def get_last(self, count: int) -> Checkpoint | None:
+        """Return the last of the first ``count`` pairs."""
         if not count:
             return None
-        at = count - 1
-        return Checkpoint(self._src[at], self._dst[at], self._observed_ms[at], self._origin)
+        index = count - 1
+        return Checkpoint(self._src[index], self._dst[index], self._observed_ms[index], self._origin)

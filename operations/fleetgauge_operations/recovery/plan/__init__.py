@@ -1,1 +1,1 @@
-"""Decisions and forecasts about moving consumer groups between clusters. Pure."""
+"""Recovery plans: group offsets to write, failover forecasts and failback reports. Pure."""

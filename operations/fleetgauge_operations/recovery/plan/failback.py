@@ -1,14 +1,14 @@
-"""What is to be decided before a region that failed is gone back to (Confluent Replicator's fail-back)."""
+"""What to decide before a failback to a recovered cluster (after Confluent Replicator's procedure)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fleetgauge_operations.recovery.offsets.checkpoint import Log
+from fleetgauge_operations.recovery.offsets.checkpoint import LogRange
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Offsets from ``first`` to before ``end``."""
+class OffsetSpan:
+    """The offsets from ``first`` to before ``end``."""
 
     first: int
     end: int
@@ -18,91 +18,108 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Stranded:
-    """Records of the primary that the secondary does not have."""
+class StrandedRecords:
+    """Records of the primary cluster that were never replicated to the secondary."""
 
     count: int
     bytes: int
     first_ms: int
-    """The times of the oldest and the youngest, since 1970."""
+    """Timestamp of the oldest record, in milliseconds since the epoch."""
     last_ms: int
+    """Timestamp of the youngest record, in milliseconds since the epoch."""
     offsets: tuple[int, ...]
-    """The first of them, as a sample; what is in them is nobody's business here."""
+    """The first offsets, as a sample; record contents are not shown."""
 
 
-NONE_STRANDED = Stranded(0, 0, 0, 0, ())
+NO_STRANDED_RECORDS = StrandedRecords(0, 0, 0, 0, ())
 
 
 @dataclass(frozen=True, slots=True)
-class Returning:
-    """One partition. ``at_risk``: of the primary, what is not known to have left it; ``stranded``: what of
-    that has not, None if nobody has compared. ``new``: of the secondary, what has come since the failover.
+class PartitionFailback:
+    """What one partition holds at both ends of the mirror.
+
+    ``at_risk`` are the primary's records that are not known to be replicated; ``stranded`` are those of them
+    that the secondary lacks, None if they were not compared. ``new`` are the secondary's records written
+    since the failover.
     """
 
     topic: str
     partition: int
-    at_risk: Span
-    stranded: Stranded | None
-    new: Span | None
+    at_risk: OffsetSpan
+    stranded: StrandedRecords | None
+    new: OffsetSpan | None
+
+    @property
+    def stranded_at_most(self) -> int:
+        """The number of stranded records; all at risk if they were not compared."""
+        return self.stranded.count if self.stranded else len(self.at_risk)
 
 
 @dataclass(frozen=True, slots=True)
-class Failback:
-    """From the secondary back to the primary. ``ordered``: topics in which the order of a key's records says
-    which counts, so that none may come late.
+class FailbackReport:
+    """What a failback from the secondary to the primary cluster has to deal with.
+
+    ``ordered`` are the topics in which the order of a key's records matters (compacted topics), so that a
+    stranded record must not be replicated late.
     """
 
     primary: str
     secondary: str
     names_kept: bool
-    partitions: tuple[Returning, ...]
+    partitions: tuple[PartitionFailback, ...]
     ordered: tuple[str, ...]
 
     @property
     def stranded(self) -> int:
-        """Those known of, and all that are at risk where nobody has compared."""
-        return sum(one.stranded.count if one.stranded else len(one.at_risk) for one in self.partitions)
+        """The number of stranded records, including all records at risk that were not compared."""
+        return sum(partition.stranded_at_most for partition in self.partitions)
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """In this order."""
-        return tuple(_steps(self))
+        """The steps of the failback, in order, for an operator."""
+        return tuple(_list_steps(self))
 
 
-def at_risk(replicated: int | None, primary: Log) -> Span:
-    """What the primary holds that has not left it. ``replicated``: the last offset known to have; None if
-    none is."""
-    return Span(primary.start if replicated is None else primary.clamped(replicated + 1), primary.end)
+def find_span_at_risk(replicated: int | None, primary: LogRange) -> OffsetSpan:
+    """Return the primary's offsets that are not replicated.
+
+    ``replicated`` is the last offset known to be replicated; None if none is.
+    """
+    return OffsetSpan(primary.start if replicated is None else primary.clamp(replicated + 1), primary.end)
 
 
-def new_since(failover: int, secondary: Log) -> Span:
-    """What the secondary has taken since. ``failover``: its end when the primary was given up."""
-    return Span(secondary.clamped(failover), secondary.end)
+def span_since_failover(failover: int, secondary: LogRange) -> OffsetSpan:
+    """Return the secondary's offsets written since the failover; ``failover`` is its end offset then."""
+    return OffsetSpan(secondary.clamp(failover), secondary.end)
 
 
-def _steps(found: Failback) -> Iterator[str]:
-    there, back = f"{found.primary} to {found.secondary}", f"{found.secondary} to {found.primary}"
-    late = [one.topic for one in found.partitions if one.topic in found.ordered and _waits(one)]
-    if late:
+def _list_steps(report: FailbackReport) -> Iterator[str]:
+    forward = f"{report.primary} to {report.secondary}"
+    backward = f"{report.secondary} to {report.primary}"
+    out_of_order = [
+        partition.topic
+        for partition in report.partitions
+        if partition.topic in report.ordered and partition.stranded_at_most > 0
+    ]
+    if out_of_order:
         yield (
-            f"decide by hand of {_named(late)}: what is stranded there is older than what was written since, "
-            "and would come after it"
+            f"decide manually about {_join_names(out_of_order)}: its stranded records are older than the "
+            "records written since the failover, and would be appended after them"
         )
-    if found.stranded:
-        yield f"let the mirror {there} run until nothing is stranded: {found.stranded:,} records"
-    yield f"stop the producers of {found.secondary}, and let the mirror {there} get to its end"
-    if found.names_kept:
-        yield f"stop the mirror {there}: both ways under the same names, records would go round for ever"
-    new = sum(len(one.new) for one in found.partitions if one.new)
+    if report.stranded:
+        yield f"run the mirror {forward} until no record is stranded: {report.stranded:,} records"
+    yield f"stop the producers of {report.secondary}, and let the mirror {forward} catch up"
+    if report.names_kept:
+        yield (
+            f"stop the mirror {forward}: two mirrors in opposite directions that keep topic names would "
+            "replicate records in a loop"
+        )
+    new = sum(len(partition.new) for partition in report.partitions if partition.new)
     if new:
-        yield f"mirror {back} what is new there: {new:,} records, from the offsets above"
-    yield f"write where groups go on: fleetgauge recover sync, with active and passive exchanged ({back})"
-    yield f"move consumers to {found.primary}, then producers, then let the mirror {there} run again"
+        yield f"mirror {backward} from the offsets above: {new:,} new records"
+    yield f"write groups' offsets: fleetgauge recover sync, with active and passive exchanged ({backward})"
+    yield f"move consumers to {report.primary}, then producers, then restart the mirror {forward}"
 
 
-def _waits(one: Returning) -> bool:
-    return (one.stranded.count if one.stranded else len(one.at_risk)) > 0
-
-
-def _named(topics: Sequence[str]) -> str:
+def _join_names(topics: Sequence[str]) -> str:
     return ", ".join(sorted(set(topics)))

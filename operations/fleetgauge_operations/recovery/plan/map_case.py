@@ -1,4 +1,4 @@
-"""A case of one partition as a file, judged without any cluster.
+"""Read a mapping case from a JSON file, to translate the position of one partition without any cluster.
 
     {"position": 6,
      "active": {"A": [[1, 3]], "B": [[3, 5]]},
@@ -6,8 +6,8 @@
      "passive_log": [0, 8],
      "watermarks": {"A": [[4, 8]]}}
 
-Lists are in the order in which they were told. A source offset that goes back is a mirror that began again;
-a destination offset that goes back, a log made anew, from which on what was told before is not used.
+Lists are in the order of observation. A source offset that goes back means that the mirror restarted; a
+destination offset that goes back means that the topic was recreated, which invalidates all earlier pairs.
 """
 
 import json
@@ -17,159 +17,173 @@ from typing import Any
 
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
-    Log,
-    Origin,
-    Route,
+    CheckpointOrigin,
+    LogRange,
+    PartitionRoute,
 )
 from fleetgauge_operations.recovery.offsets.mapping import (
-    Answer,
-    Constraint,
-    Rule,
-    best,
-    mapped,
+    MappingResult,
+    MappingRule,
+    SourceConstraint,
+    map_position,
+    map_with_best_rule,
 )
-from fleetgauge_operations.recovery.offsets.offset_sync_store import History
-from fleetgauge_operations.recovery.offsets.replication_runs import Change
+from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
+from fleetgauge_operations.recovery.offsets.replication_runs import HistoryUpdate
 
-_LARGEST = 2**63 - 1
+_LARGEST_OFFSET = 2**63 - 1
 _SIDES = ("active", "passive")
 _KEYS = ("position", *_SIDES, "passive_log", "watermarks")
 
 
-class CaseError(ValueError):
-    """A case that cannot be read, in one line: where, what, and how to mend it."""
+class MappingCaseError(ValueError):
+    """A mapping case cannot be read; one line that names the place, the problem and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One partition of a merged topic, as ``mapped`` takes it."""
+class MappingCase:
+    """The arguments of ``map_position`` for one partition of a merged topic."""
 
     position: int
-    active: Mapping[str, History]
-    passive: Mapping[str, History]
-    log: Log
+    active: Mapping[str, OffsetHistory]
+    passive: Mapping[str, OffsetHistory]
+    log: LogRange
     ignored: tuple[str, ...] = ()
-    """Keys that say nothing here."""
+    """Unknown keys of the document."""
 
-    def answer(self, rule: Rule | None = None) -> Answer:
-        """By that rule; without one, the best that the case allows."""
+    def map_position(self, rule: MappingRule | None = None) -> MappingResult:
+        """Translate the position by that rule, or by the best one."""
         if rule is None:
-            return best(self.position, self.active, self.passive, self.log)
-        return mapped(self.position, self.active, self.passive, self.log, rule)
+            return map_with_best_rule(self.position, self.active, self.passive, self.log)
+        return map_position(self.position, self.active, self.passive, self.log, rule)
 
 
-def parsed(text: str) -> Case:
-    """Raises CaseError."""
-    document = _object(_json(text), "the case")
+def parse_case(text: str) -> MappingCase:
+    """Parse a mapping case. Raises MappingCaseError."""
+    document = _require_object(_parse_json(text), "the case")
     for key in _KEYS[:-1]:
         if key not in document:
-            raise CaseError(f"{key} is missing: a case has {', '.join(_KEYS[:-1])}")
-    start, end = _pair(document["passive_log"], "passive_log")
+            raise MappingCaseError(f"{key} is missing: a case has {', '.join(_KEYS[:-1])}")
+    start, end = _parse_pair(document["passive_log"], "passive_log")
     if end < start:
-        raise CaseError(f"passive_log ends at {end}, before its start {start}: give [start, end]")
-    marks = _watermarks(document.get("watermarks", {}))
-    active, passive = (dict(_histories(side, document[side], marks[side])) for side in _SIDES)
+        raise MappingCaseError(f"passive_log ends at {end}, before its start {start}: give [start, end]")
+    watermarks = _parse_watermarks(document.get("watermarks", {}))
+    active, passive = (dict(_parse_histories(side, document[side], watermarks[side])) for side in _SIDES)
     ignored = tuple(key for key in document if key not in _KEYS)
-    return Case(_offset(document["position"], "position"), active, passive, Log(start, end), ignored)
+    position = _parse_offset(document["position"], "position")
+    return MappingCase(position, active, passive, LogRange(start, end), ignored)
 
 
-def document(answer: Answer) -> dict[str, Any]:
-    """What scripts see of an answer."""
+def map_document(result: MappingResult) -> dict[str, Any]:
+    """Return a mapping result as a JSON document."""
     return {
-        "resume": answer.resume,
-        "rule": answer.rule,
-        "per_source": {source: _of_source(one) for source, one in answer.per_source.items()},
-        "unbounded": answer.unbounded,
-        "possible_loss": answer.possible_loss,
-        "early_at_most": answer.early_at_most,
+        "resume": result.resume,
+        "rule": result.rule,
+        "per_source": {
+            source: _constraint_document(constraint) for source, constraint in result.per_source.items()
+        },
+        "unbounded": result.is_unbounded,
+        "possible_loss": result.possible_loss,
+        "early_at_most": result.early_at_most,
     }
 
 
-def _of_source(one: Constraint) -> dict[str, Any]:
-    active, passive = (list(at[:2]) if at else None for at in (one.active, one.passive))
-    return {"resume": one.resume, "why": one.why, "active": active, "passive": passive}
+def _constraint_document(constraint: SourceConstraint) -> dict[str, Any]:
+    active, passive = (
+        list(checkpoint[:2]) if checkpoint else None for checkpoint in (constraint.active, constraint.passive)
+    )
+    return {"resume": constraint.resume, "why": constraint.basis, "active": active, "passive": passive}
 
 
-def printable(name: str) -> str:
-    """What stands in a file, in one line."""
+def escape_unprintable(name: str) -> str:
+    """Return a name as it is, or JSON-quoted if it contains characters that would break a line of output."""
     return name if name.isprintable() else json.dumps(name)
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
-    except CaseError:
+        return json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
+    except MappingCaseError:
         raise
     except RecursionError as error:
-        raise CaseError("brackets within brackets without end: a case is three deep") from error
+        raise MappingCaseError("JSON is nested too deeply: a case has three levels") from error
     except json.JSONDecodeError as error:
-        raise CaseError(f"line {error.lineno} is not JSON: {error.msg}") from error
+        raise MappingCaseError(f"line {error.lineno} is not valid JSON: {error.msg}") from error
     except ValueError as error:
-        raise CaseError(f"an offset of more than 64 bits: {error}") from error
+        raise MappingCaseError(f"an offset has more than 64 bits: {error}") from error
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise CaseError(f"{printable(twice)} is there twice: leave one")
-    return found
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise MappingCaseError(f"{escape_unprintable(duplicate)} is given twice: remove one")
+    return document
 
 
-def _no_number(word: str) -> Any:
-    raise CaseError(f"{word} is not an offset: give a whole number")
+def _reject_constant(constant: str) -> Any:
+    raise MappingCaseError(f"{constant} is not an offset: give a whole number")
 
 
-def _watermarks(value: Any) -> dict[str, dict[str, Any]]:
-    """By side. Plain lists are of the passive one, where an idle source holds everything back."""
-    given = _object(value, "watermarks")
-    if given and set(given) <= set(_SIDES) and all(isinstance(one, dict) for one in given.values()):
-        return {side: _object(given.get(side, {}), f"watermarks.{side}") for side in _SIDES}
-    return {"active": {}, "passive": given}
+def _parse_watermarks(value: Any) -> dict[str, dict[str, Any]]:
+    """Return watermarks by side. Without sides they belong to passive, which an idle source holds back."""
+    document = _require_object(value, "watermarks")
+    has_sides = document and set(document) <= set(_SIDES)
+    if has_sides and all(isinstance(by_source, dict) for by_source in document.values()):
+        return {side: _require_object(document.get(side, {}), f"watermarks.{side}") for side in _SIDES}
+    return {"active": {}, "passive": document}
 
 
-def _histories(side: str, value: Any, marks: Mapping[str, Any]) -> Iterator[tuple[str, History]]:
-    checkpoints = _object(value, side)
-    for source in {**checkpoints, **marks}:
-        where = f"{side}.{printable(source)}"
-        history = History(Route(source, side, "", 0), ids=None)
-        for row in _rows(checkpoints.get(source, []), where, Origin.SYNC):
+def _parse_histories(
+    side: str, value: Any, watermarks: Mapping[str, Any]
+) -> Iterator[tuple[str, OffsetHistory]]:
+    checkpoints = _require_object(value, side)
+    for source in {**checkpoints, **watermarks}:
+        where = f"{side}.{escape_unprintable(source)}"
+        history = OffsetHistory(PartitionRoute(source, side, "", 0), ids=None)
+        for row in _parse_rows(checkpoints.get(source, []), where, CheckpointOrigin.SYNC):
             history.append(row)
-        for row in _rows(marks.get(source, []), f"watermarks of {where}", Origin.IDLE_WATERMARK):
-            if history.append(row) is Change.MADE_ANEW:
-                raise CaseError(
-                    f"watermarks of {where}: [{row.src_offset}, {row.dst_offset}] goes back, or a checkpoint "
-                    "says otherwise: from the first on nothing may lie before the second"
+        for row in _parse_rows(
+            watermarks.get(source, []), f"watermarks of {where}", CheckpointOrigin.IDLE_WATERMARK
+        ):
+            if history.append(row) is HistoryUpdate.INVALIDATED:
+                raise MappingCaseError(
+                    f"watermarks of {where}: [{row.src_offset}, {row.dst_offset}] goes back or contradicts a "
+                    "checkpoint: no record from the first offset on may lie before the second offset"
                 )
         yield source, history
 
 
-def _rows(value: Any, where: str, origin: Origin) -> Iterator[Checkpoint]:
+def _parse_rows(value: Any, where: str, origin: CheckpointOrigin) -> Iterator[Checkpoint]:
     if not isinstance(value, list):
-        raise CaseError(f"{where} is {_shown(value)}: give a list of [source offset, destination offset]")
-    for number, one in enumerate(value):
-        yield Checkpoint(*_pair(one, f"{where}[{number}]"), origin=origin)
+        raise MappingCaseError(
+            f"{where} is {_abbreviate(value)}: give a list of [source offset, destination offset]"
+        )
+    for index, pair in enumerate(value):
+        yield Checkpoint(*_parse_pair(pair, f"{where}[{index}]"), origin=origin)
 
 
-def _pair(value: Any, where: str) -> tuple[int, int]:
+def _parse_pair(value: Any, where: str) -> tuple[int, int]:
     if not isinstance(value, list) or len(value) != 2:
-        raise CaseError(f"{where} is {_shown(value)}: give two offsets, as [1, 3]")
-    return _offset(value[0], where), _offset(value[1], where)
+        raise MappingCaseError(f"{where} is {_abbreviate(value)}: give two offsets, as [1, 3]")
+    return _parse_offset(value[0], where), _parse_offset(value[1], where)
 
 
-def _offset(value: Any, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
-        raise CaseError(f"{where} has {_shown(value)}: give an offset, a whole number from 0 to {_LARGEST}")
+def _parse_offset(value: Any, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST_OFFSET:
+        raise MappingCaseError(
+            f"{where} has {_abbreviate(value)}: give an offset, a whole number from 0 to {_LARGEST_OFFSET}"
+        )
     return value
 
 
-def _object(value: Any, where: str) -> dict[str, Any]:
+def _require_object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise CaseError(f"{where} is {_shown(value)}: give an object, as {{...}}")
+        raise MappingCaseError(f"{where} is {_abbreviate(value)}: give an object, as {{...}}")
     return value
 
 
-def _shown(value: Any) -> str:
+def _abbreviate(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,1 +1,1 @@
-"""Services that are active in every region: who is their primary, by their own store, and another one."""
+"""Services that are active in every region: which cluster is primary, and promoting another one."""

@@ -1,4 +1,4 @@
-"""Commands of the user's own."""
+"""Run commands that the fleet file configures."""
 
 import os
 import signal
@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 
 class CommandError(Exception):
-    """A command did not do it; one line for a person."""
+    """A command failed; the message is one line."""
 
 
-def ran(command: Sequence[str], timeout_s: float) -> bytes:
-    """What it printed. Without a shell; after ``timeout_s`` it is killed with all that it started.
+def run_command(command: Sequence[str], timeout_s: float) -> bytes:
+    """Run a command without a shell and return its standard output.
 
-    Raises CommandError.
+    After ``timeout_s`` seconds the command and all processes that it started are killed.
+
+    Raises: CommandError if it cannot be started, times out, or exits with another code than 0.
     """
     try:
         process = subprocess.Popen(
@@ -27,23 +29,23 @@ def ran(command: Sequence[str], timeout_s: float) -> bytes:
         raise CommandError(f"{command[0]}: {getattr(error, 'strerror', None) or error}") from error
     with process:
         try:
-            printed, said = process.communicate(timeout=timeout_s)
+            stdout, stderr = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
             _kill(process)
-            raise CommandError(f"{command[0]}: not done after {timeout_s:g} s, and killed") from error
+            raise CommandError(f"{command[0]}: killed after a timeout of {timeout_s:g} s") from error
         except BaseException:
             _kill(process)
             raise
     if process.returncode:
-        raise CommandError(f"{command[0]} ended with {process.returncode}: {_last_words(said)}")
-    return printed
+        raise CommandError(f"{command[0]} exited with {process.returncode}: {_last_line(stderr)}")
+    return stdout
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    # Not waited for yet, so its id is still its own.
+    # The process was not waited for, so its id cannot have been reused.
     os.killpg(process.pid, signal.SIGKILL)
 
 
-def _last_words(said: bytes) -> str:
-    lines = said.decode(errors="replace").strip().splitlines()
-    return lines[-1].strip() if lines else "no word"
+def _last_line(stderr: bytes) -> str:
+    lines = stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1].strip() if lines else "no error output"

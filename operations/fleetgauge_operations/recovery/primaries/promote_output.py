@@ -1,58 +1,70 @@
-"""`fleetgauge recover promote` in lines for a person, as JSON for a script, and as a row of ops/actions."""
+"""Output of `fleetgauge recover promote`: text lines, a JSON document, and a row of ops/actions."""
 
 import json
 from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
-from fleetgauge_operations.recovery.primaries.promotion_executor import Promoted
+from fleetgauge_operations.recovery.primaries.promotion_executor import PromotionResult
 
-_HOLDS = {True: "HOLDS", False: "DOES NOT HOLD", None: "NOBODY KNOWS"}
-
-
-def promoted_lines(found: Promoted, despite: Collection[str]) -> Iterator[str]:
-    """A line a precondition, and what came of it."""
-    promotion = found.promotion
-    for one in promotion.preconditions:
-        all_the_same = ", and all the same" if not one.holds and one.name in despite else ""
-        yield f"{one.name}: {_HOLDS[one.holds]}{all_the_same}: {one.words}"
-    pair = promotion.pair
-    yield f"{promotion.service}: {pair.active} to {pair.passive}: {found.outcome}: {found.words}"
+_HOLDS = {True: "MET", False: "NOT MET", None: "UNKNOWN"}
 
 
-def promoted_document(found: Promoted, despite: Collection[str], author: str) -> dict[str, Any]:
-    promotion = found.promotion
+def format_promotion(result: PromotionResult, despite: Collection[str]) -> Iterator[str]:
+    """Yield a line per precondition, and one with the outcome."""
+    plan = result.plan
+    for precondition in plan.preconditions:
+        is_overridden = not precondition.holds and precondition.name in despite
+        override = ", overridden by --despite" if is_overridden else ""
+        yield f"{precondition.name}: {_HOLDS[precondition.holds]}{override}: {precondition.explanation}"
+    pair = plan.pair
+    yield f"{plan.service}: {pair.active} to {pair.passive}: {result.outcome}: {result.message}"
+
+
+def promotion_document(result: PromotionResult, despite: Collection[str], author: str) -> dict[str, Any]:
+    """Return the result of a promotion as a JSON document."""
+    plan = result.plan
     return {
-        "service": promotion.service,
-        "from": promotion.pair.active,
-        "to": promotion.pair.passive,
-        "epoch": promotion.epoch,
+        "service": plan.service,
+        "from": plan.pair.active,
+        "to": plan.pair.passive,
+        "epoch": plan.epoch,
         "author": author,
         "despite": sorted(set(despite)),
-        "allowed": promotion.is_allowed(despite),
-        "outcome": found.outcome.value,
-        "words": found.words,
+        "allowed": plan.is_allowed(despite),
+        "outcome": result.outcome.value,
+        "words": result.message,
         "preconditions": [
-            {"name": one.name.value, "holds": one.holds, "words": one.words}
-            for one in promotion.preconditions
+            {
+                "name": precondition.name.value,
+                "holds": precondition.holds,
+                "words": precondition.explanation,
+            }
+            for precondition in plan.preconditions
         ],
     }
 
 
-def promoted_row(
-    found: Promoted, despite: Collection[str], author: str, action_id: str, began: datetime, ended: datetime
+def promotion_row(
+    result: PromotionResult,
+    despite: Collection[str],
+    author: str,
+    action_id: str,
+    started: datetime,
+    ended: datetime,
 ) -> dict[str, Any]:
-    """Of one that was tried; of the cluster that was to be the primary."""
-    document = promoted_document(found, despite, author)
-    about = {name: document[name] for name in ("service", "from", "to", "epoch", "despite", "preconditions")}
+    """Return an attempted promotion as a row of ops/actions; its cluster is the one to be promoted."""
+    document = promotion_document(result, despite, author)
+    keys = ("service", "from", "to", "epoch", "despite", "preconditions")
+    detail = {key: document[key] for key in keys}
     return {
         "action_id": action_id,
         "kind": "promote",
-        "cluster_id": found.promotion.pair.passive,
+        "cluster_id": result.plan.pair.passive,
         "broker_id": None,
-        "starts": began,
+        "starts": started,
         "ends": ended,
-        "reason": f"{found.promotion.service}: {found.outcome}: {found.words}",
+        "reason": f"{result.plan.service}: {result.outcome}: {result.message}",
         "author": author,
-        "detail": json.dumps(about),
+        "detail": json.dumps(detail),
     }

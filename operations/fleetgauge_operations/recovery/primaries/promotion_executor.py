@@ -1,4 +1,4 @@
-"""Making another cluster the primary of a service, after a look at all, and verifying what came of it."""
+"""Promote another cluster to the primary of a service: check preconditions, run the command, verify."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -6,106 +6,111 @@ from enum import StrEnum
 from typing import Protocol
 
 from fleetgauge_operations.recovery.primaries.commands import CommandError
-from fleetgauge_operations.recovery.primaries.plan.primary_lease import ClaimsError
-from fleetgauge_operations.recovery.primaries.plan.primary_state import Standing
-from fleetgauge_operations.recovery.primaries.plan.promotion import Promotion
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import PrimaryLeaseError
+from fleetgauge_operations.recovery.primaries.plan.primary_state import PrimaryState
+from fleetgauge_operations.recovery.primaries.plan.promotion import PromotionPlan
 
-_VERIFIED_WITHIN_S = 60.0
-_READ_EVERY_S = 1.0
+_VERIFY_TIMEOUT_S = 60.0
+_VERIFY_INTERVAL_S = 1.0
 
 
-class Outcome(StrEnum):
-    """By the name that scripts see."""
+class PromotionOutcome(StrEnum):
+    """How a promotion ended."""
 
     DRY_RUN = "DRY_RUN"
-    """It could be promoted."""
+    """All preconditions are met or overridden; nothing was changed."""
     REFUSED = "REFUSED"
-    """A precondition does not hold, and nothing was done."""
+    """A precondition is not met; nothing was changed."""
     PROMOTED = "PROMOTED"
     FAILED = "FAILED"
-    """The command did not do it, or the claims say otherwise after it."""
+    """The command failed, or the leases do not name the new primary after it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Promoted:
-    """``words``: one line."""
+class PromotionResult:
+    """The outcome of a promotion; ``message`` is one line."""
 
-    promotion: Promotion
-    outcome: Outcome
-    words: str
-
-    @property
-    def is_fine(self) -> bool:
-        return self.outcome in (Outcome.DRY_RUN, Outcome.PROMOTED)
+    plan: PromotionPlan
+    outcome: PromotionOutcome
+    message: str
 
     @property
-    def was_tried(self) -> bool:
-        """Whether the user's command was run."""
-        return self.outcome in (Outcome.PROMOTED, Outcome.FAILED)
+    def is_success(self) -> bool:
+        """Whether the cluster was promoted, or may be."""
+        return self.outcome in (PromotionOutcome.DRY_RUN, PromotionOutcome.PROMOTED)
+
+    @property
+    def was_attempted(self) -> bool:
+        """Whether the promotion command was run."""
+        return self.outcome in (PromotionOutcome.PROMOTED, PromotionOutcome.FAILED)
 
 
-class Scene(Protocol):
-    """One service's way from one cluster to another."""
+class PromotionContext(Protocol):
+    """The clusters, leases and command behind the promotion of one service."""
 
-    def promotion(self) -> Promotion:
-        """As all is now, the claims last. Raises ClaimsError and what cannot be kept."""
+    def plan(self) -> PromotionPlan:
+        """Check the preconditions, reading the leases last.
 
-    def standing(self) -> Standing:
-        """As the claims are now, dead or not. Raises ClaimsError."""
+        Raises: PrimaryLeaseError if the leases cannot be read; TableStoreError.
+        """
 
-    def is_passive(self, primary: str) -> bool:
-        """Whether a claim means the new one, or its region."""
+    def read_primary_state(self) -> PrimaryState:
+        """Read the leases; reachability is ignored. Raises PrimaryLeaseError."""
+
+    def is_target(self, primary: str) -> bool:
+        """Return whether a lease's primary is the cluster to be promoted, or its region."""
 
     def promote(self, epoch: int) -> None:
-        """Raises CommandError."""
+        """Run the promotion command. Raises CommandError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Promoter:
-    """``monotonic`` and ``wait`` in seconds."""
+class PromotionExecutor:
+    """Executes one promotion; ``monotonic`` and ``wait`` are in seconds."""
 
-    scene: Scene
+    context: PromotionContext
     monotonic: Callable[[], float]
     wait: Callable[[float], object]
 
-    def run(self, execute: bool, despite: Collection[str] = ()) -> Promoted:
-        """Nothing is done unless ``execute``, and all holds or is named in ``despite``.
+    def run(self, execute: bool, despite: Collection[str] = ()) -> PromotionResult:
+        """Promote the cluster if ``execute`` is set and all preconditions are met or named in ``despite``.
 
-        Raises ClaimsError, and what ``promotion`` raises.
+        Raises: PrimaryLeaseError if the leases cannot be read before the command is run.
         """
-        promotion = self.scene.promotion()
-        against = promotion.against(despite)
-        if against:
-            mend = "mend it, or answer for it with --despite"
-            return Promoted(promotion, Outcome.REFUSED, f"{', '.join(against)}: not so: {mend}")
+        plan = self.context.plan()
+        unmet = plan.unmet(despite)
+        if unmet:
+            fix = "fix the cause, or override with --despite"
+            message = f"preconditions not met: {', '.join(unmet)}: {fix}"
+            return PromotionResult(plan, PromotionOutcome.REFUSED, message)
         if not execute:
-            return Promoted(promotion, Outcome.DRY_RUN, "a dry run: --execute promotes")
+            return PromotionResult(plan, PromotionOutcome.DRY_RUN, "dry run: promote with --execute")
         try:
-            self.scene.promote(promotion.epoch)
+            self.context.promote(plan.epoch)
         except CommandError as error:
-            _, said = self._after(promotion)
-            return Promoted(promotion, Outcome.FAILED, f"{error}; {said}")
-        return self._verified(promotion)
+            _, message = self._check_promoted(plan)
+            return PromotionResult(plan, PromotionOutcome.FAILED, f"{error}; {message}")
+        return self._verify(plan)
 
-    def _verified(self, promotion: Promotion) -> Promoted:
-        deadline = self.monotonic() + _VERIFIED_WITHIN_S
+    def _verify(self, plan: PromotionPlan) -> PromotionResult:
+        deadline = self.monotonic() + _VERIFY_TIMEOUT_S
         while True:
-            is_done, said = self._after(promotion)
-            if is_done:
-                return Promoted(promotion, Outcome.PROMOTED, said)
+            is_promoted, message = self._check_promoted(plan)
+            if is_promoted:
+                return PromotionResult(plan, PromotionOutcome.PROMOTED, message)
             if self.monotonic() >= deadline:
-                words = f"not so {_VERIFIED_WITHIN_S:.0f} s after the command was done: {said}"
-                return Promoted(promotion, Outcome.FAILED, words)
-            self.wait(_READ_EVERY_S)
+                message = f"not promoted {_VERIFY_TIMEOUT_S:.0f} s after the command ended: {message}"
+                return PromotionResult(plan, PromotionOutcome.FAILED, message)
+            self.wait(_VERIFY_INTERVAL_S)
 
-    def _after(self, promotion: Promotion) -> tuple[bool, str]:
-        """Whether the new one is the only primary, and of this promotion's epoch or a later one."""
+    def _check_promoted(self, plan: PromotionPlan) -> tuple[bool, str]:
+        """Return whether the cluster is the only primary, with the epoch of this promotion or a later one."""
         try:
-            standing = self.scene.standing()
-        except ClaimsError as error:
-            return False, f"who is the primary now is not known: {error}"
-        primary = standing.primary
+            state = self.context.read_primary_state()
+        except PrimaryLeaseError as error:
+            return False, f"the current primary is unknown: {error}"
+        primary = state.primary
         if primary is None:
-            return False, standing.finding.words if standing.finding else "nobody claims it"
-        is_new = primary.epoch is None or primary.epoch >= promotion.epoch
-        return is_new and self.scene.is_passive(primary.primary), f"the primary is now {primary.words}"
+            return False, state.finding.message if state.finding else "there is no lease"
+        is_new = primary.epoch is None or primary.epoch >= plan.epoch
+        return is_new and self.context.is_target(primary.primary), f"the primary is now {primary.description}"

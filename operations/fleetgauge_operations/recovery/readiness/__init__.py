@@ -1,1 +1,1 @@
-"""Whether the other region is ready, minute by minute: kept in tables, and told where it is not."""
+"""Failover readiness of the fleet, evaluated every minute, and its findings."""

@@ -1,6 +1,7 @@
-"""Readiness, turn by turn: judged, kept a row a minute, and told where it changes."""
+"""Evaluate failover readiness, store a row per minute, and notify of findings that open or close."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,215 +16,248 @@ from fleetgauge_core.tables import (
     RECOVERY_FINDINGS,
     Table,
 )
-from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, Origin, Route
+from fleetgauge_operations.notify.outboxes import Outboxes
+from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, CheckpointOrigin, PartitionRoute
 from fleetgauge_operations.recovery.plan.forecast import GroupForecast
-from fleetgauge_operations.recovery.plan.sync_decision import Pair
+from fleetgauge_operations.recovery.plan.sync_decision import ClusterPair
+from fleetgauge_operations.recovery.readiness.finding_notification import (
+    RENOTIFIED_WITHIN,
+    finding_notification,
+    finding_row,
+    latest_findings,
+)
 from fleetgauge_operations.recovery.readiness.plan.conditions import (
-    Condition,
-    Kind,
-    of_groups,
-    of_headroom,
-    of_mirror,
-    of_producers,
+    ConditionKind,
+    ReadinessCondition,
+    check_group_minutes,
+    check_headroom_minutes,
+    check_mirror_minute,
+    check_producer_minutes,
 )
-from fleetgauge_operations.recovery.readiness.plan.findings import Finding, Findings
+from fleetgauge_operations.recovery.readiness.plan.findings import FindingTracker, RecoveryFinding
 from fleetgauge_operations.recovery.readiness.plan.minutes import (
-    Moment,
-    Row,
-    group_minute,
-    mirror_minute,
-    producer_minute,
-    rto_by_group,
+    EvaluationTime,
+    MinuteRow,
+    build_group_minute,
+    build_mirror_minute,
+    build_producer_minute,
+    latest_rto_by_group,
 )
-from fleetgauge_operations.recovery.readiness.plan.rates import Rates
-from fleetgauge_operations.recovery.readiness.telling import GIVE_UP_AFTER, Tray, last_told, row_of
-from fleetgauge_operations.recovery.sync_collector import Collector
-from fleetgauge_operations.recovery.tracers.plan.delays import Acks, Way
-from fleetgauge_operations.recovery.tracers.tracer_loop import NOTHING_TOLD, PARTITION, Told
+from fleetgauge_operations.recovery.readiness.plan.rates import InboundRates
+from fleetgauge_operations.recovery.sync_collector import SyncCollector
+from fleetgauge_operations.recovery.tracers.plan.delays import MirrorRoute, TracerAcks
+from fleetgauge_operations.recovery.tracers.tracer_loop import EMPTY_TRACER_REPORT, PARTITION, TracerReport
 
 _log = logging.getLogger("fleetgauge.recover")
 
 _MINUTE = timedelta(minutes=1)
-#: A commit each makes small files; so many minutes together are put into one.
-_TIDY_AFTER = 60
-#: Alertmanager forgets what nobody says again.
-_REMIND_AFTER = timedelta(hours=1)
-#: Rows that wait for a lake that takes none; then the oldest go.
-_WAITING_AT_MOST = 100_000
+#: Minutes between compactions, because every commit adds a small file.
+_COMPACT_AFTER = 60
+#: Maximum number of unwritten rows per table while the lake is unavailable; the oldest are dropped.
+_MAX_UNWRITTEN = 100_000
 
-#: What is wrong with services that are active in every region, given the clusters that answer.
-Services = Callable[[frozenset[str]], Iterable[Condition]]
+#: Returns the conditions of services that are active in every region, given the reachable clusters.
+CheckPrimaries = Callable[[frozenset[str]], Iterable[ReadinessCondition]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """All rows of this moment, and what is open."""
+class ReadinessEvaluation:
+    """The minute rows as of this evaluation, and the conditions of all open findings."""
 
-    rows: Mapping[Table, Sequence[Row]]
-    opened: Sequence[Condition]
+    rows: Mapping[Table, Sequence[MinuteRow]]
+    opened: Sequence[ReadinessCondition]
 
 
-class Readiness:
-    """Of a fleet."""
+class ReadinessTracker:
+    """Evaluates and records the failover readiness of a fleet."""
 
-    def __init__(self, fleet: Fleet, lake: str, services: Services, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        lake: str,
+        check_primaries: CheckPrimaries,
+        clock: Callable[[], datetime],
+        elapsed_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._fleet = fleet
-        self._services = services
+        self._check_primaries = check_primaries
         self._clock = clock
-        self._rates = Rates()
+        self._rates = InboundRates()
         self._stores = {
             table: TableStore(lake, table, create=True)
             for table in (MIRROR_MINUTES, GROUP_MINUTES, PRODUCER_MINUTES, RECOVERY_FINDINGS)
         }
         self._drills = TableStore(lake, DRILLS, create=True)
-        self._waiting: dict[Table, list[Row]] = {table: [] for table in self._stores}
-        self._tray = Tray(fleet.notifiers, fleet.page_url)
-        self._told = NOTHING_TOLD
-        self._kept = 0
+        self._unwritten: dict[Table, list[MinuteRow]] = {table: [] for table in self._stores}
+        self._outboxes = Outboxes(fleet.notifiers, clock, elapsed_s)
+        self._tracers_of_minute = EMPTY_TRACER_REPORT
+        self._minutes_since_compaction = 0
 
     def start(self) -> None:
-        """Go on with what an earlier process has told of. Raises TableStoreError."""
+        """Restore the open findings of an earlier process. Raises TableStoreError."""
         now = self._clock()
-        before = last_told(self._stores[RECOVERY_FINDINGS].rows())
-        self._findings = Findings(one.condition for one in before if one.opens)
-        # It may have ended before all had heard; the same words under the same key do no harm.
-        for one in before:
-            if one.opens or now - one.at < GIVE_UP_AFTER:
-                self._tray.put(one, now)
-        self._rto = rto_by_group(self._drills.rows())
-        # The minute that is under way is another process's, as far as it got.
+        findings = latest_findings(self._stores[RECOVERY_FINDINGS].rows())
+        self._findings = FindingTracker(finding.condition for finding in findings if finding.opens)
+        # The earlier process may have ended before all receivers had the notification; receivers ignore
+        # one that repeats an id.
+        for finding in findings:
+            if finding.opens or now - finding.at < RENOTIFIED_WITHIN:
+                self._notify(finding)
+        self._rto_ms = latest_rto_by_group(self._drills.rows())
+        # An earlier process may have written the current minute already.
         self._next_minute = _floor(now) + _MINUTE
-        self._remind_at = now + _REMIND_AFTER
 
-    def looked(self, collector: Collector, now_ms: int) -> None:
-        """Take in how much has come since."""
-        for cluster, ends in collector.ends.items():
-            self._rates.look(cluster, ends, now_ms)
+    def observe_rates(self, collector: SyncCollector, now_ms: int) -> None:
+        """Update the rates of all clusters with the end offsets of the last inspection."""
+        for cluster, ends in collector.source_ends.items():
+            self._rates.observe(cluster, ends, now_ms)
 
-    def judge(
-        self, collector: Collector, forecasts: Mapping[Pair, Sequence[GroupForecast]], told: Told
-    ) -> Judged:
-        """``forecasts``: of pairs that could be seen; ``told``: by tracers since the last time."""
+    def evaluate(
+        self,
+        collector: SyncCollector,
+        forecasts: Mapping[ClusterPair, Sequence[GroupForecast]],
+        report: TracerReport,
+    ) -> ReadinessEvaluation:
+        """Evaluate the fleet now; once a minute, store the rows.
+
+        ``forecasts`` are those of cluster pairs that could be inspected; ``report`` is the tracers' since
+        the previous evaluation.
+        """
         now = self._clock()
-        self._told = self._told.then(told) if told.delays else self._told
-        is_over = now >= self._next_minute + _MINUTE
-        rows = self._rows(
-            collector, forecasts, Moment(now, _floor(now) - _MINUTE if is_over else _floor(now))
-        )
-        found = self._findings.judge([*self._conditions(rows, collector), *self._unseen(forecasts)], now)
-        for finding in found:
-            self._tray.put(finding, now)
-        self._wait_for(RECOVERY_FINDINGS, map(row_of, found))
-        if is_over:
-            self._keep_pairings(collector)
-            self._keep_minute(rows, now)
+        if report.delays:
+            self._tracers_of_minute = self._tracers_of_minute.merge(report)
+        is_minute_over = now >= self._next_minute + _MINUTE
+        minute = _floor(now) - _MINUTE if is_minute_over else _floor(now)
+        rows = self._build_rows(collector, forecasts, EvaluationTime(now, minute))
+        conditions = [*self._find_conditions(rows, collector), *self._conditions_of_unknown_groups(forecasts)]
+        findings = self._findings.evaluate(conditions, now)
+        for finding in findings:
+            self._notify(finding)
+        self._enqueue(RECOVERY_FINDINGS, map(finding_row, findings))
+        if is_minute_over:
+            self._add_tracer_checkpoints(collector)
+            self._close_minute(rows, now)
         self._write()
-        self._remind(now)
-        self._tray.send(now)
-        return Judged(rows, self._findings.opened)
+        self._outboxes.send()
+        return ReadinessEvaluation(rows, self._findings.opened)
 
-    def _rows(
-        self, collector: Collector, forecasts: Mapping[Pair, Sequence[GroupForecast]], moment: Moment
-    ) -> dict[Table, list[Row]]:
-        recovery, told = self._fleet.recovery, self._told
+    def _build_rows(
+        self,
+        collector: SyncCollector,
+        forecasts: Mapping[ClusterPair, Sequence[GroupForecast]],
+        evaluation_time: EvaluationTime,
+    ) -> dict[Table, list[MinuteRow]]:
+        recovery, report = self._fleet.recovery, self._tracers_of_minute
         mirrors = [
-            mirror_minute(
-                one,
+            build_mirror_minute(
+                mirror,
                 recovery,
-                collector.known,
-                told.delays.get(Way(one.source, one.destination)),
-                self._rates.of(one.source),
-                collector.answering,
-                moment,
+                collector.state,
+                report.delays.get(MirrorRoute(mirror.source, mirror.destination)),
+                self._rates.records_per_s(mirror.source),
+                collector.reachable,
+                evaluation_time,
             )
-            for one in recovery.mirrors
+            for mirror in recovery.mirrors
         ]
         groups = [
-            group_minute(pair, one, self._rto.get((pair.active, pair.passive, one.group)), moment)
-            for pair, all_of_it in forecasts.items()
-            for one in all_of_it
+            build_group_minute(
+                pair, forecast, self._rto_ms.get((pair.active, pair.passive, forecast.group)), evaluation_time
+            )
+            for pair, group_forecasts in forecasts.items()
+            for forecast in group_forecasts
         ]
         vantage = recovery.tracers.vantage if recovery.tracers else ""
-        sources = sorted({one.source for one in recovery.mirrors})
+        sources = sorted({mirror.source for mirror in recovery.mirrors})
         producers = [
-            producer_minute(
+            build_producer_minute(
                 vantage,
-                one,
-                told.acks.get(one, Acks()),
-                self._rates.of(one),
-                recovery.capacity(one),
-                moment,
+                source,
+                report.acks.get(source, TracerAcks()),
+                self._rates.records_per_s(source),
+                recovery.capacity(source),
+                evaluation_time,
             )
-            for one in sources
+            for source in sources
         ]
         return {MIRROR_MINUTES: mirrors, GROUP_MINUTES: groups, PRODUCER_MINUTES: producers}
 
-    def _conditions(self, rows: Mapping[Table, Sequence[Row]], collector: Collector) -> Iterable[Condition]:
-        found = [one for row in rows[MIRROR_MINUTES] for one in of_mirror(row, self._fleet.recovery)]
-        behind = [one.whom for one in found if one.whom.kind is not Kind.MIRROR_LOOP]
-        by_pair: dict[tuple[str, str], list[Row]] = {}
+    def _find_conditions(
+        self, rows: Mapping[Table, Sequence[MinuteRow]], collector: SyncCollector
+    ) -> Iterable[ReadinessCondition]:
+        conditions = [
+            condition
+            for row in rows[MIRROR_MINUTES]
+            for condition in check_mirror_minute(row, self._fleet.recovery)
+        ]
+        mirror_conditions = [
+            condition.key for condition in conditions if condition.key.kind is not ConditionKind.MIRROR_LOOP
+        ]
+        rows_by_pair: dict[tuple[str, str], list[MinuteRow]] = {}
         for row in rows[GROUP_MINUTES]:
-            by_pair.setdefault((row["active"], row["passive"]), []).append(row)
-        for (active, passive), of_pair in by_pair.items():
-            found += of_groups(active, passive, of_pair, behind)
-        found += of_producers(rows[PRODUCER_MINUTES])
-        found += of_headroom(rows[PRODUCER_MINUTES])
-        found += self._services(collector.answering)
-        return found
+            rows_by_pair.setdefault((row["active"], row["passive"]), []).append(row)
+        for (active, passive), group_rows in rows_by_pair.items():
+            conditions += check_group_minutes(active, passive, group_rows, mirror_conditions)
+        conditions += check_producer_minutes(rows[PRODUCER_MINUTES])
+        conditions += check_headroom_minutes(rows[PRODUCER_MINUTES])
+        conditions += self._check_primaries(collector.reachable)
+        return conditions
 
-    def _unseen(self, forecasts: Mapping[Pair, Sequence[GroupForecast]]) -> Iterable[Condition]:
-        """Of groups that could not be seen this time nothing is over."""
-        pairs = {(one.active, one.passive) for one in self._fleet.recovery.groups}
-        unseen = pairs - {(one.active, one.passive) for one in forecasts}
+    def _conditions_of_unknown_groups(
+        self, forecasts: Mapping[ClusterPair, Sequence[GroupForecast]]
+    ) -> Iterable[ReadinessCondition]:
+        """Return the open conditions of groups that could not be inspected, which must not close."""
+        pairs = {(groups.active, groups.passive) for groups in self._fleet.recovery.groups}
+        unknown = pairs - {(pair.active, pair.passive) for pair in forecasts}
         return (
-            one
-            for one in self._findings.opened
-            if one.whom.kind is Kind.GROUPS_NOT_READY and (one.whom.cluster, one.whom.other) in unseen
+            condition
+            for condition in self._findings.opened
+            if condition.key.kind is ConditionKind.GROUPS_NOT_READY
+            and (condition.key.cluster, condition.key.other) in unknown
         )
 
-    def _keep_pairings(self, collector: Collector) -> None:
-        """A tracer says exactly where a record lies; one a minute is enough."""
+    def _add_tracer_checkpoints(self, collector: SyncCollector) -> None:
+        """Add the exact offsets of one tracer per mirror and minute to the checkpoints."""
         tracers = self._fleet.recovery.tracers
         if tracers is None:
             return
-        for one in self._told.pairings:
-            route = Route(*one.way, tracers.topic, PARTITION)
-            checkpoint = Checkpoint(one.src_offset, one.dst_offset, one.seen_ms, Origin.TRACER)
-            collector.learn(route, checkpoint)
+        for mapping in self._tracers_of_minute.mappings:
+            route = PartitionRoute(*mapping.route, tracers.topic, PARTITION)
+            checkpoint = Checkpoint(
+                mapping.src_offset, mapping.dst_offset, mapping.seen_ms, CheckpointOrigin.TRACER
+            )
+            collector.add_checkpoint(route, checkpoint)
 
-    def _keep_minute(self, rows: Mapping[Table, Sequence[Row]], now: datetime) -> None:
-        for table, some in rows.items():
-            self._wait_for(table, some)
-        self._told = NOTHING_TOLD
+    def _close_minute(self, rows: Mapping[Table, Sequence[MinuteRow]], now: datetime) -> None:
+        for table, minute_rows in rows.items():
+            self._enqueue(table, minute_rows)
+        self._tracers_of_minute = EMPTY_TRACER_REPORT
         self._next_minute = _floor(now)
-        self._kept += 1
+        self._minutes_since_compaction += 1
         try:
-            self._rto = rto_by_group(self._drills.rows())
+            self._rto_ms = latest_rto_by_group(self._drills.rows())
         except TableStoreError as error:
             _log.warning("%s", error)
 
-    def _wait_for(self, table: Table, rows: Iterable[Row]) -> None:
-        self._waiting[table] = [*self._waiting[table], *rows][-_WAITING_AT_MOST:]
+    def _enqueue(self, table: Table, rows: Iterable[MinuteRow]) -> None:
+        self._unwritten[table] = [*self._unwritten[table], *rows][-_MAX_UNWRITTEN:]
 
     def _write(self) -> None:
         try:
-            for table, rows in self._waiting.items():
+            for table, rows in self._unwritten.items():
                 if rows:
                     self._stores[table].append(rows)
-                    self._waiting[table] = []
-            if self._kept >= _TIDY_AFTER:
-                self._kept = 0
+                    self._unwritten[table] = []
+            if self._minutes_since_compaction >= _COMPACT_AFTER:
+                self._minutes_since_compaction = 0
                 for store in self._stores.values():
                     store.compact()
         except TableStoreError as error:
-            _log.warning("nothing is kept: %s", error)
+            _log.warning("recovery tables are not written: %s", error)
 
-    def _remind(self, now: datetime) -> None:
-        if now < self._remind_at:
-            return
-        self._remind_at = now + _REMIND_AFTER
-        for one in self._findings.opened:
-            self._tray.put(Finding(one, now, opens=True), now, kinds=("alertmanager",))
+    def _notify(self, finding: RecoveryFinding) -> None:
+        """Queue a notification; open findings are resent to Alertmanager until they close."""
+        self._outboxes.put(finding_notification(finding, self._fleet.page_url))
 
 
 def _floor(at: datetime) -> datetime:

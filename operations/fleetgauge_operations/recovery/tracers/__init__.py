@@ -1,1 +1,1 @@
-"""Records of our own that go through mirrors: how long that takes, and whether any comes back."""
+"""Tracer records sent through mirrors, to measure replication delay and to detect replication loops."""

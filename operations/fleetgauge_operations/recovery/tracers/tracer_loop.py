@@ -1,4 +1,4 @@
-"""Tracers sent into every source, and seen wherever mirrors bring them."""
+"""Send tracers to every source cluster and read them wherever mirrors replicate them."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Event, Lock, Thread
 
-from fleetgauge_core.fleet import Access, Fleet, Tracers
+from fleetgauge_core.fleet import ClusterAccess, Fleet, Tracers
 from fleetgauge_core.kafka import (
-    Admin,
-    Delivery,
+    ClusterAdmin,
+    DeliveryReport,
     KafkaUnavailableError,
     TopicReader,
     TopicSpec,
@@ -17,45 +17,51 @@ from fleetgauge_core.kafka import (
 )
 from fleetgauge_operations.recovery.mirror_observer import CLIENT_ID
 from fleetgauge_operations.recovery.tracers.plan.delays import (
-    Acks,
-    Delay,
-    Delays,
-    Pairing,
-    Way,
+    MirrorDelay,
+    MirrorRoute,
+    TracerAcks,
+    TracerDelays,
+    TracerMapping,
 )
 from fleetgauge_operations.recovery.tracers.plan.tracer import Tracer
 
 _log = logging.getLogger("fleetgauge.recover")
 
-#: Of their topic, which has no other.
+#: The tracers' topic has this partition only.
 PARTITION = 0
 _POLL_S = 0.5
-_AGAIN_S = 5.0
+_RETRY_AFTER_S = 5.0
 _RETENTION_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What tracers told since they were asked last."""
+class TracerReport:
+    """The delays, acknowledgements and offsets of tracers in one interval."""
 
-    delays: Mapping[Way, Delay]
-    acks: Mapping[str, Acks]
-    pairings: tuple[Pairing, ...]
+    delays: Mapping[MirrorRoute, MirrorDelay]
+    acks: Mapping[str, TracerAcks]
+    mappings: tuple[TracerMapping, ...]
 
-    def then(self, later: "Told") -> "Told":
-        """Both stretches together; of pairings the later ones say more."""
-        delays = {way: self.delays.get(way, Delay()).then(one) for way, one in later.delays.items()}
-        acks = {cluster: self.acks.get(cluster, Acks()).then(one) for cluster, one in later.acks.items()}
-        return Told(delays, acks, later.pairings or self.pairings)
+    def merge(self, later: "TracerReport") -> "TracerReport":
+        """Combine this interval with a later one, whose mappings replace this one's if it has any."""
+        delays = {
+            route: self.delays.get(route, MirrorDelay()).merge(delay) for route, delay in later.delays.items()
+        }
+        acks = {
+            cluster: self.acks.get(cluster, TracerAcks()).merge(later_acks)
+            for cluster, later_acks in later.acks.items()
+        }
+        return TracerReport(delays, acks, later.mappings or self.mappings)
 
 
-NOTHING_TOLD = Told({}, {}, ())
+EMPTY_TRACER_REPORT = TracerReport({}, {}, ())
 
 
-class Tracing:
-    """From ``start`` to ``stop``, a thread for each cluster that is written to and each topic that is read.
+class TracerLoop:
+    """Sends and reads tracers from ``start`` to ``stop``.
 
-    A cluster that is dead delays no other.
+    Each source cluster has a thread that sends to it, and each replica of the topic a thread that reads it,
+    so that an unreachable cluster does not delay the others.
     """
 
     def __init__(self, fleet: Fleet, tracers: Tracers, run: str, now_ms: Callable[[], int]) -> None:
@@ -63,88 +69,108 @@ class Tracing:
         self._tracers = tracers
         self._run = run
         self._now_ms = now_ms
-        mirrors = [one for one in fleet.recovery.mirrors if one.takes(tracers.topic)]
-        self._delays = Delays(run, [Way(one.source, one.destination) for one in mirrors])
-        self._homes = sorted({one.source for one in mirrors})
-        self._read = {(home, tracers.topic) for home in self._homes}
-        self._read |= {(one.destination, one.called_there(tracers.topic)) for one in mirrors}
+        mirrors = [mirror for mirror in fleet.recovery.mirrors if mirror.replicates(tracers.topic)]
+        self._delays = TracerDelays(
+            run, [MirrorRoute(mirror.source, mirror.destination) for mirror in mirrors]
+        )
+        self._sources = sorted({mirror.source for mirror in mirrors})
+        self._topics_to_read = {(source, tracers.topic) for source in self._sources}
+        self._topics_to_read |= {
+            (mirror.destination, mirror.destination_topic(tracers.topic)) for mirror in mirrors
+        }
         self._lock = Lock()
         self._stopping = Event()
         self._threads: list[Thread] = []
 
     def start(self) -> None:
-        sending = [partial(self._send, home) for home in self._homes]
-        reading = [partial(self._watch, *place) for place in sorted(self._read)]
-        self._threads = [Thread(target=one, name="tracers", daemon=True) for one in (*sending, *reading)]
+        """Start all threads."""
+        senders = [partial(self._send_until_stopped, source) for source in self._sources]
+        readers = [
+            partial(self._read_until_stopped, cluster, topic)
+            for cluster, topic in sorted(self._topics_to_read)
+        ]
+        self._threads = [Thread(target=work, name="tracers", daemon=True) for work in (*senders, *readers)]
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
+        """Stop all threads and wait for their end."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()
 
-    def told(self) -> Told:
+    def take_report(self) -> TracerReport:
+        """Return what the tracers showed since the previous call."""
         with self._lock:
-            return Told(self._delays.delays(self._now_ms()), self._delays.acks(), self._delays.pairings())
+            return TracerReport(
+                self._delays.take_delays(self._now_ms()),
+                self._delays.take_acks(),
+                self._delays.take_mappings(),
+            )
 
-    def _send(self, home: str) -> None:
-        access = self._fleet.cluster(home).access
+    def _send_until_stopped(self, source: str) -> None:
+        access = self._fleet.cluster(source).access
         producer = TracerProducer(access, self._tracers.topic, f"{CLIENT_ID}-tracers")
-        if not self._until_done(lambda: self._make_ready(access, producer), f"no tracers into {home}"):
+        if not self._retry_until_stopped(
+            lambda: self._prepare(access, producer), f"cannot send tracers to {source}"
+        ):
             return
         sequence = 0
         while not self._stopping.is_set():
             tracer = Tracer(
-                home, self._tracers.topic, PARTITION, self._run, sequence := sequence + 1, self._now_ms()
+                source, self._tracers.topic, PARTITION, self._run, sequence := sequence + 1, self._now_ms()
             )
             with self._lock:
-                self._delays.sent(tracer)
-            producer.send(tracer.headers, partial(self._delivered, tracer))
+                self._delays.add_sent(tracer)
+            producer.send(tracer.headers, partial(self._add_delivery, tracer))
             due_ms = tracer.produced_ms + round(1000 * self._tracers.every_s)
             while self._now_ms() < due_ms and not self._stopping.is_set():
                 producer.poll(_POLL_S)
         producer.stop()
 
-    def _make_ready(self, access: Access, producer: TracerProducer) -> None:
-        admin = Admin(access, timeout_s=10)
+    def _prepare(self, access: ClusterAccess, producer: TracerProducer) -> None:
+        admin = ClusterAdmin(access, timeout_s=10)
         admin.start()
-        if admin.topic(self._tracers.topic) is None:
+        if admin.describe_topic(self._tracers.topic) is None:
             settings = {"retention.ms": str(_RETENTION_MS)}
-            admin.create(TopicSpec(self._tracers.topic, settings, 1, min(3, len(admin.brokers()))))
+            admin.create_topic(
+                TopicSpec(self._tracers.topic, settings, 1, min(3, len(admin.list_broker_ids())))
+            )
         producer.start()
 
-    def _delivered(self, tracer: Tracer, delivery: Delivery) -> None:
+    def _add_delivery(self, tracer: Tracer, delivery: DeliveryReport) -> None:
         if delivery.offset is not None and not delivery.failure:
             with self._lock:
-                self._delays.acknowledged(tracer, delivery.offset, round(1000 * delivery.seconds))
+                self._delays.add_acknowledged(tracer, delivery.offset, round(1000 * delivery.seconds))
 
-    def _watch(self, cluster: str, topic: str) -> None:
+    def _read_until_stopped(self, cluster: str, topic: str) -> None:
         reader = TopicReader(self._fleet.cluster(cluster).access, topic, CLIENT_ID)
-        if not self._until_done(reader.start, f"{topic} of {cluster}"):
+        if not self._retry_until_stopped(reader.start, f"cannot read {topic} of {cluster}"):
             return
         try:
-            if self._until_done(lambda: reader.add(reader.partitions()), f"{topic} of {cluster}"):
+            if self._retry_until_stopped(
+                lambda: reader.assign(reader.wait_for_partitions()), f"cannot read {topic} of {cluster}"
+            ):
                 while not self._stopping.is_set():
-                    self._take(cluster, reader)
+                    self._read_record(cluster, reader)
         finally:
             reader.stop()
 
-    def _take(self, cluster: str, reader: TopicReader) -> None:
+    def _read_record(self, cluster: str, reader: TopicReader) -> None:
         record = reader.poll(_POLL_S)
-        tracer = Tracer.of(record.headers) if record else None
+        tracer = Tracer.from_headers(record.headers) if record else None
         if record and tracer:
             with self._lock:
-                self._delays.seen(tracer, cluster, record.offset, self._now_ms())
+                self._delays.add_seen(tracer, cluster, record.offset, self._now_ms())
 
-    def _until_done(self, attempt: Callable[[], None], what: str) -> bool:
-        """Again and again; whether it was done before the end."""
+    def _retry_until_stopped(self, attempt: Callable[[], None], problem: str) -> bool:
+        """Repeat the attempt until it succeeds; return False if the loop was stopped before."""
         while not self._stopping.is_set():
             try:
                 attempt()
             except KafkaUnavailableError as error:
-                _log.warning("%s: %s", what, error)
-                self._stopping.wait(_AGAIN_S)
+                _log.warning("%s: %s", problem, error)
+                self._stopping.wait(_RETRY_AFTER_S)
             else:
                 return True
         return False

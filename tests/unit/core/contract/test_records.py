@@ -6,17 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.contract import (
-    EARLIER_PULSES,
+    EARLIER_PROBE_PULSES,
     HEALTH_EVENT,
     PROBE_MINUTE,
     PROBE_PULSE,
     BrokerPulse,
-    ContractError,
     HealthEvent,
     Leg,
     LegPulse,
     ProbeMinute,
     ProbePulse,
+    RecordDecodeError,
 )
 from tests.probe_minutes import CLIENT
 
@@ -104,19 +104,21 @@ EVENT = HealthEvent("id", "same", "orders", None, NOON, "HEALTHY", "SUSPECT", "B
 
 
 @given(PULSES)
-def test_a_pulse_comes_back_as_it_was_sent(pulse: ProbePulse) -> None:
+def test_a_decoded_pulse_equals_the_encoded_pulse(pulse: ProbePulse) -> None:
     assert ProbePulse.decode(pulse.encode()) == pulse
 
 
 @given(PULSES)
-def test_a_pulse_of_an_earlier_version_is_read_as_one_that_does_not_tell_the_rest(pulse: ProbePulse) -> None:
-    second, first = (ProbePulse.decode(schema.encode(asdict(pulse))) for schema in EARLIER_PULSES)
-    untold = {"requests_waiting": None, "stalled_ms": None, "offline_dirs": None}
-    assert second == replace(pulse, brokers=tuple(replace(one, **untold) for one in pulse.brokers))
-    untold |= {"dns_us": None, "connect_us": None, "tls_us": None, "silence": None}
-    assert first == replace(
+def test_fields_that_an_earlier_pulse_version_lacks_are_none(pulse: ProbePulse) -> None:
+    version_2, version_1 = (
+        ProbePulse.decode(schema.encode(asdict(pulse))) for schema in EARLIER_PROBE_PULSES
+    )
+    missing = {"requests_waiting": None, "stalled_ms": None, "offline_dirs": None}
+    assert version_2 == replace(pulse, brokers=tuple(replace(broker, **missing) for broker in pulse.brokers))
+    missing |= {"dns_us": None, "connect_us": None, "tls_us": None, "silence": None}
+    assert version_1 == replace(
         pulse,
-        brokers=tuple(replace(one, **untold) for one in pulse.brokers),
+        brokers=tuple(replace(broker, **missing) for broker in pulse.brokers),
         bootstrap_age_ms=None,
         bootstrap_us=None,
         bootstrap_failure=None,
@@ -124,16 +126,16 @@ def test_a_pulse_of_an_earlier_version_is_read_as_one_that_does_not_tell_the_res
 
 
 @given(EVENTS)
-def test_an_event_comes_back_as_it_was_sent(event: HealthEvent) -> None:
+def test_a_decoded_event_equals_the_encoded_event(event: HealthEvent) -> None:
     assert HealthEvent.decode(event.encode()) == event
 
 
 @given(MINUTES)
-def test_a_minute_comes_back_as_it_was_sent(minute: ProbeMinute) -> None:
+def test_a_decoded_minute_equals_the_encoded_minute(minute: ProbeMinute) -> None:
     assert ProbeMinute.decode(minute.encode()) == minute
 
 
-def test_a_time_in_another_zone_comes_back_as_the_same_instant_in_utc() -> None:
+def test_a_time_in_another_zone_is_decoded_as_the_same_time_in_utc() -> None:
     event = HealthEvent.decode(
         HealthEvent(**asdict(EVENT) | {"at": NOON.astimezone(timezone(timedelta(hours=5)))}).encode()
     )
@@ -142,8 +144,8 @@ def test_a_time_in_another_zone_comes_back_as_the_same_instant_in_utc() -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"junk", EVENT.encode(), PULSE.encode()[:-1], PULSE.encode() + b"x"])
-def test_what_is_no_pulse_is_refused(value: bytes) -> None:
-    with pytest.raises(ContractError):
+def test_decoding_a_pulse_rejects_any_other_value(value: bytes) -> None:
+    with pytest.raises(RecordDecodeError):
         ProbePulse.decode(value)
 
 
@@ -151,29 +153,29 @@ def test_what_is_no_pulse_is_refused(value: bytes) -> None:
     "value",
     [b"", b"junk", PULSE.encode(), CLIENT.encode()[:-1], PROBE_MINUTE.encode(asdict(CLIENT) | {"leg": "x"})],
 )
-def test_what_is_no_minute_is_refused(value: bytes) -> None:
-    with pytest.raises(ContractError):
+def test_decoding_a_minute_rejects_any_other_value(value: bytes) -> None:
+    with pytest.raises(RecordDecodeError):
         ProbeMinute.decode(value)
 
 
 @pytest.mark.parametrize("value", [b"", b"junk", PULSE.encode(), EVENT.encode()[:-1], EVENT.encode() + b"x"])
-def test_what_is_no_event_is_refused(value: bytes) -> None:
-    with pytest.raises(ContractError):
+def test_decoding_an_event_rejects_any_other_value(value: bytes) -> None:
+    with pytest.raises(RecordDecodeError):
         HealthEvent.decode(value)
 
 
-def test_a_broker_is_asked_for_its_leg_by_name() -> None:
+def test_a_broker_pulse_returns_the_pulse_of_a_leg_or_none() -> None:
     client = LegPulse(Leg.CLIENT, 1, 1, 0, 0, None, 5, 7, 7)
     broker = BrokerPulse(1, True, True, False, 5, 900, (client,))
-    assert broker.leg(Leg.CLIENT) == client
-    assert broker.leg(Leg.LEADER) is None
+    assert broker.leg_pulse(Leg.CLIENT) == client
+    assert broker.leg_pulse(Leg.LEADER) is None
 
 
-def test_legs_are_spelt_as_on_the_wire() -> None:
+def test_leg_values_are_those_of_the_records() -> None:
     assert [str(leg) for leg in Leg] == ["client", "leader"]
 
 
-def test_records_do_not_change() -> None:
+def test_records_are_immutable() -> None:
     with pytest.raises(FrozenInstanceError):
         PULSE.sequence = 2  # type: ignore[misc]
 

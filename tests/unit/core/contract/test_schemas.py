@@ -4,16 +4,16 @@ from dataclasses import fields
 import pytest
 
 from fleetgauge_core.contract import (
-    EARLIER_PULSES,
+    EARLIER_PROBE_PULSES,
     HEALTH_EVENT,
     PROBE_MINUTE,
     PROBE_PULSE,
+    AvroSchema,
     BrokerPulse,
     HealthEvent,
     LegPulse,
     ProbeMinute,
     ProbePulse,
-    Schema,
 )
 
 PULSE = json.loads(PROBE_PULSE.text)
@@ -31,7 +31,7 @@ LEG = next(f for f in BROKER["fields"] if f["name"] == "legs")["type"]["items"]
         (json.loads(HEALTH_EVENT.text), HealthEvent),
     ],
 )
-def test_a_schema_has_the_fields_of_its_record_in_their_order(
+def test_a_schema_lists_the_fields_of_its_record_in_order(
     schema: dict[str, list[dict[str, str]]], record: type
 ) -> None:
     assert [field["name"] for field in schema["fields"]] == [field.name for field in fields(record)]
@@ -41,11 +41,11 @@ def test_a_schema_has_the_fields_of_its_record_in_their_order(
     ("schema", "fingerprint"),
     [
         (PROBE_MINUTE, "72efb2cf5248ecec"),
-        (EARLIER_PULSES[1], "95fbc8cbdfe633c3"),
-        (EARLIER_PULSES[0], "1e58eb6ae52cd798"),
+        (EARLIER_PROBE_PULSES[1], "95fbc8cbdfe633c3"),
+        (EARLIER_PROBE_PULSES[0], "1e58eb6ae52cd798"),
         (PROBE_PULSE, "3385f3f65ef22b7c"),
         (HEALTH_EVENT, "ade86eae3b83a3b9"),
     ],
 )
-def test_a_version_stays_as_it_was_published(schema: Schema, fingerprint: str) -> None:
+def test_a_published_schema_version_keeps_its_fingerprint(schema: AvroSchema, fingerprint: str) -> None:
     assert schema.fingerprint.hex() == fingerprint

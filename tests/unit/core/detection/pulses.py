@@ -1,4 +1,4 @@
-"""Pulses as an agent sends them; ages and times are in seconds."""
+"""Builders of probe pulses as an agent sends them; ages and times are in seconds."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -12,9 +12,9 @@ from fleetgauge_core.contract import (
 )
 from fleetgauge_core.detection import (
     Finding,
-    FleetState,
-    judge,
-    recalled,
+    FleetHealth,
+    fold_pulse,
+    parse_finding,
 )
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -34,20 +34,20 @@ def leg(
     success: float | None = 0.3,
     which: Leg = Leg.LEADER,
 ) -> LegPulse:
-    """``outstanding`` and ``success`` are ages: of the oldest that waits, of the last success."""
-    fine = 25 if success is not None and success < 15 else 0
+    """``outstanding`` and ``success``: ages of the oldest outstanding probe and of the last success."""
+    succeeded = 25 if success is not None and success < 15 else 0
     waiting = 0 if outstanding is None else 1
-    latency = 4000 if fine else None
+    latency_us = 4000 if succeeded else None
     return LegPulse(
         which,
-        fine + failed + waiting,
-        fine,
+        succeeded + failed + waiting,
+        succeeded,
         failed,
         waiting,
         _ms(outstanding),
         _ms(success),
-        latency,
-        latency,
+        latency_us,
+        latency_us,
     )
 
 
@@ -58,7 +58,7 @@ def broker(
     leads: bool = True,
     leader: LegPulse | None = None,
 ) -> BrokerPulse:
-    """One that is well unless told otherwise; ``answer`` is the age of its last answer."""
+    """A healthy broker by default; ``answer`` is the age of its last ApiVersions answer."""
     return BrokerPulse(
         broker_id=broker_id,
         leads=leads,
@@ -71,7 +71,7 @@ def broker(
 
 
 def hung(seconds: float, broker_id: int = 1) -> BrokerPulse:
-    """One that stopped so long ago: nothing answered, nothing acknowledged, everything waiting."""
+    """A broker that stopped so long ago: it neither answers nor acknowledges, and probes are outstanding."""
     return broker(
         broker_id,
         answer=seconds + 0.4,
@@ -80,18 +80,18 @@ def hung(seconds: float, broker_id: int = 1) -> BrokerPulse:
     )
 
 
-def mute(broker_id: int = 1) -> BrokerPulse:
-    """One sign: no answers, though its leg succeeds."""
+def unanswered(broker_id: int = 1) -> BrokerPulse:
+    """A broker with one sign: it does not answer ApiVersions, but its leader leg succeeds."""
     return broker(broker_id, answer=9)
 
 
-def silent(broker_id: int = 1) -> BrokerPulse:
-    """One sign: no success on its leg, though it answers."""
+def leg_silent(broker_id: int = 1) -> BrokerPulse:
+    """A broker with one sign: its leader leg has no success, but it answers ApiVersions."""
     return broker(broker_id, leader=leg(failed=9, outstanding=4.5, success=9))
 
 
-def away(broker_id: int = 1, success: float | None = 60, answer: float | None = 0.5) -> BrokerPulse:
-    """Well, but not leading: nothing is due and nothing outstanding."""
+def not_leading(broker_id: int = 1, success: float | None = 60, answer: float | None = 0.5) -> BrokerPulse:
+    """A healthy broker that does not lead: no leader-leg probe is due or outstanding."""
     return broker(broker_id, answer=answer, leads=False, leader=leg(success=success))
 
 
@@ -110,20 +110,23 @@ def pulse(
     )
 
 
-def fold(pulses: Iterable[ProbePulse], state: FleetState | None = None) -> tuple[FleetState, list[Finding]]:
-    """What is known after them, and all that was found."""
-    state, found = state or FleetState(), []
-    for one in pulses:
-        state, findings = judge(state, one)
-        found += findings
-    return state, found
+def fold_pulses(
+    pulses: Iterable[ProbePulse], state: FleetHealth | None = None
+) -> tuple[FleetHealth, list[Finding]]:
+    """Return the health after the pulses, and all findings."""
+    state, findings = state or FleetHealth(), []
+    for probe_pulse in pulses:
+        state, more = fold_pulse(state, probe_pulse)
+        findings += more
+    return state, findings
 
 
-def changes(findings: Iterable[Finding]) -> list[tuple[int | None, str]]:
-    """Of which broker, to what."""
-    return [(one.event.broker_id, one.to_phase.value) for one in findings]
+def list_transitions(findings: Iterable[Finding]) -> list[tuple[int | None, str]]:
+    """Return each finding's broker and new state."""
+    return [(finding.event.broker_id, finding.to_state.value) for finding in findings]
 
 
-def recall(findings: Iterable[Finding]) -> list[Finding]:
-    """As the next watch reads them."""
-    return [one for found in findings if (one := recalled(HealthEvent.decode(found.event.encode())))]
+def encode_and_parse(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings as another watch reads them from the topic."""
+    events = [HealthEvent.decode(finding.event.encode()) for finding in findings]
+    return [finding for event in events if (finding := parse_finding(event))]

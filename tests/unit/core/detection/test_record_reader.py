@@ -1,22 +1,24 @@
+"""Decoding of records from the telemetry topics."""
+
 import pytest
 
-from fleetgauge_core.detection import Finding, Phase
-from fleetgauge_core.detection.record_reader import finding_in, pulse_in
+from fleetgauge_core.detection import Finding, HealthState
+from fleetgauge_core.detection.record_reader import decode_finding, decode_pulse
 from tests.unit.core.detection.pulses import broker, pulse
 from tests.unit.operations.watch.tellings import PATH, cleared, named
 
 
 @pytest.mark.parametrize("finding", [named(), cleared()], ids=["named", "cleared"])
-def test_what_was_found_comes_back_as_it_was(finding: Finding) -> None:
-    assert finding_in(finding.event.encode()) == finding
+def test_a_finding_survives_encoding_and_decoding(finding: Finding) -> None:
+    assert decode_finding(finding.event.encode()) == finding
 
 
-def test_a_pulse_comes_back_as_it_was() -> None:
-    assert pulse_in(pulse(0, broker(1)).encode()) == pulse(0, broker(1))
+def test_a_pulse_survives_encoding_and_decoding() -> None:
+    assert decode_pulse(pulse(0, broker(1)).encode()) == pulse(0, broker(1))
 
 
-def test_noise_is_passed_over_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
-    assert finding_in(b"noise") is None
-    assert pulse_in(named(PATH, Phase.PATH).event.encode()) is None
-    kinds = [one.getMessage().partition(":")[0] for one in caplog.records]
-    assert kinds == ["a health event was passed over", "a pulse was passed over"]
+def test_an_invalid_record_is_skipped_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    assert decode_finding(b"noise") is None
+    assert decode_pulse(named(PATH, HealthState.PATH).event.encode()) is None
+    messages = [record.getMessage().partition(":")[0] for record in caplog.records]
+    assert messages == ["skipped an invalid health event", "skipped an invalid probe pulse"]

@@ -7,19 +7,19 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetgauge_core.fleet import Fleet, FleetFileError, load
+from fleetgauge_core.fleet import Fleet, FleetFileError, load_fleet
 
-ONE = {"clusters": [{"id": "orders", "bootstrap": "orders:9092"}]}
+DOCUMENT = {"clusters": [{"id": "orders", "bootstrap": "orders:9092"}]}
 SECRET = "hunter2-token"
 
 
 def _load(folder: Path, text: str, name: str = "fleet.yaml") -> Fleet:
     path = folder / name
     path.write_text(text, encoding="utf-8")
-    return load(path)
+    return load_fleet(path)
 
 
-def _refusal(folder: Path, text: str) -> str:
+def _error_message(folder: Path, text: str) -> str:
     with pytest.raises(FleetFileError) as caught:
         _load(folder, text)
     message = str(caught.value)
@@ -28,70 +28,70 @@ def _refusal(folder: Path, text: str) -> str:
     return message.removeprefix(f"{folder / 'fleet.yaml'}: ")
 
 
-def test_yaml_and_json_say_the_same(tmp_path: Path) -> None:
-    document = ONE | {"lake": "s3a://bucket/lake", "week": {"zone": "Europe/Berlin", "start": "sunday"}}
+def test_yaml_and_json_describe_the_same_fleet(tmp_path: Path) -> None:
+    document = DOCUMENT | {"lake": "s3a://bucket/lake", "week": {"zone": "Europe/Berlin", "start": "sunday"}}
     assert _load(tmp_path, yaml.safe_dump(document)) == _load(tmp_path, json.dumps(document, indent=1))
     assert _load(tmp_path, json.dumps(document), "fleet.json").week.start == "sunday"
 
 
 @pytest.mark.parametrize("lake", ["./lake", "lake", "sub/../lake", None])
-def test_a_relative_lake_lies_beside_the_file(
+def test_a_relative_lake_is_relative_to_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lake: str | None
 ) -> None:
     folder = tmp_path / "config"
     folder.mkdir()
     monkeypatch.chdir(tmp_path)
-    document = ONE | ({"lake": lake} if lake else {})
+    document = DOCUMENT | ({"lake": lake} if lake else {})
     assert _load(folder, json.dumps(document)).lake == str((folder / "lake").resolve())
 
 
-def test_a_file_named_relatively_gives_an_absolute_lake(
+def test_a_relative_path_of_the_file_gives_an_absolute_lake(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "fleet.yaml").write_text(json.dumps(ONE), encoding="utf-8")
-    assert load(Path("fleet.yaml")).lake == str((tmp_path / "lake").resolve())
+    (tmp_path / "fleet.yaml").write_text(json.dumps(DOCUMENT), encoding="utf-8")
+    assert load_fleet(Path("fleet.yaml")).lake == str((tmp_path / "lake").resolve())
 
 
 @pytest.mark.parametrize(
     "lake", ["s3a://bucket/lake", "abfss://c@a.example/lake", "gs://bucket", "/data/lake"]
 )
-def test_an_absolute_lake_stays_as_it_is(tmp_path: Path, lake: str) -> None:
-    assert _load(tmp_path, json.dumps(ONE | {"lake": lake})).lake == lake
+def test_an_absolute_lake_is_not_changed(tmp_path: Path, lake: str) -> None:
+    assert _load(tmp_path, json.dumps(DOCUMENT | {"lake": lake})).lake == lake
 
 
-def test_an_unquoted_yaml_time_with_a_zone_is_read(tmp_path: Path) -> None:
+def test_an_unquoted_yaml_time_with_an_offset_is_read(tmp_path: Path) -> None:
     text = "clusters:\n- {id: a, bootstrap: 'a:1', since: 2026-01-01T02:00:00+02:00}\n"
     assert _load(tmp_path, text).clusters[0].since == datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_a_missing_file_is_named_with_the_option_that_mends_it(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_the_option_to_choose_another(tmp_path: Path) -> None:
     with pytest.raises(FleetFileError, match=r"absent\.yaml: .*--config"):
-        load(tmp_path / "absent.yaml")
+        load_fleet(tmp_path / "absent.yaml")
 
 
-def test_a_folder_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_folder_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(FleetFileError, match="directory"):
-        load(tmp_path)
+        load_fleet(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["a: [1", "a: b: c", "\t- x", "\x00", "a: *nobody"])
-def test_what_is_not_yaml_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
-    assert _refusal(tmp_path, text).startswith("not YAML")
+@pytest.mark.parametrize("text", ["a: [1", "a: b: c", "\t- x", "\x00", "a: *unknown"])
+def test_invalid_yaml_is_reported_in_one_line(tmp_path: Path, text: str) -> None:
+    assert _error_message(tmp_path, text).startswith("not YAML")
 
 
-def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "fleet.yaml").write_bytes(b"lake: \xff\xfe\n")
     with pytest.raises(FleetFileError, match="not YAML"):
-        load(tmp_path / "fleet.yaml")
+        load_fleet(tmp_path / "fleet.yaml")
 
 
-@pytest.mark.parametrize(("text", "found"), [("", "NoneType"), ("[1]", "list"), ("words", "str")])
-def test_a_document_without_keys_is_refused(tmp_path: Path, text: str, found: str) -> None:
-    assert f"found {found}" in _refusal(tmp_path, text)
+@pytest.mark.parametrize(("text", "type_name"), [("", "NoneType"), ("[1]", "list"), ("words", "str")])
+def test_a_document_without_keys_is_rejected(tmp_path: Path, text: str, type_name: str) -> None:
+    assert f"found {type_name}" in _error_message(tmp_path, text)
 
 
-_CLUSTER = ONE["clusters"][0]
+_CLUSTER = DOCUMENT["clusters"][0]
 
 
 @pytest.mark.parametrize(
@@ -108,25 +108,25 @@ _CLUSTER = ONE["clusters"][0]
         ({"clusters": [_CLUSTER | {"since": "2026-01-01"}]}, "clusters.0.since"),
         ({"clusters": [_CLUSTER | {"retired": ["one"]}]}, "clusters.0.retired.0"),
         ({"clusters": [_CLUSTER | {"labels": {"team": ["a"]}}]}, "clusters.0.labels.team"),
-        (ONE | {"lakes": "x"}, "lakes"),
-        (ONE | {"vantage": "zone a"}, "vantage"),
-        (ONE | {"agent_late_ms": 0}, "agent_late_ms"),
-        (ONE | {"week": {"zone": "Mars/Olympus"}}, "week.zone"),
-        (ONE | {"week": {"zone": "../../etc/passwd"}}, "week.zone"),
-        (ONE | {"week": {"start": "Monday"}}, "week.start"),
-        (ONE | {"telemetry": {}}, "telemetry.bootstrap"),
-        (ONE | {"notifiers": [{"kind": "fax", "url": "http://a"}]}, "notifiers.0.kind"),
-        (ONE | {"notifiers": [{"kind": "webhook", "url": "ftp://a"}]}, "notifiers.0.url"),
+        (DOCUMENT | {"lakes": "x"}, "lakes"),
+        (DOCUMENT | {"vantage": "zone a"}, "vantage"),
+        (DOCUMENT | {"agent_late_ms": 0}, "agent_late_ms"),
+        (DOCUMENT | {"week": {"zone": "Mars/Olympus"}}, "week.zone"),
+        (DOCUMENT | {"week": {"zone": "../../etc/passwd"}}, "week.zone"),
+        (DOCUMENT | {"week": {"start": "Monday"}}, "week.start"),
+        (DOCUMENT | {"telemetry": {}}, "telemetry.bootstrap"),
+        (DOCUMENT | {"notifiers": [{"kind": "fax", "url": "http://a"}]}, "notifiers.0.kind"),
+        (DOCUMENT | {"notifiers": [{"kind": "webhook", "url": "ftp://a"}]}, "notifiers.0.url"),
         (
-            ONE | {"objectives": {"multi-zone": {"latency_p99_ms": 0, "availability": 0.9}}},
+            DOCUMENT | {"objectives": {"multi-zone": {"latency_p99_ms": 0, "availability": 0.9}}},
             "objectives.multi-zone.latency_p99_ms",
         ),
         (
-            ONE | {"objectives": {"multi-zone": {"latency_p99_ms": 1, "availability": 1}}},
+            DOCUMENT | {"objectives": {"multi-zone": {"latency_p99_ms": 1, "availability": 1}}},
             "objectives.multi-zone.availability",
         ),
         (
-            ONE
+            DOCUMENT
             | {
                 "telemetry": {
                     "bootstrap": "t:1",
@@ -137,30 +137,30 @@ _CLUSTER = ONE["clusters"][0]
         ),
     ],
 )
-def test_a_refusal_names_the_key(tmp_path: Path, document: dict[str, object], key: str) -> None:
-    assert f"; {_refusal(tmp_path, json.dumps(document))}".find(f"; {key}: ") >= 0
+def test_an_error_names_the_key(tmp_path: Path, document: dict[str, object], key: str) -> None:
+    assert f"; {_error_message(tmp_path, json.dumps(document))}".find(f"; {key}: ") >= 0
 
 
-def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
-    document = ONE | {"agent_late_ms": -1, "vantage": "", "lakes": 1}
-    message = _refusal(tmp_path, json.dumps(document))
+def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
+    document = DOCUMENT | {"agent_late_ms": -1, "vantage": "", "lakes": 1}
+    message = _error_message(tmp_path, json.dumps(document))
     assert all(f"{key}: " in message for key in ("agent_late_ms", "vantage", "lakes"))
 
 
 @pytest.mark.parametrize(
     "document",
     [
-        ONE | {"notifiers": [{"kind": "webhook", "url": f"hooks.example/{SECRET}"}]},
-        ONE | {"notifiers": [{"kind": SECRET, "url": "http://a"}]},
-        ONE | {"notifiers": SECRET},
-        ONE | {"password": SECRET},
-        ONE | {"telemetry": {"bootstrap": "t:1", "sasl": {"password": SECRET}}},
+        DOCUMENT | {"notifiers": [{"kind": "webhook", "url": f"hooks.example/{SECRET}"}]},
+        DOCUMENT | {"notifiers": [{"kind": SECRET, "url": "http://a"}]},
+        DOCUMENT | {"notifiers": SECRET},
+        DOCUMENT | {"password": SECRET},
+        DOCUMENT | {"telemetry": {"bootstrap": "t:1", "sasl": {"password": SECRET}}},
         {"clusters": [_CLUSTER | {"since": SECRET}]},
         {"clusters": [_CLUSTER | {"labels": SECRET}]},
     ],
 )
-def test_a_refusal_never_repeats_a_value(tmp_path: Path, document: dict[str, object]) -> None:
-    assert SECRET not in _refusal(tmp_path, json.dumps(document))
+def test_an_error_message_never_contains_a_value(tmp_path: Path, document: dict[str, object]) -> None:
+    assert SECRET not in _error_message(tmp_path, json.dumps(document))
 
 
 _JSON = st.recursive(
@@ -172,29 +172,29 @@ _JSON = st.recursive(
 
 @given(key=st.sampled_from([*Fleet.model_fields]), value=_JSON)
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_value_is_taken_or_refused_with_its_key(tmp_path: Path, key: str, value: object) -> None:
-    refusal = None
+def test_any_value_is_accepted_or_rejected_with_its_key(tmp_path: Path, key: str, value: object) -> None:
+    message = None
     try:
-        _load(tmp_path, json.dumps(ONE | {key: value}))
+        _load(tmp_path, json.dumps(DOCUMENT | {key: value}))
     except FleetFileError as error:
-        refusal = str(error)
-    assert refusal is None or f" {key}" in refusal
+        message = str(error)
+    assert message is None or f" {key}" in message
 
 
-def test_a_line_that_is_not_yaml_is_named_but_never_quoted(tmp_path: Path) -> None:
+def test_a_line_with_invalid_yaml_is_numbered_but_never_quoted(tmp_path: Path) -> None:
     path = tmp_path / "fleet.yaml"
     path.write_text("clusters: []\nnotifiers: url: https://hooks/SECRET: x\n")
-    with pytest.raises(FleetFileError, match="line 2") as refusal:
-        load(path)
-    assert "SECRET" not in str(refusal.value)
+    with pytest.raises(FleetFileError, match="line 2") as caught:
+        load_fleet(path)
+    assert "SECRET" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["clusters: [{since: 2026-13-45}]", "a: !!int abc", "[" * 3000])
-def test_what_the_yaml_reader_trips_over_is_one_line_too(tmp_path: Path, text: str) -> None:
+def test_values_that_the_yaml_loader_cannot_construct_are_reported(tmp_path: Path, text: str) -> None:
     path = tmp_path / "fleet.yaml"
     path.write_text(text)
     with pytest.raises(FleetFileError, match="not YAML"):
-        load(path)
+        load_fleet(path)
 
 
 @pytest.mark.parametrize(
@@ -206,24 +206,23 @@ def test_what_the_yaml_reader_trips_over_is_one_line_too(tmp_path: Path, text: s
         ("telemetry: {bootstrap: t:1, bootstrap: t:1}\n", 1, "bootstrap"),
     ],
 )
-def test_a_key_that_is_given_twice_is_refused_with_its_line(
-    tmp_path: Path, text: str, line: int, key: str
-) -> None:
-    assert _refusal(tmp_path, text) == f"not YAML: line {line}: '{key}' is given twice"
+def test_a_duplicate_key_is_reported_with_its_line(tmp_path: Path, text: str, line: int, key: str) -> None:
+    assert _error_message(tmp_path, text) == f"not YAML: line {line}: '{key}' is given twice"
 
 
-def test_merge_keys_may_still_be_overridden(tmp_path: Path) -> None:
+def test_merge_keys_may_be_overridden(tmp_path: Path) -> None:
     text = """
         clusters:
-          - &usual {id: a, bootstrap: "a:1", cloud: aws}
-          - {<<: *usual, id: b}
+          - &template {id: a, bootstrap: "a:1", cloud: aws}
+          - {<<: *template, id: b}
     """
-    assert [(one.id, one.cloud) for one in _load(tmp_path, text).clusters] == [("a", "aws"), ("b", "aws")]
+    clusters = _load(tmp_path, text).clusters
+    assert [(cluster.id, cluster.cloud) for cluster in clusters] == [("a", "aws"), ("b", "aws")]
 
 
-def test_a_list_whose_only_entry_is_wrong_is_not_called_empty_as_well(tmp_path: Path) -> None:
-    assert _refusal(tmp_path, "clusters: [{bootstrap: a:1}]") == "clusters.0.id: Field required"
-    assert _refusal(tmp_path, "clusters: []") == "clusters: wanted: at least one"
+def test_a_list_whose_only_entry_is_invalid_is_not_reported_as_empty(tmp_path: Path) -> None:
+    assert _error_message(tmp_path, "clusters: [{bootstrap: a:1}]") == "clusters.0.id: Field required"
+    assert _error_message(tmp_path, "clusters: []") == "clusters: expected at least one entry"
 
 
 @pytest.mark.parametrize(
@@ -242,9 +241,11 @@ def test_a_list_whose_only_entry_is_wrong_is_not_called_empty_as_well(tmp_path: 
         ("http://kafka:9092", False),
     ],
 )
-def test_a_bootstrap_is_host_and_port_or_several(tmp_path: Path, bootstrap: str, allowed: bool) -> None:
+def test_a_bootstrap_is_a_list_of_hosts_with_optional_ports(
+    tmp_path: Path, bootstrap: str, allowed: bool
+) -> None:
     document = json.dumps({"clusters": [{"id": "a", "bootstrap": bootstrap}]})
     if allowed:
         assert _load(tmp_path, document).clusters[0].bootstrap == bootstrap
     else:
-        assert _refusal(tmp_path, document).startswith("clusters.0.bootstrap: wanted: HOST:PORT")
+        assert _error_message(tmp_path, document).startswith("clusters.0.bootstrap: expected HOST:PORT")

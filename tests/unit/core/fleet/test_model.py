@@ -14,15 +14,15 @@ from fleetgauge_core.fleet import (
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
-def _fleet(**more: object) -> Fleet:
-    return Fleet.model_validate({"clusters": [{"id": "orders", "bootstrap": "orders:9092"}]} | more)
+def _fleet(**values: object) -> Fleet:
+    return Fleet.model_validate({"clusters": [{"id": "orders", "bootstrap": "orders:9092"}]} | values)
 
 
-def _cluster(**more: object) -> Cluster:
-    return Cluster.model_validate({"id": "a", "bootstrap": "a:1"} | more)
+def _cluster(**values: object) -> Cluster:
+    return Cluster.model_validate({"id": "a", "bootstrap": "a:1"} | values)
 
 
-def test_only_clusters_are_required_and_the_rest_has_defaults() -> None:
+def test_only_clusters_are_required_and_all_other_keys_have_defaults() -> None:
     fleet = _fleet()
     assert (fleet.lake, fleet.telemetry, fleet.vantage, fleet.notifiers) == ("./lake", None, "default", ())
     assert (fleet.name, fleet.simulated) == ("fleet", False)
@@ -33,10 +33,10 @@ def test_only_clusters_are_required_and_the_rest_has_defaults() -> None:
     assert (cluster.cloud, cluster.region, cluster.since, cluster.until) == (None,) * 4
 
 
-def test_the_topics_have_the_settled_names_and_settings() -> None:
+def test_the_topics_have_their_documented_names_and_settings() -> None:
     topics = Topics()
     records = (topics.probe_minutes, topics.probe_pulse, topics.health_events)
-    assert {t.name: (t.partitions, t.retention_hours) for t in records} == {
+    assert {topic.name: (topic.partitions, topic.retention_hours) for topic in records} == {
         "fleetgauge.probe-minutes": (12, 7 * 24),
         "fleetgauge.probe-pulse": (3, 24),
         "fleetgauge.health-events": (1, 30 * 24),
@@ -50,27 +50,27 @@ def test_both_tiers_have_built_in_objectives(tier: str, availability: float) -> 
     assert fleet.objective(fleet.clusters[0]) == Objective(latency_p99_ms=100, availability=availability)
 
 
-def test_objectives_add_to_the_built_in_ones_and_replace_by_tier() -> None:
-    own = {"latency_p99_ms": 7, "availability": 0.95}
-    fleet = _fleet(objectives={"gold": own, "multi-zone": own})
+def test_objectives_add_to_or_replace_the_built_in_objectives() -> None:
+    objective = {"latency_p99_ms": 7, "availability": 0.95}
+    fleet = _fleet(objectives={"gold": objective, "multi-zone": objective})
     assert fleet.objective_by_tier.keys() == {"single-zone", "multi-zone", "gold"}
     assert fleet.objective_by_tier["multi-zone"].latency_p99_ms == 7
 
 
-def test_a_tier_without_an_objective_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(ValidationError, match=r"orders: tier 'gold' .*known: multi-zone, single-zone"):
+def test_a_tier_without_an_objective_is_rejected_with_the_valid_tiers() -> None:
+    with pytest.raises(ValidationError, match=r"orders: tier 'gold' .*: multi-zone, single-zone"):
         _fleet(clusters=[{"id": "orders", "bootstrap": "a:1", "tier": "gold"}])
 
 
-def test_a_tier_that_no_burn_alert_can_fire_for_is_refused_with_the_least_that_works() -> None:
+def test_an_objective_too_low_for_a_burn_alert_is_rejected_with_the_minimum() -> None:
     low = {"objectives": {"batch": {"latency_p99_ms": 500, "availability": 0.92}}}
     with pytest.raises(
-        ValidationError, match=r"batch: .* 0\.92 .* 13\.44 .* page window 1h/5m .* at least 0\.9256"
+        ValidationError, match=r"batch: .* 0\.92 .* 13\.44 .* page window 1h/5m; .* at least 0\.9256"
     ):
         _fleet(**low)
 
 
-def test_the_period_of_the_burn_alerts_decides_what_can_fire() -> None:
+def test_the_minimum_objective_depends_on_the_budget_period() -> None:
     tier = {"objectives": {"batch": {"latency_p99_ms": 500, "availability": 0.93}}}
     assert _fleet(**tier).burn_alerts.windows[0].factor == 13.44
     with pytest.raises(ValidationError, match=r"14\.4 .* at least 0\.9306"):
@@ -79,12 +79,12 @@ def test_the_period_of_the_burn_alerts_decides_what_can_fire() -> None:
         _fleet(burn_alerts={"period_days": 28})
 
 
-def test_an_id_given_twice_is_refused() -> None:
+def test_a_duplicate_id_is_rejected() -> None:
     with pytest.raises(ValidationError, match=r"clusters: id 'a' is given twice"):
         _fleet(clusters=[{"id": "a", "bootstrap": "a:1"}, {"id": "a", "bootstrap": "a:2"}])
 
 
-def test_a_clusters_segments_are_what_it_is_said_to_be_in() -> None:
+def test_a_cluster_belongs_to_the_segments_of_its_attributes_and_labels() -> None:
     assert _cluster().segments == {("fleet", ""), ("tier", "single-zone")}
     labelled = _cluster(cloud="aws", region="eu-west-1", labels={"team": "checkout", "cloud": "own"})
     assert labelled.segments == {
@@ -97,19 +97,19 @@ def test_a_clusters_segments_are_what_it_is_said_to_be_in() -> None:
     }
 
 
-def test_a_cluster_must_end_after_it_starts() -> None:
+def test_until_must_be_later_than_since() -> None:
     with pytest.raises(ValidationError, match="until must be later than since"):
         _cluster(since=NOON, until=NOON)
 
 
-def test_a_cluster_counts_from_since_up_to_but_not_including_until() -> None:
+def test_a_cluster_is_in_scope_from_since_until_before_until() -> None:
     cluster = _cluster(since=NOON, until=NOON + timedelta(minutes=2))
     minutes = [NOON + timedelta(minutes=n) for n in range(-1, 4)]
-    assert [cluster.expects(minute) for minute in minutes] == [False, True, True, False, False]
+    assert [cluster.is_in_scope_at(minute) for minute in minutes] == [False, True, True, False, False]
 
 
-def test_a_cluster_without_bounds_always_counts() -> None:
-    assert _cluster().expects(NOON)
+def test_a_cluster_without_bounds_is_always_in_scope() -> None:
+    assert _cluster().is_in_scope_at(NOON)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 65])
@@ -119,15 +119,15 @@ def test_a_name_has_one_to_64_characters(name: str) -> None:
     assert _fleet(name="x" * 64).name == "x" * 64
 
 
-def test_a_fleet_does_not_change() -> None:
+def test_a_fleet_is_immutable() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         _fleet().lake = "elsewhere"
 
 
-def test_mitigation_advises_unless_it_is_said_and_takes_a_bare_off_of_yaml() -> None:
+def test_mitigation_advises_by_default_and_accepts_an_unquoted_off() -> None:
     assert set(_cluster().mitigation.model_dump().values()) == {"advise"}
     mitigation = _cluster(mitigation={"demote": "act", "restart": False}).mitigation
     assert (mitigation.demote, mitigation.restart) == ("act", "off")
-    for wrong in ({"evacuate": "act"}, {"demote": True}, {"demote": "maybe"}):
+    for invalid in ({"evacuate": "act"}, {"demote": True}, {"demote": "maybe"}):
         with pytest.raises(ValidationError):
-            _cluster(mitigation=wrong)
+            _cluster(mitigation=invalid)

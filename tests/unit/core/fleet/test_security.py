@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.fleet import (
-    Access,
+    ClusterAccess,
     FleetFileError,
     Secret,
     SecretError,
     Security,
-    load,
+    load_fleet,
 )
 
 SECRET = "hunter2"
@@ -38,42 +38,42 @@ def fleet_file(folder: Path, security: object) -> Path:
         ({"tls": {}, "oauth": OAUTH}, "SASL_SSL"),
     ],
 )
-def test_the_protocol_follows_from_what_is_asked_for(security: dict[str, Any], protocol: str) -> None:
+def test_the_security_protocol_follows_from_the_settings(security: dict[str, Any], protocol: str) -> None:
     assert Security.model_validate(security).protocol == protocol
 
 
 @pytest.mark.parametrize(
-    ("security", "key", "words"),
+    ("security", "key", "message"),
     [
         ({"sasl": SASL | {"password": SECRET}}, "sasl.password", "never the secret itself"),
         ({"oauth": OAUTH | {"client_secret": SECRET}}, "oauth.client_secret", "never the secret itself"),
-        ({"sasl": SASL | {"password": {"env": "X", "file": "y"}}}, "sasl.password", "one of env and file"),
-        ({"sasl": SASL | {"password": {}}}, "sasl.password", "one of env and file"),
-        ({"sasl": SASL, "oauth": OAUTH}, "", "one of sasl and oauth"),
-        ({"tls": {"certificate": "c.pem"}}, "tls", "certificate and key go together"),
-        ({"tls": {"key": "c.key"}}, "tls", "certificate and key go together"),
-        ({"tls": {"key_password": {"env": "X"}}}, "tls", "key_password is of no use without key"),
+        ({"sasl": SASL | {"password": {"env": "X", "file": "y"}}}, "sasl.password", "either env or file"),
+        ({"sasl": SASL | {"password": {}}}, "sasl.password", "either env or file"),
+        ({"sasl": SASL, "oauth": OAUTH}, "", "either sasl or oauth"),
+        ({"tls": {"certificate": "c.pem"}}, "tls", "certificate and key together"),
+        ({"tls": {"key": "c.key"}}, "tls", "certificate and key together"),
+        ({"tls": {"key_password": {"env": "X"}}}, "tls", "key_password requires key"),
         ({"sasl": SASL | {"mechanism": "GSSAPI"}}, "sasl.mechanism", "PLAIN"),
         ({"oauth": OAUTH | {"token_url": "login.example"}}, "oauth.token_url", "http://"),
     ],
 )
-def test_what_does_not_fit_together_is_refused_without_the_secret(
-    tmp_path: Path, security: dict[str, Any], key: str, words: str
+def test_an_invalid_combination_is_rejected_without_showing_the_secret(
+    tmp_path: Path, security: dict[str, Any], key: str, message: str
 ) -> None:
-    with pytest.raises(FleetFileError) as refused:
-        load(fleet_file(tmp_path, security))
-    assert f"clusters.0.security{'.' if key else ''}{key}: " in str(refused.value)
-    assert words in str(refused.value)
-    assert SECRET not in str(refused.value)
+    with pytest.raises(FleetFileError) as caught:
+        load_fleet(fleet_file(tmp_path, security))
+    assert f"clusters.0.security{'.' if key else ''}{key}: " in str(caught.value)
+    assert message in str(caught.value)
+    assert SECRET not in str(caught.value)
 
 
-def test_files_lie_beside_the_fleet_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_relative_to_the_fleet_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tls = {"ca": "tls/ca.pem", "certificate": "/etc/c.pem", "key": "c.key", "key_password": {"file": "../p"}}
     folder = tmp_path / "config"
     folder.mkdir()
     fleet_file(folder, {"tls": tls, "sasl": SASL | {"password": {"file": "secret"}}})
     monkeypatch.chdir(tmp_path)
-    (cluster,) = load(Path("config/fleet.yaml")).clusters
+    (cluster,) = load_fleet(Path("config/fleet.yaml")).clusters
     assert set(cluster.access.security.files) == {
         folder / "tls/ca.pem",
         Path("/etc/c.pem"),
@@ -87,48 +87,48 @@ def test_files_lie_beside_the_fleet_file(tmp_path: Path, monkeypatch: pytest.Mon
     secret=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), min_size=1),
     end=st.sampled_from(["", "\n", "\r\n"]),
 )
-def test_a_file_holds_the_secret_and_perhaps_a_line_break(
+def test_a_secret_file_may_end_with_a_line_break(
     tmp_path_factory: pytest.TempPathFactory, secret: str, end: str
 ) -> None:
-    file = tmp_path_factory.mktemp("secret") / "it"
+    file = tmp_path_factory.mktemp("secret") / "secret"
     file.write_bytes((secret + end).encode())
     assert Secret(file=file).read() == secret
 
 
-def test_a_variable_holds_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OF_THIS_TEST", SECRET)
-    assert Secret(env="OF_THIS_TEST").read() == SECRET
+def test_a_secret_is_read_from_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_SECRET", SECRET)
+    assert Secret(env="TEST_SECRET").read() == SECRET
 
 
 @pytest.mark.parametrize(
     "content", [None, b"", b"\n", b"\xff\xfe"], ids=["absent", "empty", "blank", "bytes"]
 )
-def test_a_secret_that_cannot_be_read_is_named_by_its_place(tmp_path: Path, content: bytes | None) -> None:
-    file = tmp_path / "it"
+def test_an_error_about_a_secret_file_names_its_path(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "secret"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(SecretError, match=str(file)) as refused:
+    with pytest.raises(SecretError, match=str(file)) as caught:
         Secret(file=file).read()
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(caught.value)
 
 
-def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OF_THIS_TEST", raising=False)
-    with pytest.raises(SecretError, match="OF_THIS_TEST"):
-        Secret(env="OF_THIS_TEST").read()
+def test_an_error_about_a_missing_variable_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEST_SECRET", raising=False)
+    with pytest.raises(SecretError, match="TEST_SECRET"):
+        Secret(env="TEST_SECRET").read()
 
 
-def test_another_content_has_another_stamp_and_a_file_that_is_gone_none(tmp_path: Path) -> None:
+def test_a_replaced_file_has_a_new_version_and_a_missing_file_none(tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("one", encoding="utf-8")
     security = Security.model_validate({"sasl": SASL | {"password": {"file": str(file)}}})
-    access = Access("a:1", security)
-    before = access.stamps()
-    assert access.stamps() == before
-    another = tmp_path / "another"
-    another.write_text("two", encoding="utf-8")
-    another.replace(file)
-    assert access.stamps() != before
+    access = ClusterAccess("a:1", security)
+    before = access.file_versions()
+    assert access.file_versions() == before
+    replacement = tmp_path / "replacement"
+    replacement.write_text("two", encoding="utf-8")
+    replacement.replace(file)
+    assert access.file_versions() != before
     file.unlink()
-    assert access.stamps() == (None,)
-    assert Access("a:1").stamps() == ()
+    assert access.file_versions() == (None,)
+    assert ClusterAccess("a:1").file_versions() == ()

@@ -1,4 +1,4 @@
-"""What stands in the way of a cold question, on real sockets."""
+"""Both ways to connect to a broker, blocking and with asyncio, against listeners on real sockets."""
 
 import asyncio
 import ssl
@@ -10,41 +10,43 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trustme
 
-from fleetgauge_core.kafka.cold_connection import Answer, cold_answer
-from fleetgauge_core.kafka.connection_failure import Silence
-from fleetgauge_core.kafka.endpoint_probe import Reply, knock
+from fleetgauge_core.kafka.cold_connection import ConnectionMeasurement, measure_cold_connection
+from fleetgauge_core.kafka.connection_failure import ConnectionFailure
+from fleetgauge_core.kafka.endpoint_probe import EndpointProbeResult, EndpointResponse, probe_endpoint
 from tests.ports import free_port
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 5.0
-BODY = struct.pack(">ihi", 1, 0, 2) + struct.pack(">hhh", 18, 0, 4) + struct.pack(">hhh", 35, 1, 5)
-OURS, STRANGER = trustme.CA(), trustme.CA()
-END = datetime(2040, 5, 1, tzinfo=UTC)
-Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+RESPONSE = struct.pack(">ihi", 1, 0, 2) + struct.pack(">hhh", 18, 0, 4) + struct.pack(">hhh", 35, 1, 5)
+TRUSTED_AUTHORITY, UNTRUSTED_AUTHORITY = trustme.CA(), trustme.CA()
+EXPIRY = datetime(2040, 5, 1, tzinfo=UTC)
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-async def kafka(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def respond_as_kafka(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await reader.read(1024)
-    writer.write(struct.pack(">i", len(BODY)) + BODY)
+    writer.write(struct.pack(">i", len(RESPONSE)) + RESPONSE)
 
 
-async def mute(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+async def never_respond(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
     while await reader.read(1024):
         pass
 
 
-async def noise(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def respond_as_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await reader.read(1024)
     writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 @asynccontextmanager
-async def listening(talk: Talk, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def listener(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Yield the port of a listener that handles every connection."""
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await talk(reader, writer)
+            await handler(reader, writer)
         except OSError:
-            pass  # whoever asked has gone
+            pass  # the client has disconnected
         finally:
             writer.close()
 
@@ -53,81 +55,107 @@ async def listening(talk: Talk, tls: ssl.SSLContext | None = None) -> AsyncItera
         yield port
 
 
-def server(issued: trustme.LeafCert) -> ssl.SSLContext:
+def server_context(certificate: trustme.LeafCert) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    issued.configure_cert(context)
+    certificate.configure_cert(context)
     return context
 
 
-def client() -> ssl.SSLContext:
+def client_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
-    OURS.configure_trust(context)
+    TRUSTED_AUTHORITY.configure_trust(context)
     return context
 
 
-def met(
-    talk: Talk, tls: ssl.SSLContext | None, ours: ssl.SSLContext | None, host: str = HOST
-) -> tuple[Answer | Silence, Reply | Silence]:
-    """What a cold question and a knock make of it."""
+def connect_both_ways(
+    handler: Handler,
+    server_tls: ssl.SSLContext | None,
+    client_tls: ssl.SSLContext | None,
+    host: str = HOST,
+) -> tuple[ConnectionMeasurement | ConnectionFailure, EndpointProbeResult]:
+    """Return the results of a measured connection and of an endpoint probe to the same listener."""
 
-    async def ask() -> tuple[Answer | Silence, Reply | Silence]:
-        async with listening(talk, tls) as port:
-            answer = await cold_answer(host, port, TIMEOUT_S if talk is not mute else 0.5, ours)
-            return answer, await asyncio.to_thread(knock, f"{host}:{port}", ours)
+    async def connect() -> tuple[ConnectionMeasurement | ConnectionFailure, EndpointProbeResult]:
+        async with listener(handler, server_tls) as port:
+            timeout_s = TIMEOUT_S if handler is not never_respond else 0.5
+            measured = await measure_cold_connection(host, port, timeout_s, client_tls)
+            return measured, await asyncio.to_thread(probe_endpoint, f"{host}:{port}", client_tls)
 
-    return asyncio.run(ask())
+    return asyncio.run(connect())
 
 
-GOOD = OURS.issue_cert(HOST, "localhost", not_after=END)
+VALID_CERTIFICATE = TRUSTED_AUTHORITY.issue_cert(HOST, "localhost", not_after=EXPIRY)
+EXPIRED_CERTIFICATE = TRUSTED_AUTHORITY.issue_cert(HOST, not_after=datetime.now(UTC) - timedelta(days=1))
 
 
 @pytest.mark.parametrize(
-    ("talk", "tls", "ours", "silence"),
+    ("handler", "server_tls", "client_tls", "failure"),
     [
-        (mute, None, None, Silence.MUTE),
-        (noise, None, None, Silence.NOT_KAFKA),
-        (kafka, None, client(), Silence.NO_TLS),
+        (never_respond, None, None, ConnectionFailure.NO_RESPONSE),
+        (respond_as_http, None, None, ConnectionFailure.NOT_KAFKA),
+        (respond_as_kafka, None, client_context(), ConnectionFailure.TLS_NOT_SUPPORTED),
         (
-            kafka,
-            server(OURS.issue_cert(HOST, not_after=datetime.now(UTC) - timedelta(days=1))),
-            client(),
-            Silence.CERTIFICATE_EXPIRED,
+            respond_as_kafka,
+            server_context(EXPIRED_CERTIFICATE),
+            client_context(),
+            ConnectionFailure.CERTIFICATE_EXPIRED,
         ),
         (
-            kafka,
-            server(OURS.issue_cert("elsewhere.example")),
-            client(),
-            Silence.CERTIFICATE_OF_ANOTHER_NAME,
+            respond_as_kafka,
+            server_context(TRUSTED_AUTHORITY.issue_cert("elsewhere.example")),
+            client_context(),
+            ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH,
         ),
-        (kafka, server(STRANGER.issue_cert(HOST)), client(), Silence.CERTIFICATE_UNTRUSTED),
+        (
+            respond_as_kafka,
+            server_context(UNTRUSTED_AUTHORITY.issue_cert(HOST)),
+            client_context(),
+            ConnectionFailure.CERTIFICATE_UNTRUSTED,
+        ),
     ],
-    ids=["mute", "noise", "no TLS", "expired", "another name", "stranger"],
+    ids=[
+        "no response",
+        "HTTP",
+        "no TLS",
+        "expired certificate",
+        "another host name",
+        "untrusted authority",
+    ],
 )
-def test_each_thing_in_the_way_has_a_name(
-    talk: Talk, tls: ssl.SSLContext | None, ours: ssl.SSLContext | None, silence: Silence
+def test_both_ways_report_the_same_cause_of_a_failure(
+    handler: Handler,
+    server_tls: ssl.SSLContext | None,
+    client_tls: ssl.SSLContext | None,
+    failure: ConnectionFailure,
 ) -> None:
-    assert met(talk, tls, ours) == (silence, silence)
+    assert connect_both_ways(handler, server_tls, client_tls) == (failure, failure)
 
 
-def test_an_answer_tells_what_each_step_took_and_until_when_the_certificate_is_good() -> None:
-    answer, reply = met(kafka, server(GOOD), client(), "localhost")
-    assert isinstance(answer, Answer)
-    assert answer.dns_us is not None
-    assert answer.tls_us is not None
-    assert answer.dns_us + answer.connect_us + answer.tls_us <= answer.total_us
-    assert answer.certificate_ends == END
-    assert reply == Reply((4, 3), END)
+def test_a_measurement_has_the_duration_of_each_step_and_the_expiry_of_the_certificate() -> None:
+    measured, probed = connect_both_ways(
+        respond_as_kafka, server_context(VALID_CERTIFICATE), client_context(), "localhost"
+    )
+    assert isinstance(measured, ConnectionMeasurement)
+    assert measured.dns_us is not None
+    assert measured.tls_us is not None
+    assert measured.dns_us + measured.connect_us + measured.tls_us <= measured.total_us
+    assert measured.certificate_expires_at == EXPIRY
+    assert probed == EndpointResponse((4, 3), EXPIRY)
 
 
-def test_an_address_is_not_looked_up_and_without_tls_there_is_no_certificate() -> None:
-    answer, reply = met(kafka, None, None)
-    assert isinstance(answer, Answer)
-    assert (answer.dns_us, answer.tls_us, answer.certificate_ends) == (None, None, None)
-    assert reply == Reply((4, 3), None)
+def test_a_connection_to_an_ip_address_without_tls_has_no_dns_and_no_tls_duration() -> None:
+    measured, probed = connect_both_ways(respond_as_kafka, None, None)
+    assert isinstance(measured, ConnectionMeasurement)
+    assert (measured.dns_us, measured.tls_us, measured.certificate_expires_at) == (None, None, None)
+    assert probed == EndpointResponse((4, 3), None)
 
 
 @pytest.mark.parametrize(
-    ("host", "silence"), [("no-such-host.invalid", Silence.NO_NAME), (HOST, Silence.REFUSED)]
+    ("host", "failure"),
+    [
+        ("no-such-host.invalid", ConnectionFailure.HOST_NOT_FOUND),
+        (HOST, ConnectionFailure.CONNECTION_REFUSED),
+    ],
 )
-def test_without_a_connection_there_is_a_reason_as_well(host: str, silence: Silence) -> None:
-    assert asyncio.run(cold_answer(host, free_port(), TIMEOUT_S, None)) is silence
+def test_a_connection_that_cannot_be_opened_has_a_cause(host: str, failure: ConnectionFailure) -> None:
+    assert asyncio.run(measure_cold_connection(host, free_port(), TIMEOUT_S, None)) is failure

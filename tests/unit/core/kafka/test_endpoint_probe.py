@@ -6,27 +6,27 @@ from contextlib import contextmanager
 
 import pytest
 
+from fleetgauge_core.kafka.connection_failure import ConnectionFailure
 from fleetgauge_core.kafka.endpoint_probe import (
-    Reply,
-    Silence,
-    addresses,
-    knock,
-    knock_at,
+    EndpointResponse,
+    parse_bootstrap,
+    probe_endpoint,
+    probe_endpoints,
 )
 
-ANSWER_OF_4_3 = struct.pack(">ihi", 1, 0, 2) + struct.pack(">hhh", 18, 0, 4) + struct.pack(">hhh", 35, 1, 5)
+RESPONSE_OF_4_3 = struct.pack(">ihi", 1, 0, 2) + struct.pack(">hhh", 18, 0, 4) + struct.pack(">hhh", 35, 1, 5)
 
 
 @contextmanager
-def listener(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """One connection is answered so."""
+def listener(respond: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Yield the HOST:PORT of a listener that accepts one connection, reads a request and responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
             connection, _ = server.accept()
             with connection:
                 connection.recv(1024)
-                answer(connection)
+                respond(connection)
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -41,60 +41,65 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize(
-    ("bootstrap", "found"),
+    ("bootstrap", "addresses"),
     [
         ("a:1", ("a:1",)),
         ("a:1,b:2 , c", ("a:1", "b:2", "c:9092")),
         ("[::1]:7,[fe80::2]", ("[::1]:7", "[fe80::2]:9092")),
     ],
 )
-def test_an_address_without_a_port_has_kafkas(bootstrap: str, found: tuple[str, ...]) -> None:
-    assert addresses(bootstrap) == found
+def test_an_address_without_a_port_has_the_default_port_of_kafka(
+    bootstrap: str, addresses: tuple[str, ...]
+) -> None:
+    assert parse_bootstrap(bootstrap) == addresses
 
 
-def test_an_answer_tells_the_version_by_its_protocols() -> None:
-    framed = struct.pack(">i", len(ANSWER_OF_4_3)) + ANSWER_OF_4_3
-    with listener(lambda connection: connection.sendall(framed)) as address:
-        assert knock(address) == Reply((4, 3))
+def test_the_kafka_version_is_inferred_from_the_supported_apis() -> None:
+    frame = struct.pack(">i", len(RESPONSE_OF_4_3)) + RESPONSE_OF_4_3
+    with listener(lambda connection: connection.sendall(frame)) as address:
+        assert probe_endpoint(address) == EndpointResponse((4, 3))
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         b"",
         b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
-        struct.pack(">i", len(ANSWER_OF_4_3)) + b"\0" * len(ANSWER_OF_4_3),
-        struct.pack(">i", 100) + ANSWER_OF_4_3[:9],
+        struct.pack(">i", len(RESPONSE_OF_4_3)) + b"\0" * len(RESPONSE_OF_4_3),
+        struct.pack(">i", 100) + RESPONSE_OF_4_3[:9],
     ],
-    ids=["hangs up", "HTTP", "another question's answer", "broken off"],
+    ids=["disconnects", "HTTP", "another correlation ID", "truncated"],
 )
-def test_what_does_not_speak_kafka_is_told_from_silence(said: bytes) -> None:
-    with listener(lambda connection: connection.sendall(said)) as address:
-        assert knock(address) is Silence.NOT_KAFKA
+def test_a_listener_that_does_not_speak_kafka_is_distinguished_from_one_that_does_not_respond(
+    response: bytes,
+) -> None:
+    with listener(lambda connection: connection.sendall(response)) as address:
+        assert probe_endpoint(address) is ConnectionFailure.NOT_KAFKA
 
 
-def test_an_alert_shows_that_tls_is_wanted() -> None:
+def test_a_tls_alert_in_response_to_plaintext_means_that_tls_is_required() -> None:
     with listener(lambda connection: connection.sendall(b"\x15\x03\x03\x00\x02\x02\x46")) as address:
-        assert knock(address) is Silence.WANTS_TLS
+        assert probe_endpoint(address) is ConnectionFailure.TLS_REQUIRED
 
 
-def test_a_connection_without_an_answer_is_mute() -> None:
+def test_a_listener_that_accepts_but_never_responds_is_reported_as_no_response() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert knock(f"127.0.0.1:{server.getsockname()[1]}") is Silence.MUTE
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert probe_endpoint(address) is ConnectionFailure.NO_RESPONSE
 
 
-def test_a_port_where_nobody_listens_refuses(free_port: int) -> None:
-    assert knock(f"127.0.0.1:{free_port}") is Silence.REFUSED
+def test_a_port_without_a_listener_refuses_the_connection(free_port: int) -> None:
+    assert probe_endpoint(f"127.0.0.1:{free_port}") is ConnectionFailure.CONNECTION_REFUSED
 
 
 @pytest.mark.parametrize("host", ["kafka..example", "k" * 64])
-def test_a_name_that_cannot_exist_is_no_name(host: str) -> None:
-    assert knock(f"{host}:9092") is Silence.NO_NAME
+def test_a_malformed_host_name_is_reported_as_not_found(host: str) -> None:
+    assert probe_endpoint(f"{host}:9092") is ConnectionFailure.HOST_NOT_FOUND
 
 
-def test_a_name_that_does_not_exist_is_told_from_a_host_that_is_down(free_port: int) -> None:
-    found = knock_at(["no-such-host.invalid:9092", f"127.0.0.1:{free_port}"], None)
-    assert found == {
-        "no-such-host.invalid:9092": Silence.NO_NAME,
-        f"127.0.0.1:{free_port}": Silence.REFUSED,
+def test_an_unknown_host_name_is_distinguished_from_a_closed_port(free_port: int) -> None:
+    results = probe_endpoints(["no-such-host.invalid:9092", f"127.0.0.1:{free_port}"], None)
+    assert results == {
+        "no-such-host.invalid:9092": ConnectionFailure.HOST_NOT_FOUND,
+        f"127.0.0.1:{free_port}": ConnectionFailure.CONNECTION_REFUSED,
     }

@@ -1,4 +1,4 @@
-"""Lakes in an object store read as in a folder, and what is wrong there is one line without a secret."""
+"""A lake in an object store is read like one in a folder; its errors are one line without secrets."""
 
 import json
 from collections.abc import Mapping
@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fleetgauge_core.lake.delta_table import reason
-from fleetgauge_dashboards.links import Leg, Span
-from fleetgauge_dashboards.reader import Lake, UnreadableError
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.lake.delta_table import describe_table_error
+from fleetgauge_dashboards.links import (
+    Span,
+)
+from fleetgauge_dashboards.reader import LakeReader, UnreadableError
 from fleetgauge_pipelines.jobs.lake_cli import lake
 from tests.browser.lake import ORDERS, write
 from tests.ports import free_port
@@ -21,7 +24,7 @@ NOW = datetime(2026, 3, 5, 2, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, s3: S3) -> Path:
-    """A lake, which the bucket `lakes` has under `fleet`."""
+    """Return the folder of a lake that is also uploaded to the bucket `lakes` under `fleet`."""
     root = tmp_path_factory.mktemp("folder")
     write(root, NOW)
     s3.make_bucket("lakes")
@@ -29,34 +32,34 @@ def folder(tmp_path_factory: pytest.TempPathFactory, s3: S3) -> Path:
     return root
 
 
-def _told(monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str]) -> None:
+def _set_environment(monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str]) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
-def test_a_lake_in_a_bucket_reads_as_it_does_in_a_folder(
+def test_a_lake_in_a_bucket_is_read_like_one_in_a_folder(
     s3: S3, folder: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
-    _told(monkeypatch, s3.environment)
-    there, here = Lake(f"{scheme}://lakes/fleet"), Lake(str(folder))
+    _set_environment(monkeypatch, s3.environment)
+    remote, local = LakeReader(f"{scheme}://lakes/fleet"), LakeReader(str(folder))
     span = Span(NOW - timedelta(hours=1), NOW)
-    assert there.versions() == here.versions()
-    assert there.weeks_of(ORDERS) == here.weeks_of(ORDERS) != ()
-    assert there.health_events() == here.health_events()
-    assert there.recent_minutes() == here.recent_minutes()
-    assert there.broker_minutes(ORDERS, Leg.LEADER, span) == here.broker_minutes(ORDERS, Leg.LEADER, span)
+    assert remote.versions() == local.versions()
+    assert remote.weeks_of_cluster(ORDERS) == local.weeks_of_cluster(ORDERS) != ()
+    assert remote.health_events() == local.health_events()
+    assert remote.recent_minutes() == local.recent_minutes()
+    assert remote.broker_minutes(ORDERS, Leg.LEADER, span) == local.broker_minutes(ORDERS, Leg.LEADER, span)
 
 
-def test_status_of_a_lake_in_a_bucket_is_that_of_the_folder(
+def test_the_status_of_a_lake_in_a_bucket_equals_that_of_the_folder(
     s3: S3, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    _told(monkeypatch, s3.environment)
+    _set_environment(monkeypatch, s3.environment)
     config = tmp_path / "fleet.yaml"
     config.write_text(json.dumps({"clusters": [{"id": "orders-eu", "bootstrap": "orders:9092"}]}))
 
-    def status(where: str) -> object:
-        done = CliRunner().invoke(lake, ["status", "--config", str(config), "--lake", where, "--json"])
+    def status(location: str) -> object:
+        done = CliRunner().invoke(lake, ["status", "--config", str(config), "--lake", location, "--json"])
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
@@ -66,52 +69,53 @@ def test_status_of_a_lake_in_a_bucket_is_that_of_the_folder(
 def test_a_bucket_without_a_lake_is_an_empty_lake(
     s3: S3, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _told(monkeypatch, s3.environment)
-    assert Lake("s3://lakes/none").weeks() == ()
+    _set_environment(monkeypatch, s3.environment)
+    assert LakeReader("s3://lakes/none").weeks() == ()
 
 
-def _said(where: str) -> str:
+def _error_message(location: str) -> str:
     with pytest.raises(UnreadableError) as raised:
-        Lake(where).weeks()
-    said = str(raised.value)
-    assert "\n" not in said
-    assert "kept-to-ourselves" not in said
-    assert "AKIAEXAMPLE" not in said
-    return said
+        LakeReader(location).weeks()
+    message = str(raised.value)
+    assert "\n" not in message
+    assert "kept-to-ourselves" not in message
+    assert "AKIAEXAMPLE" not in message
+    return message
 
 
-def test_a_bucket_that_is_not_there_is_said(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    _told(monkeypatch, s3.environment)
-    assert _said("s3://nowhere/fleet") == (
-        "gold/cluster_weeks: there is no such bucket: check the lake's URI"
+def test_a_missing_bucket_is_reported(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    _set_environment(monkeypatch, s3.environment)
+    assert _error_message("s3://nowhere/fleet") == (
+        "gold/cluster_weeks: the bucket does not exist: check the URI of the lake"
     )
 
 
-def test_wrong_credentials_are_said(s3: S3, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _told(monkeypatch, s3.environment)
-    with s3.knowing_nobody():
-        assert "refuses the credentials: check AWS_ACCESS_KEY_ID" in _said("s3://lakes/fleet")
+def test_wrong_credentials_are_reported(s3: S3, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _set_environment(monkeypatch, s3.environment)
+    with s3.rejecting_credentials():
+        assert "rejects the credentials: check AWS_ACCESS_KEY_ID" in _error_message("s3://lakes/fleet")
 
 
-def test_an_endpoint_that_does_not_answer_is_said(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    _told(monkeypatch, {**s3.environment, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"})
-    assert "does not answer: check AWS_ENDPOINT_URL" in _said("s3://lakes/fleet")
+def test_an_endpoint_that_does_not_respond_is_reported(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    _set_environment(monkeypatch, {**s3.environment, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"})
+    assert "does not respond: check AWS_ENDPOINT_URL" in _error_message("s3://lakes/fleet")
 
 
-def test_plain_http_that_was_not_allowed_is_said(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    _told(monkeypatch, {**s3.environment, "AWS_ALLOW_HTTP": "false"})
-    assert "plain http is refused: set AWS_ALLOW_HTTP=true" in _said("s3://lakes/fleet")
+def test_plain_http_that_is_not_allowed_is_reported(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    _set_environment(monkeypatch, {**s3.environment, "AWS_ALLOW_HTTP": "false"})
+    assert "plain HTTP is not allowed: set AWS_ALLOW_HTTP=true" in _error_message("s3://lakes/fleet")
 
 
-def test_a_reason_is_one_line_without_colours_stacks_or_documents() -> None:
-    told = "Kernel error -> Generic error\n \x1b[31m↳\x1b[0m  no such luck"
+def test_an_error_description_is_one_line_without_colours_stack_traces_or_documents() -> None:
+    text = "Kernel error -> Generic error\n \x1b[31m↳\x1b[0m  nothing to read"
     document = "<?xml version='1.0'?><Error>secret</Error>"
-    assert reason(OSError(f"{told} {document}")) == "Kernel error -> Generic error ↳ no such luck"
-    assert reason(OSError("broken 0: deltalake::kernel 1: main")) == "broken"
-    assert reason(OSError()) == "OSError"
-    assert len(reason(OSError("x" * 1000))) == 240
+    description = describe_table_error(OSError(f"{text} {document}"))
+    assert description == "Kernel error -> Generic error ↳ nothing to read"
+    assert describe_table_error(OSError("broken 0: deltalake::kernel 1: main")) == "broken"
+    assert describe_table_error(OSError()) == "OSError"
+    assert len(describe_table_error(OSError("x" * 1000))) == 240
 
 
-def test_no_credentials_are_told_from_wrong_ones() -> None:
-    asked = OSError("Error performing PUT http://169.254.169.254/latest/api/token - 403 Forbidden")
-    assert reason(asked) == "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+def test_missing_credentials_are_distinguished_from_wrong_ones() -> None:
+    error = OSError("Error performing PUT http://169.254.169.254/latest/api/token - 403 Forbidden")
+    assert describe_table_error(error) == "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from fleetgauge_core import __version__
 from fleetgauge_core.runtime import cli
 from fleetgauge_core.runtime.cli import (
-    Address,
-    HostPort,
     InputError,
+    ListenAddress,
+    ListenAddressParam,
     main,
     print_json,
 )
@@ -27,8 +27,8 @@ def greet(as_json: bool) -> None:
 
 
 @click.command()
-def refuse() -> None:
-    """Refuse."""
+def fail() -> None:
+    """Fail with wrong input."""
     raise InputError("fleet.yaml: clusters: [red]missing[/red]; " + "name one " * 40)
 
 
@@ -36,16 +36,16 @@ not_a_command = 42
 
 COMMANDS = {
     "greet": f"{__name__}:greet",
-    "refuse": f"{__name__}:refuse",
+    "fail": f"{__name__}:fail",
     "absent": "fleetgauge_no_such_package.cli:absent",
     "bad": f"{__name__}:not_a_command",
 }
 
 
 def _install(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Entry points as installed packages would give them."""
-    points = EntryPoints(EntryPoint(name, COMMANDS[name], cli.GROUP) for name in names)
-    monkeypatch.setattr(cli, "entry_points", lambda **wanted: points.select(**wanted))
+    """Provide entry points as installed packages do."""
+    points = EntryPoints(EntryPoint(name, COMMANDS[name], cli.ENTRY_POINT_GROUP) for name in names)
+    monkeypatch.setattr(cli, "entry_points", lambda **criteria: points.select(**criteria))
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> None:
     _install(monkeypatch, *COMMANDS)
 
 
-def _run(*words: str) -> Result:
-    return CliRunner().invoke(main, list(words))
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
 
 
 @pytest.mark.usefixtures("commands")
@@ -67,7 +67,7 @@ def test_a_subcommand_is_found_by_its_entry_point() -> None:
 
 @pytest.mark.usefixtures("commands")
 def test_wrong_input_is_one_line_on_stderr_and_exit_2() -> None:
-    result = _run("refuse")
+    result = _run("fail")
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.startswith("fleetgauge: fleet.yaml: clusters: [red]missing[/red]; name one")
@@ -75,9 +75,9 @@ def test_wrong_input_is_one_line_on_stderr_and_exit_2() -> None:
 
 
 @pytest.mark.usefixtures("commands")
-@pytest.mark.parametrize("words", [["absent"], ["absent", "--json", "somewhere", "-x", "1"]])
-def test_a_missing_extra_is_one_line_that_says_how_to_get_it(words: list[str]) -> None:
-    result = _run(*words)
+@pytest.mark.parametrize("arguments", [["absent"], ["absent", "--json", "somewhere", "-x", "1"]])
+def test_a_command_without_its_extra_names_the_package_to_install(arguments: list[str]) -> None:
+    result = _run(*arguments)
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert "fleetgauge_no_such_package" in result.stderr
@@ -85,7 +85,7 @@ def test_a_missing_extra_is_one_line_that_says_how_to_get_it(words: list[str]) -
 
 
 @pytest.mark.usefixtures("commands")
-def test_an_entry_point_that_is_no_command_is_a_mistake_of_ours() -> None:
+def test_an_entry_point_that_is_not_a_command_raises_type_error() -> None:
     assert isinstance(_run("bad").exception, TypeError)
 
 
@@ -108,22 +108,22 @@ def test_an_unknown_option_is_wrong_usage() -> None:
     assert _run("--no-such-option").exit_code == 2
 
 
-def test_the_version_is_the_packages() -> None:
+def test_the_version_option_prints_the_package_version() -> None:
     result = _run("--version")
     assert result.exit_code == 0
     assert __version__ in result.stdout
 
 
-def test_the_help_lists_what_is_there_in_order_and_says_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    _install(monkeypatch, "refuse", "greet", "absent")
+def test_the_help_lists_commands_in_order_and_marks_unavailable_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(monkeypatch, "fail", "greet", "absent")
     result = _run("-h")
     assert result.exit_code == 0
-    assert "Not available here: fleetgauge_no_such_package" in result.stdout
-    places = [result.stdout.index(f"  {name} ") for name in ("absent", "greet", "refuse")]
-    assert places == sorted(places)
+    assert "Not available: fleetgauge_no_such_package" in result.stdout
+    positions = [result.stdout.index(f"  {name} ") for name in ("absent", "fail", "greet")]
+    assert positions == sorted(positions)
 
 
-def test_an_answer_is_one_json_value_and_a_line_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_json_result_is_one_value_and_a_newline(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"a": [1, None]})
     assert capsys.readouterr().out == '{"a": [1, null]}\n'
 
@@ -132,9 +132,9 @@ def test_an_answer_is_one_json_value_and_a_line_end(capsys: pytest.CaptureFixtur
     st.ip_addresses().map(str) | st.sampled_from(["localhost", "agent-1.example.com", "under_score"]),
     st.integers(0, 65535),
 )
-def test_an_address_is_read_as_it_is_written(host: str, port: int) -> None:
-    address = Address(host, port)
-    assert HostPort().convert(str(address), None, None) == address
+def test_a_formatted_address_is_parsed_to_the_same_address(host: str, port: int) -> None:
+    address = ListenAddress(host, port)
+    assert ListenAddressParam().convert(str(address), None, None) == address
 
 
 @pytest.mark.parametrize(
@@ -144,14 +144,15 @@ def test_an_address_is_read_as_it_is_written(host: str, port: int) -> None:
         *("a b:1", "http://a:1", "a:1/metrics", "a:٣", "a:1\n"),
     ],
 )
-def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_address_is_rejected_with_an_example(text: str) -> None:
     with pytest.raises(click.BadParameter, match=r"is not HOST:PORT such as 127\.0\.0\.1:9100"):
-        HostPort().convert(text, None, None)
+        ListenAddressParam().convert(text, None, None)
 
 
-def test_a_command_that_is_given_no_address_is_wrong_usage() -> None:
+def test_an_invalid_listen_address_is_wrong_usage() -> None:
     result = CliRunner().invoke(
-        click.Command("serve", params=[click.Option(["--listen"], type=HostPort())]), ["--listen", "9100"]
+        click.Command("serve", params=[click.Option(["--listen"], type=ListenAddressParam())]),
+        ["--listen", "9100"],
     )
     assert result.exit_code == 2
     assert "Invalid value for '--listen': '9100' is not HOST:PORT" in result.stderr

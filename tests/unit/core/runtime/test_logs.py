@@ -1,4 +1,4 @@
-"""A command's log, in a process of its own and line by line."""
+"""Tests of the log format and of the rate limit."""
 
 import json
 import logging
@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from fleetgauge_core.runtime.logs import MOST_OF_A_KIND, WITHIN_S, NoFlood
+from fleetgauge_core.runtime.logs import INTERVAL_S, MAX_LINES_PER_STATEMENT, LogRateLimiter
 
-SAYS = """
+PROGRAM = """
 import logging
-from fleetgauge_core.runtime.logs import start_logging
-start_logging({format!r})
+from fleetgauge_core.runtime.logs import configure_logging
+configure_logging({format!r})
 log = logging.getLogger("fleetgauge.probe")
 log.warning("%s: broker %d: %s", "orders", 2, "refused")
 try:
@@ -24,8 +24,8 @@ for number in range({lines}):
 """
 
 
-def said(log_format: str, lines: int = 0) -> list[str]:
-    program = SAYS.format(format=log_format, lines=lines)
+def log_lines(log_format: str, lines: int = 0) -> list[str]:
+    program = PROGRAM.format(format=log_format, lines=lines)
     return subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     ).stderr.splitlines()
@@ -35,8 +35,8 @@ def record(line: int, number: int = 0) -> logging.LogRecord:
     return logging.LogRecord("fleetgauge.probe", logging.INFO, "probe.py", line, "again %d", (number,), None)
 
 
-def test_a_line_of_json_is_one_value_with_the_exception_in_it() -> None:
-    first, second = map(json.loads, said("json"))
+def test_a_json_line_is_one_object_that_includes_the_exception() -> None:
+    first, second = map(json.loads, log_lines("json"))
     assert first.pop("timestamp").endswith("+00:00")
     assert first == {
         "severity_text": "WARNING",
@@ -46,26 +46,26 @@ def test_a_line_of_json_is_one_value_with_the_exception_in_it() -> None:
     assert "ValueError: no such luck" in second["exception.stacktrace"]
 
 
-def test_text_names_the_part_and_what_it_says() -> None:
-    assert said("text")[0].endswith(" fleetgauge.probe orders: broker 2: refused")
+def test_a_text_line_names_the_logger_and_the_message() -> None:
+    assert log_lines("text")[0].endswith(" fleetgauge.probe orders: broker 2: refused")
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_a_flood_is_held_back(log_format: str) -> None:
-    again = [line for line in said(log_format, MOST_OF_A_KIND + 40) if "again" in line]
-    assert len(again) == MOST_OF_A_KIND
+def test_the_lines_of_a_log_statement_are_rate_limited(log_format: str) -> None:
+    again = [line for line in log_lines(log_format, MAX_LINES_PER_STATEMENT + 40) if "again" in line]
+    assert len(again) == MAX_LINES_PER_STATEMENT
 
 
-def test_who_comes_after_a_flood_says_how_much_was_held_back() -> None:
+def test_the_first_line_after_a_limited_interval_tells_how_many_were_suppressed() -> None:
     now_s = 0.0
-    flood = NoFlood(lambda: now_s)
-    passed = [flood.filter(record(7, number)) for number in range(MOST_OF_A_KIND + 5)]
-    assert passed == [True] * MOST_OF_A_KIND + [False] * 5
-    assert flood.filter(record(8))
-    now_s = WITHIN_S
+    limiter = LogRateLimiter(lambda: now_s)
+    passed = [limiter.filter(record(7, number)) for number in range(MAX_LINES_PER_STATEMENT + 5)]
+    assert passed == [True] * MAX_LINES_PER_STATEMENT + [False] * 5
+    assert limiter.filter(record(8))
+    now_s = INTERVAL_S
     later = record(7)
-    assert flood.filter(later)
-    assert later.__dict__["aside"] == " (5 more like this were held back)"
+    assert limiter.filter(later)
+    assert later.__dict__["suppressed_note"] == " (5 more like this were suppressed)"
     another = record(7)
-    assert flood.filter(another)
-    assert another.__dict__["aside"] == ""
+    assert limiter.filter(another)
+    assert another.__dict__["suppressed_note"] == ""

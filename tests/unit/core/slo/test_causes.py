@@ -1,3 +1,5 @@
+"""The cause of each bad minute."""
+
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -5,11 +7,11 @@ import pytest
 
 from fleetgauge_core.slo.causes import (
     PRECEDENCE,
-    Event,
-    Reason,
-    by_segment,
-    cause_of,
-    findings,
+    CauseInterval,
+    HealthTransition,
+    build_cause_intervals,
+    count_by_segment,
+    find_cause,
 )
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -19,62 +21,66 @@ def at(minute: float) -> datetime:
     return NOON + timedelta(minutes=minute)
 
 
-def reason(cause: str, first: float = 0, last: float | None = 10, home: int | None = None) -> Reason:
-    return Reason("orders", cause, at(first), None if last is None else at(last), home)
+def interval(cause: str, first: float = 0, last: float | None = 10, home: int | None = None) -> CauseInterval:
+    return CauseInterval("orders", cause, at(first), None if last is None else at(last), home)
 
 
-def event(minute: float, to_state: str, broker_id: int | None = 2, fingerprint: str = "f") -> Event:
-    return Event("orders", broker_id, fingerprint, at(minute), to_state)
+def transition(
+    minute: float, to_state: str, broker_id: int | None = 2, fingerprint: str = "f"
+) -> HealthTransition:
+    return HealthTransition("orders", broker_id, fingerprint, at(minute), to_state)
 
 
-@pytest.mark.parametrize(("one", "other"), list(pairwise(PRECEDENCE[:-1])))
-def test_of_two_that_hold_the_earlier_in_the_order_is_the_cause(one: str, other: str) -> None:
-    assert cause_of(at(5), [1], False, [reason(other), reason(one)]) == one
+@pytest.mark.parametrize(("first", "second"), list(pairwise(PRECEDENCE[:-1])))
+def test_of_broker_2_active_intervals_the_one_of_higher_precedence_is_the_cause(
+    first: str, second: str
+) -> None:
+    assert find_cause(at(5), [1], False, [interval(second), interval(first)]) == first
 
 
-def test_a_minute_that_nothing_explains_is_unknown_unless_a_vantage_was_late() -> None:
-    assert cause_of(at(5), [1], False, []) == "unknown"
-    assert cause_of(at(5), [1], True, []) == "vantage"
-    assert cause_of(at(5), [1], True, [reason("throttle")]) == "throttle"
+def test_a_minute_without_an_active_interval_is_unknown_unless_a_vantage_was_late() -> None:
+    assert find_cause(at(5), [1], False, []) == "unknown"
+    assert find_cause(at(5), [1], True, []) == "vantage"
+    assert find_cause(at(5), [1], True, [interval("throttle")]) == "throttle"
 
 
-def test_what_touches_any_part_of_the_minute_holds() -> None:
-    brief = reason("BROKER_DOWN", 5.5, 5.6)
-    assert cause_of(at(5), [1], False, [brief]) == "BROKER_DOWN"
-    assert cause_of(at(4), [1], False, [brief]) == cause_of(at(6), [1], False, [brief]) == "unknown"
-    assert cause_of(at(5), [1], False, [reason("roll", 6, None)]) == "unknown"
-    assert cause_of(at(99), [1], False, [reason("roll", 6, None)]) == "roll"
-    assert cause_of(at(10), [1], False, [reason("roll", 0, 10)]) == "unknown"
+def test_an_interval_that_overlaps_part_of_a_minute_is_active_in_it() -> None:
+    brief = interval("BROKER_DOWN", 5.5, 5.6)
+    assert find_cause(at(5), [1], False, [brief]) == "BROKER_DOWN"
+    assert find_cause(at(4), [1], False, [brief]) == find_cause(at(6), [1], False, [brief]) == "unknown"
+    assert find_cause(at(5), [1], False, [interval("roll", 6, None)]) == "unknown"
+    assert find_cause(at(99), [1], False, [interval("roll", 6, None)]) == "roll"
+    assert find_cause(at(10), [1], False, [interval("roll", 0, 10)]) == "unknown"
 
 
-def test_a_brokers_maintenance_explains_only_what_no_other_broker_made_bad() -> None:
-    of_two = reason("maintenance", home=2)
-    assert cause_of(at(5), [2], False, [of_two]) == "maintenance"
-    assert cause_of(at(5), [1, 2], False, [of_two]) == "unknown"
-    assert cause_of(at(5), [1, 2], False, [of_two, reason("maintenance", home=1)]) == "maintenance"
-    assert cause_of(at(5), [1, 2], False, [of_two, reason("roll")]) == "roll"
-    assert cause_of(at(5), [], False, [of_two]) == "unknown"
+def test_maintenance_of_a_broker_explains_only_minutes_that_no_other_broker_made_bad() -> None:
+    of_broker_2 = interval("maintenance", home=2)
+    assert find_cause(at(5), [2], False, [of_broker_2]) == "maintenance"
+    assert find_cause(at(5), [1, 2], False, [of_broker_2]) == "unknown"
+    assert find_cause(at(5), [1, 2], False, [of_broker_2, interval("maintenance", home=1)]) == "maintenance"
+    assert find_cause(at(5), [1, 2], False, [of_broker_2, interval("roll")]) == "roll"
+    assert find_cause(at(5), [], False, [of_broker_2]) == "unknown"
 
 
-def test_an_episode_lasts_until_the_next_event_of_its_finding() -> None:
-    events = [
-        event(4, "HEALTHY"),
-        event(1, "SUSPECT"),
-        event(2, "BROKER_DOWN"),
-        event(3, "BROKER_DOWN", broker_id=3, fingerprint="g"),
-        event(7, "PATH"),
+def test_a_finding_lasts_until_the_next_transition_with_its_fingerprint() -> None:
+    transitions = [
+        transition(4, "HEALTHY"),
+        transition(1, "SUSPECT"),
+        transition(2, "BROKER_DOWN"),
+        transition(3, "BROKER_DOWN", broker_id=3, fingerprint="g"),
+        transition(7, "PATH"),
     ]
-    assert set(findings(events)) == {
-        reason("BROKER_DOWN", 2, 4),
-        reason("BROKER_DOWN", 3, None),
-        reason("vantage", 7, None),
+    assert set(build_cause_intervals(transitions)) == {
+        interval("BROKER_DOWN", 2, 4),
+        interval("BROKER_DOWN", 3, None),
+        interval("vantage", 7, None),
     }
 
 
-def test_causes_add_up_over_the_clusters_of_each_segment() -> None:
+def test_bad_minutes_are_summed_over_the_clusters_of_each_segment() -> None:
     weeks = [("a", {"roll": 3, "unknown": 1}), ("b", {"roll": 2}), ("c", {})]
     segments = [("a", "fleet", ""), ("b", "fleet", ""), ("c", "fleet", ""), ("a", "region", "eu")]
-    assert by_segment(weeks, segments) == {
+    assert count_by_segment(weeks, segments) == {
         ("fleet", "", "roll"): (5, 2),
         ("fleet", "", "unknown"): (1, 1),
         ("region", "eu", "roll"): (3, 1),

@@ -1,4 +1,4 @@
-"""Minutes are numbers here, counted from an arbitrary one."""
+"""The minutes that a batch of records affects; minutes are counted from an arbitrary start."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -7,11 +7,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fleetgauge_core.slo.minute_range import (
-    Horizon,
-    Stretch,
-    first_minute,
-    pieces,
-    stretch,
+    ClusterMinuteBounds,
+    MinuteRange,
+    ceil_to_minute,
+    find_affected_range,
+    split_ranges,
 )
 
 ZERO = datetime(2026, 3, 2, 10, tzinfo=UTC)
@@ -26,23 +26,23 @@ def number(minute: datetime) -> int:
     return (minute - ZERO) // timedelta(minutes=1)
 
 
-def horizon(begin: int, watermark: int) -> Horizon:
-    return Horizon(at(begin), at(watermark), at(begin))
+def bounds(first: int, last: int) -> ClusterMinuteBounds:
+    return ClusterMinuteBounds(at(first), at(last), at(first))
 
 
-def ask(
-    lo: int,
-    hi: int,
-    known: Horizon | None = None,
+def affected_range(
+    first: int,
+    last: int,
+    stored: ClusterMinuteBounds | None = None,
     since: int | None = None,
     until: int | None = None,
     next_record: int | None = None,
-) -> Stretch | None:
-    return stretch(
+) -> MinuteRange | None:
+    return find_affected_range(
         "orders",
-        at(lo),
-        at(hi),
-        known,
+        at(first),
+        at(last),
+        stored,
         None if since is None else at(since),
         None if until is None else at(until),
         None if next_record is None else at(next_record),
@@ -50,146 +50,152 @@ def ask(
 
 
 def test_a_new_cluster_starts_at_its_first_record() -> None:
-    assert ask(3, 9) == Stretch("orders", at(3), at(9))
+    assert affected_range(3, 9) == MinuteRange("orders", at(3), at(9))
 
 
-def test_records_ahead_fill_the_gap_with_the_brokers_last_known() -> None:
-    assert ask(15, 17, horizon(0, 9)) == Stretch("orders", at(10), at(17), carried_from=at(9))
+def test_a_gap_before_new_records_expects_the_brokers_of_the_last_minute() -> None:
+    assert affected_range(15, 17, bounds(0, 9)) == MinuteRange("orders", at(10), at(17), expected_from=at(9))
 
 
-def test_the_next_minute_carries_on_from_the_watermark() -> None:
-    assert ask(10, 10, horizon(0, 9)) == Stretch("orders", at(10), at(10), carried_from=at(9))
+def test_the_next_minute_inherits_the_brokers_of_the_last_minute() -> None:
+    assert affected_range(10, 10, bounds(0, 9)) == MinuteRange("orders", at(10), at(10), expected_from=at(9))
 
 
-def test_a_late_record_makes_everything_from_it_to_the_watermark_new() -> None:
-    assert ask(4, 4, horizon(0, 9)) == Stretch("orders", at(4), at(9))
+def test_a_late_record_affects_every_minute_up_to_the_last_one() -> None:
+    assert affected_range(4, 4, bounds(0, 9)) == MinuteRange("orders", at(4), at(9))
 
 
-def test_a_late_record_changes_nothing_from_the_next_record_on() -> None:
-    assert ask(4, 5, horizon(0, 9), next_record=8) == Stretch("orders", at(4), at(7))
-    assert ask(4, 5, horizon(0, 9), next_record=6) == Stretch("orders", at(4), at(5))
+def test_a_late_record_affects_no_minute_from_the_next_record_on() -> None:
+    assert affected_range(4, 5, bounds(0, 9), next_record=8) == MinuteRange("orders", at(4), at(7))
+    assert affected_range(4, 5, bounds(0, 9), next_record=6) == MinuteRange("orders", at(4), at(5))
 
 
-def test_minutes_before_the_first_that_counted_may_count_with_a_record_before_them() -> None:
-    assert ask(2, 2, horizon(5, 9), next_record=3) == Stretch("orders", at(2), at(5))
+def test_a_record_before_the_first_minute_affects_the_minutes_up_to_the_first_one() -> None:
+    assert affected_range(2, 2, bounds(5, 9), next_record=3) == MinuteRange("orders", at(2), at(5))
 
 
-def test_late_and_new_records_together_make_one_stretch() -> None:
-    assert ask(4, 12, horizon(0, 9)) == Stretch("orders", at(4), at(12))
+def test_late_and_new_records_together_affect_one_range() -> None:
+    assert affected_range(4, 12, bounds(0, 9)) == MinuteRange("orders", at(4), at(12))
 
 
-def test_a_record_before_the_first_one_starts_the_cluster_earlier() -> None:
-    assert ask(2, 2, horizon(5, 9)) == Stretch("orders", at(2), at(9))
+def test_a_record_before_the_first_one_extends_the_cluster_backwards() -> None:
+    assert affected_range(2, 2, bounds(5, 9)) == MinuteRange("orders", at(2), at(9))
 
 
-def test_since_reaches_back_before_the_first_record() -> None:
-    assert ask(5, 6, since=1) == Stretch("orders", at(1), at(6), first_record=at(5))
+def test_since_extends_the_range_before_the_first_record() -> None:
+    assert affected_range(5, 6, since=1) == MinuteRange("orders", at(1), at(6), first_record_minute=at(5))
 
 
-def test_since_reaches_back_again_when_an_earlier_record_becomes_the_first() -> None:
-    assert ask(4, 4, Horizon(at(1), at(9), at(6)), since=1) == Stretch(
-        "orders", at(1), at(9), first_record=at(4)
+def test_since_applies_again_when_an_earlier_record_becomes_the_first() -> None:
+    assert affected_range(4, 4, ClusterMinuteBounds(at(1), at(9), at(6)), since=1) == MinuteRange(
+        "orders", at(1), at(9), first_record_minute=at(4)
     )
 
 
-def test_since_has_no_say_once_an_earlier_record_is_known() -> None:
-    assert ask(7, 7, Horizon(at(1), at(9), at(6)), since=1) == Stretch("orders", at(7), at(9))
+def test_since_does_not_apply_if_an_earlier_record_exists() -> None:
+    assert affected_range(7, 7, ClusterMinuteBounds(at(1), at(9), at(6)), since=1) == MinuteRange(
+        "orders", at(7), at(9)
+    )
 
 
 def test_nothing_is_computed_from_until_on() -> None:
-    assert ask(3, 9, until=7) == Stretch("orders", at(3), at(6))
-    assert ask(7, 9, until=7) is None
-    assert ask(8, 9, horizon(0, 6), until=7) is None
+    assert affected_range(3, 9, until=7) == MinuteRange("orders", at(3), at(6))
+    assert affected_range(7, 9, until=7) is None
+    assert affected_range(8, 9, bounds(0, 6), until=7) is None
 
 
-def test_records_past_until_still_show_that_the_minutes_before_it_went_unmeasured() -> None:
-    assert ask(20, 21, horizon(0, 3), until=7) == Stretch("orders", at(4), at(6), carried_from=at(3))
+def test_records_after_until_still_make_the_minutes_before_it_expected() -> None:
+    assert affected_range(20, 21, bounds(0, 3), until=7) == MinuteRange(
+        "orders", at(4), at(6), expected_from=at(3)
+    )
 
 
 @pytest.mark.parametrize(("seconds", "minute"), [(0, 0), (1, 1), (59.999_999, 1), (60, 1)])
-def test_the_first_whole_minute_from_an_instant_on(seconds: float, minute: int) -> None:
-    assert first_minute(ZERO + timedelta(seconds=seconds)) == at(minute)
+def test_an_instant_is_rounded_up_to_the_next_whole_minute(seconds: float, minute: int) -> None:
+    assert ceil_to_minute(ZERO + timedelta(seconds=seconds)) == at(minute)
 
 
 @given(
     touched=st.tuples(MINUTES, MINUTES).map(sorted),
-    known=st.none() | st.tuples(MINUTES, MINUTES).map(lambda pair: horizon(*sorted(pair))),
+    stored=st.none() | st.tuples(MINUTES, MINUTES).map(lambda pair: bounds(*sorted(pair))),
     since=st.none() | MINUTES,
     until=st.none() | MINUTES,
 )
-def test_a_stretch_holds_the_touched_minutes_and_joins_what_is_known(
-    touched: list[int], known: Horizon | None, since: int | None, until: int | None
+def test_a_range_contains_the_touched_minutes_and_adjoins_the_stored_ones(
+    touched: list[int], stored: ClusterMinuteBounds | None, since: int | None, until: int | None
 ) -> None:
-    if known and until is not None and known.watermark >= at(until):
+    if stored and until is not None and stored.last_minute >= at(until):
         return
-    found = ask(*touched, known, since, until)
+    affected = affected_range(*touched, stored, since, until)
     inside = [m for m in range(touched[0], touched[1] + 1) if until is None or m < until]
-    if found is None:
+    if affected is None:
         assert not inside
         return
-    assert found.lo <= found.hi
-    assert until is None or found.hi < at(until)
-    assert all(found.lo <= at(m) <= found.hi for m in inside)
-    if known:
-        assert found.hi >= known.watermark
-        assert found.lo <= known.watermark + timedelta(minutes=1)
-    if found.carried_from:
-        assert found.carried_from == found.lo - timedelta(minutes=1)
-    if found.first_record:
+    assert affected.first <= affected.last
+    assert until is None or affected.last < at(until)
+    assert all(affected.first <= at(m) <= affected.last for m in inside)
+    if stored:
+        assert affected.last >= stored.last_minute
+        assert affected.first <= stored.last_minute + timedelta(minutes=1)
+    if affected.expected_from:
+        assert affected.expected_from == affected.first - timedelta(minutes=1)
+    if affected.first_record_minute:
         assert since is not None
-        assert found.lo <= at(since)
-        assert found.first_record == at(touched[0])
+        assert affected.first <= at(since)
+        assert affected.first_record_minute == at(touched[0])
 
 
 @given(
     spans=st.lists(st.tuples(MINUTES, MINUTES).map(sorted), max_size=4),
     at_most=st.integers(1, 12),
 )
-def test_pieces_hold_every_minute_once_oldest_first_and_none_is_too_long(
+def test_a_split_contains_every_minute_once_in_periods_of_limited_length(
     spans: list[list[int]], at_most: int
 ) -> None:
-    whole = [
-        Stretch(str(n), at(lo), at(hi), carried_from=at(lo - 1), first_record=at(hi))
+    ranges = [
+        MinuteRange(str(n), at(lo), at(hi), expected_from=at(lo - 1), first_record_minute=at(hi))
         for n, (lo, hi) in enumerate(spans)
     ]
-    cut = list(pieces(whole, timedelta(minutes=at_most)))
-    for one in whole:
-        parts = [part for piece in cut for part in piece if part.cluster_id == one.cluster_id]
-        minutes = [m for part in parts for m in range(number(part.lo), number(part.hi) + 1)]
-        assert minutes == list(range(number(one.lo), number(one.hi) + 1))
-        assert (parts[0].carried_from, parts[0].first_record) == (one.carried_from, one.first_record)
-        assert all(part.carried_from is None and part.first_record is None for part in parts[1:])
-    for piece in cut:
-        first, last = min(one.lo for one in piece), max(one.hi for one in piece)
+    periods = list(split_ranges(ranges, timedelta(minutes=at_most)))
+    for whole in ranges:
+        parts = [part for period in periods for part in period if part.cluster_id == whole.cluster_id]
+        minutes = [m for part in parts for m in range(number(part.first), number(part.last) + 1)]
+        assert minutes == list(range(number(whole.first), number(whole.last) + 1))
+        assert parts[0].expected_from == whole.expected_from
+        assert parts[0].first_record_minute == whole.first_record_minute
+        assert all(part.expected_from is None and part.first_record_minute is None for part in parts[1:])
+    for period in periods:
+        first, last = min(part.first for part in period), max(part.last for part in period)
         assert number(last) - number(first) < at_most
 
 
+#: The expected brokers by minute.
 Records = dict[int, frozenset[int]]
 
 
-def _expected(records: Records, found: Stretch, silver: Records) -> Records:
-    """Which brokers each minute of a stretch expects."""
-    known = silver[number(found.carried_from)] if found.carried_from else None
-    if found.first_record:
-        known = records[number(found.first_record)]
-    wanted: Records = {}
-    for minute in range(number(found.lo), number(found.hi) + 1):
-        known = records.get(minute, known)
-        assert known is not None
-        wanted[minute] = known
-    return wanted
+def _expected_brokers(records: Records, affected: MinuteRange, silver: Records) -> Records:
+    """Return the brokers that each minute of a range expects."""
+    latest = silver[number(affected.expected_from)] if affected.expected_from else None
+    if affected.first_record_minute:
+        latest = records[number(affected.first_record_minute)]
+    expected: Records = {}
+    for minute in range(number(affected.first), number(affected.last) + 1):
+        latest = records.get(minute, latest)
+        assert latest is not None
+        expected[minute] = latest
+    return expected
 
 
-def _silver(batches: list[Records], since: int | None, until: int | None) -> Records:
+def _fold_batches(batches: list[Records], since: int | None, until: int | None) -> Records:
     bronze: Records = {}
     silver: Records = {}
     for batch in batches:
         bronze |= batch
         counted = [m for m in bronze if m not in batch and (until is None or m < until)]
-        known = Horizon(at(min(silver)), at(max(silver)), at(min(counted))) if silver else None
-        found = ask(min(batch), max(batch), known, since, until)
-        if found:
-            silver |= _expected(bronze, found, silver)
+        stored = ClusterMinuteBounds(at(min(silver)), at(max(silver)), at(min(counted))) if silver else None
+        affected = affected_range(min(batch), max(batch), stored, since, until)
+        if affected:
+            silver |= _expected_brokers(bronze, affected, silver)
     return silver
 
 
@@ -199,12 +205,12 @@ def _silver(batches: list[Records], since: int | None, until: int | None) -> Rec
     until=st.none() | st.integers(6, 30),
     data=st.data(),
 )
-def test_batches_in_any_order_come_out_like_one_batch(
+def test_batches_in_any_order_give_the_same_result_as_one_batch(
     records: Records, since: int | None, until: int | None, data: st.DataObject
 ) -> None:
     order = data.draw(st.permutations(sorted(records)))
     cuts = sorted(data.draw(st.sets(st.integers(1, len(order)), max_size=4)) | {len(order)})
     batches = [{m: records[m] for m in order[a:b]} for a, b in zip([0, *cuts], cuts, strict=False)]
-    # A cluster that is first heard of after its end has no place to start from.
+    # A cluster whose first record is at or after `until` has no minutes.
     assume(until is None or min(batches[0]) < until)
-    assert _silver(batches, since, until) == _silver([records], since, until)
+    assert _fold_batches(batches, since, until) == _fold_batches([records], since, until)

@@ -5,66 +5,66 @@ import pytest
 from fleetgauge_core import tables
 from fleetgauge_core.contract import HealthEvent, ProbeMinute
 from fleetgauge_core.tables import (
-    ALL,
+    ALL_TABLES,
     CLUSTER_WEEKS,
     HEALTH_EVENTS,
     PROBE_MINUTES,
+    ColumnType,
     Table,
-    Type,
 )
 
-EVERY = pytest.mark.parametrize("table", ALL, ids=lambda table: table.path)
+EACH_TABLE = pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.path)
 
 
-@EVERY
+@EACH_TABLE
 def test_key_partition_and_volatile_columns_are_columns(table: Table) -> None:
-    assert set(table.key) | set(table.partition_by) | set(table.volatile) <= set(table.names)
+    assert set(table.key) | set(table.partition_by) | set(table.volatile) <= set(table.column_names)
     assert table.key
 
 
-@EVERY
+@EACH_TABLE
 def test_a_column_is_named_once_and_no_key_is_volatile(table: Table) -> None:
-    assert len(set(table.names)) == len(table.names)
+    assert len(set(table.column_names)) == len(table.column_names)
     assert not set(table.key) & set(table.volatile)
 
 
-@EVERY
-def test_columns_have_the_types_that_their_names_say(table: Table) -> None:
-    of = {column.name: column.type for column in table.columns}
-    for name, type_ in of.items():
-        if name.endswith("_us") and type_ is not Type.INTS:
-            assert type_ in (Type.LONG, Type.INT)
+@EACH_TABLE
+def test_columns_have_the_types_that_their_names_imply(table: Table) -> None:
+    types = {column.name: column.type for column in table.columns}
+    for name, type_ in types.items():
+        if name.endswith("_us") and type_ is not ColumnType.INT_ARRAY:
+            assert type_ in (ColumnType.LONG, ColumnType.INT)
         if name.startswith("availability") and not name.endswith("_home"):
-            assert type_ is Type.DOUBLE
-    assert of.get("minute", Type.TIMESTAMP) is Type.TIMESTAMP
-    assert of.get("week", Type.DATE) is Type.DATE
-    assert of.get("day", Type.DATE) is Type.DATE
+            assert type_ is ColumnType.DOUBLE
+    assert types.get("minute", ColumnType.TIMESTAMP) is ColumnType.TIMESTAMP
+    assert types.get("week", ColumnType.DATE) is ColumnType.DATE
+    assert types.get("day", ColumnType.DATE) is ColumnType.DATE
 
 
-@EVERY
-def test_the_big_tables_are_partitioned_by_day_and_the_rest_not_at_all(table: Table) -> None:
-    is_big = table.path.startswith(("bronze/", "silver/")) or table.path.endswith("_minutes")
-    assert table.partition_by == (("day",) if is_big else ())
+@EACH_TABLE
+def test_large_tables_are_partitioned_by_day_and_others_not_at_all(table: Table) -> None:
+    is_large = table.path.startswith(("bronze/", "silver/")) or table.path.endswith("_minutes")
+    assert table.partition_by == (("day",) if is_large else ())
 
 
-def test_paths_are_unique_and_lie_in_a_layer() -> None:
-    paths = [table.path for table in ALL]
+def test_paths_are_unique_and_start_with_a_layer() -> None:
+    paths = [table.path for table in ALL_TABLES]
     assert len(set(paths)) == len(paths)
     assert {path.split("/")[0] for path in paths} <= {"bronze", "silver", "gold", "ops", "recovery"}
 
 
-def test_every_table_that_the_package_names_is_among_them_all() -> None:
-    named = [one for name in tables.__all__ if isinstance(one := getattr(tables, name), Table)]
-    assert {table.path for table in named} == {table.path for table in ALL}
+def test_every_exported_table_is_in_the_registry() -> None:
+    exported = [table for name in tables.__all__ if isinstance(table := getattr(tables, name), Table)]
+    assert {table.path for table in exported} == {table.path for table in ALL_TABLES}
 
 
 @pytest.mark.parametrize(("table", "record"), [(PROBE_MINUTES, ProbeMinute), (HEALTH_EVENTS, HealthEvent)])
 def test_a_table_of_records_has_every_field_of_its_record(table: Table, record: type) -> None:
-    assert {field.name for field in fields(record)} <= set(table.names)
+    assert {field.name for field in fields(record)} <= set(table.column_names)
 
 
 @pytest.mark.parametrize(
-    ("path", "key", "some"),
+    ("path", "key", "columns"),
     [
         ("bronze/probe_minutes", "run_id sequence", "source ingested_at day"),
         ("ops/quarantine", "source", "value reason detail ingested_at"),
@@ -102,14 +102,14 @@ def test_a_table_of_records_has_every_field_of_its_record(table: Table, record: 
         ),
     ],
 )
-def test_readers_find_the_columns_they_rely_on(path: str, key: str, some: str) -> None:
-    table = next(one for one in ALL if one.path == path)
+def test_a_table_has_the_columns_on_which_readers_rely(path: str, key: str, columns: str) -> None:
+    table = next(table for table in ALL_TABLES if table.path == path)
     assert table.key == tuple(key.split())
-    assert set(some.split()) <= set(table.names)
+    assert set(columns.split()) <= set(table.column_names)
 
 
-def test_every_corrected_number_of_a_week_has_its_raw_one_of_the_same_type() -> None:
-    of = {column.name: column.type for column in CLUSTER_WEEKS.columns}
-    raw = [name for name in of if name.endswith("_raw")]
-    assert {of[name] is of[name.removesuffix("_raw")] for name in raw} == {True}
+def test_every_raw_column_of_a_week_has_the_type_of_its_corrected_column() -> None:
+    types = {column.name: column.type for column in CLUSTER_WEEKS.columns}
+    raw = [name for name in types if name.endswith("_raw")]
+    assert {types[name] is types[name.removesuffix("_raw")] for name in raw} == {True}
     assert {"latency_p99_us_raw", "availability_ratio_raw", "bad_minutes_raw"} <= set(raw)

@@ -3,13 +3,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_core.tables import Column, Table, Type
-from fleetgauge_core.tables.row_diff import Change, row_changes
+from fleetgauge_core.tables import Column, ColumnType, Table
+from fleetgauge_core.tables.row_diff import RowOperation, diff_rows
 
 TABLE = Table(
-    path="here/things",
+    path="ops/examples",
     key=("a", "b"),
-    columns=tuple(Column(name, Type.INT) for name in ("a", "b", "x", "y", "at")),
+    columns=tuple(Column(name, ColumnType.INT) for name in ("a", "b", "x", "y", "at")),
     volatile=("at",),
 )
 Row = dict[str, Any]
@@ -22,23 +22,23 @@ ROWS = st.dictionaries(
             "at": st.integers(0, 1),
         }
     ),
-).map(lambda rows: [{"a": a, "b": b} | rest for (a, b), rest in rows.items()])
+).map(lambda rows: [{"a": a, "b": b} | values for (a, b), values in rows.items()])
 
 
 def _key(row: Any) -> tuple[Any, ...]:
     return tuple(row[name] for name in TABLE.key)
 
 
-def _lasting(rows: Any) -> dict[tuple[Any, ...], Row]:
-    return {_key(row): {n: row[n] for n in TABLE.names if n not in TABLE.volatile} for row in rows}
+def _stable_rows(rows: Any) -> dict[tuple[Any, ...], Row]:
+    return {_key(row): {n: row[n] for n in TABLE.column_names if n not in TABLE.volatile} for row in rows}
 
 
-def _apply(stored: list[Row], changes: list[tuple[Change, Any]]) -> list[Row]:
+def _apply(stored: list[Row], operations: list[tuple[RowOperation, Any]]) -> list[Row]:
     table = {_key(row): row for row in stored}
-    for change, row in changes:
+    for operation, row in operations:
         key = _key(row)
-        assert (key in table) == (change is not Change.INSERT)
-        if change is Change.DELETE:
+        assert (key in table) == (operation is not RowOperation.INSERT)
+        if operation is RowOperation.DELETE:
             del table[key]
         else:
             table[key] = row
@@ -46,37 +46,39 @@ def _apply(stored: list[Row], changes: list[tuple[Change, Any]]) -> list[Row]:
 
 
 @given(ROWS, ROWS)
-def test_applying_the_changes_gives_the_wanted_table(wanted: list[Row], stored: list[Row]) -> None:
-    assert _lasting(_apply(stored, row_changes(TABLE, wanted, stored))) == _lasting(wanted)
+def test_applying_the_operations_gives_the_wanted_rows(wanted: list[Row], stored: list[Row]) -> None:
+    assert _stable_rows(_apply(stored, diff_rows(TABLE, wanted, stored))) == _stable_rows(wanted)
 
 
 @given(ROWS, ROWS)
-def test_a_second_time_there_is_nothing_to_change(wanted: list[Row], stored: list[Row]) -> None:
-    assert row_changes(TABLE, wanted, _apply(stored, row_changes(TABLE, wanted, stored))) == []
+def test_a_second_comparison_finds_no_difference(wanted: list[Row], stored: list[Row]) -> None:
+    assert diff_rows(TABLE, wanted, _apply(stored, diff_rows(TABLE, wanted, stored))) == []
 
 
 @given(ROWS, ROWS)
-def test_each_key_changes_at_most_once_and_only_if_it_must(wanted: list[Row], stored: list[Row]) -> None:
-    changes = row_changes(TABLE, wanted, stored)
-    keys = [_key(row) for _, row in changes]
+def test_each_key_has_at_most_one_operation_and_only_if_its_row_differs(
+    wanted: list[Row], stored: list[Row]
+) -> None:
+    operations = diff_rows(TABLE, wanted, stored)
+    keys = [_key(row) for _, row in operations]
     assert len(keys) == len(set(keys))
-    new, old = _lasting(wanted), _lasting(stored)
+    new, old = _stable_rows(wanted), _stable_rows(stored)
     assert set(keys) == {key for key in new.keys() | old.keys() if new.get(key) != old.get(key)}
 
 
 @given(ROWS)
-def test_rows_that_differ_only_in_when_they_were_computed_stay(rows: list[Row]) -> None:
-    assert row_changes(TABLE, [row | {"at": 99} for row in rows], rows) == []
+def test_rows_that_differ_only_in_volatile_columns_are_equal(rows: list[Row]) -> None:
+    assert diff_rows(TABLE, [row | {"at": 99} for row in rows], rows) == []
 
 
-def test_the_three_kinds_of_change() -> None:
+def test_updates_inserts_and_deletes_are_returned() -> None:
     def row(a: int, x: int | None) -> Row:
         return {"a": a, "b": 0, "x": x, "y": None, "at": 0}
 
     stored = [row(1, 1), row(2, None), row(3, 3)]
     wanted = [row(1, 1), row(2, 0), row(4, 4)]
-    assert row_changes(TABLE, wanted, iter(stored)) == [
-        (Change.UPDATE, row(2, 0)),
-        (Change.INSERT, row(4, 4)),
-        (Change.DELETE, row(3, 3)),
+    assert diff_rows(TABLE, wanted, iter(stored)) == [
+        (RowOperation.UPDATE, row(2, 0)),
+        (RowOperation.INSERT, row(4, 4)),
+        (RowOperation.DELETE, row(3, 3)),
     ]

@@ -43,7 +43,7 @@ def write_silver(root: Path) -> None:
 
 
 def write_bronze(root: Path) -> None:
-    """Of the minutes that decide: two vantages, one of which was late and must not count."""
+    """Write records of the deciding minutes from two vantages; the late one must be excluded."""
     rows = [
         row | {"run_id": vantage, "vantage": vantage, "schedule_lag_p95_us": lag, "sequence": number}
         for vantage, lag in (("on-time", 900), ("late", 150_000))

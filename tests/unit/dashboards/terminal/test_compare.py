@@ -1,4 +1,4 @@
-"""Two labels side by side, or one fleet before and after, over a lake of 24 clusters."""
+"""`fleetgauge compare` over a lake of 24 clusters."""
 
 import csv
 import json
@@ -35,13 +35,18 @@ def _week(cluster: str, back: int, **changed: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The fleet file; its lake lies beside it."""
+    """Return the fleet file of a lake in the same folder."""
     root = tmp_path_factory.mktemp("compared")
-    rows = [_week(one, back) for one in LATENCY_US for back in range(4) if (one, back) != ("c05", 3)]
+    rows = [
+        _week(cluster_id, back)
+        for cluster_id in LATENCY_US
+        for back in range(4)
+        if (cluster_id, back) != ("c05", 3)
+    ]
     put(root / "lake", tables.CLUSTER_WEEKS, rows)
     clusters = [
-        {"id": one, "bootstrap": "b:1", "labels": {"disk": "ssd" if one < "c12" else "nvme"}}
-        for one in LATENCY_US
+        {"id": cluster_id, "bootstrap": "b:1", "labels": {"disk": "ssd" if cluster_id < "c12" else "nvme"}}
+        for cluster_id in LATENCY_US
     ]
     path = root / "fleet.yaml"
     path.write_text(json.dumps({"clusters": clusters}))
@@ -54,7 +59,7 @@ def _run(fleet: Path, *arguments: str) -> str:
     return result.stdout
 
 
-def test_two_labels_side_by_side(fleet: Path) -> None:
+def test_clusters_with_two_label_values_are_compared(fleet: Path) -> None:
     answer = json.loads(_run(fleet, "--by", "disk=ssd,nvme", "--json"))
     assert answer["weeks"] == ["2026-03-02", "2026-03-09", "2026-03-16"]
     assert (answer["sides"], answer["clusters_a"], answer["clusters_b"]) == (["ssd", "nvme"], 12, 11)
@@ -65,12 +70,12 @@ def test_two_labels_side_by_side(fleet: Path) -> None:
     assert (answer["verdict"], answer["means_little"], answer["left_out"]) == ("better", False, ["c23"])
 
 
-def test_less_availability_is_worse(fleet: Path) -> None:
+def test_lower_availability_is_worse(fleet: Path) -> None:
     answer = json.loads(_run(fleet, "--by", "disk=ssd,nvme", "--metric", "availability_ratio", "--json"))
     assert (answer["verdict"], answer["difference"]) == ("worse", pytest.approx(-0.0001))
 
 
-def test_what_is_equal_is_not_told_apart(fleet: Path) -> None:
+def test_equal_groups_are_not_told_apart(fleet: Path) -> None:
     answer = json.loads(_run(fleet, "--by", "disk=ssd,nvme", "--metric", "bad_minutes", "--json"))
     assert (answer["verdict"], answer["low"], answer["high"]) == ("not told apart", 0, 0)
 
@@ -83,7 +88,7 @@ def test_the_same_clusters_before_and_after(fleet: Path) -> None:
     assert answer["verdict"] == "better"
 
 
-def test_before_and_after_of_one_label(fleet: Path) -> None:
+def test_before_and_after_of_the_clusters_with_a_label(fleet: Path) -> None:
     arguments = ("--before", "2026-03-02", "--after", "2026-03-09", "--by", "disk=nvme", "--csv")
     rows = list(csv.DictReader(StringIO(_run(fleet, *arguments))))
     assert len(rows) == 22
@@ -91,53 +96,66 @@ def test_before_and_after_of_one_label(fleet: Path) -> None:
     assert rows[11] == {"side": "after", "cluster_id": "c12", "latency_p99_us": "30000"}
 
 
-def test_a_person_reads_that_a_pairs_change_is_its_own(fleet: Path) -> None:
+def test_the_text_of_a_before_after_comparison_is_the_median_change(fleet: Path) -> None:
     text = _run(fleet, "--before", "2026-03-02", "--after", "2026-03-09")
-    assert "the median cluster changed by: −5.00 ms, 95% interval −5.00 ms to −5.00 ms: better" in text
+    assert "median change of a cluster: −5.00 ms, 95% interval −5.00 ms to −5.00 ms: better" in text
 
 
-def test_a_person_reads_medians_interval_and_verdict(fleet: Path) -> None:
+def test_the_text_contains_medians_interval_and_verdict(fleet: Path) -> None:
     text = _run(fleet, "--by", "disk=ssd,nvme", "--weeks", "1")
     assert "latency_p99_us, week 2026-03-16" in text
-    assert "nvme against ssd: −10.1 ms, 95% interval −10." in text
+    assert "nvme compared with ssd: −10.1 ms, 95% interval −10." in text
     assert text.split("interval")[1].splitlines()[0].endswith(": better")
-    assert "1 cluster left out, without a week that counts: c23" in text
+    assert "1 cluster excluded, without a week of sufficient coverage: c23" in text
 
 
-def test_few_clusters_are_said_to_mean_little(fleet: Path, tmp_path: Path) -> None:
+def test_an_interval_of_few_clusters_is_marked_unreliable(fleet: Path, tmp_path: Path) -> None:
     clusters = [
-        {"id": one, "bootstrap": "b:1", "region": region} for one, region in (("c00", "a"), ("c12", "b"))
+        {"id": cluster_id, "bootstrap": "b:1", "region": region}
+        for cluster_id, region in (("c00", "a"), ("c12", "b"))
     ]
-    few = tmp_path / "fleet.yaml"
-    few.write_text(json.dumps({"lake": str(fleet.parent / "lake"), "clusters": clusters}))
-    text = _run(few, "--by", "region=a,b")
+    small_fleet = tmp_path / "fleet.yaml"
+    small_fleet.write_text(json.dumps({"lake": str(fleet.parent / "lake"), "clusters": clusters}))
+    text = _run(small_fleet, "--by", "region=a,b")
     assert "95% interval −10.0 ms to −10.0 ms: too few to tell" in text
-    assert "The interval means little: 1 cluster, where 10 are needed." in text
+    assert "The interval is unreliable: 1 cluster, at least 10 are needed." in text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
-        ([], "compare what? Give --by LABEL=A,B, or --before WEEK --after WEEK"),
-        (["--by", "disk=ssd"], "--by disk=ssd: wanted: LABEL=A,B with two different values"),
+        ([], "nothing to compare: give --by LABEL=A,B, or --before WEEK --after WEEK"),
+        (["--by", "disk=ssd"], "--by disk=ssd: use LABEL=A,B with two different values"),
         (["--by", "disk=ssd,ssd"], "two different values"),
         (["--by", "disk=ssd,hdd"], "no cluster has disk=hdd; values of disk: nvme, ssd"),
         (["--by", "team=a,b"], "no cluster has team=a; labels: disk, tier"),
-        (["--before", "2026-03-02"], "--before and --after go together"),
-        (["--before", "2026-03-02", "--after", "2026-03-03"], "are in one week, 2026-03-02: give two"),
-        (["--before", "2025-03-02", "--after", "2026-03-03"], "no week 2025-03-02; there are 2026-03-02 to"),
-        (["--before", "2026-03-02", "--after", "2026-03-09", "--by", "disk=a,b"], "wanted beside --before"),
-        (["--by", "disk=ssd,nvme", "--metric", "availability_p99"], "one side has no availability_p99"),
+        (["--before", "2026-03-02"], "--before and --after must be given together"),
+        (
+            ["--before", "2026-03-02", "--after", "2026-03-03"],
+            "are in the same week, 2026-03-02: give two weeks",
+        ),
+        (
+            ["--before", "2025-03-02", "--after", "2026-03-03"],
+            "no week contains 2025-03-02; the weeks are 2026-03-02 to",
+        ),
+        (
+            ["--before", "2026-03-02", "--after", "2026-03-09", "--by", "disk=a,b"],
+            "with --before and --after use LABEL=A",
+        ),
+        (
+            ["--by", "disk=ssd,nvme", "--metric", "availability_p99"],
+            "has no availability_p99 with 90% coverage",
+        ),
     ],
 )
-def test_wrong_input_is_one_line_and_exit_code_2(fleet: Path, arguments: list[str], says: str) -> None:
+def test_wrong_input_is_one_line_and_exit_code_2(fleet: Path, arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(compare, [*arguments, "--config", str(fleet)])
     assert result.exit_code == 2
-    assert says in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
 def test_labels_need_the_fleet_file(fleet: Path) -> None:
     result = CliRunner().invoke(compare, ["--by", "disk=ssd,nvme", "--lake", str(fleet.parent / "lake")])
     assert result.exit_code == 2
-    assert "--by needs the clusters' labels: give their fleet file with --config" in result.stderr
+    assert "--by needs the clusters' labels: give the fleet file with --config" in result.stderr

@@ -12,14 +12,19 @@ from click.testing import CliRunner
 from fleetgauge_core import tables
 from fleetgauge_dashboards.terminal.explain import explain
 from tests.browser.lake import put
-from tests.unit.dashboards.terminal import known_week as known
+from tests.unit.dashboards.terminal import known_week
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake from which nothing has expired."""
     root = tmp_path_factory.mktemp("whole")
-    for write in (known.write_gold, known.write_silver, known.write_bronze, known.write_corrections):
+    for write in (
+        known_week.write_gold,
+        known_week.write_silver,
+        known_week.write_bronze,
+        known_week.write_corrections,
+    ):
         write(root)
     return root
 
@@ -28,13 +33,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with gold alone."""
     root = tmp_path_factory.mktemp("kept")
-    known.write_gold(root)
-    known.write_evidence(root)
+    known_week.write_gold(root)
+    known_week.write_evidence(root)
     return root
 
 
 def _run(lake: Path, *arguments: str) -> str:
-    result = CliRunner().invoke(explain, [known.CLUSTER, str(known.WEEK), "--lake", str(lake), *arguments])
+    result = CliRunner().invoke(
+        explain, [known_week.CLUSTER, str(known_week.WEEK), "--lake", str(lake), *arguments]
+    )
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -45,8 +52,8 @@ def _json(lake: Path) -> dict[str, Any]:
     return answer
 
 
-def _moment(number: int) -> str:
-    return known.at(number).isoformat().replace("+00:00", "Z")
+def _minute_text(number: int) -> str:
+    return known_week.at(number).isoformat().replace("+00:00", "Z")
 
 
 def test_each_number_has_its_rank_and_its_deciding_minute(whole: Path) -> None:
@@ -55,25 +62,25 @@ def test_each_number_has_its_rank_and_its_deciding_minute(whole: Path) -> None:
         "10,068 minutes, rank ceil(0.99 x 10,068) = 9,968: the 9,968th of 10,068 ascending is 29.979 ms"
     )
     assert (latency["minutes"], latency["position"], latency["found"]) == (10_068, 9_968, 29_979)
-    assert latency["deciding"] == [{"minute": _moment(known.DECIDES_LATENCY), "broker_id": 1}]
+    assert latency["deciding"] == [{"minute": _minute_text(known_week.DECIDES_LATENCY), "broker_id": 1}]
     assert (censored["found"], censored["deciding"][0]["minute"]) == (
-        known.CENSORED_P99_US,
-        _moment(known.DECIDES_CENSORED),
+        known_week.CENSORED_P99_US,
+        _minute_text(known_week.DECIDES_CENSORED),
     )
     assert (availability["position"], availability["found"]) == (101, 0.995)
     assert "the 101st of 10,068 ascending (9,968th from the best) is 99.500%" in availability["words"]
     assert (availability["sharing"], len(availability["deciding"])) == (150, 5)
-    assert availability["deciding"][0] == {"minute": _moment(known.LOSSY[0]), "broker_id": 3}
+    assert availability["deciding"][0] == {"minute": _minute_text(known_week.LOSSY[0]), "broker_id": 3}
     assert _json(whole)["notes"] == []
 
 
-def test_bad_minutes_are_stretches_with_a_broker_and_a_cause(whole: Path) -> None:
+def test_bad_minutes_are_grouped_into_periods_with_broker_and_cause(whole: Path) -> None:
     answer = _json(whole)
     assert answer["bad_minutes_found"] == 10
     assert answer["bad_stretches"] == [
         {
-            "start": _moment(1_000),
-            "end": _moment(1_010),
+            "start": _minute_text(1_000),
+            "end": _minute_text(1_010),
             "minutes": 10,
             "broker_id": 2,
             "worst_us": 10_000_000,
@@ -86,15 +93,15 @@ def test_bad_minutes_are_stretches_with_a_broker_and_a_cause(whole: Path) -> Non
     ]
 
 
-def test_what_was_not_measured_is_named(whole: Path) -> None:
+def test_unmeasured_periods_are_listed(whole: Path) -> None:
     unmeasured = _json(whole)["unmeasured"]
-    assert [(one["start"], one["minutes"], one["fewest_measured"]) for one in unmeasured] == [
-        (_moment(500), 12, 0),
-        (_moment(600), 3, 2),
+    assert [(period["start"], period["minutes"], period["fewest_measured"]) for period in unmeasured] == [
+        (_minute_text(500), 12, 0),
+        (_minute_text(600), 3, 2),
     ]
 
 
-def test_a_revision_says_what_it_changed(whole: Path) -> None:
+def test_a_revision_lists_its_changed_values(whole: Path) -> None:
     first, second = _json(whole)["revisions"]
     assert (first["reason"], first["changed"]) == ("closed", {})
     assert second["reason"] == "late_records"
@@ -105,112 +112,130 @@ def test_a_revision_says_what_it_changed(whole: Path) -> None:
     assert second["changed"]["bad_minutes"] == [9, 10]
 
 
-def test_the_samples_are_bronzes_of_vantages_that_were_on_time(whole: Path) -> None:
-    samples = {one["minute"]: one for one in _json(whole)["samples"]}
-    assert set(samples) == {_moment(k) for k in (known.DECIDES_LATENCY, known.DECIDES_CENSORED, 2_000)}
-    deciding = samples[_moment(known.DECIDES_LATENCY)]
+def test_samples_come_from_bronze_records_of_on_time_vantages(whole: Path) -> None:
+    samples = {minute["minute"]: minute for minute in _json(whole)["samples"]}
+    assert set(samples) == {
+        _minute_text(k) for k in (known_week.DECIDES_LATENCY, known_week.DECIDES_CENSORED, 2_000)
+    }
+    deciding = samples[_minute_text(known_week.DECIDES_LATENCY)]
     assert deciding["source"] == "bronze"
-    client = {one["broker_id"]: one for one in deciding["brokers"] if one["leg"] == "client"}
+    client = {broker["broker_id"]: broker for broker in deciding["brokers"] if broker["leg"] == "client"}
     assert (client[1]["attempted"], len(client[1]["latencies_us"])) == (200, 200)
     # The p99 of 200 successes is the 198th, which is what the week is.
-    assert client[1]["latencies_us"][197] == known.LATENCY_P99_US
-    lossy = {(one["broker_id"], one["leg"]): one for one in samples[_moment(2_000)]["brokers"]}
+    assert client[1]["latencies_us"][197] == known_week.LATENCY_P99_US
+    lossy = {
+        (broker["broker_id"], broker["leg"]): broker for broker in samples[_minute_text(2_000)]["brokers"]
+    }
     assert lossy[3, "client"]["failures"] == {"MSG_TIMED_OUT": 1}
     assert lossy[3, "leader"]["attempted"] == 200
 
 
-def test_corrections_are_those_that_may_touch_the_week(whole: Path, tmp_path: Path) -> None:
-    assert {one["correction_id"] for one in _json(whole)["corrections"]} == {"ours", "weekly"}
+def test_corrections_that_may_apply_to_the_week_are_listed(whole: Path, tmp_path: Path) -> None:
+    assert {correction["correction_id"] for correction in _json(whole)["corrections"]} == {"ours", "weekly"}
     elsewhere = tmp_path / "fleet.yaml"
-    elsewhere.write_text(f"lake: {whole}\nclusters: [{{id: {known.CLUSTER}, bootstrap: o:1, region: us}}]\n")
-    answer = CliRunner().invoke(
-        explain, [known.CLUSTER, str(known.WEEK), "--config", str(elsewhere), "--json"]
+    elsewhere.write_text(
+        f"lake: {whole}\nclusters: [{{id: {known_week.CLUSTER}, bootstrap: o:1, region: us}}]\n"
     )
-    assert [one["correction_id"] for one in json.loads(answer.stdout)["corrections"]] == ["ours"]
+    answer = CliRunner().invoke(
+        explain, [known_week.CLUSTER, str(known_week.WEEK), "--config", str(elsewhere), "--json"]
+    )
+    assert [correction["correction_id"] for correction in json.loads(answer.stdout)["corrections"]] == [
+        "ours"
+    ]
 
 
-def test_evidence_answers_when_silver_and_bronze_have_expired(kept: Path) -> None:
+def test_evidence_replaces_expired_silver_and_bronze(kept: Path) -> None:
     answer = _json(kept)
     assert answer["notes"] == [
-        "silver no longer holds the week's minutes; answered from the evidence of 13 minutes"
+        "silver no longer holds the week's minutes; this explanation comes from the evidence of 13 minutes"
     ]
     latency, censored, availability = answer["decided"]
-    assert latency["words"] == "29.979 ms, as the week's row has it"
-    assert latency["deciding"] == [{"minute": _moment(known.DECIDES_LATENCY), "broker_id": 1}]
-    assert censored["deciding"][0]["minute"] == _moment(known.DECIDES_CENSORED)
-    assert availability["deciding"] == [{"minute": _moment(2_000), "broker_id": 3}]
+    assert latency["words"] == "29.979 ms, taken from the week's row"
+    assert latency["deciding"] == [{"minute": _minute_text(known_week.DECIDES_LATENCY), "broker_id": 1}]
+    assert censored["deciding"][0]["minute"] == _minute_text(known_week.DECIDES_CENSORED)
+    assert availability["deciding"] == [{"minute": _minute_text(2_000), "broker_id": 3}]
     assert (answer["minutes_held"], answer["brokers"], answer["unmeasured"]) == (0, [], [])
     (bad,) = answer["bad_stretches"]
-    assert (bad["start"], bad["minutes"], bad["broker_id"]) == (_moment(1_000), 10, 2)
-    assert {one["source"] for one in answer["samples"]} == {"evidence"}
+    assert (bad["start"], bad["minutes"], bad["broker_id"]) == (_minute_text(1_000), 10, 2)
+    assert {minute["source"] for minute in answer["samples"]} == {"evidence"}
 
 
-def test_csv_has_what_evidence_kept_and_says_so_beside_it(kept: Path) -> None:
-    arguments = [known.CLUSTER, str(known.WEEK), "--lake", str(kept), "--csv"]
+def test_csv_contains_the_kept_evidence_and_stderr_a_note(kept: Path) -> None:
+    arguments = [known_week.CLUSTER, str(known_week.WEEK), "--lake", str(kept), "--csv"]
     result = CliRunner().invoke(explain, arguments)
     assert len(list(csv.DictReader(StringIO(result.stdout)))) == 13
     assert result.stderr.startswith("Note: silver no longer holds the week's minutes")
 
 
-def test_without_evidence_the_weeks_row_is_all_and_says_so(tmp_path: Path) -> None:
-    known.write_gold(tmp_path)
+def test_without_evidence_only_the_weeks_row_is_explained(tmp_path: Path) -> None:
+    known_week.write_gold(tmp_path)
     answer = _json(tmp_path)
-    assert "the week's own row: no evidence was kept" in answer["notes"][0]
+    assert "the week's row alone, as no evidence was kept" in answer["notes"][0]
     assert (answer["samples"], answer["bad_stretches"]) == ([], [])
-    assert "availability_ratio: 99.9920%, as the week's row has it" in _run(tmp_path)
+    assert "availability_ratio: 99.9920%, as stored for the week" in _run(tmp_path)
 
 
-def test_samples_that_expired_are_said_to_be(tmp_path: Path) -> None:
-    known.write_gold(tmp_path)
-    known.write_silver(tmp_path)
-    assert {one["source"] for one in _json(tmp_path)["samples"]} == {"expired"}
-    assert "samples of 2026-03-08 22:19: expired, and none were kept as evidence" in _run(tmp_path)
+def test_expired_samples_are_reported(tmp_path: Path) -> None:
+    known_week.write_gold(tmp_path)
+    known_week.write_silver(tmp_path)
+    assert {minute["source"] for minute in _json(tmp_path)["samples"]} == {"expired"}
+    assert "samples of 2026-03-08 22:19: expired, and not kept as evidence" in _run(tmp_path)
 
 
-def test_corrected_numbers_stand_beside_the_raw_ones(tmp_path: Path) -> None:
-    known.write_silver(tmp_path)
-    known.write_gold(tmp_path)
-    corrected = {"latency_p99_us": 29_970, "latency_p99_us_raw": known.LATENCY_P99_US, "revision": 3}
+def test_corrected_values_are_shown_with_raw_values(tmp_path: Path) -> None:
+    known_week.write_silver(tmp_path)
+    known_week.write_gold(tmp_path)
+    corrected = {"latency_p99_us": 29_970, "latency_p99_us_raw": known_week.LATENCY_P99_US, "revision": 3}
     week = {
-        "cluster_id": known.CLUSTER,
-        "week": known.WEEK,
+        "cluster_id": known_week.CLUSTER,
+        "week": known_week.WEEK,
         "closed": True,
-        "minutes_expected": known.MINUTES,
+        "minutes_expected": known_week.MINUTES,
     }
-    censored = {"latency_p99_censored_us": known.CENSORED_P99_US, "availability_p99": known.AVAILABILITY_P99}
+    censored = {
+        "latency_p99_censored_us": known_week.CENSORED_P99_US,
+        "availability_p99": known_week.AVAILABILITY_P99,
+    }
     put(tmp_path, tables.CLUSTER_WEEKS, [week | censored | corrected | {"bad_minutes": 0}])
     answer = _json(tmp_path)
     assert answer["corrected"] == {"latency_p99_us": [29_970, 29_979]}
     assert answer["decided"][0]["words"].endswith("is 29.979 ms; with corrections 29.970 ms")
-    assert answer["decided"][0]["deciding"][0]["minute"] == _moment(9_970)
+    assert answer["decided"][0]["deciding"][0]["minute"] == _minute_text(9_970)
 
 
-def test_silver_that_no_longer_agrees_is_noted(tmp_path: Path) -> None:
-    known.write_gold(tmp_path)
-    rows = [{"cluster_id": known.CLUSTER, "minute": known.at(0), "day": known.WEEK, "latency_p99_us": 7}]
+def test_a_mismatch_between_silver_and_the_week_is_noted(tmp_path: Path) -> None:
+    known_week.write_gold(tmp_path)
+    rows = [
+        {
+            "cluster_id": known_week.CLUSTER,
+            "minute": known_week.at(0),
+            "day": known_week.WEEK,
+            "latency_p99_us": 7,
+        }
+    ]
     counts = {"brokers_measured": 1, "brokers_expected": 1, "attempted": 100, "succeeded": 100}
     put(tmp_path, tables.CLUSTER_MINUTES, [rows[0] | counts])
     notes = _json(tmp_path)["notes"]
     assert notes[0] == "silver holds 1 of the week's 10,080 minutes"
-    assert notes[1] == "silver now gives latency_p99_us = 7 where revision 2 has 29979"
+    assert notes[1] == "silver now gives latency_p99_us = 7, but revision 2 has 29979"
 
 
-def test_csv_has_the_weeks_minutes(whole: Path) -> None:
+def test_csv_contains_the_weeks_minutes(whole: Path) -> None:
     rows = list(csv.DictReader(StringIO(_run(whole, "--csv"))))
-    assert len(rows) == known.MINUTES
+    assert len(rows) == known_week.MINUTES
     assert (rows[0]["minute"], rows[0]["latency_p99_us"]) == ("2026-03-02T00:00:00Z", "20000")
     assert sum(row["bad"] == "true" for row in rows) == 10
 
 
-def test_a_person_reads_it_all(whole: Path) -> None:
+def test_the_text_contains_every_section(whole: Path) -> None:
     text = _run(whole)
     for part in (
         "orders-eu, week 2026-03-02, closed, revision 2",
-        "decided by 2026-03-08 22:19 (broker 1)",
+        "determined by 2026-03-08 22:19 (broker 1)",
         "and 145 minutes more with the same value",
         "bad_minutes: 10 over 100 ms; budget 100.8 min, left 90.8 min",
         "2026-03-02 16:40 to 16:50",
-        "coverage: 99.87% of broker-minutes; some broker was measured in 10,068 of 10,080 minutes",
+        "coverage: 99.87% of broker-minutes; at least one broker was measured in 10,068 of 10,080 minutes",
         "maintenance (ada)",
         "bad_minutes: 9 -> 10",
         "samples of 2026-03-08 22:19, from bronze:",
@@ -220,20 +245,23 @@ def test_a_person_reads_it_all(whole: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
-        (["nobody", "2026-03-02"], "no cluster 'nobody'; there are orders-eu"),
-        (["orders-eu", "2026-01-01"], "orders-eu: no week 2026-01-01; there are 2026-03-02 to 2026-03-02"),
+        (["nobody", "2026-03-02"], "no cluster 'nobody'; the lake has orders-eu"),
+        (
+            ["orders-eu", "2026-01-01"],
+            "orders-eu: no week contains 2026-01-01; the weeks are 2026-03-02 to 2026-03-02",
+        ),
     ],
 )
-def test_wrong_input_is_one_line_and_exit_code_2(kept: Path, arguments: list[str], says: str) -> None:
+def test_wrong_input_is_one_line_and_exit_code_2(kept: Path, arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(explain, [*arguments, "--lake", str(kept)], env={"COLUMNS": "300"})
     assert result.exit_code == 2
-    assert says in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-def test_an_empty_lake_is_one_line(tmp_path: Path) -> None:
+def test_an_empty_lake_is_a_one_line_error(tmp_path: Path) -> None:
     result = CliRunner().invoke(explain, ["orders-eu", "2026-03-02", "--lake", str(tmp_path / "none")])
     assert result.exit_code == 2
-    assert "no week is there yet" in result.stderr
+    assert "no week yet" in result.stderr

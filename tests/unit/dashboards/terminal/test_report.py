@@ -29,7 +29,7 @@ page_url: https://pages.example/
 clusters: [{{id: orders-eu, bootstrap: "o:1"}}]
 """
 
-#: Whose p99 in the week before and in this one, bad minutes, and their cause.
+#: Per cluster: p99 in the week before and in this week, bad minutes, and their cause.
 CLUSTERS = {
     "orders-eu": ((40_000, 90_000), (3, 130), "broker_down"),
     "payments-us": ((60_000, 30_000), (140, 2), "roll"),
@@ -79,7 +79,7 @@ def fleet_week(
 
 
 def write(root: Path, more: Iterable[dict[str, Any]] = ()) -> None:
-    """A closed week with one of everything that a review tells."""
+    """Write a closed week with one row for each section of the review."""
     last = WEEK - timedelta(days=7)
     weeks = [
         cluster_week(name, week, p99s[place], bads[place], cause)
@@ -167,7 +167,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ran(*arguments: object) -> Result:
-    return CliRunner().invoke(report, [str(one) for one in arguments])
+    return CliRunner().invoke(report, [str(argument) for argument in arguments])
 
 
 def written(*arguments: object) -> str:
@@ -176,39 +176,38 @@ def written(*arguments: object) -> str:
     return result.stdout
 
 
-def test_a_person_reads_what_changed_what_burned_and_what_was_done(lake: Path) -> None:
-    words = written(WEEK, "--lake", lake)
+def test_the_review_lists_changes_causes_incidents_and_actions(lake: Path) -> None:
+    review = written(WEEK, "--lake", lake)
     for line in (
         "Week of Mon 02 Mar 2026, 2026-03-02 00:00:00 UTC to 2026-03-09 00:00:00 UTC, 10,080 minutes; "
         "closed.",
-        "Of 4 clusters 3 kept the latency budget and 4 the availability budget; 132 minutes of all clusters "
-        "together were over their latency objectives.",
-        "| Latency p99 | 45.0 ms | 81.0 ms | 90.0 ms | 89.0 ms | ▁▂▃▄▅▅▆▇█ | 3 clusters: p99 is the worst of "
-        "them |",
-        "### Over budget, and was not the week before",
+        "Of 4 clusters 3 met the latency objective and 4 the availability objective; 132 minutes summed "
+        "over all clusters exceeded the latency objective.",
+        "| Latency p99 | 45.0 ms | 81.0 ms | 90.0 ms | 89.0 ms | ▁▂▃▄▅▅▆▇█ | 3 clusters: p99 is the worst "
+        "cluster |",
+        "### Newly over budget",
         "| orders-eu | 130 | 3 | −29.2 min | 4.04 min | broker_down |",
         "### Recovered",
         "| payments-us | 2 | 140 | 98.8 min | 4.04 min | roll |",
         "| orders-eu | 40.0 ms | 90.0 ms | 2.25 | broker_down |",
         "| payments-us | 60.0 ms | 30.0 ms | 0.50 | roll |",
-        "New: quiet-1.",
+        "New clusters: quiet-1.",
         "| broker_down | 130 | 98.4% | ██████████ | 1 | 0 |",
         "| roll | 2 | 1.5% | █ | 1 | 140 |",
-        "1 finding named. Named 6 s after the first sign in the median of 1. Nothing done about one is on "
-        "record.",
+        "1 alert opened. Opened 6 s after the first sign in the median of 1. No action on them is recorded.",
         "| 2026-03-02 09:00:06 UTC | BROKER_DOWN | orders-eu broker 2 | 6 s | – | 6 min 40 s |",
         "| 2026-03-02 09:00:36 UTC | demote | orders-eu broker 2 | on duty | refused | – | "
         "DEGRADED; second_sick: broker 3 is slow as well |",
         "| multi-zone | 3 | −14.6 min | −26.3 min | −29.2 min | – |",
-        "Not counted, for a coverage under 90%: 1 cluster: quiet-1 (41.5%).",
+        "Excluded for coverage below 90%: 1 cluster: quiet-1 (41.5%).",
         "| future | 3 |",
         "| 2026-02-23 | search-ap | 2 | late_records | 50.0 ms |",
     ):
-        assert line in words.splitlines(), line
+        assert line in review.splitlines(), line
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_its_numbers_are_the_tables(tmp_path: Path, seed: int) -> None:
+def test_the_json_equals_the_tables(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     rows = [
         cluster_week(f"c{n:02}", WEEK, random.randrange(1_000, 10_000_000), random.randrange(300), "unknown")
@@ -225,27 +224,27 @@ def test_its_numbers_are_the_tables(tmp_path: Path, seed: int) -> None:
     ]
     put(tmp_path, tables.CLUSTER_WEEKS, rows)
     put(tmp_path, tables.FLEET_WEEKS, quantiles)
-    found = json.loads(written(WEEK, "--lake", tmp_path, "--json"))
-    for headline, row in zip(found["headlines"], quantiles, strict=True):
+    review = json.loads(written(WEEK, "--lake", tmp_path, "--json"))
+    for headline, row in zip(review["headlines"], quantiles, strict=True):
         assert headline["now"] == {
             name: row[name] for name in ("median", "p90", "p99", "clusters", "clusters_excluded")
         }
     over = [row for row in rows if row["bad_minutes"] > 100.8]
-    assert found["budgets"] == {
+    assert review["budgets"] == {
         "clusters": 40,
         "bad_minutes": sum(row["bad_minutes"] for row in rows),
         "latency_kept": 40 - len(over),
         "availability_kept": 40,
     }
     bad = {row["cluster_id"]: row["bad_minutes"] for row in rows}
-    assert {one["cluster_id"]: one["bad_minutes"] for one in found["changes"]["newly_over"]} == {
+    assert {cluster["cluster_id"]: cluster["bad_minutes"] for cluster in review["changes"]["newly_over"]} == {
         row["cluster_id"]: bad[row["cluster_id"]] for row in over
     }
-    assert len(found["worst"]) == 10
+    assert len(review["worst"]) == 10
 
 
 @pytest.mark.parametrize("form", ["md", "html"])
-def test_a_closed_weeks_review_is_the_same_whatever_happens_later(tmp_path: Path, form: str) -> None:
+def test_the_review_of_a_closed_week_does_not_change_later(tmp_path: Path, form: str) -> None:
     write(tmp_path)
     before = written(WEEK, "--lake", tmp_path, "--format", form)
     put(tmp_path, tables.HEALTH_EVENTS, events("later", END + timedelta(hours=1), 60))
@@ -254,17 +253,17 @@ def test_a_closed_weeks_review_is_the_same_whatever_happens_later(tmp_path: Path
     assert written(WEEK, "--lake", tmp_path, "--format", form) == before
 
 
-def test_a_revision_of_the_week_itself_is_seen(tmp_path: Path) -> None:
+def test_a_revision_of_the_week_is_listed(tmp_path: Path) -> None:
     write(
         tmp_path,
         [cluster_week("orders-eu", WEEK, 88_000, 131, "roll", revision=2, revision_reason="late_records")],
     )
-    words = written(WEEK, "--lake", tmp_path)
-    assert "10,080 minutes; closed, revision 2." in words
-    assert "| orders-eu | 40.0 ms | 88.0 ms | 2.20 | roll |" in words
+    review = written(WEEK, "--lake", tmp_path)
+    assert "10,080 minutes; closed, revision 2." in review
+    assert "| orders-eu | 40.0 ms | 88.0 ms | 2.20 | roll |" in review
 
 
-def test_the_newest_week_that_is_over_is_the_default(lake: Path, tmp_path: Path) -> None:
+def test_the_default_is_the_newest_ended_week(lake: Path, tmp_path: Path) -> None:
     assert written("--lake", lake) == written(WEEK, "--lake", lake)
     today = datetime.now(UTC).date()
     put(
@@ -282,17 +281,17 @@ class _Seen(HTMLParser):
         super().__init__()
         self.tags: set[str] = set()
         self.addresses: list[str] = []
-        self.words = ""
+        self.text = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.addresses += [value or "" for name, value in attrs if name in ("href", "src")]
 
     def handle_data(self, data: str) -> None:
-        self.words += data
+        self.text += data
 
 
-def test_a_hostile_name_stays_text_and_every_link_leads_to_the_pages(tmp_path: Path) -> None:
+def test_a_hostile_name_stays_text_and_all_links_lead_to_the_pages(tmp_path: Path) -> None:
     root = tmp_path / "lake"
     write(root, [cluster_week(HOSTILE, WEEK, 900_000, 500, HOSTILE, coverage=0.2)])
     config = tmp_path / "fleet.yaml"
@@ -300,14 +299,14 @@ def test_a_hostile_name_stays_text_and_every_link_leads_to_the_pages(tmp_path: P
     seen = _Seen()
     seen.feed(written(WEEK, "--config", config, "--format", "html"))
     assert "script" not in seen.tags
-    assert HOSTILE.replace("\n", " ") in seen.words
+    assert HOSTILE.replace("\n", " ") in seen.text
     assert seen.addresses
-    assert all(one.startswith("https://pages.example/") for one in seen.addresses)
+    assert all(address.startswith("https://pages.example/") for address in seen.addresses)
     assert "https://pages.example/cluster/orders-eu?week=2026-03-02" in seen.addresses
     assert "https://pages.example/alerts?cluster=orders-eu&alert=hang-0" in seen.addresses
 
 
-def test_one_html_file_needs_no_other(lake: Path) -> None:
+def test_the_html_file_is_self_contained(lake: Path) -> None:
     seen = _Seen()
     seen.feed(written(WEEK, "--lake", lake, "--format", "html"))
     assert seen.addresses == []
@@ -316,7 +315,7 @@ def test_one_html_file_needs_no_other(lake: Path) -> None:
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is missing: apt-get install chromium")
-def test_a_pdf_is_printed_the_same_twice(lake: Path, tmp_path: Path) -> None:
+def test_a_pdf_is_reproducible(lake: Path, tmp_path: Path) -> None:
     for name in ("a.pdf", "b.pdf"):
         written(WEEK, "--lake", lake, "--format", "pdf", "--output", tmp_path / name)
     first = (tmp_path / "a.pdf").read_bytes()
@@ -325,20 +324,23 @@ def test_a_pdf_is_printed_the_same_twice(lake: Path, tmp_path: Path) -> None:
     assert first == (tmp_path / "b.pdf").read_bytes()
 
 
-def test_without_chromium_there_is_no_pdf_and_a_line_says_so(
+def test_a_pdf_without_chromium_is_a_one_line_error(
     lake: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     result = ran(WEEK, "--lake", lake, "--format", "pdf", "--output", tmp_path / "a.pdf")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "no Chromium or Chrome is on this machine's PATH; take --format html" in result.stderr
+    assert "no Chromium or Chrome in PATH; use --format html" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
-        (["--lake", "{lake}/none"], "no week is there yet"),
-        (["2020-01-01", "--lake", "{lake}"], "no week 2020-01-01; there are 2026-01-05 to 2026-03-02"),
+        (["--lake", "{lake}/none"], "no week yet"),
+        (
+            ["2020-01-01", "--lake", "{lake}"],
+            "no week contains 2020-01-01; the weeks are 2026-01-05 to 2026-03-02",
+        ),
         (
             ["--lake", "{lake}", "--output", "{lake}/none/a.md"],
             "No such file or directory; name another file",
@@ -346,13 +348,13 @@ def test_without_chromium_there_is_no_pdf_and_a_line_says_so(
         (["--lake", "{lake}", "--format", "docx"], "'docx' is not one of 'md', 'html', 'pdf'"),
     ],
 )
-def test_wrong_input_is_one_line_and_exit_code_2(lake: Path, arguments: list[str], says: str) -> None:
-    result = ran(*(one.format(lake=lake) for one in arguments))
+def test_wrong_input_is_one_line_and_exit_code_2(lake: Path, arguments: list[str], message: str) -> None:
+    result = ran(*(argument.format(lake=lake) for argument in arguments))
     assert result.exit_code == 2
-    assert says in result.output.replace("\n", " ")
+    assert message in result.output.replace("\n", " ")
     assert "Traceback" not in result.output
 
 
-def test_it_needs_neither_spark_nor_dash() -> None:
+def test_the_command_imports_neither_spark_nor_dash() -> None:
     code = "import sys, fleetgauge_dashboards.terminal.report; print({'pyspark', 'dash'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"

@@ -1,4 +1,4 @@
-"""The review tells how ready another region was, where anything is told of one, and else nothing."""
+"""The review's section on recovery; without recovery data it is absent."""
 
 import json
 from datetime import timedelta
@@ -11,7 +11,7 @@ from tests.browser.lake import put
 from tests.browser.recovery_lake import drill, week_row
 from tests.unit.dashboards.terminal.test_report import END, START, WEEK, write, written
 
-HEADING = "## Ready for another region"
+HEADING = "## Recovery readiness"
 
 
 def _write(root: Path) -> None:
@@ -53,41 +53,41 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def _section(words: str) -> list[str]:
-    return words.partition(HEADING)[2].partition("\n## ")[0].splitlines()
+def _section(review: str) -> list[str]:
+    return review.partition(HEADING)[2].partition("\n## ")[0].splitlines()
 
 
-def test_it_tells_levels_who_missed_and_drills(lake: Path) -> None:
+def test_the_section_lists_levels_missed_objectives_and_drills(lake: Path) -> None:
     lines = _section(written(WEEK, "--lake", lake))
     for line in (
-        "| RPO at most, p99 of minutes | 4.0 s | 1 min 20 s | 6 min 52 s | 2 mirrors |",
-        "| Share of minutes ready | 100% | 99.100% | nobody knows | 3 groups |",
-        "| c to d | RPO at most, p99 of minutes | 6 min 52 s | 5 min | 99.0% |",
-        "| a to b: \\<g\\> | Share of minutes ready | nobody knows | 99.000% | 50.0% |",
-        "2 drills of a group: 1 executed, 1 READY.",
+        "| RPO upper bound, p99 of minutes | 4.0 s | 1 min 20 s | 6 min 52 s | 2 mirrors |",
+        "| Share of minutes ready | 100% | 99.100% | unknown | 3 groups |",
+        "| c to d | RPO upper bound, p99 of minutes | 6 min 52 s | 5 min | 99.0% |",
+        "| a to b: \\<g\\> | Share of minutes ready | unknown | 99.000% | 50.0% |",
+        "2 drills of consumer groups: 1 executed, 1 READY.",
         "| 2026-03-03 03:00:00 UTC | ada | north-all to south-all | billing | executed | READY "
         "| 350 | 352 | 3 |",
         "| 2026-03-02 03:00:00 UTC | ada | north-all to south-all | mail | forecast | NOT READY: stale, loss "
         "| 140 | – | – |",
     ):
         assert line in lines, line
-    told = "\n".join(lines)
-    assert "later" not in told
-    assert "old to b" not in told
-    assert told.index("billing") < told.index("mail")
+    section = "\n".join(lines)
+    assert "later" not in section
+    assert "old to b" not in section
+    assert section.index("billing") < section.index("mail")
 
 
-def test_a_week_that_kept_all_says_so(lake: Path, tmp_path: Path) -> None:
+def test_a_week_that_met_all_objectives_is_summarized(lake: Path, tmp_path: Path) -> None:
     write(tmp_path)
     put(
         tmp_path,
         tables.RECOVERY_WEEKS,
         [week_row(WEEK, "rpo_s", "mirror", "a to b", value=1.0, objective=2.0, met=True)],
     )
-    assert "1 of 1 objective of mirrors and groups kept." in _section(written(WEEK, "--lake", tmp_path))
+    assert "1 of 1 objective of mirrors and groups met." in _section(written(WEEK, "--lake", tmp_path))
 
 
-def test_where_nothing_is_told_of_another_region_nothing_is_said(tmp_path: Path) -> None:
+def test_there_is_no_section_without_recovery_data(tmp_path: Path) -> None:
     write(tmp_path)
     before = written(WEEK, "--lake", tmp_path)
     put(tmp_path, tables.DRILLS, [drill(END + timedelta(hours=1), "later")])
@@ -95,14 +95,14 @@ def test_where_nothing_is_told_of_another_region_nothing_is_said(tmp_path: Path)
     assert written(WEEK, "--lake", tmp_path) == before
 
 
-def test_the_rest_of_the_review_is_as_it_is_without(lake: Path, tmp_path: Path) -> None:
+def test_the_section_does_not_change_the_rest_of_the_review(lake: Path, tmp_path: Path) -> None:
     write(tmp_path)
-    words, without = (written(WEEK, "--lake", one).splitlines()[1:] for one in (lake, tmp_path))
-    begin, end = words.index(HEADING), words.index("## Data quality")
-    assert words[:begin] + words[end:] == without
+    with_recovery, without = (written(WEEK, "--lake", path).splitlines()[1:] for path in (lake, tmp_path))
+    begin, end = with_recovery.index(HEADING), with_recovery.index("## Data quality")
+    assert with_recovery[:begin] + with_recovery[end:] == without
 
 
-def test_scripts_have_it_too(lake: Path) -> None:
-    found = json.loads(written(WEEK, "--lake", lake, "--json"))
-    assert [one["subject"] for one in found["recovery"]["missed"]] == ["a to b: <g>", "c to d"]
-    assert [one["group_id"] for one in found["drills"]] == ["mail", "billing"]
+def test_the_json_contains_recovery_and_drills(lake: Path) -> None:
+    review = json.loads(written(WEEK, "--lake", lake, "--json"))
+    assert [missed["subject"] for missed in review["recovery"]["missed"]] == ["a to b: <g>", "c to d"]
+    assert [drill["group_id"] for drill in review["drills"]] == ["mail", "billing"]

@@ -1,4 +1,4 @@
-"""The command over a small lake: data age first, numbers as the tables hold them, one line for bad input."""
+"""`fleetgauge slo` over a small lake: data age first, values as stored, one-line errors."""
 
 import csv
 import json
@@ -24,12 +24,12 @@ def known(tmp_path: Path) -> Known:
 
 
 def _run(*arguments: object) -> str:
-    result = CliRunner().invoke(slo, [str(one) for one in arguments])
+    result = CliRunner().invoke(slo, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def test_json_has_the_newest_week_with_the_tables_own_names(tmp_path: Path, known: Known) -> None:
+def test_json_contains_the_newest_week_with_the_tables_column_names(tmp_path: Path, known: Known) -> None:
     answer = json.loads(_run("--lake", tmp_path, "--json"))
     assert list(answer) == ["week", "age_s", "fleet", "clusters"]
     assert answer["week"] == known.week.isoformat()
@@ -39,14 +39,14 @@ def test_json_has_the_newest_week_with_the_tables_own_names(tmp_path: Path, know
         "availability_ratio",
         "latency_budget_left_minutes",
     ]
-    assert set(answer["fleet"][0]) == set(tables.FLEET_WEEKS.names)
+    assert set(answer["fleet"][0]) == set(tables.FLEET_WEEKS.column_names)
     assert (answer["fleet"][0]["clusters"], answer["fleet"][0]["clusters_excluded"]) == (2, 1)
-    assert set(tables.CLUSTER_WEEKS.names) < set(answer["clusters"][0])
+    assert set(tables.CLUSTER_WEEKS.column_names) < set(answer["clusters"][0])
     assert answer["clusters"][0]["cluster_id"] == ORDERS
 
 
-def test_the_open_weeks_burn_stands_beside_it(tmp_path: Path, known: Known) -> None:
-    orders, *others = json.loads(_run("--lake", tmp_path, "--json"))["clusters"]
+def test_the_open_week_has_burn_rates(tmp_path: Path, known: Known) -> None:
+    orders, *other_clusters = json.loads(_run("--lake", tmp_path, "--json"))["clusters"]
     # Eight bad minutes of sixty, and of the three hours that there are.
     assert orders["latency_burn_1h"] == pytest.approx(8 / 60 / 0.01)
     assert orders["latency_burn_6h"] == pytest.approx(8 / 180 / 0.01)
@@ -54,12 +54,12 @@ def test_the_open_weeks_burn_stands_beside_it(tmp_path: Path, known: Known) -> N
     assert orders["availability_burn_1h"] == pytest.approx(0.48 / 60 / 0.0005)
     assert "availability page 1h/5m" in orders["alerts_firing"]
     assert "latency page 1h/5m" not in orders["alerts_firing"]
-    by_id = {row["cluster_id"]: row for row in others}
+    by_id = {row["cluster_id"]: row for row in other_clusters}
     assert len(by_id[SEARCH]["alerts_frozen"]) == 8
     assert by_id[PAYMENTS]["alerts_firing"] == []
 
 
-def test_an_older_week_is_named_by_any_of_its_days_and_has_no_burn(tmp_path: Path, known: Known) -> None:
+def test_an_older_week_opens_by_any_of_its_days_and_has_no_burn_rates(tmp_path: Path, known: Known) -> None:
     day = known.week - timedelta(days=11)
     answer = json.loads(_run(day, "--lake", tmp_path, "--json"))
     assert answer["week"] == (known.week - timedelta(days=14)).isoformat()
@@ -68,7 +68,7 @@ def test_an_older_week_is_named_by_any_of_its_days_and_has_no_burn(tmp_path: Pat
     assert revised["latency_burn_1h"] is None
 
 
-def test_csv_has_a_row_a_cluster(tmp_path: Path, known: Known) -> None:
+def test_csv_has_one_row_per_cluster(tmp_path: Path, known: Known) -> None:
     rows = list(csv.DictReader(StringIO(_run("--lake", tmp_path, "--csv"))))
     assert [row["cluster_id"] for row in rows] == [ORDERS, SEARCH, PAYMENTS]
     assert rows[0]["closed"] == "false"
@@ -76,36 +76,41 @@ def test_csv_has_a_row_a_cluster(tmp_path: Path, known: Known) -> None:
     assert "availability page 1h/5m" in rows[0]["alerts_firing"].split(";")
 
 
-def test_a_person_reads_the_age_of_the_data_first(tmp_path: Path, known: Known) -> None:
+def test_the_text_starts_with_the_age_of_the_data(tmp_path: Path, known: Known) -> None:
     (tmp_path / "fleet.yaml").write_text(FLEET.format(name="made-up", simulated="true", lake=tmp_path))
     lines = _run("--config", tmp_path / "fleet.yaml").splitlines()
     assert lines[0].startswith("made-up (SIMULATED): data until ")
     assert lines[1] == f"Week {known.week}, open, to date"
     text = "\n".join(lines)
-    assert "2 count, 1 do not (coverage under 90%); p99 is the worst of 2 clusters" in text
+    assert "2 included, 1 excluded (coverage below 90%); p99 is the worst of 2 clusters" in text
     assert text.index(ORDERS) < text.index(SEARCH) < text.index(PAYMENTS)
     assert "◌ 8 frozen" in text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
-        (["--lake", "{lake}/none"], "no week is there yet"),
-        (["2020-01-01", "--lake", "{lake}"], "no week 2020-01-01; there are "),
-        (["--config", "none.yaml"], "none.yaml: No such file or directory; name another with --config"),
+        (["--lake", "{lake}/none"], "no week yet"),
+        (["2020-01-01", "--lake", "{lake}"], "no week contains 2020-01-01; the weeks are "),
+        (
+            ["--config", "none.yaml"],
+            "none.yaml: No such file or directory; choose another file with --config",
+        ),
         (["soon", "--lake", "{lake}"], "'soon' does not match the format '%Y-%m-%d'"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(
-    tmp_path: Path, known: Known, arguments: list[str], says: str
+    tmp_path: Path, known: Known, arguments: list[str], message: str
 ) -> None:
-    result = CliRunner().invoke(slo, [one.format(lake=tmp_path) for one in arguments], env={"COLUMNS": "300"})
+    result = CliRunner().invoke(
+        slo, [argument.format(lake=tmp_path) for argument in arguments], env={"COLUMNS": "300"}
+    )
     assert result.exit_code == 2
-    assert says in result.output.replace("\n", " ")
+    assert message in result.output.replace("\n", " ")
     assert "Traceback" not in result.output
 
 
-def test_a_broken_table_is_one_line(tmp_path: Path, known: Known) -> None:
+def test_an_unreadable_table_is_a_one_line_error(tmp_path: Path, known: Known) -> None:
     for commit in (tmp_path / "gold/cluster_weeks/_delta_log").glob("*.json"):
         commit.write_text("{broken")
     result = CliRunner().invoke(slo, ["--lake", str(tmp_path)], env={"COLUMNS": "300"})
@@ -113,6 +118,6 @@ def test_a_broken_table_is_one_line(tmp_path: Path, known: Known) -> None:
     assert "gold/cluster_weeks: " in result.stderr
 
 
-def test_it_needs_neither_spark_nor_dash() -> None:
+def test_the_command_imports_neither_spark_nor_dash() -> None:
     code = "import sys, fleetgauge_dashboards.terminal.slo; print({'pyspark', 'dash'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"

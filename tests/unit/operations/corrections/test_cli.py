@@ -74,7 +74,7 @@ def test_what_recurs_says_how_and_until_when(folder: Path) -> None:
         (("--cluster", "orders", "--until", "2027-01-01T00:00:00Z"), "--until needs --recurs"),
         (("--cluster", "orders", "--to", "2026-03-02T09:00:00Z"), "is not after --from"),
         (("--cluster", "orders", "--to", "2026-03-09T09:00:00Z", "--recurs", "daily"), "would overlap"),
-        (("--cluster", "orders", "--to", "2026-03-09T09:00:00"), "has no zone"),
+        (("--cluster", "orders", "--to", "2026-03-09T09:00:00"), "has no UTC offset"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from fleetgauge_core.detection import Phase
-from fleetgauge_core.kafka import Place
+from fleetgauge_core.detection import HealthState
+from fleetgauge_core.kafka import TopicPartition
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
 from fleetgauge_operations.mitigation.duty import (
     AUTHOR,
@@ -56,7 +56,7 @@ def test_where_it_may_not_a_person_is_told_once_while_it_lasts() -> None:
 
 
 def test_what_is_forbidden_is_for_a_person_who_is_told_again_when_the_reason_is_another() -> None:
-    two = replace(SICK, sick=(degraded(2), Sick(3, Phase.BROKER_DOWN, LONG_AGO)))
+    two = replace(SICK, sick=(degraded(2), Sick(3, HealthState.BROKER_DOWN, LONG_AGO)))
     assert handed(two) == ("demote", "refused", [Why.SECOND_SICK])
     told = replace(DONE, outcome=Outcome.REFUSED, against=(Why.SECOND_SICK,))
     found = step(replace(two, cases=(told,)))
@@ -65,7 +65,7 @@ def test_what_is_forbidden_is_for_a_person_who_is_told_again_when_the_reason_is_
         Intent(Action.RESTART, "orders", 3),
         [Why.SECOND_SICK],
     )
-    moving = replace(SICK, layout=layout(moving=[Place("t", 0)]), cases=(told,))
+    moving = replace(SICK, layout=layout(reassigning=[TopicPartition("t", 0)]), cases=(told,))
     assert handed(moving) == ("demote", "refused", [Why.MOVING])
 
 
@@ -102,7 +102,7 @@ def test_what_is_off_is_left_out() -> None:
 
 def test_who_is_down_is_restarted_twice_an_episode_and_then_somebody_is_called() -> None:
     fenced = layout((broker(1), broker(2, fenced=True), broker(3)))
-    down = replace(SICK, sick=(Sick(2, Phase.BROKER_DOWN, LONG_AGO),), layout=fenced)
+    down = replace(SICK, sick=(Sick(2, HealthState.BROKER_DOWN, LONG_AGO),), layout=fenced)
     assert step(down) == Treat(replace(DEMOTE, action=Action.RESTART), "BROKER_DOWN")
     first = replace(DONE, action=Action.RESTART)
     assert step(replace(down, cases=(first,))) == Treat(replace(DEMOTE, action=Action.RESTART), "BROKER_DOWN")
@@ -146,8 +146,8 @@ def test_what_a_person_was_killed_undoing_is_given_up() -> None:
     assert step(replace(WELL, cases=(replace(half, author=AUTHOR),))) == Restore(replace(half, author=AUTHOR))
 
 
-@pytest.mark.parametrize("phase", [Phase.NO_DATA, Phase.CLUSTER_DOWN])
-def test_nothing_is_done_about_a_whole_cluster(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", [HealthState.NO_DATA, HealthState.CLUSTER_DOWN])
+def test_nothing_is_done_about_a_whole_cluster(phase: HealthState) -> None:
     assert step(replace(SICK, sick=(Sick(None, phase, LONG_AGO),))) is None
 
 
@@ -168,17 +168,19 @@ def test_what_a_person_did_or_wants_to_undo_is_theirs() -> None:
 
 
 def test_what_may_not_be_undone_yet_is_waited_for() -> None:
-    assert step(replace(WELL, layout=layout(moving=[Place("t", 0)]))) is None
-    assert step(replace(WELL, layout=layout(partitions={Place("t", 0): partition(1, 3)}))) == Restore(DONE)
+    assert step(replace(WELL, layout=layout(reassigning=[TopicPartition("t", 0)]))) is None
+    assert step(
+        replace(WELL, layout=layout(partitions={TopicPartition("t", 0): partition(1, 3)}))
+    ) == Restore(DONE)
     for disturbed in (
-        replace(WELL, sick=(Sick(None, Phase.NO_DATA, LONG_AGO),)),
+        replace(WELL, sick=(Sick(None, HealthState.NO_DATA, LONG_AGO),)),
         replace(WELL, sick=(degraded(3),), cases=(DONE, replace(DONE, broker_id=3))),
         replace(WELL, rolling=True),
         replace(WELL, planned={1}),
         replace(WELL, layout=layout((broker(1, fenced=True), broker(2), broker(3)))),
     ):
         assert not isinstance(step(disturbed), Restore)
-    burning = replace(WELL, sick=(Sick(None, Phase.LATENCY_BURN_SLOW, LONG_AGO),))
+    burning = replace(WELL, sick=(Sick(None, HealthState.LATENCY_BURN_SLOW, LONG_AGO),))
     assert step(burning) == Restore(DONE)
 
 

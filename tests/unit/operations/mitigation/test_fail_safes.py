@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from fleetgauge_core.detection import Phase
-from fleetgauge_core.kafka import Place
+from fleetgauge_core.detection import HealthState
+from fleetgauge_core.kafka import TopicPartition
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.demotion import restored
 from fleetgauge_operations.mitigation.fail_safes import Why, refusals, undo_refusals
@@ -35,11 +35,11 @@ def test_a_degraded_broker_of_a_well_cluster_may_be_demoted() -> None:
 
 OTHERS = layout((broker(1), broker(2), broker(3, fenced=True)))
 FENCED = layout((broker(1), broker(2, fenced=True), broker(3)))
-ALONE = layout(partitions={Place("single", 0): partition(2)})
-LAST = layout(partitions={Place("t", 0): partition(1, 3, 2)})
-SHORT = layout(partitions={Place("t", 0): partition(1, 2, 3, out=(3,))})
-NOBODY_ELSE = layout(partitions={Place("t", 0): partition(2, 1, out=(1,))})
-MOVING = layout(moving=[Place("t", 1)])
+ALONE = layout(partitions={TopicPartition("single", 0): partition(2)})
+LAST = layout(partitions={TopicPartition("t", 0): partition(1, 3, 2)})
+SHORT = layout(partitions={TopicPartition("t", 0): partition(1, 2, 3, out=(3,))})
+NOBODY_ELSE = layout(partitions={TopicPartition("t", 0): partition(2, 1, out=(1,))})
+MOVING = layout(reassigning=[TopicPartition("t", 1)])
 UNDONE_TODAY = tuple(case(1, Outcome.UNDONE, ago) for ago in (20, 60, 23 * 60))
 
 
@@ -50,9 +50,9 @@ UNDONE_TODAY = tuple(case(1, Outcome.UNDONE, ago) for ago in (20, 60, 23 * 60))
         (replace(FINE, layout=FENCED), Why.FENCED),
         (replace(FINE, layout=LAST), Why.NOTHING_TO_TAKE),
         (replace(FINE, sick=()), Why.NO_FINDING),
-        (replace(FINE, sick=(Sick(2, Phase.BROKER_DOWN, LONG_AGO),)), Why.NO_FINDING),
+        (replace(FINE, sick=(Sick(2, HealthState.BROKER_DOWN, LONG_AGO),)), Why.NO_FINDING),
         (replace(FINE, sick=(degraded(2, NOON - timedelta(seconds=74)),)), Why.TOO_YOUNG),
-        (replace(FINE, sick=(degraded(2), Sick(None, Phase.NO_DATA, LONG_AGO))), Why.NOT_MEASURED),
+        (replace(FINE, sick=(degraded(2), Sick(None, HealthState.NO_DATA, LONG_AGO))), Why.NOT_MEASURED),
         (replace(FINE, watched=False), Why.NO_WATCH),
         (replace(FINE, sick=(degraded(2), degraded(3))), Why.SECOND_SICK),
         (replace(FINE, layout=OTHERS), Why.OTHER_FENCED),
@@ -78,17 +78,17 @@ def test_who_is_demoted_already_may_be_kept_out_of_sync_if_somebody_has_said_how
     assert why(could, QUARANTINE) == []
     assert why(replace(could, can_restart=False), QUARANTINE) == [Why.NO_RESTART]
     assert why(replace(could, cases=(case(3, Outcome.DONE),)), QUARANTINE) == [Why.OTHER_ZONE]
-    cut_off = Sick(2, Phase.NETWORK_UNAVAILABLE, LONG_AGO)
+    cut_off = Sick(2, HealthState.NETWORK_UNAVAILABLE, LONG_AGO)
     assert why(replace(could, sick=(cut_off,)), QUARANTINE) == [Why.NO_FINDING]
 
 
-DOWN = Sick(2, Phase.BROKER_DOWN, LONG_AGO)
+DOWN = Sick(2, HealthState.BROKER_DOWN, LONG_AGO)
 
 
 def test_who_is_down_may_be_restarted_though_it_is_fenced_and_nobody_else_has_what_it_has() -> None:
     down = replace(FINE, sick=(DOWN,), can_restart=True, layout=FENCED)
     assert why(down, RESTART) == []
-    alone = layout(FENCED.brokers.values(), {Place("single", 0): partition(2)})
+    alone = layout(FENCED.brokers.values(), {TopicPartition("single", 0): partition(2)})
     assert why(replace(down, layout=alone), RESTART) == []
     young = replace(DOWN, since=NOON - timedelta(seconds=119))
     assert why(replace(down, sick=(young,)), RESTART) == [Why.TOO_YOUNG]
@@ -110,7 +110,7 @@ def test_what_is_proposed_is_never_done() -> None:
 
 
 def test_what_somebody_else_slows_is_not_slowed_again() -> None:
-    theirs = replace(layout(), throttled=frozenset({"t"}))
+    theirs = replace(layout(), throttled_topics=frozenset({"t"}))
     assert why(replace(FINE, can_restart=True, layout=theirs), QUARANTINE) == [Why.THROTTLED]
     assert why(replace(FINE, layout=theirs)) == []
 
@@ -142,7 +142,7 @@ def test_a_person_may_do_it_for_a_reason_of_their_own_but_past_no_fail_safe() ->
 
 def test_a_cut_off_broker_is_acted_upon_after_half_a_minute() -> None:
     for age_s, expected in ((29, [Why.TOO_YOUNG]), (30, [])):
-        cut_off = Sick(2, Phase.NETWORK_UNAVAILABLE, NOON - timedelta(seconds=age_s))
+        cut_off = Sick(2, HealthState.NETWORK_UNAVAILABLE, NOON - timedelta(seconds=age_s))
         assert why(replace(FINE, sick=(cut_off,))) == expected
 
 
@@ -157,22 +157,22 @@ def test_a_cut_off_broker_is_acted_upon_after_half_a_minute() -> None:
     ],
 )
 def test_undoing_has_fail_safes_of_its_own(situation: Situation, expected: list[Why]) -> None:
-    done = replace(case(2, Outcome.DONE), orders={Place("t", 1): Order((2, 3, 1), (3, 1, 2))})
+    done = replace(case(2, Outcome.DONE), orders={TopicPartition("t", 1): Order((2, 3, 1), (3, 1, 2))})
     back = restored(situation.layout, done.orders)
     assert [one.why for one in undo_refusals(done, back, situation, None)] == expected
 
 
 def test_a_case_of_a_broker_that_is_gone_is_closed_for_a_reason() -> None:
-    done = replace(case(2, Outcome.DONE), orders={Place("t", 1): Order((2, 3, 1), (3, 1, 2))})
+    done = replace(case(2, Outcome.DONE), orders={TopicPartition("t", 1): Order((2, 3, 1), (3, 1, 2))})
     gone = replace(FINE, sick=(), layout=layout((broker(1), broker(3))))
     assert undo_refusals(done, restored(gone.layout, done.orders), gone, "replaced by 4") == ()
 
 
 def test_who_is_behind_is_not_given_its_lead_back() -> None:
     """Behind in what it is to lead; for who is on duty, behind anywhere."""
-    done = replace(case(2, Outcome.DONE), orders={Place("t", 1): Order((2, 3, 1), (3, 1, 2))})
-    for place, persons_too in ((Place("t", 1), True), (Place("followed", 0), False)):
-        led = {Place("t", 1): partition(3, 1, 2), Place("followed", 0): partition(3, 1, 2)}
+    done = replace(case(2, Outcome.DONE), orders={TopicPartition("t", 1): Order((2, 3, 1), (3, 1, 2))})
+    for place, persons_too in ((TopicPartition("t", 1), True), (TopicPartition("followed", 0), False)):
+        led = {TopicPartition("t", 1): partition(3, 1, 2), TopicPartition("followed", 0): partition(3, 1, 2)}
         behind = layout(partitions=led | {place: partition(3, 1, 2, out=(2,))})
         situation, back = replace(FINE, sick=(), layout=behind), restored(behind, done.orders)
         (refused,) = undo_refusals(done, back, situation, None)

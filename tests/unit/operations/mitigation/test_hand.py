@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from fleetgauge_core.detection import Phase
-from fleetgauge_core.kafka import Place
+from fleetgauge_core.detection import HealthState
+from fleetgauge_core.kafka import TopicPartition
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.fail_safes import Why, refusals
 from fleetgauge_operations.mitigation.hand import Hand, UndoRefusedError
@@ -56,7 +56,7 @@ def test_a_demoted_broker_leads_nothing_and_all_of_it_is_on_record(world: World)
 
 
 def test_who_leads_nothing_becomes_the_last_all_the_same(world: World) -> None:
-    world.change(Place("t", 1), leader=3)
+    world.change(TopicPartition("t", 1), leader=3)
     assert demoted(world).outcome is Outcome.DONE
     assert orders(world) == {0: (1, 3, 2), 1: (3, 1, 2), 2: (3, 1, 2)}
 
@@ -78,7 +78,7 @@ def test_the_order_is_on_record_before_it_is_changed(world: World) -> None:
         def reorder(self, *_: object) -> None:
             known = self.cases["c1"]
             assert known.outcome is Outcome.BEGUN
-            assert known.orders[Place("t", 1)].before == (2, 3, 1)
+            assert known.orders[TopicPartition("t", 1)].before == (2, 3, 1)
             raise SystemExit
 
     watched = Watched(sick=(degraded(2),))
@@ -129,7 +129,7 @@ def test_undoing_restores_what_was(world: World) -> None:
 def test_undoing_keeps_what_a_person_changed_since(world: World) -> None:
     case = demoted(world)
     world.sick = ()
-    world.change(Place("t", 1), replicas=(1, 3, 2), leader=1)
+    world.change(TopicPartition("t", 1), replicas=(1, 3, 2), leader=1)
     case = hand(world).undo(case, None)
     assert case.outcome is Outcome.UNDONE
     assert case.words == ("t-1 was changed to 1, 3, 2 since",)
@@ -164,9 +164,10 @@ TWO_A_MINUTE = Limits(led_again_a_minute=2)
 @pytest.fixture
 def leader() -> World:
     """Broker 2 leads five partitions, and follows in a sixth."""
-    partitions = {Place("t", number): partition(2, 3, 1) for number in range(5)}
+    partitions = {TopicPartition("t", number): partition(2, 3, 1) for number in range(5)}
     return World(
-        layout=layout(partitions={**partitions, Place("t", 5): partition(1, 2, 3)}), sick=(degraded(2),)
+        layout=layout(partitions={**partitions, TopicPartition("t", 5): partition(1, 2, 3)}),
+        sick=(degraded(2),),
     )
 
 
@@ -186,13 +187,13 @@ def test_what_a_person_changes_between_two_lots_stays(leader: World) -> None:
     leader.sick = ()
 
     def observe(but: str) -> Situation:
-        if Place("t", 0) in leader.layout.led_by(2):
-            leader.change(Place("t", 4), replicas=(1, 3, 2), leader=1)
+        if TopicPartition("t", 0) in leader.layout.led_by(2):
+            leader.change(TopicPartition("t", 4), replicas=(1, 3, 2), leader=1)
         return leader.observe(but)
 
     case = hand(leader, observe, limits=TWO_A_MINUTE).undo(case, None)
     assert (case.outcome, case.words) == (Outcome.UNDONE, ("t-4 was changed to 1, 3, 2 since",))
-    assert leader.layout.led_by(2) == {Place("t", number) for number in range(4)}
+    assert leader.layout.led_by(2) == {TopicPartition("t", number) for number in range(4)}
     assert orders(leader)[4] == (1, 3, 2)
 
 
@@ -238,7 +239,7 @@ def test_who_is_restarted_slowed_is_out_of_sync_until_it_is_released(world: Worl
     case = hand(world).undo(case, None)
     assert case.outcome is Outcome.UNDONE
     assert in_sync(world) == [True] * 3
-    assert world.layout.throttled == before.throttled
+    assert world.layout.throttled_topics == before.throttled_topics
 
 
 def test_where_nothing_comes_in_nobody_can_be_kept_out(world: World) -> None:
@@ -254,11 +255,11 @@ def test_a_restart_that_fails_is_said_and_the_throttle_can_be_taken_back(world: 
     assert (case.outcome, case.words) == (Outcome.FAILED, ("systemctl ended with 1",))
     world.sick = ()
     assert hand(world).undo(case, None).outcome is Outcome.UNDONE
-    assert not world.layout.throttled
+    assert not world.layout.throttled_topics
 
 
 RESTART = Intent(Action.RESTART, "orders", 2)
-DOWN = Sick(2, Phase.BROKER_DOWN, LONG_AGO)
+DOWN = Sick(2, HealthState.BROKER_DOWN, LONG_AGO)
 
 
 def test_a_restart_is_over_once_the_broker_is_back(world: World) -> None:
@@ -319,7 +320,7 @@ def test_an_order_that_a_person_gives_between_look_and_act_stays(world: World) -
         def mark(self, broker_id: int, *, demoted: bool) -> None:
             super().mark(broker_id, demoted=demoted)
             if demoted:
-                self.change(Place("t", 1), replicas=(2, 1, 3))
+                self.change(TopicPartition("t", 1), replicas=(2, 1, 3))
 
     one = Between(sick=(degraded(2),))
     case = demoted(one)
@@ -368,7 +369,7 @@ def test_the_case_of_a_broker_that_is_gone_is_closed_and_leaves_nothing_behind(
     assert after.outcome is Outcome.UNDONE
     assert after.words[0] == "undone: replaced by broker 4"
     assert "broker 2 is gone" in after.words[-1]
-    assert (world.marked, world.layout.throttled) == (set(), frozenset())
+    assert (world.marked, world.layout.throttled_topics) == (set(), frozenset())
 
 
 @pytest.mark.parametrize("fault", [KeyError("min.insync.replicas"), OSError("no space"), RuntimeError()])
@@ -399,7 +400,9 @@ def test_what_cannot_be_written_down_is_said(world: World) -> None:
 def test_agents_are_told_of_a_demotion_before_it_and_of_its_end(world: World) -> None:
     @dataclasses.dataclass
     class Watched(World):
-        def reorder(self, orders: Mapping[Place, Sequence[int]], known: Mapping[Place, Order]) -> None:
+        def reorder(
+            self, orders: Mapping[TopicPartition, Sequence[int]], known: Mapping[TopicPartition, Order]
+        ) -> None:
             assert self.marked == {2}
             super().reorder(orders, known)
 

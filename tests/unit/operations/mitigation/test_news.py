@@ -1,4 +1,4 @@
-"""Who is told of a case, as what, and when nobody takes it."""
+"""What people are told of a case."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 from fleetgauge_core.fleet import Notifier
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
 from fleetgauge_operations.mitigation.news import News
-from fleetgauge_operations.notify.notification import hosts, message, tell
-from tests.receiver import Receiver
+from fleetgauge_operations.notify.outboxes import SENT_ONCE
+from fleetgauge_operations.notify.receivers import Receiver
 from tests.unit.operations.mitigation.world import NOON
 
 CASE = Case("c1", Action.DEMOTE, "orders", 2, "zone-2", "ann", "DEGRADED", NOON, Outcome.REFUSED)
@@ -24,7 +24,7 @@ def notifier(kind: str, **more: Any) -> Notifier:
 
 
 def of(news: News, kind: str, **more: Any) -> Any:
-    return message(notifier(kind, **more), news.bulletin)
+    return Receiver(notifier(kind, **more), SENT_ONCE).body([news.notification], NOON)
 
 
 def test_a_webhook_is_told_what_speaks_against_it() -> None:
@@ -75,34 +75,3 @@ def test_an_alert_ends_whatever_it_was_opened_as() -> None:
 def test_who_only_tries_wakes_nobody() -> None:
     assert of(FAILED, "webhook", burn_in=True)["severity"] == "burn-in"
     assert of(FAILED, "slack", burn_in=True)["text"].startswith(":white_circle:")
-
-
-def test_who_is_out_for_a_moment_is_told_again_and_who_refuses_is_not(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    pauses: list[float] = []
-    with Receiver().listening() as out, Receiver().listening() as refuses:
-        out.answers += [503, 503]
-        refuses.answers += [400]
-        three = [
-            notifier("webhook", url=out.url),
-            notifier("webhook", url=refuses.url),
-            notifier("heartbeat"),
-        ]
-        (told,) = tell(three, REFUSED.bulletin, pauses.append)
-        assert {told} < hosts(three)
-        assert len(hosts(three)) == 2
-        assert all(one.startswith("127.0.0.1 ") for one in hosts(three))
-        assert tell(three[:1], REFUSED.bulletin, pauses.append, but={"127.0.0.1"}) == []
-        assert (len(out.posts), len(refuses.posts)) == (3, 1)
-    assert pauses == [1.0, 3.0]
-    assert "webhook: c1/refused refused with status 400" in caplog.text
-
-
-def test_a_secret_that_is_away_keeps_nobody_else_from_being_told(caplog: pytest.LogCaptureFixture) -> None:
-    away = Notifier.model_validate({"kind": "slack", "url_from": {"env": "NOT_SET_ANYWHERE"}})
-    with Receiver().listening() as there:
-        assert tell([away, notifier("webhook", url=there.url)], REFUSED.bulletin, lambda _: None) == [
-            "127.0.0.1"
-        ]
-    assert "slack: c1/refused not told: " in caplog.text

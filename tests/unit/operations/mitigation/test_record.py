@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from fleetgauge_core.kafka import Place
+from fleetgauge_core.kafka import TopicPartition
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import ACTIONS
 from fleetgauge_operations.mitigation.case import Action, Case, Order, Outcome
@@ -24,7 +24,10 @@ CASE = Case(
     "DEGRADED",
     NOON,
     Outcome.BEGUN,
-    orders={Place("t", 1): Order((2, 3, 1), (3, 1, 2)), Place("with-dash", 0): Order((2, 1), (1, 2))},
+    orders={
+        TopicPartition("t", 1): Order((2, 3, 1), (3, 1, 2)),
+        TopicPartition("with-dash", 0): Order((2, 1), (1, 2)),
+    },
     throttles={"t": "0:2,1:2"},
 )
 
@@ -94,8 +97,8 @@ def test_an_end_is_written_though_others_write_meanwhile(tmp_path: Path) -> None
     put(tmp_path, ACTIONS, [])
     record = Record(str(tmp_path))
     record.add(CASE)
-    record._table = Busy(str(tmp_path), 3)
+    busy = record._table = Busy(str(tmp_path), 3)
     record.amend(replace(CASE, outcome=Outcome.FAILED))
     cases = Record(str(tmp_path)).read(NOON).cases
     assert {one.case_id: one.outcome for one in cases}[CASE.case_id] is Outcome.FAILED
-    assert len(cases) == 4
+    assert len(cases) == 1 + 3 - busy.others > 1

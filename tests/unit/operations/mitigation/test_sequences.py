@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
-from fleetgauge_core.detection import Phase
+from fleetgauge_core.detection import HealthState
 from fleetgauge_core.kafka import (
+    ClusterMetadata,
     KafkaUnavailableError,
-    Layout,
-    PartitionView,
-    Place,
+    PartitionMetadata,
+    TopicPartition,
 )
 from fleetgauge_operations.mitigation.case import Action, Case, Intent, Order, Outcome
 from fleetgauge_operations.mitigation.duty import AUTHOR, Duty, GiveUp, HandOver, Restore, Treat, Withdraw
@@ -26,12 +26,17 @@ from tests.unit.operations.mitigation.world import BrokenError, World, broker, l
 
 STEPS = 12
 ONE_A_MINUTE = Limits(led_again_a_minute=1)
-PHASES = (Phase.DEGRADED, Phase.DEGRADED, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN)
+PHASES = (
+    HealthState.DEGRADED,
+    HealthState.DEGRADED,
+    HealthState.NETWORK_UNAVAILABLE,
+    HealthState.BROKER_DOWN,
+)
 HELPS = {
-    Action.DEMOTE: {Phase.DEGRADED, Phase.NETWORK_UNAVAILABLE},
-    Action.QUARANTINE_RESTART: {Phase.DEGRADED},
-    Action.RESTART: {Phase.BROKER_DOWN},
-    Action.EVACUATE: set[Phase](),
+    Action.DEMOTE: {HealthState.DEGRADED, HealthState.NETWORK_UNAVAILABLE},
+    Action.QUARANTINE_RESTART: {HealthState.DEGRADED},
+    Action.RESTART: {HealthState.BROKER_DOWN},
+    Action.EVACUATE: set[HealthState](),
 }
 
 
@@ -53,7 +58,9 @@ class Story(World):
             raise KafkaUnavailableError("no answer")
         return super().observe(but)
 
-    def reorder(self, orders: Mapping[Place, Sequence[int]], known: Mapping[Place, Order]) -> None:
+    def reorder(
+        self, orders: Mapping[TopicPartition, Sequence[int]], known: Mapping[TopicPartition, Order]
+    ) -> None:
         if self.treating:
             self.judge(*self.treating)
             self.acted_at.append(self.now)
@@ -61,7 +68,7 @@ class Story(World):
             self.judge_giving_back(self.undoing, orders)
         super().reorder(orders, known)
 
-    def elect(self, places: Iterable[Place]) -> None:
+    def elect(self, places: Iterable[TopicPartition]) -> None:
         if self.treating:
             self.judge(*self.treating)
         super().elect(places)
@@ -85,13 +92,13 @@ class Story(World):
         except AssertionError as error:
             raise BrokenError(case_id) from error
 
-    def judge_giving_back(self, broker_id: int, orders: Mapping[Place, Sequence[int]]) -> None:
+    def judge_giving_back(self, broker_id: int, orders: Mapping[TopicPartition, Sequence[int]]) -> None:
         try:
             to_lead = [place for place, replicas in orders.items() if replicas[0] == broker_id]
             assert len(to_lead) <= ONE_A_MINUTE.led_again_a_minute
             assert broker_id not in {one.broker_id for one in self.sick}
             assert not self.layout.brokers[broker_id].fenced
-            assert not self.layout.moving
+            assert not self.layout.reassigning
             for one in self.layout.replicated_on(broker_id).values() if to_lead else ():
                 assert broker_id in one.in_sync
         except AssertionError as error:
@@ -105,7 +112,7 @@ class Story(World):
         assert action is Action.RESTART or not fenced
         assert {one.broker_id for one in self.sick} == {broker_id}
         assert any(one.phase in HELPS[action] for one in self.sick)
-        assert not self.layout.moving
+        assert not self.layout.reassigning
         for one in partitions.values():
             if broker_id in one.replicas and not fenced:
                 assert len(one.in_sync - {broker_id}) >= 2
@@ -126,7 +133,7 @@ class Story(World):
     def any_broker(self) -> int:
         return self.chance.choice(sorted(self.layout.brokers))
 
-    def any_place(self) -> Place:
+    def any_place(self) -> TopicPartition:
         return self.chance.choice(sorted(self.layout.partitions))
 
     def fall_ill(self) -> None:
@@ -145,7 +152,7 @@ class Story(World):
             for place, one in self.layout.partitions.items()
         }
         brokers = {number: replace(one, fenced=False) for number, one in self.layout.brokers.items()}
-        self.layout = replace(self.layout, brokers=brokers, partitions=partitions, moving=frozenset())
+        self.layout = replace(self.layout, brokers=brokers, partitions=partitions, reassigning=frozenset())
 
     def fence(self) -> None:
         number = self.any_broker()
@@ -159,7 +166,7 @@ class Story(World):
         self.change(place, in_sync=one.in_sync - {out})
 
     def move(self) -> None:
-        self.layout = replace(self.layout, moving=frozenset({self.any_place()}))
+        self.layout = replace(self.layout, reassigning=frozenset({self.any_place()}))
 
     def reassign(self) -> None:
         """A person changes an order."""
@@ -174,12 +181,14 @@ class Story(World):
         )
 
 
-def a_layout(chance: Random) -> Layout:
+def a_layout(chance: Random) -> ClusterMetadata:
     brokers = range(1, chance.randint(3, 5) + 1)
-    partitions: dict[Place, PartitionView] = {}
+    partitions: dict[TopicPartition, PartitionMetadata] = {}
     for number in range(chance.randint(1, 6)):
         replicas = tuple(chance.sample(brokers, 3))
-        partitions[Place("t", number)] = PartitionView(replicas[0], replicas, frozenset(replicas))
+        partitions[TopicPartition("t", number)] = PartitionMetadata(
+            replicas[0], replicas, frozenset(replicas)
+        )
     return layout(map(broker, brokers), partitions)
 
 

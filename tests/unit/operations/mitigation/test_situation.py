@@ -3,73 +3,96 @@ from datetime import timedelta
 from itertools import pairwise
 
 from fleetgauge_core.detection import (
-    Chain,
     Finding,
-    Phase,
-    Subject,
+    FindingSubject,
+    HealthCondition,
+    HealthState,
 )
-from fleetgauge_core.detection.finding import finding
+from fleetgauge_core.detection.finding import build_finding
 from fleetgauge_operations.mitigation.situation import Sick, sick_now, well_since
 from tests.unit.operations.mitigation.world import NOON
 
-BROKER = Subject("orders", Chain.BROKER_DOWN, 2)
-SLOW = Subject("orders", Chain.DEGRADED, 2)
+BROKER = FindingSubject("orders", HealthCondition.BROKER_DOWN, 2)
+SLOW = FindingSubject("orders", HealthCondition.DEGRADED, 2)
 
 
-def of(subject: Subject, *phases: Phase) -> Sequence[Finding]:
+def of(subject: FindingSubject, *phases: HealthState) -> Sequence[Finding]:
     """Through these phases, a minute each from noon on."""
     pairs = pairwise(phases)
     return [
-        finding(subject, before, after, NOON + timedelta(minutes=minute), {})
+        build_finding(subject, before, after, NOON + timedelta(minutes=minute), {})
         for minute, (before, after) in enumerate(pairs)
     ]
 
 
 def test_who_is_named_is_sick_since_it_was_first_named() -> None:
-    story = of(BROKER, Phase.HEALTHY, Phase.SUSPECT, Phase.BROKER_DOWN, Phase.NETWORK_UNAVAILABLE)
+    story = of(
+        BROKER,
+        HealthState.HEALTHY,
+        HealthState.SUSPECT,
+        HealthState.BROKER_DOWN,
+        HealthState.NETWORK_UNAVAILABLE,
+    )
     since = NOON + timedelta(minutes=1)
-    assert sick_now(story, "orders") == (Sick(2, Phase.NETWORK_UNAVAILABLE, since),)
+    assert sick_now(story, "orders") == (Sick(2, HealthState.NETWORK_UNAVAILABLE, since),)
 
 
 def test_what_it_is_called_counts_from_when_it_is() -> None:
     """One that was cut off for long and is rebooted is down since then, and may be up again in a minute."""
-    phases = (Phase.HEALTHY, Phase.BROKER_DOWN, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN)
-    assert sick_now(of(BROKER, *phases), "orders") == (
-        Sick(2, Phase.BROKER_DOWN, NOON, called_since=NOON + timedelta(minutes=2)),
+    phases = (
+        HealthState.HEALTHY,
+        HealthState.BROKER_DOWN,
+        HealthState.NETWORK_UNAVAILABLE,
+        HealthState.BROKER_DOWN,
     )
-    again = (*phases, Phase.NETWORK_UNAVAILABLE)
+    assert sick_now(of(BROKER, *phases), "orders") == (
+        Sick(2, HealthState.BROKER_DOWN, NOON, called_since=NOON + timedelta(minutes=2)),
+    )
+    again = (*phases, HealthState.NETWORK_UNAVAILABLE)
     assert sick_now(of(BROKER, *again), "orders") == (
-        Sick(2, Phase.NETWORK_UNAVAILABLE, NOON, called_since=NOON + timedelta(minutes=2)),
+        Sick(2, HealthState.NETWORK_UNAVAILABLE, NOON, called_since=NOON + timedelta(minutes=2)),
     )
 
 
 def test_who_is_cleared_is_not_and_one_broker_may_be_sick_in_two_ways() -> None:
-    well_again = of(BROKER, Phase.HEALTHY, Phase.BROKER_DOWN, Phase.HEALTHY)
-    slow = of(SLOW, Phase.HEALTHY, Phase.DEGRADED)
-    assert sick_now([*slow, *well_again], "orders") == (Sick(2, Phase.DEGRADED, NOON),)
-    both = [*slow, *of(BROKER, Phase.HEALTHY, Phase.BROKER_DOWN)]
-    assert [one.phase for one in sick_now(both, "orders")] == [Phase.DEGRADED, Phase.BROKER_DOWN]
+    well_again = of(BROKER, HealthState.HEALTHY, HealthState.BROKER_DOWN, HealthState.HEALTHY)
+    slow = of(SLOW, HealthState.HEALTHY, HealthState.DEGRADED)
+    assert sick_now([*slow, *well_again], "orders") == (Sick(2, HealthState.DEGRADED, NOON),)
+    both = [*slow, *of(BROKER, HealthState.HEALTHY, HealthState.BROKER_DOWN)]
+    assert [one.phase for one in sick_now(both, "orders")] == [HealthState.DEGRADED, HealthState.BROKER_DOWN]
 
 
 def test_other_clusters_paths_and_vantages_are_left_out() -> None:
     others = [
-        *of(Subject("payments", Chain.DEGRADED, 2), Phase.HEALTHY, Phase.DEGRADED),
-        *of(Subject("orders", Chain.PATH, vantage="a", towards=2), Phase.HEALTHY, Phase.PATH),
-        *of(Subject("orders", Chain.VANTAGE_ILL, vantage="a"), Phase.HEALTHY, Phase.VANTAGE_ILL),
+        *of(
+            FindingSubject("payments", HealthCondition.DEGRADED, 2), HealthState.HEALTHY, HealthState.DEGRADED
+        ),
+        *of(
+            FindingSubject("orders", HealthCondition.PATH, vantage="a", target_broker_id=2),
+            HealthState.HEALTHY,
+            HealthState.PATH,
+        ),
+        *of(
+            FindingSubject("orders", HealthCondition.VANTAGE_ILL, vantage="a"),
+            HealthState.HEALTHY,
+            HealthState.VANTAGE_ILL,
+        ),
     ]
     assert sick_now(others, "orders") == ()
 
 
 def test_a_whole_cluster_is_nobody_by_name() -> None:
-    down = of(Subject("orders", Chain.CLUSTER_DOWN), Phase.HEALTHY, Phase.CLUSTER_DOWN)
-    assert sick_now(down, "orders") == (Sick(None, Phase.CLUSTER_DOWN, NOON),)
+    down = of(
+        FindingSubject("orders", HealthCondition.CLUSTER_DOWN), HealthState.HEALTHY, HealthState.CLUSTER_DOWN
+    )
+    assert sick_now(down, "orders") == (Sick(None, HealthState.CLUSTER_DOWN, NOON),)
 
 
 def test_a_broker_is_well_since_the_last_of_its_findings_ended() -> None:
-    down = of(BROKER, Phase.HEALTHY, Phase.SUSPECT, Phase.BROKER_DOWN, Phase.HEALTHY)
+    down = of(BROKER, HealthState.HEALTHY, HealthState.SUSPECT, HealthState.BROKER_DOWN, HealthState.HEALTHY)
     assert well_since(down, "orders") == {2: NOON + timedelta(minutes=2)}
     assert well_since(down, "payments") == {}
-    slow = of(SLOW, Phase.HEALTHY, Phase.DEGRADED)
+    slow = of(SLOW, HealthState.HEALTHY, HealthState.DEGRADED)
     assert well_since([*slow, *down], "orders") == {}
-    doubted = of(BROKER, Phase.HEALTHY, Phase.SUSPECT, Phase.HEALTHY)
+    doubted = of(BROKER, HealthState.HEALTHY, HealthState.SUSPECT, HealthState.HEALTHY)
     assert well_since(doubted, "orders") == {}

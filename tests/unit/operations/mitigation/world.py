@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fleetgauge_core.detection import Phase
+from fleetgauge_core.detection import HealthState
 from fleetgauge_core.kafka import (
+    BrokerRegistration,
+    ClusterMetadata,
     KafkaUnavailableError,
-    Layout,
-    PartitionView,
-    Place,
-    Registration,
+    PartitionMetadata,
+    TopicPartition,
 )
 from fleetgauge_operations.mitigation.case import Case, Order
 from fleetgauge_operations.mitigation.hand import HookError
@@ -21,35 +21,35 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 LONG_AGO = NOON - timedelta(hours=1)
 
 
-def broker(broker_id: int, zone: str | None = None, *, fenced: bool = False) -> Registration:
-    return Registration(broker_id, "localhost", 9092, zone or f"zone-{broker_id}", fenced)
+def broker(broker_id: int, zone: str | None = None, *, fenced: bool = False) -> BrokerRegistration:
+    return BrokerRegistration(broker_id, "localhost", 9092, zone or f"zone-{broker_id}", fenced)
 
 
-def partition(*replicas: int, leader: int | None = None, out: Iterable[int] = ()) -> PartitionView:
+def partition(*replicas: int, leader: int | None = None, out: Iterable[int] = ()) -> PartitionMetadata:
     """Led by the first unless it is said otherwise."""
-    return PartitionView(leader or replicas[0], replicas, frozenset(replicas) - set(out))
+    return PartitionMetadata(leader or replicas[0], replicas, frozenset(replicas) - set(out))
 
 
 def layout(
-    brokers: Iterable[Registration] = (broker(1), broker(2), broker(3)),
-    partitions: Mapping[Place, PartitionView] | None = None,
-    moving: Iterable[Place] = (),
-) -> Layout:
+    brokers: Iterable[BrokerRegistration] = (broker(1), broker(2), broker(3)),
+    partitions: Mapping[TopicPartition, PartitionMetadata] | None = None,
+    reassigning: Iterable[TopicPartition] = (),
+) -> ClusterMetadata:
     """Three brokers with a topic of three, min.insync.replicas 2."""
     if partitions is None:
         partitions = {
-            Place("t", 0): partition(1, 2, 3),
-            Place("t", 1): partition(2, 3, 1),
-            Place("t", 2): partition(3, 1, 2),
+            TopicPartition("t", 0): partition(1, 2, 3),
+            TopicPartition("t", 1): partition(2, 3, 1),
+            TopicPartition("t", 2): partition(3, 1, 2),
         }
     topics = {place.topic for place in partitions}
-    return Layout(
-        {one.broker_id: one for one in brokers}, partitions, dict.fromkeys(topics, 2), frozenset(moving)
+    return ClusterMetadata(
+        {one.broker_id: one for one in brokers}, partitions, dict.fromkeys(topics, 2), frozenset(reassigning)
     )
 
 
 def degraded(broker_id: int, since: datetime = LONG_AGO) -> Sick:
-    return Sick(broker_id, Phase.DEGRADED, since)
+    return Sick(broker_id, HealthState.DEGRADED, since)
 
 
 class BrokenError(BaseException):
@@ -60,7 +60,7 @@ class BrokenError(BaseException):
 class World:
     """One cluster; ``said`` keeps what was asked of it. Where it is ``deaf`` elections come to nothing."""
 
-    layout: Layout = field(default_factory=layout)
+    layout: ClusterMetadata = field(default_factory=layout)
     sick: tuple[Sick, ...] = ()
     now: datetime = NOON
     cases: dict[str, Case] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class World:
     """Whether a broker that is slowed no more catches up."""
     stuck: bool = False
     """Where a restart fails."""
-    idle: frozenset[Place] = frozenset()
+    idle: frozenset[TopicPartition] = frozenset()
     """To which nobody writes."""
     marked: set[int] = field(default_factory=set)
     """Whose probe partitions agents leave alone."""
@@ -98,8 +98,10 @@ class World:
     def mark(self, broker_id: int, *, demoted: bool) -> None:
         (self.marked.add if demoted else self.marked.discard)(broker_id)
 
-    def reorder(self, orders: Mapping[Place, Sequence[int]], known: Mapping[Place, Order]) -> None:
-        if self.layout.moving:
+    def reorder(
+        self, orders: Mapping[TopicPartition, Sequence[int]], known: Mapping[TopicPartition, Order]
+    ) -> None:
+        if self.layout.reassigning:
             raise KafkaUnavailableError("a reassignment is under way")
         if any(self.layout.partitions[place].replicas not in known[place] for place in orders):
             raise KafkaUnavailableError("another order since")
@@ -109,7 +111,7 @@ class World:
                 raise BrokenError("data would move")
             self.change(place, replicas=tuple(replicas))
 
-    def elect(self, places: Iterable[Place]) -> None:
+    def elect(self, places: Iterable[TopicPartition]) -> None:
         wanted = list(places)
         self.said.append(f"elect {len(wanted)}")
         for place in [] if self.deaf else wanted:
@@ -120,12 +122,12 @@ class World:
 
     def throttle(self, broker_id: int, replicas: Mapping[str, str]) -> None:
         self.said.append(f"throttle {sorted(replicas)}")
-        self.layout = replace(self.layout, throttled=self.layout.throttled | set(replicas))
+        self.layout = replace(self.layout, throttled_topics=self.layout.throttled_topics | set(replicas))
 
     def release(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> None:
         self.said.append("release")
         assert registered is (broker_id in self.layout.brokers)
-        self.layout = replace(self.layout, throttled=self.layout.throttled - set(replicas))
+        self.layout = replace(self.layout, throttled_topics=self.layout.throttled_topics - set(replicas))
         for place, one in self.layout.replicated_on(broker_id).items() if self.back else ():
             self.change(place, in_sync=one.in_sync | {broker_id})
 
@@ -138,11 +140,11 @@ class World:
         self.layout = replace(self.layout, brokers={**self.layout.brokers, broker_id: up})
         for place, one in self.layout.replicated_on(broker_id).items():
             others = [other for other in one.replicas if other in one.in_sync and other != broker_id]
-            behind = place.topic in self.layout.throttled and place not in self.idle
+            behind = place.topic in self.layout.throttled_topics and place not in self.idle
             in_sync = one.in_sync - {broker_id} if behind else one.in_sync
             self.change(place, in_sync=in_sync, leader=others[0] if one.leader == broker_id else one.leader)
 
-    def change(self, place: Place, **changes: Any) -> None:
+    def change(self, place: TopicPartition, **changes: Any) -> None:
         """Fields of one partition's view."""
         one = self.layout.partitions[place]
         after = replace(one, **changes)

@@ -1,4 +1,4 @@
-"""The code that is judged, with one thing changed in it."""
+"""Mutants: the offset modules with one text changed."""
 
 import sys
 from itertools import count
@@ -6,22 +6,22 @@ from pathlib import Path
 from types import ModuleType
 
 from fleetgauge_operations.recovery import offsets
-from tests.unit.operations.recovery.judging import Code
+from tests.unit.operations.recovery.mapping_cases import OffsetModules
 
 _PACKAGE = "fleetgauge_operations.recovery.offsets"
-#: In the order in which they import each other.
+#: In import order.
 _MODULES = ("checkpoint", "replication_runs", "watermarks", "offset_sync_store", "mapping")
 _NUMBERS = count()
 
 
-def mutant(module: str, old: str, new: str) -> Code:
-    """``old`` is there exactly once."""
+def mutant(module: str, old: str, new: str) -> OffsetModules:
+    """Return the modules with a text replaced, which must occur exactly once in the given module."""
     package = f"mutant_{next(_NUMBERS)}"
-    made = {}
+    modules = {}
     for name in _MODULES:
-        made[name] = sys.modules[f"{package}.{name}"] = ModuleType(f"{package}.{name}")
-        exec(_source(name, module, old, new).replace(_PACKAGE, package), made[name].__dict__)
-    return Code(made["checkpoint"], made["offset_sync_store"], made["mapping"])
+        modules[name] = sys.modules[f"{package}.{name}"] = ModuleType(f"{package}.{name}")
+        exec(_source(name, module, old, new).replace(_PACKAGE, package), modules[name].__dict__)
+    return OffsetModules(modules["checkpoint"], modules["offset_sync_store"], modules["mapping"])
 
 
 def _source(name: str, module: str, old: str, new: str) -> str:

@@ -1,92 +1,114 @@
-"""Random worlds of mirrors against an oracle that knows where every message lies."""
+"""map_position in random simulated worlds, in which the position of every message is known."""
 
 from collections import Counter
 
 import pytest
 
-from tests.oracle.random_mirrors import TRAITS, random_world
-from tests.unit.operations.recovery.judging import RULES, case_of, positions, violations
+from tests.oracle.random_mirrors import TRAITS, simulate_mirroring
+from tests.unit.operations.recovery.mapping_cases import RULES, build_case, find_violations, sample_positions
 from tests.unit.operations.recovery.mutants import mutant
 
 WORLDS = 2_000
 
-#: What is changed, in which module, from what to what.
+#: By description: the module, the text to replace, and its replacement.
 MUTANTS = {
-    "the largest over sources": ("mapping", "earliest = min(known)", "earliest = max(known)"),
-    "the record at the position counts as consumed": ("replication_runs", "(one.dst_offset < position)", "1"),
-    "one past, though it is that very record": (
+    "maximum instead of minimum over sources": (
         "mapping",
-        "at.dst_offset + (at.src_offset < seen.next_src)",
-        "at.dst_offset + 1",
+        "earliest = min(bounds)",
+        "earliest = max(bounds)",
     ),
-    "one past without a guard": ("mapping", "at.src_offset < seen.next_src\n", "True\n"),
-    "the next checkpoint of passive": (
+    "the record at the position counts as consumed": (
         "replication_runs",
-        "return self[at - 1] if at else None\n\n    def floor_dst",
-        "return self[min(at, len(self) - 1)]\n\n    def floor_dst",
+        "(floor.dst_offset < position)",
+        "1",
     ),
-    "the next checkpoint of active": (
+    "one past a checkpoint of the next record itself": (
+        "mapping",
+        "floor.dst_offset + (floor.src_offset < consumed.next_src)",
+        "floor.dst_offset + 1",
+    ),
+    "one past without a check that it is consumed": (
+        "mapping",
+        "floor.src_offset < consumed.next_src\n",
+        "True\n",
+    ),
+    "ceiling instead of floor in passive": (
         "replication_runs",
-        "at = bisect_right(self._dst, dst_offset)\n        return self[at - 1] if at else None",
-        "at = bisect_right(self._dst, dst_offset)\n        return self[min(at, len(self) - 1)]",
+        "return self[index - 1] if index else None\n\n    def floor_dst",
+        "return self[min(index, len(self) - 1)]\n\n    def floor_dst",
     ),
-    "the last copy alone": ("replication_runs", "if not (self._is_gone(", "if False and not (self._is_gone("),
-    "all copies are one": (
+    "ceiling instead of floor in active": (
         "replication_runs",
-        "        self._copies.append(Copy(row))\n        return Change.COPIED_AGAIN\n",
-        "        return Change.KNOWN\n",
+        "index = bisect_right(self._dst, dst_offset)\n        return self[index - 1] if index else None",
+        "index = bisect_right(self._dst, dst_offset)\n        return self[min(index, len(self) - 1)]",
     ),
-    "a copy holds no more than was told": (
+    "only the first run is considered": (
+        "replication_runs",
+        "if not (self._is_expired(",
+        "if False and not (self._is_expired(",
+    ),
+    "new runs are ignored": (
+        "replication_runs",
+        "        self._runs.append(ReplicationRun(row))\n        return HistoryUpdate.RECOPIED\n",
+        "        return HistoryUpdate.UNCHANGED\n",
+    ),
+    "a run holds no more records than its checkpoints": (
         "replication_runs",
         "return not room\n",
         "return not room\n        return True\n",
     ),
-    "a copy is gone with its last record": ("replication_runs", "<= log.start for", "<= log.start + 1 for"),
-    "topics that were made anew are the same": (
+    "a run expires one offset too early": ("replication_runs", "<= log.start for", "<= log.start + 1 for"),
+    "recreated topics keep their history": (
         "offset_sync_store",
-        "self.ids = ids\n        self.epoch += 1\n        return self._made_anew()",
-        "self.ids = ids\n        return Change.KNOWN",
+        "self.ids = ids\n        self.epoch += 1\n        return self._invalidate()",
+        "self.ids = ids\n        return HistoryUpdate.UNCHANGED",
     ),
-    "two topics of one name are one": ("mapping", "if active.ids and passive.ids and", "if False and"),
-    "what a cut took is still there": ("offset_sync_store", "self._copies.cut(dst_offset)", "pass"),
-    "a watermark behind the position": (
+    "source topic ids are not compared": ("mapping", "if active.ids and passive.ids and", "if False and"),
+    "truncated runs are kept": ("offset_sync_store", "self._runs.truncate(dst_offset)", "pass"),
+    "a watermark after the position is used": (
         "watermarks",
         "self._before.count_dst(dst_offset)",
         "len(self._before)",
     ),
-    "a watermark before what is left": (
+    "a watermark beyond the unconsumed record is used": (
         "watermarks",
         "min(self._after.count_src(src_offset), self._after.count_dst(end))",
         "len(self._after)",
     ),
-    "a fence is a watermark": ("watermarks", "row.origin is Origin.IDLE_WATERMARK and", ""),
+    "a fence is used as a watermark": (
+        "watermarks",
+        "watermark.origin is CheckpointOrigin.IDLE_WATERMARK and",
+        "",
+    ),
 }
 
 
-def test_no_message_is_passed_over_and_no_more_read_again_than_said() -> None:
+def test_no_message_is_skipped_and_replay_stays_within_the_bound() -> None:
     traits: Counter[str] = Counter()
     bounded = 0
     for seed in range(WORLDS):
-        case = case_of(random_world(seed))
-        assert not list(violations(case))
+        case = build_case(simulate_mirroring(seed))
+        assert not list(find_violations(case))
         traits.update(case.world.traits)
-        bounded += not case.answer(len(case.world.active), "watermark").unbounded
-    # All that may happen has, and the answers say something, else the worlds would prove nothing.
-    assert all(traits[one] > WORLDS * TRAITS[one] / 2 for one in TRAITS)
+        bounded += not case.map_position(len(case.world.active), "watermark").is_unbounded
+    # Every trait occurs often enough and most results are bounded; otherwise the worlds prove nothing.
+    assert all(traits[trait] > WORLDS * TRAITS[trait] / 2 for trait in TRAITS)
     assert bounded > WORLDS / 2
 
 
 @pytest.mark.parametrize("seed", range(0, WORLDS, 37))
-def test_the_same_history_gives_the_same_answer_and_each_rule_one_no_earlier(seed: int) -> None:
-    case, again = case_of(random_world(seed)), case_of(random_world(seed))
-    for position in positions(case.world):
-        answers = [case.answer(position, rule) for rule in RULES]
-        assert answers == [again.answer(position, rule) for rule in RULES]
-        assert answers == [case.answer(position, rule) for rule in RULES]
-        assert [one.resume for one in answers] == sorted(one.resume for one in answers)
+def test_results_are_deterministic_and_ascend_with_the_rules(seed: int) -> None:
+    case, again = build_case(simulate_mirroring(seed)), build_case(simulate_mirroring(seed))
+    for position in sample_positions(case.world):
+        results = [case.map_position(position, rule) for rule in RULES]
+        assert results == [again.map_position(position, rule) for rule in RULES]
+        assert results == [case.map_position(position, rule) for rule in RULES]
+        assert [result.resume for result in results] == sorted(result.resume for result in results)
 
 
 @pytest.mark.parametrize("change", MUTANTS.values(), ids=MUTANTS)
-def test_a_mutant_is_found(change: tuple[str, str, str]) -> None:
+def test_every_mutant_is_detected(change: tuple[str, str, str]) -> None:
     code = mutant(*change)
-    assert any(True for seed in range(WORLDS) for _ in violations(case_of(random_world(seed), code)))
+    assert any(
+        True for seed in range(WORLDS) for _ in find_violations(build_case(simulate_mirroring(seed), code))
+    )

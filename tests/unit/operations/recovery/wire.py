@@ -8,12 +8,12 @@ def text(value: str) -> bytes:
     return pack(">h", len(encoded)) + encoded
 
 
-def offset_sync(topic: str, partition: int, upstream: int, downstream: int) -> tuple[bytes, bytes]:
+def encode_offset_sync(topic: str, partition: int, upstream: int, downstream: int) -> tuple[bytes, bytes]:
     """Key and value."""
     return text(topic) + pack(">i", partition), pack(">qq", upstream, downstream)
 
 
-def group_checkpoint(
+def encode_group_checkpoint(
     group: str, topic: str, partition: int, upstream: int, downstream: int, metadata: str
 ) -> tuple[bytes, bytes]:
     """Key and value."""
@@ -21,6 +21,6 @@ def group_checkpoint(
     return text(group) + text(topic) + pack(">i", partition), value
 
 
-def heartbeat(source: str, target: str, timestamp_ms: int) -> tuple[bytes, bytes]:
+def encode_heartbeat(source: str, target: str, timestamp_ms: int) -> tuple[bytes, bytes]:
     """Key and value."""
     return text(source) + text(target), pack(">hq", 0, timestamp_ms)

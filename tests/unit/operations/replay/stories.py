@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from fleetgauge_core.contract import ProbePulse
 from fleetgauge_core.detection import (
     Finding,
-    FleetState,
-    expect,
-    judge,
-    pass_time,
+    FleetHealth,
+    detect_no_data,
+    expect_pulses,
+    fold_pulse,
 )
 from fleetgauge_operations.replay.incident import Incident
 from tests.unit.core.detection.pulses import (
@@ -33,15 +33,15 @@ def hang(from_s: int = 60, to_s: int = 90, until_s: int = 180) -> list[ProbePuls
 def watched(pulses: Sequence[ProbePulse], looks_every: timedelta = timedelta(seconds=1)) -> list[Finding]:
     """What a watch names and clears that hears these and looks for silence every so often."""
     now = pulses[0].emitted_at
-    state, found = expect(FleetState(), ["orders"], now), list[Finding]()
+    state, found = expect_pulses(FleetHealth(), ["orders"], now), list[Finding]()
     for one in pulses:
         while now < one.emitted_at:
-            state, missing = pass_time(state, now)
+            state, missing = detect_no_data(state, now)
             found += missing
             now += looks_every
-        state, findings = judge(state, one)
+        state, findings = fold_pulse(state, one)
         found += findings
-    return [one for one in found if one.names or one.clears]
+    return [one for one in found if one.is_alert or one.is_cleared]
 
 
 def incident(pulses: Sequence[ProbePulse], since: datetime = BEGINS, note: str = "") -> Incident:

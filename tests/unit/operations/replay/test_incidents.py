@@ -12,7 +12,7 @@ INCIDENTS = sorted((Path(__file__).parents[3] / "incidents").glob(f"*{SUFFIX}"))
 
 
 def test_every_kind_of_finding_of_a_broker_or_a_way_has_happened() -> None:
-    named = {one.to_phase.value for path in INCIDENTS for one in Incident.read(path).wanted if one.names}
+    named = {one.to_state.value for path in INCIDENTS for one in Incident.read(path).wanted if one.is_alert}
     assert named >= {"BROKER_DOWN", "DEGRADED", "PATH", "CLUSTER_DOWN"}
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_core.detection import DEFAULT_THRESHOLDS, Thresholds, episodes
+from fleetgauge_core.detection import DEFAULT_THRESHOLDS, Thresholds, build_episodes
 from fleetgauge_operations.replay.rerun import Verdict, compared, found_now
 from tests.unit.core.detection.pulses import (
     at,
@@ -47,12 +47,12 @@ def test_a_false_alarm_is_one_for_as_long_as_it_is_named() -> None:
 
 def test_what_was_before_it_does_not_count() -> None:
     later = incident([*hang(), *hang(240, 270, 360)[36:]], since=at(200))
-    assert [pair.either.named_at >= at(200) for pair in compared(later, DEFAULT_THRESHOLDS)] == [True]
+    assert [pair.either.opened_at >= at(200) for pair in compared(later, DEFAULT_THRESHOLDS)] == [True]
 
 
 def test_each_time_that_a_broker_is_named_is_compared_with_its_like() -> None:
     twice = incident([*hang(), *hang(240, 270, 360)[36:]])
-    assert [one.cleared_at is not None for one in episodes(twice.wanted)] == [True, True]
+    assert [one.cleared_at is not None for one in build_episodes(twice.wanted)] == [True, True]
     only_the_first = replace(twice, wanted=twice.wanted[:2])
     assert [one.verdict for one in compared(only_the_first, DEFAULT_THRESHOLDS)] == [
         Verdict.SAME,
@@ -79,9 +79,9 @@ def test_it_finds_what_a_watch_found_that_looked_as_often_as_it_liked(
         pulses.append(pulse(now, *(hung(s, n) if s else broker(n) for n, s in enumerate(gone_s, 1))))
     live = watched(pulses, timedelta(seconds=looks_every_s))
     again = found_now(replace(incident(pulses), since=pulses[0].emitted_at), DEFAULT_THRESHOLDS)
-    assert [one.event for one in again if one.names or one.clears] == [one.event for one in live]
+    assert [one.event for one in again if one.is_alert or one.is_cleared] == [one.event for one in live]
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_an_end_without_a_beginning_is_no_episode(count: int) -> None:
-    assert len(episodes(HANG.wanted[1 - count :])) == count
+    assert len(build_episodes(HANG.wanted[1 - count :])) == count

@@ -7,20 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.detection import (
-    Chain,
     Finding,
-    Phase,
-    Subject,
+    FindingSubject,
+    HealthCondition,
+    HealthState,
 )
+from fleetgauge_operations.notify.outbox import Settlement
 from fleetgauge_operations.watch.delivery_cursor import Account, introduced, still_waiting
 from fleetgauge_operations.watch.state_store import Told
 from tests.unit.operations.watch.tellings import NOON, cleared, named
 
-ONE, TWO = Subject("orders", Chain.BROKER_DOWN, 1), Subject("payments", Chain.BROKER_DOWN, 7)
+ONE, TWO = (
+    FindingSubject("orders", HealthCondition.BROKER_DOWN, 1),
+    FindingSubject("payments", HealthCondition.BROKER_DOWN, 7),
+)
 NEW = Told(notifier="n")
 
 
-def at(minutes: float, of: Callable[..., Finding] = named, subject: Subject = ONE) -> Finding:
+def at(minutes: float, of: Callable[..., Finding] = named, subject: FindingSubject = ONE) -> Finding:
     return of(subject, at=NOON + timedelta(minutes=minutes))
 
 
@@ -31,8 +35,8 @@ class Life:
         self.note = note
         self.log: list[Finding] = []
         self.heard: list[str] = []
-        self.planned: set[Subject] = set()
-        self.named: set[Subject] = set()
+        self.planned: set[FindingSubject] = set()
+        self.named: set[FindingSubject] = set()
         self.start()
 
     def start(self) -> None:
@@ -42,27 +46,27 @@ class Life:
             self.log, self.named, [(self.account, owed)], lambda subject: subject in self.planned
         )
         for one in owed:
-            if one.names and one.subject in self.waiting:
+            if one.is_alert and one.subject in self.waiting:
                 self.account.put_off(one)
             else:
                 self._tell([one])
 
     def find(self, one: Finding) -> None:
         self.log.append(one)
-        (self.named.add if one.names else self.named.discard)(one.subject)
+        (self.named.add if one.is_alert else self.named.discard)(one.subject)
         told = self.waiting.told_of(one, one.subject in self.planned)
         self._tell(told)
         if not told:
             self.account.put_off(one)
 
-    def plan(self, *subjects: Subject) -> None:
+    def plan(self, *subjects: FindingSubject) -> None:
         self.planned = set(subjects)
         self._tell(self.waiting.over(lambda subject: subject in self.planned))
 
     def _tell(self, findings: Sequence[Finding]) -> None:
         for one in findings:
             self.heard.append(one.event.event_id)
-            self.account.dealt_with(one)
+            self.account.settle(one, Settlement.DELIVERED)
 
     def _keep(self, note: Told) -> None:
         self.note = note
@@ -135,7 +139,7 @@ def test_what_was_put_off_waits_on_unless_one_was_told_of_it() -> None:
     assert ONE not in still_waiting(log, [], [(account(down), [down])], everywhere)
 
 
-SUBJECTS = [ONE, TWO, Subject("orders", Chain.BROKER_DOWN, 2)]
+SUBJECTS = [ONE, TWO, FindingSubject("orders", HealthCondition.BROKER_DOWN, 2)]
 
 
 @given(
@@ -158,7 +162,7 @@ def test_however_watches_change_everything_is_told_once_in_its_order_and_has_its
         elif subject not in life.named:
             life.find(named(subject, at=when))
         elif what == "rename":
-            life.find(named(subject, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN, when))
+            life.find(named(subject, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN, when))
         else:
             life.find(cleared(subject, at=when))
     life.plan()
@@ -168,9 +172,20 @@ def test_however_watches_change_everything_is_told_once_in_its_order_and_has_its
         own = {one.event.event_id: one for one in life.log if one.subject == subject}
         heard = [own[one] for one in life.heard if one in own]
         assert heard == sorted(heard, key=lambda one: one.event.at)
-        stands = bool(heard) and heard[-1].names
+        stands = bool(heard) and heard[-1].is_alert
         assert stands is (subject in life.named)
         begun = False
         for one in heard:
-            assert one.names or begun
-            begun = one.names
+            assert one.is_alert or begun
+            begun = one.is_alert
+
+
+def test_events_that_were_rejected_for_good_are_kept_for_the_next_watch_and_not_sent_again() -> None:
+    notes: list[Told] = []
+    account = Account(NEW, [], notes.append)
+    for minute in range(120):
+        account.settle(at(minute), Settlement.REJECTED)
+    assert account.rejected == tuple(at(minute).event.event_id for minute in range(20, 120))
+    (*_, note) = notes
+    assert note.owed([at(minute) for minute in range(120)]) == ()
+    assert Account(note, [], notes.append).rejected == account.rejected

@@ -42,7 +42,7 @@ def _beats_on(receiver: Receiver) -> None:
 def test_it_is_given_again_and_again_whatever_is_found_and_not_taken(receiver: Receiver) -> None:
     with _beating(receiver, Ear().telling()) as one:
         _beats_on(receiver)
-        one.tell(named())
+        one.notify(named())
         receiver.answers = [500, 400]
         _beats_on(receiver)
     assert receiver.bodies[0] == {"status": "watching", "at": NOON.isoformat()}

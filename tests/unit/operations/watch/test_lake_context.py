@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetgauge_core.detection import Chain, Subject
+from fleetgauge_core.detection import FindingSubject, HealthCondition
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.tables import ACTIONS, CLUSTER_WEEKS, CORRECTIONS
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
@@ -17,7 +17,7 @@ from tests.unit.operations.watch.tellings import NOON, planned
 from tests.waiting import wait_until
 
 HOUR = timedelta(hours=1)
-CLUSTER = Subject("orders", Chain.CLUSTER_DOWN)
+CLUSTER = FindingSubject("orders", HealthCondition.CLUSTER_DOWN)
 PATIENCE_S = 30
 #: Of noon on a Monday.
 WEEK = date(2026, 3, 2)
@@ -35,7 +35,7 @@ def lake(folder: Path, *, of: date = WEEK, left: float | None = 31.25, revision:
         "availability_budget_minutes": 5.04,
         "availability_spent_minutes": 6.0,
     }
-    put(folder, CLUSTER_WEEKS, [dict.fromkeys(CLUSTER_WEEKS.names) | row])
+    put(folder, CLUSTER_WEEKS, [dict.fromkeys(CLUSTER_WEEKS.column_names) | row])
 
 
 def of_lake(folder: Path) -> Background:

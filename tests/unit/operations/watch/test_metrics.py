@@ -3,19 +3,20 @@ from prometheus_client import CollectorRegistry
 
 from fleetgauge_core.contract import ProbePulse
 from fleetgauge_core.detection import (
-    FleetState,
-    Phase,
-    judge,
-    remember,
+    FleetHealth,
+    HealthState,
+    fold_pulse,
+    restore_fleet_health,
 )
+from fleetgauge_operations.notify.outbox import Settlement
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from tests.exposition import samples_of
 from tests.unit.core.detection.pulses import (
     at,
     broker,
     hung,
-    mute,
     pulse,
+    unanswered,
 )
 
 
@@ -25,11 +26,11 @@ class Told:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self.metrics = WatchMetrics(self._registry)
-        self._state = FleetState()
+        self._state = FleetHealth()
 
     def hear(self, heard: ProbePulse) -> None:
         self.metrics.heard(heard)
-        self._state, findings = judge(self._state, heard)
+        self._state, findings = fold_pulse(self._state, heard)
         for finding in findings:
             self.metrics.found(finding)
 
@@ -55,7 +56,7 @@ def test_a_broker_is_named_while_it_is_down_and_zero_before_and_after(told: Told
 
 
 def test_a_doubted_broker_is_not_named(told: Told) -> None:
-    told.hear(pulse(0, mute(1)))
+    told.hear(pulse(0, unanswered(1)))
     assert told.of("fleetgauge_broker_named") == {("1", "orders"): 0}
 
 
@@ -64,7 +65,7 @@ def test_what_is_open_is_counted_by_what_it_is_called(told: Told) -> None:
         return {kind: count for (cluster, kind), count in told.of("fleetgauge_findings_open").items()}
 
     told.hear(pulse(0, broker(1), broker(2), broker(3)))
-    assert is_open() == dict.fromkeys((one for one in Phase if one.names), 0)
+    assert is_open() == dict.fromkeys((one for one in HealthState if one.is_alert), 0)
     told.hear(pulse(5, hung(5, 1), hung(5, 2), broker(3)))
     assert is_open()["BROKER_DOWN"] == 2
     told.hear(pulse(10, broker(1), hung(10, 2), broker(3)))
@@ -77,10 +78,10 @@ def test_what_is_open_is_counted_by_what_it_is_called(told: Told) -> None:
 def test_what_an_earlier_watch_named_is_named_from_the_start_and_nobody_by_one_that_only_waits(
     told: Told,
 ) -> None:
-    state, _ = judge(FleetState(), pulse(-5, broker(1), broker(2)))
-    _, findings = judge(state, pulse(0, hung(9, 1), broker(2)))
+    state, _ = fold_pulse(FleetHealth(), pulse(-5, broker(1), broker(2)))
+    _, findings = fold_pulse(state, pulse(0, hung(9, 1), broker(2)))
     assert told.of("fleetgauge_watch_active") == {(): 0}
-    with told.metrics.watching(remember(findings).open_findings()):
+    with told.metrics.watching(restore_fleet_health(findings).open_findings()):
         assert told.of("fleetgauge_watch_active") == {(): 1}
         assert told.of("fleetgauge_broker_named") == {("1", "orders"): 1}
         told.metrics.heard(pulse(5, hung(14, 1), broker(2)))
@@ -113,9 +114,9 @@ def test_what_becomes_of_findings_is_counted_by_notifier(told: Told) -> None:
     counts = told.metrics.notifier("hooks.example.com")
     for _ in range(3):
         counts.waits(1)
-    for taken in (True, False):
+    for settlement in (Settlement.DELIVERED, Settlement.REJECTED):
         counts.waits(-1)
-        counts.dealt_with(taken)
+        counts.settled(settlement)
     name = "fleetgauge_notifications_total"
     assert told.of(name) == {("hooks.example.com", "sent"): 1, ("hooks.example.com", "failed"): 1}
     assert told.of("fleetgauge_notifications_waiting") == {("hooks.example.com",): 1}

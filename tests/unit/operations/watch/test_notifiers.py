@@ -1,32 +1,28 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from fleetgauge_core.fleet import Notifier, Secret, SecretError
-from fleetgauge_operations.notify.receivers import host, name
-from fleetgauge_operations.watch.alertmanager import Alertmanager
-from fleetgauge_operations.watch.message_format import Manner
-from fleetgauge_operations.watch.messenger import Messenger
-from fleetgauge_operations.watch.notifiers import sink
+from fleetgauge_operations.notify.outbox import RetryPolicy
+from fleetgauge_operations.notify.receivers import Receiver as NotificationReceiver
+from fleetgauge_operations.notify.receivers import receiver_key
+from fleetgauge_operations.watch.heartbeat import Heartbeat
+from fleetgauge_operations.watch.message_format import FindingFormat
+from fleetgauge_operations.watch.notifiers import FindingSink, OutboxSink, open_sink
 from tests.receiver import Receiver
 from tests.unit.operations.watch.tellings import BROKER, Ear, named
 
-MANNER = Manner(None)
 
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver().listening() as one:
-        yield one
+def _open(notifier: Notifier) -> FindingSink:
+    return open_sink(notifier, FindingFormat(None), Ear().telling(), RetryPolicy())
 
 
 def _told(notifier: Notifier) -> None:
-    one = sink(notifier, MANNER, Ear().telling())
-    one.start()
-    one.tell(named())
-    one.stop()
+    sink = _open(notifier)
+    sink.start()
+    sink.notify(named())
+    sink.stop()
 
 
 @pytest.mark.parametrize("kind", ["webhook", "slack"])
@@ -47,10 +43,9 @@ def test_pagerduty_gets_the_key_from_where_it_is_and_on_its_own_path(
     assert post.body["dedup_key"] == BROKER.fingerprint
 
 
-def test_alertmanager_is_one_and_the_others_are_messengers() -> None:
-    telling = Ear().telling()
-    assert isinstance(sink(Notifier(kind="alertmanager", url="http://a"), MANNER, telling), Alertmanager)
-    assert isinstance(sink(Notifier(kind="webhook", url="http://a"), MANNER, telling), Messenger)
+def test_a_heartbeat_is_sent_by_itself_and_all_others_have_an_outbox() -> None:
+    assert isinstance(_open(Notifier(kind="heartbeat", url="http://a")), Heartbeat)
+    assert isinstance(_open(Notifier(kind="alertmanager", url="http://a")), OutboxSink)
 
 
 def test_an_address_that_is_a_secret_is_read_as_it_is_now(
@@ -58,9 +53,9 @@ def test_an_address_that_is_a_secret_is_read_as_it_is_now(
 ) -> None:
     notifier = Notifier(kind="slack", url_from=Secret(env="HOOK"))
     with pytest.raises(SecretError, match="HOOK is not set"):
-        host(notifier)
+        str(NotificationReceiver(notifier).host)
     monkeypatch.setenv("HOOK", receiver.url)
-    assert host(notifier) == "127.0.0.1"
+    assert NotificationReceiver(notifier).host == "127.0.0.1"
     _told(notifier)
     assert len(receiver.posts) == 1
 
@@ -77,28 +72,28 @@ def test_an_address_that_is_a_secret_is_read_as_it_is_now(
 )
 def test_a_notifier_is_known_by_its_host_and_by_nothing_that_may_be_secret(url: str, known_as: str) -> None:
     notifier = Notifier(kind="webhook", url=url)
-    assert host(notifier) == known_as
-    assert "hunter2" not in name(notifier)
+    assert NotificationReceiver(notifier).host == known_as
+    assert "hunter2" not in receiver_key(notifier)
 
 
 def test_two_notifiers_are_two_and_one_is_the_same_after_a_restart() -> None:
     first, again, second = (Notifier(kind="webhook", url=f"http://a/{n}") for n in (1, 1, 2))
-    assert name(first) == name(again) != name(second)
-    assert name(first.model_copy(update={"burn_in": True})) == name(first)
+    assert receiver_key(first) == receiver_key(again) != receiver_key(second)
+    assert receiver_key(first.model_copy(update={"burn_in": True})) == receiver_key(first)
 
 
 @pytest.mark.parametrize(
     ("notifier", "words"),
     [
-        ({"kind": "webhook"}, "wanted: url, or url_from"),
+        ({"kind": "webhook"}, "give url, or url_from"),
         (
             {"kind": "slack", "url": "http://a", "url_from": {"env": "HOOK"}},
-            "wanted: one of url and url_from",
+            "give either url or url_from",
         ),
-        ({"kind": "pagerduty"}, "routing_key goes with pagerduty"),
+        ({"kind": "pagerduty"}, "routing_key is required for kind pagerduty"),
         (
             {"kind": "webhook", "url": "http://a", "routing_key": {"env": "KEY"}},
-            "routing_key goes with pagerduty",
+            "routing_key is required for kind pagerduty",
         ),
         ({"kind": "pagerduty", "routing_key": "hunter2"}, "never the secret itself"),
     ],
@@ -110,5 +105,5 @@ def test_a_notifier_that_cannot_be_reached_is_refused(notifier: dict[str, object
 
 def test_pagerduty_has_an_address_of_its_own() -> None:
     assert (
-        Notifier(kind="pagerduty", routing_key=Secret(env="KEY")).address() == "https://events.pagerduty.com"
+        Notifier(kind="pagerduty", routing_key=Secret(env="KEY")).read_url() == "https://events.pagerduty.com"
     )

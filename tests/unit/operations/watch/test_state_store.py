@@ -6,9 +6,9 @@ import pytest
 
 from fleetgauge_core.detection import (
     Finding,
-    HistoryOf,
-    Phase,
-    Took,
+    HealthState,
+    LatencyHistoryKey,
+    LatencyQuantiles,
 )
 from fleetgauge_core.slo.burn import BurnMinute
 from fleetgauge_operations.watch.state_store import (
@@ -23,7 +23,7 @@ from tests.unit.operations.watch.tellings import BROKER, NOON, cleared, named
 def _at(minutes: int) -> list[Finding]:
     """Doubted, named and cleared, so many minutes after noon."""
     at = NOON + timedelta(minutes=minutes)
-    doubted = named(BROKER, Phase.SUSPECT, Phase.HEALTHY, at)
+    doubted = named(BROKER, HealthState.SUSPECT, HealthState.HEALTHY, at)
     return [doubted, named(at=at + timedelta(seconds=5)), cleared(at=at + timedelta(seconds=30))]
 
 
@@ -65,8 +65,8 @@ def test_the_latest_note_of_a_key_counts() -> None:
     assert len({one.key for one in notes}) == 3
     found = left((), [one.model_dump_json().encode() for one in notes])
     assert found.histories == {
-        HistoryOf("orders", 3, "a"): (Took(3, 4), Took(5, 6)),
-        HistoryOf("orders", 3, "b"): (),
+        LatencyHistoryKey("orders", 3, "a"): (LatencyQuantiles(3, 4), LatencyQuantiles(5, 6)),
+        LatencyHistoryKey("orders", 3, "b"): (),
     }
     assert found.told == {"n": _told(STORY[2])}
 

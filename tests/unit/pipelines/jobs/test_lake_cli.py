@@ -1,4 +1,4 @@
-"""`fleetgauge lake` as far as it needs no JVM."""
+"""The commands `fleetgauge lake`, as far as they need no JVM."""
 
 import json
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from fleetgauge_core.tables import ALL
+from fleetgauge_core.tables import ALL_TABLES
 from fleetgauge_pipelines.jobs.lake_cli import lake
 from tests.browser.lake import write
 
@@ -27,35 +27,35 @@ def _run(folder: Path, *arguments: str) -> Result:
 
 
 def _json(folder: Path, *arguments: str) -> list[dict[str, Any]]:
-    done = _run(folder, *arguments, "--json")
-    assert done.exit_code == 0, done.output
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    result = _run(folder, *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    lines: list[dict[str, Any]] = json.loads(result.stdout)
+    return lines
 
 
-def test_status_says_what_each_table_takes_and_what_expire_would_remove(folder: Path) -> None:
+def test_status_shows_the_size_of_each_table_and_what_expire_would_remove(folder: Path) -> None:
     write(folder / "lake", NOW)
-    found = {line["table"]: line for line in _json(folder, "status", "--clock", "2027-04-04T00:00:00Z")}
-    assert list(found) == [table.path for table in ALL]
-    minutes = found["silver/cluster_minutes"]
+    lines = {line["table"]: line for line in _json(folder, "status", "--clock", "2027-04-04T00:00:00Z")}
+    assert list(lines) == [table.path for table in ALL_TABLES]
+    minutes = lines["silver/cluster_minutes"]
     assert (minutes["version"], minutes["rows"], minutes["files"]) == (0, 540, 2)
     assert (minutes["first_day"], minutes["last_day"], minutes["small_files"]) == (
         "2026-03-04",
         "2026-03-05",
         0,
     )
-    # Its weeks never closed, so their days stay, whatever their age.
+    # Its weeks were never closed, so their days are kept, whatever their age.
     assert minutes["expires"] == {"days": 0, "files": 0, "mb": 0.0}
-    assert found["gold/evidence"]["version"] is None
-    assert found["gold/cluster_weeks"]["expires"] is None
+    assert lines["gold/evidence"]["version"] is None
+    assert lines["gold/cluster_weeks"]["expires"] is None
 
 
-def test_status_is_a_table_for_people(folder: Path) -> None:
+def test_status_prints_a_table_to_stderr(folder: Path) -> None:
     write(folder / "lake", NOW)
-    done = _run(folder, "status")
-    assert done.exit_code == 0
-    assert done.stdout == ""
-    assert "silver/cluster_minutes" in done.stderr
+    result = _run(folder, "status")
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert "silver/cluster_minutes" in result.stderr
 
 
 def test_a_dry_run_removes_nothing(folder: Path) -> None:
@@ -68,25 +68,28 @@ def test_a_dry_run_removes_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (("status",), "there is no lake"),
-        (("compact",), "there is no lake"),
-        (("expire", "--samples-days", "400"), "--minutes-days 396: minutes are kept at least as long"),
+        (("status",), "no lake found"),
+        (("compact",), "no lake found"),
+        (
+            ("expire", "--samples-days", "400"),
+            "--minutes-days 396: minutes are computed from samples, so keep them at least",
+        ),
     ],
 )
-def test_what_cannot_be_done_is_one_line(folder: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = _run(folder, *arguments)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_wrong_input_is_reported_in_one_line(folder: Path, arguments: tuple[str, ...], message: str) -> None:
+    result = _run(folder, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_broken_table_is_one_line(folder: Path) -> None:
+def test_a_broken_table_is_reported_in_one_line(folder: Path) -> None:
     write(folder / "lake", NOW)
     (commit,) = (folder / "lake/gold/fleet_weeks/_delta_log").glob("*.json")
     commit.write_text("{broken")
-    done = _run(folder, "status")
-    assert done.exit_code == 2
-    assert "gold/fleet_weeks: " in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    result = _run(folder, "status")
+    assert result.exit_code == 2
+    assert "gold/fleet_weeks: " in result.stderr
+    assert len(result.stderr.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""`fleetgauge quarantine` without Spark: what it lists and shows, and what it refuses."""
+"""The commands `fleetgauge quarantine` without Spark: what they list, show and refuse."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from deltalake import write_deltalake
 
 from fleetgauge_core.contract import PROBE_MINUTE
-from fleetgauge_core.lake.quarantine_view import readable_fields
+from fleetgauge_core.lake.quarantine_view import decode_readable_fields
 from fleetgauge_core.tables import QUARANTINE
 from fleetgauge_pipelines.jobs.quarantine_cli import quarantine
 from tests.spark.broken import encode_untimed, good_record
@@ -45,7 +45,7 @@ ROWS = [
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = tmp_path_factory.mktemp("lake")
     types = (pa.string(), pa.binary(), pa.string(), pa.string(), pa.timestamp("us", "UTC"))
-    schema = pa.schema(list(zip(QUARANTINE.names, types, strict=True)))
+    schema = pa.schema(list(zip(QUARANTINE.column_names, types, strict=True)))
     columns = [pa.array(column, type_) for column, type_ in zip(zip(*ROWS, strict=True), types, strict=True)]
     write_deltalake(str(lake / QUARANTINE.path), pa.Table.from_arrays(columns, schema=schema))
     return lake
@@ -55,7 +55,7 @@ def _run(*arguments: str) -> Result:
     return CliRunner().invoke(quarantine, [*arguments], env={"COLUMNS": "200"})
 
 
-def _shown(lake: Path, source: str) -> Any:
+def _show(lake: Path, source: str) -> Any:
     result = _run("show", source, "--lake", str(lake), "--json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
@@ -66,7 +66,7 @@ def test_help_has_an_example(command: list[str]) -> None:
     assert "Example: fleetgauge quarantine" in _run(*command, "--help").output
 
 
-def test_a_list_has_one_object_a_reason_the_largest_first(lake: Path) -> None:
+def test_the_list_has_one_object_per_reason_with_the_most_frequent_first(lake: Path) -> None:
     result = _run("list", "--lake", str(lake), "--json")
     assert json.loads(result.stdout) == [
         {
@@ -95,22 +95,20 @@ def test_a_list_has_one_object_a_reason_the_largest_first(lake: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("narrowed", "reasons"),
+    ("options", "reasons"),
     [
         (["--reason", "trailing_bytes"], ["trailing_bytes"]),
         (["--since", "2026-03-02T13:00:00Z"], ["not_decodable", "unknown_cluster"]),
         (["--since", "2026-03-03"], []),
     ],
 )
-def test_a_list_is_narrowed_to_what_was_asked_for(
-    lake: Path, narrowed: list[str], reasons: list[str]
-) -> None:
-    result = _run("list", "--lake", str(lake), "--json", *narrowed)
+def test_the_list_is_filtered_by_the_options(lake: Path, options: list[str], reasons: list[str]) -> None:
+    result = _run("list", "--lake", str(lake), "--json", *options)
     assert sorted(row["reason"] for row in json.loads(result.stdout)) == reasons
 
 
-def test_a_row_that_can_be_read_shows_its_record(lake: Path) -> None:
-    shown = _shown(lake, "t/0/1")
+def test_a_decodable_row_shows_its_record(lake: Path) -> None:
+    shown = _show(lake, "t/0/1")
     assert (shown["reason"], shown["detail"], shown["size"]) == ("unknown_cluster", "orders", len(GOOD))
     assert shown["hex"] == GOOD[:64].hex()
     assert shown["unreadable"] is None
@@ -121,8 +119,8 @@ def test_a_row_that_can_be_read_shows_its_record(lake: Path) -> None:
     assert len(fields["ack_us"]) == 100
 
 
-def test_a_row_that_is_cut_off_shows_what_there_is_and_where_it_ends(lake: Path) -> None:
-    shown = _shown(lake, "t/0/3")
+def test_a_truncated_row_shows_its_readable_fields_and_where_they_end(lake: Path) -> None:
+    shown = _show(lake, "t/0/3")
     assert shown["fields"]["cluster_id"] == "orders"
     assert "emitted_at" not in shown["fields"]
     assert re.fullmatch(r"ack_us cannot be read, from byte \d+ on", shown["unreadable"])
@@ -136,23 +134,23 @@ def test_a_row_that_is_cut_off_shows_what_there_is_and_where_it_ends(lake: Path)
         ("torn.avro:7", 0, "no single-object marker"),
     ],
 )
-def test_what_is_no_whole_record_says_why(lake: Path, source: str, fields: int, unreadable: str) -> None:
-    shown = _shown(lake, source)
+def test_an_incomplete_record_shows_why(lake: Path, source: str, fields: int, unreadable: str) -> None:
+    shown = _show(lake, source)
     assert (len(shown["fields"]), shown["unreadable"]) == (fields, unreadable)
 
 
-def test_a_time_that_no_calendar_has_is_shown_as_its_number(lake: Path) -> None:
-    assert _shown(lake, "t/0/6")["fields"]["minute"] == 2**62
+def test_an_invalid_time_is_shown_as_a_number(lake: Path) -> None:
+    assert _show(lake, "t/0/6")["fields"]["minute"] == 2**62
 
 
-def test_text_for_a_person_shortens_what_is_long(lake: Path) -> None:
+def test_text_output_abbreviates_long_arrays(lake: Path) -> None:
     result = _run("show", "t/0/1", "--lake", str(lake))
     assert result.stdout == ""
     assert "ack_us: 100 values, 2001, 2011, 2021, ..., 2991" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["list", "--lake", "nowhere"], "nowhere/ops/quarantine: no such table"),
         (["show", "t/0/1", "--lake", "nowhere"], "nowhere/ops/quarantine: no such table"),
@@ -160,41 +158,41 @@ def test_text_for_a_person_shortens_what_is_long(lake: Path) -> None:
         (["replay", "--config", "absent.yaml"], "absent.yaml: No such file"),
     ],
 )
-def test_wrong_input_is_one_line(arguments: list[str], says: str) -> None:
+def test_wrong_input_is_reported_in_one_line(arguments: list[str], message: str) -> None:
     result = _run(*arguments)
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert says in result.stderr
+    assert message in result.stderr
 
 
-def test_a_replay_in_a_place_without_a_lake_makes_none(tmp_path: Path) -> None:
+def test_a_replay_without_a_lake_creates_none(tmp_path: Path) -> None:
     config = tmp_path / "fleet.yaml"
     config.write_text("clusters: [{id: orders, bootstrap: 'orders:9092'}]\n")
     result = _run("replay", "--config", str(config), "--lake", str(tmp_path / "lake"))
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "no ops/quarantine there" in result.stderr
+    assert "no table ops/quarantine found" in result.stderr
     assert not (tmp_path / "lake").exists()
 
 
-def test_a_source_that_is_not_there_is_one_line(lake: Path) -> None:
+def test_an_unknown_source_is_reported_in_one_line(lake: Path) -> None:
     result = _run("show", "t/0/99", "--lake", str(lake))
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
 
 
-def test_looking_needs_neither_spark_nor_a_jvm(lake: Path) -> None:
+def test_list_and_show_need_neither_spark_nor_a_jvm(lake: Path) -> None:
     code = (
         "import sys; sys.modules['pyspark'] = None;"
         "from fleetgauge_pipelines.jobs.quarantine_cli import quarantine; quarantine()"
     )
     for arguments in (["list"], ["show", "t/0/1"]):
         command = [sys.executable, "-c", code, *arguments, "--lake", str(lake), "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert process.returncode == 0, process.stderr
+        assert json.loads(process.stdout)
 
 
 @pytest.mark.parametrize("cut", range(0, len(GOOD), 97))
-def test_however_a_record_is_cut_it_can_be_shown(cut: int) -> None:
-    fields, stopped = readable_fields(GOOD[:cut])
-    assert stopped
+def test_a_record_truncated_anywhere_can_be_shown(cut: int) -> None:
+    fields, unreadable = decode_readable_fields(GOOD[:cut])
+    assert unreadable
     assert len(fields) < 27
     assert bool(fields) == (cut > 0)

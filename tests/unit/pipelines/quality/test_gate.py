@@ -1,13 +1,19 @@
-"""The suites are files that great-expectations loads, and each of their expectations can fail."""
+"""The suites are valid files of great-expectations, and each of their expectations can fail."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from fleetgauge_pipelines.quality.gate import BATCH, GOLD, SUITES, Facts, Gate
+from fleetgauge_pipelines.quality.gate import (
+    BATCH_SUITE_FILE,
+    GOLD_SUITE_FILE,
+    SUITES,
+    QualityFacts,
+    QualityGate,
+)
 
-GOOD: dict[str, Facts] = {
+GOOD: dict[str, QualityFacts] = {
     "batch": {
         "availability_min": 0.0,
         "availability_max": 1.0,
@@ -35,8 +41,8 @@ GOOD: dict[str, Facts] = {
         "silver_cluster_minutes": 30_240,
     },
 }
-#: Per suite the facts that break one expectation and no other.
-BREAKING: dict[str, list[dict[str, float]]] = {
+#: For each suite, facts that fail one expectation and no other.
+FAILING: dict[str, list[dict[str, float]]] = {
     "batch": [
         {"availability_min": -0.01},
         {"availability_max": 1.01},
@@ -63,52 +69,52 @@ BREAKING: dict[str, list[dict[str, float]]] = {
 }
 
 
-@pytest.fixture(scope="module", params=[BATCH, GOLD], ids=lambda path: path.stem)
-def suite(request: pytest.FixtureRequest) -> tuple[str, Gate]:
-    return request.param.stem, Gate(request.param)
+@pytest.fixture(scope="module", params=[BATCH_SUITE_FILE, GOLD_SUITE_FILE], ids=lambda path: path.stem)
+def suite(request: pytest.FixtureRequest) -> tuple[str, QualityGate]:
+    return request.param.stem, QualityGate(request.param)
 
 
-def test_each_expectation_of_each_suite_fails_alone_on_the_row_that_breaks_it(
-    suite: tuple[str, Gate],
+def test_each_expectation_fails_on_the_row_made_for_it_and_on_no_other(
+    suite: tuple[str, QualityGate],
 ) -> None:
     name, gate = suite
-    rows = [GOOD[name], *({**GOOD[name], **facts} for facts in BREAKING[name])]
-    findings = gate.judge(rows)
-    assert sorted(sorted(finding.broken) for finding in findings) == [[n] for n in range(1, len(rows))]
-    written = json.loads((SUITES / f"{name}.json").read_text())["expectations"]
-    assert len(findings) == len(written)
-    assert all(one["description"] for one in written)
+    rows = [GOOD[name], *({**GOOD[name], **facts} for facts in FAILING[name])]
+    results = gate.judge(rows)
+    failed_rows = sorted(sorted(result.failed_rows) for result in results)
+    assert failed_rows == [[row] for row in range(1, len(rows))]
+    expectations = json.loads((SUITES / f"{name}.json").read_text())["expectations"]
+    assert len(results) == len(expectations)
+    assert all(expectation["description"] for expectation in expectations)
 
 
-def test_an_aggregate_of_nothing_breaks_no_bound(suite: tuple[str, Gate]) -> None:
+def test_an_aggregate_of_no_rows_meets_every_bound(suite: tuple[str, QualityGate]) -> None:
     name, gate = suite
     bounded = [
-        column
-        for finding in gate.judge([GOOD[name]])
-        if len(finding.columns) == 1
-        for column in finding.columns
+        column for result in gate.judge([GOOD[name]]) if len(result.columns) == 1 for column in result.columns
     ]
-    findings = gate.judge([GOOD[name] | dict.fromkeys(bounded)])
-    assert not [finding for finding in findings if finding.broken]
+    results = gate.judge([GOOD[name] | dict.fromkeys(bounded)])
+    assert not [result for result in results if result.failed_rows]
 
 
-def test_an_expectation_on_a_fact_that_is_not_there_is_broken_by_every_row(tmp_path: Path) -> None:
-    gate = Gate(
+def test_an_expectation_on_a_missing_fact_fails_on_every_row(tmp_path: Path) -> None:
+    gate = QualityGate(
         _suite(
             tmp_path,
             {"type": "expect_column_values_to_be_between", "kwargs": {"column": "c", "min_value": 0}},
         )
     )
-    (finding,) = gate.judge([{"a": 1}, {"a": 2}])
-    assert finding.broken == {0, 1}
+    (result,) = gate.judge([{"a": 1}, {"a": 2}])
+    assert result.failed_rows == {0, 1}
 
 
-def test_a_verdict_says_what_was_observed(tmp_path: Path) -> None:
+def test_a_verdict_has_the_observed_values(tmp_path: Path) -> None:
     settings = {"column_A": "a", "column_B": "b"}
-    gate = Gate(_suite(tmp_path, {"type": "expect_column_pair_values_to_be_equal", "kwargs": settings}))
-    rows: list[Facts] = [{"a": 1, "b": 1, "c": 5}, {"a": 1, "b": None, "c": 5}]
-    (finding,) = gate.judge(rows)
-    good, bad = (finding.verdict(at, facts) for at, facts in enumerate(rows))
+    gate = QualityGate(
+        _suite(tmp_path, {"type": "expect_column_pair_values_to_be_equal", "kwargs": settings})
+    )
+    rows: list[QualityFacts] = [{"a": 1, "b": 1, "c": 5}, {"a": 1, "b": None, "c": 5}]
+    (result,) = gate.judge(rows)
+    good, bad = (result.verdict_for_row(position, facts) for position, facts in enumerate(rows))
     assert good.expectation == bad.expectation == "expect_column_pair_values_to_be_equal(a, b)"
     assert (good.success, bad.success, json.loads(bad.observed)) == (True, False, {"a": 1, "b": None})
 

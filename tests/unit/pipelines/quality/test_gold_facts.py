@@ -1,10 +1,10 @@
-"""What the gate of gold is told of a week."""
+"""The aggregates of a week on which the gold suite is validated."""
 
 from typing import Any
 
 import pytest
 
-from fleetgauge_pipelines.quality.gold_facts import SilverCounts, gold_facts
+from fleetgauge_pipelines.quality.gold_facts import SilverCounts, compute_gold_facts
 
 SILVER = {"orders": SilverCounts(100, 297, 300), "carts": SilverCounts(50, 50, 50)}
 
@@ -38,8 +38,8 @@ FLEET = [
 ]
 
 
-def test_a_sound_week_has_nothing_out_of_place() -> None:
-    assert gold_facts(CLUSTERS, FLEET, SILVER) == {
+def test_a_consistent_week_has_no_faults() -> None:
+    assert compute_gold_facts(CLUSTERS, FLEET, SILVER) == {
         "week_availability_min": 0.5,
         "week_availability_max": 0.999,
         "week_latency_min_us": 10_000,
@@ -58,7 +58,7 @@ def test_a_sound_week_has_nothing_out_of_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "fact", "said"),
+    ("change", "fact", "expected"),
     [
         ({"bad_minutes": 101}, "more_bad_than_expected", 1),
         ({"minutes_measured": 101}, "more_measured_than_expected", 1),
@@ -68,9 +68,11 @@ def test_a_sound_week_has_nothing_out_of_place() -> None:
         ({"latency_p99_censored_us": -5}, "week_latency_min_us", -5),
     ],
 )
-def test_what_is_wrong_in_one_cluster_shows(change: dict[str, Any], fact: str, said: float) -> None:
-    facts = gold_facts([_cluster("orders", **change), CLUSTERS[1]], FLEET, SILVER)
-    assert facts[fact] == said
+def test_an_inconsistent_cluster_week_changes_its_fact(
+    change: dict[str, Any], fact: str, expected: float
+) -> None:
+    facts = compute_gold_facts([_cluster("orders", **change), CLUSTERS[1]], FLEET, SILVER)
+    assert facts[fact] == expected
 
 
 @pytest.mark.parametrize(
@@ -83,22 +85,26 @@ def test_what_is_wrong_in_one_cluster_shows(change: dict[str, Any], fact: str, s
         (_fleet("availability_p99", None, None, None), 0),
     ],
 )
-def test_quantiles_go_to_the_bad_side(row: dict[str, Any], wrong: int) -> None:
-    assert gold_facts(CLUSTERS, [row], SILVER)["fleet_quantiles_out_of_order"] == wrong
+def test_quantiles_must_be_ordered_from_the_bad_side(row: dict[str, Any], wrong: int) -> None:
+    assert compute_gold_facts(CLUSTERS, [row], SILVER)["fleet_quantiles_out_of_order"] == wrong
 
 
-def test_a_cluster_that_gold_lost_shows_and_one_that_was_not_computed_now_is_left_out() -> None:
-    lost = gold_facts(CLUSTERS[:1], FLEET, SILVER)
-    assert (lost["cluster_weeks"], lost["week_minutes_expected"]) == (1, 100)
-    assert (lost["fleet_clusters_most"], lost["silver_cluster_minutes"]) == (2, 150)
-    one = gold_facts(CLUSTERS, FLEET, {"orders": SILVER["orders"]})
-    assert (one["cluster_weeks"], one["week_minutes_expected"], one["silver_cluster_minutes"]) == (
+def test_a_cluster_missing_from_gold_shows_and_one_not_computed_is_excluded() -> None:
+    missing = compute_gold_facts(CLUSTERS[:1], FLEET, SILVER)
+    assert (missing["cluster_weeks"], missing["week_minutes_expected"]) == (1, 100)
+    assert (missing["fleet_clusters_most"], missing["silver_cluster_minutes"]) == (2, 150)
+    partial = compute_gold_facts(CLUSTERS, FLEET, {"orders": SILVER["orders"]})
+    assert (
+        partial["cluster_weeks"],
+        partial["week_minutes_expected"],
+        partial["silver_cluster_minutes"],
+    ) == (
         2,
         100,
         100,
     )
 
 
-def test_a_week_without_rows_is_no_fault() -> None:
-    facts = gold_facts([], [], {})
+def test_a_week_without_rows_has_no_faults() -> None:
+    facts = compute_gold_facts([], [], {})
     assert set(facts.values()) == {None, 0}

@@ -1,4 +1,4 @@
-"""Short histories for tests, and a part of one as a running agent and the oracle would see it."""
+"""Short histories for tests, and a simulated week as rows and as probe records."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fleetgauge_pipelines.simulation import Part, SimulatedFleet
-from fleetgauge_pipelines.simulation.records import probe_minutes
+from fleetgauge_pipelines.simulation import SimulatedFleet, SimulatedWeek
+from fleetgauge_pipelines.simulation.records import make_probe_minutes
 from fleetgauge_pipelines.simulation.silver import Columns
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
@@ -22,7 +22,7 @@ def history(seed: int = 1, clusters: int = 3, minutes: int = 2 * WEEK, **more: A
 
 
 def rows(columns: Columns) -> list[Row]:
-    """Column by column to row by row: NULLs are None, times aware."""
+    """Return columns as rows: NULLs are None, and times have their zone."""
     length = next(len(values) for values in columns.values() if isinstance(values, np.ndarray))
     lists = {
         name: values.tolist() if isinstance(values, np.ndarray) else [values] * length
@@ -35,5 +35,5 @@ def rows(columns: Columns) -> list[Row]:
     ]
 
 
-def records(part: Part, hours: range) -> list[Mapping[str, Any]]:
-    return [asdict(record) for hour in hours for record in probe_minutes(part, hour)]
+def records(week: SimulatedWeek, hours: range) -> list[Mapping[str, Any]]:
+    return [asdict(record) for hour in hours for record in make_probe_minutes(week, hour)]

@@ -1,4 +1,4 @@
-"""The simulated fleet: the same seed, the same fleet, whichever part is made first."""
+"""The simulated fleet: the same seed gives the same fleet, in whichever order its weeks are simulated."""
 
 import json
 from random import Random
@@ -11,64 +11,74 @@ from hypothesis import strategies as st
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_pipelines.simulation import Kind
-from fleetgauge_pipelines.simulation.silver import Columns, cluster_minutes
+from fleetgauge_pipelines.simulation import IncidentKind
+from fleetgauge_pipelines.simulation.silver import Columns, make_cluster_minutes
 from tests.unit.pipelines.simulation.histories import MONDAY, WEEK, history, records
 
 
-def _same(one: Columns, other: Columns) -> bool:
-    return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
+def _same_columns(left: Columns, right: Columns) -> bool:
+    return left.keys() == right.keys() and all(_same_values(left[name], right[name]) for name in left)
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if not isinstance(one, np.ndarray):
-        return bool(one == other)
-    bits = [np.ma.filled(values, 0).tobytes() for values in (one, other)]
-    return bits[0] == bits[1] and np.array_equal(np.ma.getmaskarray(one), np.ma.getmaskarray(other))
+def _same_values(left: Any, right: Any) -> bool:
+    if not isinstance(left, np.ndarray):
+        return bool(left == right)
+    bits = [np.ma.filled(values, 0).tobytes() for values in (left, right)]
+    return bits[0] == bits[1] and np.array_equal(np.ma.getmaskarray(left), np.ma.getmaskarray(right))
 
 
 @given(st.integers(0, 2**63), st.randoms(use_true_random=False))
 @settings(max_examples=5)
-def test_any_order_of_making_gives_the_same_history(seed: int, order: Random) -> None:
-    places = [(cluster, week) for cluster in range(2) for week in range(2)]
-    inorder = {place: cluster_minutes(history(seed, 2).part(*place)) for place in places}
-    order.shuffle(places)
-    one = history(seed, 2)
-    assert all(_same(cluster_minutes(one.part(*place)), inorder[place]) for place in places)
+def test_simulating_weeks_in_any_order_gives_the_same_history(seed: int, order: Random) -> None:
+    weeks = [(cluster, week) for cluster in range(2) for week in range(2)]
+    in_order = {
+        (cluster, week): make_cluster_minutes(history(seed, 2).simulate_week(cluster, week))
+        for cluster, week in weeks
+    }
+    order.shuffle(weeks)
+    fleet = history(seed, 2)
+    for cluster, week in weeks:
+        columns = make_cluster_minutes(fleet.simulate_week(cluster, week))
+        assert _same_columns(columns, in_order[cluster, week])
 
 
-def test_another_seed_is_another_fleet() -> None:
-    one, other = (history(seed).part(0, 0) for seed in (1, 2))
-    assert one.profile != other.profile
-    assert not np.array_equal(one.client.slowest_us[1, :, 0], other.client.slowest_us[1, :, 0])
+def test_another_seed_gives_another_fleet() -> None:
+    first, second = (history(seed).simulate_week(0, 0) for seed in (1, 2))
+    assert first.profile != second.profile
+    assert not np.array_equal(first.client.slowest_us[1, :, 0], second.client.slowest_us[1, :, 0])
 
 
-def test_more_clusters_and_more_weeks_leave_those_there_were_as_they_were() -> None:
+def test_more_clusters_and_weeks_do_not_change_the_existing_ones() -> None:
     small, large = history(clusters=2, minutes=WEEK), history(clusters=5, minutes=12 * WEEK)
     assert small.profiles == large.profiles[:2]
-    assert all(_same(cluster_minutes(small.part(c, 0)), cluster_minutes(large.part(c, 0))) for c in range(2))
+    for cluster in range(2):
+        columns = [make_cluster_minutes(fleet.simulate_week(cluster, 0)) for fleet in (small, large)]
+        assert _same_columns(*columns)
 
 
-def test_an_hour_alone_is_the_hour_among_others() -> None:
-    part = history(minutes=180).part(1, 0)
-    alone = records(part, range(2, 3))
-    assert records(part, range(3))[-len(alone) :] == alone
+def test_an_hour_has_the_same_records_alone_and_among_others() -> None:
+    week = history(minutes=180).simulate_week(1, 0)
+    alone = records(week, range(2, 3))
+    assert records(week, range(3))[-len(alone) :] == alone
 
 
 def test_a_history_may_end_within_an_hour_and_a_week() -> None:
     fleet = history(minutes=WEEK + 90)
     assert (fleet.weeks, fleet.hours) == (2, 170)
-    assert fleet.part(0, 1).hour(169) == slice(60, 90)
-    last = cluster_minutes(fleet.part(0, 1))["minute"]
+    assert fleet.simulate_week(0, 1).hour(169) == slice(60, 90)
+    last = make_cluster_minutes(fleet.simulate_week(0, 1))["minute"]
     assert isinstance(last, np.ndarray)
     assert (len(last), str(last[-1])) == (90, "2026-03-09T01:29:00.000000")
 
 
-def test_its_fleet_file_is_valid_and_marked() -> None:
-    fleet = Fleet.model_validate(history(clusters=25).document())
+def test_the_fleet_file_is_valid_and_marked_as_simulated() -> None:
+    fleet = Fleet.model_validate(history(clusters=25).fleet_document())
     assert (fleet.name, fleet.simulated, len(fleet.clusters)) == ("simulated-1", True, 25)
-    assert all(one.bootstrap.endswith(".invalid:9092") and one.cloud and one.region for one in fleet.clusters)
-    assert {one.tier for one in fleet.clusters} == {"single-zone", "multi-zone"}
+    for cluster in fleet.clusters:
+        assert cluster.bootstrap.endswith(".invalid:9092")
+        assert cluster.cloud
+        assert cluster.region
+    assert {cluster.tier for cluster in fleet.clusters} == {"single-zone", "multi-zone"}
 
 
 def test_clusters_have_three_to_twelve_brokers() -> None:
@@ -76,22 +86,22 @@ def test_clusters_have_three_to_twelve_brokers() -> None:
     assert sizes == set(range(3, 13))
 
 
-def test_the_ledger_names_everything_that_was_planted() -> None:
+def test_the_ledger_lists_every_incident() -> None:
     fleet = history(clusters=10, minutes=10 * WEEK)
     entries = json.loads(json.dumps(fleet.ledger()))["incidents"]
     assert [entry["id"] for entry in entries] == [
         incident.id for cluster in range(10) for incident in fleet.incidents(cluster)
     ]
-    assert {entry["kind"] for entry in entries} == set(Kind)
+    assert {entry["kind"] for entry in entries} == set(IncidentKind)
     assert len({entry["id"] for entry in entries}) == len(entries)
-    assert 50 < len(entries) < 120, "0.8 a week and cluster"
+    assert 50 < len(entries) < 120, "0.8 per week and cluster"
     for entry in entries:
         assert entry["bad_minutes"] + entry["unmeasured_minutes"] > 0
-        assert (entry["kind"] == Kind.AGENT_GONE) == (entry["unmeasured_minutes"] > 0)
+        assert (entry["kind"] == IncidentKind.AGENT_GONE) == (entry["unmeasured_minutes"] > 0)
 
 
 @pytest.mark.parametrize("minutes", [1, 2, 59])
-def test_the_shortest_histories_can_be_made(minutes: int) -> None:
-    part = history(minutes=minutes, incidents_per_week=1e6).part(0, 0)
-    assert len(records(part, range(1))) == minutes * len(part.profile.brokers) * len(Leg)
-    assert part.start == MONDAY
+def test_the_shortest_histories_can_be_simulated(minutes: int) -> None:
+    week = history(minutes=minutes, incidents_per_week=1e6).simulate_week(0, 0)
+    assert len(records(week, range(1))) == minutes * len(week.profile.brokers) * len(Leg)
+    assert week.start == MONDAY

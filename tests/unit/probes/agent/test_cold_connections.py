@@ -3,74 +3,88 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fleetgauge_core.kafka import Answer, Registration, Silence
-from fleetgauge_probes.agent.cold_connections import Answers
-from fleetgauge_probes.agent.process_pauses import Stalls
+from fleetgauge_core.kafka import BrokerRegistration, ConnectionFailure, ConnectionMeasurement
+from fleetgauge_probes.agent.cold_connections import ColdConnectionTracker
+from fleetgauge_probes.agent.process_pauses import ProcessPauses
 
-S = 1_000_000_000
-END = datetime(2026, 6, 1, tzinfo=UTC)
-BROKER = Registration(2, "kafka-2", 9093, "z1", fenced=False)
-
-
-def answer(at_s: float, ends: datetime | None = None) -> Answer:
-    return Answer(int(at_s * S), None, 100, None, 900, ends)
+SECOND_NS = 1_000_000_000
+EXPIRY = datetime(2026, 6, 1, tzinfo=UTC)
+BROKER = BrokerRegistration(2, "kafka-2", 9093, "z1", fenced=False)
 
 
-@pytest.fixture
-def stalls() -> Stalls:
-    return Stalls(S // 10, 0)
+def measurement(at_s: float, certificate_expires_at: datetime | None = None) -> ConnectionMeasurement:
+    return ConnectionMeasurement(int(at_s * SECOND_NS), None, 100, None, 900, certificate_expires_at)
 
 
 @pytest.fixture
-def answers(stalls: Stalls) -> Answers:
-    return Answers("orders", stalls)
+def pauses() -> ProcessPauses:
+    return ProcessPauses(SECOND_NS // 10, 0)
 
 
-def test_a_broker_answers_for_three_seconds(answers: Answers, stalls: Stalls) -> None:
-    assert not answers.is_answering(2, 0)
-    for at_ns in range(0, 14 * S, S // 20):
-        stalls.awake(at_ns)
-    answers.note(BROKER, answer(10))
-    assert answers.is_answering(2, 10 * S)
-    assert answers.is_answering(2, 13 * S - 1)
-    assert not answers.is_answering(2, 13 * S)
+@pytest.fixture
+def connections(pauses: ProcessPauses) -> ColdConnectionTracker:
+    return ColdConnectionTracker("orders", pauses)
 
 
-def test_while_the_process_does_not_run_no_answer_grows_old(answers: Answers, stalls: Stalls) -> None:
-    stalls.awake(10 * S)
-    answers.note(BROKER, answer(10))
-    stalls.awake(20 * S)
-    assert answers.is_answering(2, 20 * S)
+def test_a_response_is_valid_for_three_seconds(
+    connections: ColdConnectionTracker, pauses: ProcessPauses
+) -> None:
+    assert not connections.is_responding(2, 0)
+    for at_ns in range(0, 14 * SECOND_NS, SECOND_NS // 20):
+        pauses.record_heartbeat(at_ns)
+    connections.record(BROKER, measurement(10))
+    assert connections.is_responding(2, 10 * SECOND_NS)
+    assert connections.is_responding(2, 13 * SECOND_NS - 1)
+    assert not connections.is_responding(2, 13 * SECOND_NS)
 
 
-def test_every_question_is_counted_by_what_it_met_and_told_once(answers: Answers) -> None:
-    for met in (answer(1), Silence.MUTE, Silence.MUTE, Silence.CERTIFICATE_EXPIRED, answer(5)):
-        answers.note(BROKER, met)
-    assert answers.take_outcomes() == {(2, "answered"): 2, (2, "mute"): 2, (2, "certificate_expired"): 1}
-    assert answers.take_outcomes() == {}
+def test_a_response_does_not_expire_during_a_process_pause(
+    connections: ColdConnectionTracker, pauses: ProcessPauses
+) -> None:
+    pauses.record_heartbeat(10 * SECOND_NS)
+    connections.record(BROKER, measurement(10))
+    pauses.record_heartbeat(20 * SECOND_NS)
+    assert connections.is_responding(2, 20 * SECOND_NS)
 
 
-def test_a_silence_is_known_until_the_next_answer(answers: Answers) -> None:
-    assert answers.silence(2) is None
-    answers.note(BROKER, Silence.REFUSED)
-    assert answers.silence(2) is Silence.REFUSED
-    answers.note(BROKER, answer(1))
-    assert answers.silence(2) is None
+def test_attempts_are_counted_by_outcome_and_drained_once(connections: ColdConnectionTracker) -> None:
+    no_response, expired = ConnectionFailure.NO_RESPONSE, ConnectionFailure.CERTIFICATE_EXPIRED
+    for result in (measurement(1), no_response, no_response, expired, measurement(5)):
+        connections.record(BROKER, result)
+    assert connections.drain_outcomes() == {
+        (2, "answered"): 2,
+        (2, "mute"): 2,
+        (2, "certificate_expired"): 1,
+    }
+    assert connections.drain_outcomes() == {}
 
 
-def test_a_change_is_logged_and_nothing_else(answers: Answers, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_kept_until_the_next_success(connections: ColdConnectionTracker) -> None:
+    assert connections.latest_failure(2) is None
+    connections.record(BROKER, ConnectionFailure.CONNECTION_REFUSED)
+    assert connections.latest_failure(2) is ConnectionFailure.CONNECTION_REFUSED
+    connections.record(BROKER, measurement(1))
+    assert connections.latest_failure(2) is None
+
+
+def test_only_changes_of_the_result_are_logged(
+    connections: ColdConnectionTracker, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
-    for met in (answer(1), Silence.MUTE, Silence.MUTE, Silence.REFUSED, answer(5), answer(6)):
-        answers.note(BROKER, met)
+    no_response, refused = ConnectionFailure.NO_RESPONSE, ConnectionFailure.CONNECTION_REFUSED
+    for result in (measurement(1), no_response, no_response, refused, measurement(5), measurement(6)):
+        connections.record(BROKER, result)
     assert [record.getMessage() for record in caplog.records] == [
-        "orders: broker 2 at kafka-2:9093: takes connections, but does not answer",
-        "orders: broker 2 at kafka-2:9093: connection refused",
-        "orders: broker 2 answers again",
+        f"orders: broker 2 at kafka-2:9093: {no_response.description}",
+        f"orders: broker 2 at kafka-2:9093: {refused.description}",
+        "orders: broker 2 responds again",
     ]
 
 
-def test_only_of_brokers_that_are_there_and_show_one_a_certificate_is_known(answers: Answers) -> None:
-    answers.note(BROKER, answer(1, END))
-    answers.note(Registration(3, "kafka-3", 9092, None, fenced=False), answer(1))
-    assert answers.certificate_ends({2, 3}) == {2: END}
-    assert answers.certificate_ends({3}) == {}
+def test_certificate_expiries_cover_requested_brokers_with_a_certificate(
+    connections: ColdConnectionTracker,
+) -> None:
+    connections.record(BROKER, measurement(1, EXPIRY))
+    connections.record(BrokerRegistration(3, "kafka-3", 9092, None, fenced=False), measurement(1))
+    assert connections.certificate_expiries({2, 3}) == {2: EXPIRY}
+    assert connections.certificate_expiries({3}) == {}

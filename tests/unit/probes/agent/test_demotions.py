@@ -1,78 +1,78 @@
 import pytest
 
 from fleetgauge_core.kafka import KafkaUnavailableError
-from fleetgauge_probes.agent.demotions import Demotions
+from fleetgauge_probes.agent.demotions import DemotionCache
 
 SECOND_NS = 1_000_000_000
-NOBODY = frozenset[int]()
-TWO = frozenset({2})
+NONE = frozenset[int]()
+BROKER_2 = frozenset({2})
 
 
-class Marks:
-    """As somebody keeps them; counts how often they are read."""
+class MarkStore:
+    """Demotion marks that a test sets; counts how often they are read."""
 
     def __init__(self) -> None:
-        self.now = NOBODY
-        self.away = False
-        self.read = 0
+        self.marked = NONE
+        self.is_unavailable = False
+        self.reads = 0
 
     def __call__(self) -> frozenset[int]:
-        self.read += 1
-        if self.away:
+        self.reads += 1
+        if self.is_unavailable:
             raise KafkaUnavailableError("no answer")
-        return self.now
+        return self.marked
 
 
 @pytest.fixture
-def marks() -> Marks:
-    return Marks()
+def store() -> MarkStore:
+    return MarkStore()
 
 
 @pytest.fixture
-def demotions(marks: Marks) -> Demotions:
-    return Demotions("orders", marks)
+def cache(store: MarkStore) -> DemotionCache:
+    return DemotionCache("orders", store)
 
 
-def test_while_everybody_has_a_home_nothing_is_read(demotions: Demotions, marks: Marks) -> None:
+def test_marks_are_not_read_while_every_broker_has_a_home(cache: DemotionCache, store: MarkStore) -> None:
     for second in range(100):
-        demotions.look(NOBODY, second * SECOND_NS)
-    assert marks.read == 0
+        cache.refresh(NONE, second * SECOND_NS)
+    assert store.reads == 0
 
 
-def test_who_loses_its_home_is_asked_for_at_once(demotions: Demotions, marks: Marks) -> None:
-    marks.now = TWO
-    demotions.look(TWO, SECOND_NS)
-    assert demotions.marked == TWO
+def test_marks_are_read_at_once_when_a_broker_loses_its_home(cache: DemotionCache, store: MarkStore) -> None:
+    store.marked = BROKER_2
+    cache.refresh(BROKER_2, SECOND_NS)
+    assert cache.demoted == BROKER_2
 
 
-def test_who_has_none_and_is_not_marked_is_asked_for_again_after_a_while(
-    demotions: Demotions, marks: Marks
+def test_marks_are_read_again_after_ten_seconds_or_for_another_broker(
+    cache: DemotionCache, store: MarkStore
 ) -> None:
     for second in range(20):
-        demotions.look(TWO, second * SECOND_NS)
-    assert marks.read == 2
-    demotions.look(frozenset({2, 3}), 20 * SECOND_NS - 1)
-    assert marks.read == 3
+        cache.refresh(BROKER_2, second * SECOND_NS)
+    assert store.reads == 2
+    cache.refresh(frozenset({2, 3}), 20 * SECOND_NS - 1)
+    assert store.reads == 3
 
 
-def test_a_mark_that_is_taken_back_is_noticed_and_then_nothing_is_read_any_more(
-    demotions: Demotions, marks: Marks
-) -> None:
-    marks.now = TWO
-    demotions.look(TWO, 0)
-    marks.now = NOBODY
+def test_a_removed_mark_is_noticed_and_then_no_marks_are_read(cache: DemotionCache, store: MarkStore) -> None:
+    store.marked = BROKER_2
+    cache.refresh(BROKER_2, 0)
+    store.marked = NONE
     for second in range(1, 100):
-        demotions.look(NOBODY, second * SECOND_NS)
-    assert (demotions.marked, marks.read) == (NOBODY, 2)
+        cache.refresh(NONE, second * SECOND_NS)
+    assert (cache.demoted, store.reads) == (NONE, 2)
 
 
-def test_what_cannot_be_read_is_as_it_was(
-    demotions: Demotions, marks: Marks, caplog: pytest.LogCaptureFixture
+def test_unreadable_marks_leave_the_previous_ones_and_are_logged_once(
+    cache: DemotionCache, store: MarkStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    marks.now = TWO
-    demotions.look(TWO, 0)
-    marks.away = True
+    store.marked = BROKER_2
+    cache.refresh(BROKER_2, 0)
+    store.is_unavailable = True
     for second in range(10, 40, 10):
-        demotions.look(NOBODY, second * SECOND_NS)
-    assert demotions.marked == TWO
-    assert [one.getMessage() for one in caplog.records] == ["orders: not known who is demoted: no answer"]
+        cache.refresh(NONE, second * SECOND_NS)
+    assert cache.demoted == BROKER_2
+    assert [record.getMessage() for record in caplog.records] == [
+        "orders: demotion marks cannot be read, keeping the previous ones: no answer"
+    ]

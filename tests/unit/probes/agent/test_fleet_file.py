@@ -10,50 +10,52 @@ CLUSTER = "clusters: [{id: orders, bootstrap: 'orders:9092'%s}]\n"
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "fleet.yaml"
-    write(path, CLUSTER % "")
+    replace_file(path, CLUSTER % "")
     return path
 
 
-def write(path: Path, text: str) -> None:
-    """As editors and Kubernetes do: another file in its place."""
-    beside = path.with_suffix(".new")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+def replace_file(path: Path, text: str) -> None:
+    """Replace a file by renaming another one, as editors and Kubernetes do."""
+    new_path = path.with_suffix(".new")
+    new_path.write_text(text, encoding="utf-8")
+    new_path.replace(path)
 
 
-def opened(path: Path) -> FleetFile:
-    file = FleetFile(path)
-    file.read()
-    return file
+def load(path: Path) -> FleetFile:
+    fleet_file = FleetFile(path)
+    fleet_file.load()
+    return fleet_file
 
 
-def test_clusters_are_those_of_the_file_as_it_is_now(path: Path) -> None:
-    file = opened(path)
-    first = file.clusters()
-    assert [one.id for one in first] == ["orders"]
-    assert file.clusters() is first
-    write(path, CLUSTER % ", retired: [3]")
-    assert file.clusters()[0].retired == (3,)
+def test_the_current_clusters_follow_changes_of_the_file(path: Path) -> None:
+    fleet_file = load(path)
+    before = fleet_file.current_clusters()
+    assert [cluster.id for cluster in before] == ["orders"]
+    assert fleet_file.current_clusters() is before
+    replace_file(path, CLUSTER % ", retired: [3]")
+    assert fleet_file.current_clusters()[0].retired == (3,)
 
 
-@pytest.mark.parametrize("broken", ["clusters: []\n", "clusters: [\n", ""])
-def test_a_file_that_cannot_be_read_changes_nothing_until_it_can(
-    path: Path, broken: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("invalid", ["clusters: []\n", "clusters: [\n", ""])
+def test_an_invalid_or_missing_file_leaves_the_previous_clusters(
+    path: Path, invalid: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    file = opened(path)
-    first = file.clusters()
-    write(path, broken)
-    assert file.clusters() == file.clusters() == first
-    assert len([one for one in caplog.messages if "going on with what it said before" in one]) == 1
+    fleet_file = load(path)
+    before = fleet_file.current_clusters()
+    replace_file(path, invalid)
+    assert fleet_file.current_clusters() == fleet_file.current_clusters() == before
+    assert len([line for line in caplog.messages if "continuing with the previous clusters" in line]) == 1
     path.unlink()
-    assert file.clusters() == first
-    write(path, CLUSTER % ", managed: false")
-    assert file.clusters()[0].managed is False
+    assert fleet_file.current_clusters() == before
+    replace_file(path, CLUSTER % ", managed: false")
+    assert fleet_file.current_clusters()[0].managed is False
 
 
-def test_what_takes_a_restart_is_said(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    file = opened(path)
-    write(path, "vantage: elsewhere\n" + CLUSTER % "")
-    assert [one.id for one in file.clusters()] == ["orders"]
-    assert file.fleet.vantage == "default"
-    assert any("takes a restart" in one for one in caplog.messages)
+def test_a_change_that_needs_a_restart_is_logged_and_not_applied(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fleet_file = load(path)
+    replace_file(path, "vantage: elsewhere\n" + CLUSTER % "")
+    assert [cluster.id for cluster in fleet_file.current_clusters()] == ["orders"]
+    assert fleet_file.fleet.vantage == "default"
+    assert any("need a restart" in line for line in caplog.messages)

@@ -9,8 +9,8 @@ import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_probes.agent.broker_progress import Counters
-from fleetgauge_probes.agent.jmx_exporters import counters_in, scrape
+from fleetgauge_probes.agent.broker_progress import BrokerCounters
+from fleetgauge_probes.agent.jmx_exporters import parse_counters, scrape_counters
 
 HTTP = urllib3.PoolManager(retries=False)
 
@@ -29,36 +29,40 @@ kafka_server_brokertopicmetrics_replicationbytesin_total 1.5E7
 """
 
 
-def test_of_all_that_an_exporter_says_four_things_count() -> None:
-    assert counters_in(TEXT) == Counters(waiting=7, completed=142, copied=15_000_000, offline_dirs=1)
+def test_counters_are_read_from_four_metrics_with_client_requests_only() -> None:
+    assert parse_counters(TEXT) == BrokerCounters(
+        queued_requests=7, completed_requests=142, replicated_bytes=15_000_000, offline_log_dirs=1
+    )
 
 
-def test_what_has_never_happened_is_none_and_what_is_missing_says_nothing() -> None:
+def test_absent_event_counters_are_zero_and_an_absent_gauge_invalidates_the_reading() -> None:
     lines = TEXT.splitlines(keepends=True)
-    quiet = "".join(one for one in lines if "total" not in one)
-    assert counters_in(quiet) == Counters(waiting=7, completed=0, copied=0, offline_dirs=1)
-    assert counters_in("".join(one for one in lines if "queue" not in one)) is None
-    assert counters_in("kafka_network_requestchannel_requestqueuesize seven\n") is None
-    for strange in ("NaN", "+Inf", "1e400"):
-        assert counters_in(TEXT.replace("7.0", strange)) is None
-    assert counters_in("<html>") is None
-    assert counters_in("") is None
+    idle = "".join(line for line in lines if "total" not in line)
+    assert parse_counters(idle) == BrokerCounters(
+        queued_requests=7, completed_requests=0, replicated_bytes=0, offline_log_dirs=1
+    )
+    assert parse_counters("".join(line for line in lines if "queue" not in line)) is None
+    assert parse_counters("kafka_network_requestchannel_requestqueuesize seven\n") is None
+    for not_finite in ("NaN", "+Inf", "1e400"):
+        assert parse_counters(TEXT.replace("7.0", not_finite)) is None
+    assert parse_counters("<html>") is None
+    assert parse_counters("") is None
 
 
 @given(st.text() | st.text(alphabet=sorted(set(TEXT))) | st.builds("".join, st.permutations(list(TEXT))))
-def test_whatever_it_says_nothing_breaks(text: str) -> None:
-    found = counters_in(text)
-    assert found is None or isinstance(found, Counters)
+def test_any_text_is_read_without_an_exception(text: str) -> None:
+    counters = parse_counters(text)
+    assert counters is None or isinstance(counters, BrokerCounters)
 
 
 @contextmanager
-def exporter(status: int) -> Iterator[tuple[str, list[str]]]:
-    """One that answers so, its address, and what it was asked for."""
-    asked: list[str] = []
+def run_exporter(status: int) -> Iterator[tuple[str, list[str]]]:
+    """Run an exporter that responds with a status; yield its URL and the metric names requested from it."""
+    requested: list[str] = []
 
-    class Answer(BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.extend(parse_qs(urlsplit(self.path).query)["name[]"])
+            requested.extend(parse_qs(urlsplit(self.path).query)["name[]"])
             self.send_response(status)
             self.end_headers()
             self.wfile.write(TEXT.encode())
@@ -66,25 +70,25 @@ def exporter(status: int) -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/metrics", asked
+            yield f"http://127.0.0.1:{server.server_port}/metrics", requested
         finally:
             server.shutdown()
             thread.join()
 
 
-def test_an_exporter_is_asked_for_no_more_than_that() -> None:
-    with exporter(200) as (url, asked):
-        assert scrape(HTTP, url) == counters_in(TEXT)
-    assert len(asked) == 4
+def test_only_the_four_metrics_are_requested() -> None:
+    with run_exporter(200) as (url, requested):
+        assert scrape_counters(HTTP, url) == parse_counters(TEXT)
+    assert len(requested) == 4
 
 
 @pytest.mark.parametrize("status", [404, 503])
-def test_one_that_does_not_tell_is_one_that_is_silent(status: int) -> None:
-    with exporter(status) as (url, _):
-        assert scrape(HTTP, url) is None
-    assert scrape(HTTP, url) is None
-    assert scrape(HTTP, "http://nobody.invalid:1/metrics") is None
+def test_an_exporter_that_fails_or_is_unreachable_has_no_counters(status: int) -> None:
+    with run_exporter(status) as (url, _):
+        assert scrape_counters(HTTP, url) is None
+    assert scrape_counters(HTTP, url) is None
+    assert scrape_counters(HTTP, "http://host.invalid:1/metrics") is None

@@ -2,18 +2,18 @@ import itertools
 
 import pytest
 
-from fleetgauge_probes.agent.leader_eligibility import Standing, standing
+from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility, assess_eligibility
 
 
-@pytest.mark.parametrize(("in_sync", "answering"), list(itertools.product([True, False], repeat=2)))
-def test_a_home_that_leads_is_probed_whatever_else_is_seen(in_sync: bool, answering: bool) -> None:
-    assert standing(True, in_sync, answering) is Standing.LEADS
+@pytest.mark.parametrize(("in_sync", "responding"), list(itertools.product([True, False], repeat=2)))
+def test_a_home_that_leads_is_probed_in_any_state(in_sync: bool, responding: bool) -> None:
+    assert assess_eligibility(True, in_sync, responding) is LeaderEligibility.LEADING
 
 
-def test_a_home_in_sync_and_answering_has_merely_lost_leadership() -> None:
-    assert standing(False, in_sync=True, answering=True) is Standing.AWAY
+def test_a_home_in_sync_that_responds_is_excused_from_leading() -> None:
+    assert assess_eligibility(False, in_sync=True, responding=True) is LeaderEligibility.EXCUSED
 
 
-@pytest.mark.parametrize(("in_sync", "answering"), [(True, False), (False, True), (False, False)])
-def test_a_home_out_of_sync_or_silent_is_out(in_sync: bool, answering: bool) -> None:
-    assert standing(False, in_sync, answering) is Standing.OUT
+@pytest.mark.parametrize(("in_sync", "responding"), [(True, False), (False, True), (False, False)])
+def test_a_home_out_of_sync_or_without_response_is_unhealthy(in_sync: bool, responding: bool) -> None:
+    assert assess_eligibility(False, in_sync, responding) is LeaderEligibility.UNHEALTHY

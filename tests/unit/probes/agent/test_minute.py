@@ -2,16 +2,16 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 from fleetgauge_core.contract import PROBE_MINUTE, Leg, ProbeMinute
-from fleetgauge_probes.agent.minute import Identity, Subject, probe_minute
+from fleetgauge_probes.agent.minute import AgentIdentity, ProbeTarget, build_probe_minute
 from fleetgauge_probes.agent.probe_tracker import MinuteTally
 
 MINUTE = datetime(2026, 3, 2, 10, tzinfo=UTC)
 EMITTED = datetime(2026, 3, 2, 10, 1, 13, tzinfo=UTC)
-WHO = Identity("host/zone-a", "1.2.3", "run", "zone-a")
-WHAT = Subject("orders", "uuid", 3, "rack-a", Leg.CLIENT)
+AGENT = AgentIdentity("host/zone-a", "1.2.3", "run", "zone-a")
+TARGET = ProbeTarget("orders", "uuid", 3, "rack-a", Leg.CLIENT)
 TALLY = MinuteTally(
     attempted=4,
-    left_out=2,
+    excluded=2,
     acknowledged=3,
     received=2,
     ack_us=(10, 20, 30),
@@ -27,34 +27,34 @@ TALLY = MinuteTally(
 )
 
 
-def _record(tally: MinuteTally = TALLY, what: Subject = WHAT) -> ProbeMinute:
-    return probe_minute(WHO, what, MINUTE, (1, 2, 3), tally, 42, EMITTED)
+def build_record(tally: MinuteTally = TALLY, target: ProbeTarget = TARGET) -> ProbeMinute:
+    return build_probe_minute(AGENT, target, MINUTE, (1, 2, 3), tally, 42, EMITTED)
 
 
-def test_a_tally_is_told_as_it_is() -> None:
-    record = _record()
+def test_a_record_has_the_values_of_its_tally_target_and_agent() -> None:
+    record = build_record()
     for field in fields(MinuteTally):
-        if field.name not in ("lag_us", "left_out"):
+        if field.name not in ("lag_us", "excluded"):
             assert getattr(record, field.name) == getattr(TALLY, field.name)
-    for part in (WHO, WHAT):
+    for part in (AGENT, TARGET):
         for field in fields(part):
             assert getattr(record, field.name) == getattr(part, field.name)
     assert (record.sequence, record.minute, record.emitted_at) == (42, MINUTE, EMITTED)
     assert record.expected_brokers == (1, 2, 3)
 
 
-def test_the_schedule_lag_is_its_nearest_rank_p95_and_its_maximum() -> None:
-    record = _record()
+def test_schedule_lag_is_recorded_as_nearest_rank_p95_and_maximum() -> None:
+    record = build_record()
     assert (record.schedule_lag_p95_us, record.schedule_lag_max_us) == (95, 100)
 
 
-def test_a_minute_without_probes_has_no_lag() -> None:
-    record = _record(replace(TALLY, lag_us=()))
+def test_a_minute_without_probes_has_zero_lag() -> None:
+    record = build_record(replace(TALLY, lag_us=()))
     assert (record.schedule_lag_p95_us, record.schedule_lag_max_us) == (0, 0)
 
 
-def test_the_record_can_be_sent_with_a_rack_and_without() -> None:
+def test_a_record_is_encoded_with_and_without_a_rack() -> None:
     for rack in ("rack-a", None):
-        decoded = PROBE_MINUTE.decode(_record(what=replace(WHAT, rack=rack)).encode())
+        decoded = PROBE_MINUTE.decode(build_record(target=replace(TARGET, rack=rack)).encode())
         assert decoded["rack"] == rack
         assert decoded["minute"] == MINUTE

@@ -5,37 +5,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.contract import Leg
-from fleetgauge_probes.agent.payload import ProbeName, pack, unpack
+from fleetgauge_probes.agent.payload import PAYLOAD_BYTES, ProbeKey, decode_payload, encode_payload
 
-RUN = UUID(int=0x1234)
-NAMES = st.builds(
-    ProbeName,
+PROBE_ID = UUID(int=0x1234)
+KEYS = st.builds(
+    ProbeKey,
     st.integers(-(2**31), 2**31 - 1),
     st.none() | st.sampled_from(Leg),
     st.integers(0, 2**64 - 1),
 )
 
 
-@given(st.uuids(), NAMES)
-def test_a_run_knows_its_own_probe_again(run: UUID, name: ProbeName) -> None:
-    assert unpack(run, pack(run, name)) == name
+@given(st.uuids(), KEYS)
+def test_a_payload_is_decoded_to_its_key(probe_id: UUID, key: ProbeKey) -> None:
+    assert decode_payload(probe_id, encode_payload(probe_id, key)) == key
 
 
-@given(st.uuids(), st.uuids(), NAMES)
-def test_a_probe_of_another_run_is_nobodys(run: UUID, other: UUID, name: ProbeName) -> None:
-    assert (unpack(other, pack(run, name)) is None) == (run != other)
+@given(st.uuids(), st.uuids(), KEYS)
+def test_a_payload_of_another_cluster_probe_is_ignored(probe_id: UUID, other_id: UUID, key: ProbeKey) -> None:
+    assert (decode_payload(other_id, encode_payload(probe_id, key)) is None) == (probe_id != other_id)
 
 
 @given(st.binary(max_size=300))
-def test_anything_else_is_nobodys_and_breaks_nothing(value: bytes) -> None:
-    assert unpack(RUN, value) is None
+def test_any_other_message_is_ignored(payload: bytes) -> None:
+    assert decode_payload(PROBE_ID, payload) is None
 
 
-@given(NAMES, st.integers(0, 127))
-def test_a_truncated_probe_is_nobodys(name: ProbeName, size: int) -> None:
-    assert unpack(RUN, pack(RUN, name)[:size]) is None
+@given(KEYS, st.integers(0, PAYLOAD_BYTES - 1))
+def test_a_truncated_payload_is_ignored(key: ProbeKey, size: int) -> None:
+    assert decode_payload(PROBE_ID, encode_payload(PROBE_ID, key)[:size]) is None
 
 
 @pytest.mark.parametrize("leg", [Leg.CLIENT, Leg.LEADER, None])
-def test_every_probe_has_the_same_size(leg: Leg | None) -> None:
-    assert len(pack(RUN, ProbeName(1, leg, 2**40))) == 128
+def test_every_payload_has_the_same_size(leg: Leg | None) -> None:
+    assert len(encode_payload(PROBE_ID, ProbeKey(1, leg, 2**40))) == PAYLOAD_BYTES == 128

@@ -1,22 +1,22 @@
-from fleetgauge_probes.agent.throttles import Throttles
+from fleetgauge_probes.agent.throttles import QuotaThrottles
 
-S = 1_000_000_000
-
-
-def test_what_fails_while_it_is_held_back_or_soon_after_is_explained() -> None:
-    throttles = Throttles()
-    assert not throttles.explains(1, 10 * S)
-    throttles.note(1, 10 * S, 2.5)
-    assert throttles.explains(1, 11 * S)
-    assert throttles.explains(1, 18 * S)
-    assert not throttles.explains(1, 19 * S)
-    assert not throttles.explains(2, 11 * S)
+SECOND_NS = 1_000_000_000
 
 
-def test_the_time_is_told_by_broker_and_once() -> None:
-    throttles = Throttles()
-    throttles.note(1, 0, 0.5)
-    throttles.note(1, S, 0.25)
-    throttles.note(2, S, 1.0)
-    assert throttles.take() == {1: 0.75, 2: 1.0}
-    assert throttles.take() == {}
+def test_throttling_explains_failures_while_it_lasts_and_shortly_afterwards() -> None:
+    throttles = QuotaThrottles()
+    assert not throttles.has_delayed(1, 10 * SECOND_NS)
+    throttles.record(1, 10 * SECOND_NS, 2.5)
+    assert throttles.has_delayed(1, 11 * SECOND_NS)
+    assert throttles.has_delayed(1, 18 * SECOND_NS)
+    assert not throttles.has_delayed(1, 19 * SECOND_NS)
+    assert not throttles.has_delayed(2, 11 * SECOND_NS)
+
+
+def test_throttled_seconds_add_up_by_broker_and_are_drained_once() -> None:
+    throttles = QuotaThrottles()
+    throttles.record(1, 0, 0.5)
+    throttles.record(1, SECOND_NS, 0.25)
+    throttles.record(2, SECOND_NS, 1.0)
+    assert throttles.drain_seconds() == {1: 0.75, 2: 1.0}
+    assert throttles.drain_seconds() == {}

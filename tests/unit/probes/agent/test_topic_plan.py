@@ -1,4 +1,4 @@
-"""Plans of the probe topic, tried on a cluster that does what it is told."""
+"""Plans of the probe topic, applied to a simulated cluster in which every action succeeds."""
 
 from dataclasses import dataclass, replace
 from random import Random
@@ -7,33 +7,35 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fleetgauge_probes.agent.topic_plan import (
-    ALL_LATITUDE,
-    Change,
-    Create,
-    Elect,
-    Home,
-    Latitude,
-    Partition,
-    Placement,
-    ProbeTopic,
-    Reassign,
-    Require,
-    Widen,
-    home_partitions,
-    narrowed,
-    plan,
+    ALL_CAPABILITIES,
+    HomeBroker,
+    MinInSyncUpdate,
+    PartitionAddition,
+    PreferredLeaderElection,
+    ProbePartition,
+    ProbeTopicState,
+    ReplicaPlacement,
+    ReplicaReassignment,
+    TopicAction,
+    TopicCapabilities,
+    TopicCreation,
+    map_home_partitions,
+    narrow_capabilities,
+    plan_probe_topic,
 )
 
-NO_MOVES = Latitude(moves=False)
-BY_COUNT = Latitude(Placement.BY_COUNT, moves=False)
-LATITUDES = st.builds(Latitude, st.sampled_from(Placement), st.booleans())
+NO_REASSIGNMENT = TopicCapabilities(can_reassign=False)
+BY_REPLICATION_FACTOR = TopicCapabilities(ReplicaPlacement.REPLICATION_FACTOR, can_reassign=False)
+CAPABILITIES = st.builds(TopicCapabilities, st.sampled_from(ReplicaPlacement), st.booleans())
 
 
 @dataclass(frozen=True)
 class Situation:
-    homes: tuple[Home, ...]
-    live: frozenset[int]
-    topic: ProbeTopic | None
+    """Registered brokers, those that respond, and the probe topic."""
+
+    homes: tuple[HomeBroker, ...]
+    responding: frozenset[int]
+    topic: ProbeTopicState | None
 
     @property
     def ids(self) -> set[int]:
@@ -43,379 +45,465 @@ class Situation:
     def demoted(self) -> set[int]:
         return {home.broker_id for home in self.homes if home.demoted}
 
-    def home_of(self) -> dict[int, int]:
-        return home_partitions(self.partitions, self.demoted)
+    def home_partitions(self) -> dict[int, int]:
+        return map_home_partitions(self.partitions, self.demoted)
 
     @property
-    def partitions(self) -> dict[int, Partition]:
+    def partitions(self) -> dict[int, ProbePartition]:
         return {} if self.topic is None else dict(self.topic.partitions)
 
 
 @st.composite
-def _homes(draw: st.DrawFn) -> tuple[Home, ...]:
+def draw_homes(draw: st.DrawFn) -> tuple[HomeBroker, ...]:
     ids = draw(st.lists(st.integers(0, 12), unique=True, max_size=8))
     demoted = draw(st.sets(st.sampled_from(ids), max_size=2)) if ids else set()
-    return tuple(Home(i, draw(st.sampled_from(["a", "b", "c", None])), i in demoted) for i in ids)
+    return tuple(
+        HomeBroker(broker, draw(st.sampled_from(["a", "b", "c", None])), broker in demoted) for broker in ids
+    )
 
 
 @st.composite
-def _situations(draw: st.DrawFn) -> Situation:
-    """Brokers 13 and 14 are never registered: they are gone."""
-    homes = draw(_homes())
+def draw_situations(draw: st.DrawFn) -> Situation:
+    """Draw a situation in which brokers 13 and 14 may be replicas but are not registered."""
+    homes = draw(draw_homes())
     ids = [home.broker_id for home in homes]
-    live = frozenset(draw(st.lists(st.sampled_from(ids), unique=True)) if ids else ())
+    responding = frozenset(draw(st.lists(st.sampled_from(ids), unique=True)) if ids else ())
     topic = None
     if ids and draw(st.booleans()):
-        partitions = {number: draw(_partitions([*ids, 13, 14])) for number in range(draw(st.integers(0, 6)))}
-        topic = ProbeTopic(partitions, draw(st.sampled_from([None, 1, 2, 3])))
-    return Situation(homes, live, topic)
+        partitions = {
+            number: draw(draw_partition([*ids, 13, 14])) for number in range(draw(st.integers(0, 6)))
+        }
+        topic = ProbeTopicState(partitions, draw(st.sampled_from([None, 1, 2, 3])))
+    return Situation(homes, responding, topic)
 
 
 @st.composite
-def _partitions(draw: st.DrawFn, ids: list[int]) -> Partition:
+def draw_partition(draw: st.DrawFn, ids: list[int]) -> ProbePartition:
     replicas = tuple(draw(st.lists(st.sampled_from(ids), unique=True, max_size=4)))
     in_sync = frozenset(draw(st.lists(st.sampled_from(replicas), unique=True)) if replicas else ())
-    return Partition(draw(st.none() | st.sampled_from(ids)), replicas, in_sync)
+    return ProbePartition(draw(st.none() | st.sampled_from(ids)), replicas, in_sync)
 
 
-def _made(replicas: tuple[int, ...], live: frozenset[int]) -> Partition:
-    """A new partition is led by its first live replica."""
-    in_sync = [broker for broker in replicas if broker in live]
-    return Partition(in_sync[0] if in_sync else None, replicas, frozenset(in_sync))
+def new_partition(replicas: tuple[int, ...], responding: frozenset[int]) -> ProbePartition:
+    """Return a new partition, which is led by its first responding replica."""
+    in_sync = [broker for broker in replicas if broker in responding]
+    return ProbePartition(in_sync[0] if in_sync else None, replicas, frozenset(in_sync))
 
 
-def _placed(number: int, copies: int, one: Situation) -> tuple[int, ...]:
-    """As a cluster places partitions by itself: around the ring."""
-    ids = sorted(one.ids)
-    return tuple(ids[(number + turn) % len(ids)] for turn in range(min(copies, len(ids))))
+def assign_by_cluster(number: int, replication_factor: int, situation: Situation) -> tuple[int, ...]:
+    """Return the replicas that a cluster assigns by itself: consecutive brokers."""
+    ids = sorted(situation.ids)
+    return tuple(ids[(number + step) % len(ids)] for step in range(min(replication_factor, len(ids))))
 
 
-def _apply(one: Situation, latitude: Latitude = ALL_LATITUDE) -> Situation:
-    """What a cluster in which every change works would hold afterwards."""
-    partitions = one.partitions
-    min_in_sync = one.topic.min_in_sync if one.topic else 1
-    for change in plan(one.homes, one.live, one.topic, latitude):
-        match change:
-            case Create(count, copies, replicas):
-                assert one.topic is None
-                placed = replicas or tuple(_placed(n, copies or 1, one) for n in range(count))
-                partitions = {n: _made(r, one.live) for n, r in enumerate(placed)}
-                min_in_sync = int(change.settings.get("min.insync.replicas", 1))
-            case Widen(total, replicas):
-                assert one.topic is not None
+def apply_plan(situation: Situation, capabilities: TopicCapabilities = ALL_CAPABILITIES) -> Situation:
+    """Return the situation after the planned actions."""
+    partitions = situation.partitions
+    min_in_sync = situation.topic.min_in_sync if situation.topic else 1
+    for action in plan_probe_topic(situation.homes, situation.responding, situation.topic, capabilities):
+        match action:
+            case TopicCreation(count, replication_factor, replicas):
+                assert situation.topic is None
+                assignment = replicas or tuple(
+                    assign_by_cluster(n, replication_factor or 1, situation) for n in range(count)
+                )
+                partitions = {n: new_partition(r, situation.responding) for n, r in enumerate(assignment)}
+                min_in_sync = int(action.settings.get("min.insync.replicas", 1))
+            case PartitionAddition(total, replicas):
+                assert situation.topic is not None
                 for number in range(len(partitions), total):
-                    added = replicas[number - total] if replicas else _placed(number, 3, one)
-                    partitions[number] = _made(added, one.live)
-            case Reassign(moves):
+                    added = replicas[number - total] if replicas else assign_by_cluster(number, 3, situation)
+                    partitions[number] = new_partition(added, situation.responding)
+            case ReplicaReassignment(moves):
                 for number, moved in moves:
-                    partitions[number] = _made(moved, one.live)
-            case Require(count):
+                    partitions[number] = new_partition(moved, situation.responding)
+            case MinInSyncUpdate(count):
                 min_in_sync = count
-            case Elect(elected):
+            case PreferredLeaderElection(elected):
                 for number in elected:
                     before = partitions[number]
-                    partitions[number] = Partition(before.replicas[0], before.replicas, before.in_sync)
-    topic = None if one.topic is None and not partitions else ProbeTopic(partitions, min_in_sync)
-    return Situation(one.homes, one.live, topic)
+                    partitions[number] = ProbePartition(before.replicas[0], before.replicas, before.in_sync)
+    topic = None if situation.topic is None and not partitions else ProbeTopicState(partitions, min_in_sync)
+    return Situation(situation.homes, situation.responding, topic)
 
 
-def _settled(one: Situation, latitude: Latitude = ALL_LATITUDE) -> Situation:
-    """After the changes, and those that they call for."""
+def apply_repeatedly(situation: Situation, capabilities: TopicCapabilities = ALL_CAPABILITIES) -> Situation:
+    """Return the situation after the planned actions and those that follow from them."""
     for _ in range(4):
-        one = _apply(one, latitude)
-    return one
+        situation = apply_plan(situation, capabilities)
+    return situation
 
 
-def _changes(one: Situation, latitude: Latitude = ALL_LATITUDE) -> tuple[Change, ...]:
-    return plan(one.homes, one.live, one.topic, latitude)
+def plan_actions(
+    situation: Situation, capabilities: TopicCapabilities = ALL_CAPABILITIES
+) -> tuple[TopicAction, ...]:
+    return plan_probe_topic(situation.homes, situation.responding, situation.topic, capabilities)
 
 
-def _moves(one: Situation) -> dict[int, tuple[int, ...]]:
-    return {n: r for change in _changes(one) if isinstance(change, Reassign) for n, r in change.replicas}
+def planned_moves(situation: Situation) -> dict[int, tuple[int, ...]]:
+    return {
+        n: r
+        for action in plan_actions(situation)
+        if isinstance(action, ReplicaReassignment)
+        for n, r in action.replicas
+    }
 
 
-def _new(one: Situation) -> list[tuple[int, ...]]:
-    """Replicas of partitions that are made."""
-    return [r for change in _changes(one) if isinstance(change, Create | Widen) for r in change.replicas]
+def planned_replicas(situation: Situation) -> list[tuple[int, ...]]:
+    """Return the replicas of partitions that are planned to be created or added."""
+    return [
+        r
+        for action in plan_actions(situation)
+        if isinstance(action, TopicCreation | PartitionAddition)
+        for r in action.replicas
+    ]
 
 
-def _all_live(homes: tuple[Home, ...], partitions: dict[int, Partition], min_in_sync: int = 1) -> Situation:
-    live = frozenset(home.broker_id for home in homes)
-    return Situation(homes, live, ProbeTopic(partitions, min_in_sync))
+def all_responding(
+    homes: tuple[HomeBroker, ...], partitions: dict[int, ProbePartition], min_in_sync: int = 1
+) -> Situation:
+    responding = frozenset(home.broker_id for home in homes)
+    return Situation(homes, responding, ProbeTopicState(partitions, min_in_sync))
 
 
-def _led(*replicas: int) -> Partition:
-    return Partition(replicas[0], replicas, frozenset(replicas))
+def in_sync_partition(*replicas: int) -> ProbePartition:
+    return ProbePartition(replicas[0], replicas, frozenset(replicas))
 
 
-@given(_situations(), st.booleans())
-def test_every_registered_broker_has_a_home_partition_afterwards_dead_or_alive(
-    one: Situation, moves: bool
+@given(draw_situations(), st.booleans())
+def test_every_registered_broker_gets_a_home_partition_even_while_down(
+    situation: Situation, can_reassign: bool
 ) -> None:
-    assert set(_apply(one, Latitude(moves=moves)).home_of()) >= one.ids
+    assert (
+        set(apply_plan(situation, TopicCapabilities(can_reassign=can_reassign)).home_partitions())
+        >= situation.ids
+    )
 
 
-@given(_situations(), LATITUDES)
-def test_once_all_is_done_there_is_nothing_to_do(one: Situation, latitude: Latitude) -> None:
-    assert _changes(_settled(one, latitude), latitude) == ()
+@given(draw_situations(), CAPABILITIES)
+def test_a_topic_that_follows_its_plan_needs_no_further_actions(
+    situation: Situation, capabilities: TopicCapabilities
+) -> None:
+    assert plan_actions(apply_repeatedly(situation, capabilities), capabilities) == ()
 
 
-@given(_situations())
-def test_no_more_partitions_are_made_than_brokers_lack_one(one: Situation) -> None:
-    made = [replicas[0] for replicas in _new(one)]
-    assert len(made) == len(set(made))
-    assert not set(made) & set(home_partitions({**one.partitions, **_moved_views(one)}, one.demoted))
+@given(draw_situations())
+def test_partitions_are_added_only_for_brokers_without_one(situation: Situation) -> None:
+    created = [replicas[0] for replicas in planned_replicas(situation)]
+    assert len(created) == len(set(created))
+    assert not set(created) & set(
+        map_home_partitions({**situation.partitions, **moved_partitions(situation)}, situation.demoted)
+    )
 
 
-def _moved_views(one: Situation) -> dict[int, Partition]:
-    return {number: _made(replicas, one.live) for number, replicas in _moves(one).items()}
+def moved_partitions(situation: Situation) -> dict[int, ProbePartition]:
+    return {
+        number: new_partition(replicas, situation.responding)
+        for number, replicas in planned_moves(situation).items()
+    }
 
 
-@given(_situations())
-def test_a_partition_is_only_made_where_no_spare_one_is_left_for_a_live_broker(some: Situation) -> None:
-    assume(some.topic is not None)
-    one = replace(some, homes=tuple(Home(home.broker_id, home.rack) for home in some.homes))
-    homes = {b for b in one.home_of() if b in one.ids}
-    spare = len(one.partitions) - len(homes)
-    live_and_homeless = [b for b in one.ids & one.live if b not in homes]
-    assert sum(replicas[0] in one.live for replicas in _new(one)) == max(0, len(live_and_homeless) - spare)
+@given(draw_situations())
+def test_a_partition_is_added_only_if_no_spare_partition_is_left(drawn: Situation) -> None:
+    assume(drawn.topic is not None)
+    situation = replace(drawn, homes=tuple(HomeBroker(home.broker_id, home.rack) for home in drawn.homes))
+    homes = {broker for broker in situation.home_partitions() if broker in situation.ids}
+    spare = len(situation.partitions) - len(homes)
+    without_home = [broker for broker in situation.ids & situation.responding if broker not in homes]
+    assert sum(replicas[0] in situation.responding for replicas in planned_replicas(situation)) == max(
+        0, len(without_home) - spare
+    )
 
 
-@given(_situations())
-def test_replicas_are_distinct_and_registered(one: Situation) -> None:
-    for replicas in (*_new(one), *_moves(one).values()):
+@given(draw_situations())
+def test_replicas_are_distinct_and_registered(situation: Situation) -> None:
+    for replicas in (*planned_replicas(situation), *planned_moves(situation).values()):
         assert len(set(replicas)) == len(replicas)
-        assert set(replicas) <= one.ids
+        assert set(replicas) <= situation.ids
 
 
-@given(_situations())
-def test_a_move_keeps_every_replica_that_is_registered_and_adds_live_ones_alone(one: Situation) -> None:
-    for number, replicas in _moves(one).items():
-        before = set(one.partitions[number].replicas)
-        assert set(replicas) >= before & one.ids
-        assert set(replicas) - before <= one.live
-        assert len(set(replicas) - before) <= max(3 - len(before & one.ids), 1)
+@given(draw_situations())
+def test_a_reassignment_keeps_registered_replicas_and_adds_responding_brokers_only(
+    situation: Situation,
+) -> None:
+    for number, replicas in planned_moves(situation).items():
+        before = set(situation.partitions[number].replicas)
+        assert set(replicas) >= before & situation.ids
+        assert set(replicas) - before <= situation.responding
+        assert len(set(replicas) - before) <= max(3 - len(before & situation.ids), 1)
 
 
-@given(_situations())
-def test_a_home_is_never_taken_from_a_registered_broker(one: Situation) -> None:
-    after = _apply(one).partitions
-    for broker, number in one.home_of().items():
-        if broker in one.ids - one.demoted:
+@given(draw_situations())
+def test_a_home_is_never_taken_from_a_registered_broker(situation: Situation) -> None:
+    after = apply_plan(situation).partitions
+    for broker, number in situation.home_partitions().items():
+        if broker in situation.ids - situation.demoted:
             assert after[number].replicas[0] == broker
 
 
-@given(_situations())
-def test_who_is_demoted_is_elected_nowhere_and_put_first_only_where_nothing_else_is_left(
-    one: Situation,
+@given(draw_situations())
+def test_a_demoted_broker_is_never_elected_and_its_partition_keeps_its_first_replica(
+    situation: Situation,
 ) -> None:
-    after = _apply(one).partitions
-    for change in _changes(one):
-        if isinstance(change, Elect):
-            assert not {after[number].replicas[0] for number in change.partitions} & one.demoted
-    homes = one.home_of()
-    for broker in one.demoted & homes.keys():
-        before = [b for b in one.partitions[homes[broker]].replicas if b in one.ids]
+    after = apply_plan(situation).partitions
+    for action in plan_actions(situation):
+        if isinstance(action, PreferredLeaderElection):
+            assert not {after[number].replicas[0] for number in action.partitions} & situation.demoted
+    homes = situation.home_partitions()
+    for broker in situation.demoted & homes.keys():
+        before = [
+            replica for replica in situation.partitions[homes[broker]].replicas if replica in situation.ids
+        ]
         assert after[homes[broker]].replicas[0] == before[0]
 
 
 @given(st.integers(2, 9), st.data())
-def test_a_broker_that_is_demoted_everywhere_keeps_its_partition_and_leads_it_again_afterwards(
+def test_a_demoted_broker_keeps_its_partition_and_leads_it_again_after_the_demotion(
     brokers: int, data: st.DataObject
 ) -> None:
     ids = list(range(brokers))
-    homes = tuple(Home(one, None) for one in ids)
-    usual = _settled(Situation(homes, frozenset(ids), None))
-    sick = data.draw(st.sampled_from(ids))
+    homes = tuple(HomeBroker(broker, None) for broker in ids)
+    without_demotion = apply_repeatedly(Situation(homes, frozenset(ids), None))
+    demoted_broker = data.draw(st.sampled_from(ids))
     last = {
-        number: _led(*sorted(one.replicas, key=lambda broker: broker == sick))
-        for number, one in usual.partitions.items()
+        number: in_sync_partition(*sorted(partition.replicas, key=lambda broker: broker == demoted_broker))
+        for number, partition in without_demotion.partitions.items()
     }
-    marked = tuple(Home(one, None, one == sick) for one in ids)
-    demoted = _all_live(marked, last, max(1, min(3, brokers) - 1))
-    assert _changes(demoted) == ()
-    assert set(demoted.home_of()) == set(ids)
-    assert len(set(demoted.home_of().values())) == brokers
-    again = _settled(_all_live(homes, last))
-    assert {one.leader for one in again.partitions.values()} == set(ids)
+    marked = tuple(HomeBroker(broker, None, broker == demoted_broker) for broker in ids)
+    demoted = all_responding(marked, last, max(1, min(3, brokers) - 1))
+    assert plan_actions(demoted) == ()
+    assert set(demoted.home_partitions()) == set(ids)
+    assert len(set(demoted.home_partitions().values())) == brokers
+    again = apply_repeatedly(all_responding(homes, last))
+    assert {partition.leader for partition in again.partitions.values()} == set(ids)
     assert len(again.partitions) == brokers
 
 
-@given(_situations())
-def test_with_all_brokers_alive_nobody_who_is_gone_holds_a_replica_and_all_have_three(one: Situation) -> None:
-    everybody = Situation(one.homes, frozenset(one.ids), one.topic)
-    after = _settled(everybody)
-    for number, partition in after.partitions.items():
-        assert set(partition.replicas) <= one.ids
-        if number in one.partitions:
-            assert len(partition.replicas) >= min(3, len(one.ids))
-
-
-@given(_situations())
-def test_what_is_required_is_what_the_poorest_partition_bears_with_one_lost(one: Situation) -> None:
-    assume(one.topic is not None and one.topic.min_in_sync is not None)
-    after = _settled(one)
-    assert after.topic is not None
-    if after.partitions and one.ids:
-        poorest = min(len(partition.replicas) for partition in after.partitions.values())
-        assert after.topic.min_in_sync == max(1, poorest - 1)
-
-
-@given(_situations())
-def test_no_more_is_required_than_every_partition_has_before_and_after(one: Situation) -> None:
-    counts = [len(p.replicas) for p in (*one.partitions.values(), *_apply(one).partitions.values())]
-    for change in _changes(one):
-        if isinstance(change, Require):
-            assert change.min_in_sync <= max(1, min(counts) - 1)
-
-
-@given(_homes(), st.data())
-def test_a_new_topic_has_three_replicas_where_there_are_three_brokers(
-    homes: tuple[Home, ...], data: st.DataObject
+@given(draw_situations())
+def test_with_all_brokers_responding_every_partition_has_three_registered_replicas(
+    situation: Situation,
 ) -> None:
-    live = data.draw(st.sets(st.sampled_from([home.broker_id for home in homes]))) if homes else set()
-    sizes = {len(replicas) for replicas in _new(Situation(homes, frozenset(live), None))}
+    fully_responding = Situation(situation.homes, frozenset(situation.ids), situation.topic)
+    after = apply_repeatedly(fully_responding)
+    for number, partition in after.partitions.items():
+        assert set(partition.replicas) <= situation.ids
+        if number in situation.partitions:
+            assert len(partition.replicas) >= min(3, len(situation.ids))
+
+
+@given(draw_situations())
+def test_min_in_sync_replicas_permits_the_loss_of_one_replica_of_any_partition(situation: Situation) -> None:
+    assume(situation.topic is not None and situation.topic.min_in_sync is not None)
+    after = apply_repeatedly(situation)
+    assert after.topic is not None
+    if after.partitions and situation.ids:
+        min_replicas = min(len(partition.replicas) for partition in after.partitions.values())
+        assert after.topic.min_in_sync == max(1, min_replicas - 1)
+
+
+@given(draw_situations())
+def test_min_in_sync_replicas_is_met_before_and_after_reassignments(situation: Situation) -> None:
+    counts = [
+        len(p.replicas) for p in (*situation.partitions.values(), *apply_plan(situation).partitions.values())
+    ]
+    for action in plan_actions(situation):
+        if isinstance(action, MinInSyncUpdate):
+            assert action.min_in_sync <= max(1, min(counts) - 1)
+
+
+@given(draw_homes(), st.data())
+def test_a_new_topic_has_three_replicas_where_there_are_three_brokers(
+    homes: tuple[HomeBroker, ...], data: st.DataObject
+) -> None:
+    responding = data.draw(st.sets(st.sampled_from([home.broker_id for home in homes]))) if homes else set()
+    sizes = {len(replicas) for replicas in planned_replicas(Situation(homes, frozenset(responding), None))}
     assert sizes == ({min(3, len(homes))} if homes else set())
 
 
-@given(_situations())
-def test_replicas_stand_in_as_many_racks_as_there_are(one: Situation) -> None:
-    rack = {home.broker_id: home.rack for home in one.homes}
-    for replicas in _new(one):
-        assert len({rack[b] for b in replicas}) == min(len(replicas), len(set(rack.values())))
+@given(draw_situations())
+def test_replicas_are_spread_over_as_many_racks_as_possible(situation: Situation) -> None:
+    rack = {home.broker_id: home.rack for home in situation.homes}
+    for replicas in planned_replicas(situation):
+        assert len({rack[broker] for broker in replicas}) == min(len(replicas), len(set(rack.values())))
 
 
-@given(_situations())
-def test_who_may_not_move_replicas_moves_none(one: Situation) -> None:
-    assert not any(isinstance(change, Reassign) for change in _changes(one, NO_MOVES))
+@given(draw_situations())
+def test_without_the_reassignment_capability_nothing_is_reassigned(situation: Situation) -> None:
+    assert not any(
+        isinstance(action, ReplicaReassignment) for action in plan_actions(situation, NO_REASSIGNMENT)
+    )
 
 
-@given(_situations())
-def test_only_live_homes_in_sync_that_do_not_lead_are_elected(one: Situation) -> None:
+@given(draw_situations())
+def test_only_responding_homes_in_sync_that_do_not_lead_are_elected(situation: Situation) -> None:
     wanted = tuple(
         number
-        for number, partition in sorted(one.partitions.items())
+        for number, partition in sorted(situation.partitions.items())
         if partition.replicas
-        and partition.replicas[0] in (one.live & partition.in_sync) - one.demoted
+        and partition.replicas[0] in (situation.responding & partition.in_sync) - situation.demoted
         and partition.leader != partition.replicas[0]
     )
-    elected = [change.partitions for change in _changes(one, NO_MOVES) if isinstance(change, Elect)]
+    elected = [
+        action.partitions
+        for action in plan_actions(situation, NO_REASSIGNMENT)
+        if isinstance(action, PreferredLeaderElection)
+    ]
     assert elected == ([wanted] if wanted else [])
-    moved = _moves(one)
-    elected = [change.partitions for change in _changes(one) if isinstance(change, Elect)]
+    moved = planned_moves(situation)
+    elected = [
+        action.partitions for action in plan_actions(situation) if isinstance(action, PreferredLeaderElection)
+    ]
     assert sum(elected, ()) == tuple(number for number in wanted if number not in moved)
 
 
-@given(_situations(), st.randoms())
+@given(draw_situations(), st.randoms())
 def test_the_plan_does_not_depend_on_the_order_of_brokers_and_partitions(
-    one: Situation, random: Random
+    situation: Situation, random: Random
 ) -> None:
-    homes, partitions = list(one.homes), list(one.partitions.items())
+    homes, partitions = list(situation.homes), list(situation.partitions.items())
     random.shuffle(homes)
     random.shuffle(partitions)
-    shuffled = None if one.topic is None else ProbeTopic(dict(partitions), one.topic.min_in_sync)
-    assert plan(homes, one.live, shuffled) == _changes(one)
+    shuffled = (
+        None if situation.topic is None else ProbeTopicState(dict(partitions), situation.topic.min_in_sync)
+    )
+    assert plan_probe_topic(homes, situation.responding, shuffled) == plan_actions(situation)
 
 
-@given(_homes())
-def test_a_new_topic_bears_the_loss_of_one_replica(homes: tuple[Home, ...]) -> None:
-    for change in plan(homes, frozenset(h.broker_id for h in homes), None):
-        assert isinstance(change, Create)
-        assert change.settings["min.insync.replicas"] == str(max(1, min(3, len(homes)) - 1))
+@given(draw_homes())
+def test_a_new_topic_tolerates_the_loss_of_one_replica(homes: tuple[HomeBroker, ...]) -> None:
+    for action in plan_probe_topic(homes, frozenset(home.broker_id for home in homes), None):
+        assert isinstance(action, TopicCreation)
+        assert action.settings["min.insync.replicas"] == str(max(1, min(3, len(homes)) - 1))
 
 
-@given(_homes(), st.integers(0, 5))
-def test_where_the_cluster_places_them_partitions_are_added_until_each_broker_leads_one(
-    homes: tuple[Home, ...], first: int
+@given(draw_homes(), st.integers(0, 5))
+def test_if_the_cluster_assigns_replicas_partitions_are_added_until_each_broker_leads_one(
+    homes: tuple[HomeBroker, ...], first: int
 ) -> None:
     assume(homes)
-    start = Situation(homes, frozenset(h.broker_id for h in homes), None)
-    partitions = {n: _made(_placed(first, 1, start), start.live) for n in range(first)}
-    one = Situation(homes, start.live, ProbeTopic(partitions) if first else None)
-    assert set(_settled(one, BY_COUNT).home_of()) == one.ids
-
-
-def test_where_partitions_never_fall_to_a_broker_an_end_is_made() -> None:
-    homes = (Home(1, None), Home(2, None))
-    topic = ProbeTopic({number: _led(1) for number in range(16)})
-    assert plan(homes, frozenset({1, 2}), topic, BY_COUNT) == ()
-
-
-def test_what_is_refused_is_not_asked_for_again() -> None:
-    by_count, left = Placement.BY_COUNT, Placement.LEFT_TO_CLUSTER
-    made = Create(1, 1, ((1,),))
-    assert narrowed(ALL_LATITUDE, Reassign(())) == NO_MOVES
-    assert narrowed(ALL_LATITUDE, made).placement is narrowed(ALL_LATITUDE, Widen(2)).placement is by_count
-    assert narrowed(Latitude(by_count), made).placement is left
-    assert narrowed(Latitude(left), made) == Latitude(left)
-    assert narrowed(Latitude(by_count), Widen(2)) == Latitude(by_count)
-    assert narrowed(ALL_LATITUDE, Elect((1,))) == narrowed(ALL_LATITUDE, Require(1)) == ALL_LATITUDE
-
-
-def test_what_is_left_to_the_cluster_carries_no_settings() -> None:
-    (change,) = plan(
-        (Home(1, None), Home(2, None)), frozenset({1}), None, Latitude(Placement.LEFT_TO_CLUSTER)
-    )
-    assert change == Create(2, None)
-    assert change.settings == {}
-
-
-def test_three_brokers_in_three_racks() -> None:
-    homes = (Home(1, "a"), Home(2, "b"), Home(3, "c"))
-    made = Create(3, 3, ((1, 2, 3), (2, 3, 1), (3, 1, 2)))
-    assert plan(homes, frozenset({1, 2, 3}), None) == (made,)
-    assert str(made) == "make fleetgauge.probe with 3 partitions on 1,2,3; 2,3,1; 3,1,2"
-
-
-def test_a_broker_in_an_unused_rack_goes_before_a_nearer_one() -> None:
-    homes = (Home(1, "a"), Home(2, "a"), Home(3, "b"), Home(4, "c"))
-    assert _new(Situation(homes, frozenset(), None))[0] == (1, 3, 4)
-
-
-def test_a_broker_that_joins_gets_a_partition_and_those_that_exist_a_third_replica() -> None:
-    homes = (Home(1, "a"), Home(2, "b"), Home(3, "c"))
-    one = _all_live(homes, {0: _led(1, 2), 1: _led(2, 1)})
-    assert _changes(one) == (Widen(3, ((3, 1, 2),)), Reassign(((0, (1, 2, 3)), (1, (2, 1, 3)))))
-    assert _changes(_apply(one)) == (Require(2),)
-
-
-def test_a_broker_that_is_replaced_leaves_its_partition_to_its_successor() -> None:
-    homes = (Home(1, None), Home(2, None), Home(4, None))
-    one = _all_live(
-        homes, {0: _led(1, 2, 3), 1: _led(2, 3, 1), 2: Partition(1, (3, 1, 2), frozenset({1, 2}))}, 2
-    )
-    assert _changes(one) == (Reassign(((0, (1, 2, 4)), (1, (2, 1, 4)), (2, (4, 1, 2)))),)
-
-
-def test_a_broker_that_has_gone_for_good_leaves_no_partition_short_of_a_replica() -> None:
-    homes = (Home(1, None), Home(2, None), Home(3, None))
-    topic = {
-        0: _led(1, 2, 3),
-        1: _led(2, 3, 4),
-        2: _led(3, 4, 1),
-        3: Partition(1, (4, 1, 2), frozenset({1, 2})),
+    start = Situation(homes, frozenset(home.broker_id for home in homes), None)
+    partitions = {
+        n: new_partition(assign_by_cluster(first, 1, start), start.responding) for n in range(first)
     }
-    one = _all_live(homes, topic, 2)
-    assert _moves(one) == {1: (2, 3, 1), 2: (3, 1, 2), 3: (1, 2, 3)}
+    situation = Situation(homes, start.responding, ProbeTopicState(partitions) if first else None)
+    assert set(apply_repeatedly(situation, BY_REPLICATION_FACTOR).home_partitions()) == situation.ids
 
 
-def test_a_partition_that_somebody_moved_to_another_home_is_moved_back() -> None:
-    homes = (Home(1, None), Home(2, None), Home(3, None))
-    one = _all_live(homes, {0: _led(2, 3, 1), 1: _led(2, 3, 1), 2: _led(3, 1, 2)}, 2)
-    assert _changes(one) == (Reassign(((1, (1, 2, 3)),)),)
-    assert str(_changes(one)[0]) == "move partition 1 to 1,2,3"
+def test_partitions_stop_being_added_at_eight_for_each_broker() -> None:
+    homes = (HomeBroker(1, None), HomeBroker(2, None))
+    topic = ProbeTopicState({number: in_sync_partition(1) for number in range(16)})
+    assert plan_probe_topic(homes, frozenset({1, 2}), topic, BY_REPLICATION_FACTOR) == ()
 
 
-def test_a_broker_that_is_down_when_the_topic_is_made_gets_its_partition_like_the_others() -> None:
-    homes = (Home(1, "a"), Home(2, "b"), Home(3, "c"))
-    assert plan(homes, frozenset({1}), None) == plan(homes, frozenset({1, 2, 3}), None)
+def test_a_rejected_action_narrows_the_capabilities() -> None:
+    by_count, cluster_default = ReplicaPlacement.REPLICATION_FACTOR, ReplicaPlacement.CLUSTER_DEFAULT
+    created = TopicCreation(1, 1, ((1,),))
+    assert narrow_capabilities(ALL_CAPABILITIES, ReplicaReassignment(())) == NO_REASSIGNMENT
+    assert (
+        narrow_capabilities(ALL_CAPABILITIES, created).placement
+        is narrow_capabilities(ALL_CAPABILITIES, PartitionAddition(2)).placement
+        is by_count
+    )
+    assert narrow_capabilities(TopicCapabilities(by_count), created).placement is cluster_default
+    assert narrow_capabilities(TopicCapabilities(cluster_default), created) == TopicCapabilities(
+        cluster_default
+    )
+    assert narrow_capabilities(TopicCapabilities(by_count), PartitionAddition(2)) == TopicCapabilities(
+        by_count
+    )
+    assert (
+        narrow_capabilities(ALL_CAPABILITIES, PreferredLeaderElection((1,)))
+        == narrow_capabilities(ALL_CAPABILITIES, MinInSyncUpdate(1))
+        == ALL_CAPABILITIES
+    )
 
 
-def test_without_a_registered_broker_there_is_nothing_to_do() -> None:
-    assert plan((), frozenset(), None) == ()
-    assert plan((), frozenset(), ProbeTopic({0: Partition(None, (1,), frozenset())})) == ()
+def test_a_topic_with_cluster_defaults_has_no_settings() -> None:
+    (action,) = plan_probe_topic(
+        (HomeBroker(1, None), HomeBroker(2, None)),
+        frozenset({1}),
+        None,
+        TopicCapabilities(ReplicaPlacement.CLUSTER_DEFAULT),
+    )
+    assert action == TopicCreation(2, None)
+    assert action.settings == {}
 
 
-def test_a_brokers_home_is_its_lowest_partition() -> None:
-    one = Partition(1, (1, 2), frozenset({1, 2}))
-    assert home_partitions({3: one, 1: one, 2: Partition(None, (), frozenset())}) == {1: 1}
+def test_a_new_topic_on_three_brokers_in_three_racks() -> None:
+    homes = (HomeBroker(1, "a"), HomeBroker(2, "b"), HomeBroker(3, "c"))
+    created = TopicCreation(3, 3, ((1, 2, 3), (2, 3, 1), (3, 1, 2)))
+    assert plan_probe_topic(homes, frozenset({1, 2, 3}), None) == (created,)
+    assert str(created) == "create fleetgauge.probe with 3 partitions on 1,2,3; 2,3,1; 3,1,2"
+
+
+def test_a_broker_in_an_unused_rack_is_preferred_to_the_next_id() -> None:
+    homes = (HomeBroker(1, "a"), HomeBroker(2, "a"), HomeBroker(3, "b"), HomeBroker(4, "c"))
+    assert planned_replicas(Situation(homes, frozenset(), None))[0] == (1, 3, 4)
+
+
+def test_a_new_broker_gets_a_partition_and_becomes_the_third_replica_of_the_others() -> None:
+    homes = (HomeBroker(1, "a"), HomeBroker(2, "b"), HomeBroker(3, "c"))
+    situation = all_responding(homes, {0: in_sync_partition(1, 2), 1: in_sync_partition(2, 1)})
+    assert plan_actions(situation) == (
+        PartitionAddition(3, ((3, 1, 2),)),
+        ReplicaReassignment(((0, (1, 2, 3)), (1, (2, 1, 3)))),
+    )
+    assert plan_actions(apply_plan(situation)) == (MinInSyncUpdate(2),)
+
+
+def test_the_partition_of_a_replaced_broker_becomes_its_successors_home() -> None:
+    homes = (HomeBroker(1, None), HomeBroker(2, None), HomeBroker(4, None))
+    situation = all_responding(
+        homes,
+        {
+            0: in_sync_partition(1, 2, 3),
+            1: in_sync_partition(2, 3, 1),
+            2: ProbePartition(1, (3, 1, 2), frozenset({1, 2})),
+        },
+        2,
+    )
+    assert plan_actions(situation) == (ReplicaReassignment(((0, (1, 2, 4)), (1, (2, 1, 4)), (2, (4, 1, 2)))),)
+
+
+def test_replicas_on_an_unregistered_broker_are_replaced() -> None:
+    homes = (HomeBroker(1, None), HomeBroker(2, None), HomeBroker(3, None))
+    topic = {
+        0: in_sync_partition(1, 2, 3),
+        1: in_sync_partition(2, 3, 4),
+        2: in_sync_partition(3, 4, 1),
+        3: ProbePartition(1, (4, 1, 2), frozenset({1, 2})),
+    }
+    situation = all_responding(homes, topic, 2)
+    assert planned_moves(situation) == {1: (2, 3, 1), 2: (3, 1, 2), 3: (1, 2, 3)}
+
+
+def test_a_partition_reassigned_by_an_administrator_is_reassigned_back() -> None:
+    homes = (HomeBroker(1, None), HomeBroker(2, None), HomeBroker(3, None))
+    situation = all_responding(
+        homes,
+        {0: in_sync_partition(2, 3, 1), 1: in_sync_partition(2, 3, 1), 2: in_sync_partition(3, 1, 2)},
+        2,
+    )
+    assert plan_actions(situation) == (ReplicaReassignment(((1, (1, 2, 3)),)),)
+    assert str(plan_actions(situation)[0]) == "reassign partition 1 to 1,2,3"
+
+
+def test_a_broker_that_is_down_when_the_topic_is_created_gets_its_partition() -> None:
+    homes = (HomeBroker(1, "a"), HomeBroker(2, "b"), HomeBroker(3, "c"))
+    assert plan_probe_topic(homes, frozenset({1}), None) == plan_probe_topic(
+        homes, frozenset({1, 2, 3}), None
+    )
+
+
+def test_without_registered_brokers_there_are_no_actions() -> None:
+    assert plan_probe_topic((), frozenset(), None) == ()
+    assert (
+        plan_probe_topic((), frozenset(), ProbeTopicState({0: ProbePartition(None, (1,), frozenset())})) == ()
+    )
+
+
+def test_the_home_of_a_broker_is_its_lowest_partition() -> None:
+    partition = ProbePartition(1, (1, 2), frozenset({1, 2}))
+    assert map_home_partitions({3: partition, 1: partition, 2: ProbePartition(None, (), frozenset())}) == {
+        1: 1
+    }

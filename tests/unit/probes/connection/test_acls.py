@@ -1,5 +1,5 @@
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_probes.connection import grants
+from fleetgauge_probes.connection import list_grants
 
 FLEET = Fleet.model_validate(
     {
@@ -12,8 +12,10 @@ FLEET = Fleet.model_validate(
 )
 
 
-def test_a_measured_cluster_gives_rights_on_the_probe_topic_and_on_itself() -> None:
-    on_topic, on_cluster = (one.command("User:agent") for one in grants(FLEET) if one.cluster == "orders")
+def test_a_probed_cluster_grants_operations_on_the_probe_topic_and_the_cluster() -> None:
+    on_topic, on_cluster = (
+        grant.format_command("User:agent") for grant in list_grants(FLEET) if grant.cluster == "orders"
+    )
     assert on_topic == (
         "kafka-acls.sh --bootstrap-server orders:9092 --add --allow-principal User:agent "
         "--operation Create --operation Describe --operation Write --operation Read --operation Alter "
@@ -25,24 +27,24 @@ def test_a_measured_cluster_gives_rights_on_the_probe_topic_and_on_itself() -> N
     )
 
 
-def test_the_telemetry_cluster_gives_rights_on_its_topics_alone() -> None:
-    given = [(one.topic, one.operations) for one in grants(FLEET) if one.cluster == "telemetry"]
+def test_the_telemetry_cluster_grants_operations_on_its_topics_only() -> None:
+    grants = [(grant.topic, grant.operations) for grant in list_grants(FLEET) if grant.cluster == "telemetry"]
     topics = ("fleetgauge.probe-minutes", "fleetgauge.probe-pulse", "fleetgauge.health-events")
-    assert given == [
+    assert grants == [
         *((topic, ("CREATE", "DESCRIBE", "WRITE")) for topic in topics),
         ("fleetgauge.demotions", ("DESCRIBE", "READ")),
     ]
 
 
-def test_every_cluster_is_named_and_a_fleet_without_telemetry_has_no_other() -> None:
-    assert {one.cluster for one in grants(FLEET)} == {"orders", "payments", "telemetry"}
-    alone = FLEET.model_copy(update={"telemetry": None})
-    assert {one.cluster for one in grants(alone)} == {"orders", "payments"}
+def test_grants_cover_every_cluster_and_the_telemetry_cluster_if_there_is_one() -> None:
+    assert {grant.cluster for grant in list_grants(FLEET)} == {"orders", "payments", "telemetry"}
+    without_telemetry = FLEET.model_copy(update={"telemetry": None})
+    assert {grant.cluster for grant in list_grants(without_telemetry)} == {"orders", "payments"}
 
 
-def test_where_a_listener_asks_who_we_are_the_command_shows_it() -> None:
-    measured = {"id": "orders", "bootstrap": "orders:9093", "security": {"tls": {}}}
-    for grant in grants(Fleet.model_validate({"clusters": [measured]})):
+def test_the_command_for_a_secured_listener_has_a_credentials_file() -> None:
+    cluster = {"id": "orders", "bootstrap": "orders:9093", "security": {"tls": {}}}
+    for grant in list_grants(Fleet.model_validate({"clusters": [cluster]})):
         assert grant.secured
-        said = "kafka-acls.sh --bootstrap-server orders:9093 --command-config admin.properties --add "
-        assert grant.command("User:agent").startswith(said)
+        start = "kafka-acls.sh --bootstrap-server orders:9093 --command-config admin.properties --add "
+        assert grant.format_command("User:agent").startswith(start)

@@ -1,38 +1,45 @@
 import pytest
 
-from fleetgauge_core.kafka import Refusal, Rights, Unknown
-from fleetgauge_probes.connection import Check
+from fleetgauge_core.kafka import ClusterAuthorization, QueryFailure, RequestRejection
+from fleetgauge_probes.connection import ConnectionCheck
 from fleetgauge_probes.connection.permissions import (
     PROBING,
     TELEMETRY,
-    option_name,
-    rights,
+    check_permissions,
+    format_operation,
 )
-from tests.unit.probes.connection.sights import ALL, DENIED, absent, hidden, present
+from tests.unit.probes.connection.topic_inspections import (
+    ALL_OPERATIONS,
+    UNAUTHORIZED,
+    absent_topic,
+    existing_topic,
+    hidden_topic,
+)
 
-SECURED = Rights(secured=True, cluster=frozenset({"ALTER", "DESCRIBE"}))
+SECURED = ClusterAuthorization(has_authorizer=True, cluster_operations=frozenset({"ALTER", "DESCRIBE"}))
 
 
-def test_on_an_unsecured_cluster_everything_is_allowed_and_that_is_said() -> None:
-    check = rights(PROBING, Rights(secured=False, cluster=None), Unknown("late"))
-    assert (check.ok, check.found) == (True, "no authorizer: everybody may do everything")
+def test_a_cluster_without_an_authorizer_allows_everything() -> None:
+    unsecured = ClusterAuthorization(has_authorizer=False, cluster_operations=None)
+    check = check_permissions(PROBING, unsecured, QueryFailure("late"))
+    assert (check.ok, check.found) == (True, "no authorizer: every client may do everything")
 
 
-def test_what_may_be_done_is_told() -> None:
-    check = rights(PROBING, SECURED, [absent()])
+def test_granted_permissions_are_listed() -> None:
+    check = check_permissions(PROBING, SECURED, [absent_topic()])
     assert (check.ok, check.mend) == (True, None)
     assert check.found == (
-        "may see replicas being moved, elect leaders and move replicas, create, describe, write, read, "
-        "add partitions, read settings, change settings"
+        "authorized to list partition reassignments, elect leaders and reassign partitions, create, "
+        "describe, write, read, add partitions, read settings, change settings"
     )
 
 
-def test_a_topic_that_is_there_need_not_be_created() -> None:
-    assert rights(PROBING, SECURED, [present(ALL - {"CREATE"})]).ok
+def test_an_existing_topic_needs_no_create_permission() -> None:
+    assert check_permissions(PROBING, SECURED, [existing_topic(ALL_OPERATIONS - {"CREATE"})]).ok
 
 
 @pytest.mark.parametrize(
-    ("option", "word"),
+    ("option", "name"),
     [
         ("Write", "write"),
         ("Read", "read"),
@@ -42,44 +49,53 @@ def test_a_topic_that_is_there_need_not_be_created() -> None:
         ("AlterConfigs", "change settings"),
     ],
 )
-def test_a_missing_right_is_a_finding_with_the_command_that_grants_it(option: str, word: str) -> None:
-    missing = next(one for one in ALL if option_name(one) == option)
-    check = rights(PROBING, SECURED, [present(ALL - {missing})])
-    assert (check.ok, check.found) == (False, f"may not {word} (fleetgauge.probe)")
+def test_a_missing_permission_fails_with_the_command_that_grants_it(option: str, name: str) -> None:
+    missing = next(operation for operation in ALL_OPERATIONS if format_operation(operation) == option)
+    check = check_permissions(PROBING, SECURED, [existing_topic(ALL_OPERATIONS - {missing})])
+    assert (check.ok, check.found) == (False, f"not authorized to {name} (fleetgauge.probe)")
     assert (check.mend or "").endswith(f"--operation {option} --topic fleetgauge.probe")
 
 
-def test_the_dry_run_knows_whether_the_topic_may_be_created() -> None:
-    check = rights(PROBING, SECURED, [absent(refusal=DENIED)])
-    assert (check.ok, check.found) == (False, "may not create (fleetgauge.probe)")
-    assert rights(PROBING, SECURED, [absent(refusal=Refusal("POLICY_VIOLATION", "three replicas"))]).ok
+def test_the_dry_run_of_a_creation_shows_whether_it_is_authorized() -> None:
+    check = check_permissions(PROBING, SECURED, [absent_topic(rejection=UNAUTHORIZED)])
+    assert (check.ok, check.found) == (False, "not authorized to create (fleetgauge.probe)")
+    by_policy = RequestRejection("POLICY_VIOLATION", "three replicas")
+    assert check_permissions(PROBING, SECURED, [absent_topic(rejection=by_policy)]).ok
 
 
-def test_electing_leaders_is_a_right_on_the_cluster_that_only_probing_uses() -> None:
-    may_not = Rights(secured=True, cluster=frozenset({"DESCRIBE"}))
-    check = rights(PROBING, may_not, [present()])
-    assert (check.ok, check.found) == (False, "may not elect leaders and move replicas (cluster)")
+def test_only_probing_needs_the_cluster_permission_to_elect_leaders() -> None:
+    without_alter = ClusterAuthorization(has_authorizer=True, cluster_operations=frozenset({"DESCRIBE"}))
+    check = check_permissions(PROBING, without_alter, [existing_topic()])
+    assert check.ok is False
+    assert check.found == "not authorized to elect leaders and reassign partitions (cluster)"
     assert (check.mend or "").endswith("--operation Alter --cluster")
-    assert rights(TELEMETRY, may_not, [present()]).ok
+    assert check_permissions(TELEMETRY, without_alter, [existing_topic()]).ok
 
 
-def test_what_the_broker_does_not_report_is_not_known_which_is_no_fault() -> None:
-    check = rights(TELEMETRY, Rights(secured=None, cluster=None), [present(operations=None)])
+def test_unreported_permissions_are_unknown_and_not_a_failure() -> None:
+    unreported = ClusterAuthorization(has_authorizer=None, cluster_operations=None)
+    check = check_permissions(TELEMETRY, unreported, [existing_topic(operations=None)])
     assert check.ok is None
-    assert check.found == "not known: not reported, whether it may describe, write, read"
+    assert check.found == ("unknown: the cluster does not report whether it allows to describe, write, read")
 
 
-def test_a_missing_right_counts_even_where_another_is_not_reported() -> None:
-    assert rights(PROBING, Rights(True, None), [present(ALL - {"READ"})]).ok is False
+def test_a_missing_permission_fails_even_if_another_is_unreported() -> None:
+    unreported = ClusterAuthorization(has_authorizer=True, cluster_operations=None)
+    check = check_permissions(PROBING, unreported, [existing_topic(ALL_OPERATIONS - {"READ"})])
+    assert check.ok is False
 
 
-def test_a_hidden_topic_may_not_be_used() -> None:
-    check = rights(TELEMETRY, SECURED, [hidden()])
+def test_a_hidden_topic_has_no_permissions() -> None:
+    check = check_permissions(TELEMETRY, SECURED, [hidden_topic()])
     assert (check.ok, check.found.count("fleetgauge.probe")) == (False, 3)
 
 
 @pytest.mark.parametrize(
-    "check", [rights(PROBING, Unknown("late"), []), rights(PROBING, SECURED, Unknown("late"))]
+    "check",
+    [
+        check_permissions(PROBING, QueryFailure("late"), []),
+        check_permissions(PROBING, SECURED, QueryFailure("late")),
+    ],
 )
-def test_without_an_answer_rights_are_not_known(check: Check) -> None:
-    assert (check.ok, check.found) == (None, "not known: late")
+def test_without_a_response_permissions_are_unknown(check: ConnectionCheck) -> None:
+    assert (check.ok, check.found) == (None, "unknown: late")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fleetgauge_core.fleet.schema import schema_text
+from fleetgauge_core.fleet.schema import fleet_json_schema
 from fleetgauge_probes.connection.validate import validate
 
 
@@ -16,7 +16,7 @@ def fleet_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_valid_file_is_described_with_its_defaults_as_json(fleet_file: Path) -> None:
+def test_a_valid_file_is_printed_with_its_defaults_as_json(fleet_file: Path) -> None:
     result = CliRunner().invoke(validate, [str(fleet_file), "--json"])
     assert result.exit_code == 0
     answer = json.loads(result.stdout)
@@ -25,14 +25,14 @@ def test_a_valid_file_is_described_with_its_defaults_as_json(fleet_file: Path) -
     assert result.stderr == ""
 
 
-def test_a_valid_file_is_described_to_a_person_on_stderr(fleet_file: Path) -> None:
+def test_a_valid_file_is_summarized_on_stderr(fleet_file: Path) -> None:
     result = CliRunner().invoke(validate, [str(fleet_file)])
     assert (result.exit_code, result.stdout) == (0, "")
     assert "valid; clusters orders" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize("text", ["", "clusters: []", "clusters: [", "week: {zone: Nowhere}"])
-def test_a_bad_file_is_one_line_and_exit_2(fleet_file: Path, text: str) -> None:
+def test_an_invalid_file_is_an_error_in_one_line(fleet_file: Path, text: str) -> None:
     fleet_file.write_text(text, encoding="utf-8")
     result = CliRunner().invoke(validate, [str(fleet_file), "--json"])
     assert (result.exit_code, result.stdout) == (2, "")
@@ -40,22 +40,22 @@ def test_a_bad_file_is_one_line_and_exit_2(fleet_file: Path, text: str) -> None:
     assert result.stderr.count("\n") == 1
 
 
-def test_a_missing_file_is_one_line_and_exit_2(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_in_one_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(validate, [str(tmp_path / "absent.yaml")])
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
 
 
-def test_the_schema_needs_no_file_and_is_the_documented_one() -> None:
+def test_the_schema_is_printed_without_a_file_and_equals_the_documented_one() -> None:
     result = CliRunner().invoke(validate, ["--schema"])
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == schema_text()
+    assert result.stdout == fleet_json_schema()
     assert result.stdout == (Path(__file__).parents[4] / "docs/fleet.schema.json").read_text()
 
 
 @pytest.fixture
 def unreachable_fleet(tmp_path: Path) -> Path:
-    """A cluster where nobody listens, and no telemetry cluster."""
+    """Write a fleet file with a cluster whose port is closed, and without a telemetry cluster."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     path = tmp_path / "fleet.yaml"
@@ -63,7 +63,7 @@ def unreachable_fleet(tmp_path: Path) -> Path:
     return path
 
 
-def test_clusters_that_cannot_be_worked_with_are_findings_and_exit_1(unreachable_fleet: Path) -> None:
+def test_a_failed_check_is_reported_with_exit_code_1(unreachable_fleet: Path) -> None:
     result = CliRunner().invoke(validate, [str(unreachable_fleet), "--connect", "--json"])
     assert result.exit_code == 1
     answer = json.loads(result.stdout)
@@ -76,15 +76,15 @@ def test_clusters_that_cannot_be_worked_with_are_findings_and_exit_1(unreachable
     assert check["found"] == f"{orders['bootstrap']}: connection refused"
 
 
-def test_findings_are_shown_to_a_person_on_stderr(unreachable_fleet: Path) -> None:
+def test_failed_checks_are_shown_on_stderr(unreachable_fleet: Path) -> None:
     result = CliRunner().invoke(validate, [str(unreachable_fleet), "--connect"])
     assert (result.exit_code, result.stdout) == (1, "")
     assert "connection refused" in result.stderr
-    assert "-> nothing listens there" in result.stderr
+    assert "-> correct the port, or start the broker" in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_a_bad_file_is_not_tried(fleet_file: Path) -> None:
+def test_the_clusters_of_an_invalid_file_are_not_checked(fleet_file: Path) -> None:
     fleet_file.write_text("clusters: []", encoding="utf-8")
     result = CliRunner().invoke(validate, [str(fleet_file), "--connect"])
     assert (result.exit_code, result.stdout) == (2, "")

@@ -1,1 +1,1 @@
-"""Which cluster is the primary of a service, and whether another one may become it. Pure."""
+"""Which cluster is the primary of a service, and whether another one may be promoted. Pure."""

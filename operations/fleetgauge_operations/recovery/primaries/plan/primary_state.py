@@ -1,4 +1,4 @@
-"""Which is the one primary of each service, by what claims say, or what is wrong. Pure."""
+"""Determine the primary of each service from the leases, or what is wrong with them. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,135 +6,161 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import combinations
 
-from fleetgauge_operations.recovery.primaries.plan.primary_lease import Claim
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import PrimaryLease
 
 
-class Kind(StrEnum):
-    """By the name that scripts see; of one service the first that is so."""
+class PrimaryFindingKind(StrEnum):
+    """What is wrong with the primary of a service; of several, the first in this order."""
 
     PRIMARY_TWO = "PRIMARY_TWO"
-    """More than one claims it: both take writes, or one has not heard that it is not the primary any more."""
+    """Several primaries have an active lease: both may accept writes, or one has missed its replacement."""
     PRIMARY_NONE = "PRIMARY_NONE"
-    """Nobody claims it, or all leases are over."""
+    """There is no lease, or all have expired."""
     PRIMARY_UNKNOWN = "PRIMARY_UNKNOWN"
-    """It is neither a region nor a cluster of the fleet file."""
+    """The primary is neither a region nor a cluster of the fleet file."""
     PRIMARY_DEAD = "PRIMARY_DEAD"
-    """None of its clusters answers."""
+    """None of the primary's clusters is reachable."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """``words``: one line, without the service's name."""
+class PrimaryFinding:
+    """What is wrong with the primary of a service; ``message`` is one line without the service's name."""
 
-    kind: Kind
+    kind: PrimaryFindingKind
     service: str
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """``regions``: of every cluster of the fleet file, by its id. ``answering``: which of those that are
-    ``looked_at`` do so now.
+class ClusterReachability:
+    """Which clusters are reachable.
+
+    ``regions`` maps every cluster of the fleet file to its region; ``inspected`` are the clusters that
+    were contacted, and ``reachable`` those of them that answered.
     """
 
     regions: Mapping[str, str | None]
-    looked_at: frozenset[str] = frozenset()
-    answering: frozenset[str] = frozenset()
+    inspected: frozenset[str] = frozenset()
+    reachable: frozenset[str] = frozenset()
 
     def clusters(self, primary: str) -> frozenset[str]:
-        """What a claim means: a region's clusters, or the one of that id; a name that is both is a region's.
+        """Return the clusters that a lease's primary stands for: those of a region, or one cluster.
 
-        None: the fleet file has neither.
+        A name that is both a region and a cluster means the region. Empty if the fleet file has neither.
         """
-        return self._of(primary) or frozenset({primary} & self.regions.keys())
+        return self._clusters_of_region(primary) or frozenset({primary} & self.regions.keys())
 
-    def around(self, cluster: str) -> frozenset[str]:
-        """The clusters of its region, itself included."""
+    def clusters_in_same_region(self, cluster: str) -> frozenset[str]:
+        """Return the clusters of a cluster's region, itself included."""
         region = self.regions.get(cluster)
-        return frozenset({cluster}) | (self._of(region) if region is not None else frozenset())
+        return frozenset({cluster}) | (
+            self._clusters_of_region(region) if region is not None else frozenset()
+        )
 
-    def are_dead(self, clusters: frozenset[str]) -> bool:
-        """Whether none answers; of those at which nobody looks, nobody knows."""
-        seen = clusters & self.looked_at
-        return bool(seen) and not seen & self.answering
+    def are_unreachable(self, clusters: frozenset[str]) -> bool:
+        """Return whether some of the clusters were inspected, and none answered."""
+        inspected = clusters & self.inspected
+        return bool(inspected) and not inspected & self.reachable
 
-    def may_be_one(self, one: str, other: str) -> bool:
-        """Whether two claims mean the same: a region and a cluster of it do."""
-        return one == other or bool(self.clusters(one) & self.clusters(other))
+    def are_same_primary(self, first: str, second: str) -> bool:
+        """Return whether two leases may name the same primary, as a region and one of its clusters do."""
+        return first == second or bool(self.clusters(first) & self.clusters(second))
 
-    def _of(self, region: str) -> frozenset[str]:
-        return frozenset(cluster for cluster, its in self.regions.items() if its == region)
+    def _clusters_of_region(self, name: str) -> frozenset[str]:
+        return frozenset(cluster for cluster, region in self.regions.items() if region == name)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """One service. ``claims``: all of it, the newest first; ``primary``: the one whose claim holds, if it is
-    one, though it may be dead or unknown.
+class PrimaryState:
+    """The leases of one service, newest first, and what follows from them.
+
+    ``primary`` is the active lease if it is unambiguous, even if its clusters are unreachable or unknown.
     """
 
     service: str
-    claims: tuple[Claim, ...]
-    primary: Claim | None
-    finding: Finding | None
+    leases: tuple[PrimaryLease, ...]
+    primary: PrimaryLease | None
+    finding: PrimaryFinding | None
 
 
-def judged(
-    claims: Iterable[Claim], services: Iterable[str], reach: Reach, now: datetime
-) -> tuple[Standing, ...]:
-    """Every service that is asked for; claims of others are not looked at."""
-    known = tuple(claims)
-    return tuple(standing(service, known, reach, now) for service in sorted(set(services)))
+def evaluate_primaries(
+    leases: Iterable[PrimaryLease], services: Iterable[str], reachability: ClusterReachability, now: datetime
+) -> tuple[PrimaryState, ...]:
+    """Return the state of each given service; leases of other services are ignored."""
+    all_leases = tuple(leases)
+    return tuple(
+        evaluate_primary(service, all_leases, reachability, now) for service in sorted(set(services))
+    )
 
 
-def findings(
-    claims: Iterable[Claim], services: Iterable[str], reach: Reach, now: datetime
-) -> tuple[Finding, ...]:
-    """What is wrong with whom."""
-    return tuple(one.finding for one in judged(claims, services, reach, now) if one.finding)
+def find_primary_problems(
+    leases: Iterable[PrimaryLease], services: Iterable[str], reachability: ClusterReachability, now: datetime
+) -> tuple[PrimaryFinding, ...]:
+    """Return the findings on the primaries of the given services."""
+    states = evaluate_primaries(leases, services, reachability, now)
+    return tuple(state.finding for state in states if state.finding)
 
 
-def standing(service: str, claims: Iterable[Claim], reach: Reach, now: datetime) -> Standing:
-    """One service's, in whatever order claims come."""
-    own = tuple(sorted({one for one in claims if one.service == service}, key=_age))
-    held = [one for one in own if one.holds(now)]
-    at_odds = tuple(_at_odds(own, held, reach))
-    primary = held[0] if held and not at_odds else None
-    return Standing(service, own, primary, _fault(service, own, at_odds, primary, reach))
+def evaluate_primary(
+    service: str, leases: Iterable[PrimaryLease], reachability: ClusterReachability, now: datetime
+) -> PrimaryState:
+    """Return the state of one service, given leases in any order."""
+    own = tuple(sorted({lease for lease in leases if lease.service == service}, key=_newest_first))
+    active = [lease for lease in own if lease.is_active(now)]
+    conflicting = tuple(_find_conflicts(own, active, reachability))
+    primary = active[0] if active and not conflicting else None
+    finding = _find_problem(service, own, conflicting, primary, reachability)
+    return PrimaryState(service, own, primary, finding)
 
 
-def _age(claim: Claim) -> tuple[int, str, float]:
-    """The highest epoch first; the rest only so that there is an order."""
-    until_s = claim.lease_until.timestamp() if claim.lease_until else float("inf")
-    return 0 if claim.epoch is None else -1 - claim.epoch, claim.primary, -until_s
+def _newest_first(lease: PrimaryLease) -> tuple[int, str, float]:
+    """Sort by descending epoch; the other criteria only make the order total."""
+    until_s = lease.lease_until.timestamp() if lease.lease_until else float("inf")
+    return 0 if lease.epoch is None else -1 - lease.epoch, lease.primary, -until_s
 
 
-def _at_odds(own: Sequence[Claim], held: Sequence[Claim], reach: Reach) -> Iterator[Claim]:
-    """Those that mean another primary than another one that holds does.
+def _find_conflicts(
+    own: Sequence[PrimaryLease], active: Sequence[PrimaryLease], reachability: ClusterReachability
+) -> Iterator[PrimaryLease]:
+    """Yield the leases that name another primary than an active lease does.
 
-    A claim that is held beyond its epoch is at odds with the newer one too, if that one's lease is over: who
-    holds it has not heard of that.
+    An active lease also conflicts with an expired lease of a newer epoch: its holder has missed that it was
+    replaced.
     """
-    outlived = held and own[0] not in held and held[0].epoch not in (None, own[0].epoch)
-    claimed = own[:1] if outlived else ()
-    newest = {one.primary: one for one in (*reversed(held), *claimed)}
-    against = {name for pair in combinations(newest, 2) if not reach.may_be_one(*pair) for name in pair}
-    return (one for one in newest.values() if one.primary in against)
+    is_outdated = active and own[0] not in active and active[0].epoch not in (None, own[0].epoch)
+    newer = own[:1] if is_outdated else ()
+    by_primary = {lease.primary: lease for lease in (*reversed(active), *newer)}
+    conflicting = {
+        name
+        for pair in combinations(by_primary, 2)
+        if not reachability.are_same_primary(*pair)
+        for name in pair
+    }
+    return (lease for lease in by_primary.values() if lease.primary in conflicting)
 
 
-def _fault(
-    service: str, own: Sequence[Claim], at_odds: Sequence[Claim], primary: Claim | None, reach: Reach
-) -> Finding | None:
-    if at_odds:
-        all_of_them = "; ".join(one.words for one in sorted(at_odds, key=_age))
-        return Finding(Kind.PRIMARY_TWO, service, f"{len(at_odds)} claim it: {all_of_them}")
+def _find_problem(
+    service: str,
+    own: Sequence[PrimaryLease],
+    conflicting: Sequence[PrimaryLease],
+    primary: PrimaryLease | None,
+    reachability: ClusterReachability,
+) -> PrimaryFinding | None:
+    if conflicting:
+        descriptions = "; ".join(lease.description for lease in sorted(conflicting, key=_newest_first))
+        message = f"{len(conflicting)} conflicting leases: {descriptions}"
+        return PrimaryFinding(PrimaryFindingKind.PRIMARY_TWO, service, message)
     if primary is None:
-        over = f"all leases are over, the last one too: {own[0].words}" if own else "nobody claims it"
-        return Finding(Kind.PRIMARY_NONE, service, over)
-    clusters = reach.clusters(primary.primary)
+        message = (
+            f"all leases have expired, the last was {own[0].description}" if own else "there is no lease"
+        )
+        return PrimaryFinding(PrimaryFindingKind.PRIMARY_NONE, service, message)
+    clusters = reachability.clusters(primary.primary)
     if not clusters:
-        neither = f"{primary.words}: that is neither a region nor a cluster of the fleet file"
-        return Finding(Kind.PRIMARY_UNKNOWN, service, neither)
-    if reach.are_dead(clusters):
-        silent = f"{primary.words}: nothing answers of {', '.join(sorted(clusters & reach.looked_at))}"
-        return Finding(Kind.PRIMARY_DEAD, service, silent)
+        message = f"{primary.description}: neither a region nor a cluster of the fleet file"
+        return PrimaryFinding(PrimaryFindingKind.PRIMARY_UNKNOWN, service, message)
+    if reachability.are_unreachable(clusters):
+        inspected = ", ".join(sorted(clusters & reachability.inspected))
+        message = f"{primary.description}: unreachable: {inspected}"
+        return PrimaryFinding(PrimaryFindingKind.PRIMARY_DEAD, service, message)
     return None

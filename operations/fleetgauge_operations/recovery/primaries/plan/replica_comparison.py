@@ -1,148 +1,173 @@
-"""Whether two clusters hold the same of what both are copies of, partition by partition. Pure."""
+"""Compare how far two clusters have replicated their common sources, partition by partition. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fleetgauge_core.fleet.recovery import Recovery
-from fleetgauge_operations.recovery.offsets.checkpoint import Route
-from fleetgauge_operations.recovery.offsets.mirror_state import Known
-from fleetgauge_operations.recovery.offsets.offset_sync_store import History
-from fleetgauge_operations.recovery.plan.sync_decision import Pair
+from fleetgauge_operations.recovery.offsets.checkpoint import PartitionRoute
+from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState
+from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
+from fleetgauge_operations.recovery.plan.sync_decision import ClusterPair
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
-    """What a cluster has of a source's partition: all before ``until``, as far as is known.
+class ReplicaProgress:
+    """How far a cluster has replicated a source partition: all records before ``replicated_until``.
 
-    ``in_window``: how many of the records that came to the source since the window began; None if nobody had
-    looked by then. ``silent_s``: for how long the mirror has neither copied it nor had nothing to copy.
+    ``in_window`` counts the replicated records among those written to the source since the window began; None
+    if the source was not observed before. ``stalled_s`` is the time since the mirror's last progress.
     """
 
-    until: int
+    replicated_until: int
     in_window: int | None
-    silent_s: float | None
+    stalled_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """One partition of a source in two clusters. None: nobody knows."""
+class PartitionComparison:
+    """The replication progress of one source partition in two clusters; None where it is unknown."""
 
     source: str
     topic: str
     partition: int
-    active: Copied | None
-    passive: Copied | None
+    active: ReplicaProgress | None
+    passive: ReplicaProgress | None
 
     @property
-    def apart(self) -> int | None:
-        """By how many of the source's records the two differ, those of before the window too."""
-        return abs(self.active.until - self.passive.until) if self.active and self.passive else None
+    def difference(self) -> int | None:
+        """By how many source records the two clusters differ, including those before the window."""
+        if self.active is None or self.passive is None:
+            return None
+        return abs(self.active.replicated_until - self.passive.replicated_until)
 
     @property
-    def silent_s(self) -> float | None:
-        """Of the mirror of which that is longer."""
-        both = [one.silent_s if one else None for one in (self.active, self.passive)]
-        heard = [one for one in both if one is not None]
-        return max(heard) if len(heard) == len(both) else None
+    def stalled_s(self) -> float | None:
+        """Seconds since the last progress of the mirror that has made none for longer."""
+        stalls = [progress.stalled_s if progress else None for progress in (self.active, self.passive)]
+        known = [stalled_s for stalled_s in stalls if stalled_s is not None]
+        return max(known) if len(known) == len(stalls) else None
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
-    """What a cluster has, before it is known when the window began."""
+class _ReplicaEnd:
+    """How far a cluster has replicated a partition, before the start of the window is known."""
 
-    until: int
-    heard_ms: int | None
-    history: History | None
+    replicated_until: int
+    last_progress_ms: int | None
+    history: OffsetHistory | None
 
 
-def compared(pair: Pair, recovery: Recovery, known: Known, now_ms: int, window_s: float) -> list[Comparison]:
-    """Of all partitions that both are copies of, or one of the other, but for our own tracers'."""
-    found = []
-    for source in sorted(recovery.in_common(pair.active, pair.passive)):
-        for topic, partition in sorted(_partitions(source, pair, recovery, known)):
-            both = [
-                _copy(Route(source, cluster, topic, partition), known, now_ms, recovery.limits.stale_s)
+def compare_replicas(
+    pair: ClusterPair, recovery: Recovery, state: ReplicationState, now_ms: int, window_s: float
+) -> list[PartitionComparison]:
+    """Compare all partitions that both clusters replicate, or that one replicates from the other.
+
+    The tracers' topic is left out.
+    """
+    comparisons = []
+    for source in sorted(recovery.common_sources(pair.active, pair.passive)):
+        for topic, partition in sorted(_find_common_partitions(source, pair, recovery, state)):
+            ends = [
+                _find_replica_end(
+                    PartitionRoute(source, cluster, topic, partition), state, now_ms, recovery.limits.stale_s
+                )
                 for cluster in (pair.active, pair.passive)
             ]
-            found.append(_comparison(source, topic, partition, both, now_ms, window_s))
-    if recovery.between(pair.active, pair.passive):
-        for history in mirrored(pair.active, pair.passive, recovery, known):
+            comparisons.append(_compare(source, topic, partition, ends, now_ms, window_s))
+    if recovery.mirror_between(pair.active, pair.passive):
+        for history in list_mirrored_histories(pair.active, pair.passive, recovery, state):
             route = history.route
-            both = [_original(history, known), _copied(history, known)]
-            found.append(_comparison(route.source, route.topic, route.partition, both, now_ms, window_s))
-    return found
+            ends = [_source_end(history, state), _destination_end(history, state)]
+            comparisons.append(_compare(route.source, route.topic, route.partition, ends, now_ms, window_s))
+    return comparisons
 
 
-def mirrored(source: str, destination: str, recovery: Recovery, known: Known) -> list[History]:
-    """Of each partition that is known to be copied, but for our own tracers'."""
-    own = recovery.tracers.topic if recovery.tracers else None
-    return [one for one in known.between(source, destination) if one.route.topic != own]
+def list_mirrored_histories(
+    source: str, destination: str, recovery: Recovery, state: ReplicationState
+) -> list[OffsetHistory]:
+    """Return the histories of all partitions that a mirror replicates, except the tracers' topic."""
+    tracer_topic = recovery.tracers.topic if recovery.tracers else None
+    return [
+        history
+        for history in state.histories_between(source, destination)
+        if history.route.topic != tracer_topic
+    ]
 
 
-def end_at(history: History, at_ms: int) -> int | None:
-    """Where the source ended at the last look until then; None if nobody had looked."""
+def source_end_at(history: OffsetHistory, at_ms: int) -> int | None:
+    """Return the source's end offset at the last observation up to that time; None if there is none."""
     latest = history.latest_watermark
     if latest is None:
         return None
-    found, low, high = None, 0, latest.src_offset
-    # The later a look, the later the end: the last end of which the look is not too late.
+    watermark, low, high = None, 0, latest.src_offset
+    # End offsets ascend with time, so the last observation that is not too late is found by bisection.
     while low <= high:
         middle = (low + high) // 2
-        seen = history.end_seen_before(middle)
-        if seen and seen.observed_ms > at_ms:
-            high = seen.src_offset - 1
+        candidate = history.watermark_at_or_before(middle)
+        if candidate and candidate.observed_ms > at_ms:
+            high = candidate.src_offset - 1
         else:
-            found, low = seen or found, middle + 1
-    return found.src_offset if found else None
+            watermark, low = candidate or watermark, middle + 1
+    return watermark.src_offset if watermark else None
 
 
-def _partitions(source: str, pair: Pair, recovery: Recovery, known: Known) -> set[tuple[str, int]]:
-    mirrors = [recovery.between(source, cluster) for cluster in (pair.active, pair.passive)]
+def _find_common_partitions(
+    source: str, pair: ClusterPair, recovery: Recovery, state: ReplicationState
+) -> set[tuple[str, int]]:
+    mirrors = [recovery.mirror_between(source, cluster) for cluster in (pair.active, pair.passive)]
     return {
-        (one.route.topic, one.route.partition)
+        (history.route.topic, history.route.partition)
         for cluster in (pair.active, pair.passive)
-        for one in mirrored(source, cluster, recovery, known)
-        if all(mirror and mirror.takes(one.route.topic) for mirror in mirrors)
+        for history in list_mirrored_histories(source, cluster, recovery, state)
+        if all(mirror and mirror.replicates(history.route.topic) for mirror in mirrors)
     }
 
 
-def _comparison(
-    source: str, topic: str, partition: int, both: Sequence[_End | None], now_ms: int, window_s: float
-) -> Comparison:
-    histories = [one.history for one in both if one and one.history]
-    if len({one.ids.source for one in histories if one.ids}) > 1:
-        # One of them is still about the topic that had the name before.
-        return Comparison(source, topic, partition, None, None)
-    seen = [end_at(one, now_ms - round(1000 * window_s)) for one in histories]
-    begin = max((one for one in seen if one is not None), default=None)
-    active, passive = (_since(one, begin, now_ms) if one else None for one in both)
-    return Comparison(source, topic, partition, active, passive)
+def _compare(
+    source: str,
+    topic: str,
+    partition: int,
+    ends: Sequence[_ReplicaEnd | None],
+    now_ms: int,
+    window_s: float,
+) -> PartitionComparison:
+    histories = [end.history for end in ends if end and end.history]
+    if len({history.ids.source for history in histories if history.ids}) > 1:
+        # The topic was recreated, and one mirror still refers to the old one.
+        return PartitionComparison(source, topic, partition, None, None)
+    window_starts = [source_end_at(history, now_ms - round(1000 * window_s)) for history in histories]
+    window_start = max((offset for offset in window_starts if offset is not None), default=None)
+    active, passive = (_measure_progress(end, window_start, now_ms) if end else None for end in ends)
+    return PartitionComparison(source, topic, partition, active, passive)
 
 
-def _since(end: _End, begin: int | None, now_ms: int) -> Copied:
-    in_window = None if begin is None else max(0, end.until - begin)
-    return Copied(end.until, in_window, None if end.heard_ms is None else (now_ms - end.heard_ms) / 1000)
+def _measure_progress(end: _ReplicaEnd, window_start: int | None, now_ms: int) -> ReplicaProgress:
+    in_window = None if window_start is None else max(0, end.replicated_until - window_start)
+    stalled_s = None if end.last_progress_ms is None else (now_ms - end.last_progress_ms) / 1000
+    return ReplicaProgress(end.replicated_until, in_window, stalled_s)
 
 
-def _copy(route: Route, known: Known, now_ms: int, stale_s: float) -> _End | None:
-    history = known.history(route)
+def _find_replica_end(
+    route: PartitionRoute, state: ReplicationState, now_ms: int, stale_s: float
+) -> _ReplicaEnd | None:
+    history = state.history(route)
     if history:
-        return _copied(history, known)
-    looked_ms = known.looked_ms(route.source, route.destination)
-    if looked_ms is None or now_ms - looked_ms > 1000 * stale_s:
+        return _destination_end(history, state)
+    inspected_ms = state.last_inspected_ms(route.source, route.destination)
+    if inspected_ms is None or now_ms - inspected_ms > 1000 * stale_s:
         return None
-    # It was looked at, and there is no such topic there yet.
-    return _End(0, looked_ms, None)
+    # The mirror was inspected, and the destination does not have the topic yet.
+    return _ReplicaEnd(0, inspected_ms, None)
 
 
-def _copied(history: History, known: Known) -> _End | None:
+def _destination_end(history: OffsetHistory, state: ReplicationState) -> _ReplicaEnd | None:
     if history.latest_watermark is None:
         return None
-    return _End(history.copied_until, known.kept_up_ms(history.route), history)
+    return _ReplicaEnd(history.replicated_until, state.last_progress_ms(history.route), history)
 
 
-def _original(history: History, known: Known) -> _End | None:
-    """The source itself has all until its end."""
+def _source_end(history: OffsetHistory, state: ReplicationState) -> _ReplicaEnd | None:
+    """Return the end of the source itself, which has all records up to its end offset."""
     latest, route = history.latest_watermark, history.route
-    looked_ms = known.looked_ms(route.source, route.destination)
-    return _End(latest.src_offset, looked_ms, history) if latest else None
+    inspected_ms = state.last_inspected_ms(route.source, route.destination)
+    return _ReplicaEnd(latest.src_offset, inspected_ms, history) if latest else None

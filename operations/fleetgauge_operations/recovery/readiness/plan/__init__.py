@@ -1,1 +1,1 @@
-"""Failover readiness judged from one observation: minutes, rates, conditions, findings. Pure."""
+"""Failover readiness computed from one observation: minute rows, rates, conditions, findings. Pure."""

@@ -1,4 +1,4 @@
-"""What speaks against a failover now, as far as the minutes say."""
+"""Conditions that prevent or endanger a failover now, derived from the current minute rows."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -7,143 +7,168 @@ from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from fleetgauge_core.fleet.recovery import Recovery
-from fleetgauge_operations.recovery.readiness.plan.minutes import Row
+from fleetgauge_operations.recovery.readiness.plan.minutes import MinuteRow
 
-#: Groups that a line names.
-_NAMED = 5
+#: Maximum number of group ids in one line.
+_MAX_NAMED = 5
 
 
-class Kind(StrEnum):
-    """By the name that scripts and receivers see."""
+class ConditionKind(StrEnum):
+    """The kind of a condition, which is also the kind of its finding."""
 
     MIRROR_STALE = "MIRROR_STALE"
-    """It has neither copied anything for long, nor had nothing to copy."""
+    """The mirror has made no progress for too long, although it may have records to replicate."""
     MIRROR_BEHIND = "MIRROR_BEHIND"
-    """What its source is given would be lost for longer than the objective says."""
+    """The replication lag exceeds the recovery point objective (RPO)."""
     MIRROR_LOOP = "MIRROR_LOOP"
-    """Records of its source come back to it."""
+    """Mirrors replicate records of a cluster back to it."""
     GROUPS_NOT_READY = "GROUPS_NOT_READY"
     PRODUCERS_CUT_OFF = "PRODUCERS_CUT_OFF"
-    """From a vantage nothing is acknowledged by a cluster that is mirrored."""
+    """A mirrored cluster acknowledges no tracer of a vantage."""
     NO_HEADROOM = "NO_HEADROOM"
-    """A region could not carry what another one carries as well."""
+    """A cluster lacks the capacity to take over another cluster's load."""
     PRIMARY_TWO = "PRIMARY_TWO"
     PRIMARY_NONE = "PRIMARY_NONE"
     PRIMARY_DEAD = "PRIMARY_DEAD"
     PRIMARY_UNKNOWN = "PRIMARY_UNKNOWN"
     PRIMARIES_UNREAD = "PRIMARIES_UNREAD"
-    """The store that says who is primary cannot be read."""
+    """The store of primary leases cannot be read."""
 
     @property
     def severity(self) -> Literal["page", "ticket"]:
-        """``page``: now, as it gets worse by the minute; ``ticket``: today."""
+        """``page`` if it needs attention at once, ``ticket`` if today is soon enough."""
         return "page" if self in _PAGES else "ticket"
 
 
-_PAGES = (Kind.MIRROR_BEHIND, Kind.MIRROR_LOOP, Kind.PRIMARY_TWO, Kind.PRIMARY_NONE, Kind.PRIMARY_DEAD)
-#: What a mirror that is stale or behind explains of groups.
-_OF_MIRRORS = frozenset({"stale", "unknown_lag", "loss"})
+_PAGES = (
+    ConditionKind.MIRROR_BEHIND,
+    ConditionKind.MIRROR_LOOP,
+    ConditionKind.PRIMARY_TWO,
+    ConditionKind.PRIMARY_NONE,
+    ConditionKind.PRIMARY_DEAD,
+)
+#: Reasons why a group is not ready that are explained by a stale or lagging mirror.
+_REASONS_OF_MIRRORS = frozenset({"stale", "unknown_lag", "loss"})
 
 
-class Whom(NamedTuple):
-    """What a condition is about; the same for as long as it lasts. ``other``: another cluster, or nothing.
+class ConditionKey(NamedTuple):
+    """What identifies a condition for as long as it lasts.
 
-    ``subject``: whatever else tells it from its like, as a service.
+    ``other`` is a second cluster, or empty. ``subject`` is what else distinguishes it, for example a service.
     """
 
-    kind: Kind
+    kind: ConditionKind
     cluster: str
     other: str = ""
     subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """``summary``: in one line; ``words``: more lines; ``evidence``: the numbers, for JSON."""
+class ReadinessCondition:
+    """A condition: ``summary`` in one line, ``details`` in more, and ``evidence``, the numbers for JSON."""
 
-    whom: Whom
+    key: ConditionKey
     summary: str
-    words: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-def of_mirror(row: Row, recovery: Recovery) -> Iterator[Condition]:
-    """Of a mirror's minute."""
+def check_mirror_minute(row: MinuteRow, recovery: Recovery) -> Iterator[ReadinessCondition]:
+    """Yield the conditions that a row of recovery/mirror_minutes shows."""
     source, destination = row["source"], row["destination"]
-    between = f"the mirror from {source} to {destination}"
-    shown = {name: value for name, value in row.items() if name not in ("minute", "day")}
+    mirror = f"mirror from {source} to {destination}"
+    evidence = {name: value for name, value in row.items() if name not in ("minute", "day")}
     if row["partitions"] and not row["fresh"]:
-        silent = "nothing was ever heard of a partition"
+        silence = "the progress of at least one partition is unknown"
         if row["silent_s"] is not None:
-            silent = f"for {row['silent_s']:.0f} s it has neither copied a partition nor had nothing to copy"
-        yield Condition(
-            Whom(Kind.MIRROR_STALE, source, destination), f"{between} stands still", (silent,), shown
+            silence = f"at least one partition has made no progress for {row['silent_s']:.0f} s"
+        yield ReadinessCondition(
+            ConditionKey(ConditionKind.MIRROR_STALE, source, destination),
+            f"{mirror} makes no progress",
+            (silence,),
+            evidence,
         )
-    late_s = row["behind_s"] if row["behind_s"] is not None else row["behind_s_at_most"]
-    if late_s is not None and late_s > recovery.objectives.rpo_s:
-        yield Condition(
-            Whom(Kind.MIRROR_BEHIND, source, destination),
-            f"{between} is {late_s:.0f} s behind, beyond {recovery.objectives.rpo_s:g} s",
-            (f"at most {_said(row['behind_at_most'])} records would be lost with {source} now",),
-            shown,
+    behind_s = row["behind_s"] if row["behind_s"] is not None else row["behind_s_at_most"]
+    if behind_s is not None and behind_s > recovery.objectives.rpo_s:
+        yield ReadinessCondition(
+            ConditionKey(ConditionKind.MIRROR_BEHIND, source, destination),
+            f"{mirror} lags {behind_s:.0f} s behind, more than the RPO of {recovery.objectives.rpo_s:g} s",
+            (f"a failover of {source} now would lose {_format_bound(row['behind_at_most'])} records",),
+            evidence,
         )
     if row["looped"]:
-        yield Condition(
-            Whom(Kind.MIRROR_LOOP, source),
-            f"records of {source} come back to it: mirrors send them round",
+        yield ReadinessCondition(
+            ConditionKey(ConditionKind.MIRROR_LOOP, source),
+            f"mirrors replicate records of {source} back to it in a loop",
             (f"{row['looped']} tracers were seen twice in {source}",),
-            shown,
+            evidence,
         )
 
 
-def of_groups(
-    active: str, passive: str, rows: Sequence[Row], behind: Collection[Whom]
-) -> Iterator[Condition]:
-    """Of all groups of a pair. ``behind``: conditions of mirrors, which explain some of them."""
-    explained = _OF_MIRRORS if any(one.other == passive for one in behind) else frozenset()
-    against = {row["group_id"]: frozenset(row["reasons"].split(",")) for row in rows if not row["ready"]}
-    left = {group: reasons for group, reasons in against.items() if reasons - explained}
-    if not left:
+def check_group_minutes(
+    active: str, passive: str, rows: Sequence[MinuteRow], mirror_conditions: Collection[ConditionKey]
+) -> Iterator[ReadinessCondition]:
+    """Yield the condition of all groups of a cluster pair, from their rows of recovery/group_minutes.
+
+    Reasons that a stale or lagging mirror into ``passive`` explains are ignored: it has its own finding.
+    """
+    is_explained = any(key.other == passive for key in mirror_conditions)
+    explained = _REASONS_OF_MIRRORS if is_explained else frozenset()
+    reasons_by_group = {
+        row["group_id"]: frozenset(row["reasons"].split(",")) for row in rows if not row["ready"]
+    }
+    unexplained = {group: reasons for group, reasons in reasons_by_group.items() if reasons - explained}
+    if not unexplained:
         return
-    counts = Counter(reason for reasons in left.values() for reason in reasons)
-    named = ", ".join(sorted(left)[:_NAMED]) + (", ..." if len(left) > _NAMED else "")
-    yield Condition(
-        Whom(Kind.GROUPS_NOT_READY, active, passive),
-        f"{len(left)} of {len(rows)} groups of {active} could not go on in {passive}",
-        (named, *(f"{reason}: {count} groups" for reason, count in counts.most_common())),
-        {"groups": sorted(left), "reasons": dict(counts)},
+    counts = Counter(reason for reasons in unexplained.values() for reason in reasons)
+    groups = ", ".join(sorted(unexplained)[:_MAX_NAMED]) + (", ..." if len(unexplained) > _MAX_NAMED else "")
+    yield ReadinessCondition(
+        ConditionKey(ConditionKind.GROUPS_NOT_READY, active, passive),
+        f"{len(unexplained)} of {len(rows)} groups of {active} are not ready for a failover to {passive}",
+        (groups, *(f"{reason}: {count} groups" for reason, count in counts.most_common())),
+        {"groups": sorted(unexplained), "reasons": dict(counts)},
     )
 
 
-def of_producers(rows: Iterable[Row]) -> Iterator[Condition]:
-    """Of every cluster's minute."""
+def check_producer_minutes(rows: Iterable[MinuteRow]) -> Iterator[ReadinessCondition]:
+    """Yield the clusters that acknowledge no tracers, from the rows of recovery/producer_minutes."""
     for row in rows:
         if row["sent"] > 1 and not row["acknowledged"]:
-            yield Condition(
-                Whom(Kind.PRODUCERS_CUT_OFF, row["cluster_id"], subject=row["vantage"]),
-                f"producers at {row['vantage']} could not go on in {row['cluster_id']}",
+            yield ReadinessCondition(
+                ConditionKey(ConditionKind.PRODUCERS_CUT_OFF, row["cluster_id"], subject=row["vantage"]),
+                f"{row['cluster_id']} acknowledges no records from {row['vantage']}",
                 (f"none of {row['sent']} tracers was acknowledged",),
                 {name: row[name] for name in ("vantage", "sent", "acknowledged")},
             )
 
 
-def of_headroom(rows: Sequence[Row]) -> Iterator[Condition]:
-    """Each cluster whose capacity is known is to carry, besides its own, what the one that has most does."""
+def check_headroom_minutes(rows: Sequence[MinuteRow]) -> Iterator[ReadinessCondition]:
+    """Yield the clusters that lack the capacity to take over the load of the most loaded other cluster.
+
+    Clusters without a configured capacity are not checked.
+    """
     rates = {row["cluster_id"]: row["records_per_s"] for row in rows}
     for row in rows:
         cluster, own, capacity = row["cluster_id"], row["records_per_s"], row["capacity_records_per_s"]
-        others = {other: rate for other, rate in rates.items() if other != cluster and rate is not None}
-        if capacity is None or own is None or not others:
+        other_rates = {other: rate for other, rate in rates.items() if other != cluster and rate is not None}
+        if capacity is None or own is None or not other_rates:
             continue
-        largest = max(others, key=lambda other: (others[other], other))
-        if own + others[largest] > capacity:
-            yield Condition(
-                Whom(Kind.NO_HEADROOM, cluster, largest),
-                f"{cluster} could not carry {largest}'s load as well",
-                (f"{own:.0f} and {others[largest]:.0f} records/s, of {capacity:.0f} that it takes",),
-                {"records_per_s": own, "other_records_per_s": others[largest], "capacity": capacity},
+        largest = max(other_rates, key=lambda other: (other_rates[other], other))
+        if own + other_rates[largest] > capacity:
+            yield ReadinessCondition(
+                ConditionKey(ConditionKind.NO_HEADROOM, cluster, largest),
+                f"{cluster} lacks the capacity to take over {largest}'s load",
+                (
+                    f"{own:.0f} + {other_rates[largest]:.0f} records/s exceed its capacity of "
+                    f"{capacity:.0f} records/s",
+                ),
+                {
+                    "records_per_s": own,
+                    "other_records_per_s": other_rates[largest],
+                    "capacity": capacity,
+                },
             )
 
 
-def _said(number: int | None) -> str:
-    return "nobody knows how many" if number is None else f"{number:,}"
+def _format_bound(number: int | None) -> str:
+    return "an unknown number of" if number is None else f"at most {number:,}"

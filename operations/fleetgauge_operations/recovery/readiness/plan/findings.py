@@ -1,78 +1,88 @@
-"""Conditions that last are findings: told when they have, and when they are over."""
+"""Turn conditions that last into findings, which open after two evaluations and close after two."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from fleetgauge_operations.recovery.readiness.plan.conditions import Condition, Kind, Whom
+from fleetgauge_operations.recovery.readiness.plan.conditions import (
+    ConditionKey,
+    ConditionKind,
+    ReadinessCondition,
+)
 
-#: Judgements in a row: what is there once may be gone before anybody looks.
+#: Consecutive evaluations, so that a momentary condition opens no finding.
 _OPENS_AFTER = 2
 _CLOSES_AFTER = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What began or ended, ``at``."""
+class RecoveryFinding:
+    """A condition that opened a finding, or closed it, ``at`` that time."""
 
-    condition: Condition
+    condition: ReadinessCondition
     at: datetime
     opens: bool
 
     @property
     def fingerprint(self) -> str:
-        """The same of all that is told of it, also by the next process."""
-        return fingerprint(self.condition.whom)
+        """The identity of the finding, the same for its opening and its closing, in every process."""
+        return fingerprint_condition(self.condition.key)
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
-    condition: Condition
-    told: bool
-    there: int = 0
-    gone: int = 0
+class _TrackedCondition:
+    condition: ReadinessCondition
+    is_open: bool
+    present_count: int = 0
+    absent_count: int = 0
 
 
-class Findings:
-    """All that stand. ``opened``: those that were told and had not ended when somebody looked last."""
+class FindingTracker:
+    """Tracks conditions over evaluations; ``opened`` are those whose findings are still open."""
 
-    def __init__(self, opened: Iterable[Condition] = ()) -> None:
-        self._standing = {one.whom: _Standing(one, told=True, there=_OPENS_AFTER) for one in opened}
+    def __init__(self, opened: Iterable[ReadinessCondition] = ()) -> None:
+        self._tracked = {
+            condition.key: _TrackedCondition(condition, is_open=True, present_count=_OPENS_AFTER)
+            for condition in opened
+        }
 
     @property
-    def opened(self) -> tuple[Condition, ...]:
-        """Told, and not over."""
-        return tuple(one.condition for one in self._standing.values() if one.told)
+    def opened(self) -> tuple[ReadinessCondition, ...]:
+        """The conditions of all open findings."""
+        return tuple(tracked.condition for tracked in self._tracked.values() if tracked.is_open)
 
-    def judge(self, conditions: Iterable[Condition], at: datetime) -> Sequence[Finding]:
-        """All that hold now; what is to be told of it."""
-        now = {one.whom: one for one in conditions}
-        found = []
-        for whom in {**self._standing, **now}:
-            standing = self._standing.pop(whom, None)
-            if whom in now:
-                standing = _there(standing, now[whom])
-            elif standing:
-                standing = replace(standing, there=0, gone=standing.gone + 1)
-            if standing and not standing.told and standing.there >= _opens_after(whom):
-                standing = replace(standing, told=True)
-                found.append(Finding(standing.condition, at, opens=True))
-            if standing and standing.told and standing.gone >= _CLOSES_AFTER:
-                found.append(Finding(standing.condition, at, opens=False))
-            elif standing and (standing.told or whom in now):
-                self._standing[whom] = standing
-        return found
-
-
-def _there(before: _Standing | None, now: Condition) -> _Standing:
-    return _Standing(now, before.told, before.there + 1) if before else _Standing(now, told=False, there=1)
+    def evaluate(self, conditions: Iterable[ReadinessCondition], at: datetime) -> Sequence[RecoveryFinding]:
+        """Take all conditions that hold now; return the findings that open or close."""
+        current = {condition.key: condition for condition in conditions}
+        findings = []
+        for key in {**self._tracked, **current}:
+            tracked = self._tracked.pop(key, None)
+            if key in current:
+                tracked = _count_present(tracked, current[key])
+            elif tracked:
+                tracked = replace(tracked, present_count=0, absent_count=tracked.absent_count + 1)
+            if tracked and not tracked.is_open and tracked.present_count >= _evaluations_to_open(key):
+                tracked = replace(tracked, is_open=True)
+                findings.append(RecoveryFinding(tracked.condition, at, opens=True))
+            if tracked and tracked.is_open and tracked.absent_count >= _CLOSES_AFTER:
+                findings.append(RecoveryFinding(tracked.condition, at, opens=False))
+            elif tracked and (tracked.is_open or key in current):
+                self._tracked[key] = tracked
+        return findings
 
 
-def _opens_after(whom: Whom) -> int:
-    """One tracer that comes back is enough."""
-    return 1 if whom.kind is Kind.MIRROR_LOOP else _OPENS_AFTER
+def _count_present(previous: _TrackedCondition | None, condition: ReadinessCondition) -> _TrackedCondition:
+    if previous is None:
+        return _TrackedCondition(condition, is_open=False, present_count=1)
+    return _TrackedCondition(condition, previous.is_open, previous.present_count + 1)
 
 
-def fingerprint(whom: Whom) -> str:
-    return hashlib.sha256("/".join(["recover", *whom]).encode()).hexdigest()[:32]
+def _evaluations_to_open(key: ConditionKey) -> int:
+    """Return 1 for a replication loop, which a single returned tracer proves."""
+    return 1 if key.kind is ConditionKind.MIRROR_LOOP else _OPENS_AFTER
+
+
+def fingerprint_condition(key: ConditionKey) -> str:
+    """Return the identity of a condition's finding as 32 hexadecimal digits."""
+    return hashlib.sha256("/".join(["recover", *key]).encode()).hexdigest()[:32]

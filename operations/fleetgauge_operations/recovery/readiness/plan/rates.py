@@ -1,35 +1,39 @@
-"""How many records a second come into each cluster, by the ends of its logs."""
+"""Rates of records written to each cluster, from the end offsets of its logs."""
 
 from collections import deque
 from collections.abc import Mapping
 
-#: A topic's partition.
-Place = tuple[str, int]
+#: A topic and a partition number.
+TopicAndPartition = tuple[str, int]
 
-#: A rate is over this much, or as much as there is.
-_OVER_MS = 60_000
+#: Rates are averaged over this window, or over the available observations if they span less.
+_WINDOW_MS = 60_000
 
 
-class Rates:
-    """Of the partitions that are mirrored."""
+class InboundRates:
+    """Rates of records written to the mirrored partitions of each cluster."""
 
     def __init__(self) -> None:
-        self._looks: dict[str, deque[tuple[int, Mapping[Place, int]]]] = {}
+        self._observations: dict[str, deque[tuple[int, Mapping[TopicAndPartition, int]]]] = {}
 
-    def look(self, cluster: str, ends: Mapping[Place, int], at_ms: int) -> None:
-        """Where that cluster's logs ended then."""
-        looks = self._looks.setdefault(cluster, deque())
-        looks.append((at_ms, ends))
-        while len(looks) > 2 and looks[1][0] <= at_ms - _OVER_MS:
-            looks.popleft()
+    def observe(self, cluster: str, ends: Mapping[TopicAndPartition, int], at_ms: int) -> None:
+        """Add the end offsets of a cluster's logs at that time."""
+        observations = self._observations.setdefault(cluster, deque())
+        observations.append((at_ms, ends))
+        while len(observations) > 2 and observations[1][0] <= at_ms - _WINDOW_MS:
+            observations.popleft()
 
-    def of(self, cluster: str) -> float | None:
-        """None before the second look."""
-        looks = self._looks.get(cluster)
-        if not looks or len(looks) < 2:
+    def records_per_s(self, cluster: str) -> float | None:
+        """Return the rate of a cluster in records per second, or None before the second observation.
+
+        Partitions that are new, or whose end offset went back, do not count.
+        """
+        observations = self._observations.get(cluster)
+        if not observations or len(observations) < 2:
             return None
-        (before_ms, before), (now_ms, now) = looks[0], looks[-1]
-        came = sum(
-            end - before[place] if before.get(place, end + 1) <= end else 0 for place, end in now.items()
+        (first_ms, first_ends), (last_ms, last_ends) = observations[0], observations[-1]
+        written = sum(
+            end - first_ends[partition] if first_ends.get(partition, end + 1) <= end else 0
+            for partition, end in last_ends.items()
         )
-        return 1000 * came / (now_ms - before_ms) if now_ms > before_ms else None
+        return 1000 * written / (last_ms - first_ms) if last_ms > first_ms else None

@@ -1,7 +1,7 @@
-"""What tracers tell: how long a mirror takes, how long the oldest has been under way, and which came back.
+"""Replication delays, acknowledgements and loops, computed from the tracers of one run.
 
-A mirror keeps a partition's order: what it has not brought when a later one is there, it will not bring, or
-nobody was looking yet when it did.
+A mirror keeps the order of a partition: a tracer that is missing when a later one has arrived will not
+arrive, or arrived before the destination was observed.
 """
 
 from collections.abc import Iterable
@@ -10,157 +10,168 @@ from typing import NamedTuple, TypeVar
 
 from fleetgauge_operations.recovery.tracers.plan.tracer import Tracer
 
-#: An hour of tracers, one a second, and more.
-_REMEMBERED = 10_000
+#: More than one hour of tracers at one per second.
+_MAX_REMEMBERED = 10_000
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Way(NamedTuple):
-    """A mirror."""
+class MirrorRoute(NamedTuple):
+    """The source and destination cluster of a mirror."""
 
     source: str
     destination: str
 
 
-class Pairing(NamedTuple):
-    """A tracer's offset at the source, and there."""
+class TracerMapping(NamedTuple):
+    """The offsets of one tracer in the source and the destination cluster."""
 
-    way: Way
+    route: MirrorRoute
     src_offset: int
     dst_offset: int
     seen_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
-    """Of one mirror in one stretch of time. ``took_ms``: of each tracer that came.
+class MirrorDelay:
+    """The replication delay of one mirror in one interval. ``delays_ms`` has each tracer that arrived.
 
-    ``late_s``: what is produced now is there after so long, as far as tracers tell: what the one took that
-    came last, or for how long the oldest has been under way that has not come. None: no tracer says.
+    ``late_s`` estimates the delay of a record produced now: the delay of the last tracer that arrived, or
+    the age of the oldest that has not, whichever is longer. None if there is no tracer.
     """
 
-    took_ms: tuple[int, ...] = ()
+    delays_ms: tuple[int, ...] = ()
     late_s: float | None = None
     looped: int = 0
-    """How many of its source's tracers came back to it."""
+    """How many of the source's tracers were replicated back to it."""
 
-    def then(self, later: "Delay") -> "Delay":
-        """Both stretches together."""
-        return Delay(self.took_ms + later.took_ms, later.late_s, self.looped + later.looped)
+    def merge(self, later: "MirrorDelay") -> "MirrorDelay":
+        """Combine this interval with a later one."""
+        return MirrorDelay(self.delays_ms + later.delays_ms, later.late_s, self.looped + later.looped)
 
 
 @dataclass(frozen=True, slots=True)
-class Acks:
-    """What became of a cluster's tracers in one stretch of time. ``took_ms``: of those acknowledged."""
+class TracerAcks:
+    """How many tracers a cluster was sent in one interval, and the latency of each acknowledged one."""
 
     sent: int = 0
-    took_ms: tuple[int, ...] = ()
+    latencies_ms: tuple[int, ...] = ()
 
-    def then(self, later: "Acks") -> "Acks":
-        """Both stretches together."""
-        return Acks(self.sent + later.sent, self.took_ms + later.took_ms)
+    def merge(self, later: "TracerAcks") -> "TracerAcks":
+        """Combine this interval with a later one."""
+        return TracerAcks(self.sent + later.sent, self.latencies_ms + later.latencies_ms)
 
 
 @dataclass(slots=True)
-class _Route:
-    under_way: dict[int, int] = field(default_factory=dict)
-    """When each was produced that its source has; those up to the furthest no longer are."""
-    furthest: int = -1
-    """The highest sequence that was seen there."""
-    last_ms: int | None = None
-    took_ms: list[int] = field(default_factory=list)
+class _RouteProgress:
+    in_flight: dict[int, int] = field(default_factory=dict)
+    """When each tracer beyond ``highest_sequence`` was produced, by its sequence."""
+    highest_sequence: int = -1
+    """The highest sequence seen in the destination."""
+    last_delay_ms: int | None = None
+    delays_ms: list[int] = field(default_factory=list)
     newest: tuple[int, int, int] | None = None
-    """The sequence, the offset there and the time of the one that came last."""
+    """Sequence, destination offset and arrival time of the last tracer."""
 
 
 @dataclass(slots=True)
-class _Home:
+class _SourceProgress:
     sent: int = 0
-    ack_ms: list[int] = field(default_factory=list)
+    latencies_ms: list[int] = field(default_factory=list)
     offsets: dict[int, int] = field(default_factory=dict)
     seen: dict[tuple[str, int], None] = field(default_factory=dict)
     looped: int = 0
 
 
-class Delays:
-    """Of all mirrors, by the tracers of one run; not for several threads at once."""
+class TracerDelays:
+    """Accumulates the tracers of one run over all mirrors. Not thread-safe."""
 
-    def __init__(self, run: str, ways: Iterable[Way]) -> None:
+    def __init__(self, run: str, routes: Iterable[MirrorRoute]) -> None:
         self._run = run
-        self._routes = {way: _Route() for way in ways}
-        self._homes = {way.source: _Home() for way in self._routes}
+        self._routes = {route: _RouteProgress() for route in routes}
+        self._sources = {route.source: _SourceProgress() for route in self._routes}
 
-    def sent(self, tracer: Tracer) -> None:
-        self._homes[tracer.cluster].sent += 1
+    def add_sent(self, tracer: Tracer) -> None:
+        """Count a tracer that was sent to its source cluster."""
+        self._sources[tracer.cluster].sent += 1
 
-    def acknowledged(self, tracer: Tracer, offset: int, took_ms: int) -> None:
-        """Its own cluster has it."""
-        home = self._homes[tracer.cluster]
-        home.ack_ms.append(took_ms)
-        _remember(home.offsets, tracer.sequence, offset)
-        for way, route in self._routes.items():
-            waits = len(route.under_way) < _REMEMBERED and tracer.sequence > route.furthest
-            if way.source == tracer.cluster and waits:
-                route.under_way[tracer.sequence] = tracer.produced_ms
+    def add_acknowledged(self, tracer: Tracer, offset: int, latency_ms: int) -> None:
+        """Add a tracer that its source cluster acknowledged, at that offset."""
+        source = self._sources[tracer.cluster]
+        source.latencies_ms.append(latency_ms)
+        _remember(source.offsets, tracer.sequence, offset)
+        for route, progress in self._routes.items():
+            is_awaited = (
+                len(progress.in_flight) < _MAX_REMEMBERED and tracer.sequence > progress.highest_sequence
+            )
+            if route.source == tracer.cluster and is_awaited:
+                progress.in_flight[tracer.sequence] = tracer.produced_ms
 
-    def seen(self, tracer: Tracer, cluster: str, offset: int, at_ms: int) -> None:
-        """It lies in that cluster, in the topic that it is called there."""
+    def add_seen(self, tracer: Tracer, cluster: str, offset: int, at_ms: int) -> None:
+        """Add a tracer that was read from a cluster."""
         if cluster == tracer.cluster:
-            self._seen_at_home(tracer)
+            self._add_seen_at_source(tracer)
             return
-        route = self._routes.get(Way(tracer.cluster, cluster))
-        # A mirror that begins again copies some twice.
-        if route is None or tracer.run != self._run or tracer.sequence <= route.furthest:
+        progress = self._routes.get(MirrorRoute(tracer.cluster, cluster))
+        # A mirror that restarts replicates some tracers twice; only the first copy counts.
+        if progress is None or tracer.run != self._run or tracer.sequence <= progress.highest_sequence:
             return
-        route.furthest = tracer.sequence
-        route.last_ms = max(0, at_ms - tracer.produced_ms)
-        route.took_ms.append(route.last_ms)
-        route.newest = tracer.sequence, offset, at_ms
+        progress.highest_sequence = tracer.sequence
+        progress.last_delay_ms = max(0, at_ms - tracer.produced_ms)
+        progress.delays_ms.append(progress.last_delay_ms)
+        progress.newest = tracer.sequence, offset, at_ms
 
-    def _seen_at_home(self, tracer: Tracer) -> None:
-        """Each is written once, by whichever run: a second one is a copy that has come back."""
-        home, key = self._homes.get(tracer.cluster), (tracer.run, tracer.sequence)
-        if home is not None:
-            home.looped += key in home.seen
-            _remember(home.seen, key, None)
+    def _add_seen_at_source(self, tracer: Tracer) -> None:
+        """Detect loops: every run writes each tracer once, so a second one is a copy that came back."""
+        source, key = self._sources.get(tracer.cluster), (tracer.run, tracer.sequence)
+        if source is not None:
+            source.looped += key in source.seen
+            _remember(source.seen, key, None)
 
-    def delays(self, now_ms: int) -> dict[Way, Delay]:
-        """Since the last call."""
-        looped = {cluster: home.looped for cluster, home in self._homes.items()}
-        for home in self._homes.values():
-            home.looped = 0
-        return {way: _delay(route, looped[way.source], now_ms) for way, route in self._routes.items()}
+    def take_delays(self, now_ms: int) -> dict[MirrorRoute, MirrorDelay]:
+        """Return the delay of each mirror since the previous call."""
+        looped = {cluster: source.looped for cluster, source in self._sources.items()}
+        for source in self._sources.values():
+            source.looped = 0
+        return {
+            route: _take_delay(progress, looped[route.source], now_ms)
+            for route, progress in self._routes.items()
+        }
 
-    def acks(self) -> dict[str, Acks]:
-        """By cluster, since the last call."""
-        found = {}
-        for cluster, home in self._homes.items():
-            found[cluster] = Acks(home.sent, tuple(home.ack_ms))
-            home.sent, home.ack_ms = 0, []
-        return found
+    def take_acks(self) -> dict[str, TracerAcks]:
+        """Return the acknowledgements of each source cluster since the previous call."""
+        acks = {}
+        for cluster, source in self._sources.items():
+            acks[cluster] = TracerAcks(source.sent, tuple(source.latencies_ms))
+            source.sent, source.latencies_ms = 0, []
+        return acks
 
-    def pairings(self) -> tuple[Pairing, ...]:
-        """Of each mirror the one that came last, if any came since the last call."""
-        found = []
-        for way, route in self._routes.items():
-            if route.newest and route.newest[0] in self._homes[way.source].offsets:
-                sequence, offset, at_ms = route.newest
-                found.append(Pairing(way, self._homes[way.source].offsets[sequence], offset, at_ms))
-                route.newest = None
-        return tuple(found)
-
-
-def _delay(route: _Route, looped: int, now_ms: int) -> Delay:
-    route.under_way = {n: at_ms for n, at_ms in route.under_way.items() if n > route.furthest}
-    late = [now_ms - at_ms for at_ms in route.under_way.values()]
-    late += [] if route.last_ms is None else [route.last_ms]
-    took_ms, route.took_ms = tuple(route.took_ms), []
-    return Delay(took_ms, max(late) / 1000 if late else None, looped)
+    def take_mappings(self) -> tuple[TracerMapping, ...]:
+        """Return the offsets of each mirror's last tracer, if one arrived since the previous call."""
+        mappings = []
+        for route, progress in self._routes.items():
+            offsets = self._sources[route.source].offsets
+            if progress.newest and progress.newest[0] in offsets:
+                sequence, offset, at_ms = progress.newest
+                mappings.append(TracerMapping(route, offsets[sequence], offset, at_ms))
+                progress.newest = None
+        return tuple(mappings)
 
 
-def _remember(what: dict[K, V], key: K, value: V) -> None:
-    what[key] = value
-    if len(what) > _REMEMBERED:
-        del what[next(iter(what))]
+def _take_delay(progress: _RouteProgress, looped: int, now_ms: int) -> MirrorDelay:
+    progress.in_flight = {
+        sequence: at_ms
+        for sequence, at_ms in progress.in_flight.items()
+        if sequence > progress.highest_sequence
+    }
+    late_ms = [now_ms - at_ms for at_ms in progress.in_flight.values()]
+    late_ms += [] if progress.last_delay_ms is None else [progress.last_delay_ms]
+    delays_ms, progress.delays_ms = tuple(progress.delays_ms), []
+    return MirrorDelay(delays_ms, max(late_ms) / 1000 if late_ms else None, looped)
+
+
+def _remember(values: dict[K, V], key: K, value: V) -> None:
+    values[key] = value
+    if len(values) > _MAX_REMEMBERED:
+        del values[next(iter(values))]

@@ -1,7 +1,7 @@
-"""A tracer as it goes over the wire: an empty record whose header says where it comes from.
+"""The wire format of a tracer: an empty record whose header names its origin.
 
-Mirrors keep headers, so that it can be told from the copy alone. Consumers of the topic, if there are any,
-have nothing to skip but empty records.
+MirrorMaker 2 preserves headers, so a replica of a tracer shows where it comes from. Consumers of the topic,
+if any, only have to skip empty records.
 """
 
 import json
@@ -9,13 +9,17 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Self
 
-#: The header, a JSON object with the fields of Tracer.
-ORIGIN = "fleetgauge-origin"
+#: Name of the header, whose value is a JSON object with the fields of Tracer.
+ORIGIN_HEADER = "fleetgauge-origin"
 
 
 @dataclass(frozen=True, slots=True)
 class Tracer:
-    """``run``: of which run of which vantage; ``sequence``: of that run, in that cluster."""
+    """The origin of a tracer.
+
+    ``run`` identifies the process that produced it; ``sequence`` counts the tracers of that run in that
+    cluster.
+    """
 
     cluster: str
     topic: str
@@ -23,25 +27,26 @@ class Tracer:
     run: str
     sequence: int
     produced_ms: int
-    """Since 1970, by its producer's clock."""
+    """Milliseconds since the epoch, by the producer's clock."""
 
     @property
     def headers(self) -> dict[str, bytes]:
-        return {ORIGIN: json.dumps(asdict(self)).encode()}
+        """The headers of the record."""
+        return {ORIGIN_HEADER: json.dumps(asdict(self)).encode()}
 
     @classmethod
-    def of(cls, headers: Iterable[tuple[str, bytes | None]]) -> Self | None:
-        """None of a record that is no tracer of ours."""
-        said = next((value for name, value in headers if name == ORIGIN), None)
+    def from_headers(cls, headers: Iterable[tuple[str, bytes | None]]) -> Self | None:
+        """Decode the headers of a record; return None if it is not a tracer."""
+        encoded = next((value for name, value in headers if name == ORIGIN_HEADER), None)
         try:
-            found = json.loads(said or b"{}")
+            origin = json.loads(encoded or b"{}")
             return cls(
-                str(found["cluster"]),
-                str(found["topic"]),
-                int(found["partition"]),
-                str(found["run"]),
-                int(found["sequence"]),
-                int(found["produced_ms"]),
+                str(origin["cluster"]),
+                str(origin["topic"]),
+                int(origin["partition"]),
+                str(origin["run"]),
+                int(origin["sequence"]),
+                int(origin["produced_ms"]),
             )
         except (ValueError, TypeError, KeyError):
             return None

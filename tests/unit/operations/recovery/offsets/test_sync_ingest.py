@@ -1,4 +1,4 @@
-"""Looks at simulated mirrors at any moments: what is decided passes over nothing that is not consumed."""
+"""Ingested snapshots of simulated mirrors, and the decisions based on them."""
 
 import random
 from collections.abc import Iterator
@@ -6,70 +6,70 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fleetgauge_core.fleet import Mirror, RecoveredGroups, Recovery
+from fleetgauge_core.fleet import FailoverGroups, Mirror, Recovery
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
-    Log,
-    Origin,
-    Route,
+    CheckpointOrigin,
+    LogRange,
+    PartitionRoute,
     TopicIds,
 )
 from fleetgauge_operations.recovery.offsets.mirror_maker import OffsetSync
-from fleetgauge_operations.recovery.offsets.mirror_state import Fact, Known
+from fleetgauge_operations.recovery.offsets.mirror_state import CheckpointRecord, ReplicationState
 from fleetgauge_operations.recovery.offsets.sync_ingest import (
-    Ends,
-    MirrorLook,
-    Told,
-    learned,
+    LogEnds,
+    MirrorSnapshot,
+    ObservedSync,
+    ingest_snapshot,
 )
 from fleetgauge_operations.recovery.plan.sync_decision import (
-    Decision,
-    Pair,
-    Passive,
-    Position,
-    Verdict,
-    decided,
-    topic_there,
+    ClusterPair,
+    CommittedPosition,
+    PassivePartition,
+    SyncDecision,
+    SyncVerdict,
+    decide_sync,
+    passive_topic,
 )
 
 SOURCES = ("north", "south")
 AGGREGATES = ("north-all", "south-all")
-PAIR = Pair(*AGGREGATES)
+PAIR = ClusterPair(*AGGREGATES)
 RECOVERY = Recovery(
     mirrors=tuple(
         Mirror(source=source, destination=destination, names="kept")
         for destination in AGGREGATES
         for source in SOURCES
     ),
-    groups=(RecoveredGroups(groups=".*", active="north-all", passive="south-all"),),
+    groups=(FailoverGroups(groups=".*", active="north-all", passive="south-all"),),
 )
 IDS = TopicIds("s", "d")
 
 
 @dataclass
 class SimulatedMirror:
-    """Copies a source's records in order; every so many it tells of one."""
+    """Replicates a source's records in order, with an offset sync every ``sync_every`` records."""
 
     source: list[str]
     log: list[str]
-    told_every: int
+    sync_every: int
     next: int = 0
-    told: list[OffsetSync] = field(default_factory=list)
-    began_again: bool = False
+    syncs: list[OffsetSync] = field(default_factory=list)
+    restarted: bool = False
 
     def copy(self) -> None:
         if self.next < len(self.source):
-            if self.next % self.told_every == 0:
-                self.told.append(OffsetSync("orders", 0, self.next, len(self.log)))
+            if self.next % self.sync_every == 0:
+                self.syncs.append(OffsetSync("orders", 0, self.next, len(self.log)))
             self.log.append(self.source[self.next])
             self.next += 1
 
-    def begin_again(self, back: int) -> None:
-        """As one does that was killed before it committed. It tells of the first record that it copies."""
-        self.began_again = True
+    def restart(self, back: int) -> None:
+        """Restart at an older offset, as if killed before a commit, with a sync of the first record."""
+        self.restarted = True
         self.next = max(0, self.next - back)
         if self.next < len(self.source):
-            self.told.append(OffsetSync("orders", 0, self.next, len(self.log)))
+            self.syncs.append(OffsetSync("orders", 0, self.next, len(self.log)))
             self.log.append(self.source[self.next])
             self.next += 1
 
@@ -92,11 +92,11 @@ class World:
         self.restarts = self.random.random() < 0.5
 
     @property
-    def copied_again(self) -> bool:
-        """Records may be there twice without that anybody can tell, so no bound holds."""
-        return any(mirror.began_again for mirror in self.mirrors.values())
+    def has_recopies(self) -> bool:
+        """Whether records may be duplicated without any sync that shows it, so that no bound holds."""
+        return any(mirror.restarted for mirror in self.mirrors.values())
 
-    def happen(self, most: int) -> None:
+    def advance(self, most: int) -> None:
         for _ in range(self.random.randrange(most)):
             mirror = self.random.choice(list(self.mirrors.values()))
             match self.random.random():
@@ -107,256 +107,281 @@ class World:
                 case chance if chance < 0.98 or not self.restarts:
                     mirror.copy()
                 case _:
-                    mirror.begin_again(self.random.randrange(8))
+                    mirror.restart(self.random.randrange(8))
 
-    def look(self, source: str, destination: str, at_ms: int) -> MirrorLook:
-        """Things go on while somebody looks."""
+    def take_snapshot(self, source: str, destination: str, at_ms: int) -> MirrorSnapshot:
+        """Take a snapshot while replication continues."""
         mirror = self.mirrors[source, destination]
-        told, mirror.told = tuple(Told(one, at_ms) for one in mirror.told), []
-        self.happen(4)
+        syncs, mirror.syncs = tuple(ObservedSync(sync, at_ms) for sync in mirror.syncs), []
+        self.advance(4)
         end = len(mirror.log)
-        self.happen(4)
-        ends = {("orders", 0): Ends(end, len(mirror.source))}
-        return MirrorLook(source, destination, told, {"orders": IDS}, ends, at_ms)
+        self.advance(4)
+        ends = {("orders", 0): LogEnds(end, len(mirror.source))}
+        return MirrorSnapshot(source, destination, syncs, {"orders": IDS}, ends, at_ms)
 
 
-def passive(world: World, connected: bool = False, **known: int | None) -> Passive:
-    return Passive("orders", 0, Log(0, len(world.logs["south-all"])), connected, **known)
+def passive(world: World, has_members: bool = False, **committed: int | None) -> PassivePartition:
+    return PassivePartition("orders", 0, LogRange(0, len(world.logs["south-all"])), has_members, **committed)
 
 
-def decide(world: World, known: Known, committed: int, now_ms: int) -> Decision:
-    position = Position("orders", 0, committed, len(world.logs["north-all"]))
-    return decided(position, passive(world), PAIR, RECOVERY, known, now_ms)
+def decide(world: World, state: ReplicationState, committed: int, now_ms: int) -> SyncDecision:
+    position = CommittedPosition("orders", 0, committed, len(world.logs["north-all"]))
+    return decide_sync(position, passive(world), PAIR, RECOVERY, state, now_ms)
 
 
-def watched(seed: int) -> tuple[World, Known, list[Fact]]:
-    world, known = World(seed), Known()
-    facts: list[Fact] = []
+def observe_world(seed: int) -> tuple[World, ReplicationState, list[CheckpointRecord]]:
+    world, state = World(seed), ReplicationState()
+    records: list[CheckpointRecord] = []
     for number in range(world.random.randrange(1, 12)):
-        world.happen(60)
+        world.advance(60)
         for source, destination in world.random.sample(list(world.mirrors), 4):
-            facts += learned(known, world.look(source, destination, number * 1000))
-    world.happen(30)
-    return world, known, facts
+            records += ingest_snapshot(state, world.take_snapshot(source, destination, number * 1000))
+    world.advance(30)
+    return world, state, records
 
 
 def last_chance(world: World, committed: int) -> int:
-    """Before or at which offset whoever has consumed so much has to go on.
+    """Return the highest offset at which a group can resume without skipping a record.
 
-    A record that is there twice may be read there twice. One that a mirror is about to copy again, as it
-    has begun again before it, will come: that its first copy is passed over nobody can see, as nothing was
-    told of that (history.py).
+    A duplicated record may be read twice. A record that a restarted mirror is about to replicate again will
+    still come: that its first copy is skipped cannot be detected (see offset_sync_store).
     """
     log = world.logs["south-all"]
     consumed = set(world.logs["north-all"][:committed])
-    to_come = {
+    upcoming = {
         record
         for source in SOURCES
         for record in world.sources[source][world.mirrors[source, "south-all"].next :]
     }
     last = {record: at for at, record in enumerate(log)}
-    left = (at for record, at in last.items() if record not in consumed and record not in to_come)
+    left = (at for record, at in last.items() if record not in consumed and record not in upcoming)
     return min(left, default=len(log))
 
 
 @pytest.mark.parametrize("seeds", [range(first, first + 250) for first in range(0, 1_000, 250)])
-def test_nothing_is_passed_over_that_is_not_consumed(seeds: range) -> None:
+def test_no_unconsumed_record_is_skipped(seeds: range) -> None:
     answered = exact = bounded = 0
     for seed in seeds:
-        world, known, _ = watched(seed)
+        world, state, _ = observe_world(seed)
         for committed in range(len(world.logs["north-all"]) + 1):
-            found = decide(world, known, committed, now_ms=0)
-            if found.resume is not None:
+            decision = decide(world, state, committed, now_ms=0)
+            if decision.resume is not None:
                 last = last_chance(world, committed)
-                assert found.resume <= last, (seed, committed, found)
-                if found.early_at_most is not None and not world.copied_again:
-                    assert last - found.resume <= found.early_at_most
+                assert decision.resume <= last, (seed, committed, decision)
+                if decision.early_at_most is not None and not world.has_recopies:
+                    assert last - decision.resume <= decision.early_at_most
                     bounded += 1
                 answered += 1
-                exact += found.resume == last
+                exact += decision.resume == last
     assert answered > 1_000
     assert exact > answered / 20
     assert bounded > answered / 20
 
 
-def test_what_was_kept_says_the_same_as_what_was_learned() -> None:
+def test_a_state_restored_from_stored_checkpoints_gives_the_same_decisions() -> None:
     for seed in range(50):
-        world, known, facts = watched(seed)
-        again = Known(facts)
+        world, state, records = observe_world(seed)
+        again = ReplicationState(records)
         for mirror in world.mirrors:
-            again.look(*mirror, at_ms=0)
+            again.mark_inspected(*mirror, at_ms=0)
         for committed in range(0, len(world.logs["north-all"]) + 1, 7):
-            one, other = (decide(world, each, committed, 0) for each in (known, again))
-            assert (one.resume, one.rule) == (other.resume, other.rule)
+            first, second = (decide(world, each, committed, 0) for each in (state, again))
+            assert (first.resume, first.rule) == (second.resume, second.rule)
 
 
-def route(source: str, destination: str) -> Route:
-    return Route(source, destination, "orders", 0)
+def route(source: str, destination: str) -> PartitionRoute:
+    return PartitionRoute(source, destination, "orders", 0)
 
 
-def facts_of_both(at_ms: int = 0, ids: TopicIds = IDS) -> Iterator[tuple[Route, TopicIds, Checkpoint]]:
+def build_checkpoints(
+    at_ms: int = 0, ids: TopicIds = IDS
+) -> Iterator[tuple[PartitionRoute, TopicIds, Checkpoint]]:
     for destination in AGGREGATES:
         for number, source in enumerate(SOURCES):
             yield route(source, destination), ids, Checkpoint(0, 10 * number, at_ms)
             yield route(source, destination), ids, Checkpoint(9, 10 * number + 9, at_ms)
-            yield route(source, destination), ids, Checkpoint(10, 20, at_ms, Origin.IDLE_WATERMARK)
+            yield route(source, destination), ids, Checkpoint(10, 20, at_ms, CheckpointOrigin.IDLE_WATERMARK)
 
 
-def known_of_both(at_ms: int = 0) -> Known:
-    known = Known()
+def build_full_state(at_ms: int = 0) -> ReplicationState:
+    state = ReplicationState()
     for destination in AGGREGATES:
         for source in SOURCES:
-            known.look(source, destination, at_ms)
-    for one in facts_of_both(at_ms):
-        known.learn(*one)
-    return known
+            state.mark_inspected(source, destination, at_ms)
+    for partition_route, ids, checkpoint in build_checkpoints(at_ms):
+        state.apply_checkpoint(partition_route, ids, checkpoint)
+    return state
 
 
-HERE = Log(0, 20)
+LOG = LogRange(0, 20)
 
 
 def verdict(
-    known: Known,
-    there: Passive | None = None,
+    state: ReplicationState,
+    passive_partition: PassivePartition | None = None,
     committed: int = 20,
     now_ms: int = 1_000,
     topic: str = "orders",
-) -> Verdict:
-    there = there or Passive("orders", 0, HERE, connected=False)
-    return decided(Position(topic, 0, committed, 20), there, PAIR, RECOVERY, known, now_ms).verdict
+) -> SyncVerdict:
+    passive_partition = passive_partition or PassivePartition("orders", 0, LOG, has_members=False)
+    return decide_sync(
+        CommittedPosition(topic, 0, committed, 20), passive_partition, PAIR, RECOVERY, state, now_ms
+    ).verdict
 
 
-def test_what_is_known_is_written_once() -> None:
-    assert verdict(known_of_both()) is Verdict.WRITE
-    assert verdict(known_of_both(), Passive("orders", 0, HERE, False, 20)) is Verdict.UNCHANGED
+def test_a_translated_offset_is_written_once() -> None:
+    assert verdict(build_full_state()) is SyncVerdict.WRITE
+    assert verdict(build_full_state(), PassivePartition("orders", 0, LOG, False, 20)) is SyncVerdict.UNCHANGED
 
 
-def test_nothing_is_written_for_a_group_that_somebody_reads_in() -> None:
-    assert verdict(known_of_both(), Passive("orders", 0, HERE, True)) is Verdict.CONNECTED
-
-
-def test_a_topic_that_is_not_there_is_unknown() -> None:
-    assert verdict(known_of_both(), Passive("orders", 0, None, False)) is Verdict.UNKNOWN_TOPIC
+def test_nothing_is_written_for_a_group_with_members() -> None:
     assert (
-        verdict(known_of_both(), Passive("other", 0, Log(0, 5), False), topic="other")
-        is Verdict.UNKNOWN_TOPIC
+        verdict(build_full_state(), PassivePartition("orders", 0, LOG, True)) is SyncVerdict.GROUP_HAS_MEMBERS
     )
 
 
-def test_a_mirror_of_which_nothing_comes_is_stale() -> None:
-    assert verdict(known_of_both(), now_ms=120_000) is Verdict.WRITE
-    assert verdict(known_of_both(), now_ms=120_001) is Verdict.STALE
+def test_a_topic_without_a_replica_is_unknown() -> None:
+    assert (
+        verdict(build_full_state(), PassivePartition("orders", 0, None, False)) is SyncVerdict.UNKNOWN_TOPIC
+    )
+    assert (
+        verdict(build_full_state(), PassivePartition("other", 0, LogRange(0, 5), False), topic="other")
+        is SyncVerdict.UNKNOWN_TOPIC
+    )
 
 
-def test_a_fence_alone_keeps_no_mirror_fresh() -> None:
-    known = known_of_both()
-    known.learn(route("north", "south-all"), IDS, Checkpoint(30, 20, 120_000, Origin.FENCE))
-    assert verdict(known, now_ms=120_001) is Verdict.STALE
+def test_a_mirror_without_progress_is_stale() -> None:
+    assert verdict(build_full_state(), now_ms=120_000) is SyncVerdict.WRITE
+    assert verdict(build_full_state(), now_ms=120_001) is SyncVerdict.STALE
 
 
-def test_a_topic_made_anew_is_told_from_one_of_which_nothing_is_known() -> None:
-    assert verdict(Known()) is Verdict.UNBOUNDED
-    known = known_of_both()
-    known.learn(route("north", "south-all"), TopicIds("s", "other"), Checkpoint(40, 0, 0, Origin.FENCE))
-    assert verdict(known) is Verdict.MADE_ANEW
+def test_a_fence_is_not_progress() -> None:
+    state = build_full_state()
+    state.apply_checkpoint(
+        route("north", "south-all"), IDS, Checkpoint(30, 20, 120_000, CheckpointOrigin.FENCE)
+    )
+    assert verdict(state, now_ms=120_001) is SyncVerdict.STALE
 
 
-def test_what_may_be_gone_there_is_told() -> None:
-    short = Passive("orders", 0, Log(17, 20), False)
-    assert verdict(known_of_both(), short, committed=15) is Verdict.POSSIBLE_LOSS
+def test_a_recreated_topic_differs_from_an_unbounded_one() -> None:
+    assert verdict(ReplicationState()) is SyncVerdict.UNBOUNDED
+    state = build_full_state()
+    state.apply_checkpoint(
+        route("north", "south-all"), TopicIds("s", "other"), Checkpoint(40, 0, 0, CheckpointOrigin.FENCE)
+    )
+    assert verdict(state) is SyncVerdict.TOPIC_RECREATED
 
 
-def test_a_group_goes_back_only_where_it_was_set_back() -> None:
-    known = known_of_both()
-    ahead = Passive("orders", 0, HERE, False, committed=20)
-    assert verdict(known, ahead, committed=15) is Verdict.BACKWARDS
-    ours = Passive("orders", 0, HERE, False, committed=20, of=20)
-    assert verdict(known, ours, committed=15) is Verdict.WRITE
-    assert verdict(known, Passive("orders", 0, HERE, False, 20, of=3), committed=15) is Verdict.BACKWARDS
+def test_possible_loss_is_a_verdict() -> None:
+    short = PassivePartition("orders", 0, LogRange(17, 20), False)
+    assert verdict(build_full_state(), short, committed=15) is SyncVerdict.POSSIBLE_LOSS
 
 
-def test_a_mirror_that_nobody_could_look_at_of_late_leaves_nothing_known() -> None:
-    known = Known()
-    for one in facts_of_both():
-        if one[0].source == "north":
-            known.learn(*one)
-    assert verdict(known) is Verdict.UNBOUNDED
+def test_an_offset_moves_backwards_only_after_a_reset() -> None:
+    state = build_full_state()
+    ahead = PassivePartition("orders", 0, LOG, False, committed=20)
+    assert verdict(state, ahead, committed=15) is SyncVerdict.BACKWARDS
+    ours = PassivePartition("orders", 0, LOG, False, committed=20, synced_position=20)
+    assert verdict(state, ours, committed=15) is SyncVerdict.WRITE
+    assert (
+        verdict(state, PassivePartition("orders", 0, LOG, False, 20, synced_position=3), committed=15)
+        is SyncVerdict.BACKWARDS
+    )
+
+
+def test_a_source_counts_as_absent_only_if_inspected_recently() -> None:
+    state = ReplicationState()
+    for partition_route, ids, checkpoint in build_checkpoints():
+        if partition_route.source == "north":
+            state.apply_checkpoint(partition_route, ids, checkpoint)
+    assert verdict(state) is SyncVerdict.UNBOUNDED
     for destination in AGGREGATES:
-        known.look("south", destination, at_ms=1_000)
-    assert verdict(known) is Verdict.WRITE
-    known.keep_up(route("north", "north-all"), 130_000)
-    known.keep_up(route("north", "south-all"), 130_000)
-    assert verdict(known, now_ms=121_000) is Verdict.WRITE
-    assert verdict(known, now_ms=121_001) is Verdict.UNBOUNDED
+        state.mark_inspected("south", destination, at_ms=1_000)
+    assert verdict(state) is SyncVerdict.WRITE
+    state.mark_progress(route("north", "north-all"), 130_000)
+    state.mark_progress(route("north", "south-all"), 130_000)
+    assert verdict(state, now_ms=121_000) is SyncVerdict.WRITE
+    assert verdict(state, now_ms=121_001) is SyncVerdict.UNBOUNDED
 
 
-def sync(upstream: int, downstream: int, at_ms: int = 0) -> Told:
-    return Told(OffsetSync("orders", 0, upstream, downstream), at_ms)
+def sync(upstream: int, downstream: int, at_ms: int = 0) -> ObservedSync:
+    return ObservedSync(OffsetSync("orders", 0, upstream, downstream), at_ms)
 
 
-def look_at(*told: Told, ends: Ends, ids: TopicIds = IDS, at_ms: int = 0) -> MirrorLook:
-    return MirrorLook("north", "north-all", told, {"orders": ids}, {("orders", 0): ends}, at_ms)
+def build_snapshot(
+    *syncs: ObservedSync, ends: LogEnds, ids: TopicIds = IDS, at_ms: int = 0
+) -> MirrorSnapshot:
+    return MirrorSnapshot("north", "north-all", syncs, {"orders": ids}, {("orders", 0): ends}, at_ms)
 
 
-def origins(known: Known, look: MirrorLook) -> list[Origin]:
-    return [fact.checkpoint.origin for fact in learned(known, look)]
+def origins(state: ReplicationState, look: MirrorSnapshot) -> list[CheckpointOrigin]:
+    return [record.checkpoint.origin for record in ingest_snapshot(state, look)]
 
 
-def test_a_sync_beyond_the_end_is_of_another_log() -> None:
-    assert origins(Known(), look_at(sync(7, 7), ends=Ends(5, 5))) == [Origin.FENCE]
+def test_a_sync_beyond_the_log_end_is_ignored() -> None:
+    assert origins(ReplicationState(), build_snapshot(sync(7, 7), ends=LogEnds(5, 5))) == [
+        CheckpointOrigin.FENCE
+    ]
 
 
-def test_syncs_of_a_topic_that_has_changed_are_not_believed_until_those_held_back_have_come() -> None:
-    known, other = Known(), TopicIds("s", "other")
-    learned(known, look_at(sync(4, 4), ends=Ends(9, 9)))
-    assert origins(known, look_at(sync(8, 8), ends=Ends(9, 9), ids=other)) == [Origin.FENCE]
-    late = look_at(sync(8, 8, at_ms=59_999), ends=Ends(9, 9), ids=other, at_ms=59_999)
-    assert origins(known, late) == []
-    own = look_at(sync(8, 8, at_ms=60_000), ends=Ends(9, 9), ids=other, at_ms=60_000)
-    assert origins(known, own) == [Origin.SYNC, Origin.IDLE_WATERMARK]
+def test_syncs_of_a_recreated_topic_are_ignored_during_the_sync_delay() -> None:
+    state, other = ReplicationState(), TopicIds("s", "other")
+    ingest_snapshot(state, build_snapshot(sync(4, 4), ends=LogEnds(9, 9)))
+    assert origins(state, build_snapshot(sync(8, 8), ends=LogEnds(9, 9), ids=other)) == [
+        CheckpointOrigin.FENCE
+    ]
+    late = build_snapshot(sync(8, 8, at_ms=59_999), ends=LogEnds(9, 9), ids=other, at_ms=59_999)
+    assert origins(state, late) == []
+    own = build_snapshot(sync(8, 8, at_ms=60_000), ends=LogEnds(9, 9), ids=other, at_ms=60_000)
+    assert origins(state, own) == [CheckpointOrigin.SYNC, CheckpointOrigin.IDLE_WATERMARK]
 
 
-def test_what_goes_back_at_the_first_look_may_be_a_topic_that_was_made_anew() -> None:
+def test_syncs_before_a_rewind_are_ignored_in_the_first_snapshot() -> None:
     old_and_new = (sync(0, 0), sync(99, 99), sync(0, 100), sync(199, 299))
-    known = Known()
-    learned(known, look_at(*old_and_new, ends=Ends(300, 200)))
-    history = known.history(route("north", "north-all"))
+    state = ReplicationState()
+    ingest_snapshot(state, build_snapshot(*old_and_new, ends=LogEnds(300, 200)))
+    history = state.history(route("north", "north-all"))
     assert history is not None
-    assert (history.count, history.copied_again) == (2, False)
+    assert (history.count, history.has_recopies) == (2, False)
 
 
-def test_records_of_a_topic_that_was_made_anew_are_not_passed_over() -> None:
-    known = known_of_both()
-    new = TopicIds("made anew", "d")
+def test_records_of_a_recreated_topic_are_not_skipped() -> None:
+    state = build_full_state()
+    new = TopicIds("recreated", "d")
     for destination in AGGREGATES:
-        known.learn(route("north", destination), new, Checkpoint(0, 20, 0, Origin.IDLE_WATERMARK))
-    assert verdict(known, committed=15) is Verdict.MADE_ANEW
+        state.apply_checkpoint(
+            route("north", destination), new, Checkpoint(0, 20, 0, CheckpointOrigin.IDLE_WATERMARK)
+        )
+    assert verdict(state, committed=15) is SyncVerdict.TOPIC_RECREATED
 
 
-def test_watermarks_are_told_so_often_but_for_one_that_has_just_caught_up() -> None:
-    known = Known()
-    assert origins(known, look_at(ends=Ends(9, 9))) == [Origin.FENCE]
-    later = look_at(ends=Ends(10, 10), at_ms=5_000)
-    assert learned(known, later, watermark_every_ms=10_000) == ()
-    caught_up = look_at(sync(10, 10), ends=Ends(11, 11), at_ms=6_000)
-    found = learned(known, caught_up, watermark_every_ms=10_000)
-    assert [fact.checkpoint.origin for fact in found] == [Origin.SYNC, Origin.IDLE_WATERMARK]
-    idle = look_at(ends=Ends(30, 11), at_ms=9_000)
-    assert learned(known, idle, watermark_every_ms=10_000) == ()
-    assert known.kept_up_ms(route("north", "north-all")) == 9_000
+def test_watermarks_are_taken_at_intervals_and_when_a_mirror_catches_up() -> None:
+    state = ReplicationState()
+    assert origins(state, build_snapshot(ends=LogEnds(9, 9))) == [CheckpointOrigin.FENCE]
+    later = build_snapshot(ends=LogEnds(10, 10), at_ms=5_000)
+    assert ingest_snapshot(state, later, watermark_every_ms=10_000) == ()
+    caught_up = build_snapshot(sync(10, 10), ends=LogEnds(11, 11), at_ms=6_000)
+    new_records = ingest_snapshot(state, caught_up, watermark_every_ms=10_000)
+    assert [record.checkpoint.origin for record in new_records] == [
+        CheckpointOrigin.SYNC,
+        CheckpointOrigin.IDLE_WATERMARK,
+    ]
+    idle = build_snapshot(ends=LogEnds(30, 11), at_ms=9_000)
+    assert ingest_snapshot(state, idle, watermark_every_ms=10_000) == ()
+    assert state.last_progress_ms(route("north", "north-all")) == 9_000
 
 
-def test_a_copied_topic_keeps_its_name_or_is_called_after_its_source() -> None:
+def test_a_replica_keeps_the_topic_name_or_is_prefixed_with_the_source_alias() -> None:
     kept = Mirror(source="a", destination="b", names="kept", topics="orders.*")
     prefixed = Mirror(source="a", destination="b", source_alias="primary")
-    assert (kept.called_there("orders"), kept.called_here("orders")) == ("orders", "orders")
-    assert kept.called_here("payments") is None
-    assert (prefixed.called_there("orders"), prefixed.called_here("primary.orders")) == (
+    assert (kept.destination_topic("orders"), kept.source_topic("orders")) == ("orders", "orders")
+    assert kept.source_topic("payments") is None
+    assert (prefixed.destination_topic("orders"), prefixed.source_topic("primary.orders")) == (
         "primary.orders",
         "orders",
     )
-    assert prefixed.called_here("orders") is None
+    assert prefixed.source_topic("orders") is None
     recovery = Recovery(mirrors=(prefixed,))
-    assert topic_there(recovery, Pair("a", "b"), "orders") == "primary.orders"
-    assert topic_there(RECOVERY, PAIR, "orders") == "orders"
-    assert topic_there(RECOVERY, PAIR, "__consumer_offsets") is None
+    assert passive_topic(recovery, ClusterPair("a", "b"), "orders") == "primary.orders"
+    assert passive_topic(RECOVERY, PAIR, "orders") == "orders"
+    assert passive_topic(RECOVERY, PAIR, "__consumer_offsets") is None

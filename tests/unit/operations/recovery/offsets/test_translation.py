@@ -2,14 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_operations.recovery.offsets.checkpoint import Log
-from fleetgauge_operations.recovery.offsets.translation import translated
+from fleetgauge_operations.recovery.offsets.checkpoint import LogRange
+from fleetgauge_operations.recovery.offsets.translation import translate
 from tests.oracle.offset_sync_store import OffsetSyncStore
-from tests.unit.operations.recovery.known import EVER, Pairs, known
+from tests.unit.operations.recovery.histories import WHOLE_LOG, Pairs, build_history
 
 
-def to(committed: int, *pairs: tuple[int, int]) -> int | None:
-    return translated(committed, known(pairs, ids=None), EVER).resume
+def resume_at(committed: int, *pairs: tuple[int, int]) -> int | None:
+    return translate(committed, build_history(pairs, ids=None), WHOLE_LOG).resume
 
 
 @pytest.mark.parametrize(
@@ -23,54 +23,56 @@ def to(committed: int, *pairs: tuple[int, int]) -> int | None:
         ([], 0, None),
     ],
 )
-def test_kafkas_own_vectors(pairs: list[tuple[int, int]], committed: int, resume: int | None) -> None:
-    assert to(committed, *pairs) == resume
+def test_the_vectors_of_kafkas_own_tests(
+    pairs: list[tuple[int, int]], committed: int, resume: int | None
+) -> None:
+    assert resume_at(committed, *pairs) == resume
 
 
-def test_before_a_rewind_the_earlier_copy_is_still_known() -> None:
+def test_checkpoints_from_before_a_rewind_are_kept() -> None:
     pairs = [(0, 0), (100, 100), (150, 150), (120, 200), (160, 240)]
     store = OffsetSyncStore()
-    for one in pairs:
-        store.sync(*one)
-    assert (to(110, *pairs), store.translate(110)) == (101, -1)
-    assert (to(130, *pairs), store.translate(130)) == (201, 201)
+    for src, dst in pairs:
+        store.sync(src, dst)
+    assert (resume_at(110, *pairs), store.translate(110)) == (101, -1)
+    assert (resume_at(130, *pairs), store.translate(130)) == (201, 201)
 
 
-def test_an_earlier_copy_that_reaches_further_is_told_of() -> None:
-    history = known([(0, 0), (100, 100), (50, 200)])
-    assert translated(60, history, EVER).unfinished
-    history = known([(0, 0), (100, 100), (50, 200), (101, 251)])
-    assert not translated(60, history, EVER).unfinished
+def test_recopying_is_reported_until_the_new_run_reaches_the_earlier_one() -> None:
+    history = build_history([(0, 0), (100, 100), (50, 200)])
+    assert translate(60, history, WHOLE_LOG).is_recopying
+    history = build_history([(0, 0), (100, 100), (50, 200), (101, 251)])
+    assert not translate(60, history, WHOLE_LOG).is_recopying
 
 
-def test_a_group_far_behind_is_not_sent_far_back() -> None:
-    pairs = [(one, one) for one in range(0, 1_000_001, 100)]
+def test_a_group_that_lags_far_behind_is_translated_exactly() -> None:
+    pairs = [(offset, offset) for offset in range(0, 1_000_001, 100)]
     store = OffsetSyncStore()
-    for one in pairs:
-        store.sync(*one)
+    for src, dst in pairs:
+        store.sync(src, dst)
     assert store.translate(100_000) == 1
-    assert to(100_000, *pairs) == 100_000
+    assert resume_at(100_000, *pairs) == 100_000
 
 
-def test_a_silent_source_is_caught_up_by_its_watermark() -> None:
-    history = known([(0, 0)], watermarks=[(10, 500)])
-    assert [translated(one, history, EVER).resume for one in (9, 10)] == [1, 500]
+def test_a_watermark_raises_the_result_of_an_idle_source() -> None:
+    history = build_history([(0, 0)], watermarks=[(10, 500)])
+    assert [translate(committed, history, WHOLE_LOG).resume for committed in (9, 10)] == [1, 500]
 
 
-def test_the_answer_lies_in_the_log_and_says_how_early_it_may_be() -> None:
-    history = known([(0, 0), (10, 12), (20, 25)])
-    found = translated(15, history, Log(0, 40))
-    assert (found.resume, found.early_at_most, found.possible_loss) == (13, 12, False)
-    gone = translated(15, history, Log(20, 40))
-    assert (gone.resume, gone.early_at_most, gone.possible_loss) == (20, 5, True)
-    assert translated(25, history, Log(0, 40)).early_at_most == 14
+def test_the_resume_offset_is_within_the_log_with_a_bound_of_its_distance() -> None:
+    history = build_history([(0, 0), (10, 12), (20, 25)])
+    translation = translate(15, history, LogRange(0, 40))
+    assert (translation.resume, translation.early_at_most, translation.possible_loss) == (13, 12, False)
+    expired = translate(15, history, LogRange(20, 40))
+    assert (expired.resume, expired.early_at_most, expired.possible_loss) == (20, 5, True)
+    assert translate(25, history, LogRange(0, 40)).early_at_most == 14
 
 
 RUNS = st.lists(st.tuples(st.integers(-30, 60), st.integers(1, 60)), min_size=1, max_size=60)
 
 
-def told(steps: Pairs) -> list[tuple[int, int]]:
-    """As a mirror would that begins again now and then."""
+def build_pairs(steps: Pairs) -> list[tuple[int, int]]:
+    """Return the offset syncs of a mirror that restarts now and then."""
     src = dst = 100
     pairs = []
     for back_or_on, on in steps:
@@ -80,11 +82,11 @@ def told(steps: Pairs) -> list[tuple[int, int]]:
 
 
 @given(RUNS, st.integers(0, 2_000))
-def test_no_answer_is_earlier_than_mirror_maker_s(steps: Pairs, committed: int) -> None:
-    pairs = told(steps)
+def test_no_result_is_lower_than_that_of_mirror_maker(steps: Pairs, committed: int) -> None:
+    pairs = build_pairs(steps)
     store = OffsetSyncStore()
-    for one in pairs:
-        store.sync(*one)
-    theirs, ours = store.translate(committed), to(committed, *pairs)
+    for src, dst in pairs:
+        store.sync(src, dst)
+    theirs, ours = store.translate(committed), resume_at(committed, *pairs)
     assert ours is not None or theirs == -1
     assert ours is None or theirs is None or ours >= theirs

@@ -1,67 +1,71 @@
 import pytest
 
-from fleetgauge_operations.recovery.offsets.checkpoint import Log
+from fleetgauge_operations.recovery.offsets.checkpoint import LogRange
 from fleetgauge_operations.recovery.plan.failback import (
-    NONE_STRANDED,
-    Failback,
-    Returning,
-    Span,
-    Stranded,
-    at_risk,
-    new_since,
+    NO_STRANDED_RECORDS,
+    FailbackReport,
+    OffsetSpan,
+    PartitionFailback,
+    StrandedRecords,
+    find_span_at_risk,
+    span_since_failover,
 )
 
 
 @pytest.mark.parametrize(
     ("replicated", "log", "span"),
     [
-        (949, Log(0, 1000), Span(950, 1000)),
-        (999, Log(0, 1000), Span(1000, 1000)),
-        (None, Log(40, 1000), Span(40, 1000)),
-        (10, Log(40, 1000), Span(40, 1000)),
-        (2000, Log(0, 1000), Span(1000, 1000)),
+        (949, LogRange(0, 1000), OffsetSpan(950, 1000)),
+        (999, LogRange(0, 1000), OffsetSpan(1000, 1000)),
+        (None, LogRange(40, 1000), OffsetSpan(40, 1000)),
+        (10, LogRange(40, 1000), OffsetSpan(40, 1000)),
+        (2000, LogRange(0, 1000), OffsetSpan(1000, 1000)),
     ],
 )
-def test_what_has_not_left_the_primary_is_at_risk(replicated: int | None, log: Log, span: Span) -> None:
-    assert at_risk(replicated, log) == span
+def test_unreplicated_offsets_of_the_primary_are_at_risk(
+    replicated: int | None, log: LogRange, span: OffsetSpan
+) -> None:
+    assert find_span_at_risk(replicated, log) == span
 
 
-def test_so_many_are_at_risk() -> None:
-    assert len(at_risk(949, Log(0, 1000))) == 50
+def test_the_length_of_a_span_is_the_number_of_records_at_risk() -> None:
+    assert len(find_span_at_risk(949, LogRange(0, 1000))) == 50
 
 
-def test_what_the_secondary_took_since_is_to_be_carried_back() -> None:
-    assert new_since(700, Log(0, 720)) == Span(700, 720)
-    assert len(new_since(700, Log(710, 720))) == 10
+def test_records_written_to_the_secondary_since_the_failover_are_new() -> None:
+    assert span_since_failover(700, LogRange(0, 720)) == OffsetSpan(700, 720)
+    assert len(span_since_failover(700, LogRange(710, 720))) == 10
 
 
-def failback(*partitions: Returning, names_kept: bool = True) -> Failback:
-    return Failback("north", "south", names_kept, partitions, ordered=("accounts",))
+def failback(*partitions: PartitionFailback, names_kept: bool = True) -> FailbackReport:
+    return FailbackReport("north", "south", names_kept, partitions, ordered=("accounts",))
 
 
-SOME_LEFT = Stranded(50, 5_000, 1_000, 2_000, (950, 951, 952))
+SOME_STRANDED = StrandedRecords(50, 5_000, 1_000, 2_000, (950, 951, 952))
 
 
-def test_where_nothing_is_stranded_nothing_is_to_be_decided() -> None:
-    found = failback(Returning("accounts", 0, Span(950, 1000), NONE_STRANDED, Span(700, 700)))
-    assert found.stranded == 0
-    assert [step.split(" ", 1)[0] for step in found.steps] == ["stop", "stop", "write", "move"]
+def test_without_stranded_records_there_is_nothing_to_decide() -> None:
+    report = failback(
+        PartitionFailback("accounts", 0, OffsetSpan(950, 1000), NO_STRANDED_RECORDS, OffsetSpan(700, 700))
+    )
+    assert report.stranded == 0
+    assert [step.split(" ", 1)[0] for step in report.steps] == ["stop", "stop", "write", "move"]
 
 
-def test_what_is_stranded_goes_first_and_a_person_decides_where_order_counts() -> None:
-    orders = Returning("orders", 0, Span(950, 1000), SOME_LEFT, Span(700, 720))
+def test_stranded_records_come_first_and_ordered_topics_need_a_manual_decision() -> None:
+    orders = PartitionFailback("orders", 0, OffsetSpan(950, 1000), SOME_STRANDED, OffsetSpan(700, 720))
     steps = failback(orders).steps
-    assert steps[0] == "let the mirror north to south run until nothing is stranded: 50 records"
-    assert "mirror south to north what is new there: 20 records, from the offsets above" in steps
-    both = failback(orders, Returning("accounts", 0, Span(0, 10), SOME_LEFT, None)).steps
-    assert both[0].startswith("decide by hand of accounts: ")
+    assert steps[0] == "run the mirror north to south until no record is stranded: 50 records"
+    assert "mirror south to north from the offsets above: 20 new records" in steps
+    both = failback(orders, PartitionFailback("accounts", 0, OffsetSpan(0, 10), SOME_STRANDED, None)).steps
+    assert both[0].startswith("decide manually about accounts: ")
 
 
-def test_what_nobody_has_compared_counts_as_stranded() -> None:
-    assert failback(Returning("orders", 0, Span(0, 300_000), None, None)).stranded == 300_000
+def test_records_that_were_not_compared_count_as_stranded() -> None:
+    assert failback(PartitionFailback("orders", 0, OffsetSpan(0, 300_000), None, None)).stranded == 300_000
 
 
-def test_both_ways_under_the_same_names_never_run_at_once() -> None:
-    none = Returning("orders", 0, Span(10, 10), NONE_STRANDED, None)
-    assert any("for ever" in step for step in failback(none).steps)
-    assert not any("for ever" in step for step in failback(none, names_kept=False).steps)
+def test_opposite_mirrors_with_kept_names_never_run_at_once() -> None:
+    none = PartitionFailback("orders", 0, OffsetSpan(10, 10), NO_STRANDED_RECORDS, None)
+    assert any("in a loop" in step for step in failback(none).steps)
+    assert not any("in a loop" in step for step in failback(none, names_kept=False).steps)

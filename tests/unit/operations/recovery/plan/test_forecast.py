@@ -1,119 +1,127 @@
-"""What a failover is said to cost."""
+"""Forecasts of the replay and loss of a failover."""
 
 from dataclasses import replace
 
 import pytest
 
 from fleetgauge_core.fleet import RecoveryLimits
-from fleetgauge_operations.recovery.group_offset_sync import GroupPlan
+from fleetgauge_operations.recovery.group_offset_sync import GroupSyncPlan
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
-    Log,
-    Origin,
-    Route,
+    CheckpointOrigin,
+    LogRange,
+    PartitionRoute,
     TopicIds,
 )
-from fleetgauge_operations.recovery.offsets.lag import Lag, lag_of
-from fleetgauge_operations.recovery.offsets.mirror_state import Known
-from fleetgauge_operations.recovery.plan.forecast import GroupForecast, forecast
+from fleetgauge_operations.recovery.offsets.lag import ReplicationLag, measure_lag
+from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState
+from fleetgauge_operations.recovery.plan.forecast import GroupForecast, forecast_group
 from fleetgauge_operations.recovery.plan.sync_decision import (
-    Decision,
-    Pair,
-    Passive,
-    Position,
-    Verdict,
+    ClusterPair,
+    CommittedPosition,
+    PassivePartition,
+    SyncDecision,
+    SyncVerdict,
 )
-from tests.unit.operations.recovery.known import known
+from tests.unit.operations.recovery.histories import build_history
 
 IDS = TopicIds("s", "d")
-ROUTE = Route("north", "south-all", "orders", 0)
+ROUTE = PartitionRoute("north", "south-all", "orders", 0)
 LIMITS = RecoveryLimits(replay_records=30, lost_records=5)
 #: 100 records on both sides, of which the group has not consumed the last ten.
-DECISION = Decision(
-    Position("orders", 0, committed=90, end=100),
-    Passive("orders", 0, Log(0, 100), connected=False),
-    Verdict.WRITE,
+DECISION = SyncDecision(
+    CommittedPosition("orders", 0, committed=90, end=100),
+    PassivePartition("orders", 0, LogRange(0, 100), has_members=False),
+    SyncVerdict.WRITE,
     resume=70,
-    into_passive=(ROUTE,),
+    passive_routes=(ROUTE,),
 )
 
 
-def knows(*rows: Checkpoint) -> Known:
-    found = Known()
+def build_state(*rows: Checkpoint) -> ReplicationState:
+    state = ReplicationState()
     for row in rows:
-        found.learn(ROUTE, IDS, row)
-    return found
+        state.apply_checkpoint(ROUTE, IDS, row)
+    return state
 
 
-ALL_ACROSS = knows(Checkpoint(99, 99, 1_000), Checkpoint(100, 100, 2_000, Origin.IDLE_WATERMARK))
+FULLY_REPLICATED = build_state(
+    Checkpoint(99, 99, 1_000), Checkpoint(100, 100, 2_000, CheckpointOrigin.IDLE_WATERMARK)
+)
 
 
-def forecast_of(
-    *decisions: Decision, of: Known = ALL_ACROSS, failing: frozenset[str] = frozenset({"north"})
+def forecast_failover(
+    *decisions: SyncDecision,
+    state: ReplicationState = FULLY_REPLICATED,
+    failing: frozenset[str] = frozenset({"north"}),
 ) -> GroupForecast:
-    return forecast("billing", decisions, failing, LIMITS, of, now_ms=10_000)
+    return forecast_group("billing", decisions, failing, LIMITS, state, now_ms=10_000)
 
 
-def test_what_is_read_again_is_what_lies_behind_but_for_what_is_not_consumed() -> None:
-    found = forecast_of(DECISION)
-    assert (found.replay_at_most, found.replay, found.lost_at_most) == (30, 20, 0)
-    assert (found.is_ready, found.reasons) == (True, ())
+def test_replay_excludes_unconsumed_records() -> None:
+    forecast = forecast_failover(DECISION)
+    assert (forecast.replay_at_most, forecast.replay, forecast.lost_at_most) == (30, 20, 0)
+    assert (forecast.is_ready, forecast.reasons) == (True, ())
 
 
-def test_what_has_not_got_across_is_lost_with_its_source() -> None:
-    behind = knows(
-        Checkpoint(80, 80, 3_000, Origin.FENCE),
+def test_unreplicated_records_of_failing_sources_are_lost() -> None:
+    behind = build_state(
+        Checkpoint(80, 80, 3_000, CheckpointOrigin.FENCE),
         Checkpoint(89, 89, 4_000),
-        Checkpoint(97, 95, 5_000, Origin.FENCE),
+        Checkpoint(97, 95, 5_000, CheckpointOrigin.FENCE),
     )
-    found = forecast_of(DECISION, of=behind)
-    assert found.lost_at_most == 7
-    assert found.partitions[0].lost_s_at_most == 7.0
-    assert found.reasons == ("loss",)
-    assert forecast_of(DECISION, of=behind, failing=frozenset()).lost_at_most == 0
+    forecast = forecast_failover(DECISION, state=behind)
+    assert forecast.lost_at_most == 7
+    assert forecast.partitions[0].lost_s_at_most == 7.0
+    assert forecast.reasons == ("loss",)
+    assert forecast_failover(DECISION, state=behind, failing=frozenset()).lost_at_most == 0
 
 
-def test_what_nobody_knows_is_no_zero() -> None:
-    assert forecast_of(DECISION, of=Known()).reasons == ("unknown_lag",)
-    unknown = replace(DECISION, verdict=Verdict.UNBOUNDED, resume=None)
-    found = forecast_of(DECISION, unknown)
-    assert (found.replay, found.replay_at_most) == (None, None)
-    assert found.reasons == ("unbounded",)
+def test_unknown_values_are_none_instead_of_zero() -> None:
+    assert forecast_failover(DECISION, state=ReplicationState()).reasons == ("unknown_lag",)
+    unknown = replace(DECISION, verdict=SyncVerdict.UNBOUNDED, resume=None)
+    forecast = forecast_failover(DECISION, unknown)
+    assert (forecast.replay, forecast.replay_at_most) == (None, None)
+    assert forecast.reasons == ("unbounded",)
 
 
-def test_without_a_hand_that_writes_it_goes_on_from_what_is_there() -> None:
-    """As MirrorMaker's own sync may have written it; where nothing is, nobody is ready."""
-    plan = GroupPlan("billing", Pair("north-all", "south-all"), (DECISION,))
-    assert forecast_of(*plan.unwritten.decisions).reasons == ("not_written",)
-    there = replace(DECISION, passive=replace(DECISION.passive, committed=65))
-    found = forecast_of(*replace(plan, decisions=(there,)).unwritten.decisions)
-    assert (found.replay_at_most, found.replay, found.reasons) == (35, 25, ())
-    gone = replace(DECISION, passive=replace(DECISION.passive, log=Log(66, 100), committed=65))
-    assert forecast_of(*replace(plan, decisions=(gone,)).unwritten.decisions).reasons == ("not_written",)
-    set_back = replace(DECISION, passive=replace(DECISION.passive, committed=71))
-    assert forecast_of(*replace(plan, decisions=(set_back,)).unwritten.decisions).reasons == ("backwards",)
-    stays = replace(DECISION, verdict=Verdict.UNCHANGED)
-    assert replace(plan, decisions=(stays,)).unwritten.decisions == (stays,)
+def test_without_writes_a_group_resumes_from_the_committed_offset() -> None:
+    """The committed offset may be that of MirrorMaker's own group offset sync."""
+    plan = GroupSyncPlan("billing", ClusterPair("north-all", "south-all"), (DECISION,))
+    assert forecast_failover(*plan.without_writes.decisions).reasons == ("not_written",)
+    committed = replace(DECISION, passive=replace(DECISION.passive, committed=65))
+    forecast = forecast_failover(*replace(plan, decisions=(committed,)).without_writes.decisions)
+    assert (forecast.replay_at_most, forecast.replay, forecast.reasons) == (35, 25, ())
+    expired = replace(DECISION, passive=replace(DECISION.passive, log=LogRange(66, 100), committed=65))
+    assert forecast_failover(*replace(plan, decisions=(expired,)).without_writes.decisions).reasons == (
+        "not_written",
+    )
+    reset = replace(DECISION, passive=replace(DECISION.passive, committed=71))
+    assert forecast_failover(*replace(plan, decisions=(reset,)).without_writes.decisions).reasons == (
+        "backwards",
+    )
+    unchanged = replace(DECISION, verdict=SyncVerdict.UNCHANGED)
+    assert replace(plan, decisions=(unchanged,)).without_writes.decisions == (unchanged,)
 
 
-@pytest.mark.parametrize("verdict", [one for one in Verdict if not one.is_fine])
-def test_whatever_keeps_a_group_from_being_written_keeps_it_from_being_ready(verdict: Verdict) -> None:
-    assert forecast_of(DECISION, replace(DECISION, verdict=verdict)).reasons[0] == verdict
+@pytest.mark.parametrize("verdict", [verdict for verdict in SyncVerdict if not verdict.is_ok])
+def test_every_verdict_against_writing_makes_a_group_not_ready(verdict: SyncVerdict) -> None:
+    assert forecast_failover(DECISION, replace(DECISION, verdict=verdict)).reasons[0] == verdict
 
 
-def test_too_much_to_read_again_is_not_ready() -> None:
-    assert forecast_of(replace(DECISION, resume=59)).reasons == ("replay",)
+def test_too_much_replay_is_not_ready() -> None:
+    assert forecast_failover(replace(DECISION, resume=59)).reasons == ("replay",)
 
 
-def test_a_group_that_has_committed_nothing_is_not_ready() -> None:
-    assert forecast_of().reasons == ("nothing_committed",)
+def test_a_group_without_committed_offsets_is_not_ready() -> None:
+    assert forecast_failover().reasons == ("nothing_committed",)
 
 
-def test_a_mirrors_lag_is_bounded_by_what_was_seen() -> None:
-    assert lag_of(known(), 0) is None
-    assert lag_of(known([(9, 9)], watermarks=[(10, 10)]), 0) == Lag(0, 0)
-    assert lag_of(known([(9, 9)], fences=[(15, 12)]), 5_000) == Lag(5, None)
-    history = known([(9, 9)])
-    history.append(Checkpoint(10, 10, 1_000, Origin.FENCE))
-    history.append(Checkpoint(15, 12, 4_000, Origin.FENCE))
-    assert lag_of(history, 5_000) == Lag(5, 4.0)
+def test_the_replication_lag_is_bounded_by_observations() -> None:
+    assert measure_lag(build_history(), 0) is None
+    assert measure_lag(build_history([(9, 9)], watermarks=[(10, 10)]), 0) == ReplicationLag(0, 0)
+    assert measure_lag(build_history([(9, 9)], fences=[(15, 12)]), 5_000) == ReplicationLag(5, None)
+    history = build_history([(9, 9)])
+    history.append(Checkpoint(10, 10, 1_000, CheckpointOrigin.FENCE))
+    history.append(Checkpoint(15, 12, 4_000, CheckpointOrigin.FENCE))
+    assert measure_lag(history, 5_000) == ReplicationLag(5, 4.0)

@@ -1,10 +1,10 @@
-"""Small commands, as users write them."""
+"""Small shell scripts that stand for configured commands."""
 
 from pathlib import Path
 
 
 def script(folder: Path, body: str, name: str = "labels") -> str:
-    """Where it is; run by a shell of its own."""
+    """Write an executable shell script and return its path."""
     path = folder / name
     path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
     path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Claims, as a command of the user's prints them."""
+"""Leases printed by a configured command."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_operations.recovery.primaries.commands import CommandError, ran
-from fleetgauge_operations.recovery.primaries.lease_store_reader import claims_now, findings_now
-from fleetgauge_operations.recovery.primaries.plan.primary_lease import Claim, ClaimsError
-from fleetgauge_operations.recovery.primaries.plan.primary_state import Finding, Kind
+from fleetgauge_operations.recovery.primaries.commands import CommandError, run_command
+from fleetgauge_operations.recovery.primaries.lease_store_reader import read_leases, read_primary_findings
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import PrimaryLease, PrimaryLeaseError
+from fleetgauge_operations.recovery.primaries.plan.primary_state import PrimaryFinding, PrimaryFindingKind
 from tests.unit.operations.recovery.primaries.scripts import script
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 def fleet_of(command: str, *arguments: str) -> Fleet:
-    clusters = [{"id": one, "bootstrap": "127.0.0.1:1", "region": one} for one in ("north", "south")]
+    clusters = [{"id": name, "bootstrap": "127.0.0.1:1", "region": name} for name in ("north", "south")]
     return Fleet.model_validate(
         {
             "clusters": clusters,
@@ -28,63 +28,65 @@ def fleet_of(command: str, *arguments: str) -> Fleet:
     )
 
 
-def claims_of(fleet: Fleet) -> tuple[Claim, ...]:
+def read_fleet_leases(fleet: Fleet) -> tuple[PrimaryLease, ...]:
     assert fleet.recovery.primaries is not None
-    return claims_now(fleet.recovery.primaries, fleet)
+    return read_leases(fleet.recovery.primaries, fleet)
 
 
-def test_a_command_says_who_claims_what(tmp_path: Path) -> None:
-    says = script(tmp_path, """echo '[{"service": "billing", "primary": "'"$1"'"}]'; echo hush >&2""")
-    assert claims_of(fleet_of(says, "north; rm -rf $HOME")) == (Claim("billing", "north; rm -rf $HOME"),)
+def test_leases_are_read_from_the_output_of_a_command(tmp_path: Path) -> None:
+    command = script(tmp_path, """echo '[{"service": "billing", "primary": "'"$1"'"}]'; echo hush >&2""")
+    assert read_fleet_leases(fleet_of(command, "north; rm -rf $HOME")) == (
+        PrimaryLease("billing", "north; rm -rf $HOME"),
+    )
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
-        ("echo one >&2; echo '  no such table ' >&2; exit 3", "labels ended with 3: no such table"),
-        ("exit 1", "labels ended with 1: no word"),
-        ("kill -9 $$", "labels ended with -9: no word"),
-        ("", "labels: line 1 is not JSON"),
+        ("echo one >&2; echo '  no such table ' >&2; exit 3", "labels exited with 3: no such table"),
+        ("exit 1", "labels exited with 1: no error output"),
+        ("kill -9 $$", "labels exited with -9: no error output"),
+        ("", "labels: line 1 is not valid JSON"),
         ("""echo '[{"service": "billing"}]'""", "labels: [0]: primary is missing"),
     ],
 )
-def test_a_command_that_does_not_say_so_is_one_line(tmp_path: Path, body: str, words: str) -> None:
-    with pytest.raises(ClaimsError) as refusal:
-        claims_of(fleet_of(script(tmp_path, body)))
+def test_a_failing_command_is_reported_in_one_line(tmp_path: Path, body: str, message: str) -> None:
+    with pytest.raises(PrimaryLeaseError) as refusal:
+        read_fleet_leases(fleet_of(script(tmp_path, body)))
     (line,) = str(refusal.value).splitlines()
     assert line.startswith(f"recovery.primaries.command: {tmp_path}/")
-    assert words in line
+    assert message in line
 
 
-def test_a_command_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ClaimsError, match=r"none: No such file or directory$"):
-        claims_of(fleet_of(str(tmp_path / "none")))
+def test_a_missing_command_is_reported_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(PrimaryLeaseError, match=r"none: No such file or directory$"):
+        read_fleet_leases(fleet_of(str(tmp_path / "none")))
 
 
-def test_a_command_that_does_not_end_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+def test_a_command_that_times_out_is_killed_with_its_children(tmp_path: Path) -> None:
     alive = tmp_path / "alive"
-    with pytest.raises(CommandError, match=r"not done after 0\.3 s, and killed$"):
-        ran([script(tmp_path, f"(sleep 1; touch {alive}) & wait")], 0.3)
-    ran(["/bin/sleep", "1"], 5)
+    with pytest.raises(CommandError, match=r"killed after a timeout of 0\.3 s$"):
+        run_command([script(tmp_path, f"(sleep 1; touch {alive}) & wait")], 0.3)
+    run_command(["/bin/sleep", "1"], 5)
     assert not alive.exists()
 
 
-def test_a_command_is_asked_nothing_and_may_ask_nothing(tmp_path: Path) -> None:
-    assert ran([script(tmp_path, "cat; echo done")], 5) == b"done\n"
+def test_a_command_gets_no_standard_input(tmp_path: Path) -> None:
+    assert run_command([script(tmp_path, "cat; echo done")], 5) == b"done\n"
 
 
-def test_findings_are_of_the_services_that_the_fleet_file_names(tmp_path: Path) -> None:
-    says = script(
+def test_findings_cover_the_configured_services_only(tmp_path: Path) -> None:
+    command = script(
         tmp_path,
         """echo '[{"service": "billing", "primary": "north"}, {"service": "other", "primary": "nowhere"}]'""",
     )
-    fleet = fleet_of(says)
-    assert findings_now(fleet, frozenset({"north"}), NOW) == ()
-    words = "north without an epoch, without an end: nothing answers of north"
-    dead = Finding(Kind.PRIMARY_DEAD, "billing", words)
-    assert findings_now(fleet, frozenset({"south"}), NOW) == (dead,)
+    fleet = fleet_of(command)
+    assert read_primary_findings(fleet, frozenset({"north"}), NOW) == ()
+    message = "north without an epoch, without expiry: unreachable: north"
+    dead = PrimaryFinding(PrimaryFindingKind.PRIMARY_DEAD, "billing", message)
+    assert read_primary_findings(fleet, frozenset({"south"}), NOW) == (dead,)
 
 
-def test_a_fleet_without_a_store_has_none() -> None:
+def test_a_fleet_without_a_lease_store_has_no_findings() -> None:
     fleet = Fleet.model_validate({"clusters": [{"id": "a", "bootstrap": "127.0.0.1:1"}]})
-    assert findings_now(fleet, frozenset(), NOW) == ()
+    assert read_primary_findings(fleet, frozenset(), NOW) == ()

@@ -1,4 +1,4 @@
-"""`fleetgauge recover promote`, before and without any cluster that answers."""
+"""`fleetgauge recover promote` with invalid options or configuration; no cluster is reachable."""
 
 from pathlib import Path
 from typing import Any
@@ -9,43 +9,43 @@ from click.testing import CliRunner, Result
 
 from fleetgauge_operations.recovery.cli import recover
 
-WAY = ("--service", "billing", "--from", "north", "--to", "south")
+OPTIONS = ("--service", "billing", "--from", "north", "--to", "south")
 
 
 def promote(folder: Path, primaries: dict[str, Any] | None, *arguments: str) -> Result:
     document: dict[str, Any] = {
-        "clusters": [{"id": one, "bootstrap": "127.0.0.1:1", "region": one} for one in ("north", "south")],
+        "clusters": [{"id": name, "bootstrap": "127.0.0.1:1", "region": name} for name in ("north", "south")],
         "recovery": {"mirrors": [{"source": "north", "destination": "south"}]},
     }
     if primaries is not None:
         document["recovery"]["primaries"] = {"services": {"billing": "billing-.*"}} | primaries
     file = folder / "fleet.yaml"
     file.write_text(yaml.safe_dump(document), encoding="utf-8")
-    return CliRunner().invoke(recover, ["promote", *(arguments or WAY), "--config", str(file)])
+    return CliRunner().invoke(recover, ["promote", *(arguments or OPTIONS), "--config", str(file)])
 
 
-SAYS = {"command": ["labels"]}
+STORE = {"command": ["labels"]}
 
 
 @pytest.mark.parametrize(
     ("primaries", "arguments", "line"),
     [
-        (None, WAY, "recovery.primaries is missing: say where"),
+        (None, OPTIONS, "recovery.primaries is missing: configure the store"),
         (
-            SAYS,
-            ("--service", "orders", *WAY[2:]),
+            STORE,
+            ("--service", "orders", *OPTIONS[2:]),
             "recovery.primaries.services has no 'orders' (known: billing)",
         ),
-        (SAYS, (*WAY[:4], "--to", "east"), "no cluster 'east' (known: north, south)"),
-        (SAYS, (*WAY[:2], "--from", "east", *WAY[4:]), "no cluster 'east' (known: north, south)"),
-        (SAYS, (*WAY[:4], "--to", "north"), "from north to itself is nowhere"),
-        (SAYS, (*WAY, "--execute"), "recovery.primaries.promote is empty: say which command"),
-        (SAYS, (*WAY, "--despite", "luck"), "'luck' is not one of 'label', 'aggregates', 'input_lag'"),
+        (STORE, (*OPTIONS[:4], "--to", "east"), "no cluster 'east' (known: north, south)"),
+        (STORE, (*OPTIONS[:2], "--from", "east", *OPTIONS[4:]), "no cluster 'east' (known: north, south)"),
+        (STORE, (*OPTIONS[:4], "--to", "north"), "cannot promote north to replace itself"),
+        (STORE, (*OPTIONS, "--execute"), "recovery.primaries.promote is empty: configure the command"),
+        (STORE, (*OPTIONS, "--despite", "luck"), "'luck' is not one of 'label', 'aggregates', 'input_lag'"),
     ],
 )
-def test_what_cannot_be_is_one_line_and_exit_code_2(
+def test_an_invalid_promotion_fails_with_one_line_and_exit_code_2(
     tmp_path: Path, primaries: dict[str, Any] | None, arguments: tuple[str, ...], line: str
 ) -> None:
-    done = promote(tmp_path, primaries, *arguments)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert line in done.stderr
+    invocation = promote(tmp_path, primaries, *arguments)
+    assert (invocation.exit_code, invocation.stdout) == (2, "")
+    assert line in invocation.stderr

@@ -1,4 +1,4 @@
-"""What is done, and what is said of it."""
+"""The execution and verification of a promotion, and its output."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,45 +6,62 @@ from dataclasses import dataclass, field
 import pytest
 
 from fleetgauge_operations.recovery.primaries.commands import CommandError
-from fleetgauge_operations.recovery.primaries.plan.primary_lease import Claim, ClaimsError
-from fleetgauge_operations.recovery.primaries.plan.primary_state import Finding, Kind, Standing
-from fleetgauge_operations.recovery.primaries.plan.promotion import Name, Precondition, Promotion
-from fleetgauge_operations.recovery.primaries.promote_output import promoted_document, promoted_lines
-from fleetgauge_operations.recovery.primaries.promotion_executor import Outcome, Promoted, Promoter
-from tests.unit.operations.recovery.primaries.sights import PAIR
+from fleetgauge_operations.recovery.primaries.plan.primary_lease import PrimaryLease, PrimaryLeaseError
+from fleetgauge_operations.recovery.primaries.plan.primary_state import (
+    PrimaryFinding,
+    PrimaryFindingKind,
+    PrimaryState,
+)
+from fleetgauge_operations.recovery.primaries.plan.promotion import (
+    Precondition,
+    PreconditionName,
+    PromotionPlan,
+)
+from fleetgauge_operations.recovery.primaries.promote_output import format_promotion, promotion_document
+from fleetgauge_operations.recovery.primaries.promotion_executor import (
+    PromotionExecutor,
+    PromotionOutcome,
+    PromotionResult,
+)
+from tests.unit.operations.recovery.primaries.replication_states import PAIR
 
-FINE = tuple(Precondition(name, True, "so") for name in Name)
-OF_NORTH, OF_SOUTH = Claim("billing", "north", 3), Claim("billing", "south", 4)
-TWO = Standing("billing", (OF_SOUTH, OF_NORTH), None, Finding(Kind.PRIMARY_TWO, "billing", "2 claim it"))
+ALL_MET = tuple(Precondition(name, True, "so") for name in PreconditionName)
+OF_NORTH, OF_SOUTH = PrimaryLease("billing", "north", 3), PrimaryLease("billing", "south", 4)
+TWO = PrimaryState(
+    "billing",
+    (OF_SOUTH, OF_NORTH),
+    None,
+    PrimaryFinding(PrimaryFindingKind.PRIMARY_TWO, "billing", "2 conflicting leases"),
+)
 
 
-def one(claim: Claim) -> Standing:
-    return Standing("billing", (claim,), claim, None)
+def build_primary_state(lease: PrimaryLease) -> PrimaryState:
+    return PrimaryState("billing", (lease,), lease, None)
 
 
 @dataclass
 class World:
-    """Claims are read one after the other, the last again and again; time passes in waiting only."""
+    """Leases are read in order, the last ones repeatedly; time passes only while waiting."""
 
-    preconditions: tuple[Precondition, ...] = FINE
-    after: Iterable[Standing | str] = (one(OF_SOUTH),)
+    preconditions: tuple[Precondition, ...] = ALL_MET
+    after: Iterable[PrimaryState | str] = (build_primary_state(OF_SOUTH),)
     fails: str = ""
     promoted: list[int] = field(default_factory=list)
     waited_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.left = list(self.after)
+        self.remaining = list(self.after)
 
-    def promotion(self) -> Promotion:
-        return Promotion("billing", PAIR, 4, self.preconditions)
+    def plan(self) -> PromotionPlan:
+        return PromotionPlan("billing", PAIR, 4, self.preconditions)
 
-    def standing(self) -> Standing:
-        found = self.left.pop(0) if len(self.left) > 1 else self.left[0]
-        if isinstance(found, str):
-            raise ClaimsError(found)
-        return found
+    def read_primary_state(self) -> PrimaryState:
+        state = self.remaining.pop(0) if len(self.remaining) > 1 else self.remaining[0]
+        if isinstance(state, str):
+            raise PrimaryLeaseError(state)
+        return state
 
-    def is_passive(self, primary: str) -> bool:
+    def is_target(self, primary: str) -> bool:
         return primary in ("south", "south-all")
 
     def promote(self, epoch: int) -> None:
@@ -55,81 +72,105 @@ class World:
     def wait(self, pause_s: float) -> None:
         self.waited_s += pause_s
 
-    def run(self, execute: bool = True, despite: Iterable[str] = ()) -> tuple[Outcome, str]:
-        found = Promoter(self, lambda: self.waited_s, self.wait).run(execute, frozenset(despite))
-        assert found.is_fine == (found.outcome in (Outcome.DRY_RUN, Outcome.PROMOTED))
-        return found.outcome, found.words
+    def run(self, execute: bool = True, despite: Iterable[str] = ()) -> tuple[PromotionOutcome, str]:
+        result = PromotionExecutor(self, lambda: self.waited_s, self.wait).run(execute, frozenset(despite))
+        assert result.is_success == (result.outcome in (PromotionOutcome.DRY_RUN, PromotionOutcome.PROMOTED))
+        return result.outcome, result.message
 
 
-def test_a_dry_run_does_nothing() -> None:
+def test_a_dry_run_changes_nothing() -> None:
     world = World()
-    assert world.run(execute=False) == (Outcome.DRY_RUN, "a dry run: --execute promotes")
+    assert world.run(execute=False) == (PromotionOutcome.DRY_RUN, "dry run: promote with --execute")
     assert world.promoted == []
 
 
 @pytest.mark.parametrize("execute", [True, False])
 @pytest.mark.parametrize("holds", [False, None])
-def test_what_does_not_hold_is_refused_unless_somebody_answers_for_it(
+def test_unmet_preconditions_refuse_the_promotion_unless_overridden(
     execute: bool, holds: bool | None
 ) -> None:
     world = World(
-        (Precondition(Name.GROUPS, holds, "not so"), *FINE[:3], Precondition(Name.HEADROOM, None, ""))
+        (
+            Precondition(PreconditionName.GROUPS, holds, "groups are not ready"),
+            *ALL_MET[:3],
+            Precondition(PreconditionName.HEADROOM, None, ""),
+        )
     )
-    outcome, words = world.run(execute, despite=["headroom"])
-    assert (outcome, words.split(":")[0], world.promoted) == (Outcome.REFUSED, "groups", [])
+    outcome, message = world.run(execute, despite=["headroom"])
+    assert (outcome, world.promoted) == (PromotionOutcome.REFUSED, [])
+    assert message.startswith("preconditions not met: groups: ")
     outcome, _ = world.run(execute, despite=["headroom", "groups"])
-    assert (outcome, world.promoted) == ((Outcome.PROMOTED, [4]) if execute else (Outcome.DRY_RUN, []))
+    assert (outcome, world.promoted) == (
+        (PromotionOutcome.PROMOTED, [4]) if execute else (PromotionOutcome.DRY_RUN, [])
+    )
 
 
-def test_it_is_promoted_once_and_only_when_the_claims_say_so() -> None:
-    world = World(after=(one(OF_NORTH), TWO, "labels ended with 1: busy", one(OF_SOUTH)))
-    said = "the primary is now south at epoch 4, without an end"
-    assert world.run() == (Outcome.PROMOTED, said)
+def test_a_promotion_succeeds_once_the_leases_confirm_it() -> None:
+    world = World(
+        after=(
+            build_primary_state(OF_NORTH),
+            TWO,
+            "labels exited with 1: busy",
+            build_primary_state(OF_SOUTH),
+        )
+    )
+    message = "the primary is now south at epoch 4, without expiry"
+    assert world.run() == (PromotionOutcome.PROMOTED, message)
     assert (world.promoted, world.waited_s) == ([4], 3.0)
 
 
 @pytest.mark.parametrize(
-    ("after", "words"),
+    ("after", "message"),
     [
-        (one(OF_NORTH), "the primary is now north at epoch 3, without an end"),
-        (TWO, "2 claim it"),
-        ("labels ended with 1: busy", "who is the primary now is not known: labels ended with 1: busy"),
-        (one(Claim("billing", "south", 3)), "the primary is now south at epoch 3, without an end"),
+        (build_primary_state(OF_NORTH), "the primary is now north at epoch 3, without expiry"),
+        (TWO, "2 conflicting leases"),
+        ("labels exited with 1: busy", "the current primary is unknown: labels exited with 1: busy"),
+        (
+            build_primary_state(PrimaryLease("billing", "south", 3)),
+            "the primary is now south at epoch 3, without expiry",
+        ),
     ],
 )
-def test_it_has_failed_when_the_claims_do_not_say_so_within_a_minute(
-    after: Standing | str, words: str
+def test_a_promotion_fails_if_the_leases_do_not_confirm_it_within_a_minute(
+    after: PrimaryState | str, message: str
 ) -> None:
     world = World(after=(after,))
-    assert world.run() == (Outcome.FAILED, f"not so 60 s after the command was done: {words}")
+    assert world.run() == (PromotionOutcome.FAILED, f"not promoted 60 s after the command ended: {message}")
     assert world.waited_s == 60
 
 
-def test_a_claim_without_an_epoch_will_do() -> None:
-    assert World(after=(one(Claim("billing", "south-all")),)).run()[0] is Outcome.PROMOTED
+def test_a_lease_without_an_epoch_confirms_the_promotion() -> None:
+    assert (
+        World(after=(build_primary_state(PrimaryLease("billing", "south-all")),)).run()[0]
+        is PromotionOutcome.PROMOTED
+    )
 
 
-def test_a_command_that_fails_has_failed_whatever_the_claims_say_then() -> None:
-    world = World(fails="labels ended with 1: lost the race")
-    said = "labels ended with 1: lost the race; the primary is now south at epoch 4, without an end"
-    assert world.run() == (Outcome.FAILED, said)
+def test_a_failing_command_fails_the_promotion_whatever_the_leases_state() -> None:
+    world = World(fails="labels exited with 1: lost the race")
+    message = "labels exited with 1: lost the race; the primary is now south at epoch 4, without expiry"
+    assert world.run() == (PromotionOutcome.FAILED, message)
     assert world.waited_s == 0
 
 
-def test_a_person_and_a_script_are_told_the_same() -> None:
+def test_text_and_json_output_agree() -> None:
     preconditions = (
-        Precondition(Name.LABEL, True, "north"),
-        Precondition(Name.INPUT_LAG, False, "at most 9"),
-        Precondition(Name.HEADROOM, None, "nobody said"),
+        Precondition(PreconditionName.LABEL, True, "north"),
+        Precondition(PreconditionName.INPUT_LAG, False, "at most 9"),
+        Precondition(PreconditionName.HEADROOM, None, "no capacity"),
     )
-    found = Promoted(Promotion("billing", PAIR, 4, preconditions), Outcome.REFUSED, "input_lag: not so")
-    assert list(promoted_lines(found, ["headroom"])) == [
-        "label: HOLDS: north",
-        "input_lag: DOES NOT HOLD: at most 9",
-        "headroom: NOBODY KNOWS, and all the same: nobody said",
-        "billing: north-all to south-all: REFUSED: input_lag: not so",
+    result = PromotionResult(
+        PromotionPlan("billing", PAIR, 4, preconditions),
+        PromotionOutcome.REFUSED,
+        "preconditions not met: input_lag",
+    )
+    assert list(format_promotion(result, ["headroom"])) == [
+        "label: MET: north",
+        "input_lag: NOT MET: at most 9",
+        "headroom: UNKNOWN, overridden by --despite: no capacity",
+        "billing: north-all to south-all: REFUSED: preconditions not met: input_lag",
     ]
-    assert promoted_document(found, ["headroom"], "ada") == {
+    assert promotion_document(result, ["headroom"], "ada") == {
         "service": "billing",
         "from": "north-all",
         "to": "south-all",
@@ -138,10 +179,10 @@ def test_a_person_and_a_script_are_told_the_same() -> None:
         "despite": ["headroom"],
         "allowed": False,
         "outcome": "REFUSED",
-        "words": "input_lag: not so",
+        "words": "preconditions not met: input_lag",
         "preconditions": [
             {"name": "label", "holds": True, "words": "north"},
             {"name": "input_lag", "holds": False, "words": "at most 9"},
-            {"name": "headroom", "holds": None, "words": "nobody said"},
+            {"name": "headroom", "holds": None, "words": "no capacity"},
         ],
     }

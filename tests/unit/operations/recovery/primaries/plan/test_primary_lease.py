@@ -1,4 +1,4 @@
-"""What a store of claims may say, and what is said of what cannot be read."""
+"""Leases parsed from JSON, and the errors for invalid ones."""
 
 import json
 from datetime import UTC, datetime
@@ -9,74 +9,83 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_operations.recovery.primaries.plan.primary_lease import (
-    Claim,
-    ClaimsError,
-    listed,
+    PrimaryLease,
+    PrimaryLeaseError,
     next_epoch,
-    single,
+    parse_lease,
+    parse_leases,
 )
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 FULL = {"service": "billing", "primary": "north", "epoch": 3, "lease_until": "2026-03-02T13:00:00+01:00"}
 
 
-def refused(text: bytes) -> str:
-    with pytest.raises(ClaimsError) as refusal:
-        listed(text, "labels")
+def parse_error(text: bytes) -> str:
+    with pytest.raises(PrimaryLeaseError) as refusal:
+        parse_leases(text, "labels")
     (line,) = str(refusal.value).splitlines()
     return line
 
 
-def test_a_claim_may_do_without_epoch_and_lease() -> None:
+def test_epoch_and_expiry_of_a_lease_are_optional() -> None:
     bare = {"service": "billing", "primary": "north"}
     text = json.dumps([FULL, bare, bare | {"epoch": None, "lease_until": None, "note": "by hand"}])
-    plain = Claim("billing", "north")
-    assert listed(text.encode(), "labels") == (Claim("billing", "north", 3, NOON), plain, plain)
-    assert listed(b" [] ", "labels") == ()
-    assert single(json.dumps(FULL).encode(), "platform.primaries") == Claim("billing", "north", 3, NOON)
+    plain = PrimaryLease("billing", "north")
+    assert parse_leases(text.encode(), "labels") == (PrimaryLease("billing", "north", 3, NOON), plain, plain)
+    assert parse_leases(b" [] ", "labels") == ()
+    assert parse_lease(json.dumps(FULL).encode(), "platform.primaries") == PrimaryLease(
+        "billing", "north", 3, NOON
+    )
 
 
-def test_a_lease_holds_until_it_is_over_and_without_an_end_for_ever() -> None:
-    assert not Claim("billing", "north", 3, NOON).holds(NOON)
-    assert Claim("billing", "north", 3, NOON.replace(minute=1)).holds(NOON)
-    assert Claim("billing", "north").holds(NOON)
+def test_a_lease_is_active_until_it_expires() -> None:
+    assert not PrimaryLease("billing", "north", 3, NOON).is_active(NOON)
+    assert PrimaryLease("billing", "north", 3, NOON.replace(minute=1)).is_active(NOON)
+    assert PrimaryLease("billing", "north").is_active(NOON)
 
 
-def test_a_claim_is_told_in_words() -> None:
-    assert Claim("billing", "north", 3, NOON).words == "north at epoch 3, until 2026-03-02T12:00:00Z"
-    assert Claim("billing", "a\nb").words == '"a\\nb" without an epoch, without an end'
+def test_the_description_of_a_lease_is_one_line() -> None:
+    assert (
+        PrimaryLease("billing", "north", 3, NOON).description
+        == "north at epoch 3, until 2026-03-02T12:00:00Z"
+    )
+    assert PrimaryLease("billing", "a\nb").description == '"a\\nb" without an epoch, without expiry'
 
 
-def test_the_next_epoch_is_after_all_that_were_seen() -> None:
-    claims = [Claim("billing", "north", 7, NOON), Claim("billing", "south", 3), Claim("billing", "east")]
-    assert next_epoch(claims) == 8
-    assert next_epoch([]) == next_epoch(claims[2:]) == 1
+def test_the_next_epoch_is_higher_than_all_earlier_ones() -> None:
+    leases = [
+        PrimaryLease("billing", "north", 7, NOON),
+        PrimaryLease("billing", "south", 3),
+        PrimaryLease("billing", "east"),
+    ]
+    assert next_epoch(leases) == 8
+    assert next_epoch([]) == next_epoch(leases[2:]) == 1
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
-        (b"", "labels: line 1 is not JSON"),
-        (b"[\n{", "labels: line 2 is not JSON"),
+        (b"", "labels: line 1 is not valid JSON"),
+        (b"[\n{", "labels: line 2 is not valid JSON"),
         (b"\xff", "labels: not text: give JSON in UTF-8"),
-        (b'{"service": "billing"}', 'labels: {"service": "billing"} is no list: print [{'),
-        (b"[" * 100_000, "brackets within brackets"),
-        (b"[" + b"9" * 5000 + b"]", "a number of thousands of digits"),
-        (b'["billing"]', 'labels: [0]: "billing" is no claim: give {'),
-        (b'[{"service": "a", "service": "b"}]', "service is there twice: leave one"),
-        (b'[{"service": "a"}]', "labels: [0]: primary is missing: a claim has service and primary"),
+        (b'{"service": "billing"}', 'labels: {"service": "billing"} is not a list: print [{'),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"[" + b"9" * 5000 + b"]", "a number is too long"),
+        (b'["billing"]', 'labels: [0]: "billing" is not a lease: give {'),
+        (b'[{"service": "a", "service": "b"}]', "service is given twice: remove one"),
+        (b'[{"service": "a"}]', "labels: [0]: primary is missing: a lease has service and primary"),
         (b'[{"service": "", "primary": "n"}]', 'service is "": give a name'),
         (b'[{"service": "a", "primary": null}]', "primary is null: give a name"),
     ],
 )
-def test_what_is_no_list_of_claims_is_one_line(text: bytes, words: str) -> None:
-    assert words in refused(text)
+def test_an_invalid_list_of_leases_is_reported_in_one_line(text: bytes, message: str) -> None:
+    assert message in parse_error(text)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
-        ({"epoch": -1}, "epoch is -1: give a whole number, or leave it out"),
+        ({"epoch": -1}, "epoch is -1: give a whole number, or omit the epoch"),
         ({"epoch": 2**63}, "epoch is 9223372036854775808"),
         ({"epoch": True}, "epoch is true"),
         ({"epoch": 1.5}, "epoch is 1.5"),
@@ -88,10 +97,10 @@ def test_what_is_no_list_of_claims_is_one_line(text: bytes, words: str) -> None:
         ({"lease_until": ["x" * 90]}, 'lease_until is ["xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'),
     ],
 )
-def test_the_second_claim_that_is_wrong_is_named(change: dict[str, Any], words: str) -> None:
-    line = refused(json.dumps([FULL, FULL | change]).encode())
+def test_the_error_names_the_index_of_the_invalid_lease(change: dict[str, Any], message: str) -> None:
+    line = parse_error(json.dumps([FULL, FULL | change]).encode())
     assert line.startswith("labels: [1]: ")
-    assert words in line
+    assert message in line
 
 
 JSON = st.recursive(
@@ -99,16 +108,16 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=8,
 )
-CLAIMS = st.fixed_dictionaries(
+LEASES = st.fixed_dictionaries(
     {"service": st.text(max_size=3) | JSON, "primary": st.text(max_size=3) | JSON},
     optional={"epoch": st.integers(0, 9) | JSON, "lease_until": st.datetimes().map(str) | JSON},
 )
 
 
-@given(st.binary(max_size=20) | (st.lists(CLAIMS) | JSON).map(lambda one: json.dumps(one).encode()))
-def test_whatever_is_printed_is_read_or_refused_in_one_line(text: bytes) -> None:
+@given(st.binary(max_size=20) | (st.lists(LEASES) | JSON).map(lambda document: json.dumps(document).encode()))
+def test_any_output_is_parsed_or_rejected_in_one_line(text: bytes) -> None:
     try:
-        lines = [one.words for one in listed(text, "labels")]
-    except ClaimsError as refusal:
+        lines = [lease.description for lease in parse_leases(text, "labels")]
+    except PrimaryLeaseError as refusal:
         lines = [str(refusal)]
-    assert all(len(one.splitlines()) == 1 for one in lines)
+    assert all(len(line.splitlines()) == 1 for line in lines)

@@ -1,4 +1,4 @@
-"""What the rows of a minute say against a failover."""
+"""Conditions derived from minute rows."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import pytest
 
 from fleetgauge_core.fleet import Recovery
 from fleetgauge_operations.recovery.readiness.plan.conditions import (
-    Kind,
-    Whom,
-    of_groups,
-    of_headroom,
-    of_mirror,
-    of_producers,
+    ConditionKey,
+    ConditionKind,
+    check_group_minutes,
+    check_headroom_minutes,
+    check_mirror_minute,
+    check_producer_minutes,
 )
 
 RECOVERY = Recovery.model_validate({"objectives": {"rpo_s": 60}})
@@ -29,25 +29,27 @@ WELL = {
 }
 
 
-def mirror(**other: Any) -> list[Kind]:
-    return [one.whom.kind for one in of_mirror(WELL | other, RECOVERY)]
+def mirror(**other: Any) -> list[ConditionKind]:
+    return [condition.key.kind for condition in check_mirror_minute(WELL | other, RECOVERY)]
 
 
 @pytest.mark.parametrize(
     ("other", "kinds"),
     [
         ({}, []),
-        ({"fresh": False, "silent_s": 300.0}, [Kind.MIRROR_STALE]),
-        ({"fresh": False, "silent_s": None}, [Kind.MIRROR_STALE]),
+        ({"fresh": False, "silent_s": 300.0}, [ConditionKind.MIRROR_STALE]),
+        ({"fresh": False, "silent_s": None}, [ConditionKind.MIRROR_STALE]),
         ({"fresh": False, "silent_s": None, "partitions": 0}, []),
-        ({"behind_s": 61.0}, [Kind.MIRROR_BEHIND]),
+        ({"behind_s": 61.0}, [ConditionKind.MIRROR_BEHIND]),
         ({"behind_s": 59.0, "behind_s_at_most": 90.0}, []),
-        ({"behind_s": None, "behind_s_at_most": 90.0}, [Kind.MIRROR_BEHIND]),
+        ({"behind_s": None, "behind_s_at_most": 90.0}, [ConditionKind.MIRROR_BEHIND]),
         ({"behind_s": None, "behind_s_at_most": None, "behind_at_most": None}, []),
-        ({"looped": 1}, [Kind.MIRROR_LOOP]),
+        ({"looped": 1}, [ConditionKind.MIRROR_LOOP]),
     ],
 )
-def test_a_mirror(other: dict[str, Any], kinds: list[Kind]) -> None:
+def test_a_mirror_minute_has_the_expected_conditions(
+    other: dict[str, Any], kinds: list[ConditionKind]
+) -> None:
     assert mirror(**other) == kinds
 
 
@@ -55,22 +57,22 @@ def group(name: str, reasons: str = "") -> dict[str, Any]:
     return {"group_id": name, "ready": not reasons, "reasons": reasons}
 
 
-def test_groups_are_one_condition_that_names_the_reasons() -> None:
+def test_all_groups_of_a_pair_form_one_condition_with_their_reasons() -> None:
     rows = [group("a"), group("b", "connected"), group("c", "connected,stale")]
-    (one,) = of_groups("north-all", "south-all", rows, ())
-    assert one.summary == "2 of 3 groups of north-all could not go on in south-all"
-    assert one.words == ("b, c", "connected: 2 groups", "stale: 1 groups")
-    assert one.evidence == {"groups": ["b", "c"], "reasons": {"connected": 2, "stale": 1}}
+    (condition,) = check_group_minutes("north-all", "south-all", rows, ())
+    assert condition.summary == "2 of 3 groups of north-all are not ready for a failover to south-all"
+    assert condition.details == ("b, c", "connected: 2 groups", "stale: 1 groups")
+    assert condition.evidence == {"groups": ["b", "c"], "reasons": {"connected": 2, "stale": 1}}
 
 
-def test_what_a_mirror_explains_is_not_told_twice() -> None:
+def test_reasons_explained_by_a_stale_mirror_are_ignored() -> None:
     rows = [group("a", "stale"), group("b", "stale,unknown_lag"), group("c", "stale,unbounded")]
-    behind = [Whom(Kind.MIRROR_STALE, "north", "south-all")]
-    (one,) = of_groups("north-all", "south-all", rows, behind)
-    assert one.evidence["groups"] == ["c"]
-    assert list(of_groups("north-all", "south-all", rows[:2], behind)) == []
-    elsewhere = [Whom(Kind.MIRROR_STALE, "north", "west-all")]
-    assert len(list(of_groups("north-all", "south-all", rows[:2], elsewhere))) == 1
+    behind = [ConditionKey(ConditionKind.MIRROR_STALE, "north", "south-all")]
+    (condition,) = check_group_minutes("north-all", "south-all", rows, behind)
+    assert condition.evidence["groups"] == ["c"]
+    assert list(check_group_minutes("north-all", "south-all", rows[:2], behind)) == []
+    elsewhere = [ConditionKey(ConditionKind.MIRROR_STALE, "north", "west-all")]
+    assert len(list(check_group_minutes("north-all", "south-all", rows[:2], elsewhere))) == 1
 
 
 def producers(cluster: str, **other: Any) -> dict[str, Any]:
@@ -85,17 +87,21 @@ def producers(cluster: str, **other: Any) -> dict[str, Any]:
     return row | other
 
 
-def test_a_cluster_that_acknowledges_nothing_takes_no_producers() -> None:
+def test_producers_are_cut_off_from_a_cluster_that_acknowledges_no_tracer() -> None:
     rows = [producers("north"), producers("south", acknowledged=0), producers("west", sent=1, acknowledged=0)]
-    assert [one.whom for one in of_producers(rows)] == [Whom(Kind.PRODUCERS_CUT_OFF, "south", subject="apps")]
+    assert [condition.key for condition in check_producer_minutes(rows)] == [
+        ConditionKey(ConditionKind.PRODUCERS_CUT_OFF, "south", subject="apps")
+    ]
 
 
-def test_a_cluster_is_to_carry_the_largest_other_one_as_well() -> None:
+def test_headroom_must_suffice_for_the_most_loaded_other_cluster() -> None:
     rows = [
         producers("north", records_per_s=60.0),
         producers("south", capacity_records_per_s=99.0),
         producers("west", records_per_s=None, capacity_records_per_s=1.0),
         producers("east", records_per_s=1.0, capacity_records_per_s=61.0),
     ]
-    assert [one.whom for one in of_headroom(rows)] == [Whom(Kind.NO_HEADROOM, "south", "north")]
-    assert list(of_headroom([producers("south", capacity_records_per_s=1.0)])) == []
+    assert [condition.key for condition in check_headroom_minutes(rows)] == [
+        ConditionKey(ConditionKind.NO_HEADROOM, "south", "north")
+    ]
+    assert list(check_headroom_minutes([producers("south", capacity_records_per_s=1.0)])) == []

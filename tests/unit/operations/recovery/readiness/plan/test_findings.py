@@ -1,4 +1,4 @@
-"""What is told of conditions that come, stay and go."""
+"""Findings opened and closed by conditions over several evaluations."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -6,64 +6,91 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_operations.recovery.readiness.plan.conditions import Condition, Kind, Whom
-from fleetgauge_operations.recovery.readiness.plan.findings import Findings, fingerprint
+from fleetgauge_operations.recovery.readiness.plan.conditions import (
+    ConditionKey,
+    ConditionKind,
+    ReadinessCondition,
+)
+from fleetgauge_operations.recovery.readiness.plan.findings import FindingTracker, fingerprint_condition
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
-STALE = Condition(Whom(Kind.MIRROR_STALE, "north", "south-all"), "it stands still")
-LOOP = Condition(Whom(Kind.MIRROR_LOOP, "north"), "round and round")
+STALE = ReadinessCondition(
+    ConditionKey(ConditionKind.MIRROR_STALE, "north", "south-all"), "it makes no progress"
+)
+LOOP = ReadinessCondition(
+    ConditionKey(ConditionKind.MIRROR_LOOP, "north"), "records are replicated in a loop"
+)
 
 
-def told(of: Findings, *rounds: Sequence[Condition]) -> list[str]:
-    """A letter a round: what opened, what is over, or nothing."""
-    found = []
+def evaluate_rounds(tracker: FindingTracker, *rounds: Sequence[ReadinessCondition]) -> list[str]:
+    """Return a letter per round: o if a finding opened, x if it closed, or a dot."""
+    letters = []
     for number, conditions in enumerate(rounds):
-        said = of.judge(conditions, NOON + timedelta(seconds=30 * number))
-        found.append("".join("o" if one.opens else "x" for one in said) or ".")
-    return found
+        findings = tracker.evaluate(conditions, NOON + timedelta(seconds=30 * number))
+        letters.append("".join("o" if finding.opens else "x" for finding in findings) or ".")
+    return letters
 
 
-def test_what_lasts_is_told_once_and_its_end_once() -> None:
-    of = Findings()
-    assert told(of, [STALE], [STALE], [STALE], [], [], [], []) == [".", "o", ".", ".", "x", ".", "."]
-    assert of.opened == ()
+def test_a_lasting_condition_opens_and_closes_one_finding() -> None:
+    tracker = FindingTracker()
+    assert evaluate_rounds(tracker, [STALE], [STALE], [STALE], [], [], [], []) == [
+        ".",
+        "o",
+        ".",
+        ".",
+        "x",
+        ".",
+        ".",
+    ]
+    assert tracker.opened == ()
 
 
-def test_what_is_there_for_a_moment_is_not_told() -> None:
-    assert told(Findings(), [STALE], [], [STALE], [], []) == ["."] * 5
+def test_a_momentary_condition_opens_no_finding() -> None:
+    assert evaluate_rounds(FindingTracker(), [STALE], [], [STALE], [], []) == ["."] * 5
 
 
-def test_what_is_gone_for_a_moment_is_not_over() -> None:
-    of = Findings()
-    assert told(of, [STALE], [STALE], [], [STALE], [], [STALE]) == [".", "o", ".", ".", ".", "."]
-    assert of.opened == (STALE,)
+def test_a_momentary_absence_does_not_close_a_finding() -> None:
+    tracker = FindingTracker()
+    assert evaluate_rounds(tracker, [STALE], [STALE], [], [STALE], [], [STALE]) == [
+        ".",
+        "o",
+        ".",
+        ".",
+        ".",
+        ".",
+    ]
+    assert tracker.opened == (STALE,)
 
 
-def test_one_tracer_that_comes_back_is_enough() -> None:
-    assert told(Findings(), [LOOP], [], []) == ["o", ".", "x"]
+def test_a_single_returned_tracer_opens_a_loop_finding() -> None:
+    assert evaluate_rounds(FindingTracker(), [LOOP], [], []) == ["o", ".", "x"]
 
 
-def test_the_next_process_goes_on_where_this_one_ended() -> None:
-    assert told(Findings([STALE]), [STALE], [], []) == [".", ".", "x"]
-    assert told(Findings([STALE]), [], []) == [".", "x"]
+def test_open_findings_continue_in_the_next_process() -> None:
+    assert evaluate_rounds(FindingTracker([STALE]), [STALE], [], []) == [".", ".", "x"]
+    assert evaluate_rounds(FindingTracker([STALE]), [], []) == [".", "x"]
 
 
-def test_the_words_may_change_and_the_key_does_not() -> None:
-    later = Condition(STALE.whom, "it stands still, for longer")
-    of = Findings([STALE])
-    assert told(of, [later]) == ["."]
-    assert of.opened == (later,)
-    kinds = {fingerprint(STALE.whom), fingerprint(LOOP.whom), fingerprint(STALE.whom._replace(other="x"))}
+def test_the_fingerprint_depends_on_the_key_only() -> None:
+    later = ReadinessCondition(STALE.key, "it makes no progress, for longer")
+    tracker = FindingTracker([STALE])
+    assert evaluate_rounds(tracker, [later]) == ["."]
+    assert tracker.opened == (later,)
+    kinds = {
+        fingerprint_condition(STALE.key),
+        fingerprint_condition(LOOP.key),
+        fingerprint_condition(STALE.key._replace(other="x")),
+    }
     assert len(kinds) == 3
 
 
 @given(st.lists(st.booleans(), max_size=60))
-def test_ends_and_beginnings_alternate_and_follow_what_is_there(there: list[bool]) -> None:
-    said = told(Findings(), *([STALE] if one else [] for one in there))
-    changes = [one for one in said if one != "."]
+def test_openings_and_closings_alternate_and_follow_the_condition(present: list[bool]) -> None:
+    letters = evaluate_rounds(FindingTracker(), *([STALE] if is_present else [] for is_present in present))
+    changes = [letter for letter in letters if letter != "."]
     assert changes == ["o", "x"] * (len(changes) // 2) + ["o"] * (len(changes) % 2)
-    for number, one in enumerate(said):
-        if one == "o":
-            assert there[number - 1 : number + 1] == [True, True]
-        if one == "x":
-            assert there[number - 1 : number + 1] == [False, False]
+    for number, letter in enumerate(letters):
+        if letter == "o":
+            assert present[number - 1 : number + 1] == [True, True]
+        if letter == "x":
+            assert present[number - 1 : number + 1] == [False, False]

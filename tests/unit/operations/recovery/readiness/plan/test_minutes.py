@@ -1,4 +1,4 @@
-"""Rows of a minute, from what is known at its end."""
+"""Minute rows built from the state at the end of a minute."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,59 +6,59 @@ from fleetgauge_core.fleet import Mirror, Recovery, Tracers
 from fleetgauge_core.tables import GROUP_MINUTES, MIRROR_MINUTES, PRODUCER_MINUTES
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
-    Origin,
-    Route,
+    CheckpointOrigin,
+    PartitionRoute,
     TopicIds,
 )
-from fleetgauge_operations.recovery.offsets.mirror_state import Known
+from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState
 from fleetgauge_operations.recovery.plan.forecast import GroupForecast
-from fleetgauge_operations.recovery.plan.sync_decision import Pair
+from fleetgauge_operations.recovery.plan.sync_decision import ClusterPair
 from fleetgauge_operations.recovery.readiness.plan.minutes import (
-    Moment,
-    group_minute,
-    mirror_minute,
-    producer_minute,
-    rto_by_group,
+    EvaluationTime,
+    build_group_minute,
+    build_mirror_minute,
+    build_producer_minute,
+    latest_rto_by_group,
 )
-from fleetgauge_operations.recovery.readiness.plan.rates import Rates
-from fleetgauge_operations.recovery.tracers.plan.delays import Acks, Delay
+from fleetgauge_operations.recovery.readiness.plan.rates import InboundRates
+from fleetgauge_operations.recovery.tracers.plan.delays import MirrorDelay, TracerAcks
 
 AT = datetime(2026, 3, 2, 12, 1, 3, tzinfo=UTC)
 NOW_MS = round(AT.timestamp() * 1000)
-MOMENT = Moment(AT, datetime(2026, 3, 2, 12, 0, tzinfo=UTC))
+TIME = EvaluationTime(AT, datetime(2026, 3, 2, 12, 0, tzinfo=UTC))
 MIRROR = Mirror(source="north", destination="all")
 RECOVERY = Recovery(mirrors=(MIRROR,), tracers=Tracers())
 IDS = TopicIds("s", "d")
 
 
-def known(*facts: tuple[str, Checkpoint]) -> Known:
-    found = Known()
-    for topic, one in facts:
-        found.learn(Route("north", "all", topic, 0), IDS, one)
-    return found
+def build_state(*records: tuple[str, Checkpoint]) -> ReplicationState:
+    state = ReplicationState()
+    for topic, checkpoint in records:
+        state.apply_checkpoint(PartitionRoute("north", "all", topic, 0), IDS, checkpoint)
+    return state
 
 
-def at(src: int, ago_s: float, origin: Origin = Origin.SYNC) -> Checkpoint:
+def at(src: int, ago_s: float, origin: CheckpointOrigin = CheckpointOrigin.SYNC) -> Checkpoint:
     return Checkpoint(src, src, NOW_MS - round(1000 * ago_s), origin)
 
 
-ANSWERING = frozenset({"north"})
-#: orders lacks the last 20 records; payments has nothing left to copy.
-LAGS = known(
-    ("orders", at(80, 50, Origin.FENCE)),
+REACHABLE = frozenset({"north"})
+#: 20 records of orders are not replicated; payments is replicated completely.
+LAGGING = build_state(
+    ("orders", at(80, 50, CheckpointOrigin.FENCE)),
     ("orders", at(79, 9)),
-    ("orders", at(100, 5, Origin.FENCE)),
-    ("payments", at(10, 3, Origin.IDLE_WATERMARK)),
+    ("orders", at(100, 5, CheckpointOrigin.FENCE)),
+    ("payments", at(10, 3, CheckpointOrigin.IDLE_WATERMARK)),
     ("fleetgauge.tracers", at(4, 500)),
-    ("fleetgauge.tracers", at(900, 500, Origin.FENCE)),
+    ("fleetgauge.tracers", at(900, 500, CheckpointOrigin.FENCE)),
 )
 
 
-def test_a_mirror_is_behind_by_all_its_partitions_but_tracers() -> None:
-    row = mirror_minute(MIRROR, RECOVERY, LAGS, None, None, ANSWERING, MOMENT)
-    assert set(row) == set(MIRROR_MINUTES.names)
+def test_a_mirror_minute_sums_all_partitions_except_the_tracers_topic() -> None:
+    row = build_mirror_minute(MIRROR, RECOVERY, LAGGING, None, None, REACHABLE, TIME)
+    assert set(row) == set(MIRROR_MINUTES.column_names)
     assert (row["source_answers"], row["destination_answers"]) == (True, False)
-    assert (row["minute"], row["day"]) == (MOMENT.minute, MOMENT.minute.date())
+    assert (row["minute"], row["day"]) == (TIME.minute, TIME.minute.date())
     assert (row["partitions"], row["idle"], row["behind_at_most"], row["behind_s_at_most"]) == (
         2,
         1,
@@ -68,51 +68,55 @@ def test_a_mirror_is_behind_by_all_its_partitions_but_tracers() -> None:
     assert (row["silent_s"], row["fresh"], row["behind"], row["behind_s"]) == (9.0, True, None, None)
 
 
-def test_a_topic_that_the_mirror_has_no_more_makes_nobody_stale() -> None:
-    of_two = known(("orders", at(80, 5)), ("deleted", at(10, 500)), ("deleted", at(30, 400, Origin.FENCE)))
-    assert mirror_minute(MIRROR, RECOVERY, of_two, None, None, ANSWERING, MOMENT)["silent_s"] == 500
-    of_two.has_topics("north", "all", ["orders"])
-    row = mirror_minute(MIRROR, RECOVERY, of_two, None, None, ANSWERING, MOMENT)
+def test_a_topic_that_is_no_longer_mirrored_does_not_make_the_mirror_stale() -> None:
+    of_two = build_state(
+        ("orders", at(80, 5)), ("deleted", at(10, 500)), ("deleted", at(30, 400, CheckpointOrigin.FENCE))
+    )
+    assert build_mirror_minute(MIRROR, RECOVERY, of_two, None, None, REACHABLE, TIME)["silent_s"] == 500
+    of_two.set_topics("north", "all", ["orders"])
+    row = build_mirror_minute(MIRROR, RECOVERY, of_two, None, None, REACHABLE, TIME)
     assert (row["partitions"], row["silent_s"], row["fresh"]) == (1, 5, True)
 
 
-def test_tracers_make_an_estimate_of_it_that_is_no_more_than_the_bound() -> None:
-    delay = Delay(took_ms=(400, 200, 300), late_s=0.3, looped=2)
-    row = mirror_minute(MIRROR, RECOVERY, LAGS, delay, 10.0, ANSWERING, MOMENT)
+def test_the_lag_estimated_by_tracers_does_not_exceed_the_upper_bound() -> None:
+    delay = MirrorDelay(delays_ms=(400, 200, 300), late_s=0.3, looped=2)
+    row = build_mirror_minute(MIRROR, RECOVERY, LAGGING, delay, 10.0, REACHABLE, TIME)
     assert (row["behind_s"], row["behind"]) == (0.3, 3)
     assert (row["tracers"], row["tracer_p50_ms"], row["tracer_p99_ms"], row["looped"]) == (3, 300, 400, 2)
-    far = mirror_minute(MIRROR, RECOVERY, LAGS, Delay(late_s=900), 10.0, ANSWERING, MOMENT)
+    far = build_mirror_minute(MIRROR, RECOVERY, LAGGING, MirrorDelay(late_s=900), 10.0, REACHABLE, TIME)
     assert (far["behind_s"], far["behind"]) == (900, 20)
-    assert mirror_minute(MIRROR, RECOVERY, LAGS, delay, None, ANSWERING, MOMENT)["behind"] is None
+    assert build_mirror_minute(MIRROR, RECOVERY, LAGGING, delay, None, REACHABLE, TIME)["behind"] is None
 
 
-def test_what_nobody_knows_is_no_zero() -> None:
-    of_one = known(("orders", at(79, 9)))
-    row = mirror_minute(MIRROR, RECOVERY, of_one, None, None, ANSWERING, MOMENT)
+def test_unknown_values_are_none_instead_of_zero() -> None:
+    of_one = build_state(("orders", at(79, 9)))
+    row = build_mirror_minute(MIRROR, RECOVERY, of_one, None, None, REACHABLE, TIME)
     assert (row["behind_at_most"], row["behind_s_at_most"]) == (None, None)
-    row = mirror_minute(MIRROR, RECOVERY, Known(), None, None, ANSWERING, MOMENT)
+    row = build_mirror_minute(MIRROR, RECOVERY, ReplicationState(), None, None, REACHABLE, TIME)
     assert (row["partitions"], row["behind_at_most"], row["silent_s"], row["fresh"]) == (0, None, None, False)
 
 
-def test_a_mirror_that_was_not_heard_for_longer_than_the_limit_is_not_fresh() -> None:
-    late = Moment(AT + timedelta(seconds=112), MOMENT.minute)
-    assert mirror_minute(MIRROR, RECOVERY, LAGS, None, None, ANSWERING, late)["fresh"] is False
+def test_a_mirror_without_progress_beyond_the_limit_is_not_fresh() -> None:
+    late = EvaluationTime(AT + timedelta(seconds=112), TIME.minute)
+    assert build_mirror_minute(MIRROR, RECOVERY, LAGGING, None, None, REACHABLE, late)["fresh"] is False
 
 
-def test_a_group_is_as_its_forecast_says() -> None:
-    row = group_minute(Pair("north-all", "south-all"), GroupForecast("g", (), ("a", "b")), 120, MOMENT)
-    assert set(row) == set(GROUP_MINUTES.names)
+def test_a_group_minute_has_the_values_of_its_forecast() -> None:
+    row = build_group_minute(
+        ClusterPair("north-all", "south-all"), GroupForecast("g", (), ("a", "b")), 120, TIME
+    )
+    assert set(row) == set(GROUP_MINUTES.column_names)
     assert (row["ready"], row["reasons"], row["rto_ms"], row["lost_s_at_most"]) == (False, "a,b", 120, None)
 
 
-def test_a_cluster_is_as_its_tracers_were_acknowledged() -> None:
-    row = producer_minute("apps", "north", Acks(3, (9, 5)), 10.0, None, MOMENT)
-    assert set(row) == set(PRODUCER_MINUTES.names)
+def test_a_producer_minute_counts_acknowledged_tracers() -> None:
+    row = build_producer_minute("apps", "north", TracerAcks(3, (9, 5)), 10.0, None, TIME)
+    assert set(row) == set(PRODUCER_MINUTES.column_names)
     assert (row["sent"], row["acknowledged"], row["ack_p50_ms"], row["ack_p99_ms"]) == (3, 2, 5, 9)
 
 
-def test_a_drill_says_how_long_it_takes_until_the_next_one() -> None:
-    def drilled(days: int, executed: bool, first: int | None = 30) -> dict[str, object]:
+def test_the_rto_is_that_of_the_last_executed_drill() -> None:
+    def drill_row(days: int, executed: bool, first: int | None = 30) -> dict[str, object]:
         return {
             "at": AT + timedelta(days=days),
             "executed": executed,
@@ -124,20 +128,20 @@ def test_a_drill_says_how_long_it_takes_until_the_next_one() -> None:
             "first_record_ms": first,
         }
 
-    rows = [drilled(2, executed=True), drilled(1, executed=True, first=900), drilled(3, executed=False)]
-    assert rto_by_group(rows) == {("a", "p", "g"): 45}
-    assert rto_by_group([drilled(1, executed=True, first=None)]) == {("a", "p", "g"): 15}
+    rows = [drill_row(2, executed=True), drill_row(1, executed=True, first=900), drill_row(3, executed=False)]
+    assert latest_rto_by_group(rows) == {("a", "p", "g"): 45}
+    assert latest_rto_by_group([drill_row(1, executed=True, first=None)]) == {("a", "p", "g"): 15}
 
 
-def test_a_rate_is_over_the_last_minute_and_of_what_was_there_before() -> None:
-    rates = Rates()
-    assert rates.of("north") is None
-    rates.look("north", {("orders", 0): 100}, 0)
-    assert rates.of("north") is None
-    rates.look("north", {("orders", 0): 200, ("new", 0): 5_000}, 10_000)
-    assert rates.of("north") == 10
+def test_a_rate_covers_the_last_minute_and_ignores_new_partitions() -> None:
+    rates = InboundRates()
+    assert rates.records_per_s("north") is None
+    rates.observe("north", {("orders", 0): 100}, 0)
+    assert rates.records_per_s("north") is None
+    rates.observe("north", {("orders", 0): 200, ("new", 0): 5_000}, 10_000)
+    assert rates.records_per_s("north") == 10
     for second in range(20, 101, 10):
-        rates.look("north", {("orders", 0): 200, ("new", 0): 5_000 + second}, 1_000 * second)
-    assert rates.of("north") == 1
-    rates.look("north", {("orders", 0): 3, ("new", 0): 5_100}, 110_000)
-    assert rates.of("north") == 50 / 60
+        rates.observe("north", {("orders", 0): 200, ("new", 0): 5_000 + second}, 1_000 * second)
+    assert rates.records_per_s("north") == 1
+    rates.observe("north", {("orders", 0): 3, ("new", 0): 5_100}, 110_000)
+    assert rates.records_per_s("north") == 50 / 60

@@ -1,0 +1,1 @@
+"""Reading of metrics that other processes expose."""

@@ -1,0 +1,113 @@
+"""The outboxes of all receivers of a fleet, sent from a process's own loop."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from fleetgauge_core.fleet import Notifier
+from fleetgauge_operations.notify.notification import Notification
+from fleetgauge_operations.notify.outbox import Outbox, RetryPolicy, Settlement
+from fleetgauge_operations.notify.receivers import Receiver, name_receivers, receiver_key
+from fleetgauge_operations.notify.receivers.endpoint import open_pool
+
+#: How long Alertmanager keeps an alert of a process that sends it again while it lasts.
+RESENT = timedelta(minutes=5)
+#: And of a command that ends at once.
+SENT_ONCE = timedelta(days=1)
+
+#: Told of each receiver how a notification left its outbox.
+SettleReceiver = Callable[[str, Settlement], None]
+
+
+class Outboxes:
+    """One outbox for each notifier, but for heartbeats."""
+
+    def __init__(
+        self,
+        notifiers: Iterable[Notifier],
+        clock: Callable[[], datetime],
+        elapsed_s: Callable[[], float],
+        valid_for: timedelta = RESENT,
+        policy: RetryPolicy | None = None,
+    ) -> None:
+        receivers = [Receiver(notifier, valid_for) for notifier in notifiers if notifier.kind != "heartbeat"]
+        self._receivers = {receiver_key(receiver.notifier): receiver for receiver in receivers}
+        self._outboxes = {
+            key: Outbox(receiver, clock, elapsed_s, policy or RetryPolicy())
+            for key, receiver in self._receivers.items()
+        }
+
+    def names(self) -> dict[str, str]:
+        """Return the names of the receivers by key; the key itself if the address cannot be read now."""
+        return name_receivers(self._receivers)
+
+    def put(
+        self,
+        notification: Notification,
+        settle: SettleReceiver = lambda _, __: None,
+        except_for: Collection[str] = (),
+    ) -> None:
+        """Queue a notification for all receivers but some; nothing where it waits already."""
+        names = self.names() if except_for else {}
+        for key, outbox in self._outboxes.items():
+            is_wanted = names.get(key) not in except_for if except_for else True
+            if is_wanted and notification.notification_id not in outbox.queued():
+                outbox.put(notification, self._settle_as(key, settle))
+
+    def stand(self, firing: Sequence[Notification]) -> None:
+        """Keep sending exactly these alerts to receivers that would forget them otherwise."""
+        for outbox in self._outboxes.values():
+            outbox.stand(firing)
+
+    def send(self) -> None:
+        """Try everything that is due."""
+        with open_pool() as pool:
+            for outbox in self._outboxes.values():
+                if not outbox.due_in_s():
+                    outbox.send(pool, lambda: True)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return all(outbox.is_empty for outbox in self._outboxes.values())
+
+    def due_in_s(self) -> float:
+        """Return how long nothing has to be sent."""
+        return min((outbox.due_in_s() for outbox in self._outboxes.values()), default=float("inf"))
+
+    def all_due_in_s(self) -> float:
+        """Return how long it takes until everything that waits may be tried again."""
+        waiting = [outbox.due_in_s() for outbox in self._outboxes.values() if not outbox.is_empty]
+        return max(waiting, default=0.0)
+
+    def _settle_as(self, key: str, settle: SettleReceiver) -> Callable[[Settlement], None]:
+        return lambda settlement: settle(self.names()[key], settlement)
+
+
+def notify_now(
+    notifiers: Iterable[Notifier],
+    notification: Notification,
+    clock: Callable[[], datetime],
+    elapsed_s: Callable[[], float],
+    wait: Callable[[float], object],
+) -> list[str]:
+    """Notify while a person waits at a terminal: three attempts; return the receivers that accepted it."""
+    delivered: list[str] = []
+
+    def settle(name: str, settlement: Settlement) -> None:
+        if settlement is Settlement.DELIVERED:
+            delivered.append(name)
+
+    policy = RetryPolicy(first_pause_s=_FIRST_PAUSE_S)
+    outboxes = Outboxes(notifiers, clock, elapsed_s, SENT_ONCE, policy)
+    outboxes.put(notification, settle)
+    outboxes.send()
+    for _ in range(_ATTEMPTS - 1):
+        if outboxes.is_empty:
+            break
+        wait(outboxes.all_due_in_s())
+        outboxes.send()
+    return delivered
+
+
+_ATTEMPTS = 3
+_FIRST_PAUSE_S = 1.0

@@ -1,0 +1,35 @@
+"""A notification as an event of PagerDuty's Events API v2: one PagerDuty incident for each of ours."""
+
+from typing import Any
+
+from fleetgauge_operations.notify.notification import Notification
+
+PATH = "/v2/enqueue"
+
+_SEVERITIES = {"page": "critical", "ticket": "warning", "burn-in": "info"}
+#: Longer summaries are refused.
+_LONGEST_SUMMARY = 1024
+
+
+def pagerduty_body(notification: Notification, routing_key: str) -> dict[str, Any]:
+    """Return a trigger or resolve event; ``routing_key`` is that of the service's integration."""
+    event = {"routing_key": routing_key, "dedup_key": notification.incident}
+    if not notification.firing:
+        return {**event, "event_action": "resolve"}
+    page = notification.page_url
+    return {
+        **event,
+        "event_action": "trigger",
+        "client": "Fleetgauge",
+        "links": [{"href": page, "text": "History and evidence"}] if page else [],
+        "payload": {
+            "summary": notification.summary[:_LONGEST_SUMMARY],
+            "severity": _SEVERITIES[notification.severity],
+            "source": notification.cluster_id,
+            "component": None if notification.broker_id is None else f"broker {notification.broker_id}",
+            "group": notification.cluster_id,
+            "class": notification.kind,
+            "timestamp": notification.at.isoformat(),
+            "custom_details": dict(notification.details),
+        },
+    }

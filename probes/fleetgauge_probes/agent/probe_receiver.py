@@ -1,0 +1,50 @@
+"""Consumption of the probes of one cluster."""
+
+import threading
+from collections.abc import Callable, Iterable
+from uuid import UUID
+
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.kafka import TopicReader
+from fleetgauge_probes.agent.cluster_state import BrokerLeg, ClusterState
+from fleetgauge_probes.agent.payload import decode_payload
+
+_POLL_S = 0.2
+
+
+class ProbeReceiver:
+    """Consumes the probe topic and records the receipt of this cluster probe's own messages."""
+
+    def __init__(
+        self, probe_id: UUID, state: ClusterState, reader: TopicReader, uptime_ns: Callable[[], int]
+    ) -> None:
+        """Prepare the receiver; ``reader`` must be started before ``run``."""
+        self._probe_id = probe_id
+        self._state = state
+        self._reader = reader
+        self._uptime_ns = uptime_ns
+
+    def add_partitions(self, partitions: Iterable[int]) -> None:
+        """Consume these partitions from their ends."""
+        self._reader.assign(partitions)
+
+    def run(self, stopping: threading.Event) -> None:
+        """Consume until ``stopping`` is set."""
+        while not stopping.is_set():
+            record = self._reader.poll(_POLL_S)
+            received_ns = self._uptime_ns()
+            if record:
+                self.record_receipt(record.value, received_ns)
+
+    def record_receipt(self, payload: bytes, received_ns: int) -> None:
+        """Record a message; messages of other agents are ignored."""
+        probe = decode_payload(self._probe_id, payload)
+        if not probe:
+            return
+        with self._state.lock:
+            if probe.leg is Leg.CLIENT:
+                tracker = self._state.trackers.get(BrokerLeg(probe.broker_id, probe.leg))
+                if tracker:
+                    tracker.record_receipt(probe.sequence, received_ns)
+            elif probe.leg is None and probe.broker_id in self._state.warm_ups:
+                self._state.warm_ups[probe.broker_id].received = True

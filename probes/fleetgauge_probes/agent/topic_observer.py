@@ -1,0 +1,94 @@
+"""Periodic observation of a cluster's probe topic: partitions, demotions, warm-ups and reconciliation."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Set
+
+from fleetgauge_core.kafka import ClusterAdmin, KafkaUnavailableError
+from fleetgauge_probes.agent.cluster_state import ClusterState
+from fleetgauge_probes.agent.demotions import DemotionCache
+from fleetgauge_probes.agent.probe_receiver import ProbeReceiver
+from fleetgauge_probes.agent.probe_sender import ProbeSender
+from fleetgauge_probes.agent.reconciler import Reconciler
+from fleetgauge_probes.agent.topic_plan import TOPIC, HomeBroker, ProbePartition, map_home_partitions
+
+_log = logging.getLogger("fleetgauge.probe")
+
+_INTERVAL_S = 1.0
+
+
+class TopicObserver:
+    """Describes the probe topic every second, applies it to the cluster's state and reconciles it."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        admin: ClusterAdmin,
+        demotions: DemotionCache,
+        sender: ProbeSender,
+        receiver: ProbeReceiver,
+        uptime_ns: Callable[[], int],
+    ) -> None:
+        """Prepare the observer; ``admin`` must be started before ``run``."""
+        self._state = state
+        self._admin = admin
+        self._demotions = demotions
+        self._sender = sender
+        self._receiver = receiver
+        self._uptime_ns = uptime_ns
+        self._reconciler = Reconciler(admin)
+
+    @property
+    def pending_actions(self) -> int:
+        """How many changes to the probe topic are due but will not be made by the agent."""
+        return self._reconciler.pending_actions
+
+    def run(self, stopping: threading.Event) -> None:
+        """Observe the topic every second until ``stopping`` is set."""
+        while not stopping.wait(_INTERVAL_S):
+            try:
+                self._observe()
+            except KafkaUnavailableError as error:
+                _log.info("%s: %s", self._state.cluster.id, error)
+
+    def _observe(self) -> None:
+        topic = self._describe_partitions()
+        if topic:
+            self._demotions.refresh(self._find_brokers_without_home(topic), self._uptime_ns())
+        now_ns = self._uptime_ns()
+        state = self._state
+        with state.lock:
+            demoted = self._demoted_brokers()
+            homes = [
+                HomeBroker(broker_id, broker.rack, broker_id in demoted)
+                for broker_id, broker in state.registered.items()
+            ]
+            responding = frozenset(
+                broker_id
+                for broker_id in state.registered
+                if state.connections.is_responding(broker_id, now_ns)
+            )
+            new_partitions = state.adopt_topic(topic or {}, demoted, now_ns)
+            warming_up = {broker_id: state.homes[broker_id] for broker_id in state.warm_ups}
+        if new_partitions:
+            self._receiver.add_partitions(new_partitions)
+        for broker_id, partition in warming_up.items():
+            self._sender.send_warm_up(broker_id, partition)
+        self._reconciler.reconcile(state.cluster, homes, responding, topic, now_ns)
+
+    def _describe_partitions(self) -> Mapping[int, ProbePartition] | None:
+        """Return the topic's partitions; None if the topic does not exist."""
+        metadata = self._admin.describe_topic(TOPIC)
+        if metadata is None:
+            return None
+        return {
+            number: ProbePartition(partition.leader, partition.replicas, partition.in_sync)
+            for number, partition in metadata.partitions.items()
+        }
+
+    def _demoted_brokers(self) -> frozenset[int]:
+        return self._demotions.demoted | frozenset(self._state.cluster.demoted)
+
+    def _find_brokers_without_home(self, topic: Mapping[int, ProbePartition]) -> Set[int]:
+        with self._state.lock:
+            return self._state.registered.keys() - map_home_partitions(topic, self._demoted_brokers()).keys()

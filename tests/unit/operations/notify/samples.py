@@ -1,0 +1,71 @@
+"""Notifications for tests, and a receiver in memory."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import urllib3
+
+from fleetgauge_operations.notify.notification import Notification
+from fleetgauge_operations.notify.receivers.endpoint import PostResult
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def notification(number: int = 0, incident: str = "orders/2", firing: bool = True) -> Notification:
+    return Notification(
+        notification_id=f"{incident}/{number}",
+        incident=incident,
+        firing=firing,
+        severity="page",
+        kind="BROKER_DOWN",
+        cluster_id="orders",
+        broker_id=2,
+        at=NOON + timedelta(seconds=number),
+        summary="orders: broker 2 is down",
+        alert_name="BROKER_DOWN",
+        labels={"broker": "2"},
+        annotations={"summary": "orders: broker 2 is down"},
+        document={"words": ["no answer"]},
+        details={"words": ["no answer"]},
+        chat_lines=["no answer"],
+        earlier_severities=("page", "ticket"),
+    )
+
+
+@dataclass
+class MemoryReceiver:
+    """Answers with ``answers`` first, then accepts all but the incidents in ``rejects``."""
+
+    must_resend: bool = False
+    kind: str = "webhook"
+    answers: deque[PostResult] = field(default_factory=deque)
+    rejects: set[str] = field(default_factory=set)
+    posts: list[tuple[str, ...]] = field(default_factory=list)
+    accepted: list[str] = field(default_factory=list)
+
+    def post(
+        self, pool: urllib3.PoolManager, notifications: Sequence[Notification], now: datetime
+    ) -> PostResult:
+        ids = tuple(notification.notification_id for notification in notifications)
+        self.posts.append(ids)
+        answer = self.answers.popleft() if self.answers else PostResult.ACCEPTED
+        if answer is PostResult.ACCEPTED and self.rejects & {each.incident for each in notifications}:
+            answer = PostResult.REJECTED
+        if answer is PostResult.ACCEPTED:
+            self.accepted += ids
+        return answer
+
+
+@dataclass
+class ManualClock:
+    """Elapsed seconds that a test sets; the wall clock follows."""
+
+    elapsed_s: float = 0.0
+
+    def now(self) -> datetime:
+        return NOON + timedelta(seconds=self.elapsed_s)
+
+    def elapsed(self) -> float:
+        return self.elapsed_s
