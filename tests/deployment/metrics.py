@@ -43,6 +43,7 @@ PROMISED: dict[str, set[str]] = {
     "fleetgauge_watch_pulse_timestamp_seconds": {"cluster", "vantage"},
     "fleetgauge_watch_pulses_ignored_total": {"cluster", "vantage"},
     "fleetgauge_notifications_total": {"notifier", "outcome"},
+    "fleetgauge_notifications_rejected": {"notifier"},
     "fleetgauge_notifications_waiting": {"notifier"},
     "fleetgauge_watch_active": set(),
     # recover

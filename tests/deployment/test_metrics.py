@@ -26,15 +26,15 @@ ENDINGS["histogram"] = [("_bucket", {"le"}), ("_sum", set()), ("_count", set())]
 
 
 def series_of(registry: CollectorRegistry) -> dict[str, set[str]]:
-    found = {}
+    series = {}
     for metric in registry._collector_to_names:
         assert isinstance(metric, MetricWrapperBase)
         for ending, labels in ENDINGS[metric._type]:
-            found[f"{metric._name}{ending}"] = {*metric._labelnames} | labels
-    return found
+            series[f"{metric._name}{ending}"] = {*metric._labelnames} | labels
+    return series
 
 
-def told(exposition: str) -> dict[str, set[str]]:
+def labels_of_samples(exposition: str) -> dict[str, set[str]]:
     """Of a process that collects its metrics only when it is asked."""
     return {
         sample.name: set(sample.labels)
@@ -51,4 +51,4 @@ def test_the_promised_metrics_are_those_of_the_processes(tmp_path: Path) -> None
     StreamMetrics(health.registry)
     dash = DashMetrics({"local": LakeReader(str(tmp_path))}, SingleFlight())
     dash.observe_response("fleet", 0.1)
-    assert series_of(health.registry) | told(dash.render().decode()) == PROMISED
+    assert series_of(health.registry) | labels_of_samples(dash.render().decode()) == PROMISED
