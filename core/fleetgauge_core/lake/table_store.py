@@ -102,7 +102,8 @@ class TableStore:
         """Turn all rows within ``scope``, which are ``stored``, into ``wanted``; return how many changed.
 
         Rows outside the scope stay as they are. It is an append if there are only new rows, and no
-        commit if nothing differs.
+        commit if nothing differs. No other process may write rows within the scope meanwhile: a
+        commit that another one precedes is repeated with these rows.
         """
         stored = list(stored)
         differences = diff_rows(self._table, wanted, stored)

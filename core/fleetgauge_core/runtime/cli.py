@@ -85,7 +85,7 @@ class LazyGroup(click.Group):
         """Return the names of the installed subcommands in alphabetical order."""
         return sorted(entry_points(group=ENTRY_POINT_GROUP).names)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (as above)
         """Import and return a subcommand; None if none is installed under this name."""
         for point in entry_points(group=ENTRY_POINT_GROUP, name=cmd_name):
             return _load(point)

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from dash import html
 
+from fleetgauge_core.contract import HealthEvent
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import AlertsView, ClusterView, DisplayOptions
 from fleetgauge_dashboards.pages.alert_actions import acknowledge_button, judge_buttons
 from fleetgauge_dashboards.pages.components import Component, key_figure_card, link, panel, tools
 from fleetgauge_dashboards.pages.page import Page, PageContext, PageNotice, PagePart, Slots, TableRows
-from fleetgauge_dashboards.reader import HealthEventRow
 from fleetgauge_dashboards.times import TimeFormat
 from fleetgauge_dashboards.units import NO_VALUE, format_count, format_duration
 from fleetgauge_dashboards.views.alert_remarks import AlertRemark, select_acknowledgements, select_judgements
@@ -171,7 +171,7 @@ def _state_changes(alert: HealthAlert, times: TimeFormat) -> Component:
     return html.Div([_state_change(change, times) for change in alert.events], className="fg-changes")
 
 
-def _state_change(change: HealthEventRow, times: TimeFormat) -> Component:
+def _state_change(change: HealthEvent, times: TimeFormat) -> Component:
     return html.Div(
         [
             html.Div(

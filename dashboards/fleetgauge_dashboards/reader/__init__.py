@@ -1,7 +1,7 @@
 """Read a lake's tables without a JVM, as typed rows of small tables and as Arrow tables of minutes."""
 
 from fleetgauge_dashboards.reader.lake import WHOLE_FLEET, LakeReader
-from fleetgauge_dashboards.reader.rows import ClusterWeek, FailedWeekCheck, FleetWeek, HealthEventRow
+from fleetgauge_dashboards.reader.rows import ClusterWeek, FailedWeekCheck, FleetWeek
 from fleetgauge_dashboards.reader.table import LakeError, TableReader, UnreadableError, column, read_once
 
 __all__ = [
@@ -9,7 +9,6 @@ __all__ = [
     "ClusterWeek",
     "FailedWeekCheck",
     "FleetWeek",
-    "HealthEventRow",
     "LakeError",
     "LakeReader",
     "TableReader",

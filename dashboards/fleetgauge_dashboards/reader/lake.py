@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from fleetgauge_core import tables
-from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract import HealthEvent, Leg
 from fleetgauge_dashboards.links import (
     Span,
 )
@@ -18,7 +18,6 @@ from fleetgauge_dashboards.reader.rows import (
     ClusterWeek,
     FailedWeekCheck,
     FleetWeek,
-    HealthEventRow,
     column_names,
 )
 from fleetgauge_dashboards.reader.table import (
@@ -274,7 +273,7 @@ class LakeReader:
             reader.empty_table(BROKER_DETAIL_COLUMNS),
         )
 
-    def health_events(self) -> tuple[HealthEventRow, ...]:
+    def health_events(self) -> tuple[HealthEvent, ...]:
         """Return every state change once, oldest first.
 
         Raises: UnreadableError when other tables exist and this one does not, so that a lost table does not
@@ -284,9 +283,9 @@ class LakeReader:
             raise UnreadableError(self._health_events.table.path, TABLE_MISSING)
         reader = self._health_events
 
-        def read(delta: DeltaTable) -> tuple[HealthEventRow, ...]:
-            rows = reader.read_columns(delta, column_names(HealthEventRow)).sort_by("at").to_pylist()
-            return tuple({row["event_id"]: HealthEventRow(**row) for row in rows}.values())
+        def read(delta: DeltaTable) -> tuple[HealthEvent, ...]:
+            rows = reader.read_columns(delta, column_names(HealthEvent)).sort_by("at").to_pylist()
+            return tuple({row["event_id"]: HealthEvent(**row) for row in rows}.values())
 
         return reader.read_cached("events", read, ())
 

@@ -6,11 +6,12 @@ from datetime import date, timedelta
 from typing import Any
 
 from fleetgauge_core import tables
+from fleetgauge_core.contract import HealthEvent
 from fleetgauge_core.slo.weeks import WeekSpan
 from fleetgauge_dashboards.links import Span
 from fleetgauge_dashboards.reader.cluster_week import ClusterWeekReader
 from fleetgauge_dashboards.reader.lake import LakeReader
-from fleetgauge_dashboards.reader.rows import HealthEventRow, column_names
+from fleetgauge_dashboards.reader.rows import column_names
 from fleetgauge_dashboards.reader.table import RowFilter, column, read_once
 
 Row = dict[str, Any]
@@ -61,7 +62,7 @@ class ReviewRows:
     cluster_weeks: Sequence[Row]
     fleet_weeks: Sequence[Row]
     causes: Sequence[Row]
-    events: Sequence[HealthEventRow]
+    events: Sequence[HealthEvent]
     actions: Sequence[Row]
     stored_minutes: Mapping[str, StoredMinutes]
     quarantined: Mapping[str, int]
@@ -115,11 +116,11 @@ class ReviewReader:
             tables.FLEET_WEEKS, in_segments & (column("week") >= since) & (column("week") <= until)
         )
 
-    def _events(self, week: WeekSpan) -> list[HealthEventRow]:
+    def _events(self, week: WeekSpan) -> list[HealthEvent]:
         """Read the state changes up to the week's closing, and those that led to them."""
         in_range = (column("at") >= week.start - _LOOK_BACK) & (column("at") < week.closes_at)
-        rows = self._rows(tables.HEALTH_EVENTS, in_range, column_names(HealthEventRow))
-        return [HealthEventRow(**row) for row in rows]
+        rows = self._rows(tables.HEALTH_EVENTS, in_range, column_names(HealthEvent))
+        return [HealthEvent(**row) for row in rows]
 
     def _quarantined(self, week: WeekSpan) -> dict[str, int]:
         """Return how many records were quarantined in the week, by reason."""

@@ -1,10 +1,12 @@
-"""Typed rows of the small tables.
+"""Typed rows of the small tables; the rows of ops/health_events are core's HealthEvent.
 
 A field has the name of its column, so a row class is also the list of columns to read.
 """
 
 from dataclasses import dataclass, fields
 from datetime import date, datetime
+
+from fleetgauge_core.contract import HealthEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +53,6 @@ class FleetWeek:
 
 
 @dataclass(frozen=True, slots=True)
-class HealthEventRow:
-    """A row of ops/health_events: a state change of a broker, or of a cluster if ``broker_id`` is None."""
-
-    event_id: str
-    fingerprint: str
-    cluster_id: str
-    broker_id: int | None
-    at: datetime
-    from_state: str
-    to_state: str
-    kind: str
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True)
 class FailedWeekCheck:
     """A row of ops/quality: an expectation that a week fails since ``at``, so that the week is held back."""
 
@@ -74,6 +61,6 @@ class FailedWeekCheck:
     expectation: str
 
 
-def column_names(row: type[ClusterWeek | FleetWeek | HealthEventRow | FailedWeekCheck]) -> tuple[str, ...]:
+def column_names(row: type[ClusterWeek | FleetWeek | HealthEvent | FailedWeekCheck]) -> tuple[str, ...]:
     """Return the columns to read for a row class."""
     return tuple(field.name for field in fields(row))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract import HealthEvent, Leg
 from fleetgauge_dashboards.links import (
     DEFAULT_DISPLAY,
     MAX_SPAN,
@@ -12,7 +12,6 @@ from fleetgauge_dashboards.links import (
     DisplayOptions,
     Span,
 )
-from fleetgauge_dashboards.reader import HealthEventRow
 
 HEALTHY = "HEALTHY"
 SUSPECT = "SUSPECT"
@@ -28,7 +27,7 @@ OPEN_LINK_TAIL = timedelta(minutes=45)
 class HealthAlert:
     """A finding from its first sign to its end; ``events`` are state changes in time order, never empty."""
 
-    events: tuple[HealthEventRow, ...]
+    events: tuple[HealthEvent, ...]
 
     @property
     def alert_id(self) -> str:
@@ -46,7 +45,7 @@ class HealthAlert:
         return self.events[0].broker_id
 
     @property
-    def opening_event(self) -> HealthEventRow | None:
+    def opening_event(self) -> HealthEvent | None:
         """Return the event that opened the finding; None while it is only suspected."""
         return next((event for event in self.events if event.to_state not in (HEALTHY, SUSPECT)), None)
 
@@ -99,13 +98,13 @@ class HealthAlert:
         return ClusterView(self.cluster_id, shown=span, leg=Leg.LEADER, display=display)
 
 
-def fold_alerts(events: Sequence[HealthEventRow]) -> tuple[HealthAlert, ...]:
+def fold_alerts(events: Sequence[HealthEvent]) -> tuple[HealthAlert, ...]:
     """Return the alerts, newest first; suspicions that cleared without opening are left out.
 
     An event belongs to the uncleared alert of its fingerprint, or else to the alert of its broker in the
     state that the event leaves, because a finding may change its kind.
     """
-    uncleared: list[list[HealthEventRow]] = []
+    uncleared: list[list[HealthEvent]] = []
     cleared: list[HealthAlert] = []
     for event in sorted(events, key=lambda event: event.at):
         alert_events = _find_events_of_alert(event, uncleared)
@@ -123,9 +122,7 @@ def fold_alerts(events: Sequence[HealthEventRow]) -> tuple[HealthAlert, ...]:
     return tuple(sorted(reported, key=lambda alert: alert.opened_at, reverse=True))
 
 
-def _find_events_of_alert(
-    event: HealthEventRow, uncleared: list[list[HealthEventRow]]
-) -> list[HealthEventRow] | None:
+def _find_events_of_alert(event: HealthEvent, uncleared: list[list[HealthEvent]]) -> list[HealthEvent] | None:
     of_subject = [
         events
         for events in uncleared

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
+from fleetgauge_core.contract import HealthEvent
 from fleetgauge_core.slo.weeks import WeekSpan
 from fleetgauge_dashboards.links import MINUTE
-from fleetgauge_dashboards.reader import HealthEventRow
 from fleetgauge_dashboards.views.actions import RecordedAction
 from fleetgauge_dashboards.views.alerts import HealthAlert, fold_alerts
 
@@ -43,7 +43,7 @@ class DurationSummary:
 
 
 def list_incidents(
-    events: Sequence[HealthEventRow],
+    events: Sequence[HealthEvent],
     actions: Sequence[RecordedAction],
     bad_minutes: Mapping[str, Set[datetime]],
     week: WeekSpan,

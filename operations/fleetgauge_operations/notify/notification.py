@@ -1,4 +1,4 @@
-"""A message to people, in every form that a receiver may want."""
+"""A message to people, with the parts that each kind of receiver needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,10 +12,10 @@ _WOULD_HAVE = "would have paged: "
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A problem that begins, changes or ends.
+    """The start, a change or the end of a problem.
 
-    ``incident`` is the same from the beginning of a problem to its end; receivers deduplicate by it.
-    ``notification_id`` is the same however often the message is sent.
+    ``incident`` stays the same from the start of a problem to its end; receivers deduplicate by it.
+    ``notification_id`` stays the same when the message is sent again.
     """
 
     notification_id: str
@@ -29,21 +29,21 @@ class Notification:
     alert_name: str
     broker_id: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Alertmanager's, besides its name, cluster and severity; they never change during an incident."""
+    """Alertmanager labels besides name, cluster and severity; they never change during an incident."""
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """Alertmanager's."""
+    """Alertmanager annotations."""
     document: Mapping[str, Any] = field(default_factory=dict)
-    """Webhooks' keys, besides those that every notification has."""
+    """Keys of the webhook document besides those that every notification has."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """PagerDuty's custom details."""
+    """Custom details for PagerDuty."""
     chat_lines: Sequence[str] = ()
-    """Lines for a channel, below the summary, in Slack's markup."""
+    """Lines of the Slack message below the summary, in Slack's markup."""
     page_url: str | None = None
     earlier_severities: tuple[Severity, ...] = ()
-    """Severities under which the incident may have been opened; its end ends all of them."""
+    """Severities under which the incident may have been opened; its resolution resolves all of them."""
 
     def in_burn_in(self) -> Self:
-        """Return the same for a receiver on trial: it wakes nobody, and says whether it would have."""
+        """Return the notification for trial mode: it does not page, and says whether it would have."""
         severity: Severity = "burn-in"
         if not (self.firing and self.severity == "page"):
             return replace(self, severity=severity, earlier_severities=())

@@ -1,18 +1,18 @@
-"""Notifications on their way to a receiver: at least once, in order, again until they are accepted.
+"""Deliver notifications to a receiver at least once and in order, retrying until it accepts them.
 
-Motivation: a receiver may be away for an hour, and the process that notifies may be killed or replaced
-meanwhile. The page must come all the same, under the same id, and an alert that Alertmanager forgets unless
-it is sent again must be sent for as long as the problem lasts.
+Motivation: a receiver may be unavailable for an hour, and the notifying process may be killed or replaced
+meanwhile. The page must arrive all the same, under the same id, and Alertmanager resolves an alert that is
+not sent again, so it must be sent for as long as the problem lasts.
 
-Approach: one outbox for each receiver, and one attempt loop for all of them. An outbox keeps its queue in
-memory; each process derives the queue anew when it starts, from where it records what was delivered:
+Approach: one outbox for each receiver, and one retry loop for all of them. An outbox keeps its queue in
+memory; a process rebuilds the queue when it starts, from where it records deliveries:
 
 - ``watch``: events since the last delivered one, in the topics health-events and watch-state;
-- ``mitigate run``: cases that not every receiver has been told of, in ops/actions;
+- ``mitigate run``: cases that not every receiver has accepted, in ops/actions;
 - ``recover run``: the last state of each finding, in recovery/findings;
-- an outage of ops/actions itself: in memory alone, as it is found again by whoever starts next.
+- an outage of ops/actions itself: in memory only, because the next process detects it again.
 
-A notification that its receiver rejects for good is kept and counted, and not sent again.
+A notification that its receiver rejects permanently is kept and counted, and not sent again.
 """
 
 import logging
@@ -41,11 +41,11 @@ class Settlement(StrEnum):
 
     DELIVERED = "delivered"
     REJECTED = "rejected"
-    """By the receiver, for good."""
+    """The receiver will never accept it."""
     EXPIRED = "expired"
-    """It was too old, and superseded by what happened since."""
+    """It was too old, and a later notification of its incident followed."""
     SKIPPED = "skipped"
-    """It was not meant to be sent; its turn has come."""
+    """It was a placeholder that has reached the head of the queue."""
 
 
 Settle = Callable[[Settlement], None]
@@ -53,14 +53,14 @@ Settle = Callable[[Settlement], None]
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """When to try again, and for how long."""
+    """How often to retry and resend, and when a notification expires."""
 
     first_pause_s: float = 0.5
     longest_pause_s: float = 30.0
     expires_after: timedelta = timedelta(hours=1)
-    """A notification expires then only if a later one of its incident waits behind it."""
+    """Only a notification that a later one of its incident follows expires."""
     resend_every_s: float = 60.0
-    """For receivers that forget an alert which is not sent again."""
+    """Only for receivers that resolve an alert which is not sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +78,14 @@ class _Resumed:
 
 
 def _ignore(_: Settlement) -> None:
-    """Nobody has to know."""
+    """Do nothing."""
 
 
 class Outbox:
-    """The notifications for one receiver.
+    """The queue of notifications for one receiver.
 
-    ``put``, ``skip``, ``resume`` and ``wake`` may be called from any thread; all else belongs to the thread
-    that sends.
-    ``settle`` is called once for each entry, in order, in the thread that sends.
+    ``put``, ``skip``, ``resume`` and ``wake`` may be called from any thread, everything else only from the
+    sending thread. ``settle`` is called once for each entry, in queue order, in the sending thread.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class Outbox:
         self._policy = policy
         self._inbox: SimpleQueue[_Entry | _Resumed | None] = SimpleQueue()
         self._queue: deque[_Entry] = deque()
-        self._standing: dict[str, Notification] = {}
+        self._firing: dict[str, Notification] = {}
         self._rejected: deque[Notification] = deque(maxlen=_REJECTED_KEPT)
         self._pause_s = policy.first_pause_s
         self._due_s = 0.0
@@ -113,42 +112,42 @@ class Outbox:
         self._inbox.put(_Entry(notification, self._clock(), settle))
 
     def skip(self, settle: Settle) -> None:
-        """Queue a place holder, so that its turn comes after all that was put before it."""
+        """Queue a placeholder, which is settled once everything before it is settled."""
         self._inbox.put(_Entry(None, self._clock(), settle))
 
     def wake(self) -> None:
-        """End a ``wait`` at once."""
+        """Make ``wait`` return immediately."""
         self._inbox.put(None)
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until something is put, or so long."""
+        """Wait until something is queued, at most ``timeout_s``."""
         with suppress(Empty):
-            self._take_in(self._inbox.get(timeout=timeout_s))
+            self._receive(self._inbox.get(timeout=timeout_s))
 
     def resume(self, firing: Iterable[Notification]) -> None:
-        """Go on sending alerts that an earlier process opened, if the receiver forgets them otherwise."""
+        """Resend alerts that an earlier process opened, if the receiver would resolve them otherwise."""
         for notification in firing:
             self._inbox.put(_Resumed(notification))
 
     def stand(self, firing: Iterable[Notification]) -> None:
-        """Keep sending exactly these alerts; all others have been ended by somebody else.
+        """Resend exactly these alerts from now on; another process has ended all others.
 
-        What is queued of an incident comes first.
+        Incidents with queued notifications keep those.
         """
-        self._take_in_all()
+        self._drain_inbox()
         queued = {entry.notification.incident for entry in self._queue if entry.notification}
         wanted = {notification.incident: notification for notification in firing}
-        for incident in [*self._standing]:
+        for incident in [*self._firing]:
             if incident not in queued and incident not in wanted:
-                del self._standing[incident]
+                del self._firing[incident]
         for incident, notification in wanted.items():
             if incident not in queued and self._receiver.must_resend:
-                self._stand(notification)
+                self._keep_firing(notification)
 
     @property
     def is_empty(self) -> bool:
         """Whether every entry is settled."""
-        self._take_in_all()
+        self._drain_inbox()
         return not self._queue
 
     @property
@@ -158,20 +157,20 @@ class Outbox:
 
     def queued(self) -> frozenset[str]:
         """Return the ids of the notifications that wait."""
-        self._take_in_all()
+        self._drain_inbox()
         return frozenset(e.notification.notification_id for e in self._queue if e.notification)
 
     def due_in_s(self) -> float:
-        """Return how long nothing has to be sent; 0 if something is due."""
-        due_s = self._due_s if not self.is_empty else self._resend_s if self._standing else float("inf")
+        """Return the seconds until something is due; 0 if something is due now, infinity if nothing is."""
+        due_s = self._due_s if not self.is_empty else self._resend_s if self._firing else float("inf")
         return max(0.0, due_s - self._elapsed_s())
 
     def send(self, pool: urllib3.PoolManager, may_send: Callable[[], bool]) -> bool:
-        """Send everything that is due; return False if this process may send no more.
+        """Send everything that is due; return False if another process sends from now on.
 
-        ``may_send`` is asked before each POST and may take seconds.
+        ``may_send`` is called before each POST and may take seconds.
         """
-        self._take_in_all()
+        self._drain_inbox()
         while True:
             self._settle_without_sending()
             batch = self._next_batch()
@@ -182,40 +181,45 @@ class Outbox:
             if not self._post(pool, batch):
                 return True
 
-    def _take_in_all(self) -> None:
+    def _drain_inbox(self) -> None:
         with suppress(Empty):
             while True:
-                self._take_in(self._inbox.get_nowait())
+                self._receive(self._inbox.get_nowait())
 
-    def _take_in(self, entry: _Entry | _Resumed | None) -> None:
+    def _receive(self, entry: _Entry | _Resumed | None) -> None:
         if entry is None:
             return
         if isinstance(entry, _Resumed):
-            # What this process has been told of the incident says more.
-            if self._receiver.must_resend and entry.notification.incident not in self._standing:
-                self._stand(entry.notification)
+            # What this process has queued for the incident is newer.
+            if self._receiver.must_resend and entry.notification.incident not in self._firing:
+                self._keep_firing(entry.notification)
             return
         self._queue.append(entry)
         if entry.notification and self._receiver.must_resend:
-            self._stand(entry.notification)
+            self._keep_firing(entry.notification)
 
-    def _stand(self, notification: Notification) -> None:
-        if all(notification.notification_id != each.notification_id for each in self._rejected):
-            self._standing[notification.incident] = notification
+    def _keep_firing(self, notification: Notification) -> None:
+        if not self._is_rejected(notification):
+            self._firing[notification.incident] = notification
+
+    def _is_rejected(self, notification: Notification) -> bool:
+        return any(notification.notification_id == each.notification_id for each in self._rejected)
 
     def _settle_without_sending(self) -> None:
-        """Place holders, and what is history, at the head of the queue."""
+        """Settle entries at the head of the queue that are not to be sent."""
         while self._queue and (settlement := self._settlement_unsent(self._queue[0])):
             entry = self._queue.popleft()
-            if entry.notification:
-                _log.error("%s: %s given up", self._receiver.kind, entry.notification.notification_id)
+            if entry.notification and settlement is Settlement.EXPIRED:
+                _log.error("%s: %s expired", self._receiver.kind, entry.notification.notification_id)
             entry.settle(settlement)
 
     def _settlement_unsent(self, entry: _Entry) -> Settlement | None:
         notification = entry.notification
         if notification is None:
             return Settlement.SKIPPED
-        if self._clock() - entry.since <= self._policy.expires_after:
+        if self._is_rejected(notification):
+            return Settlement.REJECTED
+        if not self._is_old(entry):
             return None
         superseded = any(
             later.notification and later.notification.incident == notification.incident
@@ -223,29 +227,34 @@ class Outbox:
         )
         return Settlement.EXPIRED if superseded else None
 
+    def _is_old(self, entry: _Entry) -> bool:
+        return self._clock() - entry.since > self._policy.expires_after
+
     def _next_batch(self) -> Sequence[Notification]:
-        """Return what is to be sent now: the head of the queue, or all alerts that stand."""
+        """Return what to send now: the head of the queue, or all firing alerts."""
         now_s = self._elapsed_s()
         if self._queue and now_s >= self._due_s:
             head = self._queue[0].notification
             return self._alerts() if self._receiver.must_resend or head is None else (head,)
-        if not self._queue and self._standing and now_s >= self._resend_s:
+        if not self._queue and self._firing and now_s >= self._resend_s:
             return self._alerts()
         return ()
 
     def _alerts(self) -> Sequence[Notification]:
-        return tuple(self._standing.values())
+        return tuple(self._firing.values())
 
     def _post(self, pool: urllib3.PoolManager, batch: Sequence[Notification]) -> bool:
-        """Return whether to go on with the next batch at once."""
+        """Send a batch; return whether to send the next one immediately."""
         result = self._receiver.post(pool, batch, self._clock())
         results = [result] * len(batch)
         if result is PostResult.REJECTED and len(batch) > 1:
-            # One alert that is rejected must not keep the others from being accepted.
+            # A rejected alert must not block the others.
             results = [self._receiver.post(pool, (notification,), self._clock()) for notification in batch]
         if PostResult.UNAVAILABLE in results:
-            self._put_off()
-            return False
+            if not self._head_blocks_queue(pool):
+                self._back_off()
+                return False
+            results = [PostResult.REJECTED]
         refused = [
             notification
             for notification, answer in zip(batch, results, strict=True)
@@ -257,7 +266,18 @@ class Outbox:
         self._settle_sent(batch, {notification.incident for notification in refused})
         return bool(self._queue)
 
-    def _put_off(self) -> None:
+    def _head_blocks_queue(self, pool: urllib3.PoolManager) -> bool:
+        """Return whether the receiver accepts the next notification, but has not accepted an old head.
+
+        A status such as 500 may mean an outage or concern this body only; another body shows which.
+        That one is sent again in its turn, under the same id.
+        """
+        waiting = [entry.notification for entry in self._queue if entry.notification]
+        if self._receiver.must_resend or len(waiting) < 2 or not self._is_old(self._queue[0]):
+            return False
+        return self._receiver.post(pool, (waiting[1],), self._clock()) is PostResult.ACCEPTED
+
+    def _back_off(self) -> None:
         self._due_s = self._resend_s = self._elapsed_s() + self._pause_s
         self._pause_s = min(2 * self._pause_s, self._policy.longest_pause_s)
 
@@ -265,8 +285,8 @@ class Outbox:
         if self._receiver.must_resend:
             for notification in batch:
                 is_settled = notification.incident in refused or not notification.firing
-                if is_settled and self._standing.get(notification.incident) is notification:
-                    del self._standing[notification.incident]
+                if is_settled and self._firing.get(notification.incident) is notification:
+                    del self._firing[notification.incident]
             entries = list(self._queue)
             self._queue.clear()
         else:
@@ -275,5 +295,5 @@ class Outbox:
             if entry.notification is None:
                 entry.settle(Settlement.SKIPPED)
             else:
-                rejected = entry.notification.incident in refused
+                rejected = entry.notification.incident in refused or self._is_rejected(entry.notification)
                 entry.settle(Settlement.REJECTED if rejected else Settlement.DELIVERED)

@@ -1,4 +1,4 @@
-"""The outboxes of all receivers of a fleet, sent from a process's own loop."""
+"""The outboxes of all receivers of a fleet, sent from the process's main loop."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -9,17 +9,20 @@ from fleetgauge_operations.notify.outbox import Outbox, RetryPolicy, Settlement
 from fleetgauge_operations.notify.receivers import Receiver, name_receivers, receiver_key
 from fleetgauge_operations.notify.receivers.endpoint import open_pool
 
-#: How long Alertmanager keeps an alert of a process that sends it again while it lasts.
+#: How long an alert is valid at Alertmanager if the process resends it.
 RESENT = timedelta(minutes=5)
-#: And of a command that ends at once.
+#: How long it is valid if a command sends it once and ends.
 SENT_ONCE = timedelta(days=1)
+#: How often a command tries to send.
+_ATTEMPTS = 3
+_FIRST_PAUSE_S = 1.0
 
-#: Told of each receiver how a notification left its outbox.
+#: Called with a receiver's name and how a notification left its outbox.
 SettleReceiver = Callable[[str, Settlement], None]
 
 
 class Outboxes:
-    """One outbox for each notifier, but for heartbeats."""
+    """One outbox for each notifier except heartbeats."""
 
     def __init__(
         self,
@@ -46,20 +49,20 @@ class Outboxes:
         settle: SettleReceiver = lambda _, __: None,
         except_for: Collection[str] = (),
     ) -> None:
-        """Queue a notification for all receivers but some; nothing where it waits already."""
+        """Queue a notification for all receivers except some, unless it is queued already."""
         names = self.names() if except_for else {}
         for key, outbox in self._outboxes.items():
-            is_wanted = names.get(key) not in except_for if except_for else True
-            if is_wanted and notification.notification_id not in outbox.queued():
+            is_included = names.get(key) not in except_for if except_for else True
+            if is_included and notification.notification_id not in outbox.queued():
                 outbox.put(notification, self._settle_as(key, settle))
 
     def stand(self, firing: Sequence[Notification]) -> None:
-        """Keep sending exactly these alerts to receivers that would forget them otherwise."""
+        """Resend exactly these alerts to receivers that would resolve them otherwise."""
         for outbox in self._outboxes.values():
             outbox.stand(firing)
 
     def send(self) -> None:
-        """Try everything that is due."""
+        """Send everything that is due."""
         with open_pool() as pool:
             for outbox in self._outboxes.values():
                 if not outbox.due_in_s():
@@ -67,15 +70,15 @@ class Outboxes:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Whether no notification is queued."""
         return all(outbox.is_empty for outbox in self._outboxes.values())
 
     def due_in_s(self) -> float:
-        """Return how long nothing has to be sent."""
+        """Return the seconds until something is due; infinity if nothing is."""
         return min((outbox.due_in_s() for outbox in self._outboxes.values()), default=float("inf"))
 
     def all_due_in_s(self) -> float:
-        """Return how long it takes until everything that waits may be tried again."""
+        """Return the seconds until every queued notification is due."""
         waiting = [outbox.due_in_s() for outbox in self._outboxes.values() if not outbox.is_empty]
         return max(waiting, default=0.0)
 
@@ -90,7 +93,7 @@ def notify_now(
     elapsed_s: Callable[[], float],
     wait: Callable[[float], object],
 ) -> list[str]:
-    """Notify while a person waits at a terminal: three attempts; return the receivers that accepted it."""
+    """Send a notification from a command in at most three attempts; return the receivers that accept it."""
     delivered: list[str] = []
 
     def settle(name: str, settlement: Settlement) -> None:
@@ -107,7 +110,3 @@ def notify_now(
         wait(outboxes.all_due_in_s())
         outboxes.send()
     return delivered
-
-
-_ATTEMPTS = 3
-_FIRST_PAUSE_S = 1.0

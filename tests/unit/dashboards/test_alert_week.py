@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from fleetgauge_core.contract import HealthEvent
 from fleetgauge_core.slo.weeks import WeekCalendar
-from fleetgauge_dashboards.reader import HealthEventRow
 from fleetgauge_dashboards.views.alert_remarks import AlertJudgement, AlertRemark
 from fleetgauge_dashboards.views.alert_week import alert_key_figures, summarize_alert_week
 from fleetgauge_dashboards.views.alerts import fold_alerts
@@ -12,10 +12,10 @@ from tests.unit.dashboards.frames import START, minute
 WEEK = WeekCalendar("UTC", "monday").week_at(START)
 
 
-def _finding(name: str, at: datetime) -> list[HealthEventRow]:
+def _finding(name: str, at: datetime) -> list[HealthEvent]:
     steps = ((0, "HEALTHY", "SUSPECT"), (6, "SUSPECT", "BROKER_DOWN"), (90, "BROKER_DOWN", "HEALTHY"))
     return [
-        HealthEventRow(
+        HealthEvent(
             f"{name}-{number}",
             name,
             name,

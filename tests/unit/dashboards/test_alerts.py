@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fleetgauge_core import tables
-from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract import HealthEvent, Leg
 from fleetgauge_dashboards.links import (
     AlertsView,
     ClusterView,
@@ -15,7 +15,6 @@ from fleetgauge_dashboards.links import (
 )
 from fleetgauge_dashboards.pages import alerts as alerts_page
 from fleetgauge_dashboards.pages.page import PageNotice
-from fleetgauge_dashboards.reader import HealthEventRow
 from fleetgauge_dashboards.views.alerts import fold_alerts, select_open_alerts
 from tests.browser.lake import ORDERS, put
 from tests.unit.dashboards.served import NOW, open_lake, visible_text
@@ -30,8 +29,8 @@ def change(
     fingerprint: str = "f",
     broker: int | None = 2,
     kind: str = "BROKER_DOWN",
-) -> HealthEventRow:
-    return HealthEventRow(
+) -> HealthEvent:
+    return HealthEvent(
         event_id=f"{fingerprint}-{second}",
         fingerprint=fingerprint,
         cluster_id="orders-eu",

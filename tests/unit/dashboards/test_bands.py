@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fleetgauge_core import tables
+from fleetgauge_core.contract import HealthEvent
 from fleetgauge_dashboards.links import Span
-from fleetgauge_dashboards.reader import HealthEventRow
 from fleetgauge_dashboards.views.alerts import fold_alerts
 from fleetgauge_dashboards.views.bands import (
     LONGEST_LABEL,
@@ -23,8 +23,8 @@ LATER = minute(90)
 EU = frozenset({("region", "eu")})
 
 
-def _event(at: int, left: str, entered: str) -> HealthEventRow:
-    return HealthEventRow(f"e{at}", "f", "orders-eu", 2, minute(at), left, entered, "BROKER_DOWN", "{}")
+def _event(at: int, left: str, entered: str) -> HealthEvent:
+    return HealthEvent(f"e{at}", "f", "orders-eu", 2, minute(at), left, entered, "BROKER_DOWN", "{}")
 
 
 def _correction(starts: datetime, ends: datetime, **changed: Any) -> dict[str, Any]:

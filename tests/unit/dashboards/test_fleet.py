@@ -5,8 +5,9 @@ from datetime import date, timedelta
 
 import pyarrow as pa
 
+from fleetgauge_core.contract import HealthEvent
 from fleetgauge_dashboards.links import FleetView
-from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek, HealthEventRow
+from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek
 from fleetgauge_dashboards.views.alerts import HealthAlert, fold_alerts
 from fleetgauge_dashboards.views.fleet import (
     AVAILABILITY,
@@ -87,7 +88,7 @@ def test_excluded_clusters_are_listed_with_their_coverage() -> None:
 
 
 def test_the_worst_cluster_comes_first() -> None:
-    down = HealthEventRow("e", "f", "d", 2, START, "HEALTHY", "BROKER_DOWN", "BROKER_DOWN", "{}")
+    down = HealthEvent("e", "f", "d", 2, START, "HEALTHY", "BROKER_DOWN", "BROKER_DOWN", "{}")
     silent = {"c": timedelta(minutes=12)}
     fresh = Freshness(START, timedelta(0), DataAge.FRESH, 9, 9, silent, frozenset("abcd"))
     weeks = [

@@ -4,8 +4,8 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from fleetgauge_core.contract import HealthEvent
 from fleetgauge_core.slo.weeks import WeekCalendar
-from fleetgauge_dashboards.reader import HealthEventRow
 from fleetgauge_dashboards.views.actions import RecordedAction, select_actions_of_week
 from fleetgauge_dashboards.views.incidents import DurationSummary, list_incidents, summarize_durations
 from fleetgauge_operations.mitigation.case import Outcome
@@ -14,13 +14,13 @@ WEEK = WeekCalendar("UTC", "monday").week_of(date(2026, 3, 2))
 START = WEEK.start
 
 
-def finding(name: str, first_sign_s: float, opened_s: float, cleared_s: float | None) -> list[HealthEventRow]:
+def finding(name: str, first_sign_s: float, opened_s: float, cleared_s: float | None) -> list[HealthEvent]:
     steps = [(first_sign_s, "HEALTHY", "SUSPECT")] if first_sign_s != opened_s else []
     steps.append((opened_s, "SUSPECT" if steps else "HEALTHY", "BROKER_DOWN"))
     if cleared_s is not None:
         steps.append((cleared_s, "BROKER_DOWN", "HEALTHY"))
     return [
-        HealthEventRow(
+        HealthEvent(
             f"{name}-{number}",
             name,
             name,

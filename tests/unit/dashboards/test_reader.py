@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from fleetgauge_core import tables
-from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract import HealthEvent, Leg
 from fleetgauge_core.tables import Table
 from fleetgauge_dashboards.links import (
     Span,
@@ -19,7 +19,6 @@ from fleetgauge_dashboards.reader import (
     ClusterWeek,
     FailedWeekCheck,
     FleetWeek,
-    HealthEventRow,
     LakeReader,
     TableReader,
     UnreadableError,
@@ -34,7 +33,7 @@ from tests.unit.dashboards.frames import START, WEEK, minute
     [
         (ClusterWeek, tables.CLUSTER_WEEKS),
         (FleetWeek, tables.FLEET_WEEKS),
-        (HealthEventRow, tables.HEALTH_EVENTS),
+        (HealthEvent, tables.HEALTH_EVENTS),
         (FailedWeekCheck, tables.QUALITY),
     ],
 )

@@ -1,4 +1,4 @@
-"""Receivers of notifications: where each kind takes a POST, and in which form."""
+"""Receivers of notifications: the URL and the request body of each kind."""
 
 from fleetgauge_operations.notify.receivers.receiver import Receiver, name_receivers, receiver_key
 

@@ -1,4 +1,4 @@
-"""Notifications as alerts for Prometheus' Alertmanager, by its API v2."""
+"""Notifications as alerts for Prometheus Alertmanager, API v2."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ def _severities(notification: Notification) -> Iterable[Severity]:
 def _alert(
     notification: Notification, severity: Severity, now: datetime, valid_for: timedelta
 ) -> dict[str, Any]:
-    # The time of a finding is that of an agent's clock: an alert that begins after its end is refused.
+    # A finding has the time of an agent's clock; Alertmanager rejects an alert that starts after its end.
     starts = min(notification.at, now)
     page = {"generatorURL": notification.page_url} if notification.page_url else {}
     return {

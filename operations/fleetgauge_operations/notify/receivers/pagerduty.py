@@ -1,4 +1,4 @@
-"""A notification as an event of PagerDuty's Events API v2: one PagerDuty incident for each of ours."""
+"""A notification as an event of PagerDuty's Events API v2; one PagerDuty incident per incident."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from fleetgauge_operations.notify.notification import Notification
 PATH = "/v2/enqueue"
 
 _SEVERITIES = {"page": "critical", "ticket": "warning", "burn-in": "info"}
-#: Longer summaries are refused.
+#: PagerDuty rejects longer summaries.
 _LONGEST_SUMMARY = 1024
 
 

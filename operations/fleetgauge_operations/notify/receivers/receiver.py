@@ -1,4 +1,4 @@
-"""One receiver of the fleet file: how it is named, and how it is sent notifications."""
+"""A receiver of the fleet file: its name and how to send it notifications."""
 
 import hashlib
 import logging
@@ -26,26 +26,26 @@ _PATHS = {"alertmanager": alertmanager.PATH, "pagerduty": pagerduty.PATH}
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """A notifier of the fleet file that takes notifications. Secrets are read anew for each POST."""
+    """A notifier of the fleet file that receives notifications. Secrets are read for each POST."""
 
     notifier: Notifier
     valid_for: timedelta = timedelta(minutes=5)
-    """How long Alertmanager keeps an alert that is not sent again."""
+    """How long an alert is valid at Alertmanager if it is not sent again."""
 
     @property
     def kind(self) -> str:
-        """The word for its kind in the fleet file."""
+        """The notifier's ``kind`` in the fleet file."""
         return self.notifier.kind
 
     @property
     def must_resend(self) -> bool:
-        """Whether an alert that is not sent again ends by itself."""
+        """Whether the receiver resolves an alert that is not sent again."""
         return self.notifier.kind == "alertmanager"
 
     def post(
         self, pool: urllib3.PoolManager, notifications: Sequence[Notification], now: datetime
     ) -> PostResult:
-        """POST notifications at once; only Alertmanager takes more than one."""
+        """POST notifications in one request; only Alertmanager accepts more than one."""
         what = self._describe(notifications)
         try:
             url, body = self._url(), self.body(notifications, now)
@@ -55,7 +55,7 @@ class Receiver:
         return post(pool, self.kind, url, body, what)
 
     def body(self, notifications: Sequence[Notification], now: datetime) -> Any:
-        """Return what is posted. Raises SecretError."""
+        """Return the request body. Raises: SecretError."""
         if self.notifier.burn_in:
             notifications = [notification.in_burn_in() for notification in notifications]
         match self.notifier.kind:
@@ -70,14 +70,14 @@ class Receiver:
 
     @property
     def host(self) -> str:
-        """The host that it is sent to; everything else in a URL may be a secret. Raises SecretError."""
+        """The host of the URL; everything else in a URL may be a secret. Raises: SecretError."""
         try:
             return urllib3.util.parse_url(self.notifier.read_url()).host or "unknown"
         except urllib3.exceptions.LocationParseError:
             return "unknown"
 
     def _url(self) -> str:
-        """Where it takes a POST now. Raises SecretError."""
+        """Return the current URL. Raises: SecretError."""
         path = _PATHS.get(self.notifier.kind)
         return self.notifier.read_url().rstrip("/") + path if path else self.notifier.read_url()
 
@@ -89,15 +89,15 @@ class Receiver:
 
 
 def receiver_key(notifier: Notifier) -> str:
-    """Return a key that later processes know the notifier by; it tells nothing of its secrets."""
+    """Return a key that identifies the notifier in later processes and reveals no secret."""
     address = notifier.model_dump_json(include={"kind", "url", "url_from", "routing_key"})
     return hashlib.sha256(address.encode()).hexdigest()[:16]
 
 
 def name_receivers(receivers: Mapping[str, Receiver]) -> dict[str, str]:
-    """Return a name for each receiver: its host, and a part of its key where two share a host.
+    """Return the name of each receiver: its host, with a part of its key if two share a host.
 
-    It is the key itself where the address is a secret that cannot be read now.
+    The name is the key itself if the URL is a secret that cannot be read now.
     """
     hosts = {key: _host_or_none(receiver) for key, receiver in receivers.items()}
     counts = Counter(hosts.values())

@@ -1,4 +1,4 @@
-"""A notification as people read it in a channel: Slack's incoming webhooks, and what takes their JSON."""
+"""A notification as a chat message for Slack incoming webhooks and compatible services."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ _RESOLVED_SIGN = ":large_green_circle:"
 
 
 def escape_markup(text: str) -> str:
-    """Return text in which Slack finds no markup."""
+    """Return text with Slack's markup characters escaped."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def slack_body(notification: Notification) -> dict[str, Any]:
-    """Return the message: the summary behind a sign, then the lines."""
+    """Return the message: a severity emoji and the summary, then the chat lines."""
     sign = _SIGNS[notification.severity] if notification.firing else _RESOLVED_SIGN
     return {"text": "\n".join([f"{sign} *{escape_markup(notification.summary)}*", *notification.chat_lines])}

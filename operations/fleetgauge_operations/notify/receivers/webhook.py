@@ -1,4 +1,4 @@
-"""A notification as JSON for programs."""
+"""A notification as a JSON document for programs."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from fleetgauge_operations.notify.notification import Notification
 
 
 def webhook_body(notification: Notification) -> dict[str, Any]:
-    """Return the document; the same notification has the same id however often it is sent."""
+    """Return the document; ``id`` stays the same when the notification is sent again."""
     return {
         "id": notification.notification_id,
         "fingerprint": notification.incident,

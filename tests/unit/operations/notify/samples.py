@@ -36,12 +36,13 @@ def notification(number: int = 0, incident: str = "orders/2", firing: bool = Tru
 
 @dataclass
 class MemoryReceiver:
-    """Answers with ``answers`` first, then accepts all but the incidents in ``rejects``."""
+    """Answers with ``answers`` first, then accepts all but some incidents."""
 
     must_resend: bool = False
     kind: str = "webhook"
     answers: deque[PostResult] = field(default_factory=deque)
     rejects: set[str] = field(default_factory=set)
+    unavailable_for: set[str] = field(default_factory=set)
     posts: list[tuple[str, ...]] = field(default_factory=list)
     accepted: list[str] = field(default_factory=list)
 
@@ -51,8 +52,11 @@ class MemoryReceiver:
         ids = tuple(notification.notification_id for notification in notifications)
         self.posts.append(ids)
         answer = self.answers.popleft() if self.answers else PostResult.ACCEPTED
-        if answer is PostResult.ACCEPTED and self.rejects & {each.incident for each in notifications}:
+        incidents = {each.incident for each in notifications}
+        if answer is PostResult.ACCEPTED and self.rejects & incidents:
             answer = PostResult.REJECTED
+        if answer is PostResult.ACCEPTED and self.unavailable_for & incidents:
+            answer = PostResult.UNAVAILABLE
         if answer is PostResult.ACCEPTED:
             self.accepted += ids
         return answer

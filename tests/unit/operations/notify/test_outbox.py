@@ -124,6 +124,29 @@ def test_what_is_superseded_expires_after_an_hour_and_the_latest_state_never() -
     assert bench.receiver.accepted == ["orders/2/1", "another/2"]
 
 
+def test_a_notification_that_alone_is_not_accepted_for_an_hour_is_rejected_and_blocks_no_other() -> None:
+    bench = Bench()
+    bench.receiver.unavailable_for = {"poison"}
+    bench.put(notification(0, "poison"), notification(1, "another"))
+    bench.send()
+    bench.send(3_500)
+    assert bench.settled == []
+    bench.send(101)
+    assert bench.settled == [("poison/0", Settlement.REJECTED), ("another/1", Settlement.DELIVERED)]
+    assert ids(*bench.outbox.rejected) == ["poison/0"]
+
+
+def test_an_outage_of_the_receiver_rejects_nothing_however_long() -> None:
+    bench = Bench(False, *[PostResult.UNAVAILABLE] * 6)
+    bench.put(notification(0), notification(1, "another"))
+    for _ in range(3):
+        bench.send(3_601)
+    assert bench.settled == []
+    while not bench.outbox.is_empty:
+        bench.send(POLICY.longest_pause_s)
+    assert bench.receiver.accepted == ["orders/2/0", "another/1"]
+
+
 @pytest.mark.parametrize("must_resend", [False, True])
 def test_a_place_holder_is_settled_in_its_turn(must_resend: bool) -> None:
     bench = Bench(must_resend, PostResult.UNAVAILABLE)
@@ -236,3 +259,17 @@ def test_a_rejected_alert_is_not_sent_again_though_it_stands() -> None:
         bench.outbox.stand([notification(0)])
         bench.send(60)
     assert bench.receiver.posts == [("orders/2/0",)]
+
+
+@pytest.mark.parametrize("must_resend", [False, True])
+def test_a_rejected_notification_that_is_queued_again_is_rejected_without_being_sent(
+    must_resend: bool,
+) -> None:
+    bench = Bench(must_resend, PostResult.REJECTED)
+    bench.put(notification())
+    bench.send()
+    bench.put(notification())
+    bench.send()
+    assert bench.settled == [("orders/2/0", Settlement.REJECTED)] * 2
+    assert len(bench.receiver.posts) == 1
+    assert bench.outbox.is_empty

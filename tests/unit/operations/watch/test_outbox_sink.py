@@ -148,7 +148,7 @@ def test_what_has_changed_again_is_given_up_after_an_hour_and_how_it_stands_is_t
     _send(receiver.url, ear, DOWN, BACK)
     assert ear.settlements == [EXPIRED, DELIVERED]
     assert _ids(receiver) == [BACK.event.event_id]
-    assert f"webhook: {DOWN.event.event_id} given up" in caplog.text
+    assert f"webhook: {DOWN.event.event_id} expired" in caplog.text
 
 
 def test_who_is_still_down_when_a_receiver_comes_back_is_told_however_late(

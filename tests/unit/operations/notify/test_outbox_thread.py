@@ -1,0 +1,43 @@
+"""The sending thread survives unexpected errors."""
+
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+import urllib3
+
+from fleetgauge_operations.notify.notification import Notification
+from fleetgauge_operations.notify.outbox import Outbox, RetryPolicy
+from fleetgauge_operations.notify.outbox_thread import OutboxThread
+from fleetgauge_operations.notify.receivers.endpoint import PostResult
+from tests.unit.operations.notify.samples import ManualClock, MemoryReceiver, notification
+
+
+class FailingReceiver(MemoryReceiver):
+    """Fails unexpectedly in its first attempt."""
+
+    failed = threading.Event()
+
+    def post(
+        self, pool: urllib3.PoolManager, notifications: Sequence[Notification], now: datetime
+    ) -> PostResult:
+        if not self.failed.is_set():
+            self.failed.set()
+            raise RuntimeError("cannot be encoded")
+        return super().post(pool, notifications, now)
+
+
+def test_an_unexpected_error_is_logged_and_sending_continues(caplog: pytest.LogCaptureFixture) -> None:
+    receiver: Any = FailingReceiver()
+    clock = ManualClock()
+    outbox = Outbox(receiver, clock.now, clock.elapsed, RetryPolicy())
+    outbox.put(notification())
+    thread = OutboxThread(outbox, lambda: True, "webhook")
+    thread.start()
+    assert receiver.failed.wait(10)
+    thread.stop()
+    assert receiver.accepted == ["orders/2/0"]
+    assert "webhook: sending failed unexpectedly" in caplog.text
+    assert "cannot be encoded" in caplog.text
