@@ -111,6 +111,11 @@ def test_compaction_leaves_one_file_per_day_and_keeps_every_row(spark: SparkSess
         for day in days:
             _append(spark, lake, CLUSTER_MINUTES, day, number)
         _append(spark, lake, QUALITY, None, number)
+    for bad_minutes in range(2):
+        week = {"cluster_id": "orders", "week": FIRST_KEPT, "revision": 0, "bad_minutes": bad_minutes}
+        lake.table_store(CLUSTER_WEEKS).update(week)
+    retention = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+    delta(tmp_path, CLUSTER_WEEKS).alter.set_table_properties(retention)
     before = {table: read_snapshot(str(tmp_path), table) for table in PIPELINE_TABLES}
     parts = {table: snapshot.days_to_compact(days[0]) for table, snapshot in before.items() if snapshot.files}
     steps: list[tuple[str, int, int]] = []
@@ -121,7 +126,9 @@ def test_compaction_leaves_one_file_per_day_and_keeps_every_row(spark: SparkSess
     assert {table: (len(snapshot.files), snapshot.rows) for table, snapshot in after.items()} == {
         CLUSTER_MINUTES: (4, 6),
         QUALITY: (1, 3),
+        CLUSTER_WEEKS: (1, 1),
     }
+    assert len([*(tmp_path / CLUSTER_WEEKS.path).rglob("*.parquet")]) == 1
     assert len(rows(tmp_path, CLUSTER_MINUTES)) == 6
     assert ("silver/cluster_minutes", 1, 1) in steps
 

@@ -145,15 +145,21 @@ class TableStore:
         return None if delta is None else delta.version()
 
     def compact(self) -> None:
-        """Merge small files; the files that were merged are removed once Delta's retention has passed."""
+        """Compact small files. Raises: TableStoreError."""
+        self._maintain("compacted", lambda delta: delta.optimize.compact())
+
+    def vacuum(self) -> None:
+        """Delete files that no version within the table's retention refers to. Raises: TableStoreError."""
+        self._maintain("vacuumed", lambda delta: delta.vacuum(dry_run=False))
+
+    def _maintain(self, verb: str, operation: Callable[[DeltaTable], object]) -> None:
         delta = self._open()
         if delta is None:
             return
         try:
-            delta.optimize.compact()
-            delta.vacuum(dry_run=False)
+            operation(delta)
         except DELTA_ERRORS as error:
-            raise self._error("compacted", error) from error
+            raise self._error(verb, error) from error
 
     def _select(self, delta: DeltaTable, where: Any, columns: Sequence[str]) -> pa.Table:
         dataset = delta.to_pyarrow_dataset()

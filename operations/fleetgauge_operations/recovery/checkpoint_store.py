@@ -90,8 +90,9 @@ class CheckpointStore:
             raise CheckpointStoreLostError(str(error)) from error
 
     def compact(self) -> None:
-        """Merge small files."""
+        """Compact small files, and delete files that are no longer referred to. Raises: TableStoreError."""
         self._store.compact()
+        self._store.vacuum()
 
     def _open_table(self) -> DeltaTable | None:
         try:

@@ -91,7 +91,9 @@ class Lake:
 
     def vacuum(self, table: Table) -> None:
         """Delete files that no version within the table's retention refers to."""
-        if not table.small:
+        if table.small:
+            self.table_store(table).vacuum()
+        else:
             self._delta_table(table).vacuum()
 
     def expire(self, table: Table, before: date) -> None:

@@ -252,6 +252,7 @@ class ReadinessTracker:
                 self._minutes_since_compaction = 0
                 for store in self._stores.values():
                     store.compact()
+                    store.vacuum()
         except TableStoreError as error:
             _log.warning("recovery tables are not written: %s", error)
 

@@ -101,6 +101,22 @@ def test_files_can_be_filtered_by_their_strings_after_every_kind_of_write(
     assert dataset.to_table(filter=pc.field("cluster_id") == "a")["bad_minutes"].to_pylist() == [5]
 
 
+def test_vacuum_deletes_the_files_of_replaced_rows_once_their_retention_has_passed(
+    weeks: TableStore, tmp_path: Path
+) -> None:
+    weeks.append([week("a", FIRST)])
+    weeks.update(week("a", FIRST, 5))
+    folder = tmp_path / CLUSTER_WEEKS.path
+    weeks.vacuum()
+    assert len([*folder.rglob("*.parquet")]) == 2
+    DeltaTable(str(folder)).alter.set_table_properties(
+        {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+    )
+    weeks.vacuum()
+    assert len([*folder.rglob("*.parquet")]) == 1
+    assert [row["bad_minutes"] for row in weeks.rows()] == [5]
+
+
 def test_files_of_a_merge_by_an_earlier_version_are_filtered_too(tmp_path: Path) -> None:
     store = TableStore(str(tmp_path), ACTIONS, create=True)
     store.append([{"action_id": "a", "kind": "roll"}, {"action_id": "b", "kind": "roll"}])
