@@ -51,6 +51,21 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def format_number(number: int | None) -> str:
+    """Return a number with thousands separators: 1,200."""
+    return NO_VALUE if number is None else f"{number:,}"
+
+
+def format_broker(broker_id: int | None) -> str:
+    """Return a broker as people write it: broker 2."""
+    return NO_VALUE if broker_id is None else f"broker {broker_id}"
+
+
+def to_milliseconds(us: int | None) -> float | None:
+    """Return microseconds as milliseconds."""
+    return None if us is None else us / 1000
+
+
 def format_duration(length: timedelta) -> str:
     """Return a duration in its two largest units: 42 s, 4 min 10 s, 2 h 5 min, 3 d 4 h."""
     left_s = max(0, int(length.total_seconds()))

@@ -1,6 +1,6 @@
 """The probe topic of real clusters: reassigned, short of a broker, unmanaged, and with an authorizer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from confluent_kafka.admin import AclOperation
 from fleetgauge_core.fleet import Cluster, ClusterAccess
 from fleetgauge_core.kafka import (
     ClusterAdmin,
+    PartitionMetadata,
     TopicSpec,
     read_broker_registry,
     reassign_topic,
@@ -20,7 +21,7 @@ from fleetgauge_local import properties
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_probes.agent.reconciler import Reconciler
-from fleetgauge_probes.agent.topic_plan import TOPIC, HomeBroker, ProbePartition
+from fleetgauge_probes.agent.topic_plan import TOPIC, HomeBroker
 from tests.kafka.acls import DENY, add_acl
 from tests.kafka.agents import Agent, build_fleet, has_successful_probes, is_probed_through_other_leaders
 from tests.kafka.broker_classes import add_class
@@ -42,14 +43,9 @@ class ProbeTopic:
         self.admin.start()
 
     @property
-    def partitions(self) -> dict[int, ProbePartition] | None:
+    def partitions(self) -> Mapping[int, PartitionMetadata] | None:
         metadata = self.admin.describe_topic(TOPIC)
-        if metadata is None:
-            return None
-        return {
-            number: ProbePartition(partition.leader, partition.replicas, partition.in_sync)
-            for number, partition in metadata.partitions.items()
-        }
+        return None if metadata is None else metadata.partitions
 
     @property
     def replicas(self) -> Assignment:

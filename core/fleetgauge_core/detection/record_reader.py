@@ -1,4 +1,4 @@
-"""Decoding of the records that the watch reads; an invalid record is logged and skipped."""
+"""Decoding of pulses, minutes and health events; an invalid record is logged and skipped."""
 
 import logging
 from datetime import datetime

@@ -21,8 +21,6 @@ _BODY = struct.pack(
 )
 #: A whole request frame: its size (4 bytes), then the header; version 0 has no body.
 API_VERSIONS_REQUEST = struct.pack(">i", len(_BODY)) + _BODY
-#: A larger response is not an ApiVersions response.
-MAX_RESPONSE_BYTES = 1 << 20
 #: The response's correlation ID, error code and number of APIs; then key, lowest and highest version of each.
 _HEAD, _API = struct.Struct(">ihi"), struct.Struct(">hhh")
 

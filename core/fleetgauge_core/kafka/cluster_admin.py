@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -16,15 +15,13 @@ from confluent_kafka.admin import (
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from fleetgauge_core.fleet import ClusterAccess
-from fleetgauge_core.kafka import client_settings
-from fleetgauge_core.kafka.credentials import build_librdkafka_settings
 from fleetgauge_core.kafka.errors import (
     KafkaUnavailableError,
     error_code,
     translate_librdkafka_errors,
     translate_request_error,
 )
-from fleetgauge_core.kafka.librdkafka_admin import wait_for_future
+from fleetgauge_core.kafka.librdkafka_admin import create_admin_client, wait_for_future
 
 T = TypeVar("T")
 
@@ -61,7 +58,10 @@ class TopicSpec:
 
 
 class ClusterAdmin:
-    """A cluster's admin client. Every call ends within ``timeout_s`` or raises KafkaUnavailableError."""
+    """A cluster's admin client.
+
+    Every call ends within ``timeout_s`` and a second, or raises KafkaUnavailableError.
+    """
 
     def __init__(self, access: ClusterAccess, timeout_s: float = 4) -> None:
         self._access = access
@@ -69,11 +69,7 @@ class ClusterAdmin:
 
     def start(self) -> None:
         """Create the client. Raises: KafkaUnavailableError if secrets cannot be read."""
-        self._client = AdminClient(
-            client_settings.CONNECTION
-            | build_librdkafka_settings(self._access)
-            | {"client.id": "fleetgauge-admin"}
-        )
+        self._client = create_admin_client(self._access, "fleetgauge-admin")
 
     def describe_topic(self, name: str) -> TopicMetadata | None:
         """Return the topic's metadata, or None if it does not exist."""

@@ -7,7 +7,6 @@ broker that hangs.
 import asyncio
 import socket
 import ssl
-import struct
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +14,6 @@ from ipaddress import ip_address
 
 from fleetgauge_core.kafka.api_versions import (
     API_VERSIONS_REQUEST,
-    MAX_RESPONSE_BYTES,
     parse_certificate_expiry,
 )
 from fleetgauge_core.kafka.connection_failure import (
@@ -23,7 +21,7 @@ from fleetgauge_core.kafka.connection_failure import (
     classify_connect_error,
     classify_handshake_error,
     classify_response_error,
-    classify_response_prefix,
+    parse_response_size,
 )
 from fleetgauge_core.runtime.uptime import uptime_ns
 
@@ -96,9 +94,8 @@ async def _connect(addresses: list[tuple[str, int]]) -> tuple[asyncio.StreamRead
 async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ConnectionFailure | None:
     """Send ApiVersions and read the response; return why it is not a Kafka response, else None."""
     writer.write(API_VERSIONS_REQUEST)
-    prefix = await reader.readexactly(4)
-    (size,) = struct.unpack(">i", prefix)
-    if not 0 <= size <= MAX_RESPONSE_BYTES:
-        return classify_response_prefix(prefix) or ConnectionFailure.NOT_KAFKA
+    size = parse_response_size(await reader.readexactly(4))
+    if isinstance(size, ConnectionFailure):
+        return size
     await reader.readexactly(size)
     return None

@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import struct
 from enum import Enum
 
 
@@ -67,6 +68,8 @@ _FAILURE_BY_VERIFY_CODE = {
 }
 #: The first bytes of a TLS alert, which a TLS listener sends to a plaintext client (RFC 8446, section 5.1).
 _TLS_ALERT = b"\x15\x03"
+#: A larger response is not an ApiVersions response.
+_MAX_RESPONSE_BYTES = 1 << 20
 
 
 def classify_connect_error(error: Exception) -> ConnectionFailure:
@@ -110,9 +113,15 @@ def classify_response_error(error: Exception) -> ConnectionFailure:
             return ConnectionFailure.NOT_KAFKA
 
 
-def classify_response_prefix(prefix: bytes) -> ConnectionFailure | None:
-    """Return TLS_REQUIRED if a response to a plaintext request begins with a TLS alert, else None."""
-    return ConnectionFailure.TLS_REQUIRED if prefix.startswith(_TLS_ALERT) else None
+def parse_response_size(prefix: bytes) -> int | ConnectionFailure:
+    """Return the size in bytes that a response's first four bytes give, or why it is not ApiVersions.
+
+    Raises: struct.error if there are not four bytes.
+    """
+    if prefix.startswith(_TLS_ALERT):
+        return ConnectionFailure.TLS_REQUIRED
+    (size,) = struct.unpack(">i", prefix)
+    return size if 0 <= size <= _MAX_RESPONSE_BYTES else ConnectionFailure.NOT_KAFKA
 
 
 def _is_alert(error: ssl.SSLError) -> bool:

@@ -14,7 +14,6 @@ from functools import partial
 
 from fleetgauge_core.kafka.api_versions import (
     API_VERSIONS_REQUEST,
-    MAX_RESPONSE_BYTES,
     KafkaVersion,
     parse_certificate_expiry,
     parse_kafka_version,
@@ -24,7 +23,7 @@ from fleetgauge_core.kafka.connection_failure import (
     classify_connect_error,
     classify_handshake_error,
     classify_response_error,
-    classify_response_prefix,
+    parse_response_size,
 )
 from fleetgauge_core.runtime.deadline import run_until_deadline
 
@@ -89,12 +88,10 @@ def _exchange(
 ) -> EndpointProbeResult:
     connection.sendall(API_VERSIONS_REQUEST)
     with connection.makefile("rb") as stream:
-        prefix = stream.read(4)
-        (size,) = struct.unpack(">i", prefix)
-        if failure := classify_response_prefix(prefix):
-            return failure
-        response = stream.read(min(size, MAX_RESPONSE_BYTES))
-        return EndpointResponse(parse_kafka_version(response), certificate_expires_at)
+        size = parse_response_size(stream.read(4))
+        if isinstance(size, ConnectionFailure):
+            return size
+        return EndpointResponse(parse_kafka_version(stream.read(size)), certificate_expires_at)
 
 
 def _has_port(address: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from fleetgauge_dashboards.figures.theme import Theme, escape_markup, new_figure
-from fleetgauge_dashboards.units import NO_VALUE, format_seconds
+from fleetgauge_dashboards.units import format_number, format_seconds
 from fleetgauge_dashboards.views.mirrors import MirrorHealth, MirrorLag
 from fleetgauge_dashboards.views.regions import (
     BOX_HEIGHT,
@@ -165,13 +165,10 @@ def _hover(mirror: MirrorLag) -> str:
         f"<b>{escape_markup(mirror.name)}</b>: {mirror.state.label}<br>"
         f"behind at most {format_seconds(mirror.behind_s_at_most)}, "
         f"estimated {format_seconds(mirror.behind_s)}<br>"
-        f"records behind at most {_records(mirror.behind_at_most)}, estimated {_records(mirror.behind)}<br>"
+        f"records behind at most {format_number(mirror.behind_at_most)}, "
+        f"estimated {format_number(mirror.behind)}<br>"
         f"no sync for {format_seconds(mirror.silent_s)}"
     )
-
-
-def _records(number: int | None) -> str:
-    return NO_VALUE if number is None else f"{number:,}"
 
 
 def _style(state: MirrorHealth, theme: Theme) -> tuple[str, str]:

@@ -31,6 +31,7 @@ from fleetgauge_dashboards.units import (
     format_count,
     format_duration,
     format_milliseconds,
+    format_number,
     format_percent,
     format_seconds,
 )
@@ -218,8 +219,8 @@ def _groups_table(groups: Sequence[GroupReadiness], times: TimeFormat, context: 
             _one_line(f"{group.active} to {group.passive}"),
             _format_readiness(group.ready),
             "; ".join(map(describe_reason, group.reasons)) or NO_VALUE,
-            _format_records(group.replay),
-            _format_records(group.replay_at_most),
+            format_number(group.replay),
+            format_number(group.replay_at_most),
             _format_loss(group),
             _one_line(NO_VALUE if group.rto_ms is None else format_seconds(group.rto_ms / 1000)),
             _one_line(_format_since(group, now - group.since, times)),
@@ -240,17 +241,13 @@ def _format_readiness(is_ready: bool | None) -> Component:
     return _one_line("● ready") if is_ready else html.Strong("▲ not ready", className="fg-missed")
 
 
-def _format_records(number: int | None) -> str:
-    return NO_VALUE if number is None else f"{number:,}"
-
-
 def _format_loss(group: GroupReadiness) -> str:
     period = (
         ""
         if group.lost_s_at_most is None or not group.lost_at_most
         else f" within {format_seconds(group.lost_s_at_most)}"
     )
-    return f"{_format_records(group.lost_at_most)}{period}"
+    return f"{format_number(group.lost_at_most)}{period}"
 
 
 def _format_since(group: GroupReadiness, lasted: timedelta, times: TimeFormat) -> str:
@@ -289,9 +286,9 @@ def _drills_table(drills: Sequence[DrilledGroup], times: TimeFormat) -> Componen
             drill.group_id,
             "executed" if drill.executed else "forecast",
             _format_verdict(drill),
-            _format_records(drill.replay_forecast),
-            _format_records(drill.replayed),
-            _format_records(drill.missing),
+            format_number(drill.replay_forecast),
+            format_number(drill.replayed),
+            format_number(drill.missing),
             *(
                 _one_line(_format_duration_ms(value))
                 for value in (drill.decide_ms, drill.write_ms, drill.first_record_ms)

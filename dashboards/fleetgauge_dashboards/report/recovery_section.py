@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fleetgauge_dashboards.report.markdown_blocks import MAX_ROWS, escape, format_rest, format_table
 from fleetgauge_dashboards.times import TimeFormat
-from fleetgauge_dashboards.units import NO_VALUE, format_count, format_percent
+from fleetgauge_dashboards.units import format_count, format_number, format_percent
 from fleetgauge_dashboards.views.drills import DrilledGroup
 from fleetgauge_dashboards.views.recovery_weeks import (
     RecoveryWeek,
@@ -82,9 +82,9 @@ def _render_drills(drills: Sequence[DrilledGroup], times: TimeFormat) -> list[st
             escape(drill.group_id),
             "executed" if drill.executed else "forecast",
             "READY" if drill.ready else escape(f"NOT READY: {', '.join(drill.reasons)}"),
-            _format_records(drill.replay_forecast),
-            _format_records(drill.replayed),
-            _format_records(drill.missing),
+            format_number(drill.replay_forecast),
+            format_number(drill.replayed),
+            format_number(drill.missing),
         )
         for drill in sorted(drills, key=lambda drill: not drill.executed)[:MAX_ROWS]
     )
@@ -93,7 +93,3 @@ def _render_drills(drills: Sequence[DrilledGroup], times: TimeFormat) -> list[st
         format_table(headings, rows),
         *format_rest(len(drills) - MAX_ROWS),
     ]
-
-
-def _format_records(number: int | None) -> str:
-    return NO_VALUE if number is None else f"{number:,}"

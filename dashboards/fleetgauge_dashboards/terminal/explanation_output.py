@@ -10,6 +10,7 @@ from rich.table import Column, Table
 from fleetgauge_dashboards.terminal.output import open_console
 from fleetgauge_dashboards.units import (
     NO_VALUE,
+    format_broker,
     format_count,
     format_instant,
     format_milliseconds,
@@ -86,7 +87,7 @@ def _print_bad_minutes(output: Console, explanation: Explanation) -> None:
         (
             _format_range(period.start, period.end),
             f"{period.minutes:,}",
-            _format_broker(period.broker_id),
+            format_broker(period.broker_id),
             format_milliseconds(period.worst_us),
             ", ".join(period.causes) or "unknown",
         )
@@ -104,7 +105,7 @@ def _print_bad_minutes(output: Console, explanation: Explanation) -> None:
         rows,
     )
     brokers = [
-        (_format_broker(broker.broker_id), f"{broker.minutes:,}", f"{broker.bad_minutes:,}")
+        (format_broker(broker.broker_id), f"{broker.minutes:,}", f"{broker.bad_minutes:,}")
         for broker in explanation.brokers
     ]
     _print_table(output, ("broker", "minutes as worst broker", "of these, bad"), brokers)
@@ -155,7 +156,7 @@ def _format_scope(correction: Row) -> str:
         case "segment":
             return f"{correction['segment']} {correction['segment_value']}"
         case "broker":
-            return _format_broker(correction["broker_id"])
+            return format_broker(correction["broker_id"])
         case scope:
             return str(scope)
 
@@ -181,7 +182,7 @@ def _print_samples(output: Console, minute_samples: MinuteSamples) -> None:
     _print_line(output, f"samples of {at}, from {minute_samples.source}:")
     rows = [
         (
-            _format_broker(broker.broker_id),
+            format_broker(broker.broker_id),
             broker.leg,
             f"{len(broker.latencies_us):,} of {broker.attempted:,}",
             ", ".join(f"{code} {count}" for code, count in broker.failures.items()),
@@ -214,10 +215,6 @@ def _print_table(output: Console, columns: Sequence[str], rows: Sequence[Sequenc
     output.print(table)
     if len(rows) > MAX_ROWS:
         _print_line(output, f"  and {len(rows) - MAX_ROWS} more: see --json")
-
-
-def _format_broker(broker_id: int | None) -> str:
-    return NO_VALUE if broker_id is None else f"broker {broker_id}"
 
 
 def _format_range(start: datetime, end: datetime | None) -> str:

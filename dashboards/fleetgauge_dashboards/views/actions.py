@@ -1,13 +1,12 @@
 """Read what was done to brokers and clusters, refused or only advised, from rows of ops/actions."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from fleetgauge_core.slo.weeks import WeekSpan
-from fleetgauge_dashboards.views.alert_remarks import REMARK_KINDS
+from fleetgauge_dashboards.views.alert_remarks import REMARK_KINDS, parse_detail
 
 Row = Mapping[str, Any]
 
@@ -62,7 +61,7 @@ def select_actions_of_week(rows: Iterable[Row], week: WeekSpan) -> tuple[Recorde
 
 def parse_action(row: Row, until: datetime | None = None) -> RecordedAction:
     """Return the action as it stood at ``until``, or as it stands now."""
-    detail = _detail(row["detail"])
+    detail = parse_detail(row["detail"])
     outcome, words, ended = detail.get("outcome"), detail.get("words"), row["ends"]
     if ended is not None and until is not None and ended >= until:
         ended, outcome = None, _DONE if outcome == _UNDONE else outcome
@@ -77,12 +76,3 @@ def parse_action(row: Row, until: datetime | None = None) -> RecordedAction:
         row["reason"] or "",
         tuple(map(str, words)) if isinstance(words, list) else (),
     )
-
-
-def _detail(text: str | None) -> dict[str, object]:
-    """Return the JSON object that `fleetgauge mitigate` writes; empty for any other text."""
-    try:
-        detail = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return detail if isinstance(detail, dict) else {}

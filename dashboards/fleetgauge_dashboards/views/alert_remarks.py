@@ -101,12 +101,13 @@ def _row(
 def _remarks(rows: Iterable[Row], kind: str) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Yield the rows of the kind in time order with their details; unreadable details are skipped."""
     for row in sorted((row for row in rows if row["kind"] == kind), key=lambda row: row["starts"]):
-        detail = _detail(row["detail"])
+        detail = parse_detail(row["detail"])
         if isinstance(detail.get("alert_id"), str):
             yield row, detail
 
 
-def _detail(text: str | None) -> dict[str, Any]:
+def parse_detail(text: str | None) -> dict[str, Any]:
+    """Return the JSON object in a row's ``detail``; empty for any other text."""
     try:
         detail = json.loads(text or "{}")
     except ValueError:

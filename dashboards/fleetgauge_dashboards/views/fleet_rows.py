@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from fleetgauge_dashboards.links import ClusterView, FleetView, href
 from fleetgauge_dashboards.reader import ClusterWeek
-from fleetgauge_dashboards.units import draw_sparkline
+from fleetgauge_dashboards.units import draw_sparkline, to_milliseconds
 from fleetgauge_dashboards.views.alerts import HealthAlert
 from fleetgauge_dashboards.views.freshness import Freshness
 
@@ -144,9 +144,9 @@ def _row(
                 value for name, value in context.segments.get(week.cluster_id, ()) if name == VERSION_SEGMENT
             )
         ),
-        latency_p99_ms=_ms(week.latency_p99_us),
-        latency_p99_censored_ms=_ms(week.latency_p99_censored_us),
-        objective_ms=_ms(week.latency_objective_us),
+        latency_p99_ms=to_milliseconds(week.latency_p99_us),
+        latency_p99_censored_ms=to_milliseconds(week.latency_p99_censored_us),
+        objective_ms=to_milliseconds(week.latency_objective_us),
         times_before=week.latency_p99_us / p99_before
         if p99_before and week.latency_p99_us is not None
         else None,
@@ -163,7 +163,3 @@ def _row(
 def _worst_first(week: ClusterWeek, rank: int) -> tuple[int, float, int, str]:
     left = week.latency_budget_left_minutes
     return rank, float("inf") if left is None else left, -(week.latency_p99_censored_us or 0), week.cluster_id
-
-
-def _ms(us: int | None) -> float | None:
-    return None if us is None else us / 1000

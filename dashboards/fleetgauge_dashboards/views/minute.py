@@ -14,7 +14,7 @@ from fleetgauge_dashboards.links import (
     Span,
 )
 from fleetgauge_dashboards.reader import ClusterWeek
-from fleetgauge_dashboards.units import NO_VALUE, format_milliseconds, format_percent
+from fleetgauge_dashboards.units import NO_VALUE, format_broker, format_milliseconds, format_percent
 from fleetgauge_dashboards.views.cluster import KeyFigure, judge_objective, week_span
 from fleetgauge_dashboards.views.deciding_minutes import Row, find_worst_home
 from fleetgauge_dashboards.views.samples import BrokerSamples, MinuteSamples, SampleSource
@@ -74,8 +74,9 @@ def minute_key_figures(minute: Row | None, objective_us: int | None) -> tuple[Ke
             format_milliseconds(minute["latency_p99_us"]),
             judge_objective(is_unknown, (censored or 0) <= (objective_us or 0)),
             (
-                f"of {_broker(minute['latency_worst_home'])}, objective {format_milliseconds(objective_us)}",
-                f"with failures: {format_milliseconds(censored)}, {_broker(find_worst_home(minute))}",
+                f"of {format_broker(minute['latency_worst_home'])}, "
+                f"objective {format_milliseconds(objective_us)}",
+                f"with failures: {format_milliseconds(censored)}, {format_broker(find_worst_home(minute))}",
             ),
             "minute_latency",
         ),
@@ -84,7 +85,7 @@ def minute_key_figures(minute: Row | None, objective_us: int | None) -> tuple[Ke
             format_percent(availability),
             None,
             (
-                f"of {_broker(minute['availability_worst_home'])}",
+                f"of {format_broker(minute['availability_worst_home'])}",
                 f"all brokers pooled: {format_percent(minute['availability_pooled'])}",
             ),
             "minute_availability",
@@ -157,7 +158,3 @@ def _broker_view(view: MinuteView, broker_id: int) -> BrokerView:
 
 def _counted(failures: Mapping[str, int]) -> str:
     return ", ".join(f"{code} {times:,}" for code, times in sorted(failures.items())) or NO_VALUE
-
-
-def _broker(broker_id: int | None) -> str:
-    return NO_VALUE if broker_id is None else f"broker {broker_id}"

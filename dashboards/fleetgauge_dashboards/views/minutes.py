@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fleetgauge_dashboards.links import MINUTE, Span
+from fleetgauge_dashboards.units import to_milliseconds
 from fleetgauge_dashboards.views.deciding_minutes import find_worst_home
 
 #: The most steps on a time grid.
@@ -150,7 +151,7 @@ def build_timeline(
             _worst(rows_of_step, objective_us) if (rows_of_step := measured_by_step.get(step)) else None
             for step in range(grid.size)
         ),
-        objective_ms=_ms(objective_us),
+        objective_ms=to_milliseconds(objective_us),
         gaps=gaps,
         unmeasured=sum((gap.end - gap.start for gap in unmeasured), timedelta(0)),
         minutes_held=len(rows),
@@ -182,8 +183,8 @@ def _whole_steps(grid: TimeGrid, gaps: Sequence[Span]) -> tuple[Span, ...]:
 def _worst(rows: list[dict[str, Any]], objective_us: int | None) -> TimelineStep:
     censored = [row["latency_p99_censored_us"] for row in rows]
     return TimelineStep(
-        latency_p99_ms=_ms(_max([row["latency_p99_us"] for row in rows])),
-        latency_p99_censored_ms=_ms(_max(censored)),
+        latency_p99_ms=to_milliseconds(_max([row["latency_p99_us"] for row in rows])),
+        latency_p99_censored_ms=to_milliseconds(_max(censored)),
         worst_home=find_worst_home(max(rows, key=lambda row: row["latency_p99_censored_us"] or 0)),
         availability_pooled=min(
             (a for row in rows if (a := row["availability_pooled"]) is not None), default=None
@@ -231,9 +232,9 @@ def _broker(
     cells = [worst_by_cell.get((broker_id, i)) for i in range(grid.size)]
     return BrokerTimeline(
         broker_id=broker_id,
-        latency_p99_ms=tuple(_ms(cell["latency_p99_us_max"]) if cell else None for cell in cells),
+        latency_p99_ms=tuple(to_milliseconds(cell["latency_p99_us_max"]) if cell else None for cell in cells),
         latency_p99_censored_ms=tuple(
-            _ms(cell["latency_p99_censored_us_max"]) if cell else None for cell in cells
+            to_milliseconds(cell["latency_p99_censored_us_max"]) if cell else None for cell in cells
         ),
         gaps=merge_marked_steps(
             grid, [cell is None and step >= first_step for step, cell in enumerate(cells)]
@@ -255,7 +256,3 @@ def merge_marked_steps(grid: TimeGrid, marked: Sequence[bool]) -> tuple[Span, ..
 
 def _max(values: list[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
-
-
-def _ms(us: int | None) -> float | None:
-    return None if us is None else us / 1000

@@ -15,6 +15,7 @@ import click
 
 from fleetgauge_core.fleet.command_line import load_fleet_or_exit, telemetry_or_exit
 from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.lake.lease import LeaseError, hold_lease
 from fleetgauge_core.runtime.cli import (
     InputError,
     ListenAddress,
@@ -124,10 +125,6 @@ def open_lake_for_writing(location: str) -> Iterator[tuple["SparkSession", "Lake
     Raises: InputError when another process holds the lease, or Spark, Java or the jars are missing.
     """
     try:
-        from fleetgauge_core.lake.lease import LeaseError, hold_lease
-    except ModuleNotFoundError as error:
-        raise _missing_package(error) from error
-    try:
         with hold_lease(location), open_lake_for_reading(location) as session_and_lake:
             yield session_and_lake
     except LeaseError as error:
@@ -187,7 +184,7 @@ def _describe_gate_failure(expectations: list[str], result: "BatchResult") -> st
     )
 
 
-#: The keys of ``batch_counts``, in order.
+#: The keys of ``count_batch``, in order.
 COUNT_NAMES = (
     "batches",
     "received",

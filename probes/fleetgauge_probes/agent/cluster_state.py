@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import Cluster
-from fleetgauge_core.kafka import BrokerRegistration
+from fleetgauge_core.kafka import BrokerRegistration, PartitionMetadata
 from fleetgauge_probes.agent.broker_progress import BrokerProgress
 from fleetgauge_probes.agent.cold_connections import ColdConnectionTracker
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility, assess_eligibility
@@ -17,7 +17,7 @@ from fleetgauge_probes.agent.probe_tracker import ProbeTracker
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
 from fleetgauge_probes.agent.schedule import MinuteClock, ProbeSchedule, compute_phase_ns
 from fleetgauge_probes.agent.throttles import QuotaThrottles
-from fleetgauge_probes.agent.topic_plan import ProbePartition, map_home_partitions
+from fleetgauge_probes.agent.topic_plan import map_home_partitions
 
 _log = logging.getLogger("fleetgauge.probe")
 
@@ -67,7 +67,7 @@ class ClusterState:
         self.lock = threading.Lock()
         self.kafka_cluster_uuid = ""
         self.registered: dict[int, BrokerRegistration] = {}
-        self.partitions: Mapping[int, ProbePartition] = {}
+        self.partitions: Mapping[int, PartitionMetadata] = {}
         self.homes: dict[int, int] = {}
         """The home partition of each registered broker that has one."""
         self.connections = ColdConnectionTracker(cluster.id, pauses)
@@ -101,7 +101,7 @@ class ClusterState:
         return assess_eligibility(leads, self.is_in_sync(broker_id), responding)
 
     def adopt_topic(
-        self, topic: Mapping[int, ProbePartition], demoted: frozenset[int], now_ns: int
+        self, topic: Mapping[int, PartitionMetadata], demoted: frozenset[int], now_ns: int
     ) -> list[int]:
         """Update partitions, homes and warm-ups from the probe topic; return the partitions new to it.
 

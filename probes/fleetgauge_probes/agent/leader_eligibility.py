@@ -1,16 +1,16 @@
 """Whether a leader-leg probe on a home broker is due, and how it counts if the home does not lead."""
 
-from enum import Enum
+from enum import Enum, auto
 
 
 class LeaderEligibility(Enum):
     """State of a home broker with respect to its own probe partition."""
 
-    LEADING = "leads"
+    LEADING = auto()
     """The probe is due; its acknowledgement counts only if the home still leads at that time."""
-    EXCUSED = "away"
+    EXCUSED = auto()
     """The probe is not due: leadership drifted or was moved on purpose, and the home is healthy."""
-    UNHEALTHY = "out"
+    UNHEALTHY = auto()
     """The probe fails at once as NOT_LEADING: the home is out of the ISR or does not respond."""
 
 

@@ -7,6 +7,7 @@ from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import (
     ClusterAdmin,
     KafkaRequestRejectedError,
+    PartitionMetadata,
     TopicSpec,
     reassign_topic,
 )
@@ -17,7 +18,6 @@ from fleetgauge_probes.agent.topic_plan import (
     MinInSyncUpdate,
     PartitionAddition,
     PreferredLeaderElection,
-    ProbePartition,
     ProbeTopicState,
     ReplicaReassignment,
     TopicAction,
@@ -64,7 +64,7 @@ class Reconciler:
         cluster: Cluster,
         homes: Sequence[HomeBroker],
         responding: frozenset[int],
-        partitions: Mapping[int, ProbePartition] | None,
+        partitions: Mapping[int, PartitionMetadata] | None,
         now_ns: int,
     ) -> None:
         """Apply the actions that are due; do nothing while no broker responds.

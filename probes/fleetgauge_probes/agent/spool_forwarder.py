@@ -19,7 +19,7 @@ from fleetgauge_probes.agent.spool import Spool, SpoolError
 _log = logging.getLogger("fleetgauge.records")
 
 _MAX_IN_FLIGHT = 1000
-#: Records are handed over about as often.
+#: How long one poll waits for delivery reports; the spool is read once per poll.
 _POLL_S = 0.25
 _RETRY_S = 2.0
 #: Without an acknowledgement for this long, the forwarder reconnects.

@@ -4,13 +4,13 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Set
 
-from fleetgauge_core.kafka import ClusterAdmin, KafkaUnavailableError
+from fleetgauge_core.kafka import ClusterAdmin, KafkaUnavailableError, PartitionMetadata
 from fleetgauge_probes.agent.cluster_state import ClusterState
 from fleetgauge_probes.agent.demotions import DemotionCache
 from fleetgauge_probes.agent.probe_receiver import ProbeReceiver
 from fleetgauge_probes.agent.probe_sender import ProbeSender
 from fleetgauge_probes.agent.reconciler import Reconciler
-from fleetgauge_probes.agent.topic_plan import TOPIC, HomeBroker, ProbePartition, map_home_partitions
+from fleetgauge_probes.agent.topic_plan import TOPIC, HomeBroker, map_home_partitions
 
 _log = logging.getLogger("fleetgauge.probe")
 
@@ -76,19 +76,14 @@ class TopicObserver:
             self._sender.send_warm_up(broker_id, partition)
         self._reconciler.reconcile(state.cluster, homes, responding, topic, now_ns)
 
-    def _describe_partitions(self) -> Mapping[int, ProbePartition] | None:
+    def _describe_partitions(self) -> Mapping[int, PartitionMetadata] | None:
         """Return the topic's partitions; None if the topic does not exist."""
         metadata = self._admin.describe_topic(TOPIC)
-        if metadata is None:
-            return None
-        return {
-            number: ProbePartition(partition.leader, partition.replicas, partition.in_sync)
-            for number, partition in metadata.partitions.items()
-        }
+        return None if metadata is None else metadata.partitions
 
     def _demoted_brokers(self) -> frozenset[int]:
         return self._demotions.demoted | frozenset(self._state.cluster.demoted)
 
-    def _find_brokers_without_home(self, topic: Mapping[int, ProbePartition]) -> Set[int]:
+    def _find_brokers_without_home(self, topic: Mapping[int, PartitionMetadata]) -> Set[int]:
         with self._state.lock:
             return self._state.registered.keys() - map_home_partitions(topic, self._demoted_brokers()).keys()

@@ -13,7 +13,9 @@ this module talks to a cluster.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import Enum, auto
+
+from fleetgauge_core.kafka import PartitionMetadata
 
 TOPIC = "fleetgauge.probe"
 
@@ -27,11 +29,11 @@ _MAX_PARTITIONS_PER_BROKER = 8
 class ReplicaPlacement(Enum):
     """How much control the cluster gives over the placement of new replicas."""
 
-    EXPLICIT = "by hand"
+    EXPLICIT = auto()
     """The client assigns replicas to brokers."""
-    REPLICATION_FACTOR = "by count"
+    REPLICATION_FACTOR = auto()
     """The client gives a replication factor; the cluster assigns replicas to brokers."""
-    CLUSTER_DEFAULT = "left to the cluster"
+    CLUSTER_DEFAULT = auto()
     """The cluster decides the replication factor and the topic's settings as well."""
 
 
@@ -54,15 +56,6 @@ class HomeBroker:
     broker_id: int
     rack: str | None
     demoted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ProbePartition:
-    """Leader, replicas and in-sync replicas of one partition of the probe topic."""
-
-    leader: int | None
-    replicas: tuple[int, ...]
-    in_sync: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +136,7 @@ TopicAction = (
 class ProbeTopicState:
     """The topic's actual state; ``min_in_sync`` is None where it could not be read."""
 
-    partitions: Mapping[int, ProbePartition]
+    partitions: Mapping[int, PartitionMetadata]
     min_in_sync: int | None = None
 
 
@@ -188,7 +181,7 @@ def narrow_capabilities(capabilities: TopicCapabilities, rejected: TopicAction) 
 
 
 def map_home_partitions(
-    partitions: Mapping[int, ProbePartition], demoted: Set[int] = frozenset()
+    partitions: Mapping[int, PartitionMetadata], demoted: Set[int] = frozenset()
 ) -> dict[int, int]:
     """Return each broker's home partition: the lowest one whose first replica it is.
 
@@ -227,7 +220,7 @@ def _plan_creation(brokers: Sequence[HomeBroker], placement: ReplicaPlacement) -
 
 
 def _plan_additions(
-    brokers: Sequence[HomeBroker], partitions: Mapping[int, ProbePartition], placement: ReplicaPlacement
+    brokers: Sequence[HomeBroker], partitions: Mapping[int, PartitionMetadata], placement: ReplicaPlacement
 ) -> Iterator[PartitionAddition]:
     """Plan partitions for brokers without one, with the replication factor of the existing partitions."""
     homes = map_home_partitions(partitions, _demoted_ids(brokers))
@@ -251,7 +244,7 @@ def _assign_replicas(
 
 
 def _plan_moves(
-    brokers: Sequence[HomeBroker], responding: frozenset[int], partitions: Mapping[int, ProbePartition]
+    brokers: Sequence[HomeBroker], responding: frozenset[int], partitions: Mapping[int, PartitionMetadata]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield partitions that need other replicas, with those replicas.
 
@@ -286,7 +279,7 @@ def _demoted_ids(brokers: Sequence[HomeBroker]) -> frozenset[int]:
 
 
 def _assign_spare_partitions(
-    spare: Sequence[int], homeless: Sequence[int], partitions: Mapping[int, ProbePartition]
+    spare: Sequence[int], homeless: Sequence[int], partitions: Mapping[int, PartitionMetadata]
 ) -> dict[int, int]:
     """Map spare partitions to brokers without one, first where the broker is a replica already."""
     remaining, assigned = list(homeless), {}
@@ -304,9 +297,11 @@ def _assign_spare_partitions(
 
 
 def _apply_moves(
-    partitions: Mapping[int, ProbePartition], moves: Mapping[int, tuple[int, ...]]
-) -> Mapping[int, ProbePartition]:
-    moved = {partition: ProbePartition(None, replicas, frozenset()) for partition, replicas in moves.items()}
+    partitions: Mapping[int, PartitionMetadata], moves: Mapping[int, tuple[int, ...]]
+) -> Mapping[int, PartitionMetadata]:
+    moved = {
+        partition: PartitionMetadata(None, replicas, frozenset()) for partition, replicas in moves.items()
+    }
     return {**partitions, **moved}
 
 
@@ -324,7 +319,7 @@ def _plan_min_in_sync(
 
 
 def _plan_elections(
-    partitions: Mapping[int, ProbePartition], eligible: frozenset[int]
+    partitions: Mapping[int, PartitionMetadata], eligible: frozenset[int]
 ) -> Iterator[PreferredLeaderElection]:
     misled = tuple(
         partition for partition in sorted(partitions) if _can_elect_home(partitions[partition], eligible)
@@ -333,7 +328,7 @@ def _plan_elections(
         yield PreferredLeaderElection(misled)
 
 
-def _can_elect_home(partition: ProbePartition, eligible: frozenset[int]) -> bool:
+def _can_elect_home(partition: PartitionMetadata, eligible: frozenset[int]) -> bool:
     home = partition.replicas[0] if partition.replicas else None
     return home is not None and home != partition.leader and home in partition.in_sync and home in eligible
 

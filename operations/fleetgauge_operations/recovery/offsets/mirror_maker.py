@@ -1,21 +1,15 @@
-"""Decode the records of MirrorMaker 2's internal topics (KIP-382).
+"""Decode the offset syncs of MirrorMaker 2 (KIP-382).
 
-The topics hold offset syncs, checkpoints of consumer groups, and heartbeats. Integers are big-endian; a
-string is its length as int16 followed by UTF-8. An offset sync has no version; the other two begin with one.
-A record that cannot be decoded yields a MalformedRecord instead of an exception, because any client with the
-right to write to these topics can put anything there.
+Integers are big-endian; a string is its length as int16 followed by UTF-8. A record that cannot be decoded
+yields a MalformedRecord instead of an exception, because any client with the right to write to the topic can
+put anything there.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from struct import Struct
-from typing import TypeVar
 
 _INT16, _INT32, _INT64 = Struct(">h"), Struct(">i"), Struct(">q")
-_VERSION = 0
-
-Record = TypeVar("Record")
 
 
 class MalformedReason(StrEnum):
@@ -26,7 +20,6 @@ class MalformedReason(StrEnum):
     """The record has no value: it is a tombstone."""
     TOO_SHORT = "too_short"
     TRAILING_BYTES = "trailing_bytes"
-    UNKNOWN_VERSION = "unknown_version"
     NOT_TEXT = "not_text"
     NEGATIVE = "negative"
     """A length, partition, offset or timestamp is negative."""
@@ -51,28 +44,6 @@ class OffsetSync:
     downstream: int
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCheckpoint:
-    """MirrorMaker 2's translation of a group's committed offset; both offsets are those to read next."""
-
-    group: str
-    topic: str
-    """Name of the topic in the destination cluster."""
-    partition: int
-    upstream: int
-    downstream: int
-    metadata: str
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorHeartbeat:
-    """A sign of life of the mirror from ``source`` to ``target``, both cluster aliases."""
-
-    source: str
-    target: str
-    timestamp_ms: int
-
-
 class _MalformedRecordError(Exception):
     def __init__(self, reason: MalformedReason, detail: str) -> None:
         super().__init__(detail)
@@ -92,14 +63,6 @@ class _ByteReader:
 
     def read_int64(self) -> int:
         return self._require_not_negative(self._read_integer(_INT64))
-
-    def read_version(self) -> None:
-        version = self._read_integer(_INT16)
-        if version != _VERSION:
-            raise _MalformedRecordError(
-                MalformedReason.UNKNOWN_VERSION,
-                f"{self._name}: version {version} is not supported, only {_VERSION}",
-            )
 
     def read_text(self) -> str:
         length = self._require_not_negative(self._read_integer(_INT16))
@@ -138,57 +101,20 @@ class _ByteReader:
 
 def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync | MalformedRecord:
     """Decode a record of ``mm2-offset-syncs.<other alias>.internal``."""
-
-    def read(key_reader: _ByteReader, value_reader: _ByteReader) -> OffsetSync:
-        return OffsetSync(
-            key_reader.read_text(),
-            key_reader.read_int32(),
-            value_reader.read_int64(),
-            value_reader.read_int64(),
-        )
-
-    return _decode(key, value, read)
-
-
-def decode_group_checkpoint(key: bytes | None, value: bytes | None) -> GroupCheckpoint | MalformedRecord:
-    """Decode a record of ``<source alias>.checkpoints.internal``."""
-
-    def read(key_reader: _ByteReader, value_reader: _ByteReader) -> GroupCheckpoint:
-        value_reader.read_version()
-        return GroupCheckpoint(
-            key_reader.read_text(),
-            key_reader.read_text(),
-            key_reader.read_int32(),
-            value_reader.read_int64(),
-            value_reader.read_int64(),
-            value_reader.read_text(),
-        )
-
-    return _decode(key, value, read)
-
-
-def decode_heartbeat(key: bytes | None, value: bytes | None) -> MirrorHeartbeat | MalformedRecord:
-    """Decode a record of ``heartbeats``."""
-
-    def read(key_reader: _ByteReader, value_reader: _ByteReader) -> MirrorHeartbeat:
-        value_reader.read_version()
-        return MirrorHeartbeat(key_reader.read_text(), key_reader.read_text(), value_reader.read_int64())
-
-    return _decode(key, value, read)
-
-
-def _decode(
-    key: bytes | None, value: bytes | None, read: Callable[[_ByteReader, _ByteReader], Record]
-) -> Record | MalformedRecord:
     if key is None:
         return MalformedRecord(MalformedReason.NO_KEY, "the record has no key")
     if value is None:
         return MalformedRecord(MalformedReason.DELETED, "the record is a tombstone")
     key_reader, value_reader = _ByteReader(key, "key"), _ByteReader(value, "value")
     try:
-        record = read(key_reader, value_reader)
+        sync = OffsetSync(
+            topic=key_reader.read_text(),
+            partition=key_reader.read_int32(),
+            upstream=value_reader.read_int64(),
+            downstream=value_reader.read_int64(),
+        )
         key_reader.require_end()
         value_reader.require_end()
     except _MalformedRecordError as error:
         return error.malformed
-    return record
+    return sync

@@ -77,6 +77,16 @@ def test_a_listener_that_does_not_speak_kafka_is_distinguished_from_one_that_doe
         assert probe_endpoint(address) is ConnectionFailure.NOT_KAFKA
 
 
+@pytest.mark.parametrize("response", [b"HTTP/1.1 400 Bad Request\r\n", struct.pack(">i", -1)])
+def test_an_impossible_size_is_not_kafka_even_if_the_connection_stays_open(response: bytes) -> None:
+    def respond(connection: socket.socket) -> None:
+        connection.sendall(response)
+        connection.recv(1)
+
+    with listener(respond) as address:
+        assert probe_endpoint(address) is ConnectionFailure.NOT_KAFKA
+
+
 def test_a_tls_alert_in_response_to_plaintext_means_that_tls_is_required() -> None:
     with listener(lambda connection: connection.sendall(b"\x15\x03\x03\x00\x02\x02\x46")) as address:
         assert probe_endpoint(address) is ConnectionFailure.TLS_REQUIRED

@@ -10,7 +10,7 @@ import pytest
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import Cluster
-from fleetgauge_core.kafka import BrokerRegistration, ConnectionMeasurement, ConsumerRecord
+from fleetgauge_core.kafka import BrokerRegistration, ConnectionMeasurement, ConsumerRecord, PartitionMetadata
 from fleetgauge_probes.agent import probe_sender
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, ClusterState
 from fleetgauge_probes.agent.minute import AgentIdentity
@@ -18,7 +18,6 @@ from fleetgauge_probes.agent.payload import ProbeKey, decode_payload
 from fleetgauge_probes.agent.probe_sender import ProbeSender
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
 from fleetgauge_probes.agent.schedule import MINUTE_NS, MinuteClock
-from fleetgauge_probes.agent.topic_plan import ProbePartition
 
 SECOND_NS = 1_000_000_000
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -111,11 +110,11 @@ class ClusterBench:
                 broker, ConnectionMeasurement(self.now_ns, None, 100, None, 900, None)
             )
 
-    def topic(self, leaders: Mapping[int, int] | None = None) -> dict[int, ProbePartition]:
+    def topic(self, leaders: Mapping[int, int] | None = None) -> dict[int, PartitionMetadata]:
         """Return the probe topic: partition p is the home of broker p + 1, in sync on all brokers."""
         replicas = {0: (1, 2, 3), 1: (2, 3, 1), 2: (3, 1, 2)}
         return {
-            number: ProbePartition((leaders or {}).get(number, brokers[0]), brokers, frozenset(brokers))
+            number: PartitionMetadata((leaders or {}).get(number, brokers[0]), brokers, frozenset(brokers))
             for number, brokers in replicas.items()
         }
 

@@ -6,13 +6,13 @@ from random import Random
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fleetgauge_core.kafka import PartitionMetadata
 from fleetgauge_probes.agent.topic_plan import (
     ALL_CAPABILITIES,
     HomeBroker,
     MinInSyncUpdate,
     PartitionAddition,
     PreferredLeaderElection,
-    ProbePartition,
     ProbeTopicState,
     ReplicaPlacement,
     ReplicaReassignment,
@@ -49,7 +49,7 @@ class Situation:
         return map_home_partitions(self.partitions, self.demoted)
 
     @property
-    def partitions(self) -> dict[int, ProbePartition]:
+    def partitions(self) -> dict[int, PartitionMetadata]:
         return {} if self.topic is None else dict(self.topic.partitions)
 
 
@@ -78,16 +78,16 @@ def draw_situations(draw: st.DrawFn) -> Situation:
 
 
 @st.composite
-def draw_partition(draw: st.DrawFn, ids: list[int]) -> ProbePartition:
+def draw_partition(draw: st.DrawFn, ids: list[int]) -> PartitionMetadata:
     replicas = tuple(draw(st.lists(st.sampled_from(ids), unique=True, max_size=4)))
     in_sync = frozenset(draw(st.lists(st.sampled_from(replicas), unique=True)) if replicas else ())
-    return ProbePartition(draw(st.none() | st.sampled_from(ids)), replicas, in_sync)
+    return PartitionMetadata(draw(st.none() | st.sampled_from(ids)), replicas, in_sync)
 
 
-def new_partition(replicas: tuple[int, ...], responding: frozenset[int]) -> ProbePartition:
+def new_partition(replicas: tuple[int, ...], responding: frozenset[int]) -> PartitionMetadata:
     """Return a new partition, which is led by its first responding replica."""
     in_sync = [broker for broker in replicas if broker in responding]
-    return ProbePartition(in_sync[0] if in_sync else None, replicas, frozenset(in_sync))
+    return PartitionMetadata(in_sync[0] if in_sync else None, replicas, frozenset(in_sync))
 
 
 def assign_by_cluster(number: int, replication_factor: int, situation: Situation) -> tuple[int, ...]:
@@ -122,7 +122,9 @@ def apply_plan(situation: Situation, capabilities: TopicCapabilities = ALL_CAPAB
             case PreferredLeaderElection(elected):
                 for number in elected:
                     before = partitions[number]
-                    partitions[number] = ProbePartition(before.replicas[0], before.replicas, before.in_sync)
+                    partitions[number] = PartitionMetadata(
+                        before.replicas[0], before.replicas, before.in_sync
+                    )
     topic = None if situation.topic is None and not partitions else ProbeTopicState(partitions, min_in_sync)
     return Situation(situation.homes, situation.responding, topic)
 
@@ -160,14 +162,14 @@ def planned_replicas(situation: Situation) -> list[tuple[int, ...]]:
 
 
 def all_responding(
-    homes: tuple[HomeBroker, ...], partitions: dict[int, ProbePartition], min_in_sync: int = 1
+    homes: tuple[HomeBroker, ...], partitions: dict[int, PartitionMetadata], min_in_sync: int = 1
 ) -> Situation:
     responding = frozenset(home.broker_id for home in homes)
     return Situation(homes, responding, ProbeTopicState(partitions, min_in_sync))
 
 
-def in_sync_partition(*replicas: int) -> ProbePartition:
-    return ProbePartition(replicas[0], replicas, frozenset(replicas))
+def in_sync_partition(*replicas: int) -> PartitionMetadata:
+    return PartitionMetadata(replicas[0], replicas, frozenset(replicas))
 
 
 @given(draw_situations(), st.booleans())
@@ -196,7 +198,7 @@ def test_partitions_are_added_only_for_brokers_without_one(situation: Situation)
     )
 
 
-def moved_partitions(situation: Situation) -> dict[int, ProbePartition]:
+def moved_partitions(situation: Situation) -> dict[int, PartitionMetadata]:
     return {
         number: new_partition(replicas, situation.responding)
         for number, replicas in planned_moves(situation).items()
@@ -458,7 +460,7 @@ def test_the_partition_of_a_replaced_broker_becomes_its_successors_home() -> Non
         {
             0: in_sync_partition(1, 2, 3),
             1: in_sync_partition(2, 3, 1),
-            2: ProbePartition(1, (3, 1, 2), frozenset({1, 2})),
+            2: PartitionMetadata(1, (3, 1, 2), frozenset({1, 2})),
         },
         2,
     )
@@ -471,7 +473,7 @@ def test_replicas_on_an_unregistered_broker_are_replaced() -> None:
         0: in_sync_partition(1, 2, 3),
         1: in_sync_partition(2, 3, 4),
         2: in_sync_partition(3, 4, 1),
-        3: ProbePartition(1, (4, 1, 2), frozenset({1, 2})),
+        3: PartitionMetadata(1, (4, 1, 2), frozenset({1, 2})),
     }
     situation = all_responding(homes, topic, 2)
     assert planned_moves(situation) == {1: (2, 3, 1), 2: (3, 1, 2), 3: (1, 2, 3)}
@@ -498,12 +500,13 @@ def test_a_broker_that_is_down_when_the_topic_is_created_gets_its_partition() ->
 def test_without_registered_brokers_there_are_no_actions() -> None:
     assert plan_probe_topic((), frozenset(), None) == ()
     assert (
-        plan_probe_topic((), frozenset(), ProbeTopicState({0: ProbePartition(None, (1,), frozenset())})) == ()
+        plan_probe_topic((), frozenset(), ProbeTopicState({0: PartitionMetadata(None, (1,), frozenset())}))
+        == ()
     )
 
 
 def test_the_home_of_a_broker_is_its_lowest_partition() -> None:
-    partition = ProbePartition(1, (1, 2), frozenset({1, 2}))
-    assert map_home_partitions({3: partition, 1: partition, 2: ProbePartition(None, (), frozenset())}) == {
+    partition = PartitionMetadata(1, (1, 2), frozenset({1, 2}))
+    assert map_home_partitions({3: partition, 1: partition, 2: PartitionMetadata(None, (), frozenset())}) == {
         1: 1
     }

@@ -14,7 +14,7 @@ from fleetgauge_core.kafka import (
 )
 from fleetgauge_probes.agent.topic_plan import HomeBroker, TopicCreation, plan_probe_topic
 from fleetgauge_probes.connection import check_connections
-from fleetgauge_probes.connection.connection_test import (
+from fleetgauge_probes.connection.cluster_checks import (
     evaluate_inspection,
     specify_probe_topic,
     specify_record_topics,
