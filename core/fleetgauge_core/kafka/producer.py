@@ -182,34 +182,16 @@ class RecordProducer:
             self.delivered += 1
 
 
-class SpoolProducer:
-    """A producer of records that stay in a spool until they are acknowledged.
+class _PolledProducer:
+    """A producer whose delivery reports arrive while it polls; all calls must come from one thread."""
 
-    All calls must come from one thread; reports arrive while it polls.
-    """
-
-    def __init__(self, access: ClusterAccess, client_id: str) -> None:
+    def __init__(self, access: ClusterAccess, settings: dict[str, Any], client_id: str) -> None:
         self._access = access
-        self._settings = (
-            client_settings.CONNECTION | client_settings.SPOOL_PRODUCER | {"client.id": client_id}
-        )
+        self._settings = client_settings.CONNECTION | settings | {"client.id": client_id}
 
     def start(self) -> None:
         """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
         self._producer = Producer(self._settings | build_librdkafka_settings(self._access))
-
-    def send(self, topic: str, key: str, value: bytes, report: Callable[[str | None], None]) -> None:
-        """Queue a record; a later ``poll`` calls ``report`` with the failure's code, None if acknowledged."""
-
-        def delivered(error: KafkaError | None, _: Message) -> None:
-            report(error_code(error) if error else None)
-
-        try:
-            self._producer.produce(topic, value, key=key, on_delivery=delivered)
-        except BufferError:
-            report("QUEUE_FULL")
-        except KafkaException as error:
-            report(error_code(error.args[0]))
 
     def poll(self, timeout_s: float) -> None:
         """Deliver reports; wait ``timeout_s`` at most for the first."""
@@ -219,6 +201,30 @@ class SpoolProducer:
         """Discard what is not acknowledged; records in flight may still be written."""
         self._producer.purge()
         self._producer.poll(0)
+
+    def _produce(self, report_failure: Callable[[str], None], **record: Any) -> None:
+        """Queue a record; call ``report_failure`` with the failure's code if it cannot be queued."""
+        try:
+            self._producer.produce(**record)
+        except BufferError:
+            report_failure("QUEUE_FULL")
+        except KafkaException as error:
+            report_failure(error_code(error.args[0]))
+
+
+class SpoolProducer(_PolledProducer):
+    """A producer of records that stay in a spool until they are acknowledged."""
+
+    def __init__(self, access: ClusterAccess, client_id: str) -> None:
+        super().__init__(access, client_settings.SPOOL_PRODUCER, client_id)
+
+    def send(self, topic: str, key: str, value: bytes, report: Callable[[str | None], None]) -> None:
+        """Queue a record; a later ``poll`` calls ``report`` with the failure's code, None if acknowledged."""
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            report(error_code(error) if error else None)
+
+        self._produce(report, topic=topic, value=value, key=key, on_delivery=delivered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,22 +236,15 @@ class DeliveryReport:
     failure: str | None = None
 
 
-class TracerProducer:
+class TracerProducer(_PolledProducer):
     """An idempotent producer of tracers, which are empty records with headers.
 
-    All calls must come from one thread; the latency of a delivery ends at the poll that reports it.
+    The latency of a delivery ends at the poll that reports it.
     """
 
     def __init__(self, access: ClusterAccess, topic: str, client_id: str) -> None:
-        self._access = access
+        super().__init__(access, client_settings.TRACER_PRODUCER, client_id)
         self._topic = topic
-        self._settings = (
-            client_settings.CONNECTION | client_settings.TRACER_PRODUCER | {"client.id": client_id}
-        )
-
-    def start(self) -> None:
-        """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
-        self._producer = Producer(self._settings | build_librdkafka_settings(self._access))
 
     def send(self, headers: Mapping[str, bytes], report: Callable[[DeliveryReport], None]) -> None:
         """Queue a tracer; a later ``poll`` calls ``report`` with the result."""
@@ -257,20 +256,11 @@ class TracerProducer:
                 )
             )
 
-        try:
-            self._producer.produce(
-                self._topic, b"", partition=0, headers=list(headers.items()), on_delivery=delivered
-            )
-        except BufferError:
-            report(DeliveryReport(None, 0.0, "QUEUE_FULL"))
-        except KafkaException as error:
-            report(DeliveryReport(None, 0.0, error_code(error.args[0])))
-
-    def poll(self, timeout_s: float) -> None:
-        """Deliver reports; wait ``timeout_s`` at most for the first."""
-        self._producer.poll(timeout_s)
-
-    def stop(self) -> None:
-        """Discard the tracers that are not acknowledged."""
-        self._producer.purge()
-        self._producer.poll(0)
+        self._produce(
+            lambda failure: report(DeliveryReport(None, 0.0, failure)),
+            topic=self._topic,
+            value=b"",
+            partition=0,
+            headers=list(headers.items()),
+            on_delivery=delivered,
+        )
