@@ -33,7 +33,7 @@ from fleetgauge_core.fleet import Telemetry, load_fleet
 from fleetgauge_core.kafka import RecordProducer, ensure_state_topic, ensure_telemetry_topics
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import HOST, ClusterSpec
-from fleetgauge_operations.watch.state_store import Memory
+from fleetgauge_operations.watch.state_store import StateStore
 from tests.benchmarks._measure import Figure, Options, peak_bytes
 from tests.exposition import samples
 from tests.ports import free_port
@@ -109,8 +109,8 @@ def _minutes_behind(telemetry: Telemetry, sent: Mapping[str, int]) -> int:
 
 
 @contextmanager
-def _memory(telemetry: Telemetry) -> Iterator[Memory]:
-    memory = Memory(telemetry)
+def _memory(telemetry: Telemetry) -> Iterator[StateStore]:
+    memory = StateStore(telemetry)
     memory.start()
     try:
         yield memory

@@ -39,7 +39,7 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TELEMETRY, ClusterSpec
 from fleetgauge_local.runner_protocol import FaultKind
 from fleetgauge_operations.replay.incident import SUFFIX
-from fleetgauge_operations.replay.kept import kept
+from fleetgauge_operations.replay.stored_records import read_incident
 from tests.chaos._faults import slow_down, stop_processes
 from tests.chaos._second_way import SecondWay, second_way
 from tests.chaos._streaming import Command, log_progress
@@ -410,7 +410,7 @@ def keep_incident(scene: Scene, fault: Fault, since: datetime, folder: Path) -> 
     """Write the incident as a file for `fleetgauge replay run`, without this machine's name."""
     telemetry = load_fleet(scene.config).telemetry
     assert telemetry is not None
-    incident = kept(
+    incident = read_incident(
         telemetry,
         fault.cluster,
         since,

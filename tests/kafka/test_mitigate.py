@@ -53,7 +53,7 @@ from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.browser.lake import put
 from tests.kafka.agents import Agent, build_fleet, has_successful_probes, is_probed_through_other_leaders
 from tests.receiver import Receiver
-from tests.unit.operations.watch.tellings import planned
+from tests.unit.operations.watch.sample_findings import planned
 from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)

@@ -29,9 +29,9 @@ from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.slo.burn import BurnMinute
 from fleetgauge_core.tables import CORRECTIONS
 from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_operations.watch.controller import WatchController
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.run import Watch
-from fleetgauge_operations.watch.state_store import Memory, Told
+from fleetgauge_operations.watch.state_store import DeliveryRecord, StateStore
 from tests.browser.lake import put
 from tests.exposition import samples_of
 from tests.probe_minutes import CLIENT, MINUTE, NOON
@@ -42,7 +42,7 @@ from tests.unit.core.detection.pulses import (
     hung,
     pulse,
 )
-from tests.unit.operations.watch.tellings import cleared, named, planned
+from tests.unit.operations.watch.sample_findings import cleared, named, planned
 from tests.waiting import wait_until
 
 DEADLINE_S = 60
@@ -89,7 +89,7 @@ def _running_watch(
     clusters = [{"id": "orders", "bootstrap": "nobody:1"}]
     fleet = Fleet.model_validate({"clusters": clusters, "notifiers": notifiers, "lake": str(lake)})
     health, shutdown = ProcessHealth("watch", 60), ShutdownFlag()
-    watch = Watch(fleet, telemetry, clock, lambda _: None, health, WatchMetrics(health.registry))
+    watch = WatchController(fleet, telemetry, clock, lambda _: None, health, WatchMetrics(health.registry))
     thread = Thread(target=watch.run, args=(shutdown,))
     thread.start()
     try:
@@ -102,8 +102,8 @@ def _running_watch(
 
 
 @contextmanager
-def _state_store(telemetry: Telemetry) -> Iterator[Memory]:
-    memory = Memory(telemetry)
+def _state_store(telemetry: Telemetry) -> Iterator[StateStore]:
+    memory = StateStore(telemetry)
     memory.start()
     try:
         yield memory
@@ -357,7 +357,7 @@ def test_stored_state_is_recovered(telemetry: Telemetry) -> None:
         memory.learnt(key, (LatencyQuantiles(1, 2),))
         memory.found(finding)
         memory.learnt(key, (LatencyQuantiles(1, 2), LatencyQuantiles(3, 4)))
-        memory.told(Told(notifier="hook", event_id=finding.event.event_id, at=finding.event.at))
+        memory.told(DeliveryRecord(notifier="hook", event_id=finding.event.event_id, at=finding.event.at))
         for end in (59, 60, 61, 62):
             memory.spent("orders", burn_minutes[:end], burn_minutes[end - 1].minute)
     with _state_store(telemetry) as later:

@@ -23,7 +23,7 @@ from fleetgauge_operations.watch.message_format import FindingFormat
 from tests.promises.key_paths import NONE, Paths, paths_of_value
 from tests.promises.source import literal_keys
 from tests.promises.specimens import specimen
-from tests.unit.operations.watch.tellings import NOON, PATH, cleared, named
+from tests.unit.operations.watch.sample_findings import NOON, PATH, cleared, named
 
 _KINDS = ("webhook", "slack", "pagerduty", "alertmanager")
 

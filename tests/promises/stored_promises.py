@@ -39,7 +39,7 @@ from fleetgauge_operations.recovery.readiness.plan.conditions import (
 )
 from fleetgauge_operations.recovery.readiness.plan.findings import RecoveryFinding
 from fleetgauge_operations.recovery.tracers.plan.tracer import Tracer
-from fleetgauge_operations.watch.state_store import Learnt, Spent, Told
+from fleetgauge_operations.watch.state_store import BurnRecord, DeliveryRecord, LatencyBaselineRecord
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from tests.promises.key_paths import NONE, Paths, paths_of_value
 from tests.promises.specimens import specimen
@@ -54,7 +54,7 @@ _VALUES: Mapping[ColumnType, Any] = {
     ColumnType.TIMESTAMP: specimen(datetime),
     ColumnType.DATE: specimen(datetime).date(),
 }
-_TOPICS = {"learnt": Learnt, "told": Told, "spent": Spent}
+_TOPICS = {"learnt": LatencyBaselineRecord, "told": DeliveryRecord, "spent": BurnRecord}
 
 
 def collect() -> Iterator[str]:

@@ -32,8 +32,8 @@ from fleetgauge_operations.recovery.plan.sync_decision import SyncVerdict
 from fleetgauge_operations.recovery.primaries.plan.promotion import PreconditionName
 from fleetgauge_operations.recovery.primaries.promotion_executor import PromotionOutcome
 from fleetgauge_operations.recovery.readiness.plan.conditions import ConditionKind as RecoveryKind
+from fleetgauge_operations.replay.comparison import ReplayVerdict
 from fleetgauge_operations.replay.incident import SUFFIX
-from fleetgauge_operations.replay.rerun import Verdict as ReplayVerdict
 from fleetgauge_pipelines.jobs.backtest_cli import BacktestVerdict
 from fleetgauge_pipelines.simulation.incidents import IncidentKind as PlantedKind
 from fleetgauge_probes.agent.probe_tracker import (

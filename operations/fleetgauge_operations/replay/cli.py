@@ -27,9 +27,9 @@ from fleetgauge_core.runtime.cli import (
     console,
     print_json,
 )
+from fleetgauge_operations.replay.comparison import FindingComparison, ReplayVerdict, compare_findings
 from fleetgauge_operations.replay.incident import SUFFIX, Incident, IncidentError
-from fleetgauge_operations.replay.kept import kept
-from fleetgauge_operations.replay.rerun import Compared, Verdict, compared
+from fleetgauge_operations.replay.stored_records import read_incident
 
 #: With the hour in which a broker's own history is learnt, and what its first block takes besides.
 _BEFORE_MIN = 75
@@ -90,7 +90,7 @@ def export(
         raise InputError(f"{path} is there already: name another with --out")
     with console.status(f"reading what was said of {cluster_id}"):
         try:
-            incident = kept(telemetry, cluster_id, since, until, timedelta(minutes=before_min), note)
+            incident = read_incident(telemetry, cluster_id, since, until, timedelta(minutes=before_min), note)
         except KafkaUnavailableError as error:
             raise InputError(f"telemetry cannot be read: {error}") from error
     if not incident.pulses:
@@ -122,13 +122,13 @@ def export(
 def run(context: click.Context, paths: Sequence[Path], changes: Sequence[str], as_json: bool) -> None:
     """Judge incidents anew, files or folders of them; exit 1 where something else is named than was to be."""
     limits = changed(DEFAULT_THRESHOLDS, changes)
-    results = [(path, incident, compared(incident, limits)) for path, incident in _incidents(paths)]
+    results = [(path, incident, compare_findings(incident, limits)) for path, incident in _incidents(paths)]
     for path, incident, pairs in results:
         for line in _lines(path, incident, pairs):
             console.print(line, markup=False, soft_wrap=True)
     if as_json:
         print_json([_document(*one) for one in results])
-    same = all(pair.verdict is Verdict.SAME for _, _, pairs in results for pair in pairs)
+    same = all(pair.verdict is ReplayVerdict.SAME for _, _, pairs in results for pair in pairs)
     context.exit(0 if same else 1)
 
 
@@ -189,7 +189,7 @@ def _incidents(paths: Sequence[Path]) -> Iterator[tuple[Path, Incident]]:
             raise InputError(str(error)) from error
 
 
-def _lines(path: Path, incident: Incident, pairs: Sequence[Compared]) -> Iterator[str]:
+def _lines(path: Path, incident: Incident, pairs: Sequence[FindingComparison]) -> Iterator[str]:
     yield f"{path}: {incident.note}" if incident.note else str(path)
     if not pairs:
         yield "  nothing is named, as it was to be"
@@ -201,7 +201,7 @@ def _lines(path: Path, incident: Incident, pairs: Sequence[Compared]) -> Iterato
             else ""
         )
         wanted = f"was to be named {_time(pair.wanted.opened_at)}" if pair.wanted else "was not to be named"
-        told = named if pair.verdict is Verdict.SAME else "; ".join(filter(None, (named, wanted)))
+        told = named if pair.verdict is ReplayVerdict.SAME else "; ".join(filter(None, (named, wanted)))
         yield f"  {pair.verdict}{by}: {pair.either.kind} of {_whom(pair.either.subject)}: {told}"
 
 
@@ -219,7 +219,7 @@ def _time(at: datetime | None) -> str:
     return f"{at:%FT%TZ}" if at else "not within it"
 
 
-def _document(path: Path, incident: Incident, pairs: Sequence[Compared]) -> dict[str, Any]:
+def _document(path: Path, incident: Incident, pairs: Sequence[FindingComparison]) -> dict[str, Any]:
     findings = [
         {
             "broker": pair.either.subject.broker_id,

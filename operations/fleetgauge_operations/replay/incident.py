@@ -25,7 +25,7 @@ class IncidentError(Exception):
     """A file that is none of ours or is damaged, in one line."""
 
 
-class Header(BaseModel):
+class IncidentHeader(BaseModel):
     """The first line."""
 
     model_config = ConfigDict(frozen=True)
@@ -51,7 +51,7 @@ class Incident:
 
     def write(self, path: Path) -> None:
         """Raises OSError."""
-        header = Header(cluster=self.cluster_id, since=self.since, until=self.until, note=self.note)
+        header = IncidentHeader(cluster=self.cluster_id, since=self.since, until=self.until, note=self.note)
         lines = [
             header.model_dump_json(),
             *(json.dumps({"pulse": b64encode(one.encode()).decode()}) for one in self.pulses),
@@ -75,7 +75,7 @@ class Incident:
     @classmethod
     def _parsed(cls, text: str) -> "Incident":
         first, *lines = text.split("\n")
-        header, records = Header.model_validate_json(first), [json.loads(line) for line in lines]
+        header, records = IncidentHeader.model_validate_json(first), [json.loads(line) for line in lines]
         if header.fleetgauge_incident != _FORMAT:
             raise ValueError(f"format {header.fleetgauge_incident}")
         pulses = [ProbePulse.decode(b64decode(one["pulse"])) for one in records if "pulse" in one]

@@ -20,7 +20,7 @@ from fleetgauge_core.detection.objectives import derive_burn_settings
 from fleetgauge_core.detection.record_reader import decode_minute
 from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
 from fleetgauge_core.kafka import TopicReader
-from fleetgauge_operations.watch.state_store import Memory
+from fleetgauge_operations.watch.state_store import StateStore
 
 #: Of a backlog so much at once: a pulse must not wait for it.
 _AT_ONCE_S = 0.05
@@ -32,7 +32,7 @@ _MINUTE = timedelta(minutes=1)
 _STALE_AFTER = timedelta(minutes=10)
 
 
-class Spending:
+class BurnTracker:
     """Reads from ``start`` to ``stop``, from where what is known of ``budgets`` ends.
 
     ``out``: the brokers of a cluster that are planned to be out in a minute; None among them, all.
@@ -42,7 +42,7 @@ class Spending:
         self,
         fleet: Fleet,
         telemetry: Telemetry,
-        memory: Memory,
+        memory: StateStore,
         budgets: FleetBurnState,
         out: Callable[[str, datetime], Set[int | None]],
     ) -> None:

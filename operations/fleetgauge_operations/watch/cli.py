@@ -24,9 +24,9 @@ from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging, log_option
 from fleetgauge_core.runtime.options import listen_option
 from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_operations.watch.controller import WatchController
 from fleetgauge_operations.watch.message_format import summarize
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.run import Watch
 
 #: The loop goes round twice a second; a minute of standing is no slowness.
 _PATIENCE_S = 60
@@ -66,7 +66,9 @@ def _watch(fleet: Fleet, telemetry: Telemetry, health: ProcessHealth) -> FleetHe
     shutdown = install_shutdown_handlers()
     console.print(f"watching {len(fleet.clusters)} clusters, {len(fleet.notifiers)} notifiers; ^C ends it")
     try:
-        return Watch(fleet, telemetry, _now, _show, health, WatchMetrics(health.registry)).run(shutdown)
+        return WatchController(fleet, telemetry, _now, _show, health, WatchMetrics(health.registry)).run(
+            shutdown
+        )
     except KafkaUnavailableError as error:
         raise InputError(f"telemetry cannot be read: {error}") from error
     except SecretError as error:

@@ -23,12 +23,12 @@ from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import Leadership, LeadershipStatus, TopicReader
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
-from fleetgauge_operations.watch.burn_tracker import Spending
-from fleetgauge_operations.watch.lake_context import Background
+from fleetgauge_operations.watch.burn_tracker import BurnTracker
+from fleetgauge_operations.watch.lake_context import LakeContext
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import FindingSink
-from fleetgauge_operations.watch.state_store import Memory
-from fleetgauge_operations.watch.suppression import Waiting
+from fleetgauge_operations.watch.state_store import StateStore
+from fleetgauge_operations.watch.suppression import SuppressedFindings
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -43,7 +43,7 @@ _LISTEN_S = 0.5
 
 
 @dataclass(slots=True)
-class Heard:
+class ReceivedPulses:
     """When the last pulse of any cluster was made that was heard; None before the first.
 
     ``ahead``: vantages whose clocks are, or ours is behind.
@@ -54,7 +54,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class DetectionLoop:
     """What a watch works with while the seat is its own. ``show`` is given every change that it finds.
 
     ``elapsed_s``: of a clock that nobody sets.
@@ -63,12 +63,12 @@ class Turn:
     clusters: Mapping[str, Cluster]
     term: Leadership
     pulses: TopicReader
-    spending: Spending
-    memory: Memory
-    background: Background
-    waiting: Waiting
+    spending: BurnTracker
+    memory: StateStore
+    background: LakeContext
+    waiting: SuppressedFindings
     sinks: Sequence[FindingSink]
-    heard: Heard
+    heard: ReceivedPulses
     clock: Callable[[], datetime]
     elapsed_s: Callable[[], float]
     show: Callable[[Finding], None]

@@ -15,7 +15,7 @@ import urllib3
 from fleetgauge_core.detection import Finding, FindingSubject, HealthState
 from fleetgauge_core.fleet import SecretError
 from fleetgauge_operations.notify.receivers.endpoint import open_pool, post
-from fleetgauge_operations.watch.telling import Telling
+from fleetgauge_operations.watch.notifier_context import NotifierContext
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -28,7 +28,7 @@ _HEARD_WITHIN = timedelta(minutes=1)
 class Heartbeat:
     """POSTs once a minute, from ``start`` to ``stop``. ``address`` may raise SecretError."""
 
-    def __init__(self, address: Callable[[], str], telling: Telling) -> None:
+    def __init__(self, address: Callable[[], str], telling: NotifierContext) -> None:
         self._address = address
         self._telling = telling
         self._stopping = Event()

@@ -29,7 +29,7 @@ _UNKNOWN = {
 }
 
 
-class Background:
+class LakeContext:
     """Read every minute from ``start`` to ``stop``; what the lake told last holds on."""
 
     def __init__(self, fleet: Fleet, clock: Callable[[], datetime]) -> None:

@@ -12,7 +12,7 @@ from fleetgauge_operations.notify.outbox_thread import OutboxThread
 from fleetgauge_operations.notify.receivers import Receiver
 from fleetgauge_operations.watch.heartbeat import Heartbeat
 from fleetgauge_operations.watch.message_format import FindingFormat
-from fleetgauge_operations.watch.telling import Telling
+from fleetgauge_operations.watch.notifier_context import NotifierContext
 
 
 class FindingSink(Protocol):
@@ -32,7 +32,7 @@ class FindingSink(Protocol):
 
 
 def open_sink(
-    notifier: Notifier, finding_format: FindingFormat, telling: Telling, policy: RetryPolicy
+    notifier: Notifier, finding_format: FindingFormat, telling: NotifierContext, policy: RetryPolicy
 ) -> FindingSink:
     """Return the sink of a notifier. Raises SecretError if its address is a secret that cannot be read."""
     if notifier.kind == "heartbeat":
@@ -44,7 +44,7 @@ class OutboxSink:
     """Sends findings by an outbox of their receiver, from a thread of its own."""
 
     def __init__(
-        self, receiver: Receiver, finding_format: FindingFormat, telling: Telling, policy: RetryPolicy
+        self, receiver: Receiver, finding_format: FindingFormat, telling: NotifierContext, policy: RetryPolicy
     ) -> None:
         self._format = finding_format
         self._telling = telling

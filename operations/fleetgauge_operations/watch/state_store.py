@@ -32,7 +32,7 @@ _HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-class Learnt(BaseModel):
+class LatencyBaselineRecord(BaseModel):
     """What a broker usually takes, as seen from a vantage: p50 and p99 in µs, a block after the other."""
 
     model_config = ConfigDict(frozen=True)
@@ -47,7 +47,7 @@ class Learnt(BaseModel):
         return f"{self.kind}/{self.cluster}/{self.broker}/{self.vantage}"
 
 
-class Told(BaseModel):
+class DeliveryRecord(BaseModel):
     """The last event that a notifier has been told, or need not be told; none is before all others.
 
     ``owes``: events before it that it is still to be told, for they waited while later ones did not.
@@ -80,7 +80,7 @@ class Told(BaseModel):
         return (*owes, *(one for one in later if one.is_alert or one.is_cleared))
 
 
-class Spent(BaseModel):
+class BurnRecord(BaseModel):
     """An hour of a cluster's minutes: minute of the hour, bad, attempted, succeeded, expected, measured."""
 
     model_config = ConfigDict(frozen=True)
@@ -100,22 +100,24 @@ class Spent(BaseModel):
             yield BurnMinute(self.hour + timedelta(minutes=minute), bool(bad), *counts)
 
 
-class Note(RootModel[Annotated[Learnt | Told | Spent, Field(discriminator="kind")]]):
+class StateRecord(
+    RootModel[Annotated[LatencyBaselineRecord | DeliveryRecord | BurnRecord, Field(discriminator="kind")]]
+):
     """A record of the compacted topic."""
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RestoredState:
     """What there is of earlier watches; findings in their order."""
 
     findings: tuple[Finding, ...]
     histories: Mapping[LatencyHistoryKey, LatencyHistory]
-    told: Mapping[str, Told]
+    told: Mapping[str, DeliveryRecord]
     minutes: Mapping[str, Sequence[BurnMinute]]
     """By cluster, in no order."""
 
 
-class Memory:
+class StateStore:
     """The two topics, from ``start`` to ``stop``. What is kept is on its way when a call returns."""
 
     def __init__(self, telemetry: Telemetry) -> None:
@@ -140,7 +142,7 @@ class Memory:
             _log.error("%d findings, or notes of who was told of one, did not get out", lost)
         self._events.stop()
 
-    def recall(self) -> Left:
+    def recall(self) -> RestoredState:
         """All that earlier watches left. Raises KafkaUnavailableError."""
         topics = self._telemetry.topics
         # What comes while this is read counts as late, and is known if it was read after all.
@@ -148,7 +150,7 @@ class Memory:
         self._events.assign_from({partition: end for partition, (_, end) in bounds.items()})
         events, notes = (self._values(name) for name in (topics.health_events.name, topics.watch_state.name))
         found = (one for value in events if (one := decode_finding(value)))
-        return left(tuple(one for one in found if self._changed.record_if_newer(one)), notes)
+        return restore_state(tuple(one for one in found if self._changed.record_if_newer(one)), notes)
 
     def late(self) -> Iterator[Finding]:
         """What another watch found and could not leave in time: telemetry hung, and came back with us."""
@@ -170,10 +172,12 @@ class Memory:
     def learnt(self, of: LatencyHistoryKey, history: LatencyHistory) -> None:
         """Keep what a broker usually takes."""
         took = tuple((one.p50_us, one.p99_us) for one in history)
-        whose = Learnt(cluster=of.cluster_id, broker=of.broker_id, vantage=of.vantage, took=took)
+        whose = LatencyBaselineRecord(
+            cluster=of.cluster_id, broker=of.broker_id, vantage=of.vantage, took=took
+        )
         self._keep(whose, self._producer)
 
-    def told(self, note: Told) -> None:
+    def told(self, note: DeliveryRecord) -> None:
         """Keep what a notifier has been told."""
         self._keep(note, self._patient)
 
@@ -182,9 +186,11 @@ class Memory:
         hour = at.replace(minute=0, second=0, microsecond=0)
         own = takewhile(lambda one: one.minute >= hour, reversed(minutes))
         told = tuple(((one.minute - hour) // _MINUTE, *one[1:]) for one in own)
-        self._keep(Spent(cluster=cluster_id, hour=hour, minutes=told[::-1]), self._producer)
+        self._keep(BurnRecord(cluster=cluster_id, hour=hour, minutes=told[::-1]), self._producer)
 
-    def _keep(self, note: Learnt | Told | Spent, producer: RecordProducer) -> None:
+    def _keep(
+        self, note: LatencyBaselineRecord | DeliveryRecord | BurnRecord, producer: RecordProducer
+    ) -> None:
         name = self._telemetry.topics.watch_state.name
         producer.send(name, note.key, note.model_dump_json().encode())
 
@@ -192,26 +198,26 @@ class Memory:
         return read_topic_values(self._telemetry.access, topic, "fleetgauge-watch")
 
 
-def left(findings: tuple[Finding, ...], notes: Iterable[bytes]) -> Left:
+def restore_state(findings: tuple[Finding, ...], notes: Iterable[bytes]) -> RestoredState:
     """With the latest note of each key."""
     histories: dict[LatencyHistoryKey, LatencyHistory] = {}
-    told: dict[str, Told] = {}
-    spent: dict[str, Spent] = {}
+    told: dict[str, DeliveryRecord] = {}
+    spent: dict[str, BurnRecord] = {}
     for value in notes:
         try:
-            note = Note.model_validate_json(value).root
+            note = StateRecord.model_validate_json(value).root
         except ValidationError as error:
             _log.warning("a note of an earlier watch was passed over: %d faults", error.error_count())
             continue
         match note:
-            case Told():
+            case DeliveryRecord():
                 told[note.notifier] = note
-            case Spent():
+            case BurnRecord():
                 spent[note.key] = note
-            case Learnt():
+            case LatencyBaselineRecord():
                 whose = LatencyHistoryKey(note.cluster, note.broker, note.vantage)
                 histories[whose] = tuple(LatencyQuantiles(*one) for one in note.took)
     minutes: dict[str, list[BurnMinute]] = defaultdict(list)
     for hour in spent.values():
         minutes[hour.cluster] += hour.burn_minutes()
-    return Left(findings, histories, told, minutes)
+    return RestoredState(findings, histories, told, minutes)

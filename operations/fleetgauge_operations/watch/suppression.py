@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from fleetgauge_core.detection import Finding, FindingSubject
 
 
-class Waiting:
+class SuppressedFindings:
     """The findings that wait, ``those`` of earlier watches."""
 
     def __init__(self, those: Iterable[Finding] = ()) -> None:

@@ -5,7 +5,7 @@ import pytest
 from fleetgauge_core.detection import Finding, HealthState
 from fleetgauge_core.detection.record_reader import decode_finding, decode_pulse
 from tests.unit.core.detection.pulses import broker, pulse
-from tests.unit.operations.watch.tellings import PATH, cleared, named
+from tests.unit.operations.watch.sample_findings import PATH, cleared, named
 
 
 @pytest.mark.parametrize("finding", [named(), cleared()], ids=["named", "cleared"])

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fleetgauge_core.detection import DEFAULT_THRESHOLDS
+from fleetgauge_operations.replay.comparison import ReplayVerdict, compare_findings
 from fleetgauge_operations.replay.incident import SUFFIX, Incident
-from fleetgauge_operations.replay.rerun import Verdict, compared
 
 INCIDENTS = sorted((Path(__file__).parents[3] / "incidents").glob(f"*{SUFFIX}"))
 
@@ -18,5 +18,5 @@ def test_every_kind_of_finding_of_a_broker_or_a_way_has_happened() -> None:
 
 @pytest.mark.parametrize("path", INCIDENTS, ids=[path.name.removesuffix(SUFFIX) for path in INCIDENTS])
 def test_todays_rules_find_what_was_to_be_found(path: Path) -> None:
-    told = compared(Incident.read(path), DEFAULT_THRESHOLDS)
-    assert {one.verdict for one in told} == {Verdict.SAME}
+    told = compare_findings(Incident.read(path), DEFAULT_THRESHOLDS)
+    assert {one.verdict for one in told} == {ReplayVerdict.SAME}

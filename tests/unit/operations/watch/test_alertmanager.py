@@ -13,8 +13,8 @@ from fleetgauge_operations.watch.message_format import FindingFormat
 from fleetgauge_operations.watch.notifiers import FindingSink, open_sink
 from tests.alertmanager import RunningAlertmanager, messages
 from tests.receiver import Receiver
-from tests.unit.operations.watch import tellings
-from tests.unit.operations.watch.tellings import BROKER, PATH, Ear
+from tests.unit.operations.watch import sample_findings
+from tests.unit.operations.watch.sample_findings import BROKER, PATH, DeliveryRecorder
 from tests.waiting import wait_until
 
 PATIENCE_S = 30
@@ -26,15 +26,15 @@ def now() -> datetime:
 
 
 def named(subject: FindingSubject, phase: HealthState, before: HealthState = HealthState.HEALTHY) -> Finding:
-    return tellings.named(subject, phase, before, now())
+    return sample_findings.named(subject, phase, before, now())
 
 
 def cleared(subject: FindingSubject, phase: HealthState) -> Finding:
-    return tellings.cleared(subject, phase, now())
+    return sample_findings.cleared(subject, phase, now())
 
 
 @contextmanager
-def telling(url: str, ear: Ear, policy: RetryPolicy | None = None) -> Iterator[FindingSink]:
+def telling(url: str, ear: DeliveryRecorder, policy: RetryPolicy | None = None) -> Iterator[FindingSink]:
     notifier = Notifier(kind="alertmanager", url=url)
     sink = open_sink(notifier, FindingFormat(None), ear.telling(), policy or RetryPolicy())
     sink.start()
@@ -43,7 +43,7 @@ def telling(url: str, ear: Ear, policy: RetryPolicy | None = None) -> Iterator[F
 
 
 def test_it_fires_groups_and_resolves(real: RunningAlertmanager, receiver: Receiver) -> None:
-    ear = Ear(clock=now)
+    ear = DeliveryRecorder(clock=now)
     with real.running(), telling(real.url, ear) as sink:
         sink.notify(named(BROKER, HealthState.BROKER_DOWN, HealthState.SUSPECT))
         sink.notify(named(PATH, HealthState.PATH))
@@ -58,7 +58,7 @@ def test_it_fires_groups_and_resolves(real: RunningAlertmanager, receiver: Recei
 def test_a_watch_that_starts_again_neither_resolves_nor_doubles(
     real: RunningAlertmanager, receiver: Receiver
 ) -> None:
-    ear = Ear(clock=now)
+    ear = DeliveryRecorder(clock=now)
     with real.running():
         with telling(real.url, ear) as sink:
             sink.notify(named(BROKER, HealthState.BROKER_DOWN))
@@ -81,7 +81,7 @@ def test_a_watch_that_starts_again_neither_resolves_nor_doubles(
 def test_an_alertmanager_that_is_away_is_told_when_it_comes(
     real: RunningAlertmanager, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ear = Ear(clock=now)
+    ear = DeliveryRecorder(clock=now)
     with telling(real.url, ear, RetryPolicy(longest_pause_s=0.5)) as sink:
         sink.notify(named(BROKER, HealthState.BROKER_DOWN))
         wait_until(lambda: "not delivered" in caplog.text, PATIENCE_S, "the failure")
@@ -99,7 +99,10 @@ def test_an_alertmanager_that_is_away_is_told_when_it_comes(
 def test_what_holds_is_sent_again_before_it_ends_by_itself(
     real: RunningAlertmanager,
 ) -> None:
-    with real.running(), telling(real.url, Ear(clock=now), RetryPolicy(resend_every_s=0.5)) as sink:
+    with (
+        real.running(),
+        telling(real.url, DeliveryRecorder(clock=now), RetryPolicy(resend_every_s=0.5)) as sink,
+    ):
         sink.notify(named(BROKER, HealthState.BROKER_DOWN))
         wait_until(lambda: bool(real.alerts()), PATIENCE_S, "the alert")
         first = real.alerts()[0]["endsAt"]

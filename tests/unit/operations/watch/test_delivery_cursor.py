@@ -13,15 +13,19 @@ from fleetgauge_core.detection import (
     HealthState,
 )
 from fleetgauge_operations.notify.outbox import Settlement
-from fleetgauge_operations.watch.delivery_cursor import Account, introduced, still_waiting
-from fleetgauge_operations.watch.state_store import Told
-from tests.unit.operations.watch.tellings import NOON, cleared, named
+from fleetgauge_operations.watch.delivery_cursor import (
+    DeliveryCursor,
+    restore_suppressed_findings,
+    start_delivery,
+)
+from fleetgauge_operations.watch.state_store import DeliveryRecord
+from tests.unit.operations.watch.sample_findings import NOON, cleared, named
 
 ONE, TWO = (
     FindingSubject("orders", HealthCondition.BROKER_DOWN, 1),
     FindingSubject("payments", HealthCondition.BROKER_DOWN, 7),
 )
-NEW = Told(notifier="n")
+NEW = DeliveryRecord(notifier="n")
 
 
 def at(minutes: float, of: Callable[..., Finding] = named, subject: FindingSubject = ONE) -> Finding:
@@ -31,7 +35,7 @@ def at(minutes: float, of: Callable[..., Finding] = named, subject: FindingSubje
 class Life:
     """One notifier, and watches that are killed: of each its waiting and its account are gone."""
 
-    def __init__(self, note: Told = NEW) -> None:
+    def __init__(self, note: DeliveryRecord = NEW) -> None:
         self.note = note
         self.log: list[Finding] = []
         self.heard: list[str] = []
@@ -41,8 +45,8 @@ class Life:
 
     def start(self) -> None:
         owed = self.note.owed(self.log)
-        self.account = Account(self.note, owed, self._keep)
-        self.waiting = still_waiting(
+        self.account = DeliveryCursor(self.note, owed, self._keep)
+        self.waiting = restore_suppressed_findings(
             self.log, self.named, [(self.account, owed)], lambda subject: subject in self.planned
         )
         for one in owed:
@@ -68,7 +72,7 @@ class Life:
             self.heard.append(one.event.event_id)
             self.account.settle(one, Settlement.DELIVERED)
 
-    def _keep(self, note: Told) -> None:
+    def _keep(self, note: DeliveryRecord) -> None:
         self.note = note
 
 
@@ -113,14 +117,14 @@ def test_what_began_and_ended_within_its_maintenance_is_never_told() -> None:
 
 def test_who_is_new_is_told_of_what_is_open_and_of_nothing_else() -> None:
     log = [at(0), at(1, cleared), at(2, subject=TWO), at(3), at(4, cleared)]
-    note = introduced("n", log, {TWO})
+    note = start_delivery("n", log, {TWO})
     assert note.owed(log) == (log[2],)
     assert note.owed([*log, at(5)]) == (log[2], at(5))
-    assert introduced("n", [], set()).owed([at(5)]) == (at(5),)
+    assert start_delivery("n", [], set()).owed([at(5)]) == (at(5),)
 
 
-def account(*owes: Finding) -> Account:
-    return Account(Told(notifier="n", owes=tuple(ids(*owes))), owes, lambda _: None)
+def account(*owes: Finding) -> DeliveryCursor:
+    return DeliveryCursor(DeliveryRecord(notifier="n", owes=tuple(ids(*owes))), owes, lambda _: None)
 
 
 def test_what_was_put_off_waits_on_unless_one_was_told_of_it() -> None:
@@ -134,9 +138,9 @@ def test_what_was_put_off_waits_on_unless_one_was_told_of_it() -> None:
         ([(account(), [down])], False),
         ([], False),
     ):
-        assert (ONE in still_waiting(log, [ONE], owing, everywhere)) is waits
-    assert ONE not in still_waiting(log, [ONE], [(account(down), [down])], lambda _: False)
-    assert ONE not in still_waiting(log, [], [(account(down), [down])], everywhere)
+        assert (ONE in restore_suppressed_findings(log, [ONE], owing, everywhere)) is waits
+    assert ONE not in restore_suppressed_findings(log, [ONE], [(account(down), [down])], lambda _: False)
+    assert ONE not in restore_suppressed_findings(log, [], [(account(down), [down])], everywhere)
 
 
 SUBJECTS = [ONE, TWO, FindingSubject("orders", HealthCondition.BROKER_DOWN, 2)]
@@ -181,11 +185,11 @@ def test_however_watches_change_everything_is_told_once_in_its_order_and_has_its
 
 
 def test_events_that_were_rejected_for_good_are_kept_for_the_next_watch_and_not_sent_again() -> None:
-    notes: list[Told] = []
-    account = Account(NEW, [], notes.append)
+    notes: list[DeliveryRecord] = []
+    account = DeliveryCursor(NEW, [], notes.append)
     for minute in range(120):
         account.settle(at(minute), Settlement.REJECTED)
     assert account.rejected == tuple(at(minute).event.event_id for minute in range(20, 120))
     (*_, note) = notes
     assert note.owed([at(minute) for minute in range(120)]) == ()
-    assert Account(note, [], notes.append).rejected == account.rejected
+    assert DeliveryCursor(note, [], notes.append).rejected == account.rejected

@@ -8,9 +8,9 @@ import pytest
 from fleetgauge_core.fleet import Secret
 from fleetgauge_operations.watch import heartbeat
 from fleetgauge_operations.watch.heartbeat import Heartbeat
-from fleetgauge_operations.watch.telling import Telling
+from fleetgauge_operations.watch.notifier_context import NotifierContext
 from tests.receiver import Receiver
-from tests.unit.operations.watch.tellings import NOON, Ear, named
+from tests.unit.operations.watch.sample_findings import NOON, DeliveryRecorder, named
 from tests.waiting import wait_until
 
 PATIENCE_S = 30
@@ -25,7 +25,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
 
 
 @contextmanager
-def _beating(receiver: Receiver, telling: Telling) -> Iterator[Heartbeat]:
+def _beating(receiver: Receiver, telling: NotifierContext) -> Iterator[Heartbeat]:
     one = Heartbeat(lambda: receiver.url, telling)
     one.start()
     try:
@@ -40,7 +40,7 @@ def _beats_on(receiver: Receiver) -> None:
 
 
 def test_it_is_given_again_and_again_whatever_is_found_and_not_taken(receiver: Receiver) -> None:
-    with _beating(receiver, Ear().telling()) as one:
+    with _beating(receiver, DeliveryRecorder().telling()) as one:
         _beats_on(receiver)
         one.notify(named())
         receiver.answers = [500, 400]
@@ -50,10 +50,14 @@ def test_it_is_given_again_and_again_whatever_is_found_and_not_taken(receiver: R
 
 @pytest.mark.parametrize(
     "ear",
-    [Ear(heard=None), Ear(heard=NOON - timedelta(minutes=1)), Ear(may_tell=False)],
+    [
+        DeliveryRecorder(heard=None),
+        DeliveryRecorder(heard=NOON - timedelta(minutes=1)),
+        DeliveryRecorder(may_tell=False),
+    ],
     ids=["nobody heard yet", "nobody heard for a minute", "another is at work"],
 )
-def test_it_is_not_given_where_nobody_would_be_named(receiver: Receiver, ear: Ear) -> None:
+def test_it_is_not_given_where_nobody_would_be_named(receiver: Receiver, ear: DeliveryRecorder) -> None:
     looks: list[datetime | None] = []
 
     def heard() -> datetime | None:
@@ -68,7 +72,7 @@ def test_it_is_not_given_where_nobody_would_be_named(receiver: Receiver, ear: Ea
 def test_a_secret_that_is_away_is_missed_and_waited_for(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one = Heartbeat(Secret(env="HEARTBEAT").read, Ear().telling())
+    one = Heartbeat(Secret(env="HEARTBEAT").read, DeliveryRecorder().telling())
     one.start()
     wait_until(lambda: "HEARTBEAT is not set" in caplog.text, PATIENCE_S, "it to be missed")
     monkeypatch.setenv("HEARTBEAT", receiver.url)

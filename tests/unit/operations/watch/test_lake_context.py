@@ -11,9 +11,9 @@ from fleetgauge_core.tables import ACTIONS, CLUSTER_WEEKS, CORRECTIONS
 from fleetgauge_operations.mitigation.case import Action, Case, Outcome
 from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.watch import lake_context
-from fleetgauge_operations.watch.lake_context import Background
+from fleetgauge_operations.watch.lake_context import LakeContext
 from tests.browser.lake import put
-from tests.unit.operations.watch.tellings import NOON, planned
+from tests.unit.operations.watch.sample_findings import NOON, planned
 from tests.waiting import wait_until
 
 HOUR = timedelta(hours=1)
@@ -38,9 +38,9 @@ def lake(folder: Path, *, of: date = WEEK, left: float | None = 31.25, revision:
     put(folder, CLUSTER_WEEKS, [dict.fromkeys(CLUSTER_WEEKS.column_names) | row])
 
 
-def of_lake(folder: Path) -> Background:
+def of_lake(folder: Path) -> LakeContext:
     clusters = [{"id": "orders", "bootstrap": "nobody:1"}]
-    return Background(Fleet.model_validate({"lake": str(folder), "clusters": clusters}), lambda: NOON)
+    return LakeContext(Fleet.model_validate({"lake": str(folder), "clusters": clusters}), lambda: NOON)
 
 
 def lines(folder: Path) -> tuple[str, ...]:

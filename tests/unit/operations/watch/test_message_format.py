@@ -14,7 +14,7 @@ from fleetgauge_dashboards.links import AlertsView, parse_view
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.receivers import Receiver
 from fleetgauge_operations.watch.message_format import FindingFormat
-from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named
+from tests.unit.operations.watch.sample_findings import BROKER, NOON, PATH, cleared, named
 
 DOWN, RECOVERED = named(), cleared()
 FORMAT = FindingFormat("https://page.example/")

@@ -11,11 +11,11 @@ from fleetgauge_operations.watch.heartbeat import Heartbeat
 from fleetgauge_operations.watch.message_format import FindingFormat
 from fleetgauge_operations.watch.notifiers import FindingSink, OutboxSink, open_sink
 from tests.receiver import Receiver
-from tests.unit.operations.watch.tellings import BROKER, Ear, named
+from tests.unit.operations.watch.sample_findings import BROKER, DeliveryRecorder, named
 
 
 def _open(notifier: Notifier) -> FindingSink:
-    return open_sink(notifier, FindingFormat(None), Ear().telling(), RetryPolicy())
+    return open_sink(notifier, FindingFormat(None), DeliveryRecorder().telling(), RetryPolicy())
 
 
 def _told(notifier: Notifier) -> None:

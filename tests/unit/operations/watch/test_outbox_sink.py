@@ -13,7 +13,7 @@ from fleetgauge_operations.watch.message_format import FindingFormat
 from fleetgauge_operations.watch.notifiers import FindingSink, open_sink
 from tests.ports import free_port
 from tests.receiver import Answer, Receiver
-from tests.unit.operations.watch.tellings import NOON, PATH, Ear, cleared, named
+from tests.unit.operations.watch.sample_findings import NOON, PATH, DeliveryRecorder, cleared, named
 from tests.waiting import wait_until
 
 PATIENCE_S = 30
@@ -22,14 +22,14 @@ DELIVERED, REJECTED, EXPIRED = Settlement.DELIVERED, Settlement.REJECTED, Settle
 QUICK = RetryPolicy(first_pause_s=0.05)
 
 
-def _to(url: str, ear: Ear, policy: RetryPolicy | None = None) -> FindingSink:
+def _to(url: str, ear: DeliveryRecorder, policy: RetryPolicy | None = None) -> FindingSink:
     notifier = Notifier(kind="webhook", url=url)
     sink = open_sink(notifier, FindingFormat(None), ear.telling(), policy or RetryPolicy())
     sink.start()
     return sink
 
 
-def _send(url: str, ear: Ear, *findings: Finding) -> None:
+def _send(url: str, ear: DeliveryRecorder, *findings: Finding) -> None:
     """Tell everything, and stop."""
     one = _to(url, ear)
     for finding in findings:
@@ -43,7 +43,7 @@ def _ids(receiver: Receiver) -> list[str]:
 
 def test_findings_arrive_in_order_and_none_is_left_behind_by_a_stop(receiver: Receiver) -> None:
     findings = [named(at=NOON + timedelta(seconds=n)) for n in range(20)]
-    ear = Ear()
+    ear = DeliveryRecorder()
     _send(receiver.url, ear, *findings)
     assert _ids(receiver) == [one.event.event_id for one in findings]
     assert {post.content_type for post in receiver.posts} == {"application/json"}
@@ -51,7 +51,7 @@ def test_findings_arrive_in_order_and_none_is_left_behind_by_a_stop(receiver: Re
 
 
 def test_one_with_nothing_to_say_stops(receiver: Receiver) -> None:
-    _send(receiver.url, Ear())
+    _send(receiver.url, DeliveryRecorder())
     assert receiver.bodies == []
 
 
@@ -59,7 +59,7 @@ def test_one_with_nothing_to_say_stops(receiver: Receiver) -> None:
 def test_a_receiver_that_is_out_for_a_moment_is_told_again_with_the_same_id(
     receiver: Receiver, status: int
 ) -> None:
-    receiver.answers, ear = [status], Ear()
+    receiver.answers, ear = [status], DeliveryRecorder()
     one = _to(receiver.url, ear)
     one.notify(DOWN)
     wait_until(lambda: ear.settlements == [DELIVERED], PATIENCE_S, "it to be taken")
@@ -70,7 +70,7 @@ def test_a_receiver_that_is_out_for_a_moment_is_told_again_with_the_same_id(
 def test_a_refusal_is_logged_and_does_not_hold_up_the_next_finding(
     receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    receiver.answers, ear = [400], Ear()
+    receiver.answers, ear = [400], DeliveryRecorder()
     _send(receiver.url, ear, DOWN, BACK)
     assert ear.settlements == [REJECTED, DELIVERED]
     assert [record.getMessage() for record in caplog.records] == [
@@ -89,7 +89,7 @@ def test_a_refusal_is_logged_and_does_not_hold_up_the_next_finding(
 def test_what_a_page_to_log_in_at_took_or_a_key_forbade_is_said_again(
     receiver: Receiver, answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    receiver.answers, ear = [answer], Ear()
+    receiver.answers, ear = [answer], DeliveryRecorder()
     one = _to(receiver.url, ear)
     with caplog.at_level(logging.INFO):
         one.notify(DOWN)
@@ -100,7 +100,7 @@ def test_what_a_page_to_log_in_at_took_or_a_key_forbade_is_said_again(
 
 
 def test_what_has_moved_at_its_host_is_said_there_and_nowhere_else(receiver: Receiver) -> None:
-    receiver.answers, ear = [Answer(308, location="/moved")], Ear()
+    receiver.answers, ear = [Answer(308, location="/moved")], DeliveryRecorder()
     _send(receiver.url, ear, DOWN)
     assert [post.path for post in receiver.posts] == ["/hook", "/moved"]
     assert (_ids(receiver), ear.settlements) == ([DOWN.event.event_id] * 2, [DELIVERED])
@@ -126,7 +126,7 @@ def test_where_no_secret_may_go_nothing_is_sent(location: str) -> None:
 def test_what_cannot_be_said_is_left_to_the_next_watch_and_logged_without_its_url(
     address: Callable[[int], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    ear = Ear()
+    ear = DeliveryRecorder()
     _send(address(free_port()), ear, DOWN, BACK)
     assert (ear.settled, ear.waiting) == ([], 2)
     messages = [record.getMessage() for record in caplog.records if record.name.startswith("fleetgauge.")]
@@ -134,11 +134,11 @@ def test_what_cannot_be_said_is_left_to_the_next_watch_and_logged_without_its_ur
     assert all("not delivered" in one and "hunter2" not in one for one in messages)
 
 
-def _an_hour_later(*told: Finding) -> Ear:
+def _an_hour_later(*told: Finding) -> DeliveryRecorder:
     """All are told at noon; from then on it is later."""
     later = NOON + RetryPolicy().expires_after + timedelta(seconds=1)
     times = chain([NOON for _ in told], repeat(later))
-    return Ear(clock=lambda: next(times))
+    return DeliveryRecorder(clock=lambda: next(times))
 
 
 def test_what_has_changed_again_is_given_up_after_an_hour_and_how_it_stands_is_told(
@@ -163,7 +163,7 @@ def test_who_is_still_down_when_a_receiver_comes_back_is_told_however_late(
 
 
 def test_what_is_put_off_is_so_in_its_turn(receiver: Receiver) -> None:
-    ear = Ear()
+    ear = DeliveryRecorder()
     one = _to(receiver.url, ear)
     one.notify(DOWN)
     one.postpone(named(PATH))
@@ -173,14 +173,14 @@ def test_what_is_put_off_is_so_in_its_turn(receiver: Receiver) -> None:
 
 
 def test_who_may_not_tell_any_more_says_nothing(receiver: Receiver) -> None:
-    ear = Ear(may_tell=False)
+    ear = DeliveryRecorder(may_tell=False)
     _send(receiver.url, ear, DOWN, BACK)
     assert receiver.bodies == []
     assert ear.settled == []
 
 
 def test_what_an_earlier_watch_named_was_told_by_it(receiver: Receiver) -> None:
-    ear = Ear()
+    ear = DeliveryRecorder()
     one = _to(receiver.url, ear)
     one.resume([(DOWN.subject, DOWN.to_state)])
     one.notify(BACK)
@@ -191,7 +191,7 @@ def test_what_an_earlier_watch_named_was_told_by_it(receiver: Receiver) -> None:
 def test_a_secret_that_is_away_is_waited_for(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ear = Ear()
+    ear = DeliveryRecorder()
     notifier = Notifier(kind="slack", url_from=Secret(env="HOOK"))
     one = open_sink(notifier, FindingFormat(None), ear.telling(), QUICK)
     one.start()

@@ -6,8 +6,8 @@ import pytest
 from fleetgauge_core.detection import FindingSubject, HealthCondition, HealthState
 from fleetgauge_core.slo.corrections import Correction
 from fleetgauge_operations.corrections.planned_maintenance import Plan
-from fleetgauge_operations.watch.suppression import Waiting
-from tests.unit.operations.watch.tellings import BROKER, NOON, PATH, cleared, named
+from fleetgauge_operations.watch.suppression import SuppressedFindings
+from tests.unit.operations.watch.sample_findings import BROKER, NOON, PATH, cleared, named
 
 HOUR = timedelta(hours=1)
 CLUSTER = FindingSubject("orders", HealthCondition.CLUSTER_DOWN)
@@ -67,14 +67,14 @@ DOWN, BACK = named(), cleared()
 
 
 def test_what_is_not_planned_is_told_at_once() -> None:
-    waiting = Waiting()
+    waiting = SuppressedFindings()
     assert waiting.told_of(DOWN, planned=False) == (DOWN,)
     assert waiting.told_of(BACK, planned=True) == (BACK,)
     assert waiting.told_of(named(BROKER, HealthState.SUSPECT, HealthState.HEALTHY), planned=False) == ()
 
 
 def test_what_ends_within_its_maintenance_is_never_told() -> None:
-    waiting = Waiting()
+    waiting = SuppressedFindings()
     assert waiting.told_of(DOWN, planned=True) == ()
     assert waiting.over(lambda _: True) == ()
     assert waiting.told_of(BACK, planned=True) == ()
@@ -82,7 +82,7 @@ def test_what_ends_within_its_maintenance_is_never_told() -> None:
 
 
 def test_what_outlasts_its_maintenance_is_told_then_as_what_it_is_called_by_then() -> None:
-    waiting = Waiting()
+    waiting = SuppressedFindings()
     waiting.told_of(DOWN, planned=True)
     cut_off = named(BROKER, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN)
     assert waiting.told_of(cut_off, planned=False) == ()
@@ -91,12 +91,12 @@ def test_what_outlasts_its_maintenance_is_told_then_as_what_it_is_called_by_then
 
 
 def test_what_an_earlier_watch_let_wait_is_told_when_its_maintenance_is_over_and_its_end_else_never() -> None:
-    assert Waiting([DOWN]).over(lambda _: False) == (DOWN,)
-    assert Waiting([DOWN]).told_of(BACK, planned=True) == ()
+    assert SuppressedFindings([DOWN]).over(lambda _: False) == (DOWN,)
+    assert SuppressedFindings([DOWN]).told_of(BACK, planned=True) == ()
 
 
 def test_what_was_told_before_its_maintenance_is_told_on_to_its_end() -> None:
-    waiting = Waiting()
+    waiting = SuppressedFindings()
     cut_off = named(BROKER, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN)
     assert waiting.told_of(DOWN, planned=False) == (DOWN,)
     assert waiting.told_of(cut_off, planned=True) == (cut_off,)

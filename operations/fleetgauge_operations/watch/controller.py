@@ -32,15 +32,19 @@ from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_operations.notify.outbox import RetryPolicy, Settlement
 from fleetgauge_operations.notify.receivers import Receiver, receiver_key
-from fleetgauge_operations.watch.burn_tracker import Spending
-from fleetgauge_operations.watch.delivery_cursor import Account, introduced, still_waiting
-from fleetgauge_operations.watch.detection_loop import Heard, Turn
-from fleetgauge_operations.watch.lake_context import Background
+from fleetgauge_operations.watch.burn_tracker import BurnTracker
+from fleetgauge_operations.watch.delivery_cursor import (
+    DeliveryCursor,
+    restore_suppressed_findings,
+    start_delivery,
+)
+from fleetgauge_operations.watch.detection_loop import DetectionLoop, ReceivedPulses
+from fleetgauge_operations.watch.lake_context import LakeContext
 from fleetgauge_operations.watch.message_format import FindingFormat
 from fleetgauge_operations.watch.metrics import WatchMetrics
+from fleetgauge_operations.watch.notifier_context import LeadershipGate, NotifierContext
 from fleetgauge_operations.watch.notifiers import FindingSink, open_sink
-from fleetgauge_operations.watch.state_store import Left, Memory
-from fleetgauge_operations.watch.telling import Leave, Telling
+from fleetgauge_operations.watch.state_store import RestoredState, StateStore
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -50,7 +54,7 @@ Open = tuple[FindingSubject, HealthState]
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class WatchController:
     """One of the watches of a fleet. ``show`` is given every change that it finds."""
 
     fleet: Fleet
@@ -88,20 +92,20 @@ class Watch:
             return FleetHealth()
 
     def _serve(self, term: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
-        """Watch for as long as the seat is ours."""
+        """WatchController for as long as the seat is ours."""
         topic = self.telemetry.topics.probe_pulse.name
         with ExitStack() as stack:
-            memory = stack.enter_context(_running(Memory(self.telemetry)))
+            memory = stack.enter_context(_running(StateStore(self.telemetry)))
             pulses = stack.enter_context(
                 _running(TopicReader(self.telemetry.access, topic, "fleetgauge-watch"))
             )
             pulses.assign(pulses.wait_for_partitions())
-            background = stack.enter_context(_running(Background(self.fleet, self.clock)))
-            left, now, heard = memory.recall(), self.clock(), Heard()
+            background = stack.enter_context(_running(LakeContext(self.fleet, self.clock)))
+            left, now, heard = memory.recall(), self.clock(), ReceivedPulses()
             clusters = [one.id for one in self.fleet.clusters if one.is_in_scope_at(now)]
             state = expect_pulses(restore_fleet_health(left.findings, left.histories), clusters, now)
             budgets = restore_burn_state(left.findings, left.minutes)
-            spending = Spending(
+            spending = BurnTracker(
                 self.fleet, self.telemetry, memory, budgets, lambda *minute: background.plan.out(*minute)
             )
             spending.start(now)
@@ -114,7 +118,7 @@ class Watch:
                 if one.kind != "heartbeat"
             ]
             planned = partial(background.plan.covers, at=now)
-            waiting = still_waiting(left.findings, [one for one, _ in opened], people, planned)
+            waiting = restore_suppressed_findings(left.findings, [one for one, _ in opened], people, planned)
             stack.enter_context(self.metrics.watching(opened))
             sinks = []
             for notifier, (kept, owed) in zip(self.fleet.notifiers, accounts, strict=True):
@@ -127,7 +131,7 @@ class Watch:
             self.health.mark_ready()
             _log.info("at work")
             stack.callback(_log.info, "no longer at work")
-            turn = Turn(
+            turn = DetectionLoop(
                 clusters={one.id: one for one in self.fleet.clusters},
                 term=term,
                 pulses=pulses,
@@ -146,11 +150,16 @@ class Watch:
             return turn.listen(state, shutdown)
 
     def _sink(
-        self, notifier: Notifier, term: Leadership, kept: Account, heard: Heard, background: Background
+        self,
+        notifier: Notifier,
+        term: Leadership,
+        kept: DeliveryCursor,
+        heard: ReceivedPulses,
+        background: LakeContext,
     ) -> FindingSink:
         counts = self.metrics.notifier(Receiver(notifier).host)
         counts.rejected.set(len(kept.rejected))
-        leave = Leave(lambda: term.confirm() is not LeadershipStatus.LOST)
+        leave = LeadershipGate(lambda: term.confirm() is not LeadershipStatus.LOST)
 
         def settled(finding: Finding, settlement: Settlement) -> None:
             counts.settled(settlement)
@@ -162,7 +171,7 @@ class Watch:
             if leave.to_note():
                 kept.put_off(finding)
 
-        telling = Telling(
+        telling = NotifierContext(
             clock=self.clock,
             may_tell=leave.to_tell,
             waits=counts.waits,
@@ -174,15 +183,15 @@ class Watch:
         return open_sink(notifier, finding_format, telling, RetryPolicy())
 
     def _account(
-        self, notifier: Notifier, left: Left, opened: Sequence[Open], memory: Memory
-    ) -> tuple[Account, Sequence[Finding]]:
+        self, notifier: Notifier, left: RestoredState, opened: Sequence[Open], memory: StateStore
+    ) -> tuple[DeliveryCursor, Sequence[Finding]]:
         """And what it is owed."""
         note = left.told.get(receiver_key(notifier))
         if note is None:
-            note = introduced(receiver_key(notifier), left.findings, {subject for subject, _ in opened})
+            note = start_delivery(receiver_key(notifier), left.findings, {subject for subject, _ in opened})
             memory.told(note)
         owed = note.owed(left.findings)
-        return Account(note, owed, memory.told), owed
+        return DeliveryCursor(note, owed, memory.told), owed
 
 
 class _Runs(Protocol):

@@ -13,7 +13,7 @@ from fleetgauge_operations.notify.outbox import Settlement
 _HOLDS_NS = 5_000_000_000
 
 
-class Leave:
+class LeadershipGate:
     """One notifier's to tell, and to note what was told; ``ask`` may take seconds."""
 
     def __init__(self, ask: Callable[[], bool], clock_ns: Callable[[], int] = uptime_ns) -> None:
@@ -32,7 +32,7 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class NotifierContext:
     """For one notifier."""
 
     clock: Callable[[], datetime]

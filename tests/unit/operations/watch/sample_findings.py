@@ -13,7 +13,7 @@ from fleetgauge_core.detection import (
 from fleetgauge_core.detection.finding import build_finding
 from fleetgauge_core.tables import CORRECTIONS
 from fleetgauge_operations.notify.outbox import Settlement
-from fleetgauge_operations.watch.telling import Telling
+from fleetgauge_operations.watch.notifier_context import NotifierContext
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 BROKER = FindingSubject("orders", HealthCondition.BROKER_DOWN, 3)
@@ -51,7 +51,7 @@ def planned(starts: datetime, ends: datetime, **more: object) -> dict[str, objec
 
 
 @dataclass
-class Ear:
+class DeliveryRecorder:
     """Counts what waits, and keeps what was settled and postponed."""
 
     clock: Callable[[], datetime] = lambda: NOON
@@ -65,8 +65,8 @@ class Ear:
     def settlements(self) -> list[Settlement]:
         return [settlement for _, settlement in self.settled]
 
-    def telling(self) -> Telling:
-        return Telling(
+    def telling(self) -> NotifierContext:
+        return NotifierContext(
             clock=lambda: self.clock(),
             may_tell=lambda: self.may_tell,
             waits=self._waits,

@@ -1,4 +1,4 @@
-from fleetgauge_operations.watch.telling import Leave
+from fleetgauge_operations.watch.notifier_context import LeadershipGate
 
 SECOND_NS = 1_000_000_000
 
@@ -13,8 +13,8 @@ class Seat:
         self.asked += 1
         return self.ours
 
-    def leave(self) -> Leave:
-        return Leave(self.ask, lambda: self.now_ns)
+    def leave(self) -> LeadershipGate:
+        return LeadershipGate(self.ask, lambda: self.now_ns)
 
 
 def test_who_was_asked_a_moment_ago_is_not_asked_again_to_note_it() -> None:

@@ -24,7 +24,7 @@ from fleetgauge_operations.replay.incident import Incident
 TOLERANCE = timedelta(seconds=5)
 
 
-class Verdict(StrEnum):
+class ReplayVerdict(StrEnum):
     """How what is named today compares with what was to be named."""
 
     SAME = "same"
@@ -37,7 +37,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class FindingComparison:
     """One that was to be named beside one that is named today; either may be missing."""
 
     wanted: FindingEpisode | None
@@ -57,15 +57,15 @@ class Compared:
         return (self.found.opened_at - self.wanted.opened_at).total_seconds()
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReplayVerdict:
         if self.later_s is None:
-            return Verdict.NEW if self.found else Verdict.MISSED
+            return ReplayVerdict.NEW if self.found else ReplayVerdict.MISSED
         if abs(self.later_s) < TOLERANCE.total_seconds():
-            return Verdict.SAME
-        return Verdict.LATER if self.later_s > 0 else Verdict.EARLIER
+            return ReplayVerdict.SAME
+        return ReplayVerdict.LATER if self.later_s > 0 else ReplayVerdict.EARLIER
 
 
-def found_now(incident: Incident, limits: Thresholds) -> tuple[Finding, ...]:
+def detect_findings(incident: Incident, limits: Thresholds) -> tuple[Finding, ...]:
     """What a watch finds by these limits in the incident's time, from pulses that begin before it."""
     if not incident.pulses:
         return ()
@@ -80,13 +80,13 @@ def found_now(incident: Incident, limits: Thresholds) -> tuple[Finding, ...]:
     return tuple(one for one in found if incident.since <= one.event.at <= incident.until)
 
 
-def compared(incident: Incident, limits: Thresholds) -> list[Compared]:
+def compare_findings(incident: Incident, limits: Thresholds) -> list[FindingComparison]:
     """Episode by episode of each subject, in time's order."""
     wanted, found = (
-        _by_subject(build_episodes(those)) for those in (incident.wanted, found_now(incident, limits))
+        _by_subject(build_episodes(those)) for those in (incident.wanted, detect_findings(incident, limits))
     )
     pairs = [
-        Compared(one, other)
+        FindingComparison(one, other)
         for subject in wanted.keys() | found.keys()
         for one, other in zip_longest(wanted[subject], found[subject])
     ]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.detection import DEFAULT_THRESHOLDS, Thresholds, build_episodes
-from fleetgauge_operations.replay.rerun import Verdict, compared, found_now
+from fleetgauge_operations.replay.comparison import ReplayVerdict, compare_findings, detect_findings
 from tests.unit.core.detection.pulses import (
     at,
     broker,
@@ -20,7 +20,7 @@ HANG = incident(hang())
 
 def verdicts(limits: Thresholds = DEFAULT_THRESHOLDS, wanted: bool = True) -> list[tuple[str, float | None]]:
     one = HANG if wanted else replace(HANG, wanted=())
-    return [(pair.verdict.value, pair.later_s) for pair in compared(one, limits)]
+    return [(pair.verdict.value, pair.later_s) for pair in compare_findings(one, limits)]
 
 
 def test_the_rules_that_found_it_find_it_again() -> None:
@@ -32,8 +32,9 @@ def test_rules_that_are_slower_name_it_later() -> None:
     (found,) = verdicts(slower)
     assert found == ("later", 10)
     assert [
-        pair.verdict for pair in compared(replace(HANG, wanted=found_now(HANG, slower)), DEFAULT_THRESHOLDS)
-    ] == [Verdict.EARLIER]
+        pair.verdict
+        for pair in compare_findings(replace(HANG, wanted=detect_findings(HANG, slower)), DEFAULT_THRESHOLDS)
+    ] == [ReplayVerdict.EARLIER]
 
 
 def test_rules_that_are_blind_miss_it() -> None:
@@ -47,21 +48,23 @@ def test_a_false_alarm_is_one_for_as_long_as_it_is_named() -> None:
 
 def test_what_was_before_it_does_not_count() -> None:
     later = incident([*hang(), *hang(240, 270, 360)[36:]], since=at(200))
-    assert [pair.either.opened_at >= at(200) for pair in compared(later, DEFAULT_THRESHOLDS)] == [True]
+    assert [pair.either.opened_at >= at(200) for pair in compare_findings(later, DEFAULT_THRESHOLDS)] == [
+        True
+    ]
 
 
 def test_each_time_that_a_broker_is_named_is_compared_with_its_like() -> None:
     twice = incident([*hang(), *hang(240, 270, 360)[36:]])
     assert [one.cleared_at is not None for one in build_episodes(twice.wanted)] == [True, True]
     only_the_first = replace(twice, wanted=twice.wanted[:2])
-    assert [one.verdict for one in compared(only_the_first, DEFAULT_THRESHOLDS)] == [
-        Verdict.SAME,
-        Verdict.NEW,
+    assert [one.verdict for one in compare_findings(only_the_first, DEFAULT_THRESHOLDS)] == [
+        ReplayVerdict.SAME,
+        ReplayVerdict.NEW,
     ]
 
 
 def test_one_without_a_pulse_finds_nothing() -> None:
-    assert found_now(replace(HANG, pulses=()), DEFAULT_THRESHOLDS) == ()
+    assert detect_findings(replace(HANG, pulses=()), DEFAULT_THRESHOLDS) == ()
 
 
 _GAPS_S = st.sampled_from([5, 5, 5, 5, 12, 34, 71])
@@ -78,7 +81,7 @@ def test_it_finds_what_a_watch_found_that_looked_as_often_as_it_liked(
         gone_s = [0 if there else before + gap_s for there, before in zip(seen, gone_s, strict=True)]
         pulses.append(pulse(now, *(hung(s, n) if s else broker(n) for n, s in enumerate(gone_s, 1))))
     live = watched(pulses, timedelta(seconds=looks_every_s))
-    again = found_now(replace(incident(pulses), since=pulses[0].emitted_at), DEFAULT_THRESHOLDS)
+    again = detect_findings(replace(incident(pulses), since=pulses[0].emitted_at), DEFAULT_THRESHOLDS)
     assert [one.event for one in again if one.is_alert or one.is_cleared] == [one.event for one in live]
 
 

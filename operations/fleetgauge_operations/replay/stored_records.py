@@ -11,7 +11,7 @@ from fleetgauge_operations.replay.incident import Incident
 _CLIENT = "fleetgauge-replay"
 
 
-def kept(
+def read_incident(
     telemetry: Telemetry, cluster_id: str, since: datetime, until: datetime, before: timedelta, note: str
 ) -> Incident:
     """An incident, with pulses from so long before it. Raises KafkaUnavailableError."""
