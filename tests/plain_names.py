@@ -18,8 +18,6 @@ STAND_INS = frozenset({"one", "found", "said", "told", "item", "thing"})
 UNFINISHED = (
     "operations/fleetgauge_operations/corrections",
     "operations/fleetgauge_operations/mitigation",
-    "operations/fleetgauge_operations/replay",
-    "operations/fleetgauge_operations/watch",
 )
 #: A class name that two modules may share, with the reason.
 SHARED_CLASS_NAMES: dict[str, str] = {}

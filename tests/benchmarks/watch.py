@@ -95,27 +95,27 @@ def _remember(telemetry: Telemetry, names: list[str]) -> None:
     ensure_telemetry_topics(telemetry)
     ensure_state_topic(telemetry, telemetry.topics.watch_state)
     history = (LatencyQuantiles(4_000, 12_000),) * DEFAULT_THRESHOLDS.history_blocks
-    with _memory(telemetry) as memory:
+    with _state_store(telemetry) as store:
         for name in names:
             for broker in range(1, BROKERS + 1):
-                memory.learnt(LatencyHistoryKey(name, broker, VANTAGE), history)
+                store.save_latency_history(LatencyHistoryKey(name, broker, VANTAGE), history)
 
 
 def _minutes_behind(telemetry: Telemetry, sent: Mapping[str, int]) -> int:
     """Of the cluster that it is furthest behind with; one is open until the next begins."""
-    with _memory(telemetry) as memory:
-        counted = memory.recall().minutes
+    with _state_store(telemetry) as store:
+        counted = store.restore().burn_minutes
     return max(number - len(counted.get(name, ())) for name, number in sent.items())
 
 
 @contextmanager
-def _memory(telemetry: Telemetry) -> Iterator[StateStore]:
-    memory = StateStore(telemetry)
-    memory.start()
+def _state_store(telemetry: Telemetry) -> Iterator[StateStore]:
+    store = StateStore(telemetry)
+    store.start()
     try:
-        yield memory
+        yield store
     finally:
-        memory.stop()
+        store.stop()
 
 
 @contextmanager

@@ -161,7 +161,7 @@ class Scene:
 
     def active_watch(self) -> Command:
         """Return the watch that is the leader: it logs when it becomes the leader and when it stops."""
-        (active,) = (watch for watch in self._watches if watch.output.count("at work") % 2)
+        (active,) = (watch for watch in self._watches if watch.output.count("the leader") % 2)
         return active
 
     def kill_active_watch(self) -> None:

@@ -53,7 +53,7 @@ from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.browser.lake import put
 from tests.kafka.agents import Agent, build_fleet, has_successful_probes, is_probed_through_other_leaders
 from tests.receiver import Receiver
-from tests.unit.operations.watch.sample_findings import planned
+from tests.unit.operations.watch.sample_findings import maintenance_row
 from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)
@@ -475,7 +475,7 @@ def test_without_a_running_watch_earlier_findings_are_no_reason_to_act(desk: Des
 
 def test_a_broker_in_planned_maintenance_is_not_demoted(desk: Desk) -> None:
     now = datetime.now(UTC)
-    row = planned(now - timedelta(hours=1), now + timedelta(hours=1), cluster_id="acted", broker_id=2)
+    row = maintenance_row(now - timedelta(hours=1), now + timedelta(hours=1), cluster_id="acted", broker_id=2)
     put(desk.folder / "lake", CORRECTIONS, [row])
     assert desk.read_refusals() == ["planned"]
 

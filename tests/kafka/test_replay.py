@@ -88,7 +88,7 @@ def test_an_exported_incident_replays_to_the_same_findings(
     assert _export(config, path, "--note", "disk full") == {"file": str(path), "pulses": 25, "findings": 2}
     kept = Incident.read(path)
     assert kept.pulses == tuple(pulse for pulse in pulses if pulse.emitted_at <= kept.until)
-    assert (list(kept.wanted), kept.note) == (findings, "disk full")
+    assert (list(kept.expected), kept.note) == (findings, "disk full")
     assert CliRunner().invoke(replay, ["run", str(path)]).exit_code == 0
 
     false_alarm = tmp_path / "false.incident.gz"
@@ -102,7 +102,7 @@ def test_an_export_without_pulses_reports_their_retention(
     assert telemetry
     exit_code, message = _export(config, tmp_path / "none.incident.gz")
     assert exit_code == 2
-    assert "no pulse of orders until 2026-03-02T12:02:00Z: they are kept for 1 hours" in message.replace(
+    assert "no pulse of orders until 2026-03-02T12:02:00Z: pulses are retained for 1 h" in message.replace(
         "\n", " "
     )
     assert not (tmp_path / "none.incident.gz").exists()

@@ -42,7 +42,7 @@ from tests.unit.core.detection.pulses import (
     hung,
     pulse,
 )
-from tests.unit.operations.watch.sample_findings import cleared, named, planned
+from tests.unit.operations.watch.sample_findings import cleared, maintenance_row, opened
 from tests.waiting import wait_until
 
 DEADLINE_S = 60
@@ -50,7 +50,7 @@ NOW = at(40)
 ACTIVE = "fleetgauge_watch_active"
 NAMED = "fleetgauge_broker_named"
 IGNORED = "fleetgauge_watch_pulses_ignored_total"
-HEARD = "fleetgauge_watch_pulse_timestamp_seconds"
+PULSE_TIMESTAMP = "fleetgauge_watch_pulse_timestamp_seconds"
 
 
 @pytest.fixture
@@ -103,12 +103,12 @@ def _running_watch(
 
 @contextmanager
 def _state_store(telemetry: Telemetry) -> Iterator[StateStore]:
-    memory = StateStore(telemetry)
-    memory.start()
+    store = StateStore(telemetry)
+    store.start()
     try:
-        yield memory
+        yield store
     finally:
-        memory.stop()
+        store.stop()
 
 
 def _repeat_until(condition: Callable[[], bool], act: Callable[[], None] = lambda: None) -> None:
@@ -126,7 +126,7 @@ def _is_active(health: ProcessHealth) -> bool:
 def _send_until_received(health: ProcessHealth, send: Callable[[ProbePulse], None]) -> None:
     """Send a pulse repeatedly, because a watch begins to read at the end of the topic at its start."""
     healthy_pulse = pulse(15, broker(1), broker(2))
-    _repeat_until(lambda: bool(samples_of(health.registry, HEARD)), lambda: send(healthy_pulse))
+    _repeat_until(lambda: bool(samples_of(health.registry, PULSE_TIMESTAMP)), lambda: send(healthy_pulse))
 
 
 def test_the_metrics_show_open_alerts_also_after_a_restart_and_the_last_pulse_of_a_vantage(
@@ -134,7 +134,7 @@ def test_the_metrics_show_open_alerts_also_after_a_restart_and_the_last_pulse_of
 ) -> None:
     with _running_watch(telemetry) as health:
         _send_until_received(health, send)
-        assert samples_of(health.registry, HEARD) == {("orders", "zone-a"): at(15).timestamp()}
+        assert samples_of(health.registry, PULSE_TIMESTAMP) == {("orders", "zone-a"): at(15).timestamp()}
         send(pulse(20, hung(9, 1), broker(2)))
         _repeat_until(lambda: samples_of(health.registry, NAMED) == {("1", "orders"): 1, ("2", "orders"): 0})
 
@@ -142,8 +142,8 @@ def test_the_metrics_show_open_alerts_also_after_a_restart_and_the_last_pulse_of
         _repeat_until(lambda: samples_of(health.registry, NAMED) == {("1", "orders"): 1})
         # This pulse is too old to be evaluated, but its time is exported.
         old_pulse = pulse(0, broker(1), vantage="zone-b")
-        _repeat_until(lambda: bool(samples_of(health.registry, HEARD)), lambda: send(old_pulse))
-        assert samples_of(health.registry, HEARD) == {("orders", "zone-b"): at(0).timestamp()}
+        _repeat_until(lambda: bool(samples_of(health.registry, PULSE_TIMESTAMP)), lambda: send(old_pulse))
+        assert samples_of(health.registry, PULSE_TIMESTAMP) == {("orders", "zone-b"): at(0).timestamp()}
         assert samples_of(health.registry, NAMED) == {("1", "orders"): 1}
         send(pulse(30, broker(1), broker(2)))
         _repeat_until(lambda: samples_of(health.registry, NAMED) == {("1", "orders"): 0, ("2", "orders"): 0})
@@ -176,8 +176,8 @@ def test_an_alert_that_another_watch_published_late_is_resolved(
     with _running_watch(telemetry, {"kind": "webhook", "url": receiver.url}) as health:
         _send_until_received(health, send)
         subject = FindingSubject("orders", HealthCondition.NO_DATA)
-        with _state_store(telemetry) as memory:
-            memory.found(build_finding(subject, HealthState.HEALTHY, HealthState.NO_DATA, at(10), {}))
+        with _state_store(telemetry) as store:
+            store.save_finding(build_finding(subject, HealthState.HEALTHY, HealthState.NO_DATA, at(10), {}))
         _repeat_until(lambda: bool(receiver.posts), lambda: send(pulse(20, broker(1), broker(2))))
         (post,) = receiver.bodies
         assert (post["status"], post["kind"], post["fingerprint"]) == (
@@ -210,7 +210,7 @@ def test_the_next_watch_retries_a_failed_notification_with_the_same_id(
 def test_an_alert_suppressed_by_planned_maintenance_is_sent_when_the_maintenance_ends(
     telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver, tmp_path: Path
 ) -> None:
-    put(tmp_path, CORRECTIONS, [planned(at(0), at(600), broker_id=1)])
+    put(tmp_path, CORRECTIONS, [maintenance_row(at(0), at(600), broker_id=1)])
     clock = [NOW]
     notifier = {"kind": "webhook", "url": receiver.url}
     with _running_watch(telemetry, notifier, lake=tmp_path, clock=lambda: clock[0]) as health:
@@ -233,7 +233,7 @@ def test_a_suppressed_alert_is_sent_after_a_restart_even_if_a_later_one_was_sent
     telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver, tmp_path: Path
 ) -> None:
     """The maintenance of broker 1 ends while no watch runs; broker 2 was notified before."""
-    put(tmp_path, CORRECTIONS, [planned(at(0), at(600), broker_id=1)])
+    put(tmp_path, CORRECTIONS, [maintenance_row(at(0), at(600), broker_id=1)])
     notifier = {"kind": "webhook", "url": receiver.url}
     with _running_watch(telemetry, notifier, lake=tmp_path) as health:
         _send_until_received(health, send)
@@ -256,10 +256,10 @@ def test_alerts_of_a_cluster_removed_from_the_fleet_file_are_resolved(
         FindingSubject("carts", HealthCondition.LATENCY_BURN),
     ]
     notifier = {"kind": "webhook", "url": receiver.url}
-    with _running_watch(telemetry, notifier) as health, _state_store(telemetry) as memory:
+    with _running_watch(telemetry, notifier) as health, _state_store(telemetry) as store:
         _repeat_until(lambda: _is_active(health))
         for subject in subjects:
-            memory.found(
+            store.save_finding(
                 build_finding(
                     subject, HealthState.HEALTHY, HealthState(subject.condition.value), at(10), {"brokers": 3}
                 )
@@ -278,7 +278,7 @@ def test_missing_pulses_of_a_cluster_that_is_not_in_the_fleet_file_are_not_repor
     with _running_watch(telemetry, {"kind": "webhook", "url": receiver.url}, clock=lambda: now) as health:
         _send_until_received(health, send)
         send(pulse(15, broker(1), broker(2), cluster="carts"))
-        _repeat_until(lambda: len(samples_of(health.registry, HEARD)) == 2)
+        _repeat_until(lambda: len(samples_of(health.registry, PULSE_TIMESTAMP)) == 2)
         now += timedelta(seconds=40)
         wait_until(lambda: len(receiver.posts) == 1, DEADLINE_S, "NO_DATA of orders")
     assert [(body["kind"], body["cluster"]) for body in receiver.bodies] == [("NO_DATA", "orders")]
@@ -296,7 +296,7 @@ def test_pulses_of_an_agent_whose_clock_is_ahead_are_ignored(
         send(pulse(40 + 11, hung(9, 1), broker(2), vantage="zone-b"))
         _repeat_until(lambda: samples_of(health.registry, IGNORED).get(("orders", "zone-b")) == 1)
         assert samples_of(health.registry, NAMED)["1", "orders"] == 0
-    assert "the clock of vantage zone-b is 0:00:11 ahead of ours: one is wrong" in caplog.text
+    assert "vantage zone-b: its clock is ahead of this machine's by 0:00:11" in caplog.text
 
 
 def _send_minutes(telemetry: Telemetry, first: int, end: int, failed: int) -> None:
@@ -351,26 +351,30 @@ def test_a_burn_alert_is_sent_once_and_resolved_by_the_next_watch(
 def test_stored_state_is_recovered(telemetry: Telemetry) -> None:
     ensure_telemetry_topics(telemetry)
     ensure_state_topic(telemetry, telemetry.topics.watch_state)
-    key, finding = LatencyHistoryKey("orders", 3, "zone-a"), named()
+    key, finding = LatencyHistoryKey("orders", 3, "zone-a"), opened()
     burn_minutes = [BurnMinute(NOON + minute * MINUTE, minute == 61, 300, 299, 3, 3) for minute in range(62)]
-    with _state_store(telemetry) as memory:
-        memory.learnt(key, (LatencyQuantiles(1, 2),))
-        memory.found(finding)
-        memory.learnt(key, (LatencyQuantiles(1, 2), LatencyQuantiles(3, 4)))
-        memory.told(DeliveryRecord(notifier="hook", event_id=finding.event.event_id, at=finding.event.at))
+    with _state_store(telemetry) as store:
+        store.save_latency_history(key, (LatencyQuantiles(1, 2),))
+        store.save_finding(finding)
+        store.save_latency_history(key, (LatencyQuantiles(1, 2), LatencyQuantiles(3, 4)))
+        store.save_delivery(
+            DeliveryRecord(notifier="hook", event_id=finding.event.event_id, at=finding.event.at)
+        )
         for end in (59, 60, 61, 62):
-            memory.spent("orders", burn_minutes[:end], burn_minutes[end - 1].minute)
+            store.save_burn_minutes("orders", burn_minutes[:end], burn_minutes[end - 1].minute)
     with _state_store(telemetry) as later:
-        recovered = later.recall()
+        recovered = later.restore()
         # A known finding is not new, nor is a finding older than a known one.
         resolution = cleared(at=NOON + MINUTE)
         with _state_store(telemetry) as another:
-            for late_finding in (finding, named(at=NOON - MINUTE), resolution):
-                another.found(late_finding)
+            for late_finding in (finding, opened(at=NOON - MINUTE), resolution):
+                another.save_finding(late_finding)
         late_findings: list[Finding] = []
-        _repeat_until(lambda: resolution in late_findings, lambda: late_findings.extend(later.late()))
+        _repeat_until(
+            lambda: resolution in late_findings, lambda: late_findings.extend(later.read_late_findings())
+        )
         assert late_findings == [resolution]
     assert recovered.findings == (finding,)
     assert recovered.histories == {key: (LatencyQuantiles(1, 2), LatencyQuantiles(3, 4))}
-    assert recovered.told["hook"].owed([finding, cleared()]) == (cleared(),)
-    assert recovered.minutes == {"orders": burn_minutes}
+    assert recovered.deliveries["hook"].select_undelivered([finding, cleared()]) == (cleared(),)
+    assert recovered.burn_minutes == {"orders": burn_minutes}

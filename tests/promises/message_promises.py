@@ -23,7 +23,7 @@ from fleetgauge_operations.watch.message_format import FindingFormat
 from tests.promises.key_paths import NONE, Paths, paths_of_value
 from tests.promises.source import literal_keys
 from tests.promises.specimens import specimen
-from tests.unit.operations.watch.sample_findings import NOON, PATH, cleared, named
+from tests.unit.operations.watch.sample_findings import NOON, PATH, cleared, opened
 
 _KINDS = ("webhook", "slack", "pagerduty", "alertmanager")
 
@@ -38,7 +38,7 @@ def _documents() -> Mapping[str, Paths]:
         **{f"watch to {kind}": paths for kind, paths in _of_the_watch().items()},
         **{f"mitigate to {kind}": _notifications(kind, _news()) for kind in _KINDS},
         **{f"recover to {kind}": _notifications(kind, _recovery_news()) for kind in _KINDS},
-        "heartbeat": literal_keys(Heartbeat._beat),
+        "heartbeat": literal_keys(Heartbeat._send),
         "log line": _log_line(),
         "/livez": _health("livez"),
         "/readyz": _health("readyz"),
@@ -48,8 +48,8 @@ def _documents() -> Mapping[str, Paths]:
 def _of_the_watch() -> Mapping[str, Paths]:
     """Of a broker and of a path, as it opens and as it is resolved."""
     finding_format = FindingFormat("https://page.example/", context_of=lambda _: ("context",))
-    findings = [named(), cleared(), named(PATH, after := named(PATH).to_state), cleared(PATH, after)]
-    notifications = [finding_format.notification(finding) for finding in findings]
+    findings = [opened(), cleared(), opened(PATH, after := opened(PATH).to_state), cleared(PATH, after)]
+    notifications = [finding_format.build_notification(finding) for finding in findings]
     return {kind: _all(_body(kind, each) for each in notifications) for kind in _KINDS}
 
 

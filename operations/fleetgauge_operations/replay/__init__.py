@@ -1,1 +1,1 @@
-"""`fleetgauge replay`: incidents kept as files, and every rule run over all of them once more."""
+"""`fleetgauge replay`: keep incidents as files, and evaluate them with the present detection rules."""

@@ -1,4 +1,4 @@
-"""`fleetgauge replay`."""
+"""The commands `fleetgauge replay export` and `fleetgauge replay run`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
@@ -14,12 +14,8 @@ from fleetgauge_core.detection import (
     FindingSubject,
     Thresholds,
 )
-from fleetgauge_core.fleet import (
-    Fleet,
-    FleetFileError,
-    Telemetry,
-    load_fleet,
-)
+from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.fleet.command_line import load_fleet_or_exit, telemetry_or_exit
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.runtime.cli import (
     InputError,
@@ -27,85 +23,90 @@ from fleetgauge_core.runtime.cli import (
     console,
     print_json,
 )
+from fleetgauge_core.runtime.options import config_option, json_option
 from fleetgauge_operations.replay.comparison import FindingComparison, ReplayVerdict, compare_findings
 from fleetgauge_operations.replay.incident import SUFFIX, Incident, IncidentError
 from fleetgauge_operations.replay.stored_records import read_incident
 
-#: With the hour in which a broker's own history is learnt, and what its first block takes besides.
-_BEFORE_MIN = 75
+#: The hour of a broker's latency history, and the time until its first block is complete.
+_LEAD_MIN = 75
 
 
 @click.group(epilog="Example: fleetgauge replay run incidents/")
 def replay() -> None:
-    """Keep incidents as files, and see what the rules of today find in them."""
+    """Keep incidents as files, and evaluate them with the present detection rules."""
 
 
 @replay.command(
     epilog="Example: fleetgauge replay export --cluster orders-eu --from 2026-03-02T10:00:00Z "
     "--to 2026-03-02T10:30:00Z --note 'disk of broker 3 full'"
 )
-@click.option("--cluster", "cluster_id", required=True, help="Whose incident it is.")
+@click.option("--cluster", "cluster_id", required=True, help="ID of the incident's cluster.")
 @click.option(
-    "--from", "since", type=TimestampParam(), required=True, help="When it began, or a little before."
+    "--from",
+    "since",
+    type=TimestampParam(),
+    required=True,
+    help="When the incident began, or shortly before.",
 )
 @click.option(
-    "--to", "until", type=TimestampParam(), required=True, help="When it was over, or a little after."
+    "--to", "until", type=TimestampParam(), required=True, help="When the incident ended, or shortly after."
 )
-@click.option("--note", default="", help="What it was, for whoever reads of it later.")
-@click.option("--false-alarm", is_flag=True, help="Nothing was to be named, whatever was.")
+@click.option("--note", default="", help="Description of the incident.")
+@click.option("--false-alarm", is_flag=True, help="Expect no findings, whatever the watch reported.")
 @click.option(
     "--before",
-    "before_min",
+    "lead_min",
     type=click.IntRange(min=0),
-    default=_BEFORE_MIN,
+    default=_LEAD_MIN,
     show_default=True,
-    help="Minutes of pulses before it, from which is learnt what is usual.",
+    help="Minutes of pulses before the incident, which show the usual latencies.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help=f"The file; its name should end with {SUFFIX}.",
+    help=f"Path of the incident file; its name should end with {SUFFIX}.",
 )
-@click.option(
-    "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
-)
-@click.option("--json", "as_json", is_flag=True, help="Answer on stdout as JSON.")
+@config_option
+@json_option()
 def export(
     cluster_id: str,
     since: datetime,
     until: datetime,
     note: str,
     false_alarm: bool,
-    before_min: int,
+    lead_min: int,
     out: Path | None,
     config: Path,
     as_json: bool,
 ) -> None:
-    """Keep what agents said and what was found, from the telemetry cluster's topics, as one file."""
-    telemetry = _telemetry(config, cluster_id)
+    """Write the pulses and findings of an incident from the telemetry cluster's topics to one file."""
+    telemetry = _load_telemetry(config, cluster_id)
     if until <= since:
         raise InputError(f"--to {until:%FT%TZ} is not after --from {since:%FT%TZ}")
     path = out or Path(f"{cluster_id}-{since:%Y%m%dT%H%M%SZ}{SUFFIX}")
     if path.exists():
-        raise InputError(f"{path} is there already: name another with --out")
-    with console.status(f"reading what was said of {cluster_id}"):
+        raise InputError(f"{path} exists already: choose another file with --out")
+    with console.status(f"reading pulses and findings of {cluster_id}"):
         try:
-            incident = read_incident(telemetry, cluster_id, since, until, timedelta(minutes=before_min), note)
+            incident = read_incident(telemetry, cluster_id, since, until, timedelta(minutes=lead_min), note)
         except KafkaUnavailableError as error:
-            raise InputError(f"telemetry cannot be read: {error}") from error
+            raise InputError(f"cannot read the telemetry cluster: {error}") from error
     if not incident.pulses:
         hours = telemetry.topics.probe_pulse.retention_hours
-        raise InputError(f"no pulse of {cluster_id} until {until:%FT%TZ}: they are kept for {hours:g} hours")
+        raise InputError(
+            f"no pulse of {cluster_id} until {until:%FT%TZ}: pulses are retained for {hours:g} h"
+        )
     if false_alarm:
-        incident = replace(incident, wanted=())
+        incident = replace(incident, expected=())
     try:
         incident.write(path)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
-    told = {"file": str(path), "pulses": len(incident.pulses), "findings": len(incident.wanted)}
-    console.print(f"{path}: {told['pulses']} pulses, {told['findings']} findings", markup=False)
+    summary = {"file": str(path), "pulses": len(incident.pulses), "findings": len(incident.expected)}
+    console.print(f"{path}: {summary['pulses']} pulses, {summary['findings']} findings", markup=False)
     if as_json:
-        print_json(told)
+        print_json(summary)
 
 
 @replay.command(epilog="Example: fleetgauge replay run incidents/ --set flaps=2")
@@ -115,72 +116,73 @@ def export(
     "changes",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A threshold to try, in its own unit; of a duration, seconds. May be repeated.",
+    help="A threshold to try, in its own unit; durations in seconds. May be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Answer on stdout as JSON.")
+@json_option()
 @click.pass_context
 def run(context: click.Context, paths: Sequence[Path], changes: Sequence[str], as_json: bool) -> None:
-    """Judge incidents anew, files or folders of them; exit 1 where something else is named than was to be."""
-    limits = changed(DEFAULT_THRESHOLDS, changes)
-    results = [(path, incident, compare_findings(incident, limits)) for path, incident in _incidents(paths)]
-    for path, incident, pairs in results:
-        for line in _lines(path, incident, pairs):
+    """Evaluate incident files or folders of them; exits with 1 if findings differ from the expected ones."""
+    limits = change_thresholds(DEFAULT_THRESHOLDS, changes)
+    results = [
+        (path, incident, compare_findings(incident, limits)) for path, incident in _read_incidents(paths)
+    ]
+    for path, incident, comparisons in results:
+        for line in _describe_result(path, incident, comparisons):
             console.print(line, markup=False, soft_wrap=True)
     if as_json:
-        print_json([_document(*one) for one in results])
-    same = all(pair.verdict is ReplayVerdict.SAME for _, _, pairs in results for pair in pairs)
-    context.exit(0 if same else 1)
+        print_json([_document(*result) for result in results])
+    is_same = all(
+        comparison.verdict is ReplayVerdict.SAME
+        for _, _, comparisons in results
+        for comparison in comparisons
+    )
+    context.exit(0 if is_same else 1)
 
 
-def changed(limits: Thresholds, changes: Sequence[str]) -> Thresholds:
-    """With each ``NAME=VALUE``. Raises InputError."""
-    known = {one.name: getattr(limits, one.name) for one in fields(limits)}
+def change_thresholds(limits: Thresholds, changes: Sequence[str]) -> Thresholds:
+    """Return the thresholds with each change, given as ``NAME=VALUE``. Raises: InputError."""
+    values = {field.name: getattr(limits, field.name) for field in fields(limits)}
     for change in changes:
-        name, _, value = change.partition("=")
-        if name not in known:
-            raise InputError(f"--set {change}: no threshold {name!r}; there are {', '.join(known)}")
-        usual = known[name]
+        name, _, text = change.partition("=")
+        if name not in values:
+            raise InputError(f"--set {change}: unknown threshold {name!r}; known ones: {', '.join(values)}")
+        previous = values[name]
         try:
-            known[name] = _threshold(value, as_a_span=isinstance(usual, timedelta))
+            values[name] = _parse_threshold(text, is_duration=isinstance(previous, timedelta))
         except (ValueError, OverflowError) as error:
-            raise InputError(
-                f"--set {change}: wanted a number above 0, as in {name}={_plain(usual)}"
-            ) from error
-    return Thresholds(**known)
+            example = f"{name}={_format_threshold(previous)}"
+            raise InputError(f"--set {change}: expected a number above 0, as in {example}") from error
+    return Thresholds(**values)
 
 
-def _threshold(value: str, *, as_a_span: bool) -> timedelta | int:
-    number = float(value) if as_a_span else int(value)
+def _parse_threshold(text: str, *, is_duration: bool) -> timedelta | int:
+    number = float(text) if is_duration else int(text)
     if number <= 0:
         raise ValueError(number)
-    return timedelta(seconds=number) if as_a_span else int(number)
+    return timedelta(seconds=number) if is_duration else int(number)
 
 
-def _plain(limit: timedelta | int) -> str:
-    return f"{limit.total_seconds():g}" if isinstance(limit, timedelta) else str(limit)
+def _format_threshold(value: timedelta | int) -> str:
+    return f"{value.total_seconds():g}" if isinstance(value, timedelta) else str(value)
 
 
-def _telemetry(config: Path, cluster_id: str) -> Telemetry:
-    try:
-        fleet: Fleet = load_fleet(config)
-    except FleetFileError as error:
-        raise InputError(str(error)) from error
-    if fleet.telemetry is None:
-        raise InputError(f"{config}: telemetry.bootstrap is missing: say where the pulses are")
-    known = [one.id for one in fleet.clusters]
-    if cluster_id not in known:
-        raise InputError(f"no cluster {cluster_id!r} in {config}; there are {', '.join(known)}")
-    return fleet.telemetry
+def _load_telemetry(config: Path, cluster_id: str) -> Telemetry:
+    fleet = load_fleet_or_exit(config)
+    telemetry = telemetry_or_exit(fleet, config)
+    cluster_ids = [cluster.id for cluster in fleet.clusters]
+    if cluster_id not in cluster_ids:
+        raise InputError(f"no cluster {cluster_id!r} in {config}; its clusters are {', '.join(cluster_ids)}")
+    return telemetry
 
 
-def _incidents(paths: Sequence[Path]) -> Iterator[tuple[Path, Incident]]:
-    """Each file once, folders with all that is below them. Raises InputError."""
+def _read_incidents(paths: Sequence[Path]) -> Iterator[tuple[Path, Incident]]:
+    """Yield each incident once; folders are searched recursively. Raises: InputError."""
     files = [
         file for path in paths for file in (sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path])
     ]
     if not files:
         raise InputError(
-            f"no *{SUFFIX} in {', '.join(map(str, paths))}: `fleetgauge replay export` makes one"
+            f"no *{SUFFIX} file in {', '.join(map(str, paths))}: write one with `fleetgauge replay export`"
         )
     for file in dict.fromkeys(files):
         try:
@@ -189,55 +191,64 @@ def _incidents(paths: Sequence[Path]) -> Iterator[tuple[Path, Incident]]:
             raise InputError(str(error)) from error
 
 
-def _lines(path: Path, incident: Incident, pairs: Sequence[FindingComparison]) -> Iterator[str]:
+def _describe_result(
+    path: Path, incident: Incident, comparisons: Sequence[FindingComparison]
+) -> Iterator[str]:
     yield f"{path}: {incident.note}" if incident.note else str(path)
-    if not pairs:
-        yield "  nothing is named, as it was to be"
-    for pair in pairs:
-        by = f" by {abs(pair.later_s):g} s" if pair.later_s else ""
-        named = (
-            f"named {_time(pair.found.opened_at)}, cleared {_time(pair.found.cleared_at)}"
-            if pair.found
-            else ""
+    if not comparisons:
+        yield "  no findings, as expected"
+    for comparison in comparisons:
+        difference = f" by {abs(comparison.later_s):g} s" if comparison.later_s else ""
+        episode = comparison.either
+        yield (
+            f"  {comparison.verdict}{difference}: {episode.kind} of {_describe_subject(episode.subject)}: "
+            f"{_describe_times(comparison)}"
         )
-        wanted = f"was to be named {_time(pair.wanted.opened_at)}" if pair.wanted else "was not to be named"
-        told = named if pair.verdict is ReplayVerdict.SAME else "; ".join(filter(None, (named, wanted)))
-        yield f"  {pair.verdict}{by}: {pair.either.kind} of {_whom(pair.either.subject)}: {told}"
 
 
-def _whom(subject: FindingSubject) -> str:
+def _describe_times(comparison: FindingComparison) -> str:
+    parts = []
+    if detected := comparison.detected:
+        cleared = f"cleared {_format_time(detected.cleared_at)}" if detected.cleared_at else "not cleared"
+        parts.append(f"opened {_format_time(detected.opened_at)}, {cleared}")
+    if comparison.expected is None:
+        parts.append("not expected")
+    elif comparison.verdict is not ReplayVerdict.SAME:
+        parts.append(f"expected to open {_format_time(comparison.expected.opened_at)}")
+    return "; ".join(parts)
+
+
+def _describe_subject(subject: FindingSubject) -> str:
     if subject.vantage is not None:
-        towards = (
-            f" towards broker {subject.target_broker_id}" if subject.target_broker_id is not None else ""
-        )
-        return f"{subject.cluster_id}, vantage {subject.vantage}{towards}"
+        target = f" to broker {subject.target_broker_id}" if subject.target_broker_id is not None else ""
+        return f"{subject.cluster_id}, vantage {subject.vantage}{target}"
     broker = f", broker {subject.broker_id}" if subject.broker_id is not None else ""
     return f"{subject.cluster_id}{broker}"
 
 
-def _time(at: datetime | None) -> str:
-    return f"{at:%FT%TZ}" if at else "not within it"
+def _format_time(at: datetime) -> str:
+    return f"{at:%FT%TZ}"
 
 
-def _document(path: Path, incident: Incident, pairs: Sequence[FindingComparison]) -> dict[str, Any]:
+def _document(path: Path, incident: Incident, comparisons: Sequence[FindingComparison]) -> dict[str, Any]:
     findings = [
         {
-            "broker": pair.either.subject.broker_id,
-            "vantage": pair.either.subject.vantage,
-            "towards": pair.either.subject.target_broker_id,
-            "kind": pair.either.kind,
-            "verdict": pair.verdict,
-            "later_s": pair.later_s,
-            "wanted": _span(pair.wanted),
-            "found": _span(pair.found),
+            "broker": comparison.either.subject.broker_id,
+            "vantage": comparison.either.subject.vantage,
+            "towards": comparison.either.subject.target_broker_id,
+            "kind": comparison.either.kind,
+            "verdict": comparison.verdict,
+            "later_s": comparison.later_s,
+            "wanted": _episode_document(comparison.expected),
+            "found": _episode_document(comparison.detected),
         }
-        for pair in pairs
+        for comparison in comparisons
     ]
     return {"file": str(path), "cluster": incident.cluster_id, "note": incident.note, "findings": findings}
 
 
-def _span(one: FindingEpisode | None) -> dict[str, str | None] | None:
-    if one is None:
+def _episode_document(episode: FindingEpisode | None) -> dict[str, str | None] | None:
+    if episode is None:
         return None
-    cleared = one.cleared_at.isoformat() if one.cleared_at else None
-    return {"named_at": one.opened_at.isoformat(), "cleared_at": cleared}
+    cleared = episode.cleared_at.isoformat() if episode.cleared_at else None
+    return {"named_at": episode.opened_at.isoformat(), "cleared_at": cleared}

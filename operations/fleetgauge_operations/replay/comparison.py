@@ -1,4 +1,4 @@
-"""What the rules of today find in an incident, beside what was to be found. Pure."""
+"""Compare the findings that the present rules detect in an incident with the expected ones. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -20,81 +20,86 @@ from fleetgauge_core.detection import (
 )
 from fleetgauge_operations.replay.incident import Incident
 
-#: Pulses come every 5 s: what differs by less is the same.
+#: The interval of pulses; a smaller difference counts as none.
 TOLERANCE = timedelta(seconds=5)
 
 
 class ReplayVerdict(StrEnum):
-    """How what is named today compares with what was to be named."""
+    """How the detected finding differs from the expected one."""
 
     SAME = "same"
     EARLIER = "earlier"
     LATER = "later"
     MISSED = "missed"
-    """To be named, and is not."""
+    """The finding was expected, and is not detected."""
     NEW = "new"
-    """Named, and was not to be."""
+    """The finding is detected, and was not expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingComparison:
-    """One that was to be named beside one that is named today; either may be missing."""
+    """An expected finding beside the detected one; at most one of the two is None."""
 
-    wanted: FindingEpisode | None
-    found: FindingEpisode | None
+    expected: FindingEpisode | None
+    detected: FindingEpisode | None
 
     @property
     def either(self) -> FindingEpisode:
-        """Whose it is, in any case."""
-        (one, *_) = (episode for episode in (self.wanted, self.found) if episode)
-        return one
+        """The expected finding, or the detected one if none was expected."""
+        (episode, *_) = (episode for episode in (self.expected, self.detected) if episode)
+        return episode
 
     @property
     def later_s(self) -> float | None:
-        """By how much it is named later than it was to be."""
-        if self.wanted is None or self.found is None:
+        """How many seconds later than expected the finding opens; None if one of the two is missing."""
+        if self.expected is None or self.detected is None:
             return None
-        return (self.found.opened_at - self.wanted.opened_at).total_seconds()
+        return (self.detected.opened_at - self.expected.opened_at).total_seconds()
 
     @property
     def verdict(self) -> ReplayVerdict:
+        """The verdict, by the time at which the finding opens."""
         if self.later_s is None:
-            return ReplayVerdict.NEW if self.found else ReplayVerdict.MISSED
+            return ReplayVerdict.NEW if self.detected else ReplayVerdict.MISSED
         if abs(self.later_s) < TOLERANCE.total_seconds():
             return ReplayVerdict.SAME
         return ReplayVerdict.LATER if self.later_s > 0 else ReplayVerdict.EARLIER
 
 
 def detect_findings(incident: Incident, limits: Thresholds) -> tuple[Finding, ...]:
-    """What a watch finds by these limits in the incident's time, from pulses that begin before it."""
+    """Return what a watch with these thresholds detects in the incident, given all of its pulses."""
     if not incident.pulses:
         return ()
-    state, found = (
-        expect_pulses(FleetHealth(), [incident.cluster_id], incident.pulses[0].emitted_at),
-        list[Finding](),
-    )
+    state = expect_pulses(FleetHealth(), [incident.cluster_id], incident.pulses[0].emitted_at)
+    detected: list[Finding] = []
     for pulse in incident.pulses:
         state, findings = fold_pulse(state, pulse, limits)
-        found += findings
-    found += detect_no_data(state, incident.until, limits)[1]
-    return tuple(one for one in found if incident.since <= one.event.at <= incident.until)
+        detected += findings
+    detected += detect_no_data(state, incident.until, limits)[1]
+    return tuple(finding for finding in detected if incident.since <= finding.event.at <= incident.until)
 
 
 def compare_findings(incident: Incident, limits: Thresholds) -> list[FindingComparison]:
-    """Episode by episode of each subject, in time's order."""
-    wanted, found = (
-        _by_subject(build_episodes(those)) for those in (incident.wanted, detect_findings(incident, limits))
+    """Return the comparisons of the episodes of each subject, by the time at which they opened."""
+    expected, detected = (
+        _group_by_subject(build_episodes(findings))
+        for findings in (incident.expected, detect_findings(incident, limits))
     )
-    pairs = [
-        FindingComparison(one, other)
-        for subject in wanted.keys() | found.keys()
-        for one, other in zip_longest(wanted[subject], found[subject])
+    comparisons = [
+        FindingComparison(expected_episode, detected_episode)
+        for subject in expected.keys() | detected.keys()
+        for expected_episode, detected_episode in zip_longest(expected[subject], detected[subject])
     ]
-    return sorted(pairs, key=lambda one: (one.either.opened_at, one.either.subject.fingerprint))
+    return sorted(
+        comparisons,
+        key=lambda comparison: (comparison.either.opened_at, comparison.either.subject.fingerprint),
+    )
 
 
-def _by_subject(found: Iterable[FindingEpisode]) -> defaultdict[FindingSubject, list[FindingEpisode]]:
+def _group_by_subject(
+    episodes: Iterable[FindingEpisode],
+) -> defaultdict[FindingSubject, list[FindingEpisode]]:
     grouped = defaultdict[FindingSubject, list[FindingEpisode]](list)
-    for one in found:
-        grouped[one.subject].append(one)
+    for episode in episodes:
+        grouped[episode.subject].append(episode)
     return grouped

@@ -1,7 +1,7 @@
-"""An incident as one file: what the agents said before and meanwhile, and what was to be named.
+"""An incident as one file: the pulses before and during it, and the findings that are to be detected.
 
-A file is gzip over lines of JSON: a header, then the records as they were on the wire, so that a newer
-version reads what an older one wrote.
+A file is gzip over lines of JSON: a header, then the records in their wire encoding, so that a newer version
+reads the files of an older one.
 """
 
 import gzip
@@ -22,11 +22,11 @@ _FORMAT = 1
 
 
 class IncidentError(Exception):
-    """A file that is none of ours or is damaged, in one line."""
+    """A file that is not an incident or is damaged; the message is one line."""
 
 
 class IncidentHeader(BaseModel):
-    """The first line."""
+    """The first line of an incident file."""
 
     model_config = ConfigDict(frozen=True)
     fleetgauge_incident: int = _FORMAT
@@ -38,47 +38,49 @@ class IncidentHeader(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """One cluster from ``since`` to ``until``. Pulses begin before, so that the fold knows what is usual."""
+    """An incident of one cluster from ``since`` to ``until``; earlier pulses establish usual latencies."""
 
     cluster_id: str
     since: datetime
     until: datetime
     note: str
     pulses: tuple[ProbePulse, ...]
-    """In the order in which they were made."""
-    wanted: tuple[Finding, ...]
-    """What is to be named and cleared from ``since`` on, in time's order; nothing for a false alarm."""
+    """In the order in which they were emitted."""
+    expected: tuple[Finding, ...]
+    """The findings that are to open and clear from ``since`` on, by time; none for a false alarm."""
 
     def write(self, path: Path) -> None:
-        """Raises OSError."""
+        """Write the incident to a file; equal incidents give equal files. Raises: OSError."""
         header = IncidentHeader(cluster=self.cluster_id, since=self.since, until=self.until, note=self.note)
         lines = [
             header.model_dump_json(),
-            *(json.dumps({"pulse": b64encode(one.encode()).decode()}) for one in self.pulses),
-            *(json.dumps({"event": b64encode(one.event.encode()).decode()}) for one in self.wanted),
+            *(json.dumps({"pulse": b64encode(pulse.encode()).decode()}) for pulse in self.pulses),
+            *(json.dumps({"event": b64encode(finding.event.encode()).decode()}) for finding in self.expected),
         ]
-        # Without a time in it: the same incident is the same file.
+        # By default, gzip adds the time at which the file is written.
         path.write_bytes(gzip.compress("\n".join(lines).encode(), mtime=0))
 
     @classmethod
     def read(cls, path: Path) -> "Incident":
-        """Raises IncidentError."""
+        """Return the incident in a file. Raises: IncidentError."""
         try:
-            return cls._parsed(gzip.decompress(path.read_bytes()).decode())
+            return cls._parse(gzip.decompress(path.read_bytes()).decode())
         except gzip.BadGzipFile as error:
-            raise IncidentError(f"{path}: not an incident; `fleetgauge replay export` makes one") from error
+            raise IncidentError(
+                f"{path}: not an incident file; write one with `fleetgauge replay export`"
+            ) from error
         except OSError as error:
             raise IncidentError(f"{path}: {error.strerror or error}") from error
         except (RecordDecodeError, EOFError, zlib.error, ValueError, TypeError) as error:
-            raise IncidentError(f"{path}: damaged, or of a newer version of fleetgauge") from error
+            raise IncidentError(f"{path}: damaged, or written by a newer version of fleetgauge") from error
 
     @classmethod
-    def _parsed(cls, text: str) -> "Incident":
+    def _parse(cls, text: str) -> "Incident":
         first, *lines = text.split("\n")
         header, records = IncidentHeader.model_validate_json(first), [json.loads(line) for line in lines]
         if header.fleetgauge_incident != _FORMAT:
             raise ValueError(f"format {header.fleetgauge_incident}")
-        pulses = [ProbePulse.decode(b64decode(one["pulse"])) for one in records if "pulse" in one]
-        events = [HealthEvent.decode(b64decode(one["event"])) for one in records if "event" in one]
-        wanted = tuple(one for event in events if (one := parse_finding(event)))
-        return cls(header.cluster, header.since, header.until, header.note, tuple(pulses), wanted)
+        pulses = [ProbePulse.decode(b64decode(record["pulse"])) for record in records if "pulse" in record]
+        events = [HealthEvent.decode(b64decode(record["event"])) for record in records if "event" in record]
+        expected = tuple(finding for event in events if (finding := parse_finding(event)))
+        return cls(header.cluster, header.since, header.until, header.note, tuple(pulses), expected)

@@ -1,4 +1,4 @@
-"""What the telemetry cluster's topics still hold of a cluster."""
+"""Read an incident from the pulses and findings that the telemetry topics still retain."""
 
 from datetime import datetime, timedelta
 
@@ -8,30 +8,33 @@ from fleetgauge_core.fleet import Telemetry
 from fleetgauge_core.kafka import read_topic_values
 from fleetgauge_operations.replay.incident import Incident
 
-_CLIENT = "fleetgauge-replay"
+_CLIENT_ID = "fleetgauge-replay"
 
 
 def read_incident(
-    telemetry: Telemetry, cluster_id: str, since: datetime, until: datetime, before: timedelta, note: str
+    telemetry: Telemetry, cluster_id: str, since: datetime, until: datetime, lead: timedelta, note: str
 ) -> Incident:
-    """An incident, with pulses from so long before it. Raises KafkaUnavailableError."""
+    """Return the incident of a cluster, with pulses from ``lead`` before it.
+
+    Raises: KafkaUnavailableError.
+    """
     topics, access = telemetry.topics, telemetry.access
     pulses = [
         pulse
-        for value in read_topic_values(access, topics.probe_pulse.name, _CLIENT, since - before)
+        for value in read_topic_values(access, topics.probe_pulse.name, _CLIENT_ID, since - lead)
         if (pulse := decode_pulse(value))
         and pulse.cluster_id == cluster_id
-        and since - before <= pulse.emitted_at <= until
+        and since - lead <= pulse.emitted_at <= until
     ]
     findings = [
-        found
-        for value in read_topic_values(access, topics.health_events.name, _CLIENT, since)
-        if (found := decode_finding(value))
-        and found.subject.cluster_id == cluster_id
-        and since <= found.event.at <= until
-        and (found.is_alert or found.is_cleared)
-        # What minutes tell is not to be found in pulses again.
-        and found.subject.condition not in BURN_CONDITIONS
+        finding
+        for value in read_topic_values(access, topics.health_events.name, _CLIENT_ID, since)
+        if (finding := decode_finding(value))
+        and finding.subject.cluster_id == cluster_id
+        and since <= finding.event.at <= until
+        and (finding.is_alert or finding.is_cleared)
+        # Findings about error budgets derive from probe minutes, so that pulses do not reproduce them.
+        and finding.subject.condition not in BURN_CONDITIONS
     ]
-    pulses.sort(key=lambda one: one.emitted_at)
+    pulses.sort(key=lambda pulse: pulse.emitted_at)
     return Incident(cluster_id, since, until, note, tuple(pulses), tuple(findings))

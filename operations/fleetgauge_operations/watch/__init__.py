@@ -1,1 +1,1 @@
-"""`fleetgauge watch`: the live detector. Reads pulses, folds them, tells whoever must know. No JVM."""
+"""`fleetgauge watch`: detect faults from probe pulses and notify people about them. Needs no JVM."""

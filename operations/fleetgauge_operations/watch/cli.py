@@ -1,4 +1,4 @@
-"""`fleetgauge watch`."""
+"""The command `fleetgauge watch`."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,13 +6,8 @@ from pathlib import Path
 import click
 
 from fleetgauge_core.detection import Finding, FleetHealth
-from fleetgauge_core.fleet import (
-    Fleet,
-    FleetFileError,
-    SecretError,
-    Telemetry,
-    load_fleet,
-)
+from fleetgauge_core.fleet import Fleet, SecretError, Telemetry
+from fleetgauge_core.fleet.command_line import load_fleet_or_exit, telemetry_or_exit
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.runtime.cli import (
     InputError,
@@ -22,55 +17,53 @@ from fleetgauge_core.runtime.cli import (
 )
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging, log_option
-from fleetgauge_core.runtime.options import listen_option
+from fleetgauge_core.runtime.options import config_option, json_option, listen_option
 from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
 from fleetgauge_operations.watch.controller import WatchController
 from fleetgauge_operations.watch.message_format import summarize
 from fleetgauge_operations.watch.metrics import WatchMetrics
 
-#: The loop goes round twice a second; a minute of standing is no slowness.
-_PATIENCE_S = 60
+#: The main loop records a heartbeat twice a second; only a minute without one means that it hangs.
+_HEARTBEAT_TIMEOUT_S = 60
 
 
 @click.command(epilog="Example: fleetgauge watch --config fleet.yaml")
-@click.option(
-    "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
-)
+@config_option
 @listen_option
 @log_option
-@click.option(
-    "--json", "as_json", is_flag=True, help="Say on stdout, as JSON, what is named when the watch ends."
-)
+@json_option("Print the findings that are open when the watch ends on stdout as JSON.")
 def watch(config: Path, listen: ListenAddress | None, log_format: str, as_json: bool) -> None:
-    """Name what is sick within seconds and tell the notifiers, until stopped."""
+    """Detect faults of brokers, clusters and paths within seconds and notify people, until stopped."""
     configure_logging(log_format)
-    try:
-        fleet = load_fleet(config)
-    except FleetFileError as error:
-        raise InputError(str(error)) from error
-    if fleet.telemetry is None:
-        raise InputError(f"{config}: telemetry.bootstrap is missing: say where the pulses are")
-    health = ProcessHealth("watch", _PATIENCE_S)
+    fleet = load_fleet_or_exit(config)
+    telemetry = telemetry_or_exit(fleet, config)
+    health = ProcessHealth("watch", _HEARTBEAT_TIMEOUT_S)
     with serve_health(health, listen):
-        state = _watch(fleet, fleet.telemetry, health)
+        final_health = _run_watch(fleet, telemetry, health)
     if as_json:
         print_json(
             [
-                {"cluster": one.cluster_id, "broker": one.broker_id, "vantage": one.vantage, "kind": phase}
-                for one, phase in state.open_findings()
+                {
+                    "cluster": subject.cluster_id,
+                    "broker": subject.broker_id,
+                    "vantage": subject.vantage,
+                    "kind": state,
+                }
+                for subject, state in final_health.open_findings()
             ]
         )
 
 
-def _watch(fleet: Fleet, telemetry: Telemetry, health: ProcessHealth) -> FleetHealth:
+def _run_watch(fleet: Fleet, telemetry: Telemetry, health: ProcessHealth) -> FleetHealth:
     shutdown = install_shutdown_handlers()
-    console.print(f"watching {len(fleet.clusters)} clusters, {len(fleet.notifiers)} notifiers; ^C ends it")
+    console.print(
+        f"watching {len(fleet.clusters)} clusters with {len(fleet.notifiers)} notifiers; stop with Ctrl+C"
+    )
+    metrics = WatchMetrics(health.registry)
     try:
-        return WatchController(fleet, telemetry, _now, _show, health, WatchMetrics(health.registry)).run(
-            shutdown
-        )
+        return WatchController(fleet, telemetry, _now, _print_finding, health, metrics).run(shutdown)
     except KafkaUnavailableError as error:
-        raise InputError(f"telemetry cannot be read: {error}") from error
+        raise InputError(f"cannot read the telemetry cluster: {error}") from error
     except SecretError as error:
         raise InputError(f"notifiers: {error}") from error
 
@@ -79,7 +72,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _show(finding: Finding) -> None:
+def _print_finding(finding: Finding) -> None:
     event = finding.event
     at = event.at.strftime("%H:%M:%S")
     if finding.is_alert or finding.is_cleared:

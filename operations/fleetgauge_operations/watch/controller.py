@@ -1,4 +1,4 @@
-"""`fleetgauge watch` as one of several: who has the seat works, and the others wait for it."""
+"""The process of `fleetgauge watch`: one of several watches is the leader; the others stand by."""
 
 import logging
 import time
@@ -35,6 +35,7 @@ from fleetgauge_operations.notify.receivers import Receiver, receiver_key
 from fleetgauge_operations.watch.burn_tracker import BurnTracker
 from fleetgauge_operations.watch.delivery_cursor import (
     DeliveryCursor,
+    NotifierBacklog,
     restore_suppressed_findings,
     start_delivery,
 )
@@ -48,14 +49,14 @@ from fleetgauge_operations.watch.state_store import RestoredState, StateStore
 
 _log = logging.getLogger("fleetgauge.watch")
 
-_LISTEN_S = 0.5
+_POLL_TIMEOUT_S = 0.5
 
-Open = tuple[FindingSubject, HealthState]
+OpenAlert = tuple[FindingSubject, HealthState]
 
 
 @dataclass(frozen=True, slots=True)
 class WatchController:
-    """One of the watches of a fleet. ``show`` is given every change that it finds."""
+    """Runs the detection while it leads a fleet's watches; ``show`` is called with every finding."""
 
     fleet: Fleet
     telemetry: Telemetry
@@ -65,148 +66,166 @@ class WatchController:
     metrics: WatchMetrics
 
     def run(self, shutdown: ShutdownFlag) -> FleetHealth:
-        """Until ``shutdown`` is set; returns what was known at the end, nothing if this one was waiting.
+        """Run until ``shutdown`` is set; return the health at the end, the initial one if not the leader.
 
-        Raises KafkaUnavailableError when the telemetry cluster cannot be reached at the start, and
-        SecretError where a notifier's address cannot be read.
+        Raises: KafkaUnavailableError when the telemetry cluster cannot be reached at the start, and
+        SecretError when a notifier's address cannot be read.
         """
         ensure_telemetry_topics(self.telemetry)
         ensure_state_topic(self.telemetry, self.telemetry.topics.watch_state)
         state = FleetHealth()
-        with _running(LeaderElection(self.telemetry.access, self.telemetry.topics.watch_state.name)) as seat:
+        election = LeaderElection(self.telemetry.access, self.telemetry.topics.watch_state.name)
+        with _running(election):
             while not shutdown.is_set():
                 self.health.record_heartbeat()
-                term = seat.wait_for_leadership(_LISTEN_S)
-                state = self._served(term, shutdown) if term else FleetHealth()
-                # Who only waits is ready as well: nothing more is needed to take over.
+                leadership = election.wait_for_leadership(_POLL_TIMEOUT_S)
+                state = self._lead_or_retry(leadership, shutdown) if leadership else FleetHealth()
+                # A watch that stands by is ready as well: it needs nothing more to take over.
                 self.health.mark_ready()
         return state
 
-    def _served(self, term: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
+    def _lead_or_retry(self, leadership: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
         try:
-            return self._serve(term, shutdown)
+            return self._lead(leadership, shutdown)
         except KafkaUnavailableError as error:
-            # Nobody else may take over while the seat is ours, so it is tried again.
-            _log.error("what earlier watches left cannot be read: %s", error)
-            shutdown.wait(_LISTEN_S)
+            # No other watch can take over while this one holds the leadership, so it retries.
+            _log.error("cannot read the state of earlier watches: %s", error)
+            shutdown.wait(_POLL_TIMEOUT_S)
             return FleetHealth()
 
-    def _serve(self, term: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
-        """WatchController for as long as the seat is ours."""
+    def _lead(self, leadership: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
+        """Restore the state of earlier watches, and detect until the leadership or the process ends."""
         topic = self.telemetry.topics.probe_pulse.name
         with ExitStack() as stack:
-            memory = stack.enter_context(_running(StateStore(self.telemetry)))
-            pulses = stack.enter_context(
+            store = stack.enter_context(_running(StateStore(self.telemetry)))
+            pulse_reader = stack.enter_context(
                 _running(TopicReader(self.telemetry.access, topic, "fleetgauge-watch"))
             )
-            pulses.assign(pulses.wait_for_partitions())
-            background = stack.enter_context(_running(LakeContext(self.fleet, self.clock)))
-            left, now, heard = memory.recall(), self.clock(), ReceivedPulses()
-            clusters = [one.id for one in self.fleet.clusters if one.is_in_scope_at(now)]
-            state = expect_pulses(restore_fleet_health(left.findings, left.histories), clusters, now)
-            budgets = restore_burn_state(left.findings, left.minutes)
-            spending = BurnTracker(
-                self.fleet, self.telemetry, memory, budgets, lambda *minute: background.plan.out(*minute)
+            pulse_reader.assign(pulse_reader.wait_for_partitions())
+            lake_context = stack.enter_context(_running(LakeContext(self.fleet, self.clock)))
+            restored, now, received = store.restore(), self.clock(), ReceivedPulses()
+            in_scope = [cluster.id for cluster in self.fleet.clusters if cluster.is_in_scope_at(now)]
+            state = expect_pulses(restore_fleet_health(restored.findings, restored.histories), in_scope, now)
+            burn_state = restore_burn_state(restored.findings, restored.burn_minutes)
+            burn_tracker = BurnTracker(
+                self.fleet,
+                self.telemetry,
+                store,
+                burn_state,
+                lambda cluster_id, minute: lake_context.plan.out(cluster_id, minute),
             )
-            spending.start(now)
-            stack.callback(spending.stop)
-            opened = (*state.open_findings(), *budgets.open_findings())
-            accounts = [self._account(one, left, opened, memory) for one in self.fleet.notifiers]
-            people = [
-                of_one
-                for of_one, one in zip(accounts, self.fleet.notifiers, strict=True)
-                if one.kind != "heartbeat"
+            burn_tracker.start(now)
+            stack.callback(burn_tracker.stop)
+            open_alerts = (*state.open_findings(), *burn_state.open_findings())
+            backlogs = [
+                self._restore_backlog(notifier, restored, open_alerts, store)
+                for notifier in self.fleet.notifiers
             ]
-            planned = partial(background.plan.covers, at=now)
-            waiting = restore_suppressed_findings(left.findings, [one for one, _ in opened], people, planned)
-            stack.enter_context(self.metrics.watching(opened))
+            suppressed = restore_suppressed_findings(
+                restored.findings,
+                [subject for subject, _ in open_alerts],
+                [
+                    backlog
+                    for backlog, notifier in zip(backlogs, self.fleet.notifiers, strict=True)
+                    if notifier.kind != "heartbeat"
+                ],
+                partial(lake_context.plan.covers, at=now),
+            )
+            stack.enter_context(self.metrics.activate(open_alerts))
             sinks = []
-            for notifier, (kept, owed) in zip(self.fleet.notifiers, accounts, strict=True):
-                one = stack.enter_context(_running(self._sink(notifier, term, kept, heard, background)))
-                for finding in owed:
-                    # An end that is owed is of what was told before.
-                    (one.postpone if finding.is_alert and finding.subject in waiting else one.notify)(finding)
-                one.resume(pair for pair in opened if pair[0] not in waiting)
-                sinks.append(one)
+            for notifier, (cursor, undelivered) in zip(self.fleet.notifiers, backlogs, strict=True):
+                sink = self._open_sink(notifier, leadership, cursor, received, lake_context)
+                stack.enter_context(_running(sink))
+                for finding in undelivered:
+                    # A finding that clears an alert is sent: its alert was sent before, or precedes it here.
+                    is_suppressed = finding.is_alert and finding.subject in suppressed
+                    (sink.postpone if is_suppressed else sink.notify)(finding)
+                sink.resume(alert for alert in open_alerts if alert[0] not in suppressed)
+                sinks.append(sink)
             self.health.mark_ready()
-            _log.info("at work")
-            stack.callback(_log.info, "no longer at work")
-            turn = DetectionLoop(
-                clusters={one.id: one for one in self.fleet.clusters},
-                term=term,
-                pulses=pulses,
-                spending=spending,
-                memory=memory,
-                background=background,
-                waiting=waiting,
+            _log.info("became the leader")
+            stack.callback(_log.info, "no longer the leader")
+            loop = DetectionLoop(
+                clusters={cluster.id: cluster for cluster in self.fleet.clusters},
+                leadership=leadership,
+                pulse_reader=pulse_reader,
+                burn_tracker=burn_tracker,
+                store=store,
+                lake_context=lake_context,
+                suppressed=suppressed,
                 sinks=sinks,
-                heard=heard,
+                received=received,
                 clock=self.clock,
                 elapsed_s=time.monotonic,
                 show=self.show,
                 health=self.health,
                 metrics=self.metrics,
             )
-            return turn.listen(state, shutdown)
+            return loop.run(state, shutdown)
 
-    def _sink(
+    def _open_sink(
         self,
         notifier: Notifier,
-        term: Leadership,
-        kept: DeliveryCursor,
-        heard: ReceivedPulses,
-        background: LakeContext,
+        leadership: Leadership,
+        cursor: DeliveryCursor,
+        received: ReceivedPulses,
+        lake_context: LakeContext,
     ) -> FindingSink:
-        counts = self.metrics.notifier(Receiver(notifier).host)
-        counts.rejected.set(len(kept.rejected))
-        leave = LeadershipGate(lambda: term.confirm() is not LeadershipStatus.LOST)
+        metrics = self.metrics.create_notifier_metrics(Receiver(notifier).host)
+        metrics.rejected.set(len(cursor.rejected))
+        gate = LeadershipGate(lambda: leadership.confirm() is not LeadershipStatus.LOST)
 
-        def settled(finding: Finding, settlement: Settlement) -> None:
-            counts.settled(settlement)
-            if leave.to_note():
-                kept.settle(finding, settlement)
-                counts.rejected.set(len(kept.rejected))
+        def settle(finding: Finding, settlement: Settlement) -> None:
+            metrics.record_settlement(settlement)
+            if gate.confirm_unless_recent():
+                cursor.settle(finding, settlement)
+                metrics.rejected.set(len(cursor.rejected))
 
-        def put_off(finding: Finding) -> None:
-            if leave.to_note():
-                kept.put_off(finding)
+        def postpone(finding: Finding) -> None:
+            if gate.confirm_unless_recent():
+                cursor.postpone(finding)
 
-        telling = NotifierContext(
+        context = NotifierContext(
             clock=self.clock,
-            may_tell=leave.to_tell,
-            waits=counts.waits,
-            heard=lambda: heard.at,
-            settled=settled,
-            put_off=put_off,
+            confirm_leadership=gate.confirm,
+            add_waiting=metrics.add_waiting,
+            last_pulse_at=lambda: received.last_emitted_at,
+            settle=settle,
+            postpone=postpone,
         )
-        finding_format = FindingFormat(self.fleet.page_url, background.of)
-        return open_sink(notifier, finding_format, telling, RetryPolicy())
+        finding_format = FindingFormat(self.fleet.page_url, lake_context.describe_cluster)
+        return open_sink(notifier, finding_format, context, RetryPolicy())
 
-    def _account(
-        self, notifier: Notifier, left: RestoredState, opened: Sequence[Open], memory: StateStore
-    ) -> tuple[DeliveryCursor, Sequence[Finding]]:
-        """And what it is owed."""
-        note = left.told.get(receiver_key(notifier))
-        if note is None:
-            note = start_delivery(receiver_key(notifier), left.findings, {subject for subject, _ in opened})
-            memory.told(note)
-        owed = note.owed(left.findings)
-        return DeliveryCursor(note, owed, memory.told), owed
+    def _restore_backlog(
+        self,
+        notifier: Notifier,
+        restored: RestoredState,
+        open_alerts: Sequence[OpenAlert],
+        store: StateStore,
+    ) -> NotifierBacklog:
+        """Return a notifier's cursor and undelivered findings; store the first record of a new notifier."""
+        key = receiver_key(notifier)
+        record = restored.deliveries.get(key)
+        if record is None:
+            record = start_delivery(key, restored.findings, {subject for subject, _ in open_alerts})
+            store.save_delivery(record)
+        undelivered = record.select_undelivered(restored.findings)
+        return NotifierBacklog(DeliveryCursor(record, undelivered, store.save_delivery), undelivered)
 
 
-class _Runs(Protocol):
+class _Startable(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> object: ...
 
 
-R = TypeVar("R", bound=_Runs)
+_StartableT = TypeVar("_StartableT", bound=_Startable)
 
 
 @contextmanager
-def _running(one: R) -> Iterator[R]:
-    one.start()
+def _running(startable: _StartableT) -> Iterator[_StartableT]:
+    startable.start()
     try:
-        yield one
+        yield startable
     finally:
-        one.stop()
+        startable.stop()

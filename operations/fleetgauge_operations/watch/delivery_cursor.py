@@ -1,95 +1,119 @@
-"""What one notifier has been told, and what it is still owed, so that the next watch goes on from there.
+"""The delivery cursor of a notifier: which findings it has been sent, so that the next watch continues there.
 
-Findings are dealt with in their order, but for those that wait until their maintenance is over: these are
-kept by name, since later ones are told before them.
+Findings are settled in order. The exceptions are alerts that are postponed until planned maintenance ends:
+they are kept by event ID, because later findings are sent before them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from fleetgauge_core.detection import Finding, FindingSubject
 from fleetgauge_operations.notify.outbox import Settlement
 from fleetgauge_operations.watch.state_store import DeliveryRecord
 from fleetgauge_operations.watch.suppression import SuppressedFindings
 
-#: How many rejected events a note keeps.
+#: How many IDs of rejected events a delivery record keeps.
 _REJECTED_KEPT = 100
 
 
 class DeliveryCursor:
-    """Of the note that was left, and the findings that it owes. ``keep`` is given the note as it changes."""
+    """The progress of one notifier, restored from its delivery record and its undelivered findings.
+
+    ``save`` is called with the delivery record after every change.
+    """
 
     def __init__(
-        self, note: DeliveryRecord, owed: Iterable[Finding], keep: Callable[[DeliveryRecord], None]
+        self, record: DeliveryRecord, undelivered: Iterable[Finding], save: Callable[[DeliveryRecord], None]
     ) -> None:
-        self._note = note
-        self._keep = keep
-        self._owes: dict[FindingSubject, str] = {
-            one.subject: one.event.event_id for one in owed if one.event.event_id in note.owes
+        self._record = record
+        self._save = save
+        self._postponed: dict[FindingSubject, str] = {
+            finding.subject: finding.event.event_id
+            for finding in undelivered
+            if finding.event.event_id in record.owes
         }
 
     @property
     def rejected(self) -> tuple[str, ...]:
-        """The latest events that the notifier rejected for good."""
-        return self._note.rejected
+        """IDs of the latest events that the receiver rejected for good."""
+        return self._record.rejected
 
     def settle(self, finding: Finding, settlement: Settlement) -> None:
-        """StateRecord that a finding was delivered, rejected or expired: it is not sent again."""
+        """Record that a finding was delivered, rejected or expired: it is not sent again."""
         event_id = finding.event.event_id
-        owed = self._owes.pop(finding.subject, None)
-        note = self._note if owed == event_id else self._upto(finding)
+        postponed_id = self._postponed.pop(finding.subject, None)
+        record = self._record if postponed_id == event_id else self._advance_to(finding)
         if settlement is Settlement.REJECTED:
-            note = note.model_copy(update={"rejected": (*note.rejected, event_id)[-_REJECTED_KEPT:]})
-        self._goes_on(note)
+            record = record.model_copy(update={"rejected": (*record.rejected, event_id)[-_REJECTED_KEPT:]})
+        self._replace_record(record)
 
-    def has_put_off(self, finding: Finding) -> bool:
-        return self._owes.get(finding.subject) == finding.event.event_id
+    def is_postponed(self, finding: Finding) -> bool:
+        """Return whether this finding is postponed, and not an earlier or a later one of its subject."""
+        return self._postponed.get(finding.subject) == finding.event.event_id
 
-    def put_off(self, finding: Finding) -> None:
-        """It is not told of this now; of the end of what it was not told, never."""
-        if self.has_put_off(finding):
+    def postpone(self, finding: Finding) -> None:
+        """Record that an alert is not sent yet; a finding that clears a postponed alert is never sent."""
+        if self.is_postponed(finding):
             return
         if finding.is_alert:
-            self._owes[finding.subject] = finding.event.event_id
+            self._postponed[finding.subject] = finding.event.event_id
         else:
-            self._owes.pop(finding.subject, None)
-        self._goes_on(self._upto(finding))
+            self._postponed.pop(finding.subject, None)
+        self._replace_record(self._advance_to(finding))
 
-    def _upto(self, finding: Finding) -> DeliveryRecord:
-        return self._note.model_copy(update={"event_id": finding.event.event_id, "at": finding.event.at})
+    def _advance_to(self, finding: Finding) -> DeliveryRecord:
+        return self._record.model_copy(update={"event_id": finding.event.event_id, "at": finding.event.at})
 
-    def _goes_on(self, note: DeliveryRecord) -> None:
-        self._note = note.model_copy(update={"owes": tuple(self._owes.values())})
-        self._keep(self._note)
+    def _replace_record(self, record: DeliveryRecord) -> None:
+        self._record = record.model_copy(update={"owes": tuple(self._postponed.values())})
+        self._save(self._record)
+
+
+class NotifierBacklog(NamedTuple):
+    """A notifier's delivery cursor, and the findings that it has not been sent, in order."""
+
+    cursor: DeliveryCursor
+    undelivered: Sequence[Finding]
 
 
 def start_delivery(
-    notifier: str, findings: Sequence[Finding], opened: Collection[FindingSubject]
+    notifier: str, findings: Sequence[Finding], open_subjects: Collection[FindingSubject]
 ) -> DeliveryRecord:
-    """The note of one that is new: it need not hear of the past, but must of what is open."""
-    latest = {one.subject: one for one in findings if one.is_alert and one.subject in opened}
-    last = findings[-1].event if findings else None
+    """Return the first delivery record of a new notifier, which is to be sent the open alerts alone."""
+    latest_alerts = {
+        finding.subject: finding
+        for finding in findings
+        if finding.is_alert and finding.subject in open_subjects
+    }
+    last_event = findings[-1].event if findings else None
     return DeliveryRecord(
         notifier=notifier,
-        owes=tuple(one.event.event_id for one in latest.values()),
-        **({"event_id": last.event_id, "at": last.at} if last else {}),
+        owes=tuple(finding.event.event_id for finding in latest_alerts.values()),
+        **({"event_id": last_event.event_id, "at": last_event.at} if last_event else {}),
     )
 
 
 def restore_suppressed_findings(
     findings: Iterable[Finding],
-    opened: Iterable[FindingSubject],
-    owing: Sequence[tuple[DeliveryCursor, Sequence[Finding]]],
-    planned: Callable[[FindingSubject], bool],
+    open_subjects: Iterable[FindingSubject],
+    backlogs: Sequence[NotifierBacklog],
+    is_in_maintenance: Callable[[FindingSubject], bool],
 ) -> SuppressedFindings:
-    """What earlier watches told nobody for its maintenance, which goes on.
+    """Return the open alerts that earlier watches suppressed and whose planned maintenance continues.
 
-    ``owing``: of each who is told, what it is owed. What is merely on its way to one that is out does not
-    wait, nor what another has been told: it is reminded of that for as long as it stands.
+    ``backlogs`` are those of all notifiers but heartbeats. An alert was suppressed if a cursor has postponed
+    it and no notifier has been sent it. An alert that merely waits for an unavailable receiver is not; nor
+    is one that another notifier was sent, because it is resent for as long as it is open.
     """
-    named = {one.subject: one for one in findings if one.is_alert}
-    latest = [named[subject] for subject in opened if subject in named and planned(subject)]
+    latest_alerts = {finding.subject: finding for finding in findings if finding.is_alert}
+    candidates = [
+        latest_alerts[subject]
+        for subject in open_subjects
+        if subject in latest_alerts and is_in_maintenance(subject)
+    ]
     return SuppressedFindings(
-        one
-        for one in latest
-        if any(account.has_put_off(one) for account, _ in owing) and all(one in owed for _, owed in owing)
+        finding
+        for finding in candidates
+        if any(cursor.is_postponed(finding) for cursor, _ in backlogs)
+        and all(finding in undelivered for _, undelivered in backlogs)
     )

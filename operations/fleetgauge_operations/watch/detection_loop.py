@@ -1,4 +1,4 @@
-"""A watch's turn: one pulse at a time through the fold; what is found is kept, and told whoever must know."""
+"""The detection loop: fold pulses one at a time, store the findings, and notify receivers of them."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,154 +32,179 @@ from fleetgauge_operations.watch.suppression import SuppressedFindings
 
 _log = logging.getLogger("fleetgauge.watch")
 
-#: A pulse this old tells of the past; a watch that starts must not page for it.
+#: Older pulses are ignored: a watch that starts must not page for the past.
 STALE_AFTER = timedelta(seconds=30)
-#: One that is further ahead of our clock than this is of an agent whose clock is wrong, or ours is: it would
-#: make all others look old, and its silence young.
-AHEAD = timedelta(seconds=10)
-#: Who has fallen silent, and whose maintenance is over, is looked for in all clusters.
-_LOOK_EVERY_S = 1.0
-_LISTEN_S = 0.5
+#: Pulses from further ahead are ignored, because the agent's clock or ours is wrong: such a pulse would make
+#: all others look old, and the silence of its cluster short.
+MAX_CLOCK_AHEAD = timedelta(seconds=10)
+#: How often all clusters are checked for missing pulses and for maintenance that has ended.
+_SWEEP_INTERVAL_S = 1.0
+_POLL_TIMEOUT_S = 0.5
 
 
 @dataclass(slots=True)
 class ReceivedPulses:
-    """When the last pulse of any cluster was made that was heard; None before the first.
+    """When the latest pulse of any cluster was emitted, None before the first.
 
-    ``ahead``: vantages whose clocks are, or ours is behind.
+    ``vantages_ahead`` are the vantages whose latest pulse was ignored because their clock is ahead of ours.
     """
 
-    at: datetime | None = None
-    ahead: set[str] = field(default_factory=set)
+    last_emitted_at: datetime | None = None
+    vantages_ahead: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
 class DetectionLoop:
-    """What a watch works with while the seat is its own. ``show`` is given every change that it finds.
+    """Detects findings while this process is the leader; ``show`` is called with every finding.
 
-    ``elapsed_s``: of a clock that nobody sets.
+    ``elapsed_s`` reads a monotonic clock.
     """
 
     clusters: Mapping[str, Cluster]
-    term: Leadership
-    pulses: TopicReader
-    spending: BurnTracker
-    memory: StateStore
-    background: LakeContext
-    waiting: SuppressedFindings
+    leadership: Leadership
+    pulse_reader: TopicReader
+    burn_tracker: BurnTracker
+    store: StateStore
+    lake_context: LakeContext
+    suppressed: SuppressedFindings
     sinks: Sequence[FindingSink]
-    heard: ReceivedPulses
+    received: ReceivedPulses
     clock: Callable[[], datetime]
     elapsed_s: Callable[[], float]
     show: Callable[[Finding], None]
     health: ProcessHealth
     metrics: WatchMetrics
 
-    def listen(self, state: FleetHealth, shutdown: ShutdownFlag) -> FleetHealth:
-        """Until ``shutdown`` is set or the seat is lost; what is known then."""
-        look_at_s, now = self.elapsed_s(), self.clock()
-        # Of a cluster that has left the fleet file nobody would ever say that it is well.
-        state, findings = self._retire(state, lambda one: one not in self.clusters, now)
-        if not self._tell_of(findings, now):
+    def run(self, state: FleetHealth, shutdown: ShutdownFlag) -> FleetHealth:
+        """Run until ``shutdown`` is set or the leadership is lost; return the health by then."""
+        sweep_at_s, now = self.elapsed_s(), self.clock()
+        # No agent clears the alerts of a cluster that was removed from the fleet file.
+        state, findings = self._remove_clusters(
+            state, lambda cluster_id: cluster_id not in self.clusters, now
+        )
+        if not self._publish(findings, now):
             return state
-        while not (shutdown.is_set() or self.term.is_lost):
+        while not (shutdown.is_set() or self.leadership.is_lost):
             self.health.record_heartbeat()
-            record = self.pulses.poll(_LISTEN_S)
-            state = self._caught_up(state)
-            before, before_now, now = state, now, self.clock()
+            record = self.pulse_reader.poll(_POLL_TIMEOUT_S)
+            state = self._adopt_late_findings(state)
+            state_before, time_before, now = state, now, self.clock()
             findings = ()
-            if before_now - now > AHEAD:
-                _log.error("this clock went back by %s", before_now - now)
-                state = expect_pulses(rewind_clock(state, now), self._expected(now), now)
-            if self.elapsed_s() >= look_at_s:
-                state, findings = self._look(state, now)
-                self._tell(self.waiting.over(partial(self.background.plan.covers, at=now)))
-                look_at_s = self.elapsed_s() + _LOOK_EVERY_S
+            if time_before - now > MAX_CLOCK_AHEAD:
+                _log.error("the clock of this machine was set back by %s", time_before - now)
+                state = expect_pulses(rewind_clock(state, now), self._clusters_in_scope(now), now)
+            if self.elapsed_s() >= sweep_at_s:
+                state, findings = self._sweep(state, now)
+                self._notify(self.suppressed.release(partial(self.lake_context.plan.covers, at=now)))
+                sweep_at_s = self.elapsed_s() + _SWEEP_INTERVAL_S
             if record and (pulse := decode_pulse(record.value)):
-                state, of_pulse = self._hear(state, pulse, now)
-                findings += of_pulse
+                state, pulse_findings = self._fold_pulse(state, pulse, now)
+                findings += pulse_findings
             for finding in findings:
-                self.spending.explain(finding)
-            findings += self.spending.read(now)
-            if not self._tell_of(findings, now):
-                return before
+                self.burn_tracker.exclude_paged_errors(finding)
+            findings += self.burn_tracker.read(now)
+            if not self._publish(findings, now):
+                return state_before
         return state
 
-    def _tell_of(self, findings: Sequence[Finding], now: datetime) -> bool:
-        """False, nothing done, where the seat is lost: whoever has it now finds them as well."""
-        if findings and self.term.confirm() is LeadershipStatus.LOST:
+    def _publish(self, findings: Sequence[Finding], now: datetime) -> bool:
+        """Store the findings and notify receivers; return False without either if the leadership is lost.
+
+        The next leader detects the same findings.
+        """
+        if findings and self.leadership.confirm() is LeadershipStatus.LOST:
             return False
         for finding in findings:
-            self._found(finding, now)
+            self._publish_finding(finding, now)
         return True
 
-    def _look(self, state: FleetHealth, now: datetime) -> tuple[FleetHealth, tuple[Finding, ...]]:
-        """At all clusters: who has fallen silent, who is watched no more, and who from now on."""
-        strangers = {one for one in state.clusters.keys() - self.clusters.keys() if state.is_silent(one, now)}
-        gone = partial(self._is_out, now=now)
-        state, over = self._retire(state, lambda one: one in strangers or gone(one), now)
-        state = expect_pulses(state, self._expected(now) - state.clusters.keys(), now)
-        state, silent = detect_no_data(state, now)
-        return state, (*over, *silent)
+    def _sweep(self, state: FleetHealth, now: datetime) -> tuple[FleetHealth, tuple[Finding, ...]]:
+        """Detect missing pulses in all clusters, and follow the clusters that enter or leave the scope."""
+        silent_unlisted = {
+            cluster_id
+            for cluster_id in state.clusters.keys() - self.clusters.keys()
+            if state.is_silent(cluster_id, now)
+        }
+        is_out_of_scope = partial(self._is_out_of_scope, now=now)
+        state, cleared = self._remove_clusters(
+            state, lambda cluster_id: cluster_id in silent_unlisted or is_out_of_scope(cluster_id), now
+        )
+        state = expect_pulses(state, self._clusters_in_scope(now) - state.clusters.keys(), now)
+        state, no_data_findings = detect_no_data(state, now)
+        return state, (*cleared, *no_data_findings)
 
-    def _retire(
-        self, state: FleetHealth, gone: Callable[[str], bool], now: datetime
+    def _remove_clusters(
+        self, state: FleetHealth, is_removed: Callable[[str], bool], now: datetime
     ) -> tuple[FleetHealth, tuple[Finding, ...]]:
-        state, over = remove_clusters(state, gone, now)
-        return state, (*over, *self.spending.retire(gone, now))
+        state, cleared = remove_clusters(state, is_removed, now)
+        return state, (*cleared, *self.burn_tracker.remove_clusters(is_removed, now))
 
-    def _expected(self, now: datetime) -> set[str]:
-        return {name for name, one in self.clusters.items() if one.is_in_scope_at(now)}
+    def _clusters_in_scope(self, now: datetime) -> set[str]:
+        return {cluster_id for cluster_id, cluster in self.clusters.items() if cluster.is_in_scope_at(now)}
 
-    def _is_out(self, cluster_id: str, now: datetime) -> bool:
-        """Not yet, or no more; one that is not in our file may be in a newer one."""
-        known = self.clusters.get(cluster_id)
-        return known is not None and not known.is_in_scope_at(now)
+    def _is_out_of_scope(self, cluster_id: str, now: datetime) -> bool:
+        """Return whether the fleet file puts the cluster out of scope now.
 
-    def _caught_up(self, state: FleetHealth) -> FleetHealth:
-        """With what the last watch told and could not leave in time: its end is ours to tell."""
-        for finding in self.memory.late():
-            after = adopt_finding(state, finding)
-            if after is not state:
-                _log.info("an earlier watch told of %s late", finding.subject.condition)
-                self.metrics.adopted(finding.subject, finding.to_state)
+        A cluster that is not in this fleet file is not: it may be in a newer version of the file.
+        """
+        cluster = self.clusters.get(cluster_id)
+        return cluster is not None and not cluster.is_in_scope_at(now)
+
+    def _adopt_late_findings(self, state: FleetHealth) -> FleetHealth:
+        """Return the health with alerts that an earlier leader sent, and whose events arrived late.
+
+        From then on this watch clears them.
+        """
+        for finding in self.store.read_late_findings():
+            adopted = adopt_finding(state, finding)
+            if adopted is not state:
+                _log.info("adopted a late %s finding of an earlier watch", finding.subject.condition)
+                self.metrics.record_adopted_finding(finding.subject, finding.to_state)
                 for sink in self.sinks:
                     sink.resume([(finding.subject, finding.to_state)])
-            state = after
+            state = adopted
         return state
 
-    def _hear(
+    def _fold_pulse(
         self, state: FleetHealth, pulse: ProbePulse, now: datetime
     ) -> tuple[FleetHealth, tuple[Finding, ...]]:
-        self.metrics.heard(pulse)
+        self.metrics.record_pulse(pulse)
         age = now - pulse.emitted_at
-        if age < -AHEAD:
-            if pulse.vantage not in self.heard.ahead:
-                _log.error("the clock of vantage %s is %s ahead of ours: one is wrong", pulse.vantage, -age)
-            self.heard.ahead.add(pulse.vantage)
-            self.metrics.ignored(pulse)
+        if age < -MAX_CLOCK_AHEAD:
+            if pulse.vantage not in self.received.vantages_ahead:
+                _log.error(
+                    "vantage %s: its clock is ahead of this machine's by %s; its pulses are ignored",
+                    pulse.vantage,
+                    -age,
+                )
+            self.received.vantages_ahead.add(pulse.vantage)
+            self.metrics.record_ignored_pulse(pulse)
             return state, ()
-        self.heard.ahead.discard(pulse.vantage)
-        self.heard.at = max(pulse.emitted_at, self.heard.at or pulse.emitted_at)
-        if age > STALE_AFTER or self._is_out(pulse.cluster_id, now):
-            self.metrics.ignored(pulse)
+        self.received.vantages_ahead.discard(pulse.vantage)
+        self.received.last_emitted_at = max(
+            pulse.emitted_at, self.received.last_emitted_at or pulse.emitted_at
+        )
+        if age > STALE_AFTER or self._is_out_of_scope(pulse.cluster_id, now):
+            self.metrics.record_ignored_pulse(pulse)
             return state, ()
         after, findings = fold_pulse(state, pulse)
-        for whose, history in find_changed_histories(state, after, pulse):
-            self.memory.learnt(whose, history)
+        for key, history in find_changed_histories(state, after, pulse):
+            self.store.save_latency_history(key, history)
         return after, findings
 
-    def _found(self, finding: Finding, now: datetime) -> None:
-        self.metrics.found(finding)
-        self.memory.found(finding)
+    def _publish_finding(self, finding: Finding, now: datetime) -> None:
+        self.metrics.record_finding(finding)
+        self.store.save_finding(finding)
         self.show(finding)
-        told = self.waiting.told_of(finding, self.background.plan.covers(finding.subject, now))
-        self._tell(told)
-        if not told and (finding.is_alert or finding.is_cleared):
+        to_notify = self.suppressed.filter_finding(
+            finding, self.lake_context.plan.covers(finding.subject, now)
+        )
+        self._notify(to_notify)
+        if not to_notify and (finding.is_alert or finding.is_cleared):
             for sink in self.sinks:
                 sink.postpone(finding)
 
-    def _tell(self, findings: Iterable[Finding]) -> None:
+    def _notify(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
             for sink in self.sinks:
                 sink.notify(finding)

@@ -1,7 +1,7 @@
-"""A sign of life to somebody who pages when it stops: what watches must be watched from outside.
+"""A heartbeat for an external service that pages when it stops: a watch cannot page for its own failure.
 
-It is given while this watch is at work and hears an agent. So whatever stands still on the way from an
-agent to a page stops it too: every agent, the telemetry cluster, every watch, the way out.
+It is sent while this watch is the leader and receives pulses. Any failure between an agent and a page
+therefore stops it too: of all agents, of the telemetry cluster, of all watches or of outgoing connections.
 """
 
 import logging
@@ -19,52 +19,61 @@ from fleetgauge_operations.watch.notifier_context import NotifierContext
 
 _log = logging.getLogger("fleetgauge.watch")
 
-EVERY_S = 60.0
-_LOOK_EVERY_S = 1.0
-#: Pulses come every 5 s.
-_HEARD_WITHIN = timedelta(minutes=1)
+INTERVAL_S = 60.0
+_CHECK_INTERVAL_S = 1.0
+#: Agents send pulses every 5 s.
+_PULSE_TIMEOUT = timedelta(minutes=1)
 
 
 class Heartbeat:
-    """POSTs once a minute, from ``start`` to ``stop``. ``address`` may raise SecretError."""
+    """Sends a POST once a minute from ``start`` to ``stop``; ``read_url`` may raise SecretError.
 
-    def __init__(self, address: Callable[[], str], telling: NotifierContext) -> None:
-        self._address = address
-        self._telling = telling
+    Findings do not affect it.
+    """
+
+    def __init__(self, read_url: Callable[[], str], context: NotifierContext) -> None:
+        self._read_url = read_url
+        self._context = context
         self._stopping = Event()
-        self._thread = Thread(target=self._go_on, name="heartbeat", daemon=True)
+        self._thread = Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
+        """Begin to send."""
         self._thread.start()
 
     def stop(self) -> None:
+        """Stop once a request in flight has ended."""
         self._stopping.set()
         self._thread.join()
 
     def notify(self, finding: Finding) -> None:
-        """That something is wrong is no reason to fall silent."""
+        """Ignore the finding."""
 
     def postpone(self, finding: Finding) -> None:
-        """Nor is that it is planned."""
+        """Ignore the finding."""
 
     def resume(self, findings: Iterable[tuple[FindingSubject, HealthState]]) -> None:
-        """Nor is that."""
+        """Ignore the findings."""
 
-    def _go_on(self) -> None:
+    def _run(self) -> None:
         due_s = time.monotonic()
         with open_pool() as pool:
-            while not self._stopping.wait(_LOOK_EVERY_S):
-                if time.monotonic() >= due_s and self._hears() and self._telling.may_tell():
-                    due_s = time.monotonic() + EVERY_S
-                    self._beat(pool)
+            while not self._stopping.wait(_CHECK_INTERVAL_S):
+                if (
+                    time.monotonic() >= due_s
+                    and self._receives_pulses()
+                    and self._context.confirm_leadership()
+                ):
+                    due_s = time.monotonic() + INTERVAL_S
+                    self._send(pool)
 
-    def _beat(self, pool: urllib3.PoolManager) -> None:
-        body = {"status": "watching", "at": self._telling.clock().isoformat()}
+    def _send(self, pool: urllib3.PoolManager) -> None:
+        body = {"status": "watching", "at": self._context.clock().isoformat()}
         try:
-            post(pool, "heartbeat", self._address(), body, "a sign of life")
+            post(pool, "heartbeat", self._read_url(), body, "periodic request")
         except SecretError as error:
-            _log.error("heartbeat: a sign of life not delivered: %s", error)
+            _log.error("heartbeat: periodic request not delivered: %s", error)
 
-    def _hears(self) -> bool:
-        heard = self._telling.heard()
-        return heard is not None and abs(self._telling.clock() - heard) < _HEARD_WITHIN
+    def _receives_pulses(self) -> bool:
+        last_pulse_at = self._context.last_pulse_at()
+        return last_pulse_at is not None and abs(self._context.clock() - last_pulse_at) < _PULSE_TIMEOUT

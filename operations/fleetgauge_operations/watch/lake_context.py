@@ -1,6 +1,7 @@
-"""What the lake knows of a cluster: what is planned, left of its budgets, and was done to its brokers.
+"""What the lake adds to findings: planned maintenance, remaining error budgets and recent actions on brokers.
 
-A watch that has no reader of tables, or whose lake is away, tells all and says less of it.
+A watch without the libraries that read tables, or whose lake is unavailable, notifies of every finding and
+adds no such lines.
 """
 
 import logging
@@ -16,21 +17,21 @@ from fleetgauge_operations.mitigation.case import Case
 
 _log = logging.getLogger("fleetgauge.watch")
 
-_READ_EVERY_S = 60.0
-#: For a lake that answers at all.
-_FIRST_READ_S = 10.0
-#: What was done before that says little about what is found now.
+_READ_INTERVAL_S = 60.0
+#: How long ``start`` waits for the first read.
+_FIRST_READ_TIMEOUT_S = 10.0
+#: Older actions explain little about a finding of now.
 _RECENT = timedelta(days=1)
-_SHOWN = 3
-_UNKNOWN = {
-    "plan": "maintenance is not known, so all is told",
-    "budgets": "what is left of budgets is not known",
-    "cases": "what was done to brokers is not known",
+_ACTIONS_SHOWN = 3
+_EFFECTS = {
+    "plan": "planned maintenance is unknown, so findings during maintenance are notified",
+    "budgets": "remaining error budgets are unknown and left out of notifications",
+    "cases": "recent actions on brokers are unknown and left out of notifications",
 }
 
 
 class LakeContext:
-    """Read every minute from ``start`` to ``stop``; what the lake told last holds on."""
+    """Reads the lake every minute from ``start`` to ``stop``; the last result is kept until the next."""
 
     def __init__(self, fleet: Fleet, clock: Callable[[], datetime]) -> None:
         self._fleet = fleet
@@ -38,77 +39,80 @@ class LakeContext:
         self._weeks = WeekCalendar(fleet.week.zone, fleet.week.start)
         self._budgets: Mapping[str, Mapping[str, Any]] = {}
         self._cases: Sequence[Case] = ()
-        self._read = Event()
+        self._has_read = Event()
         self._stopping = Event()
-        self._thread = Thread(target=self._go_on, name="background", daemon=True)
+        self._thread = Thread(target=self._run, name="lake-context", daemon=True)
         self.plan: Plan = planned((), fleet)
 
     def start(self) -> None:
-        """Returns with what the lake has, unless that takes long."""
+        """Begin to read; return after the first read, or after 10 s."""
         self._thread.start()
-        self._read.wait(_FIRST_READ_S)
+        self._has_read.wait(_FIRST_READ_TIMEOUT_S)
 
     def stop(self) -> None:
-        # A lake that hangs must not keep the watch.
+        """Stop reading, without waiting for a read that hangs."""
         self._stopping.set()
 
-    def of(self, cluster_id: str) -> tuple[str, ...]:
-        """A line for each thing that is known of it, the latest actions last."""
+    def describe_cluster(self, cluster_id: str) -> tuple[str, ...]:
+        """Return lines about a cluster's remaining budgets and its recent actions, the latest action last."""
         since = self._clock() - _RECENT
-        cases = [one for one in self._cases if one.cluster_id == cluster_id and one.began > since]
-        return (*_left(self._budgets.get(cluster_id, {})), *map(_done, cases[-_SHOWN:]))
+        cases = [case for case in self._cases if case.cluster_id == cluster_id and case.began > since]
+        return (
+            *_describe_budgets(self._budgets.get(cluster_id, {})),
+            *map(_describe_case, cases[-_ACTIONS_SHOWN:]),
+        )
 
-    def _go_on(self) -> None:
+    def _run(self) -> None:
         try:
-            # The watch's image has no reader of tables: it needs none for its pulses.
+            # The container image of the watch has no libraries that read tables; detection needs none.
             from fleetgauge_core.lake.table_store import TableStoreError
             from fleetgauge_operations.watch import lake_tables
         except ModuleNotFoundError as error:
-            _log.warning("%s is not installed: %s", error.name, "; ".join(_UNKNOWN.values()))
-            self._read.set()
+            _log.warning("%s is not installed: %s", error.name, "; ".join(_EFFECTS.values()))
+            self._has_read.set()
             return
-        lake, trouble = self._fleet.lake, dict[str, str]()
+        lake, last_errors = self._fleet.lake, dict[str, str]()
 
         def read_plan() -> None:
-            self.plan = planned(lake_tables.corrections(lake), self._fleet)
+            self.plan = planned(lake_tables.read_corrections(lake), self._fleet)
 
         def read_budgets() -> None:
-            self._budgets = lake_tables.budgets(lake, self._weeks.week_at(self._clock()).week)
+            self._budgets = lake_tables.read_budgets(lake, self._weeks.week_at(self._clock()).week)
 
         def read_cases() -> None:
-            self._cases = lake_tables.cases(lake, self._clock())
+            self._cases = lake_tables.read_cases(lake, self._clock())
 
         while True:
-            for what, read in (("plan", read_plan), ("budgets", read_budgets), ("cases", read_cases)):
+            for name, read in (("plan", read_plan), ("budgets", read_budgets), ("cases", read_cases)):
+                message = ""
                 try:
                     read()
-                    why = ""
                 except TableStoreError as error:
-                    why = str(error)
-                # Said once, until it is another.
-                if why and why != trouble.get(what):
-                    _log.warning("%s: %s", _UNKNOWN[what], why)
-                trouble[what] = why
-            self._read.set()
-            if self._stopping.wait(_READ_EVERY_S):
+                    message = str(error)
+                # Logged once, until the error changes.
+                if message and message != last_errors.get(name):
+                    _log.warning("%s: %s", _EFFECTS[name], message)
+                last_errors[name] = message
+            self._has_read.set()
+            if self._stopping.wait(_READ_INTERVAL_S):
                 return
 
 
-def _left(week: Mapping[str, Any]) -> Iterator[str]:
-    """Of this week's budgets, as far as the tables have them."""
-    left, of = week.get("latency_budget_left_minutes"), week.get("latency_budget_minutes")
-    if left is not None and of is not None:
-        yield _of_week("latency", left, of)
-    spent, of = week.get("availability_spent_minutes"), week.get("availability_budget_minutes")
-    if spent is not None and of is not None:
-        yield _of_week("availability", of - spent, of)
+def _describe_budgets(week: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each error budget that the row of the week contains."""
+    left, total = week.get("latency_budget_left_minutes"), week.get("latency_budget_minutes")
+    if left is not None and total is not None:
+        yield _describe_budget("latency", left, total)
+    spent, total = week.get("availability_spent_minutes"), week.get("availability_budget_minutes")
+    if spent is not None and total is not None:
+        yield _describe_budget("availability", total - spent, total)
 
 
-def _of_week(budget: str, left: float, of: float) -> str:
-    return f"{left:.1f} of {of:.1f} minutes of this week's {budget} budget are left"
+def _describe_budget(name: str, left: float, total: float) -> str:
+    return f"{left:.1f} of {total:.1f} minutes of this week's {name} error budget remain"
 
 
-def _done(case: Case) -> str:
+def _describe_case(case: Case) -> str:
     return (
         f"{case.action} of broker {case.broker_id} by {case.author}, {case.began:%Y-%m-%d %H:%M} UTC: "
         f"{case.outcome}"

@@ -1,4 +1,7 @@
-"""What a watch reads of a lake; its image has no reader of tables. All raise TableStoreError."""
+"""Read the tables of the lake that the watch uses; imported only where the needed libraries are installed.
+
+All functions raise TableStoreError when a table cannot be read.
+"""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -10,7 +13,7 @@ from fleetgauge_core.tables import CLUSTER_WEEKS
 from fleetgauge_operations.mitigation.case import Case
 from fleetgauge_operations.mitigation.record import Record
 
-_BUDGETS = (
+_BUDGET_COLUMNS = (
     "cluster_id",
     "revision",
     "latency_budget_left_minutes",
@@ -20,24 +23,27 @@ _BUDGETS = (
 )
 
 
-def corrections(lake: str) -> Sequence[TableRow]:
-    """All of them."""
+def read_corrections(lake: str) -> Sequence[TableRow]:
+    """Return all rows of ops/corrections. Raises: TableStoreError."""
     return CorrectionStore(lake).rows()
 
 
-def cases(lake: str, now: datetime) -> Sequence[Case]:
-    """What was done about brokers, the first to begin first."""
+def read_cases(lake: str, now: datetime) -> Sequence[Case]:
+    """Return the mitigations of brokers, by the time at which they began. Raises: TableStoreError."""
     return Record(lake).read(now).cases
 
 
-def budgets(lake: str, week: date) -> dict[str, TableRow]:
-    """By cluster, what the latest revision of that week says is left and spent; none before there is any."""
+def read_budgets(lake: str, week: date) -> dict[str, TableRow]:
+    """Return the budget columns of the week's latest revision by cluster; none if the table does not exist.
+
+    Raises: TableStoreError.
+    """
     try:
         table = open_table(lake, CLUSTER_WEEKS)
         if table is None:
             return {}
         rows: list[TableRow] = table.to_pyarrow_table(
-            columns=list(_BUDGETS), filters=[("week", "=", week)]
+            columns=list(_BUDGET_COLUMNS), filters=[("week", "=", week)]
         ).to_pylist()
     except DELTA_ERRORS as error:
         raise TableStoreError(

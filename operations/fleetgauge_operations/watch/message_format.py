@@ -1,4 +1,4 @@
-"""Findings as notifications."""
+"""The texts of findings: build notifications with summary, severity, runbook and suggested mitigation."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +17,8 @@ from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.receivers.slack import escape_markup
 
-#: The news in one line: when a finding opens, and when it is resolved.
-_NEWS = {
+#: The summary of each finding kind: when it opens, and when it is resolved.
+_SUMMARIES = {
     HealthState.BROKER_DOWN: (
         "broker {broker} is down: it neither answers ApiVersions nor acknowledges probes",
         "broker {broker} has recovered",
@@ -91,39 +91,43 @@ _RUNBOOKS = {
 
 
 def summarize(subject: FindingSubject, before: HealthState, after: HealthState) -> str:
-    """Return the news in one line: what is found from then on, or has ended."""
-    opened, resolved = _NEWS[after if after.is_alert else before]
-    news = opened if after.is_alert else resolved
-    parts = {"broker": subject.broker_id, "vantage": subject.vantage, "towards": subject.target_broker_id}
-    return f"{subject.cluster_id}: {news.format(**parts)}"
+    """Return one line about a finding that opens or changes, or one that is resolved."""
+    opened, resolved = _SUMMARIES[after if after.is_alert else before]
+    summary = opened if after.is_alert else resolved
+    return f"{subject.cluster_id}: {summary.format(**_name_subject(subject))}"
+
+
+def _name_subject(subject: FindingSubject) -> dict[str, int | str | None]:
+    return {"broker": subject.broker_id, "vantage": subject.vantage, "towards": subject.target_broker_id}
 
 
 @dataclass(frozen=True, slots=True)
 class FindingFormat:
-    """Makes notifications of findings."""
+    """Builds the notifications of findings."""
 
     page_url: str | None
-    """The address of `fleetgauge dash`; None if the fleet file does not say it."""
+    """The URL of `fleetgauge dash`; None if it is not in the fleet file."""
     context_of: Callable[[str], Sequence[str]] = lambda _: ()
-    """Lines about a cluster: what is left of its budgets, and what was done to it lately."""
+    """Returns lines about a cluster's remaining error budgets and its recent actions."""
 
-    def notification(self, finding: Finding) -> Notification:
+    def build_notification(self, finding: Finding) -> Notification:
         """Return the notification of a finding that opens, changes or is resolved."""
         subject, event = finding.subject, finding.event
         before, after = finding.from_state, finding.to_state
+        alert_state = before if finding.is_cleared else after
         runbook, advice = self.runbook(before, after), self.advice(subject, after)
         context = self.context(finding)
         evidence = json.loads(event.evidence)
         page = self.page(subject)
         return replace(
-            self.standing(subject, before if finding.is_cleared else after, event.at),
+            self.build_open_alert(subject, alert_state, event.at),
             notification_id=event.event_id,
             firing=not finding.is_cleared,
             kind=event.kind,
             broker_id=event.broker_id,
             summary=summarize(subject, before, after),
             annotations={
-                **self._annotations(subject, before if finding.is_cleared else after),
+                **self._annotations(subject, alert_state),
                 **({"around": "\n".join(context)} if context else {}),
                 "event_id": event.event_id,
             },
@@ -145,35 +149,34 @@ class FindingFormat:
             chat_lines=[self._chat_line(finding), *map(escape_markup, context)],
         )
 
-    def standing(self, subject: FindingSubject, phase: HealthState, since: datetime) -> Notification:
+    def build_open_alert(self, subject: FindingSubject, state: HealthState, since: datetime) -> Notification:
         """Return the notification of a finding that an earlier watch opened and that is still open."""
-        parts = {"broker": subject.broker_id, "vantage": subject.vantage, "towards": subject.target_broker_id}
         return Notification(
             notification_id=subject.fingerprint,
             incident=subject.fingerprint,
             firing=True,
             severity="ticket" if subject.condition in _TICKETS else "page",
-            kind=phase.value,
+            kind=state.value,
             cluster_id=subject.cluster_id,
             broker_id=subject.broker_id,
             at=since,
-            summary=summarize(subject, HealthState.HEALTHY, phase),
+            summary=summarize(subject, HealthState.HEALTHY, state),
             alert_name=subject.condition.value,
             labels={
-                **{name: str(part) for name, part in parts.items() if part is not None},
+                **{name: str(value) for name, value in _name_subject(subject).items() if value is not None},
                 "fingerprint": subject.fingerprint,
             },
-            annotations=self._annotations(subject, phase),
+            annotations=self._annotations(subject, state),
             page_url=self.page(subject),
         )
 
     def runbook(self, before: HealthState, after: HealthState) -> str:
-        """Return the path of the runbook for what is found from then on, or was found until then."""
+        """Return the path of the runbook for a finding that opens or changes, or for one that is resolved."""
         return f"docs/runbooks/{_RUNBOOKS[after if after.is_alert else before]}.md"
 
-    def advice(self, subject: FindingSubject, phase: HealthState) -> str | None:
-        """Return the command of a mitigation that may help, a dry run; None if no mitigation does."""
-        actions = [action for action, phases in DEFAULT_LIMITS.warrants.items() if phase in phases]
+    def advice(self, subject: FindingSubject, state: HealthState) -> str | None:
+        """Return the command for a dry run of a mitigation that may help; None if no mitigation does."""
+        actions = [action for action, states in DEFAULT_LIMITS.warrants.items() if state in states]
         if not actions:
             return None
         return (
@@ -182,28 +185,31 @@ class FindingFormat:
         )
 
     def context(self, finding: Finding) -> list[str]:
-        """Return lines about peers, budgets and recent actions; none when a finding is resolved."""
+        """Return lines about peers, error budgets and recent actions; none for a resolved finding."""
         if not finding.is_alert:
             return []
-        return [*_peers(json.loads(finding.event.evidence)), *self.context_of(finding.subject.cluster_id)]
+        return [
+            *_describe_peers(json.loads(finding.event.evidence)),
+            *self.context_of(finding.subject.cluster_id),
+        ]
 
     def page(self, subject: FindingSubject) -> str | None:
-        """Return the address of the cluster's alerts page."""
+        """Return the URL of the cluster's alerts page; None if the dashboard's URL is unknown."""
         if self.page_url is None:
             return None
         return f"{self.page_url.rstrip('/')}/alerts?cluster={quote(subject.cluster_id, safe='')}"
 
-    def _annotations(self, subject: FindingSubject, phase: HealthState) -> dict[str, str]:
-        advice = self.advice(subject, phase)
+    def _annotations(self, subject: FindingSubject, state: HealthState) -> dict[str, str]:
+        advice = self.advice(subject, state)
         return {
-            "summary": summarize(subject, HealthState.HEALTHY, phase),
-            "kind": phase.value,
-            "runbook": self.runbook(HealthState.HEALTHY, phase),
+            "summary": summarize(subject, HealthState.HEALTHY, state),
+            "kind": state.value,
+            "runbook": self.runbook(HealthState.HEALTHY, state),
             **({"advice": advice} if advice else {}),
         }
 
     def _chat_line(self, finding: Finding) -> str:
-        """The time, and where to continue."""
+        """Return a line with the time, links and the suggested command."""
         parts = [f"{finding.event.at:%Y-%m-%d %H:%M:%S} UTC"]
         if page := self.page(finding.subject):
             parts.append(f"<{page}|history and evidence>")
@@ -214,8 +220,8 @@ class FindingFormat:
         return " · ".join(parts)
 
 
-def _peers(evidence: Mapping[str, Any]) -> Iterator[str]:
-    """How many of a broker's peers have findings as well."""
+def _describe_peers(evidence: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line about how many of a broker's peers have findings as well, if it has peers."""
     peers = evidence.get("peers", {"brokers": 0})
     if not peers["brokers"]:
         return

@@ -1,4 +1,4 @@
-"""What a notifier is given by its watch."""
+"""What a notifier is given by the watch, and its leadership check before it sends and records."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,41 +8,44 @@ from fleetgauge_core.detection import Finding
 from fleetgauge_core.runtime.uptime import uptime_ns
 from fleetgauge_operations.notify.outbox import Settlement
 
-#: What was found out before a POST holds for what is noted after it, unless it took long: then somebody else
-#: may have told more meanwhile. To ask takes seconds where nobody answers.
-_HOLDS_NS = 5_000_000_000
+#: How long a confirmation before a POST also allows to record its result. After a longer time another watch
+#: may have become the leader and sent more. A new confirmation takes seconds if the coordinator is down.
+_CONFIRMATION_VALID_NS = 5_000_000_000
 
 
 class LeadershipGate:
-    """One notifier's to tell, and to note what was told; ``ask`` may take seconds."""
+    """Checks for one notifier whether this process is the leader; ``is_leader`` may take seconds."""
 
-    def __init__(self, ask: Callable[[], bool], clock_ns: Callable[[], int] = uptime_ns) -> None:
-        self._ask = ask
+    def __init__(self, is_leader: Callable[[], bool], clock_ns: Callable[[], int] = uptime_ns) -> None:
+        self._is_leader = is_leader
         self._clock_ns = clock_ns
-        self._asked_ns: int | None = None
+        self._confirmed_ns: int | None = None
 
-    def to_tell(self) -> bool:
-        began_ns = self._clock_ns()
-        self._asked_ns = began_ns if self._ask() else None
-        return self._asked_ns is not None
+    def confirm(self) -> bool:
+        """Return whether this process is the leader, as it must be to send."""
+        started_ns = self._clock_ns()
+        self._confirmed_ns = started_ns if self._is_leader() else None
+        return self._confirmed_ns is not None
 
-    def to_note(self) -> bool:
-        known = self._asked_ns is not None and self._clock_ns() - self._asked_ns < _HOLDS_NS
-        return known or self.to_tell()
+    def confirm_unless_recent(self) -> bool:
+        """Return whether this process may record a result; a confirmation is valid for 5 s."""
+        confirmed_ns = self._confirmed_ns
+        is_recent = confirmed_ns is not None and self._clock_ns() - confirmed_ns < _CONFIRMATION_VALID_NS
+        return is_recent or self.confirm()
 
 
 @dataclass(frozen=True, slots=True)
 class NotifierContext:
-    """For one notifier."""
+    """The calls by which one notifier reads the state of the watch and reports its progress."""
 
     clock: Callable[[], datetime]
-    may_tell: Callable[[], bool]
-    """Whether this watch is still the one that tells; may take seconds where that must be found out."""
-    waits: Callable[[int], None]
-    """So many more findings wait, or fewer."""
-    heard: Callable[[], datetime | None]
-    """When the last pulse of any cluster was made that this watch has heard."""
-    settled: Callable[[Finding, Settlement], None]
-    """A finding was delivered, rejected or expired: either way it need not be sent again."""
-    put_off: Callable[[Finding], None]
-    """A finding is not told now, nor are those after it held up by it."""
+    confirm_leadership: Callable[[], bool]
+    """Returns whether this process is the leader, so that it may send; may take seconds."""
+    add_waiting: Callable[[int], None]
+    """Adds to the number of findings that wait for the receiver; a negative number subtracts."""
+    last_pulse_at: Callable[[], datetime | None]
+    """Returns when the latest received pulse of any cluster was emitted; None before the first."""
+    settle: Callable[[Finding, Settlement], None]
+    """Records that a finding was delivered, rejected or expired: it is not sent again."""
+    postpone: Callable[[Finding], None]
+    """Records that a finding is not sent now, so that later findings do not wait for it."""

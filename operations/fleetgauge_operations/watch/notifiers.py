@@ -1,4 +1,4 @@
-"""Where findings go: every notifier hears of findings that open or are resolved, not of mere suspicions."""
+"""The sinks to which findings go: notifiers receive findings that open, change or clear, not suspicions."""
 
 import time
 from collections.abc import Iterable
@@ -16,60 +16,73 @@ from fleetgauge_operations.watch.notifier_context import NotifierContext
 
 
 class FindingSink(Protocol):
-    """A notifier of the watch, from ``start`` to ``stop``. Must not block the watch for long."""
+    """A notifier of the watch, from ``start`` to ``stop``. Its methods must not block the watch for long."""
 
-    def start(self) -> None: ...
+    def start(self) -> None:
+        """Begin to send."""
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """Stop sending."""
 
-    def notify(self, finding: Finding) -> None: ...
+    def notify(self, finding: Finding) -> None:
+        """Send the finding."""
 
     def postpone(self, finding: Finding) -> None:
-        """Do not notify of this finding, at least not now."""
+        """Do not send the finding now, or not at all if it clears before the maintenance ends."""
 
     def resume(self, findings: Iterable[tuple[FindingSubject, HealthState]]) -> None:
-        """Go on with what an earlier watch opened."""
+        """Continue with open findings that an earlier watch has sent."""
 
 
 def open_sink(
-    notifier: Notifier, finding_format: FindingFormat, telling: NotifierContext, policy: RetryPolicy
+    notifier: Notifier, finding_format: FindingFormat, context: NotifierContext, policy: RetryPolicy
 ) -> FindingSink:
-    """Return the sink of a notifier. Raises SecretError if its address is a secret that cannot be read."""
+    """Return the sink of a notifier. Raises: SecretError if its address is a secret that cannot be read."""
     if notifier.kind == "heartbeat":
-        return Heartbeat(notifier.read_url, telling)
-    return OutboxSink(Receiver(notifier), finding_format, telling, policy)
+        return Heartbeat(notifier.read_url, context)
+    return OutboxSink(Receiver(notifier), finding_format, context, policy)
 
 
 class OutboxSink:
-    """Sends findings by an outbox of their receiver, from a thread of its own."""
+    """Sends findings through an outbox, in a thread of its own."""
 
     def __init__(
-        self, receiver: Receiver, finding_format: FindingFormat, telling: NotifierContext, policy: RetryPolicy
+        self,
+        receiver: Receiver,
+        finding_format: FindingFormat,
+        context: NotifierContext,
+        policy: RetryPolicy,
     ) -> None:
         self._format = finding_format
-        self._telling = telling
-        self._outbox = Outbox(receiver, telling.clock, time.monotonic, policy)
-        self._thread = OutboxThread(self._outbox, telling.may_tell, receiver.kind)
+        self._context = context
+        self._outbox = Outbox(receiver, context.clock, time.monotonic, policy)
+        self._thread = OutboxThread(self._outbox, context.confirm_leadership, receiver.kind)
 
     def start(self) -> None:
+        """Begin to send."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Try once more, within a bound; what the receiver does not accept is left to the next watch."""
+        """Make a last attempt, within a bound; the next watch sends what the receiver does not accept."""
         self._thread.stop()
 
     def notify(self, finding: Finding) -> None:
-        self._telling.waits(1)
-        self._outbox.put(self._format.notification(finding), partial(self._settle, finding))
+        """Queue the notification of a finding."""
+        self._context.add_waiting(1)
+        self._outbox.put(self._format.build_notification(finding), partial(self._settle, finding))
 
     def postpone(self, finding: Finding) -> None:
-        self._outbox.skip(lambda _: self._telling.put_off(finding))
+        """Record the finding as postponed once all findings that were queued before it are settled."""
+        self._outbox.skip(lambda _: self._context.postpone(finding))
 
     def resume(self, findings: Iterable[tuple[FindingSubject, HealthState]]) -> None:
-        now = self._telling.clock()
-        self._outbox.resume([self._format.standing(subject, phase, now) for subject, phase in findings])
+        """Resend open alerts to a receiver that forgets an alert which is not sent again."""
+        now = self._context.clock()
+        self._outbox.resume(
+            [self._format.build_open_alert(subject, state, now) for subject, state in findings]
+        )
         self._outbox.wake()
 
     def _settle(self, finding: Finding, settlement: Settlement) -> None:
-        self._telling.waits(-1)
-        self._telling.settled(finding, settlement)
+        self._context.add_waiting(-1)
+        self._context.settle(finding, settlement)

@@ -1,7 +1,7 @@
-"""What a watch leaves for the next one: its findings, and in a compacted topic all else that it needs.
+"""The state that a watch stores for its successor: findings, and all other state in a compacted topic.
 
-A record of that topic says in JSON whose it is, and its key what it replaces. What a newer version wrote
-and this one cannot read is passed over.
+The key of a state record says which earlier record it replaces. A record that this version cannot read,
+because a newer version wrote it, is skipped.
 """
 
 import logging
@@ -33,7 +33,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class LatencyBaselineRecord(BaseModel):
-    """What a broker usually takes, as seen from a vantage: p50 and p99 in µs, a block after the other."""
+    """The latency history of a broker at a vantage: p50 and p99 in µs of each block of rounds, in order."""
 
     model_config = ConfigDict(frozen=True)
     kind: Literal["learnt"] = "learnt"
@@ -44,13 +44,14 @@ class LatencyBaselineRecord(BaseModel):
 
     @property
     def key(self) -> str:
+        """The record key."""
         return f"{self.kind}/{self.cluster}/{self.broker}/{self.vantage}"
 
 
 class DeliveryRecord(BaseModel):
-    """The last event that a notifier has been told, or need not be told; none is before all others.
+    """The last event that a notifier was sent or need not be sent; without ``event_id`` there is none.
 
-    ``owes``: events before it that it is still to be told, for they waited while later ones did not.
+    ``owes`` has the IDs of earlier events that are still to be sent, because they were postponed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -60,28 +61,33 @@ class DeliveryRecord(BaseModel):
     at: AwareDatetime = _NEVER
     owes: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
-    """The latest events that the notifier rejected for good."""
+    """IDs of the latest events that the receiver rejected for good."""
 
     @property
     def key(self) -> str:
+        """The record key."""
         return f"{self.kind}/{self.notifier}"
 
-    def owed(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-        """Of all that was found, in order, what it has not been told."""
-        ids = [one.event.event_id for one in findings]
-        if self.event_id in ids:
-            upto = len(ids) - ids[::-1].index(self.event_id)
-            earlier, later = findings[:upto], findings[upto:]
+    def select_undelivered(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+        """Return those of all findings, given in order, that the notifier is still to be sent."""
+        event_ids = [finding.event.event_id for finding in findings]
+        if self.event_id in event_ids:
+            split = len(event_ids) - event_ids[::-1].index(self.event_id)
+            earlier, later = findings[:split], findings[split:]
         else:
-            # Never stored, or expired since.
-            earlier = [one for one in findings if one.event.at <= self.at]
-            later = [one for one in findings if one.event.at > self.at]
-        owes = [one for one in earlier if one.event.event_id in self.owes]
-        return (*owes, *(one for one in later if one.is_alert or one.is_cleared))
+            # The event was never stored, or its retention has expired.
+            earlier = [finding for finding in findings if finding.event.at <= self.at]
+            later = [finding for finding in findings if finding.event.at > self.at]
+        postponed = [finding for finding in earlier if finding.event.event_id in self.owes]
+        return (*postponed, *(finding for finding in later if finding.is_alert or finding.is_cleared))
 
 
 class BurnRecord(BaseModel):
-    """An hour of a cluster's minutes: minute of the hour, bad, attempted, succeeded, expected, measured."""
+    """One hour of a cluster's burn minutes.
+
+    Each is the minute of the hour, whether it is bad, the probes attempted and succeeded, and the
+    broker-minutes expected and measured.
+    """
 
     model_config = ConfigDict(frozen=True)
     kind: Literal["spent"] = "spent"
@@ -91,133 +97,143 @@ class BurnRecord(BaseModel):
 
     @property
     def key(self) -> str:
-        """Taken again by a later hour, when no window looks back on this one any more."""
+        """The record key; a later hour reuses it once no burn window includes this hour."""
         slots = LONGEST_BURN_WINDOW // _HOUR + 2
         return f"{self.kind}/{self.cluster}/{int(self.hour.timestamp()) // 3600 % slots}"
 
     def burn_minutes(self) -> Iterator[BurnMinute]:
-        for minute, bad, *counts in self.minutes:
-            yield BurnMinute(self.hour + timedelta(minutes=minute), bool(bad), *counts)
+        """Yield the minutes of the hour."""
+        for minute, is_bad, *counts in self.minutes:
+            yield BurnMinute(self.hour + timedelta(minutes=minute), bool(is_bad), *counts)
 
 
-class StateRecord(
-    RootModel[Annotated[LatencyBaselineRecord | DeliveryRecord | BurnRecord, Field(discriminator="kind")]]
-):
+AnyStateRecord = LatencyBaselineRecord | DeliveryRecord | BurnRecord
+
+
+class StateRecord(RootModel[Annotated[AnyStateRecord, Field(discriminator="kind")]]):
     """A record of the compacted topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredState:
-    """What there is of earlier watches; findings in their order."""
+    """The state that earlier watches stored; findings in order."""
 
     findings: tuple[Finding, ...]
     histories: Mapping[LatencyHistoryKey, LatencyHistory]
-    told: Mapping[str, DeliveryRecord]
-    minutes: Mapping[str, Sequence[BurnMinute]]
+    deliveries: Mapping[str, DeliveryRecord]
+    """By notifier."""
+    burn_minutes: Mapping[str, Sequence[BurnMinute]]
     """By cluster, in no order."""
 
 
 class StateStore:
-    """The two topics, from ``start`` to ``stop``. What is kept is on its way when a call returns."""
+    """Reads and writes the two topics from ``start`` to ``stop``; records are sent asynchronously."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
         self._producer = RecordProducer(telemetry.access, "fleetgauge-watch")
-        #: What was told while telemetry was away must be known once it is back, however long that takes.
-        self._patient = RecordProducer(telemetry.access, "fleetgauge-watch", delivery_timeout_s=None)
-        self._events = TopicReader(telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch")
-        self._changed = LatestFindingTimes()
+        #: Without a delivery time-out: what was sent to receivers while the telemetry cluster was unavailable
+        #: must be recorded as soon as it is back.
+        self._durable_producer = RecordProducer(telemetry.access, "fleetgauge-watch", delivery_timeout_s=None)
+        self._event_reader = TopicReader(
+            telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch"
+        )
+        self._latest_times = LatestFindingTimes()
 
     def start(self) -> None:
-        """Raises KafkaUnavailableError where secrets cannot be read."""
+        """Create the clients. Raises: KafkaUnavailableError if secrets cannot be read."""
         self._producer.start()
-        self._patient.start()
-        self._events.start()
+        self._durable_producer.start()
+        self._event_reader.start()
 
     def stop(self) -> None:
-        """Deliver what is on its way, within a bound."""
+        """Deliver the queued records, within a bound, and close the clients."""
         self._producer.stop()
-        self._patient.stop()
-        if lost := self._patient.failed:
-            _log.error("%d findings, or notes of who was told of one, did not get out", lost)
-        self._events.stop()
+        self._durable_producer.stop()
+        if lost := self._durable_producer.failed:
+            _log.error("%d findings or delivery records could not be written", lost)
+        self._event_reader.stop()
 
-    def recall(self) -> RestoredState:
-        """All that earlier watches left. Raises KafkaUnavailableError."""
+    def restore(self) -> RestoredState:
+        """Return all state that earlier watches stored. Raises: KafkaUnavailableError."""
         topics = self._telemetry.topics
-        # What comes while this is read counts as late, and is known if it was read after all.
-        bounds = self._events.read_offset_bounds(self._events.wait_for_partitions())
-        self._events.assign_from({partition: end for partition, (_, end) in bounds.items()})
-        events, notes = (self._values(name) for name in (topics.health_events.name, topics.watch_state.name))
-        found = (one for value in events if (one := decode_finding(value)))
-        return restore_state(tuple(one for one in found if self._changed.record_if_newer(one)), notes)
-
-    def late(self) -> Iterator[Finding]:
-        """What another watch found and could not leave in time: telemetry hung, and came back with us."""
-        while record := self._events.poll(0):
-            one = decode_finding(record.value)
-            if one and self._is_news(one):
-                yield one
-
-    def _is_news(self, finding: Finding) -> bool:
-        """Neither known nor older than what is known of the same."""
-        return finding.event.at != self._changed.get(finding) and self._changed.record_if_newer(finding)
-
-    def found(self, finding: Finding) -> None:
-        """Keep what was found, for the tables too."""
-        event = finding.event
-        self._changed.record(finding)
-        self._patient.send(self._telemetry.topics.health_events.name, event.cluster_id, event.encode())
-
-    def learnt(self, of: LatencyHistoryKey, history: LatencyHistory) -> None:
-        """Keep what a broker usually takes."""
-        took = tuple((one.p50_us, one.p99_us) for one in history)
-        whose = LatencyBaselineRecord(
-            cluster=of.cluster_id, broker=of.broker_id, vantage=of.vantage, took=took
+        # Events that arrive during this read are read again as late findings, unless they are known by then.
+        bounds = self._event_reader.read_offset_bounds(self._event_reader.wait_for_partitions())
+        self._event_reader.assign_from({partition: end for partition, (_, end) in bounds.items()})
+        events, records = (
+            self._read_values(name) for name in (topics.health_events.name, topics.watch_state.name)
         )
-        self._keep(whose, self._producer)
+        findings = (finding for value in events if (finding := decode_finding(value)))
+        latest = tuple(finding for finding in findings if self._latest_times.record_if_newer(finding))
+        return restore_state(latest, records)
 
-    def told(self, note: DeliveryRecord) -> None:
-        """Keep what a notifier has been told."""
-        self._keep(note, self._patient)
+    def read_late_findings(self) -> Iterator[Finding]:
+        """Yield new findings of other watches, which an unavailable telemetry cluster delayed."""
+        while record := self._event_reader.poll(0):
+            finding = decode_finding(record.value)
+            if finding and self._is_new(finding):
+                yield finding
 
-    def spent(self, cluster_id: str, minutes: Sequence[BurnMinute], at: datetime) -> None:
-        """Keep those of the hour in which ``at`` is; they are ascending, and none is later."""
+    def _is_new(self, finding: Finding) -> bool:
+        """Return whether the finding is neither known nor older than a known one of its subject."""
+        is_known = finding.event.at == self._latest_times.get(finding)
+        return not is_known and self._latest_times.record_if_newer(finding)
+
+    def save_finding(self, finding: Finding) -> None:
+        """Write a finding to the topic from which the lake's tables are filled too."""
+        event = finding.event
+        self._latest_times.record(finding)
+        self._durable_producer.send(
+            self._telemetry.topics.health_events.name, event.cluster_id, event.encode()
+        )
+
+    def save_latency_history(self, key: LatencyHistoryKey, history: LatencyHistory) -> None:
+        """Write the latency history of a broker."""
+        blocks = tuple((quantiles.p50_us, quantiles.p99_us) for quantiles in history)
+        record = LatencyBaselineRecord(
+            cluster=key.cluster_id, broker=key.broker_id, vantage=key.vantage, took=blocks
+        )
+        self._send(record, self._producer)
+
+    def save_delivery(self, record: DeliveryRecord) -> None:
+        """Write the progress of a notifier."""
+        self._send(record, self._durable_producer)
+
+    def save_burn_minutes(self, cluster_id: str, minutes: Sequence[BurnMinute], at: datetime) -> None:
+        """Write the minutes of the hour of ``at``; ``minutes`` are ascending, and none is in a later hour."""
         hour = at.replace(minute=0, second=0, microsecond=0)
-        own = takewhile(lambda one: one.minute >= hour, reversed(minutes))
-        told = tuple(((one.minute - hour) // _MINUTE, *one[1:]) for one in own)
-        self._keep(BurnRecord(cluster=cluster_id, hour=hour, minutes=told[::-1]), self._producer)
+        descending = takewhile(lambda minute: minute.minute >= hour, reversed(minutes))
+        rows = tuple(((minute.minute - hour) // _MINUTE, *minute[1:]) for minute in descending)
+        self._send(BurnRecord(cluster=cluster_id, hour=hour, minutes=rows[::-1]), self._producer)
 
-    def _keep(
-        self, note: LatencyBaselineRecord | DeliveryRecord | BurnRecord, producer: RecordProducer
-    ) -> None:
-        name = self._telemetry.topics.watch_state.name
-        producer.send(name, note.key, note.model_dump_json().encode())
+    def _send(self, record: AnyStateRecord, producer: RecordProducer) -> None:
+        topic = self._telemetry.topics.watch_state.name
+        producer.send(topic, record.key, record.model_dump_json().encode())
 
-    def _values(self, topic: str) -> Iterator[bytes]:
+    def _read_values(self, topic: str) -> Iterator[bytes]:
         return read_topic_values(self._telemetry.access, topic, "fleetgauge-watch")
 
 
-def restore_state(findings: tuple[Finding, ...], notes: Iterable[bytes]) -> RestoredState:
-    """With the latest note of each key."""
+def restore_state(findings: tuple[Finding, ...], values: Iterable[bytes]) -> RestoredState:
+    """Return the state from findings and the values of state records; the last of each key counts."""
     histories: dict[LatencyHistoryKey, LatencyHistory] = {}
-    told: dict[str, DeliveryRecord] = {}
-    spent: dict[str, BurnRecord] = {}
-    for value in notes:
+    deliveries: dict[str, DeliveryRecord] = {}
+    burn_records: dict[str, BurnRecord] = {}
+    for value in values:
         try:
-            note = StateRecord.model_validate_json(value).root
+            record = StateRecord.model_validate_json(value).root
         except ValidationError as error:
-            _log.warning("a note of an earlier watch was passed over: %d faults", error.error_count())
+            _log.warning("skipped a state record that is invalid: %d errors", error.error_count())
             continue
-        match note:
+        match record:
             case DeliveryRecord():
-                told[note.notifier] = note
+                deliveries[record.notifier] = record
             case BurnRecord():
-                spent[note.key] = note
+                burn_records[record.key] = record
             case LatencyBaselineRecord():
-                whose = LatencyHistoryKey(note.cluster, note.broker, note.vantage)
-                histories[whose] = tuple(LatencyQuantiles(*one) for one in note.took)
-    minutes: dict[str, list[BurnMinute]] = defaultdict(list)
-    for hour in spent.values():
-        minutes[hour.cluster] += hour.burn_minutes()
-    return RestoredState(findings, histories, told, minutes)
+                key = LatencyHistoryKey(record.cluster, record.broker, record.vantage)
+                histories[key] = tuple(LatencyQuantiles(*block) for block in record.took)
+    burn_minutes: dict[str, list[BurnMinute]] = defaultdict(list)
+    for burn_record in burn_records.values():
+        burn_minutes[burn_record.cluster] += burn_record.burn_minutes()
+    return RestoredState(findings, histories, deliveries, burn_minutes)

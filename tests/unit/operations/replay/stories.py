@@ -1,4 +1,4 @@
-"""Incidents as a watch would have seen them; times are seconds after noon."""
+"""Incidents as a watch would have recorded them; times are seconds after noon."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -19,31 +19,32 @@ from tests.unit.core.detection.pulses import (
     pulse,
 )
 
-BEGINS = at(30)
+STARTS = at(30)
 
 
 def hang(from_s: int = 60, to_s: int = 90, until_s: int = 180) -> list[ProbePulse]:
-    """Of broker 1, beside a broker that is well."""
+    """Return pulses in which broker 1 hangs, beside a healthy broker."""
     return [
         pulse(s, hung(s - from_s, 1) if from_s < s <= to_s else broker(1), broker(2))
         for s in range(0, until_s, 5)
     ]
 
 
-def watched(pulses: Sequence[ProbePulse], looks_every: timedelta = timedelta(seconds=1)) -> list[Finding]:
-    """What a watch names and clears that hears these and looks for silence every so often."""
+def watched(pulses: Sequence[ProbePulse], sweep_interval: timedelta = timedelta(seconds=1)) -> list[Finding]:
+    """Return what a watch reports that receives these pulses and checks for silence at this interval."""
     now = pulses[0].emitted_at
-    state, found = expect_pulses(FleetHealth(), ["orders"], now), list[Finding]()
-    for one in pulses:
-        while now < one.emitted_at:
-            state, missing = detect_no_data(state, now)
-            found += missing
-            now += looks_every
-        state, findings = fold_pulse(state, one)
-        found += findings
-    return [one for one in found if one.is_alert or one.is_cleared]
+    state = expect_pulses(FleetHealth(), ["orders"], now)
+    detected: list[Finding] = []
+    for next_pulse in pulses:
+        while now < next_pulse.emitted_at:
+            state, no_data_findings = detect_no_data(state, now)
+            detected += no_data_findings
+            now += sweep_interval
+        state, findings = fold_pulse(state, next_pulse)
+        detected += findings
+    return [finding for finding in detected if finding.is_alert or finding.is_cleared]
 
 
-def incident(pulses: Sequence[ProbePulse], since: datetime = BEGINS, note: str = "") -> Incident:
-    wanted = tuple(one for one in watched(pulses) if one.event.at >= since)
-    return Incident("orders", since, pulses[-1].emitted_at, note, tuple(pulses), wanted)
+def incident(pulses: Sequence[ProbePulse], since: datetime = STARTS, note: str = "") -> Incident:
+    expected = tuple(finding for finding in watched(pulses) if finding.event.at >= since)
+    return Incident("orders", since, pulses[-1].emitted_at, note, tuple(pulses), expected)

@@ -17,19 +17,19 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "hang.incident.gz"
 
 
-def test_it_comes_back_as_it_was(path: Path) -> None:
-    assert len(HANG.wanted) == 2
+def test_a_written_incident_is_read_back_unchanged(path: Path) -> None:
+    assert len(HANG.expected) == 2
     HANG.write(path)
     assert Incident.read(path) == HANG
 
 
-def test_the_same_incident_is_the_same_file(path: Path, tmp_path: Path) -> None:
+def test_equal_incidents_give_equal_files(path: Path, tmp_path: Path) -> None:
     HANG.write(path)
     HANG.write(tmp_path / "again")
     assert path.read_bytes() == (tmp_path / "again").read_bytes()
 
 
-def test_what_is_none_is_told_so(path: Path) -> None:
+def test_a_file_that_is_not_an_incident_is_refused(path: Path) -> None:
     with pytest.raises(IncidentError, match="No such file"):
         Incident.read(path)
     path.write_text("pulses")
@@ -37,7 +37,7 @@ def test_what_is_none_is_told_so(path: Path) -> None:
         Incident.read(path)
 
 
-def test_a_newer_format_is_not_guessed_at(path: Path) -> None:
+def test_a_newer_format_is_refused(path: Path) -> None:
     HANG.write(path)
     first, *lines = gzip.decompress(path.read_bytes()).decode().split("\n")
     newer = json.dumps(json.loads(first) | {"fleetgauge_incident": 2})
@@ -46,8 +46,8 @@ def test_a_newer_format_is_not_guessed_at(path: Path) -> None:
         Incident.read(path)
 
 
-def _is_told(path: Path) -> str:
-    """What is said of a file, nothing if it can be read."""
+def _read_error(path: Path) -> str:
+    """Return the error message for a file, empty if it can be read."""
     try:
         Incident.read(path)
     except IncidentError as error:
@@ -55,16 +55,16 @@ def _is_told(path: Path) -> str:
     return ""
 
 
-@given(cut=st.integers(0, 10**6), place=st.integers(0, 10**6), noise=st.binary(max_size=20))
-def test_damage_is_one_line_whatever_it_is(
-    cut: int, place: int, noise: bytes, tmp_path_factory: pytest.TempPathFactory
+@given(cut=st.integers(0, 10**6), position=st.integers(0, 10**6), noise=st.binary(max_size=20))
+def test_any_damage_is_reported_in_one_line(
+    cut: int, position: int, noise: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    path = tmp_path_factory.mktemp("damaged") / "one"
+    path = tmp_path_factory.mktemp("damaged") / "hang"
     HANG.write(path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: cut % len(whole)])
-    assert "\n" not in _is_told(path) != ""
-    text = gzip.decompress(whole)
-    place %= len(text)
-    path.write_bytes(gzip.compress(text[:place] + noise + text[place + len(noise) :]))
-    assert "\n" not in _is_told(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: cut % len(content)])
+    assert "\n" not in _read_error(path) != ""
+    text = gzip.decompress(content)
+    position %= len(text)
+    path.write_bytes(gzip.compress(text[:position] + noise + text[position + len(noise) :]))
+    assert "\n" not in _read_error(path)

@@ -1,4 +1,4 @@
-"""Every change of rules meets what has happened to real brokers: tests/incidents, kept by tests/chaos."""
+"""The present rules against incidents of real brokers: tests/incidents, which tests/chaos writes."""
 
 from pathlib import Path
 
@@ -11,12 +11,17 @@ from fleetgauge_operations.replay.incident import SUFFIX, Incident
 INCIDENTS = sorted((Path(__file__).parents[3] / "incidents").glob(f"*{SUFFIX}"))
 
 
-def test_every_kind_of_finding_of_a_broker_or_a_way_has_happened() -> None:
-    named = {one.to_state.value for path in INCIDENTS for one in Incident.read(path).wanted if one.is_alert}
-    assert named >= {"BROKER_DOWN", "DEGRADED", "PATH", "CLUSTER_DOWN"}
+def test_the_incidents_include_the_finding_kinds_of_brokers_paths_and_clusters() -> None:
+    kinds = {
+        finding.to_state.value
+        for path in INCIDENTS
+        for finding in Incident.read(path).expected
+        if finding.is_alert
+    }
+    assert kinds >= {"BROKER_DOWN", "DEGRADED", "PATH", "CLUSTER_DOWN"}
 
 
 @pytest.mark.parametrize("path", INCIDENTS, ids=[path.name.removesuffix(SUFFIX) for path in INCIDENTS])
-def test_todays_rules_find_what_was_to_be_found(path: Path) -> None:
-    told = compare_findings(Incident.read(path), DEFAULT_THRESHOLDS)
-    assert {one.verdict for one in told} == {ReplayVerdict.SAME}
+def test_the_present_rules_detect_the_expected_findings(path: Path) -> None:
+    comparisons = compare_findings(Incident.read(path), DEFAULT_THRESHOLDS)
+    assert {comparison.verdict for comparison in comparisons} == {ReplayVerdict.SAME}

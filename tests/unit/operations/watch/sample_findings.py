@@ -1,4 +1,4 @@
-"""What a notifier is given in tests, with what it made of it."""
+"""Findings, rows of planned maintenance and the context of a notifier, for tests of the watch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,26 +20,26 @@ BROKER = FindingSubject("orders", HealthCondition.BROKER_DOWN, 3)
 PATH = FindingSubject("orders", HealthCondition.PATH, vantage="zone-b", target_broker_id=2)
 
 
-def named(
+def opened(
     subject: FindingSubject = BROKER,
-    phase: HealthState = HealthState.BROKER_DOWN,
+    state: HealthState = HealthState.BROKER_DOWN,
     before: HealthState = HealthState.SUSPECT,
     at: datetime = NOON,
 ) -> Finding:
-    return build_finding(subject, before, phase, at, {"since": "then"})
+    return build_finding(subject, before, state, at, {"since": "then"})
 
 
 def cleared(
-    subject: FindingSubject = BROKER, phase: HealthState = HealthState.BROKER_DOWN, at: datetime = NOON
+    subject: FindingSubject = BROKER, state: HealthState = HealthState.BROKER_DOWN, at: datetime = NOON
 ) -> Finding:
-    return build_finding(subject, phase, HealthState.HEALTHY, at, {"since": "then"})
+    return build_finding(subject, state, HealthState.HEALTHY, at, {"since": "then"})
 
 
-def planned(starts: datetime, ends: datetime, **more: object) -> dict[str, object]:
-    """A row of ops/corrections; of the cluster of these findings, unless told otherwise."""
+def maintenance_row(starts: datetime, ends: datetime, **columns: object) -> dict[str, object]:
+    """Return a row of ops/corrections, by default for the cluster of these findings."""
     row = dict.fromkeys(CORRECTIONS.column_names) | {
         "correction_id": "c1",
-        "scope": "broker" if "broker_id" in more else "cluster",
+        "scope": "broker" if "broker_id" in columns else "cluster",
         "cluster_id": "orders",
         "starts": starts,
         "ends": ends,
@@ -47,36 +47,36 @@ def planned(starts: datetime, ends: datetime, **more: object) -> dict[str, objec
         "author": "sre",
         "created_at": starts,
     }
-    return row | more
+    return row | columns
 
 
 @dataclass
 class DeliveryRecorder:
-    """Counts what waits, and keeps what was settled and postponed."""
+    """Records what a notifier reports: the number of waiting findings, settlements and postponed findings."""
 
     clock: Callable[[], datetime] = lambda: NOON
-    may_tell: bool = True
-    heard: datetime | None = NOON
+    is_leader: bool = True
+    last_pulse_at: datetime | None = NOON
     waiting: int = 0
     settled: list[tuple[str, Settlement]] = field(default_factory=list)
-    put_off: list[Finding] = field(default_factory=list)
+    postponed: list[Finding] = field(default_factory=list)
 
     @property
     def settlements(self) -> list[Settlement]:
         return [settlement for _, settlement in self.settled]
 
-    def telling(self) -> NotifierContext:
+    def context(self) -> NotifierContext:
         return NotifierContext(
             clock=lambda: self.clock(),
-            may_tell=lambda: self.may_tell,
-            waits=self._waits,
-            heard=lambda: self.heard,
-            settled=self._settle,
-            put_off=self.put_off.append,
+            confirm_leadership=lambda: self.is_leader,
+            add_waiting=self._add_waiting,
+            last_pulse_at=lambda: self.last_pulse_at,
+            settle=self._settle,
+            postpone=self.postponed.append,
         )
 
-    def _waits(self, more: int) -> None:
-        self.waiting += more
+    def _add_waiting(self, change: int) -> None:
+        self.waiting += change
 
     def _settle(self, finding: Finding, settlement: Settlement) -> None:
         self.settled.append((finding.event.event_id, settlement))

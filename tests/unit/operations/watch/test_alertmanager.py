@@ -1,4 +1,4 @@
-"""Findings at a real Alertmanager, which tells a webhook of its own."""
+"""Findings at a real Alertmanager, which notifies a webhook."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from tests.unit.operations.watch import sample_findings
 from tests.unit.operations.watch.sample_findings import BROKER, PATH, DeliveryRecorder
 from tests.waiting import wait_until
 
-PATIENCE_S = 30
+DEADLINE_S = 30
 DELIVERED = Settlement.DELIVERED
 
 
@@ -25,86 +25,83 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def named(subject: FindingSubject, phase: HealthState, before: HealthState = HealthState.HEALTHY) -> Finding:
-    return sample_findings.named(subject, phase, before, now())
+def opened(subject: FindingSubject, state: HealthState, before: HealthState = HealthState.HEALTHY) -> Finding:
+    return sample_findings.opened(subject, state, before, now())
 
 
-def cleared(subject: FindingSubject, phase: HealthState) -> Finding:
-    return sample_findings.cleared(subject, phase, now())
+def cleared(subject: FindingSubject, state: HealthState) -> Finding:
+    return sample_findings.cleared(subject, state, now())
 
 
 @contextmanager
-def telling(url: str, ear: DeliveryRecorder, policy: RetryPolicy | None = None) -> Iterator[FindingSink]:
+def running_sink(
+    url: str, recorder: DeliveryRecorder, policy: RetryPolicy | None = None
+) -> Iterator[FindingSink]:
     notifier = Notifier(kind="alertmanager", url=url)
-    sink = open_sink(notifier, FindingFormat(None), ear.telling(), policy or RetryPolicy())
+    sink = open_sink(notifier, FindingFormat(None), recorder.context(), policy or RetryPolicy())
     sink.start()
     yield sink
     sink.stop()
 
 
-def test_it_fires_groups_and_resolves(real: RunningAlertmanager, receiver: Receiver) -> None:
-    ear = DeliveryRecorder(clock=now)
-    with real.running(), telling(real.url, ear) as sink:
-        sink.notify(named(BROKER, HealthState.BROKER_DOWN, HealthState.SUSPECT))
-        sink.notify(named(PATH, HealthState.PATH))
+def test_alerts_fire_in_one_group_and_are_resolved(real: RunningAlertmanager, receiver: Receiver) -> None:
+    recorder = DeliveryRecorder(clock=now)
+    with real.running(), running_sink(real.url, recorder) as sink:
+        sink.notify(opened(BROKER, HealthState.BROKER_DOWN, HealthState.SUSPECT))
+        sink.notify(opened(PATH, HealthState.PATH))
         both = ("firing", [("BROKER_DOWN", "firing"), ("PATH", "firing")])
-        wait_until(lambda: both in messages(receiver), PATIENCE_S, "both in one message")
+        wait_until(lambda: both in messages(receiver), DEADLINE_S, "both in one message")
         sink.notify(cleared(BROKER, HealthState.BROKER_DOWN))
         sink.notify(cleared(PATH, HealthState.PATH))
-        wait_until(lambda: messages(receiver)[-1][0] == "resolved", PATIENCE_S, "both to be resolved")
-    assert (ear.settlements, ear.waiting) == ([DELIVERED] * 4, 0)
+        wait_until(lambda: messages(receiver)[-1][0] == "resolved", DEADLINE_S, "both to be resolved")
+    assert (recorder.settlements, recorder.waiting) == ([DELIVERED] * 4, 0)
 
 
-def test_a_watch_that_starts_again_neither_resolves_nor_doubles(
+def test_a_restarted_watch_neither_resolves_nor_duplicates_an_alert(
     real: RunningAlertmanager, receiver: Receiver
 ) -> None:
-    ear = DeliveryRecorder(clock=now)
+    recorder = DeliveryRecorder(clock=now)
     with real.running():
-        with telling(real.url, ear) as sink:
-            sink.notify(named(BROKER, HealthState.BROKER_DOWN))
-            wait_until(lambda: bool(messages(receiver)), PATIENCE_S, "the page")
+        with running_sink(real.url, recorder) as sink:
+            sink.notify(opened(BROKER, HealthState.BROKER_DOWN))
+            wait_until(lambda: bool(messages(receiver)), DEADLINE_S, "the page")
         (before,) = real.alerts()
-        with telling(real.url, ear) as sink:
+        with running_sink(real.url, recorder) as sink:
             sink.resume([(BROKER, HealthState.BROKER_DOWN)])
             wait_until(
-                lambda: real.alerts()[0]["endsAt"] > before["endsAt"], PATIENCE_S, "it to be sent again"
+                lambda: real.alerts()[0]["endsAt"] > before["endsAt"], DEADLINE_S, "the alert to be resent"
             )
             (after,) = real.alerts()
             assert (after["fingerprint"], after["startsAt"]) == (before["fingerprint"], before["startsAt"])
             assert messages(receiver) == [("firing", [("BROKER_DOWN", "firing")])]
             sink.notify(cleared(BROKER, HealthState.BROKER_DOWN))
-            wait_until(lambda: len(messages(receiver)) > 1, PATIENCE_S, "the end")
+            wait_until(lambda: len(messages(receiver)) > 1, DEADLINE_S, "the resolution")
     assert messages(receiver)[1:] == [("resolved", [("BROKER_DOWN", "resolved")])]
-    assert ear.settlements == [DELIVERED] * 2
+    assert recorder.settlements == [DELIVERED] * 2
 
 
-def test_an_alertmanager_that_is_away_is_told_when_it_comes(
+def test_an_unavailable_alertmanager_is_sent_the_alert_once_it_is_back(
     real: RunningAlertmanager, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ear = DeliveryRecorder(clock=now)
-    with telling(real.url, ear, RetryPolicy(longest_pause_s=0.5)) as sink:
-        sink.notify(named(BROKER, HealthState.BROKER_DOWN))
-        wait_until(lambda: "not delivered" in caplog.text, PATIENCE_S, "the failure")
-        assert ear.waiting == 1
+    recorder = DeliveryRecorder(clock=now)
+    with running_sink(real.url, recorder, RetryPolicy(longest_pause_s=0.5)) as sink:
+        sink.notify(opened(BROKER, HealthState.BROKER_DOWN))
+        wait_until(lambda: "not delivered" in caplog.text, DEADLINE_S, "the failure")
+        assert recorder.waiting == 1
         with real.running():
-            wait_until(lambda: bool(messages(receiver)), PATIENCE_S, "the page")
-    assert (ear.settlements, ear.waiting) == ([DELIVERED], 0)
+            wait_until(lambda: bool(messages(receiver)), DEADLINE_S, "the page")
+    assert (recorder.settlements, recorder.waiting) == ([DELIVERED], 0)
     assert messages(receiver)[0] == ("firing", [("BROKER_DOWN", "firing")])
-    assert any("alertmanager: 1 alerts not delivered" in one.getMessage() for one in caplog.records)
-    assert not any(
-        "127.0.0.1" in one.getMessage() for one in caplog.records if one.name.startswith("fleetgauge.")
-    )
+    log = [record.getMessage() for record in caplog.records if record.name.startswith("fleetgauge.")]
+    assert any("alertmanager: 1 alerts not delivered" in message for message in log)
+    assert not any("127.0.0.1" in message for message in log)
 
 
-def test_what_holds_is_sent_again_before_it_ends_by_itself(
-    real: RunningAlertmanager,
-) -> None:
-    with (
-        real.running(),
-        telling(real.url, DeliveryRecorder(clock=now), RetryPolicy(resend_every_s=0.5)) as sink,
-    ):
-        sink.notify(named(BROKER, HealthState.BROKER_DOWN))
-        wait_until(lambda: bool(real.alerts()), PATIENCE_S, "the alert")
-        first = real.alerts()[0]["endsAt"]
-        wait_until(lambda: real.alerts()[0]["endsAt"] > first, PATIENCE_S, "it to be sent again")
+def test_an_open_alert_is_resent_before_alertmanager_resolves_it(real: RunningAlertmanager) -> None:
+    policy = RetryPolicy(resend_every_s=0.5)
+    with real.running(), running_sink(real.url, DeliveryRecorder(clock=now), policy) as sink:
+        sink.notify(opened(BROKER, HealthState.BROKER_DOWN))
+        wait_until(lambda: bool(real.alerts()), DEADLINE_S, "the alert")
+        first_end = real.alerts()[0]["endsAt"]
+        wait_until(lambda: real.alerts()[0]["endsAt"] > first_end, DEADLINE_S, "the alert to be resent")
         assert len(real.alerts()) == 1

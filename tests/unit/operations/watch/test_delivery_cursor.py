@@ -1,4 +1,4 @@
-"""A life of watches: each takes over what the one before left, and a notifier hears of everything once."""
+"""Successive watches: each restores its predecessor's state, and a notifier is sent every finding once."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -15,181 +15,192 @@ from fleetgauge_core.detection import (
 from fleetgauge_operations.notify.outbox import Settlement
 from fleetgauge_operations.watch.delivery_cursor import (
     DeliveryCursor,
+    NotifierBacklog,
     restore_suppressed_findings,
     start_delivery,
 )
 from fleetgauge_operations.watch.state_store import DeliveryRecord
-from tests.unit.operations.watch.sample_findings import NOON, cleared, named
+from tests.unit.operations.watch.sample_findings import NOON, cleared, opened
 
-ONE, TWO = (
+FIRST, SECOND = (
     FindingSubject("orders", HealthCondition.BROKER_DOWN, 1),
     FindingSubject("payments", HealthCondition.BROKER_DOWN, 7),
 )
-NEW = DeliveryRecord(notifier="n")
+INITIAL = DeliveryRecord(notifier="n")
 
 
-def at(minutes: float, of: Callable[..., Finding] = named, subject: FindingSubject = ONE) -> Finding:
-    return of(subject, at=NOON + timedelta(minutes=minutes))
+def at(minutes: float, build: Callable[..., Finding] = opened, subject: FindingSubject = FIRST) -> Finding:
+    return build(subject, at=NOON + timedelta(minutes=minutes))
 
 
-class Life:
-    """One notifier, and watches that are killed: of each its waiting and its account are gone."""
+class WatchSuccession:
+    """One notifier, and watches that are killed: each loses its suppressed findings and its cursor."""
 
-    def __init__(self, note: DeliveryRecord = NEW) -> None:
-        self.note = note
+    def __init__(self, record: DeliveryRecord = INITIAL) -> None:
+        self.record = record
         self.log: list[Finding] = []
-        self.heard: list[str] = []
-        self.planned: set[FindingSubject] = set()
-        self.named: set[FindingSubject] = set()
-        self.start()
+        self.sent: list[str] = []
+        self.in_maintenance: set[FindingSubject] = set()
+        self.open_subjects: set[FindingSubject] = set()
+        self.restart()
 
-    def start(self) -> None:
-        owed = self.note.owed(self.log)
-        self.account = DeliveryCursor(self.note, owed, self._keep)
-        self.waiting = restore_suppressed_findings(
-            self.log, self.named, [(self.account, owed)], lambda subject: subject in self.planned
+    def restart(self) -> None:
+        undelivered = self.record.select_undelivered(self.log)
+        self.cursor = DeliveryCursor(self.record, undelivered, self._save)
+        self.suppressed = restore_suppressed_findings(
+            self.log,
+            self.open_subjects,
+            [NotifierBacklog(self.cursor, undelivered)],
+            lambda subject: subject in self.in_maintenance,
         )
-        for one in owed:
-            if one.is_alert and one.subject in self.waiting:
-                self.account.put_off(one)
+        for finding in undelivered:
+            if finding.is_alert and finding.subject in self.suppressed:
+                self.cursor.postpone(finding)
             else:
-                self._tell([one])
+                self._send([finding])
 
-    def find(self, one: Finding) -> None:
-        self.log.append(one)
-        (self.named.add if one.is_alert else self.named.discard)(one.subject)
-        told = self.waiting.told_of(one, one.subject in self.planned)
-        self._tell(told)
-        if not told:
-            self.account.put_off(one)
+    def publish(self, finding: Finding) -> None:
+        self.log.append(finding)
+        (self.open_subjects.add if finding.is_alert else self.open_subjects.discard)(finding.subject)
+        to_notify = self.suppressed.filter_finding(finding, finding.subject in self.in_maintenance)
+        self._send(to_notify)
+        if not to_notify:
+            self.cursor.postpone(finding)
 
-    def plan(self, *subjects: FindingSubject) -> None:
-        self.planned = set(subjects)
-        self._tell(self.waiting.over(lambda subject: subject in self.planned))
+    def set_maintenance(self, *subjects: FindingSubject) -> None:
+        self.in_maintenance = set(subjects)
+        self._send(self.suppressed.release(lambda subject: subject in self.in_maintenance))
 
-    def _tell(self, findings: Sequence[Finding]) -> None:
-        for one in findings:
-            self.heard.append(one.event.event_id)
-            self.account.settle(one, Settlement.DELIVERED)
+    def _send(self, findings: Sequence[Finding]) -> None:
+        for finding in findings:
+            self.sent.append(finding.event.event_id)
+            self.cursor.settle(finding, Settlement.DELIVERED)
 
-    def _keep(self, note: DeliveryRecord) -> None:
-        self.note = note
+    def _save(self, record: DeliveryRecord) -> None:
+        self.record = record
 
 
 def ids(*findings: Finding) -> list[str]:
-    return [one.event.event_id for one in findings]
+    return [finding.event.event_id for finding in findings]
 
 
-def test_what_waited_while_later_things_were_told_is_told_by_the_next_watch() -> None:
-    life = Life()
-    life.plan(ONE)
-    first, second = at(10), at(20, subject=TWO)
-    life.find(first)
-    life.find(second)
-    assert life.heard == ids(second)
-    life.planned = set()
-    life.start()
-    assert life.heard == ids(second, first)
-    life.start()
-    assert life.heard == ids(second, first)
+def test_a_suppressed_alert_is_sent_by_the_next_watch_although_later_ones_were_sent_before() -> None:
+    watches = WatchSuccession()
+    watches.set_maintenance(FIRST)
+    first, second = at(10), at(20, subject=SECOND)
+    watches.publish(first)
+    watches.publish(second)
+    assert watches.sent == ids(second)
+    watches.in_maintenance = set()
+    watches.restart()
+    assert watches.sent == ids(second, first)
+    watches.restart()
+    assert watches.sent == ids(second, first)
 
 
-def test_what_waited_is_told_once_and_the_later_not_again() -> None:
-    life = Life()
-    life.plan(ONE)
-    first, second, third = at(10), at(20, subject=TWO), at(30, cleared, TWO)
-    for one in (first, second, third):
-        life.find(one)
-    life.plan()
-    life.start()
-    assert life.heard == ids(second, third, first)
+def test_a_suppressed_alert_is_sent_once_and_later_findings_are_not_sent_again() -> None:
+    watches = WatchSuccession()
+    watches.set_maintenance(FIRST)
+    first, second, third = at(10), at(20, subject=SECOND), at(30, cleared, SECOND)
+    for finding in (first, second, third):
+        watches.publish(finding)
+    watches.set_maintenance()
+    watches.restart()
+    assert watches.sent == ids(second, third, first)
 
 
-def test_what_began_and_ended_within_its_maintenance_is_never_told() -> None:
-    life = Life()
-    life.plan(ONE)
-    for one in (at(10), at(13, cleared), at(20), at(23, cleared)):
-        life.find(one)
-    life.plan()
-    life.start()
-    assert life.heard == []
+def test_an_alert_that_clears_within_its_maintenance_is_never_sent() -> None:
+    watches = WatchSuccession()
+    watches.set_maintenance(FIRST)
+    for finding in (at(10), at(13, cleared), at(20), at(23, cleared)):
+        watches.publish(finding)
+    watches.set_maintenance()
+    watches.restart()
+    assert watches.sent == []
 
 
-def test_who_is_new_is_told_of_what_is_open_and_of_nothing_else() -> None:
-    log = [at(0), at(1, cleared), at(2, subject=TWO), at(3), at(4, cleared)]
-    note = start_delivery("n", log, {TWO})
-    assert note.owed(log) == (log[2],)
-    assert note.owed([*log, at(5)]) == (log[2], at(5))
-    assert start_delivery("n", [], set()).owed([at(5)]) == (at(5),)
+def test_a_new_notifier_is_sent_the_open_alerts_alone() -> None:
+    log = [at(0), at(1, cleared), at(2, subject=SECOND), at(3), at(4, cleared)]
+    record = start_delivery("n", log, {SECOND})
+    assert record.select_undelivered(log) == (log[2],)
+    assert record.select_undelivered([*log, at(5)]) == (log[2], at(5))
+    assert start_delivery("n", [], set()).select_undelivered([at(5)]) == (at(5),)
 
 
-def account(*owes: Finding) -> DeliveryCursor:
-    return DeliveryCursor(DeliveryRecord(notifier="n", owes=tuple(ids(*owes))), owes, lambda _: None)
+def cursor_with(*postponed: Finding) -> DeliveryCursor:
+    record = DeliveryRecord(notifier="n", owes=tuple(ids(*postponed)))
+    return DeliveryCursor(record, postponed, lambda _: None)
 
 
-def test_what_was_put_off_waits_on_unless_one_was_told_of_it() -> None:
-    """Whoever is reminded of what stands, as Alertmanager is, would else take it for over."""
-    down, told = at(10), account()
-    log, everywhere = [at(0), at(1, cleared), down], lambda _: True
-    for owing, waits in (
-        ([(account(down), [down])], True),
-        ([(account(down), [down]), (account(), [down])], True),
-        ([(account(down), [down]), (told, [])], False),
-        ([(account(), [down])], False),
+def test_a_postponed_alert_stays_suppressed_unless_a_notifier_was_sent_it() -> None:
+    """A receiver such as Alertmanager, which is resent open alerts, would otherwise resolve it."""
+    down = at(10)
+    log = [at(0), at(1, cleared), down]
+    postponed = NotifierBacklog(cursor_with(down), [down])
+    unavailable = NotifierBacklog(cursor_with(), [down])
+    delivered = NotifierBacklog(cursor_with(), [])
+    for backlogs, is_suppressed in (
+        ([postponed], True),
+        ([postponed, unavailable], True),
+        ([postponed, delivered], False),
+        ([unavailable], False),
         ([], False),
     ):
-        assert (ONE in restore_suppressed_findings(log, [ONE], owing, everywhere)) is waits
-    assert ONE not in restore_suppressed_findings(log, [ONE], [(account(down), [down])], lambda _: False)
-    assert ONE not in restore_suppressed_findings(log, [], [(account(down), [down])], everywhere)
+        assert (FIRST in restore_suppressed_findings(log, [FIRST], backlogs, lambda _: True)) is is_suppressed
+    assert FIRST not in restore_suppressed_findings(log, [FIRST], [postponed], lambda _: False)
+    assert FIRST not in restore_suppressed_findings(log, [], [postponed], lambda _: True)
 
 
-SUBJECTS = [ONE, TWO, FindingSubject("orders", HealthCondition.BROKER_DOWN, 2)]
+SUBJECTS = [FIRST, SECOND, FindingSubject("orders", HealthCondition.BROKER_DOWN, 2)]
 
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["change", "rename", "plan", "watch"]), st.sampled_from(range(3))),
+        st.tuples(
+            st.sampled_from(["open or clear", "change kind", "maintenance", "restart"]),
+            st.sampled_from(range(3)),
+        ),
         max_size=30,
     )
 )
-def test_however_watches_change_everything_is_told_once_in_its_order_and_has_its_end(
+def test_across_restarts_every_finding_is_sent_once_in_order_and_every_alert_is_resolved(
     steps: Sequence[tuple[str, int]],
 ) -> None:
-    life = Life()
-    for minute, (what, number) in enumerate(steps):
+    watches = WatchSuccession()
+    for minute, (step, number) in enumerate(steps):
         subject = SUBJECTS[number]
         when = NOON + timedelta(minutes=minute)
-        if what == "watch":
-            life.start()
-        elif what == "plan":
-            life.plan(*life.planned ^ {subject})
-        elif subject not in life.named:
-            life.find(named(subject, at=when))
-        elif what == "rename":
-            life.find(named(subject, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN, when))
+        if step == "restart":
+            watches.restart()
+        elif step == "maintenance":
+            watches.set_maintenance(*watches.in_maintenance ^ {subject})
+        elif subject not in watches.open_subjects:
+            watches.publish(opened(subject, at=when))
+        elif step == "change kind":
+            watches.publish(opened(subject, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN, when))
         else:
-            life.find(cleared(subject, at=when))
-    life.plan()
-    life.start()
-    assert len(life.heard) == len(set(life.heard))
+            watches.publish(cleared(subject, at=when))
+    watches.set_maintenance()
+    watches.restart()
+    assert len(watches.sent) == len(set(watches.sent))
     for subject in SUBJECTS:
-        own = {one.event.event_id: one for one in life.log if one.subject == subject}
-        heard = [own[one] for one in life.heard if one in own]
-        assert heard == sorted(heard, key=lambda one: one.event.at)
-        stands = bool(heard) and heard[-1].is_alert
-        assert stands is (subject in life.named)
-        begun = False
-        for one in heard:
-            assert one.is_alert or begun
-            begun = one.is_alert
+        findings = {finding.event.event_id: finding for finding in watches.log if finding.subject == subject}
+        sent = [findings[event_id] for event_id in watches.sent if event_id in findings]
+        assert sent == sorted(sent, key=lambda finding: finding.event.at)
+        is_open = bool(sent) and sent[-1].is_alert
+        assert is_open is (subject in watches.open_subjects)
+        was_open = False
+        for finding in sent:
+            assert finding.is_alert or was_open
+            was_open = finding.is_alert
 
 
-def test_events_that_were_rejected_for_good_are_kept_for_the_next_watch_and_not_sent_again() -> None:
-    notes: list[DeliveryRecord] = []
-    account = DeliveryCursor(NEW, [], notes.append)
+def test_rejected_events_are_kept_for_the_next_watch_and_not_sent_again() -> None:
+    records: list[DeliveryRecord] = []
+    cursor = DeliveryCursor(INITIAL, [], records.append)
     for minute in range(120):
-        account.settle(at(minute), Settlement.REJECTED)
-    assert account.rejected == tuple(at(minute).event.event_id for minute in range(20, 120))
-    (*_, note) = notes
-    assert note.owed([at(minute) for minute in range(120)]) == ()
-    assert DeliveryCursor(note, [], notes.append).rejected == account.rejected
+        cursor.settle(at(minute), Settlement.REJECTED)
+    assert cursor.rejected == tuple(at(minute).event.event_id for minute in range(20, 120))
+    (*_, record) = records
+    assert record.select_undelivered([at(minute) for minute in range(120)]) == ()
+    assert DeliveryCursor(record, [], records.append).rejected == cursor.rejected

@@ -10,71 +10,73 @@ from fleetgauge_operations.watch import heartbeat
 from fleetgauge_operations.watch.heartbeat import Heartbeat
 from fleetgauge_operations.watch.notifier_context import NotifierContext
 from tests.receiver import Receiver
-from tests.unit.operations.watch.sample_findings import NOON, DeliveryRecorder, named
+from tests.unit.operations.watch.sample_findings import NOON, DeliveryRecorder, opened
 from tests.waiting import wait_until
 
-PATIENCE_S = 30
+DEADLINE_S = 30
 
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    monkeypatch.setattr(heartbeat, "EVERY_S", 0.05)
-    monkeypatch.setattr(heartbeat, "_LOOK_EVERY_S", 0.01)
-    with Receiver().listening() as one:
-        yield one
+    monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.05)
+    monkeypatch.setattr(heartbeat, "_CHECK_INTERVAL_S", 0.01)
+    with Receiver().listening() as receiver:
+        yield receiver
 
 
 @contextmanager
-def _beating(receiver: Receiver, telling: NotifierContext) -> Iterator[Heartbeat]:
-    one = Heartbeat(lambda: receiver.url, telling)
-    one.start()
+def _running_heartbeat(receiver: Receiver, context: NotifierContext) -> Iterator[Heartbeat]:
+    sink = Heartbeat(lambda: receiver.url, context)
+    sink.start()
     try:
-        yield one
+        yield sink
     finally:
-        one.stop()
+        sink.stop()
 
 
-def _beats_on(receiver: Receiver) -> None:
+def _wait_for_more(receiver: Receiver) -> None:
     before = len(receiver.posts)
-    wait_until(lambda: len(receiver.posts) > before + 2, PATIENCE_S, "signs of life")
+    wait_until(lambda: len(receiver.posts) > before + 2, DEADLINE_S, "heartbeats")
 
 
-def test_it_is_given_again_and_again_whatever_is_found_and_not_taken(receiver: Receiver) -> None:
-    with _beating(receiver, DeliveryRecorder().telling()) as one:
-        _beats_on(receiver)
-        one.notify(named())
+def test_a_heartbeat_is_sent_repeatedly_despite_findings_and_rejections(receiver: Receiver) -> None:
+    with _running_heartbeat(receiver, DeliveryRecorder().context()) as sink:
+        _wait_for_more(receiver)
+        sink.notify(opened())
         receiver.answers = [500, 400]
-        _beats_on(receiver)
+        _wait_for_more(receiver)
     assert receiver.bodies[0] == {"status": "watching", "at": NOON.isoformat()}
 
 
 @pytest.mark.parametrize(
-    "ear",
+    "recorder",
     [
-        DeliveryRecorder(heard=None),
-        DeliveryRecorder(heard=NOON - timedelta(minutes=1)),
-        DeliveryRecorder(may_tell=False),
+        DeliveryRecorder(last_pulse_at=None),
+        DeliveryRecorder(last_pulse_at=NOON - timedelta(minutes=1)),
+        DeliveryRecorder(is_leader=False),
     ],
-    ids=["nobody heard yet", "nobody heard for a minute", "another is at work"],
+    ids=["no pulse yet", "no pulse for a minute", "another watch leads"],
 )
-def test_it_is_not_given_where_nobody_would_be_named(receiver: Receiver, ear: DeliveryRecorder) -> None:
-    looks: list[datetime | None] = []
+def test_no_heartbeat_is_sent_by_a_watch_that_would_detect_nothing(
+    receiver: Receiver, recorder: DeliveryRecorder
+) -> None:
+    checks: list[datetime | None] = []
 
-    def heard() -> datetime | None:
-        looks.append(ear.heard)
-        return ear.heard
+    def last_pulse_at() -> datetime | None:
+        checks.append(recorder.last_pulse_at)
+        return recorder.last_pulse_at
 
-    with _beating(receiver, replace(ear.telling(), heard=heard)):
-        wait_until(lambda: len(looks) > 20, PATIENCE_S, "it to look often enough")
+    with _running_heartbeat(receiver, replace(recorder.context(), last_pulse_at=last_pulse_at)):
+        wait_until(lambda: len(checks) > 20, DEADLINE_S, "enough checks")
     assert receiver.bodies == []
 
 
-def test_a_secret_that_is_away_is_missed_and_waited_for(
+def test_a_missing_secret_is_logged_and_read_again(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one = Heartbeat(Secret(env="HEARTBEAT").read, DeliveryRecorder().telling())
-    one.start()
-    wait_until(lambda: "HEARTBEAT is not set" in caplog.text, PATIENCE_S, "it to be missed")
+    sink = Heartbeat(Secret(env="HEARTBEAT").read, DeliveryRecorder().context())
+    sink.start()
+    wait_until(lambda: "HEARTBEAT is not set" in caplog.text, DEADLINE_S, "the log line")
     monkeypatch.setenv("HEARTBEAT", receiver.url)
-    _beats_on(receiver)
-    one.stop()
+    _wait_for_more(receiver)
+    sink.stop()

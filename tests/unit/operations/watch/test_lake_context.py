@@ -13,22 +13,22 @@ from fleetgauge_operations.mitigation.record import Record
 from fleetgauge_operations.watch import lake_context
 from fleetgauge_operations.watch.lake_context import LakeContext
 from tests.browser.lake import put
-from tests.unit.operations.watch.sample_findings import NOON, planned
+from tests.unit.operations.watch.sample_findings import NOON, maintenance_row
 from tests.waiting import wait_until
 
 HOUR = timedelta(hours=1)
 CLUSTER = FindingSubject("orders", HealthCondition.CLUSTER_DOWN)
-PATIENCE_S = 30
-#: Of noon on a Monday.
+DEADLINE_S = 30
+#: The week of NOON, which is on a Monday.
 WEEK = date(2026, 3, 2)
 CASE = Case("c1", Action.DEMOTE, "orders", 2, "z1", "kim", "slow", NOON - HOUR, Outcome.DONE)
 
 
-def lake(folder: Path, *, of: date = WEEK, left: float | None = 31.25, revision: int = 0) -> None:
-    """A row of a cluster's week."""
+def put_week(folder: Path, *, week: date = WEEK, left: float | None = 31.25, revision: int = 0) -> None:
+    """Write a row of gold/cluster_weeks."""
     row = {
         "cluster_id": "orders",
-        "week": of,
+        "week": week,
         "revision": revision,
         "latency_budget_minutes": 100.8,
         "latency_budget_left_minutes": left,
@@ -38,70 +38,70 @@ def lake(folder: Path, *, of: date = WEEK, left: float | None = 31.25, revision:
     put(folder, CLUSTER_WEEKS, [dict.fromkeys(CLUSTER_WEEKS.column_names) | row])
 
 
-def of_lake(folder: Path) -> LakeContext:
+def open_context(folder: Path) -> LakeContext:
     clusters = [{"id": "orders", "bootstrap": "nobody:1"}]
     return LakeContext(Fleet.model_validate({"lake": str(folder), "clusters": clusters}), lambda: NOON)
 
 
-def lines(folder: Path) -> tuple[str, ...]:
-    """What it says of the cluster once it has read."""
-    found = of_lake(folder)
-    found.start()
-    found.stop()
-    return found.of("orders")
+def describe(folder: Path) -> tuple[str, ...]:
+    """Return the lines about the cluster after the first read."""
+    context = open_context(folder)
+    context.start()
+    context.stop()
+    return context.describe_cluster("orders")
 
 
-def test_the_plan_is_read_when_it_starts_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lake_context, "_READ_EVERY_S", 0.05)
-    withdrawn = planned(NOON, NOON + HOUR, correction_id="c2", withdrawn_at=NOON)
+def test_the_plan_is_read_at_the_start_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lake_context, "_READ_INTERVAL_S", 0.05)
+    withdrawn = maintenance_row(NOON, NOON + HOUR, correction_id="c2", withdrawn_at=NOON)
     put(tmp_path, CORRECTIONS, [withdrawn])
-    found = of_lake(tmp_path)
-    found.start()
-    assert not found.plan.covers(CLUSTER, NOON)
-    put(tmp_path, CORRECTIONS, [withdrawn, planned(NOON, NOON + HOUR)])
-    wait_until(lambda: found.plan.covers(CLUSTER, NOON), PATIENCE_S, "what was added")
-    found.stop()
+    context = open_context(tmp_path)
+    context.start()
+    assert not context.plan.covers(CLUSTER, NOON)
+    put(tmp_path, CORRECTIONS, [withdrawn, maintenance_row(NOON, NOON + HOUR)])
+    wait_until(lambda: context.plan.covers(CLUSTER, NOON), DEADLINE_S, "the added maintenance")
+    context.stop()
 
 
-def test_a_lake_that_is_not_there_is_told_once_and_knows_nothing(
+def test_a_missing_lake_is_logged_once_and_adds_no_context(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(lake_context, "_READ_EVERY_S", 0.01)
+    monkeypatch.setattr(lake_context, "_READ_INTERVAL_S", 0.01)
     with caplog.at_level(logging.WARNING, "fleetgauge.watch"):
-        found = of_lake(tmp_path / "none")
-        found.start()
-        assert found.of("orders") == ()
-        put(tmp_path / "none", CORRECTIONS, [planned(NOON, NOON + HOUR)])
-        wait_until(lambda: found.plan.covers(CLUSTER, NOON), PATIENCE_S, "the lake")
-        found.stop()
-    assert [one.getMessage().partition(":")[0] for one in caplog.records] == [
-        "maintenance is not known, so all is told",
-        "what was done to brokers is not known",
+        context = open_context(tmp_path / "none")
+        context.start()
+        assert context.describe_cluster("orders") == ()
+        put(tmp_path / "none", CORRECTIONS, [maintenance_row(NOON, NOON + HOUR)])
+        wait_until(lambda: context.plan.covers(CLUSTER, NOON), DEADLINE_S, "the lake")
+        context.stop()
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "planned maintenance is unknown, so findings during maintenance are notified",
+        "recent actions on brokers are unknown and left out of notifications",
     ]
 
 
-def test_what_is_left_of_this_weeks_budgets_is_said_by_the_latest_revision(tmp_path: Path) -> None:
-    lake(tmp_path, left=50.0)
-    lake(tmp_path, revision=1)
-    lake(tmp_path, of=WEEK - timedelta(days=7), left=1.0, revision=2)
-    assert lines(tmp_path) == (
-        "31.2 of 100.8 minutes of this week's latency budget are left",
-        "-1.0 of 5.0 minutes of this week's availability budget are left",
+def test_remaining_budgets_are_those_of_the_latest_revision_of_this_week(tmp_path: Path) -> None:
+    put_week(tmp_path, left=50.0)
+    put_week(tmp_path, revision=1)
+    put_week(tmp_path, week=WEEK - timedelta(days=7), left=1.0, revision=2)
+    assert describe(tmp_path) == (
+        "31.2 of 100.8 minutes of this week's latency error budget remain",
+        "-1.0 of 5.0 minutes of this week's availability error budget remain",
     )
 
 
-def test_a_budget_that_is_not_known_is_not_said(tmp_path: Path) -> None:
-    lake(tmp_path, left=None)
-    assert [line.split()[-4] for line in lines(tmp_path)] == ["availability"]
+def test_an_unknown_budget_is_left_out(tmp_path: Path) -> None:
+    put_week(tmp_path, left=None)
+    assert [line.split()[-4] for line in describe(tmp_path)] == ["availability"]
 
 
-def test_what_was_done_of_late_is_said_in_its_order(tmp_path: Path) -> None:
+def test_recent_actions_are_described_in_order(tmp_path: Path) -> None:
     put(tmp_path, ACTIONS, [])
     record = Record(str(tmp_path))
     for number in range(4):
         record.add(replace(CASE, case_id=f"c{number}", broker_id=number, began=NOON - number * HOUR))
-    record.add(replace(CASE, case_id="of another", cluster_id="payments"))
-    record.add(replace(CASE, case_id="long ago", began=NOON - timedelta(days=2)))
-    assert lines(tmp_path) == tuple(
+    record.add(replace(CASE, case_id="other cluster", cluster_id="payments"))
+    record.add(replace(CASE, case_id="too old", began=NOON - timedelta(days=2)))
+    assert describe(tmp_path) == tuple(
         f"demote of broker {number} by kim, 2026-03-02 {12 - number}:00 UTC: done" for number in (2, 1, 0)
     )

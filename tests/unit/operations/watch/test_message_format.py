@@ -1,4 +1,4 @@
-"""What receivers are sent of a finding, kind by kind."""
+"""The bodies that each kind of receiver is sent for a finding."""
 
 import json
 from datetime import timedelta
@@ -14,12 +14,12 @@ from fleetgauge_dashboards.links import AlertsView, parse_view
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.receivers import Receiver
 from fleetgauge_operations.watch.message_format import FindingFormat
-from tests.unit.operations.watch.sample_findings import BROKER, NOON, PATH, cleared, named
+from tests.unit.operations.watch.sample_findings import BROKER, NOON, PATH, cleared, opened
 
-DOWN, RECOVERED = named(), cleared()
+DOWN, RECOVERED = opened(), cleared()
 FORMAT = FindingFormat("https://page.example/")
 PAGE = "https://page.example/alerts?cluster=orders"
-NEWS = "orders: broker 3 is down: it neither answers ApiVersions nor acknowledges probes"
+SUMMARY = "orders: broker 3 is down: it neither answers ApiVersions nor acknowledges probes"
 
 
 def body_of(notification: Notification, kind: str, burn_in: bool = False) -> Any:
@@ -29,7 +29,7 @@ def body_of(notification: Notification, kind: str, burn_in: bool = False) -> Any
 
 
 def body(finding: Finding, kind: str, finding_format: FindingFormat = FORMAT, burn_in: bool = False) -> Any:
-    return body_of(finding_format.notification(finding), kind, burn_in)
+    return body_of(finding_format.build_notification(finding), kind, burn_in)
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +37,14 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY", "key")
 
 
-def test_a_page_is_linked_if_its_address_is_known() -> None:
+def test_the_alerts_page_is_linked_if_the_url_of_the_dashboard_is_known() -> None:
     assert FORMAT.page(BROKER) == PAGE
     assert FindingFormat(None).page(BROKER) is None
     assert parse_view("/alerts", PAGE.partition("?")[2]) == AlertsView("orders", None)
 
 
 @pytest.mark.parametrize("state", [state for state in HealthState if state.is_alert])
-def test_every_kind_of_finding_has_its_runbook(state: HealthState) -> None:
+def test_every_finding_kind_has_a_runbook(state: HealthState) -> None:
     path = FORMAT.runbook(HealthState.HEALTHY, state)
     assert path == FORMAT.runbook(state, HealthState.HEALTHY)
     text = Path(path).read_text(encoding="utf-8")
@@ -66,10 +66,10 @@ def test_a_webhook_is_sent_the_whole_finding() -> None:
     assert json.loads(json.dumps(fired)) == fired
 
 
-def test_a_channel_reads_the_news_and_where_to_continue() -> None:
-    news, more = body(DOWN, "slack")["text"].split("\n")
-    assert news == f":red_circle: *{NEWS}*"
-    assert more == (
+def test_a_slack_message_has_the_summary_and_links() -> None:
+    summary, details = body(DOWN, "slack")["text"].split("\n")
+    assert summary == f":red_circle: *{SUMMARY}*"
+    assert details == (
         f"2026-03-02 12:00:00 UTC · <{PAGE}|history and evidence>"
         " · runbook: docs/runbooks/broker-down.md"
         " · `fleetgauge mitigate apply --cluster orders --broker 3 --action restart`"
@@ -79,35 +79,35 @@ def test_a_channel_reads_the_news_and_where_to_continue() -> None:
     )
 
 
-def test_a_mitigation_that_may_help_is_named_with_its_command() -> None:
+def test_a_notification_suggests_the_command_of_a_mitigation_that_may_help() -> None:
     slow = FindingSubject("orders", HealthCondition.DEGRADED, 3)
-    begins = named(slow, HealthState.DEGRADED, HealthState.HEALTHY)
-    ends = named(slow, HealthState.HEALTHY, HealthState.DEGRADED)
+    degraded = opened(slow, HealthState.DEGRADED, HealthState.HEALTHY)
+    recovered = opened(slow, HealthState.HEALTHY, HealthState.DEGRADED)
     advice = "fleetgauge mitigate apply --cluster orders --broker 3 --action demote"
-    assert body(begins, "webhook")["advice"] == advice
-    assert f" · `{advice}`" in body(begins, "slack")["text"]
-    assert body(begins, "pagerduty")["payload"]["custom_details"]["advice"] == advice
-    (alert,) = body(begins, "alertmanager")
+    assert body(degraded, "webhook")["advice"] == advice
+    assert f" · `{advice}`" in body(degraded, "slack")["text"]
+    assert body(degraded, "pagerduty")["payload"]["custom_details"]["advice"] == advice
+    (alert,) = body(degraded, "alertmanager")
     assert alert["annotations"]["advice"] == advice
     # No mitigation helps a whole cluster, and a broker that has recovered needs none.
-    cluster = named(
+    cluster = opened(
         FindingSubject("orders", HealthCondition.CLUSTER_DOWN), HealthState.CLUSTER_DOWN, HealthState.HEALTHY
     )
-    for finding in (cluster, ends):
+    for finding in (cluster, recovered):
         assert body(finding, "webhook")["advice"] is None
-    assert advice not in body(ends, "slack")["text"]
+    assert advice not in body(recovered, "slack")["text"]
     assert "advice" not in body(cluster, "alertmanager")[0]["annotations"]
 
 
 def test_a_notification_holds_peers_budgets_and_recent_actions() -> None:
-    def among(peers: list[int]) -> Finding:
+    def with_peers(peers: list[int]) -> Finding:
         evidence = {"peers": {"brokers": 5, "named": peers}}
         return build_finding(BROKER, HealthState.SUSPECT, HealthState.BROKER_DOWN, NOON, evidence)
 
     with_context = FindingFormat(None, context_of=lambda cluster_id: (f"actions on {cluster_id} <now>",))
     lines = ["of its 5 peers, these have findings too: 2, 4", "actions on orders <now>"]
-    assert with_context.context(among([])) == ["none of its 5 peers has a finding", lines[1]]
-    finding = among([2, 4])
+    assert with_context.context(with_peers([])) == ["none of its 5 peers has a finding", lines[1]]
+    finding = with_peers([2, 4])
     assert body(finding, "webhook", with_context)["around"] == lines
     assert body(finding, "pagerduty", with_context)["payload"]["custom_details"]["around"] == lines
     (alert,) = body(finding, "alertmanager", with_context)
@@ -118,16 +118,16 @@ def test_a_notification_holds_peers_budgets_and_recent_actions() -> None:
     ]
     # A broker that has recovered needs none of it, and a cluster has no peers.
     assert body(RECOVERED, "webhook", with_context)["around"] == []
-    assert with_context.context(named(PATH, HealthState.PATH)) == lines[1:]
+    assert with_context.context(opened(PATH, HealthState.PATH)) == lines[1:]
 
 
-def test_names_from_a_cluster_are_no_markup_in_a_channel() -> None:
+def test_slack_markup_in_names_is_escaped() -> None:
     subject = FindingSubject("orders", HealthCondition.PATH, vantage="<!channel>&co", target_broker_id=2)
-    text = body(named(subject, HealthState.PATH), "slack", FindingFormat(None))["text"]
+    text = body(opened(subject, HealthState.PATH), "slack", FindingFormat(None))["text"]
     assert "&lt;!channel&gt;&amp;co" in text
 
 
-def test_an_incident_has_one_key_from_its_beginning_to_its_end() -> None:
+def test_an_incident_has_one_dedup_key_until_it_is_resolved() -> None:
     trigger, resolve = (body(finding, "pagerduty") for finding in (DOWN, RECOVERED))
     assert (trigger["event_action"], resolve["event_action"]) == ("trigger", "resolve")
     assert {trigger["dedup_key"], resolve["dedup_key"]} == {BROKER.fingerprint}
@@ -137,61 +137,61 @@ def test_an_incident_has_one_key_from_its_beginning_to_its_end() -> None:
     assert (payload["severity"], payload["source"]) == ("critical", "orders")
     assert (payload["component"], payload["class"]) == ("broker 3", "BROKER_DOWN")
     assert payload["timestamp"] == "2026-03-02T12:00:00+00:00"
-    assert payload["summary"] == NEWS
+    assert payload["summary"] == SUMMARY
     assert payload["custom_details"]["evidence"] == {"since": "then"}
 
 
-def test_a_ticket_is_a_warning_and_blames_no_broker() -> None:
-    event = body(named(PATH, HealthState.PATH, HealthState.HEALTHY), "pagerduty", FindingFormat(None))
+def test_a_ticket_is_a_warning_without_a_component() -> None:
+    event = body(opened(PATH, HealthState.PATH, HealthState.HEALTHY), "pagerduty", FindingFormat(None))
     assert (event["payload"]["severity"], event["payload"]["component"]) == ("warning", None)
     assert event["links"] == []
 
 
-def test_a_receiver_on_trial_wakes_nobody_and_says_that_it_would_have() -> None:
-    news = f"would have paged: {NEWS}"
+def test_a_receiver_in_burn_in_is_not_paged_and_is_sent_what_would_have_paged() -> None:
+    summary = f"would have paged: {SUMMARY}"
     document = body(DOWN, "webhook", burn_in=True)
-    assert (document["severity"], document["summary"]) == ("burn-in", news)
+    assert (document["severity"], document["summary"]) == ("burn-in", summary)
     payload = body(DOWN, "pagerduty", burn_in=True)["payload"]
-    assert (payload["severity"], payload["summary"]) == ("info", news)
-    assert body(DOWN, "slack", burn_in=True)["text"].startswith(f":white_circle: *{news}*")
+    assert (payload["severity"], payload["summary"]) == ("info", summary)
+    assert body(DOWN, "slack", burn_in=True)["text"].startswith(f":white_circle: *{summary}*")
     (alert,) = body(DOWN, "alertmanager", burn_in=True)
-    assert (alert["labels"]["severity"], alert["annotations"]["summary"]) == ("burn-in", news)
+    assert (alert["labels"]["severity"], alert["annotations"]["summary"]) == ("burn-in", summary)
     recovered = body(RECOVERED, "slack", burn_in=True)["text"]
     assert recovered.startswith(":large_green_circle: *orders: broker 3 has recovered")
     # A ticket would not have paged either.
-    ticket = body(named(PATH, HealthState.PATH, HealthState.HEALTHY), "webhook", burn_in=True)
+    ticket = body(opened(PATH, HealthState.PATH, HealthState.HEALTHY), "webhook", burn_in=True)
     assert ticket["summary"].startswith("orders: vantage zone-b")
 
 
 # Alertmanager ---------------------------------------------------------------------------
 
 
-def test_labels_never_change_whatever_state_the_subject_is_in() -> None:
-    down = named(BROKER, HealthState.BROKER_DOWN)
-    cut_off = named(BROKER, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN)
-    (first,), (second,), (end,) = (body(each, "alertmanager") for each in (down, cut_off, RECOVERED))
-    assert first["labels"] == second["labels"] == end["labels"]
-    kinds = [each["annotations"]["kind"] for each in (first, second, end)]
+def test_labels_are_the_same_in_every_state_of_the_subject() -> None:
+    down = opened(BROKER, HealthState.BROKER_DOWN)
+    cut_off = opened(BROKER, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN)
+    (first,), (second,), (last,) = (body(each, "alertmanager") for each in (down, cut_off, RECOVERED))
+    assert first["labels"] == second["labels"] == last["labels"]
+    kinds = [each["annotations"]["kind"] for each in (first, second, last)]
     assert kinds == ["BROKER_DOWN", "NETWORK_UNAVAILABLE", "BROKER_DOWN"]
 
 
-def test_a_broker_pages_and_a_path_is_a_ticket() -> None:
-    standing = FORMAT.standing(BROKER, HealthState.BROKER_DOWN, NOON)
-    assert body_of(standing, "alertmanager")[0]["labels"] == {
+def test_a_broker_finding_is_a_page_and_a_path_finding_is_a_ticket() -> None:
+    open_alert = FORMAT.build_open_alert(BROKER, HealthState.BROKER_DOWN, NOON)
+    assert body_of(open_alert, "alertmanager")[0]["labels"] == {
         "alertname": "BROKER_DOWN",
         "cluster": "orders",
         "broker": "3",
         "severity": "page",
         "fingerprint": BROKER.fingerprint,
     }
-    labels = body(named(PATH, HealthState.PATH), "alertmanager")[0]["labels"]
+    labels = body(opened(PATH, HealthState.PATH), "alertmanager")[0]["labels"]
     assert (labels["vantage"], labels["towards"], labels["severity"]) == ("zone-b", "2", "ticket")
     assert "broker" not in labels
 
 
 def test_an_open_alert_is_valid_for_minutes_and_a_resolved_one_has_its_end() -> None:
     receiver = Receiver(Notifier(kind="alertmanager", url="http://a"))
-    opened, resolved = FORMAT.notification(DOWN), FORMAT.notification(RECOVERED)
+    opened, resolved = FORMAT.build_notification(DOWN), FORMAT.build_notification(RECOVERED)
     (posted,) = receiver.body([opened], NOON + timedelta(hours=1))
     assert (posted["startsAt"], posted["endsAt"]) == (
         "2026-03-02T12:00:00+00:00",

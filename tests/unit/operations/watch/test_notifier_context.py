@@ -3,44 +3,44 @@ from fleetgauge_operations.watch.notifier_context import LeadershipGate
 SECOND_NS = 1_000_000_000
 
 
-class Seat:
-    """``asked``: how often."""
+class StubLeadership:
+    """A leadership that can be lost; ``checks`` counts how often it was confirmed."""
 
     def __init__(self) -> None:
-        self.ours, self.asked, self.now_ns = True, 0, 0
+        self.is_held, self.checks, self.now_ns = True, 0, 0
 
-    def ask(self) -> bool:
-        self.asked += 1
-        return self.ours
+    def confirm(self) -> bool:
+        self.checks += 1
+        return self.is_held
 
-    def leave(self) -> LeadershipGate:
-        return LeadershipGate(self.ask, lambda: self.now_ns)
-
-
-def test_who_was_asked_a_moment_ago_is_not_asked_again_to_note_it() -> None:
-    """Where nobody answers that takes seconds, and of many findings minutes."""
-    seat = Seat()
-    leave = seat.leave()
-    assert leave.to_tell()
-    seat.now_ns = 4 * SECOND_NS
-    assert all(leave.to_note() for _ in range(200))
-    assert seat.asked == 1
+    def gate(self) -> LeadershipGate:
+        return LeadershipGate(self.confirm, lambda: self.now_ns)
 
 
-def test_who_stood_still_since_asks_again_and_notes_nothing_that_another_may_have_told() -> None:
-    seat = Seat()
-    leave = seat.leave()
-    assert leave.to_tell()
-    seat.now_ns, seat.ours = 60 * SECOND_NS, False
-    assert not leave.to_note()
-    assert not leave.to_note()
-    assert not leave.to_tell()
+def test_a_recent_confirmation_suffices_to_record_results() -> None:
+    """If the coordinator is down each confirmation takes seconds: minutes for many findings."""
+    leadership = StubLeadership()
+    gate = leadership.gate()
+    assert gate.confirm()
+    leadership.now_ns = 4 * SECOND_NS
+    assert all(gate.confirm_unless_recent() for _ in range(200))
+    assert leadership.checks == 1
 
 
-def test_what_is_told_is_asked_for_each_time() -> None:
-    seat = Seat()
-    leave = seat.leave()
-    assert leave.to_note()
-    assert leave.to_tell()
-    assert leave.to_tell()
-    assert seat.asked == 3
+def test_a_paused_process_confirms_again_and_records_nothing_once_another_one_leads() -> None:
+    leadership = StubLeadership()
+    gate = leadership.gate()
+    assert gate.confirm()
+    leadership.now_ns, leadership.is_held = 60 * SECOND_NS, False
+    assert not gate.confirm_unless_recent()
+    assert not gate.confirm_unless_recent()
+    assert not gate.confirm()
+
+
+def test_leadership_is_confirmed_each_time_before_sending() -> None:
+    leadership = StubLeadership()
+    gate = leadership.gate()
+    assert gate.confirm_unless_recent()
+    assert gate.confirm()
+    assert gate.confirm()
+    assert leadership.checks == 3

@@ -13,66 +13,64 @@ from fleetgauge_operations.watch.message_format import FindingFormat
 from fleetgauge_operations.watch.notifiers import FindingSink, open_sink
 from tests.ports import free_port
 from tests.receiver import Answer, Receiver
-from tests.unit.operations.watch.sample_findings import NOON, PATH, DeliveryRecorder, cleared, named
+from tests.unit.operations.watch.sample_findings import NOON, PATH, DeliveryRecorder, cleared, opened
 from tests.waiting import wait_until
 
-PATIENCE_S = 30
-DOWN, BACK = named(), cleared()
+DEADLINE_S = 30
+DOWN, RECOVERED = opened(), cleared()
 DELIVERED, REJECTED, EXPIRED = Settlement.DELIVERED, Settlement.REJECTED, Settlement.EXPIRED
 QUICK = RetryPolicy(first_pause_s=0.05)
 
 
-def _to(url: str, ear: DeliveryRecorder, policy: RetryPolicy | None = None) -> FindingSink:
+def _start_sink(url: str, recorder: DeliveryRecorder, policy: RetryPolicy | None = None) -> FindingSink:
     notifier = Notifier(kind="webhook", url=url)
-    sink = open_sink(notifier, FindingFormat(None), ear.telling(), policy or RetryPolicy())
+    sink = open_sink(notifier, FindingFormat(None), recorder.context(), policy or RetryPolicy())
     sink.start()
     return sink
 
 
-def _send(url: str, ear: DeliveryRecorder, *findings: Finding) -> None:
-    """Tell everything, and stop."""
-    one = _to(url, ear)
+def _send(url: str, recorder: DeliveryRecorder, *findings: Finding) -> None:
+    """Notify of the findings, and stop."""
+    sink = _start_sink(url, recorder)
     for finding in findings:
-        one.notify(finding)
-    one.stop()
+        sink.notify(finding)
+    sink.stop()
 
 
 def _ids(receiver: Receiver) -> list[str]:
     return [body["id"] for body in receiver.bodies]
 
 
-def test_findings_arrive_in_order_and_none_is_left_behind_by_a_stop(receiver: Receiver) -> None:
-    findings = [named(at=NOON + timedelta(seconds=n)) for n in range(20)]
-    ear = DeliveryRecorder()
-    _send(receiver.url, ear, *findings)
-    assert _ids(receiver) == [one.event.event_id for one in findings]
+def test_findings_are_delivered_in_order_and_all_of_them_before_a_stop(receiver: Receiver) -> None:
+    findings = [opened(at=NOON + timedelta(seconds=n)) for n in range(20)]
+    recorder = DeliveryRecorder()
+    _send(receiver.url, recorder, *findings)
+    assert _ids(receiver) == [finding.event.event_id for finding in findings]
     assert {post.content_type for post in receiver.posts} == {"application/json"}
-    assert (ear.settled, ear.waiting) == ([(name, DELIVERED) for name in _ids(receiver)], 0)
+    assert (recorder.settled, recorder.waiting) == ([(event_id, DELIVERED) for event_id in _ids(receiver)], 0)
 
 
-def test_one_with_nothing_to_say_stops(receiver: Receiver) -> None:
+def test_a_sink_without_findings_stops(receiver: Receiver) -> None:
     _send(receiver.url, DeliveryRecorder())
     assert receiver.bodies == []
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
-def test_a_receiver_that_is_out_for_a_moment_is_told_again_with_the_same_id(
-    receiver: Receiver, status: int
-) -> None:
-    receiver.answers, ear = [status], DeliveryRecorder()
-    one = _to(receiver.url, ear)
-    one.notify(DOWN)
-    wait_until(lambda: ear.settlements == [DELIVERED], PATIENCE_S, "it to be taken")
-    one.stop()
+def test_a_transient_error_is_retried_with_the_same_id(receiver: Receiver, status: int) -> None:
+    receiver.answers, recorder = [status], DeliveryRecorder()
+    sink = _start_sink(receiver.url, recorder)
+    sink.notify(DOWN)
+    wait_until(lambda: recorder.settlements == [DELIVERED], DEADLINE_S, "the delivery")
+    sink.stop()
     assert _ids(receiver) == [DOWN.event.event_id] * 2
 
 
-def test_a_refusal_is_logged_and_does_not_hold_up_the_next_finding(
+def test_a_rejection_is_logged_and_does_not_block_the_next_finding(
     receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    receiver.answers, ear = [400], DeliveryRecorder()
-    _send(receiver.url, ear, DOWN, BACK)
-    assert ear.settlements == [REJECTED, DELIVERED]
+    receiver.answers, recorder = [400], DeliveryRecorder()
+    _send(receiver.url, recorder, DOWN, RECOVERED)
+    assert recorder.settlements == [REJECTED, DELIVERED]
     assert [record.getMessage() for record in caplog.records] == [
         f"webhook: {DOWN.event.event_id} refused with status 400"
     ]
@@ -86,31 +84,31 @@ def test_a_refusal_is_logged_and_does_not_hold_up_the_next_finding(
         Answer(400, b'{"message":"Invalid routing key"}'),
     ],
 )
-def test_what_a_page_to_log_in_at_took_or_a_key_forbade_is_said_again(
+def test_a_login_redirect_and_an_invalid_key_are_retried(
     receiver: Receiver, answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    receiver.answers, ear = [answer], DeliveryRecorder()
-    one = _to(receiver.url, ear)
+    receiver.answers, recorder = [answer], DeliveryRecorder()
+    sink = _start_sink(receiver.url, recorder)
     with caplog.at_level(logging.INFO):
-        one.notify(DOWN)
-        wait_until(lambda: ear.settlements == [DELIVERED], PATIENCE_S, "it to be taken")
-    one.stop()
+        sink.notify(DOWN)
+        wait_until(lambda: recorder.settlements == [DELIVERED], DEADLINE_S, "the delivery")
+    sink.stop()
     assert [post.path for post in receiver.posts] == ["/hook", "/hook"]
     assert "/hook" not in caplog.text
 
 
-def test_what_has_moved_at_its_host_is_said_there_and_nowhere_else(receiver: Receiver) -> None:
-    receiver.answers, ear = [Answer(308, location="/moved")], DeliveryRecorder()
-    _send(receiver.url, ear, DOWN)
+def test_redirects_are_followed_within_the_same_host_alone(receiver: Receiver) -> None:
+    receiver.answers, recorder = [Answer(308, location="/moved")], DeliveryRecorder()
+    _send(receiver.url, recorder, DOWN)
     assert [post.path for post in receiver.posts] == ["/hook", "/moved"]
-    assert (_ids(receiver), ear.settlements) == ([DOWN.event.event_id] * 2, [DELIVERED])
+    assert (_ids(receiver), recorder.settlements) == ([DOWN.event.event_id] * 2, [DELIVERED])
     receiver.answers = [Answer(307, location="http://localhost:1/elsewhere")]
-    _send(receiver.url, ear, BACK)
+    _send(receiver.url, recorder, RECOVERED)
     assert {post.path for post in receiver.posts[2:]} == {"/hook"}
 
 
 @pytest.mark.parametrize("location", ["https://[bad/", "http://hooks.example.com/hook", "//", ""])
-def test_where_no_secret_may_go_nothing_is_sent(location: str) -> None:
+def test_unsafe_redirects_are_not_followed(location: str) -> None:
     assert redirect_target("https://hooks.example.com/services/S", location) in (
         None,
         "https://hooks.example.com/services/S",
@@ -123,81 +121,84 @@ def test_where_no_secret_may_go_nothing_is_sent(location: str) -> None:
     [lambda port: f"http://127.0.0.1:{port}/hunter2", lambda _: "http://[hunter2", lambda _: "http://"],
     ids=["refused connection", "not an address", "no host"],
 )
-def test_what_cannot_be_said_is_left_to_the_next_watch_and_logged_without_its_url(
+def test_undeliverable_findings_stay_unsettled_and_are_logged_without_the_url(
     address: Callable[[int], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    ear = DeliveryRecorder()
-    _send(address(free_port()), ear, DOWN, BACK)
-    assert (ear.settled, ear.waiting) == ([], 2)
+    recorder = DeliveryRecorder()
+    _send(address(free_port()), recorder, DOWN, RECOVERED)
+    assert (recorder.settled, recorder.waiting) == ([], 2)
     messages = [record.getMessage() for record in caplog.records if record.name.startswith("fleetgauge.")]
     assert messages
-    assert all("not delivered" in one and "hunter2" not in one for one in messages)
+    assert all("not delivered" in message and "hunter2" not in message for message in messages)
 
 
-def _an_hour_later(*told: Finding) -> DeliveryRecorder:
-    """All are told at noon; from then on it is later."""
+def _recorder_an_hour_later(findings: int) -> DeliveryRecorder:
+    """Return a recorder whose clock passes the expiry once so many findings are queued."""
     later = NOON + RetryPolicy().expires_after + timedelta(seconds=1)
-    times = chain([NOON for _ in told], repeat(later))
+    times = chain(repeat(NOON, findings), repeat(later))
     return DeliveryRecorder(clock=lambda: next(times))
 
 
-def test_what_has_changed_again_is_given_up_after_an_hour_and_how_it_stands_is_told(
+def test_a_superseded_finding_expires_after_an_hour_and_the_present_state_is_sent(
     receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ear = _an_hour_later(DOWN, BACK)
-    _send(receiver.url, ear, DOWN, BACK)
-    assert ear.settlements == [EXPIRED, DELIVERED]
-    assert _ids(receiver) == [BACK.event.event_id]
+    recorder = _recorder_an_hour_later(2)
+    _send(receiver.url, recorder, DOWN, RECOVERED)
+    assert recorder.settlements == [EXPIRED, DELIVERED]
+    assert _ids(receiver) == [RECOVERED.event.event_id]
     assert f"webhook: {DOWN.event.event_id} expired" in caplog.text
 
 
-def test_who_is_still_down_when_a_receiver_comes_back_is_told_however_late(
+def test_an_open_alert_never_expires(
     receiver: Receiver,
 ) -> None:
-    receiver.answers, ear = [503, 404], _an_hour_later(DOWN)
-    one = _to(receiver.url, ear, QUICK)
-    one.notify(DOWN)
-    wait_until(lambda: ear.settlements == [DELIVERED], PATIENCE_S, "it to be taken")
-    one.stop()
+    receiver.answers, recorder = [503, 404], _recorder_an_hour_later(1)
+    sink = _start_sink(receiver.url, recorder, QUICK)
+    sink.notify(DOWN)
+    wait_until(lambda: recorder.settlements == [DELIVERED], DEADLINE_S, "the delivery")
+    sink.stop()
     assert _ids(receiver) == [DOWN.event.event_id] * 3
 
 
-def test_what_is_put_off_is_so_in_its_turn(receiver: Receiver) -> None:
-    ear = DeliveryRecorder()
-    one = _to(receiver.url, ear)
-    one.notify(DOWN)
-    one.postpone(named(PATH))
-    one.notify(BACK)
-    one.stop()
-    assert (_ids(receiver), ear.put_off) == ([DOWN.event.event_id, BACK.event.event_id], [named(PATH)])
+def test_a_finding_is_postponed_in_order(receiver: Receiver) -> None:
+    recorder = DeliveryRecorder()
+    sink = _start_sink(receiver.url, recorder)
+    sink.notify(DOWN)
+    sink.postpone(opened(PATH))
+    sink.notify(RECOVERED)
+    sink.stop()
+    assert (_ids(receiver), recorder.postponed) == (
+        [DOWN.event.event_id, RECOVERED.event.event_id],
+        [opened(PATH)],
+    )
 
 
-def test_who_may_not_tell_any_more_says_nothing(receiver: Receiver) -> None:
-    ear = DeliveryRecorder(may_tell=False)
-    _send(receiver.url, ear, DOWN, BACK)
+def test_nothing_is_sent_without_leadership(receiver: Receiver) -> None:
+    recorder = DeliveryRecorder(is_leader=False)
+    _send(receiver.url, recorder, DOWN, RECOVERED)
     assert receiver.bodies == []
-    assert ear.settled == []
+    assert recorder.settled == []
 
 
-def test_what_an_earlier_watch_named_was_told_by_it(receiver: Receiver) -> None:
-    ear = DeliveryRecorder()
-    one = _to(receiver.url, ear)
-    one.resume([(DOWN.subject, DOWN.to_state)])
-    one.notify(BACK)
-    one.stop()
-    assert _ids(receiver) == [BACK.event.event_id]
+def test_an_alert_that_an_earlier_watch_sent_is_not_sent_again(receiver: Receiver) -> None:
+    recorder = DeliveryRecorder()
+    sink = _start_sink(receiver.url, recorder)
+    sink.resume([(DOWN.subject, DOWN.to_state)])
+    sink.notify(RECOVERED)
+    sink.stop()
+    assert _ids(receiver) == [RECOVERED.event.event_id]
 
 
-def test_a_secret_that_is_away_is_waited_for(
+def test_a_missing_secret_is_read_again(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ear = DeliveryRecorder()
+    recorder = DeliveryRecorder()
     notifier = Notifier(kind="slack", url_from=Secret(env="HOOK"))
-    one = open_sink(notifier, FindingFormat(None), ear.telling(), QUICK)
-    one.start()
-    one.notify(DOWN)
-    wait_until(lambda: "HOOK is not set" in caplog.text, PATIENCE_S, "it to be missed")
+    sink = open_sink(notifier, FindingFormat(None), recorder.context(), QUICK)
+    sink.start()
+    sink.notify(DOWN)
+    wait_until(lambda: "HOOK is not set" in caplog.text, DEADLINE_S, "the log line")
     monkeypatch.setenv("HOOK", receiver.url)
-    wait_until(lambda: ear.settlements == [DELIVERED], PATIENCE_S, "it to be taken")
-    one.stop()
+    wait_until(lambda: recorder.settlements == [DELIVERED], DEADLINE_S, "the delivery")
+    sink.stop()
     assert caplog.record_tuples[0][:2] == ("fleetgauge.notify", logging.ERROR)

@@ -7,97 +7,97 @@ from fleetgauge_core.detection import FindingSubject, HealthCondition, HealthSta
 from fleetgauge_core.slo.corrections import Correction
 from fleetgauge_operations.corrections.planned_maintenance import Plan
 from fleetgauge_operations.watch.suppression import SuppressedFindings
-from tests.unit.operations.watch.sample_findings import BROKER, NOON, PATH, cleared, named
+from tests.unit.operations.watch.sample_findings import BROKER, NOON, PATH, cleared, opened
 
 HOUR = timedelta(hours=1)
 CLUSTER = FindingSubject("orders", HealthCondition.CLUSTER_DOWN)
-OTHER = FindingSubject("payments", HealthCondition.CLUSTER_DOWN)
+OTHER_CLUSTER = FindingSubject("payments", HealthCondition.CLUSTER_DOWN)
 SEGMENTS = {"orders": frozenset({("region", "eu")}), "payments": frozenset({("region", "us")})}
 
 
-OUT = Correction("c1", "cluster", NOON, NOON + HOUR, "orders")
+MAINTENANCE = Correction("c1", "cluster", NOON, NOON + HOUR, "orders")
 
 
-def plan(one: Correction = OUT, zone: str = "UTC") -> Plan:
-    return Plan([one], SEGMENTS, zone)
+def plan(correction: Correction = MAINTENANCE, zone: str = "UTC") -> Plan:
+    return Plan([correction], SEGMENTS, zone)
 
 
-def of_broker(broker_id: int) -> Plan:
-    return plan(replace(OUT, scope="broker", broker_id=broker_id))
+def broker_plan(broker_id: int) -> Plan:
+    return plan(replace(MAINTENANCE, scope="broker", broker_id=broker_id))
 
 
-# What is planned --------------------------------------------------------------------
+# Planned maintenance ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("after", "covered"), [(-1, False), (0, True), (3599, True), (3600, False)])
-def test_a_cluster_that_is_planned_to_be_out_is_so_from_the_first_moment_to_the_last(
-    after: int, covered: bool
+@pytest.mark.parametrize(("after_s", "is_covered"), [(-1, False), (0, True), (3599, True), (3600, False)])
+def test_the_maintenance_of_a_cluster_covers_its_brokers_from_its_start_to_its_end(
+    after_s: int, is_covered: bool
 ) -> None:
-    at = NOON + timedelta(seconds=after)
-    assert plan().covers(CLUSTER, at) is covered
-    assert plan().covers(BROKER, at) is covered
-    assert not plan().covers(OTHER, at)
+    at = NOON + timedelta(seconds=after_s)
+    assert plan().covers(CLUSTER, at) is is_covered
+    assert plan().covers(BROKER, at) is is_covered
+    assert not plan().covers(OTHER_CLUSTER, at)
 
 
-def test_of_a_broker_it_is_that_broker_and_the_way_there_alone() -> None:
-    assert of_broker(3).covers(BROKER, NOON)
-    assert of_broker(2).covers(PATH, NOON)
-    assert not of_broker(2).covers(BROKER, NOON)
-    assert not of_broker(3).covers(CLUSTER, NOON)
+def test_the_maintenance_of_a_broker_covers_that_broker_and_paths_to_it_alone() -> None:
+    assert broker_plan(3).covers(BROKER, NOON)
+    assert broker_plan(2).covers(PATH, NOON)
+    assert not broker_plan(2).covers(BROKER, NOON)
+    assert not broker_plan(3).covers(CLUSTER, NOON)
 
 
-def test_of_a_segment_it_is_every_cluster_there() -> None:
-    eu = plan(replace(OUT, scope="segment", cluster_id=None, segment="region", segment_value="eu"))
+def test_the_maintenance_of_a_segment_covers_all_of_its_clusters() -> None:
+    eu = plan(replace(MAINTENANCE, scope="segment", cluster_id=None, segment="region", segment_value="eu"))
     assert eu.covers(CLUSTER, NOON)
-    assert not eu.covers(OTHER, NOON)
-    assert not eu.covers(FindingSubject("of no file", HealthCondition.CLUSTER_DOWN), NOON)
+    assert not eu.covers(OTHER_CLUSTER, NOON)
+    assert not eu.covers(FindingSubject("unknown", HealthCondition.CLUSTER_DOWN), NOON)
 
 
-def test_what_recurs_does_so_at_the_same_local_time() -> None:
-    """Berlin's clocks go forward on 29 March 2026, so that the same local hour is one earlier in UTC."""
-    weekly = plan(replace(OUT, recurs="weekly"), "Europe/Berlin")
+def test_recurring_maintenance_keeps_its_local_time() -> None:
+    """Berlin changes to summer time on 29 March 2026, so that the same local hour is one earlier in UTC."""
+    weekly = plan(replace(MAINTENANCE, recurs="weekly"), "Europe/Berlin")
     in_five_weeks = NOON + timedelta(weeks=5) - HOUR
     assert weekly.covers(CLUSTER, in_five_weeks)
     assert not weekly.covers(CLUSTER, in_five_weeks + HOUR)
 
 
-# What waits -------------------------------------------------------------------------
+# Suppressed findings ----------------------------------------------------------------
 
-DOWN, BACK = named(), cleared()
-
-
-def test_what_is_not_planned_is_told_at_once() -> None:
-    waiting = SuppressedFindings()
-    assert waiting.told_of(DOWN, planned=False) == (DOWN,)
-    assert waiting.told_of(BACK, planned=True) == (BACK,)
-    assert waiting.told_of(named(BROKER, HealthState.SUSPECT, HealthState.HEALTHY), planned=False) == ()
+DOWN, RECOVERED = opened(), cleared()
+CUT_OFF = opened(BROKER, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN)
 
 
-def test_what_ends_within_its_maintenance_is_never_told() -> None:
-    waiting = SuppressedFindings()
-    assert waiting.told_of(DOWN, planned=True) == ()
-    assert waiting.over(lambda _: True) == ()
-    assert waiting.told_of(BACK, planned=True) == ()
-    assert waiting.over(lambda _: False) == ()
+def test_a_finding_outside_maintenance_is_notified_at_once() -> None:
+    suppressed = SuppressedFindings()
+    assert suppressed.filter_finding(DOWN, is_in_maintenance=False) == (DOWN,)
+    assert suppressed.filter_finding(RECOVERED, is_in_maintenance=True) == (RECOVERED,)
+    suspect = opened(BROKER, HealthState.SUSPECT, HealthState.HEALTHY)
+    assert suppressed.filter_finding(suspect, is_in_maintenance=False) == ()
 
 
-def test_what_outlasts_its_maintenance_is_told_then_as_what_it_is_called_by_then() -> None:
-    waiting = SuppressedFindings()
-    waiting.told_of(DOWN, planned=True)
-    cut_off = named(BROKER, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN)
-    assert waiting.told_of(cut_off, planned=False) == ()
-    assert waiting.over(lambda subject: subject != BROKER) == (cut_off,)
-    assert waiting.told_of(BACK, planned=False) == (BACK,)
+def test_an_alert_that_clears_within_its_maintenance_is_never_notified() -> None:
+    suppressed = SuppressedFindings()
+    assert suppressed.filter_finding(DOWN, is_in_maintenance=True) == ()
+    assert suppressed.release(lambda _: True) == ()
+    assert suppressed.filter_finding(RECOVERED, is_in_maintenance=True) == ()
+    assert suppressed.release(lambda _: False) == ()
 
 
-def test_what_an_earlier_watch_let_wait_is_told_when_its_maintenance_is_over_and_its_end_else_never() -> None:
-    assert SuppressedFindings([DOWN]).over(lambda _: False) == (DOWN,)
-    assert SuppressedFindings([DOWN]).told_of(BACK, planned=True) == ()
+def test_an_alert_that_outlasts_its_maintenance_is_notified_then_with_its_present_kind() -> None:
+    suppressed = SuppressedFindings()
+    suppressed.filter_finding(DOWN, is_in_maintenance=True)
+    assert suppressed.filter_finding(CUT_OFF, is_in_maintenance=False) == ()
+    assert suppressed.release(lambda subject: subject != BROKER) == (CUT_OFF,)
+    assert suppressed.filter_finding(RECOVERED, is_in_maintenance=False) == (RECOVERED,)
 
 
-def test_what_was_told_before_its_maintenance_is_told_on_to_its_end() -> None:
-    waiting = SuppressedFindings()
-    cut_off = named(BROKER, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN)
-    assert waiting.told_of(DOWN, planned=False) == (DOWN,)
-    assert waiting.told_of(cut_off, planned=True) == (cut_off,)
-    assert waiting.told_of(BACK, planned=True) == (BACK,)
+def test_an_alert_that_an_earlier_watch_suppressed_stays_suppressed_until_its_maintenance_ends() -> None:
+    assert SuppressedFindings([DOWN]).release(lambda _: False) == (DOWN,)
+    assert SuppressedFindings([DOWN]).filter_finding(RECOVERED, is_in_maintenance=True) == ()
+
+
+def test_an_alert_that_was_notified_before_its_maintenance_is_notified_until_it_clears() -> None:
+    suppressed = SuppressedFindings()
+    assert suppressed.filter_finding(DOWN, is_in_maintenance=False) == (DOWN,)
+    assert suppressed.filter_finding(CUT_OFF, is_in_maintenance=True) == (CUT_OFF,)
+    assert suppressed.filter_finding(RECOVERED, is_in_maintenance=True) == (RECOVERED,)
