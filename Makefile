@@ -25,7 +25,7 @@ check: $(READY) $(TOOLS) ## Format, lint, types, import contracts, what is gener
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run 'make format'" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@told=$$($(BIN)/lint-imports) || { echo "$$told" >&2; exit 1; }
+	@output=$$($(BIN)/lint-imports) || { echo "$$output" >&2; exit 1; }
 	@$(BIN)/python -m tests.generated_docs --check
 	@$(BIN)/python -m tests.promises --check
 	@$(BIN)/python -m tests.plain_names

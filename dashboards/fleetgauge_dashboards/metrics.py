@@ -1,4 +1,4 @@
-"""Prometheus metrics of the dashboards' server; docs/operations.md lists their names and labels.
+"""Prometheus metrics of the dashboards' server; docs/operations/metrics.md lists their names and labels.
 
 Page responses are counted by each worker; gauges about the lakes are read by the worker that is scraped.
 """

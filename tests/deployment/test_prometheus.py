@@ -11,7 +11,7 @@ from tests.deployment.metrics import RULES, alerts, recorded, rules, strangers
 from tests.prometheus_rule import RESOURCE, resource
 
 PROMETHEUS = INFRA / "prometheus"
-RUNBOOK = "docs/operations.md"
+RUNBOOK = "docs/operations/alerts.md"
 
 
 def anchors(path: Path) -> set[str]:

@@ -1,4 +1,4 @@
-"""Compare the machine with the demo's requirements, as measured in docs/operations.md and rounded up."""
+"""Compare the machine with the demo's requirements, as measured in docs/operations/run.md and rounded up."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

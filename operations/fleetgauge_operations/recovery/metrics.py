@@ -1,4 +1,4 @@
-"""Prometheus metrics of `recover run`. Names and labels are stable: docs/operations.md lists them."""
+"""Prometheus metrics of `recover run`. Names and labels are stable: docs/operations/metrics.md lists them."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The metrics of the watch. Names and labels are a promise; docs/operations.md lists them."""
+"""The metrics of the watch. Names and labels are a promise; docs/operations/metrics.md lists them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Prometheus metrics of the stream. Names and labels are a public contract: docs/operations.md lists them."""
+"""Prometheus metrics of the stream. Names and labels are stable: docs/operations/metrics.md lists them."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The agent's Prometheus metrics. Names and labels are stable: docs/operations.md lists them."""
+"""The agent's Prometheus metrics. Names and labels are stable: docs/operations/metrics.md lists them."""
 
 from collections import defaultdict
 from collections.abc import Mapping

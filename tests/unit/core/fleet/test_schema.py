@@ -28,7 +28,7 @@ def _errors(document: object) -> list[str]:
 
 def _examples() -> list[str]:
     """Return all fleet files in the documentation."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     blocks = [block for page in pages for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.S)]
     return [block for block in blocks if "clusters:" in block]
 
