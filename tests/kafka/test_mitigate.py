@@ -42,13 +42,13 @@ from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import ACTIONS, CORRECTIONS
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_operations.mitigation.case import Action, Case, Outcome
+from fleetgauge_operations.mitigation.audit_log import AuditLog
+from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase
 from fleetgauge_operations.mitigation.cli import mitigate
-from fleetgauge_operations.mitigation.desk import desk_of
+from fleetgauge_operations.mitigation.context import open_mitigation
+from fleetgauge_operations.mitigation.controller import MitigationController
+from fleetgauge_operations.mitigation.kafka_cluster import hold_mitigation_leadership
 from fleetgauge_operations.mitigation.limits import Limits
-from fleetgauge_operations.mitigation.live import only_hand
-from fleetgauge_operations.mitigation.record import Record
-from fleetgauge_operations.mitigation.run import OnDuty
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.browser.lake import put
 from tests.kafka.agents import Agent, build_fleet, has_successful_probes, is_probed_through_other_leaders
@@ -133,9 +133,13 @@ class Desk:
     @contextmanager
     def running_controller(self, limits: Limits) -> Iterator[None]:
         """Run `mitigate run` until the block is left."""
-        desk = desk_of(self.folder / "fleet.yaml", None)
-        controller = OnDuty(
-            desk, ProcessHealth("mitigate", 900), lambda _: None, desk.case_notifier(), limits
+        context = open_mitigation(self.folder / "fleet.yaml", None)
+        controller = MitigationController(
+            context,
+            ProcessHealth("mitigate", 900),
+            lambda _: None,
+            context.create_case_notifier(),
+            limits,
         )
         shutdown = ShutdownFlag()
         thread = threading.Thread(target=controller.run, args=(shutdown,))
@@ -177,8 +181,8 @@ class Desk:
         return admin
 
     @property
-    def record(self) -> Record:
-        return Record(str(self.folder / "lake"))
+    def audit_log(self) -> AuditLog:
+        return AuditLog(str(self.folder / "lake"))
 
 
 @pytest.fixture
@@ -341,7 +345,10 @@ def test_a_demotion_under_load_is_undone_except_for_partitions_changed_by_an_ope
         ] == ["still_sick"]
         desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
         undone = desk.run_command("undo", case["case"], "--execute")
-        assert (undone["outcome"], undone["words"]) == ("undone", [f"{topic}-1 was changed to 1, 3, 2 since"])
+        assert (undone["outcome"], undone["words"]) == (
+            "undone",
+            [f"{topic}-1 not restored, because its replicas were changed to 1, 3, 2"],
+        )
         assert desk.read_replicas(topic) == dict(enumerate(rotated)) | {1: (1, 3, 2)}
         restored = desk.metadata()
         assert restored.led_by(2) == before.led_by(2) - {TopicPartition(topic, 1)}
@@ -361,22 +368,24 @@ def test_leadership_returns_in_batches_except_for_partitions_changed_in_between(
     before = desk.metadata().led_by(2)
     case_id = desk.run_command(*APPLY, "--execute")["case"]
     desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
-    (case,) = desk.record.read(datetime.now(UTC)).cases
+    (case,) = desk.audit_log.read_entries(datetime.now(UTC)).cases
     *_, last = sorted(before)
     led: list[int] = []
-    context = desk_of(desk.folder / "fleet.yaml", None)
-    with context.hand(context.cluster("acted"), Limits(led_again_a_minute=2)) as hand:
+    context = open_mitigation(desk.folder / "fleet.yaml", None)
+    with context.open_executor(context.find_cluster("acted"), Limits(max_led_per_minute=2)) as executor:
 
         def wait(seconds: float) -> None:
             if seconds < 60:
-                hand.wait(seconds)
+                executor.wait(seconds)
                 return
             led.append(len(desk.metadata().led_by(2)))
             assert reassign_topic(desk.access, last.topic, {last.partition: (1, 3, 2)})
 
-        undone = replace(hand, wait=wait).undo(case, None)
-    assert (undone.case_id, undone.outcome) == (case_id, Outcome.UNDONE)
-    assert undone.words == (f"{last.topic}-{last.partition} was changed to 1, 3, 2 since",)
+        undone = replace(executor, wait=wait).undo(case, None)
+    assert (undone.case_id, undone.outcome) == (case_id, CaseOutcome.UNDONE)
+    assert undone.words == (
+        f"{last.topic}-{last.partition} not restored, because its replicas were changed to 1, 3, 2",
+    )
     assert led == list(range(2, len(before), 2))
     assert desk.metadata().led_by(2) == before - {last}
 
@@ -500,7 +509,7 @@ def test_a_reorder_that_would_move_data_is_rejected(desk: Desk) -> None:
 
 
 def test_an_interrupted_action_is_marked_failed_and_notified(desk: Desk) -> None:
-    _store_action(desk, 2, "z2", Outcome.BEGUN)
+    _store_action(desk, 2, "z2", CaseOutcome.BEGUN)
     assert desk.read_refusals() == ["already", "circuit_open"]
     with desk.running_controller(Limits()):
         desk.wait_for_notification("MITIGATION_FAILED")
@@ -517,13 +526,13 @@ def test_during_a_reassignment_no_broker_is_demoted(desk: Desk) -> None:
 
 
 def test_while_a_broker_of_another_zone_is_demoted_no_broker_is_demoted(desk: Desk) -> None:
-    _store_action(desk, 3, "z3", Outcome.DONE)
+    _store_action(desk, 3, "z3", CaseOutcome.DONE)
     assert desk.read_refusals() == ["other_zone"]
 
 
 def test_while_the_circuit_breaker_is_open_no_broker_is_demoted(desk: Desk) -> None:
     """It was opened by a failed action on the same broker, so that the rule about zones does not apply."""
-    _store_action(desk, 2, "z2", Outcome.FAILED)
+    _store_action(desk, 2, "z2", CaseOutcome.FAILED)
     assert desk.read_refusals() == ["already", "circuit_open"]
 
 
@@ -553,7 +562,7 @@ def test_a_hung_broker_is_restarted_and_returns(desk: Desk, acted: LocalFleet) -
 def test_mitigate_run_demotes_a_broker_and_undoes_it_once_the_broker_is_healthy(desk: Desk) -> None:
     desk.update_fleet_file(mitigation={"demote": "act", "quarantine_restart": "off"})
     before = desk.metadata().led_by(2)
-    with desk.running_controller(Limits(well_for=timedelta(0))):
+    with desk.running_controller(Limits(undo_after=timedelta(0))):
         desk.wait_for_notification("MITIGATION_DONE")
         assert not desk.metadata().led_by(2)
         desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
@@ -618,13 +627,13 @@ def test_mitigate_run_retries_a_notification_until_it_is_accepted(desk: Desk) ->
 
 
 def test_two_processes_do_not_act_at_the_same_time(desk: Desk) -> None:
-    with only_hand(desk.agent.telemetry):
+    with hold_mitigation_leadership(desk.agent.telemetry):
         result = CliRunner().invoke(
             mitigate,
             [*APPLY, "--execute", "--config", str(desk.folder / "fleet.yaml")],
         )
     assert result.exit_code == 2
-    assert "somebody else holds the seat" in result.stderr
+    assert "another process is leader of the consumer group" in result.stderr
     assert desk.run_command("history") == []
 
 
@@ -632,9 +641,11 @@ def _in_sync_everywhere(desk: Desk, broker: int) -> bool:
     return all(broker in metadata.in_sync for metadata in desk.metadata().replicated_on(broker).values())
 
 
-def _store_action(desk: Desk, broker: int, zone: str, outcome: Outcome) -> None:
+def _store_action(desk: Desk, broker: int, zone: str, outcome: CaseOutcome) -> None:
     began = datetime.now(UTC) - timedelta(hours=2)
-    desk.record.add(Case("c1", Action.DEMOTE, "acted", broker, zone, "ann", "DEGRADED", began, outcome))
+    desk.audit_log.add_case(
+        MitigationCase("c1", Action.DEMOTE, "acted", broker, zone, "ann", "DEGRADED", began, outcome)
+    )
 
 
 def _fill(bootstrap: str, topic: str) -> None:

@@ -13,7 +13,7 @@ from fleetgauge_core.runtime.cli import ListenAddress
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.logs import JsonFormatter as JsonLine
 from fleetgauge_core.runtime.logs import LogRateLimiter
-from fleetgauge_operations.mitigation.news import News
+from fleetgauge_operations.mitigation.case_notification import CaseNotification
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.receivers import Receiver
 from fleetgauge_operations.recovery.readiness.finding_notification import finding_notification
@@ -55,7 +55,7 @@ def _of_the_watch() -> Mapping[str, Paths]:
 
 def _news() -> Iterator[Notification]:
     """A case of every outcome, so that some open an incident."""
-    yield from (specimen(News, choice).notification for choice in range(6))
+    yield from (specimen(CaseNotification, choice).notification for choice in range(6))
 
 
 def _recovery_news() -> Iterator[Notification]:

@@ -23,8 +23,8 @@ from fleetgauge_core.tables import (
 )
 from fleetgauge_dashboards.views.alert_remarks import build_acknowledgement_row, build_judgement_row
 from fleetgauge_dashboards.views.alerts import HealthAlert
-from fleetgauge_operations.mitigation.case import Case
-from fleetgauge_operations.mitigation.record import _row as row_of_case
+from fleetgauge_operations.mitigation.audit_log import _case_row as row_of_case
+from fleetgauge_operations.mitigation.case import MitigationCase
 from fleetgauge_operations.recovery.plan.map_case import _KEYS as MAP_KEYS
 from fleetgauge_operations.recovery.primaries.plan.primary_lease import _EXAMPLE as CLAIM
 from fleetgauge_operations.recovery.primaries.plan.primary_lease import parse_lease
@@ -67,7 +67,7 @@ def _of_actions() -> Mapping[str, Paths]:
     """``detail`` in ops/actions, by who writes it."""
     alert, now = specimen(HealthAlert), specimen(datetime)
     rows = {
-        "mitigate": row_of_case(specimen(Case)),
+        "mitigate": row_of_case(specimen(MitigationCase)),
         "acknowledge": build_acknowledgement_row(alert, "who", now, "id"),
         "judge": build_judgement_row(
             alert, specimen(build_judgement_row.__annotations__["judgement"]), "who", now, "id"

@@ -22,9 +22,8 @@ from fleetgauge_dashboards.views.freshness import DataAge
 from fleetgauge_dashboards.views.samples import SampleSource
 from fleetgauge_local.layout import TOPOLOGIES
 from fleetgauge_local.runner_protocol import BrokerState, ClusterState, FaultKind, MirrorState
-from fleetgauge_operations.mitigation.case import LADDER, Action
-from fleetgauge_operations.mitigation.case import Outcome as CaseOutcome
-from fleetgauge_operations.mitigation.fail_safes import Why as FailSafe
+from fleetgauge_operations.mitigation.case import ESCALATION_LADDER, Action, CaseOutcome
+from fleetgauge_operations.mitigation.fail_safes import RefusalReason
 from fleetgauge_operations.recovery.offsets.checkpoint import CheckpointOrigin
 from fleetgauge_operations.recovery.offsets.mapping import ConstraintBasis, MappingRule
 from fleetgauge_operations.recovery.plan.forecast import NotReadyReason
@@ -55,7 +54,7 @@ _WORDS: Mapping[str, Iterable[str]] = {
     "probe: silence": [silence.description for silence in ConnectionFailure],
     "mitigation: action": Action,
     "mitigation: outcome": CaseOutcome,
-    "mitigation: fail-safe": FailSafe,
+    "mitigation: fail-safe": RefusalReason,
     "remark: kind": (ACKNOWLEDGE, JUDGE),
     "remark: judgement": AlertJudgement,
     "recovery: verdict of a partition": SyncVerdict,
@@ -89,7 +88,7 @@ _WORDS: Mapping[str, Iterable[str]] = {
 def collect() -> Iterator[str]:
     for what, words in _WORDS.items():
         yield from (f"{what} {word}" for word in words)
-    yield f"mitigation: ladder {', '.join(LADDER)}"
+    yield f"mitigation: ladder {', '.join(ESCALATION_LADDER)}"
     yield from (f"recovery finding: {kind} is a {kind.severity}" for kind in RecoveryKind)
     yield from _burn_windows()
     yield from _thresholds()

@@ -1,1 +1,1 @@
-"""Corrections: minutes that a person takes out of the levels, on record with author and reason."""
+"""Corrections: minutes that a person excludes from the service levels, stored with author and reason."""

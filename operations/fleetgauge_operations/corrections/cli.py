@@ -1,4 +1,4 @@
-"""`fleetgauge correct`."""
+"""The commands of `fleetgauge correct`."""
 
 import getpass
 import uuid
@@ -18,40 +18,42 @@ from fleetgauge_core.runtime.cli import (
     console,
     print_json,
 )
+from fleetgauge_core.runtime.options import config_option, json_option, lake_option
 from fleetgauge_core.slo.corrections import RECURRENCES
 
-_config = click.option(
-    "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
-)
-_lake = click.option("--lake", "location", help="Where the tables are, instead of the fleet file's `lake`.")
 _author = click.option(
-    "--author", default=getpass.getuser, show_default="the user's login", help="Who answers for it."
+    "--author",
+    default=getpass.getuser,
+    show_default="the user's login",
+    help="Person or script that is responsible; stored in ops/corrections.",
 )
-_json = click.option("--json", "as_json", is_flag=True, help="Answer on stdout as JSON.")
+_json = json_option()
 
 
 @click.group(epilog="Example: fleetgauge correct list")
 def correct() -> None:
-    """Take minutes out of the levels, on record; the uncorrected numbers stay beside them."""
+    """Exclude minutes from the service levels, with a recorded reason; uncorrected values are kept, too."""
 
 
 @correct.command(
     epilog="Example: fleetgauge correct add --cluster orders-eu --from 2026-03-02T10:00:00Z "
     "--to 2026-03-02T11:00:00Z --reason 'Kafka 4.3 upgrade'"
 )
-@click.option("--cluster", "cluster_id", help="A whole cluster.")
+@click.option("--cluster", "cluster_id", help="ID of the cluster.")
 @click.option("--broker", "broker_id", type=int, help="Only this broker of the cluster.")
-@click.option("--segment", metavar="NAME=VALUE", help="Every cluster of a segment, as region=eu-west-1.")
-@click.option("--from", "starts", type=TimestampParam(), required=True, help="The first minute.")
+@click.option("--segment", metavar="NAME=VALUE", help="All clusters of a segment, such as region=eu-west-1.")
+@click.option("--from", "starts", type=TimestampParam(), required=True, help="First minute that is excluded.")
 @click.option(
-    "--to", "ends", type=TimestampParam(), required=True, help="The first minute that counts again."
+    "--to", "ends", type=TimestampParam(), required=True, help="First minute that is not excluded any more."
 )
-@click.option("--recurs", type=click.Choice(sorted(RECURRENCES)), help="Again at the same local time.")
-@click.option("--until", "recurs_until", type=TimestampParam(), help="No recurrence starts then or later.")
-@click.option("--reason", required=True, help="Why; the weekly review repeats it.")
+@click.option("--recurs", type=click.Choice(sorted(RECURRENCES)), help="Repeat at the same local time.")
+@click.option(
+    "--until", "recurs_until", type=TimestampParam(), help="Time from which on no repetition starts."
+)
+@click.option("--reason", required=True, help="Reason; shown in the weekly review, too.")
 @_author
-@_config
-@_lake
+@config_option
+@lake_option
 @_json
 def add(
     cluster_id: str | None,
@@ -67,17 +69,19 @@ def add(
     location: str | None,
     as_json: bool,
 ) -> None:
-    """Take minutes of a broker, a cluster or a segment out of measured and expected alike."""
-    fleet = _fleet(config)
+    """Exclude minutes of a broker, a cluster or a segment from measured and expected minutes alike."""
+    fleet = _read_fleet_file(config)
     if ends <= starts:
         raise InputError(f"--to {ends:%FT%TZ} is not after --from {starts:%FT%TZ}")
     if recurs and ends - starts > RECURRENCES[recurs]:
-        raise InputError(f"--recurs {recurs} with a span longer than that: its occurrences would overlap")
+        raise InputError(
+            f"--recurs {recurs}: the range is longer than its period, so its occurrences would overlap"
+        )
     if recurs_until and not recurs:
         raise InputError("--until needs --recurs")
     row: TableRow = {
         "correction_id": uuid.uuid4().hex[:12],
-        **_scope(fleet, config, cluster_id, broker_id, segment),
+        **_build_scope(fleet, config, cluster_id, broker_id, segment),
         "starts": starts,
         "ends": ends,
         "recurs": recurs,
@@ -86,67 +90,69 @@ def add(
         "author": author,
         "created_at": datetime.now(UTC),
     }
-    with _one_line():
+    with _errors_as_input_errors():
         CorrectionStore(location or fleet.lake).insert(row)
-    console.print(f"correction {row['correction_id']} counts with the stream's next batch", markup=False)
+    console.print(
+        f"correction {row['correction_id']} takes effect with the stream's next batch", markup=False
+    )
     if as_json:
-        print_json(_plain(row))
+        print_json(_to_json(row))
 
 
 @correct.command("list", epilog="Example: fleetgauge correct list --json")
-@_config
-@_lake
+@config_option
+@lake_option
 @_json
 def list_(config: Path, location: str | None, as_json: bool) -> None:
-    """Every correction, withdrawn ones too."""
+    """List all corrections, withdrawn ones too."""
     now = datetime.now(UTC)
-    with _one_line():
-        rows = CorrectionStore(location or _fleet(config).lake).rows()
+    with _errors_as_input_errors():
+        rows = CorrectionStore(location or _read_fleet_file(config).lake).rows()
     if as_json:
-        print_json([_plain(row) | {"state": correction_status(row, now)} for row in rows])
+        print_json([_to_json(row) | {"state": correction_status(row, now)} for row in rows])
         return
     for row in rows:
-        console.print(_line(row, now), markup=False, soft_wrap=True)
+        console.print(_format_row(row, now), markup=False, soft_wrap=True)
 
 
 @correct.command(epilog="Example: fleetgauge correct withdraw 3f2a9c01d4e7")
 @click.argument("correction_id", metavar="ID")
 @_author
-@_config
-@_lake
+@config_option
+@lake_option
 @_json
 def withdraw(correction_id: str, author: str, config: Path, location: str | None, as_json: bool) -> None:
-    """Let a correction's minutes count again; it stays on record."""
-    with _one_line():
-        found = CorrectionStore(location or _fleet(config).lake).withdraw(
+    """Withdraw a correction, so that its minutes count again; its row is kept."""
+    with _errors_as_input_errors():
+        is_withdrawn = CorrectionStore(location or _read_fleet_file(config).lake).withdraw(
             correction_id, datetime.now(UTC), author
         )
-    if not found:
-        raise InputError(f"no correction {correction_id} counts; see fleetgauge correct list")
+    if not is_withdrawn:
+        raise InputError(f"no correction {correction_id} is in effect; see fleetgauge correct list")
     console.print(f"correction {correction_id} is withdrawn", markup=False)
     if as_json:
         print_json({"correction_id": correction_id, "withdrawn_by": author})
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
+def _errors_as_input_errors() -> Iterator[None]:
     try:
         yield
     except TableStoreError as error:
         raise InputError(str(error)) from error
 
 
-def _scope(
+def _build_scope(
     fleet: Fleet, config: Path, cluster_id: str | None, broker_id: int | None, segment: str | None
 ) -> TableRow:
     if (cluster_id is None) == (segment is None):
-        raise InputError("say either --cluster (with or without --broker) or --segment")
+        raise InputError("give either --cluster, with or without --broker, or --segment")
     if segment is not None:
         name, _, value = segment.partition("=")
         if broker_id is not None or not value:
-            raise InputError("--segment is NAME=VALUE, as region=eu-west-1, and takes no --broker")
+            raise InputError("--segment is NAME=VALUE, such as region=eu-west-1, and excludes --broker")
         if not any((name, value) in cluster.segments for cluster in fleet.clusters):
-            raise InputError(f"{config}: no cluster has {segment}")
+            raise InputError(f"{config}: no cluster is in segment {segment}")
         return {"scope": "segment", "segment": name, "segment_value": value}
     if cluster_id not in {cluster.id for cluster in fleet.clusters}:
         known = ", ".join(cluster.id for cluster in fleet.clusters[:10])
@@ -155,14 +161,15 @@ def _scope(
     return {"scope": scope, "cluster_id": cluster_id, "broker_id": broker_id}
 
 
-def _line(row: TableRow, now: datetime) -> str:
+def _format_row(row: TableRow, now: datetime) -> str:
     recurs = f", {row['recurs']}" if row["recurs"] else ""
-    span = f"{row['starts']:%FT%RZ} to {row['ends']:%FT%RZ}{recurs}"
-    said = f"{row['reason']} ({row['author']})"
-    return f"{row['correction_id']}  {correction_status(row, now):9}  {_what(row)}  {span}  {said}"
+    time_range = f"{row['starts']:%FT%RZ} to {row['ends']:%FT%RZ}{recurs}"
+    reason = f"{row['reason']} ({row['author']})"
+    status = correction_status(row, now)
+    return f"{row['correction_id']}  {status:9}  {_format_scope(row)}  {time_range}  {reason}"
 
 
-def _what(row: TableRow) -> str:
+def _format_scope(row: TableRow) -> str:
     if row["scope"] == "segment":
         return f"{row['segment']}={row['segment_value']}"
     return (
@@ -172,11 +179,11 @@ def _what(row: TableRow) -> str:
     )
 
 
-def _plain(row: TableRow) -> TableRow:
+def _to_json(row: TableRow) -> TableRow:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
 
 
-def _fleet(config: Path) -> Fleet:
+def _read_fleet_file(config: Path) -> Fleet:
     try:
         return load_fleet(config)
     except FleetFileError as error:

@@ -1,4 +1,4 @@
-"""What is planned to be out: what people took out of the levels ahead of time, with its occurrences."""
+"""Planned maintenance: corrections that were added ahead of time, and their recurrences."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
@@ -11,38 +11,39 @@ from fleetgauge_core.slo.corrections import ClusterSegments, Correction, find_oc
 
 Row = Mapping[str, Any]
 
-_MOMENT = timedelta(microseconds=1)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is planned for a fleet; ``clusters`` are the segments that each is in."""
+class MaintenancePlan:
+    """The planned maintenance of a fleet; ``clusters`` has each cluster's segments by cluster ID."""
 
     corrections: Sequence[Correction]
     clusters: Mapping[str, ClusterSegments]
     zone: str
 
     def covers(self, subject: FindingSubject, at: datetime) -> bool:
-        """Whether it is planned to be out then: its cluster, or the broker that it is about."""
+        """Return whether the subject's broker, or its whole cluster, is in planned maintenance at a time."""
         broker_id = subject.broker_id if subject.broker_id is not None else subject.target_broker_id
-        return not self.out(subject.cluster_id, at).isdisjoint({None, broker_id})
+        return not self.find_planned_brokers(subject.cluster_id, at).isdisjoint({None, broker_id})
 
-    def out(self, cluster_id: str, at: datetime) -> Set[int | None]:
-        """The brokers that are planned to be out then; None among them: all of the cluster."""
+    def find_planned_brokers(self, cluster_id: str, at: datetime) -> Set[int | None]:
+        """Return the IDs of brokers in planned maintenance at a time; None stands for the whole cluster."""
         segments = self.clusters.get(cluster_id, frozenset())
         return {
-            one.broker_id
-            for one in self.corrections
-            if one.applies_to(cluster_id, segments)
-            and any(find_occurrences(one, self.zone, at, at + _MOMENT))
+            correction.broker_id
+            for correction in self.corrections
+            if correction.applies_to(cluster_id, segments)
+            and any(find_occurrences(correction, self.zone, at, at + _MICROSECOND))
         }
 
 
-def planned(rows: Iterable[Row], fleet: Fleet) -> Plan:
-    """What rows of ops/corrections say that count."""
-    counting = tuple(_correction(row) for row in rows if row["withdrawn_at"] is None)
-    return Plan(counting, {one.id: one.segments for one in fleet.clusters}, fleet.week.zone)
+def build_maintenance_plan(rows: Iterable[Row], fleet: Fleet) -> MaintenancePlan:
+    """Return the plan of the rows of ops/corrections that were not withdrawn."""
+    corrections = tuple(_parse_correction(row) for row in rows if row["withdrawn_at"] is None)
+    clusters = {cluster.id: cluster.segments for cluster in fleet.clusters}
+    return MaintenancePlan(corrections, clusters, fleet.week.zone)
 
 
-def _correction(row: Row) -> Correction:
-    return Correction(**{one.name: row[one.name] for one in fields(Correction)})
+def _parse_correction(row: Row) -> Correction:
+    return Correction(**{column.name: row[column.name] for column in fields(Correction)})

@@ -1,1 +1,1 @@
-"""What is done about a sick broker: planned from what is read live, behind fail-safes, on record, undone."""
+"""Mitigation: actions on an unhealthy broker, guarded by fail-safes, audited, verified and undone."""

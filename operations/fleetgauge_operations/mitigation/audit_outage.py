@@ -1,6 +1,6 @@
-"""An outage of ops/actions: nothing can be recorded, so no action is taken, and people are notified.
+"""Outages of the audit log ops/actions, during which no action is taken and operators are notified.
 
-Only this process knows of it; one that starts later and finds the same reports it as the same incident.
+An outage is known to one process only; another one that finds it reports it as the same incident.
 """
 
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from fleetgauge_operations.notify.receivers.slack import escape_markup
 
 @dataclass(frozen=True, slots=True)
 class AuditOutage:
-    """Since when no action on a cluster can be recorded, and why."""
+    """The start and cause of a time in which no action on a cluster can be audited."""
 
     cluster_id: str
     cause: str
     since: datetime
 
     def notification(self) -> Notification:
-        """Return the ticket that opens with the outage."""
-        summary = f"{self.cluster_id}: no action is taken on its brokers, because none can be recorded"
+        """Return the ticket that the outage opens."""
+        summary = f"{self.cluster_id}: no action is taken on its brokers, because ops/actions is unavailable"
         return self._notification(summary, self.since, firing=True, causes=(self.cause,))
 
     def resolution(self, at: datetime) -> Notification:
-        """Return the end of that ticket."""
-        return self._notification(f"{self.cluster_id}: actions can be recorded again", at, firing=False)
+        """Return the resolution of the ticket."""
+        return self._notification(f"{self.cluster_id}: ops/actions is available again", at, firing=False)
 
     def _notification(
         self, summary: str, at: datetime, *, firing: bool, causes: tuple[str, ...] = ()

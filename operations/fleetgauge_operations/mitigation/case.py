@@ -1,4 +1,4 @@
-"""A case: what is done about one broker, and all that it takes to undo it."""
+"""Mitigation cases: one action on one broker each, with everything that is needed to undo it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,52 +10,52 @@ from fleetgauge_core.kafka import TopicPartition
 
 
 class Action(StrEnum):
-    """What can be done about a broker."""
+    """What can be done to a broker."""
 
     DEMOTE = "demote"
-    """Let others lead its partitions; its replicas stay where they are."""
+    """Move the leadership of its partitions to other replicas; no data is moved."""
     QUARANTINE_RESTART = "quarantine_restart"
-    """Restart it so that it copies on, too slowly to be in sync: no producer waits for it any more."""
+    """Restart it with throttled replication, so that it stays out of the ISR and no producer waits for it."""
     RESTART = "restart"
-    """Restart it, and no more."""
+    """Restart it, and change nothing else."""
     EVACUATE = "evacuate"
-    """Move its replicas to other brokers, with their data. It is proposed, never done."""
+    """Move its replicas, with their data, to other brokers. It is proposed, but never applied."""
 
     @property
-    def lasts(self) -> bool:
-        """Whether something is otherwise until it is undone."""
+    def has_lasting_effect(self) -> bool:
+        """Whether the broker remains changed until the action is undone."""
         return self in (Action.DEMOTE, Action.QUARANTINE_RESTART)
 
 
-#: What is tried one after the other as long as a broker stays sick.
-LADDER = (Action.DEMOTE, Action.RESTART, Action.QUARANTINE_RESTART, Action.EVACUATE)
+#: The order in which actions are tried while a broker remains unhealthy.
+ESCALATION_LADDER = (Action.DEMOTE, Action.RESTART, Action.QUARANTINE_RESTART, Action.EVACUATE)
 
 
-class Outcome(StrEnum):
-    """How a case stands."""
+class CaseOutcome(StrEnum):
+    """The state of a case."""
 
     BEGUN = "begun"
-    """Under way, or broken off."""
+    """In progress, or interrupted."""
     ADVISED = "advised"
-    """A person was told that it could be done, and nothing was changed."""
+    """Proposed to an operator; nothing was changed."""
     DONE = "done"
     REFUSED = "refused"
-    """Nothing was changed, and a person was told."""
+    """A fail-safe refused the action and an operator was notified; nothing was changed."""
     FAILED = "failed"
-    """Something was changed, and what was wanted did not come of it."""
+    """Something was changed, but the intended result was not reached."""
     UNDONE = "undone"
 
 
-class Order(NamedTuple):
-    """Of a partition's replicas, before and after; the first leads if it can."""
+class ReplicaOrder(NamedTuple):
+    """The replicas of a partition before and after a demotion; the first one is the preferred leader."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
-    """What somebody wants to do about a broker. ``reason``: a person's own, beyond findings."""
+class ActionRequest:
+    """A request for an action on a broker; ``reason`` is an operator's own, None if alerts are the reason."""
 
     action: Action
     cluster_id: str
@@ -64,8 +64,8 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One row of ops/actions. ``words``: why it was refused, what failed, what was left as it is."""
+class MitigationCase:
+    """One row of ops/actions."""
 
     case_id: str
     action: Action
@@ -75,32 +75,33 @@ class Case:
     author: str
     reason: str
     began: datetime
-    outcome: Outcome
+    outcome: CaseOutcome
     ended: datetime | None = None
-    """When nothing more was to be done about it: undone, over, or refused by whoever asked."""
-    orders: Mapping[TopicPartition, Order] = field(default_factory=dict)
+    """When the case was closed: undone, completed, resolved, or refused to an operator."""
+    orders: Mapping[TopicPartition, ReplicaOrder] = field(default_factory=dict)
     throttles: Mapping[str, str] = field(default_factory=dict)
-    """By topic, which of its replicas were slowed, as Kafka writes it."""
+    """The throttled replicas by topic, as values of ``follower.replication.throttled.replicas``."""
     against: tuple[str, ...] = ()
-    """The fail-safes that forbade it, by name."""
+    """Names of the fail-safes that refused the action."""
     words: tuple[str, ...] = ()
+    """Explanations: why the action was refused, what failed, what an undo left unchanged."""
     told: tuple[str, ...] | None = None
-    """By host, who has been told how it stands; None where nobody need be."""
+    """Receivers, by host, that accepted the notification of the present outcome; None if none is due."""
     rejected: tuple[str, ...] = ()
-    """By host, receivers that rejected the notification of how it stands for good."""
+    """Receivers, by host, that rejected the notification of the present outcome for good."""
     undone_since: datetime | None = None
-    """When it was begun to be undone, or last tried to."""
+    """When the latest attempt to undo the action began."""
     overruled: bool = False
-    """Whether a person undid what was done, or tried to, with a reason of their own."""
+    """Whether an operator undid a completed action, or tried to, with a reason of their own."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the broker is still treated otherwise than the rest, or somebody must see to it."""
-        if self.outcome is Outcome.DONE:
-            return self.action.lasts
-        return self.outcome in (Outcome.BEGUN, Outcome.FAILED)
+        """Whether the broker remains changed, or the case was interrupted or failed."""
+        if self.outcome is CaseOutcome.DONE:
+            return self.action.has_lasting_effect
+        return self.outcome in (CaseOutcome.BEGUN, CaseOutcome.FAILED)
 
     @property
-    def acted(self) -> bool:
-        """Whether anything was changed."""
-        return self.outcome not in (Outcome.REFUSED, Outcome.ADVISED)
+    def has_changed_cluster(self) -> bool:
+        """Whether anything in the cluster was changed."""
+        return self.outcome not in (CaseOutcome.REFUSED, CaseOutcome.ADVISED)

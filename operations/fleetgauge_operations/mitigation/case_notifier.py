@@ -1,7 +1,7 @@
-"""People are notified of cases, and of outages of their record.
+"""Notification of cases, and of outages of the audit log, until receivers accept it.
 
-Which receivers have accepted a notification is recorded with its case in ops/actions, so that any later
-process goes on from there. An outage of ops/actions itself is known to this process alone.
+The receivers that have accepted a notification are stored with the case in ops/actions, so that another
+process continues where this one stops. An outage of ops/actions itself is known to this process only.
 """
 
 import logging
@@ -16,49 +16,52 @@ from typing import Protocol
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.lake.table_store import TableStoreError
 from fleetgauge_operations.mitigation.audit_outage import AuditOutage
-from fleetgauge_operations.mitigation.case import Case, Outcome
-from fleetgauge_operations.mitigation.live import SeatTakenError
-from fleetgauge_operations.mitigation.news import News
+from fleetgauge_operations.mitigation.case import CaseOutcome, MitigationCase
+from fleetgauge_operations.mitigation.case_notification import CaseNotification
+from fleetgauge_operations.mitigation.kafka_cluster import LeadershipTakenError
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.outbox import Settlement
 from fleetgauge_operations.notify.outboxes import Outboxes
 
 _log = logging.getLogger("fleetgauge.mitigate")
 
-#: People are not notified later of how a case ended; of one that failed, however late.
-_NOTIFIED_WITHIN = timedelta(days=1)
+#: Older outcomes are not notified any more, except failures.
+_MAX_AGE = timedelta(days=1)
 
-#: A case in one of its states.
-_CaseState = tuple[str, Outcome, bool, datetime | None]
+#: Identifies one state of a case; each state is notified once.
+_CaseState = tuple[str, CaseOutcome, bool, datetime | None]
 
 
-class CaseRecord(Protocol):
-    """Where cases are recorded. Every call raises TableStoreError."""
+class CaseStore(Protocol):
+    """Storage for cases. All methods raise TableStoreError."""
 
-    def all_cases(self) -> Iterable[Case]: ...
+    def read_cases(self) -> Iterable[MitigationCase]:
+        """Return all cases."""
 
-    def amend(self, case: Case) -> None: ...
+    def update_case(self, case: MitigationCase) -> None:
+        """Replace the stored case that has the same ID."""
 
 
 @dataclass(slots=True)
 class _Receipts:
-    """Receivers that accepted a notification, or rejected it for good, and are not recorded yet."""
+    """Receivers that accepted a notification, or rejected it for good, and are not stored yet."""
 
     accepted: set[str] = field(default_factory=set)
     rejected: set[str] = field(default_factory=set)
 
 
 class CaseNotifier:
-    """Queues, sends and records notifications; ``lead`` is held while receipts are recorded."""
+    """Queues and sends notifications, and stores which receivers have accepted them."""
 
     def __init__(
         self,
-        record: CaseRecord,
+        store: CaseStore,
         outboxes: Outboxes,
         lead: Callable[[], AbstractContextManager[object]],
         clock: Callable[[], datetime],
     ) -> None:
-        self._record = record
+        """``lead`` holds the mitigation leadership, under which receipts are stored."""
+        self._store = store
         self._outboxes = outboxes
         self._lead = lead
         self._clock = clock
@@ -66,43 +69,45 @@ class CaseNotifier:
         self._expired: set[tuple[_CaseState, str]] = set()
         self._outages: dict[str, AuditOutage] = {}
 
-    def notify(self, cases: Iterable[Case]) -> None:
+    def notify(self, cases: Iterable[MitigationCase]) -> None:
         """Queue what receivers have not accepted yet; alerts of open cases stay open."""
         cases = list(cases)
         names = set(self._outboxes.names().values())
         for case in filter(self._is_due, cases):
-            served = self._served(case)
+            served = self._find_served(case)
             if not names <= served:
-                self._outboxes.put(_notification(case), partial(self._settle, _state(case)), served)
-        self._outboxes.stand([*_standing(cases), *(one.notification() for one in self._outages.values())])
+                self._outboxes.put(_build_notification(case), partial(self._settle, _state(case)), served)
+        outages = [outage.notification() for outage in self._outages.values()]
+        self._outboxes.stand([*_select_firing(cases), *outages])
 
     def report_outage(self, cluster_id: str, cause: str) -> None:
-        """Open a ticket, once, that nothing about this cluster can be recorded."""
+        """Open a ticket, once, because no action on the cluster can be audited."""
         if cluster_id not in self._outages:
             outage = self._outages[cluster_id] = AuditOutage(cluster_id, cause, self._clock())
             self._outboxes.put(outage.notification())
 
     def end_outage(self, cluster_id: str) -> None:
-        """Close that ticket, if there is one."""
+        """Resolve the cluster's ticket, if it has one."""
         if outage := self._outages.pop(cluster_id, None):
             self._outboxes.put(outage.resolution(self._clock()))
 
     def has_outage(self, cluster_id: str) -> bool:
+        """Return whether the cluster has an open ticket about its audit log."""
         return cluster_id in self._outages
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to send now."""
+        """Whether a notification is to be sent now."""
         return self._outboxes.due_in_s() == 0
 
     def send(self) -> None:
-        """Send what is due, and record who accepted it."""
+        """Send what is due, and store which receivers have accepted it."""
         self._outboxes.send()
         if self._receipts:
             try:
-                self._record_receipts()
-            except (KafkaUnavailableError, SeatTakenError, TableStoreError) as error:
-                _log.warning("who has been notified cannot be recorded now: %s", error)
+                self._store_receipts()
+            except (KafkaUnavailableError, LeadershipTakenError, TableStoreError) as error:
+                _log.warning("accepted notifications cannot be stored now, will retry: %s", error)
 
     def _settle(self, state: _CaseState, receiver: str, settlement: Settlement) -> None:
         if settlement is Settlement.DELIVERED:
@@ -112,36 +117,36 @@ class CaseNotifier:
         else:
             self._expired.add((state, receiver))
 
-    def _served(self, case: Case) -> set[str]:
-        """The receivers that are not to be sent how the case stands."""
+    def _find_served(self, case: MitigationCase) -> set[str]:
+        """Return the receivers to which the present state of a case is not to be sent."""
         state = _state(case)
         receipts = self._receipts.get(state, _Receipts())
-        expired = {receiver for of_state, receiver in self._expired if of_state == state}
+        expired = {receiver for expired_state, receiver in self._expired if expired_state == state}
         return {*(case.told or ()), *case.rejected, *receipts.accepted, *receipts.rejected, *expired}
 
-    def _record_receipts(self) -> None:
-        """Read again under the lead: somebody else may have changed the cases meanwhile."""
+    def _store_receipts(self) -> None:
+        """Add receipts to the cases, read again because another leader may have changed them."""
         if any(receipts.accepted or receipts.rejected for receipts in self._receipts.values()):
             with self._lead():
-                for case in self._record.all_cases():
+                for case in self._store.read_cases():
                     receipts = self._receipts.get(_state(case))
                     if receipts and (receipts.accepted or receipts.rejected):
-                        self._record.amend(_with_receipts(case, receipts))
+                        self._store.update_case(_add_receipts(case, receipts))
         self._receipts.clear()
 
-    def _is_due(self, case: Case) -> bool:
-        """Whether somebody is to be notified of how it stands."""
-        if case.told is None or case.outcome is Outcome.BEGUN:
+    def _is_due(self, case: MitigationCase) -> bool:
+        """Return whether receivers are to be notified of the case's present state."""
+        if case.told is None or case.outcome is CaseOutcome.BEGUN:
             return False
-        is_past = self._clock() - (case.ended or case.began) > _NOTIFIED_WITHIN
-        return case.outcome is Outcome.FAILED or not is_past
+        is_outdated = self._clock() - (case.ended or case.began) > _MAX_AGE
+        return case.outcome is CaseOutcome.FAILED or not is_outdated
 
 
-def _state(case: Case) -> _CaseState:
+def _state(case: MitigationCase) -> _CaseState:
     return case.case_id, case.outcome, case.ended is None, case.undone_since
 
 
-def _with_receipts(case: Case, receipts: _Receipts) -> Case:
+def _add_receipts(case: MitigationCase, receipts: _Receipts) -> MitigationCase:
     return replace(
         case,
         told=tuple(dict.fromkeys((*(case.told or ()), *sorted(receipts.accepted)))),
@@ -149,26 +154,26 @@ def _with_receipts(case: Case, receipts: _Receipts) -> Case:
     )
 
 
-def _standing(cases: Sequence[Case]) -> Iterator[Notification]:
-    """Alerts that fire for as long as their case is open, whoever acted; one for each incident.
+def _select_firing(cases: Sequence[MitigationCase]) -> Iterator[Notification]:
+    """Yield the notifications that fire while their case is open, whoever acted; one for each incident.
 
-    A failure stands until it is undone. A refusal or an advice is over once a later case of its incident is.
+    A failure fires until it is undone. A refusal or an advice ends when a later case resolves its incident.
     """
-    standing: dict[str, Notification] = {}
+    firing: dict[str, Notification] = {}
     for case in sorted(cases, key=lambda case: case.began):
-        notification = _notification(case)
+        notification = _build_notification(case)
         is_open = case.ended is None and notification.firing
-        before = standing.get(notification.incident)
-        if before is not None and before.severity == "page":
+        previous = firing.get(notification.incident)
+        if previous is not None and previous.severity == "page":
             continue
         if is_open:
-            standing[notification.incident] = notification
+            firing[notification.incident] = notification
         elif not notification.firing:
-            standing.pop(notification.incident, None)
-    yield from standing.values()
+            firing.pop(notification.incident, None)
+    yield from firing.values()
 
 
-def _notification(case: Case) -> Notification:
-    is_over = not case.acted and case.ended is not None
+def _build_notification(case: MitigationCase) -> Notification:
+    is_resolved = not case.has_changed_cluster and case.ended is not None
     at = case.ended or case.undone_since or case.began
-    return News.of(case, at, over=is_over).notification
+    return CaseNotification.from_case(case, at, is_resolved=is_resolved).notification

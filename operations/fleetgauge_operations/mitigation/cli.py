@@ -1,4 +1,4 @@
-"""`fleetgauge mitigate`."""
+"""The commands of `fleetgauge mitigate`."""
 
 import getpass
 from collections.abc import Iterator, Sequence
@@ -22,101 +22,114 @@ from fleetgauge_core.runtime.cli import (
 )
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging, log_option
-from fleetgauge_core.runtime.options import listen_option
+from fleetgauge_core.runtime.options import config_option, json_option, lake_option, listen_option
 from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
-from fleetgauge_operations.mitigation.case import LADDER, Action, Case, Intent, Outcome
-from fleetgauge_operations.mitigation.demotion import Restoration, restored
-from fleetgauge_operations.mitigation.desk import Desk, desk_of, fleet_of, new_case_id, now
-from fleetgauge_operations.mitigation.fail_safes import Refusal, refusals, undo_refusals
-from fleetgauge_operations.mitigation.hand import UndoRefusedError
+from fleetgauge_operations.mitigation.audit_log import AuditLog
+from fleetgauge_operations.mitigation.case import (
+    ESCALATION_LADDER,
+    Action,
+    ActionRequest,
+    CaseOutcome,
+    MitigationCase,
+)
+from fleetgauge_operations.mitigation.case_notification import CaseNotification
+from fleetgauge_operations.mitigation.context import (
+    MitigationContext,
+    create_case_id,
+    open_mitigation,
+    read_fleet_file,
+    utc_now,
+)
+from fleetgauge_operations.mitigation.controller import MitigationController
+from fleetgauge_operations.mitigation.demotion import Restoration, plan_restoration
+from fleetgauge_operations.mitigation.executor import UndoRefusedError
+from fleetgauge_operations.mitigation.fail_safes import Refusal, find_refusals, find_undo_refusals
+from fleetgauge_operations.mitigation.kafka_cluster import LeadershipTakenError
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
-from fleetgauge_operations.mitigation.live import SeatTakenError
-from fleetgauge_operations.mitigation.look import findings_of
-from fleetgauge_operations.mitigation.news import News
-from fleetgauge_operations.mitigation.record import Record
-from fleetgauge_operations.mitigation.run import OnDuty
-from fleetgauge_operations.mitigation.situation import Sick, Situation, sick_now
+from fleetgauge_operations.mitigation.observer import read_findings
+from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot, find_active_alerts
 
-#: A broker may take five minutes to restart, and five more to be back.
-_PATIENCE_S = 900
+#: Maximum time between heartbeats: a restart takes up to 5 minutes, and its verification as long again.
+_HEARTBEAT_TIMEOUT_S = 900
 
-_config = click.option(
-    "--config", type=click.Path(path_type=Path), default="fleet.yaml", show_default=True, help="The fleet."
-)
-_lake = click.option("--lake", "location", help="Where the tables are, instead of the fleet file's `lake`.")
+_json = json_option()
 _execute = click.option(
-    "--execute", is_flag=True, help="Do it; without this it is only said what would be done."
+    "--execute", is_flag=True, help="Apply the changes; without this option they are only shown."
 )
 
 
-def _not_blank(_: click.Context, __: click.Parameter, reason: str | None) -> str | None:
-    """A variable that is not set must not pass for a person's reason."""
+def _reject_blank(_: click.Context, __: click.Parameter, reason: str | None) -> str | None:
+    """Raise BadParameter for a blank reason, such as from an unset shell variable."""
     if reason is not None and not reason.strip():
-        raise click.BadParameter("is blank: say why, or leave it away")
+        raise click.BadParameter("must not be blank: give a reason or omit the option")
     return reason
 
 
 _reason = click.option(
     "--reason",
-    callback=_not_blank,
-    help="Why, if it is not for what the watch has found; it goes on record.",
+    callback=_reject_blank,
+    help="Reason, if it is not an alert of the watch; it is stored in ops/actions.",
 )
 _author = click.option(
-    "--author", default=getpass.getuser, show_default="the user's login", help="Who answers for it."
+    "--author",
+    default=getpass.getuser,
+    show_default="the user's login",
+    help="Person or script that is responsible; stored in ops/actions.",
 )
-_json = click.option("--json", "as_json", is_flag=True, help="Answer on stdout as JSON.")
 
-#: Of what a broker has; see _Planned.document.
-_WHAT = {
-    Action.DEMOTE: "the last replica of all its {partitions} partitions, no more the leader of {leads}",
-    Action.RESTART: "restarted, and no more",
-    Action.QUARANTINE_RESTART: "restarted, and slow to follow its {partitions} partitions",
-    Action.EVACUATE: "its replicas of {partitions} partitions moved to other brokers, with their data",
+#: The effect of each action; see _ProposedAction.document for the keys.
+_EFFECTS = {
+    Action.DEMOTE: "becomes the last replica of all its {partitions} partitions; leads {leads} of them now",
+    Action.RESTART: "is restarted",
+    Action.QUARANTINE_RESTART: "is restarted, with replication of its {partitions} partitions throttled",
+    Action.EVACUATE: "its replicas of {partitions} partitions are moved to other brokers, with their data",
 }
 
 
 @click.group(epilog="Example: fleetgauge mitigate plan")
 def mitigate() -> None:
-    """Do something about a sick broker, behind fail-safes, and undo it."""
+    """Apply actions to an unhealthy broker, guarded by fail-safes, and undo them."""
 
 
 @mitigate.command(epilog="Example: fleetgauge mitigate plan --json")
-@_config
-@_lake
+@config_option
+@lake_option
 @_json
 def plan(config: Path, location: str | None, as_json: bool) -> None:
-    """What could be done about what is named now, and what speaks against it. Changes nothing."""
-    desk = desk_of(config, location)
-    with _one_line():
-        findings = findings_of(desk.look.telemetry)
-        planned = [
-            _Planned(intent, situation, refusals(intent, situation, now()))
-            for cluster in desk.fleet.clusters
-            for intent, situation in _wanted(desk, cluster, sick_now(findings, cluster.id), findings)
+    """Show the actions that present alerts warrant, and which fail-safes refuse them. Changes nothing."""
+    mitigation = open_mitigation(config, location)
+    with _errors_as_input_errors():
+        findings = read_findings(mitigation.observer.telemetry)
+        proposals = [
+            _ProposedAction(request, snapshot, find_refusals(request, snapshot, utc_now()))
+            for cluster in mitigation.fleet.clusters
+            for request, snapshot in _find_warranted(
+                mitigation, cluster, find_active_alerts(findings, cluster.id), findings
+            )
         ]
-    if not planned:
-        console.print("nothing is named that an action helps against")
-    for one in planned:
-        one.show()
+    if not proposals:
+        console.print("no alert warrants an action")
+    for proposal in proposals:
+        proposal.show()
     if as_json:
-        print_json([one.document() for one in planned])
+        print_json([proposal.document() for proposal in proposals])
 
 
 @mitigate.command(epilog="Example: fleetgauge mitigate apply --cluster orders-eu --broker 2 --execute")
-@click.option("--cluster", "cluster_id", required=True, help="Whose broker it is.")
-@click.option("--broker", "broker_id", type=int, required=True, help="Its id.")
+@click.option("--cluster", "cluster_id", required=True, help="ID of the cluster.")
+@click.option("--broker", "broker_id", type=int, required=True, help="ID of the broker.")
 @click.option(
     "--action",
-    type=click.Choice([one.value for one in Action]),
+    type=click.Choice([action.value for action in Action]),
     default=Action.DEMOTE.value,
     show_default=True,
-    help="What to do about it.",
+    help="Action to apply.",
 )
 @_reason
 @_execute
 @_author
-@_config
-@_lake
+@config_option
+@lake_option
 @_json
 @click.pass_context
 def apply(
@@ -131,27 +144,27 @@ def apply(
     location: str | None,
     as_json: bool,
 ) -> None:
-    """Do something about a broker, by default as a dry run; exit 1 where it is forbidden or failed."""
-    desk = desk_of(config, location)
-    cluster = desk.cluster(cluster_id)
-    intent = Intent(Action(action), cluster_id, broker_id, reason)
-    with _one_line():
-        findings = findings_of(desk.look.telemetry)
-        situation = desk.look.at(cluster, findings)
-        planned = _Planned(intent, situation, refusals(intent, situation, now()))
+    """Apply an action to a broker, by default as a dry run. Exits with 1 if it is refused or fails."""
+    mitigation = open_mitigation(config, location)
+    cluster = mitigation.find_cluster(cluster_id)
+    request = ActionRequest(Action(action), cluster_id, broker_id, reason)
+    with _errors_as_input_errors():
+        findings = read_findings(mitigation.observer.telemetry)
+        snapshot = mitigation.observer.read_snapshot(cluster, findings)
+        proposal = _ProposedAction(request, snapshot, find_refusals(request, snapshot, utc_now()))
         if not execute:
-            planned.show()
-            console.print("a dry run: --execute does it")
-            document = planned.document() | {"executed": False}
-            failed = bool(planned.against)
+            proposal.show()
+            console.print("dry run: --execute applies the action")
+            document = proposal.document() | {"executed": False}
+            failed = bool(proposal.refusals)
         else:
-            why = reason or ", ".join(one.phase for one in situation.sick if one.broker_id == broker_id)
-            with _acting(), desk.hand(cluster) as hand:
-                case = hand.treat(intent, new_case_id(), author, why or "not named")
+            states = ", ".join(alert.state for alert in snapshot.alerts if alert.broker_id == broker_id)
+            with _acting(), mitigation.open_executor(cluster) as executor:
+                case = executor.apply(request, create_case_id(), author, reason or states or "no alert")
             _show(case)
-            told = _told(desk, News.of(case, now()))
-            document = _document(case) | {"executed": True, "told": told}
-            failed = case.outcome is not Outcome.DONE
+            receivers = _notify(mitigation, CaseNotification.from_case(case, utc_now()))
+            document = _case_document(case) | {"executed": True, "told": receivers}
+            failed = case.outcome is not CaseOutcome.DONE
     if as_json:
         print_json(document)
     context.exit(1 if failed else 0)
@@ -161,8 +174,8 @@ def apply(
 @click.argument("case_id", metavar="CASE")
 @_reason
 @_execute
-@_config
-@_lake
+@config_option
+@lake_option
 @_json
 @click.pass_context
 def undo(
@@ -174,168 +187,190 @@ def undo(
     location: str | None,
     as_json: bool,
 ) -> None:
-    """Give a broker back what a case took from it, as it was, but for what somebody changed since."""
-    desk = desk_of(config, location)
-    with _one_line():
-        case = next((one for one in desk.look.record.read(now()).cases if one.case_id == case_id), None)
+    """Undo an action, except for what was changed after it, by default as a dry run."""
+    mitigation = open_mitigation(config, location)
+    with _errors_as_input_errors():
+        cases = mitigation.observer.audit_log.read_entries(utc_now()).cases
+        case = next((case for case in cases if case.case_id == case_id), None)
         if case is None or not case.is_open:
             raise InputError(f"no case {case_id} is open; see fleetgauge mitigate history")
-        cluster = desk.cluster(case.cluster_id)
-        against: Sequence[Refusal]
-        told: Sequence[str] = ()
+        cluster = mitigation.find_cluster(case.cluster_id)
+        refusals: Sequence[Refusal]
+        receivers: Sequence[str] = ()
         if execute:
             try:
-                with _acting(), desk.hand(cluster) as hand:
-                    case = hand.undo(case, reason)
-                against, news = (), News.of(case, now())
+                with _acting(), mitigation.open_executor(cluster) as executor:
+                    case = executor.undo(case, reason)
+                refusals, notification = (), CaseNotification.from_case(case, utc_now())
             except UndoRefusedError as error:
-                words = tuple(one.words for one in error.against)
-                against, news = error.against, News(case, Outcome.REFUSED, words, now(), undoing=True)
-            told = _told(desk, news)
+                refusals = error.refusals
+                words = tuple(refusal.explanation for refusal in refusals)
+                notification = CaseNotification(case, CaseOutcome.REFUSED, words, utc_now(), is_undo=True)
+            receivers = _notify(mitigation, notification)
         else:
-            situation = desk.look.again(cluster, but=case_id)
-            back = restored(situation.layout, case.orders)
-            against = undo_refusals(case, back, situation, reason)
-            console.print(_undoing(case, back), markup=False, soft_wrap=True)
+            snapshot = mitigation.observer.read_latest_snapshot(cluster, case_id)
+            restoration = plan_restoration(snapshot.metadata, case.orders)
+            refusals = find_undo_refusals(case, restoration, snapshot, reason)
+            console.print(_describe_undo(case, restoration), markup=False, soft_wrap=True)
     _show(case)
-    for one in against:
-        console.print(f"  refused ({one.why}): {one.words}", style="yellow", markup=False, soft_wrap=True)
+    _show_refusals(refusals)
     if not execute:
-        console.print("a dry run: --execute does it")
+        console.print("dry run: --execute undoes the action")
     if as_json:
-        refused = [{"why": one.why, "words": one.words} for one in against]
-        print_json(_document(case) | {"executed": execute, "refusals": refused, "told": list(told)})
-    context.exit(1 if against or (execute and case.outcome is Outcome.FAILED) else 0)
+        refused = [{"why": refusal.reason, "words": refusal.explanation} for refusal in refusals]
+        print_json(_case_document(case) | {"executed": execute, "refusals": refused, "told": list(receivers)})
+    context.exit(1 if refusals or (execute and case.outcome is CaseOutcome.FAILED) else 0)
 
 
 @mitigate.command(epilog="Example: fleetgauge mitigate run --config fleet.yaml")
-@_config
-@_lake
+@config_option
+@lake_option
 @listen_option
 @log_option
 @_json
 def run(
     config: Path, location: str | None, listen: ListenAddress | None, log_format: str, as_json: bool
 ) -> None:
-    """Do what `mitigation` of the fleet file lets it, tell what is for a person, until stopped."""
+    """Apply what `mitigation` in the fleet file permits, and notify operators of the rest, until stopped."""
     configure_logging(log_format)
-    desk = desk_of(config, location)
-    health = ProcessHealth("mitigate", _PATIENCE_S)
+    mitigation = open_mitigation(config, location)
+    health = ProcessHealth("mitigate", _HEARTBEAT_TIMEOUT_S)
     shutdown = install_shutdown_handlers()
-    console.print(f"on duty for {len(desk.fleet.clusters)} clusters; ^C ends it")
+    console.print(f"mitigation runs for {len(mitigation.fleet.clusters)} clusters; ^C stops it")
     with serve_health(health, listen):
-        came = OnDuty(desk, health, _show, desk.case_notifier()).run(shutdown)
+        controller = MitigationController(mitigation, health, _show, mitigation.create_case_notifier())
+        changed_cases = controller.run(shutdown)
     if as_json:
-        print_json([_document(case) for case in came])
+        print_json([_case_document(case) for case in changed_cases])
 
 
 @mitigate.command(epilog="Example: fleetgauge mitigate history --json")
-@_config
-@_lake
+@config_option
+@lake_option
 @_json
 def history(config: Path, location: str | None, as_json: bool) -> None:
-    """Every case on record, refused ones too."""
-    with _one_line():
-        cases = Record(location or fleet_of(config).lake).read(now()).cases
+    """List all cases, refused ones too."""
+    with _errors_as_input_errors():
+        audit_log = AuditLog(location or read_fleet_file(config).lake)
+        cases = audit_log.read_entries(utc_now()).cases
     for case in cases:
         _show(case)
     if as_json:
-        print_json([_document(case) for case in cases])
+        print_json([_case_document(case) for case in cases])
 
 
 @dataclass(frozen=True, slots=True)
-class _Planned:
-    """What would be done, and all that forbids it."""
+class _ProposedAction:
+    """An action that could be applied, with everything that forbids it."""
 
-    intent: Intent
-    situation: Situation
-    against: Sequence[Refusal]
+    request: ActionRequest
+    snapshot: ClusterSnapshot
+    refusals: Sequence[Refusal]
 
     def show(self) -> None:
-        document = self.document()
-        what = _WHAT[self.intent.action].format(**document)
+        request = self.request
+        effect = _EFFECTS[request.action].format(**self.document())
         console.print(
-            f"{self.intent.cluster_id}: {self.intent.action} broker {self.intent.broker_id}: {what}",
+            f"{request.cluster_id}: {request.action} broker {request.broker_id}: {effect}",
             markup=False,
             soft_wrap=True,
         )
-        for one in self.against:
-            console.print(f"  refused ({one.why}): {one.words}", style="yellow", markup=False, soft_wrap=True)
+        _show_refusals(self.refusals)
 
     def document(self) -> dict[str, Any]:
-        intent, layout = self.intent, self.situation.layout
+        """Return the answer of --json."""
+        request, metadata = self.request, self.snapshot.metadata
         return {
-            "cluster": intent.cluster_id,
-            "broker": intent.broker_id,
-            "action": intent.action,
-            "partitions": len(layout.replicated_on(intent.broker_id)),
-            "leads": len(layout.led_by(intent.broker_id)),
-            "refusals": [{"why": one.why, "words": one.words} for one in self.against],
+            "cluster": request.cluster_id,
+            "broker": request.broker_id,
+            "action": request.action,
+            "partitions": len(metadata.replicated_on(request.broker_id)),
+            "leads": len(metadata.led_by(request.broker_id)),
+            "refusals": [{"why": refusal.reason, "words": refusal.explanation} for refusal in self.refusals],
         }
 
 
-def _wanted(
-    desk: Desk, cluster: Cluster, sick: Sequence[Sick], findings: Sequence[Finding]
-) -> Iterator[tuple[Intent, Situation]]:
-    """What helps against what is named in a cluster; it is read only if there is any."""
-    wanted = {
-        (one.broker_id, action)
-        for one in sick
-        for action, phases in DEFAULT_LIMITS.warrants.items()
-        if one.phase in phases and one.broker_id is not None
+def _find_warranted(
+    mitigation: MitigationContext,
+    cluster: Cluster,
+    alerts: Sequence[ActiveAlert],
+    findings: Sequence[Finding],
+) -> Iterator[tuple[ActionRequest, ClusterSnapshot]]:
+    """Yield the actions that alerts warrant; the cluster is read only if there are any."""
+    warranted = {
+        (alert.broker_id, action)
+        for alert in alerts
+        for action, states in DEFAULT_LIMITS.warrants.items()
+        if alert.state in states and alert.broker_id is not None
     }
-    if wanted:
-        situation = desk.look.at(cluster, findings)
-        for broker_id, action in sorted(wanted, key=lambda one: (one[0], LADDER.index(one[1]))):
-            if situation.mode(action) != "off":
-                yield Intent(action, cluster.id, broker_id), situation
+    if warranted:
+        snapshot = mitigation.observer.read_snapshot(cluster, findings)
+        for broker_id, action in sorted(
+            warranted, key=lambda pair: (pair[0], ESCALATION_LADDER.index(pair[1]))
+        ):
+            if snapshot.mode(action) != "off":
+                yield ActionRequest(action, cluster.id, broker_id), snapshot
 
 
-def _undoing(case: Case, back: Restoration) -> str:
+def _describe_undo(case: MitigationCase, restoration: Restoration) -> str:
     if case.action is Action.QUARANTINE_RESTART:
-        return f"broker {case.broker_id} may follow {len(case.throttles)} topics as fast as it can"
+        return f"the throttle of broker {case.broker_id} is removed from {len(case.throttles)} topics"
     if case.action is not Action.DEMOTE:
-        return f"nothing is otherwise; the case is closed once broker {case.broker_id} is back"
-    at_most = f"{DEFAULT_LIMITS.led_again_a_minute:,} a minute at most"
+        return f"nothing is to be undone; the case is closed once broker {case.broker_id} works"
     return (
-        f"{len(back.orders)} partitions get their order back, broker {case.broker_id} leads "
-        f"{len(back.led_by(case.broker_id))} of them ({at_most}); "
-        f"{len(back.kept)} were changed since and stay"
+        f"the replica order of {len(restoration.orders)} partitions is restored, broker {case.broker_id} "
+        f"leads {len(restoration.led_by(case.broker_id))} of them (at most "
+        f"{DEFAULT_LIMITS.max_led_per_minute:,} more per minute); {len(restoration.kept)} partitions were "
+        "changed since and are left unchanged"
     )
 
 
 def _acting() -> Status:
-    return console.status("acting, once the seat is free")
+    return console.status("waiting for the mitigation leadership, then acting")
 
 
-def _told(desk: Desk, news: News) -> list[str]:
-    """By host, who was told of it."""
-    with console.status("telling the notifiers"):
-        return desk.notify(news.notification)
+def _notify(mitigation: MitigationContext, notification: CaseNotification) -> list[str]:
+    """Return the hosts of the receivers that accepted the notification."""
+    with console.status("notifying"):
+        return mitigation.notify(notification.notification)
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
+def _errors_as_input_errors() -> Iterator[None]:
     try:
         yield
-    except (KafkaUnavailableError, TableStoreError, SeatTakenError) as error:
+    except (KafkaUnavailableError, TableStoreError, LeadershipTakenError) as error:
         raise InputError(str(error)) from error
 
 
-def _show(case: Case) -> None:
-    style = {Outcome.DONE: "green", Outcome.UNDONE: "green", Outcome.FAILED: "bold red"}.get(case.outcome)
+def _show(case: MitigationCase) -> None:
+    styles = {
+        CaseOutcome.DONE: "green",
+        CaseOutcome.UNDONE: "green",
+        CaseOutcome.FAILED: "bold red",
+    }
     console.print(
         f"{case.case_id}  {case.began:%FT%TZ}  {case.cluster_id}: {case.action} broker {case.broker_id}: "
         f"{case.outcome}  {case.reason} ({case.author})",
-        style=style,
+        style=styles.get(case.outcome),
         markup=False,
         soft_wrap=True,
     )
-    for words in case.words:
-        console.print(f"  {words}", markup=False, soft_wrap=True)
+    for explanation in case.words:
+        console.print(f"  {explanation}", markup=False, soft_wrap=True)
 
 
-def _document(case: Case) -> dict[str, Any]:
+def _show_refusals(refusals: Sequence[Refusal]) -> None:
+    for refusal in refusals:
+        console.print(
+            f"  refused ({refusal.reason}): {refusal.explanation}",
+            style="yellow",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _case_document(case: MitigationCase) -> dict[str, Any]:
     return {
         "case": case.case_id,
         "cluster": case.cluster_id,

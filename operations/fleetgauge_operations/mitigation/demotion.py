@@ -1,64 +1,81 @@
-"""Taking leadership from a broker, and giving it back: which orders of replicas that takes.
+"""Plans of a demotion and of its undo: the new order of each partition's replicas.
 
-Motivation: an election alone does not last. The controller gives a partition back to its first replica
-(KIP-460's preferred leader) within five minutes, so the broker must not be the first.
+Motivation: a leader election alone does not last, because the controller returns each partition to its
+preferred leader, the first replica, within five minutes (leader.imbalance.check.interval.seconds).
 
-Approach: it is moved to the end of every list of replicas that it is in. The same brokers stay replicas, so
-no data moves, and the reassignment ends at once. What the order was is kept, and comes back exactly, unless
-somebody has changed it since.
+Approach: the broker becomes the last replica of every partition that it replicates. The set of replicas
+does not change, so no data is moved and the reassignment completes at once. The previous order is stored,
+and is restored exactly unless an operator has changed it since.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetgauge_core.kafka import ClusterMetadata, PartitionMetadata, TopicPartition
-from fleetgauge_operations.mitigation.case import Order
+from fleetgauge_operations.mitigation.case import ReplicaOrder
 
 
-def demoted(layout: ClusterMetadata, broker_id: int) -> dict[TopicPartition, Order]:
-    """The orders in which it is last, of all that it has a replica of; others stay in theirs, if in sync."""
+def plan_demotion(metadata: ClusterMetadata, broker_id: int) -> dict[TopicPartition, ReplicaOrder]:
+    """Return the orders with the broker as last replica, of all partitions in which it is not the last yet.
+
+    The other replicas keep their order, except that those in sync come first.
+    """
     orders = {
-        place: Order(one.replicas, _last(one, broker_id))
-        for place, one in layout.replicated_on(broker_id).items()
+        partition: ReplicaOrder(replicated.replicas, _move_last(replicated, broker_id))
+        for partition, replicated in metadata.replicated_on(broker_id).items()
     }
-    return {place: order for place, order in orders.items() if order.before != order.after}
+    return {partition: order for partition, order in orders.items() if order.before != order.after}
 
 
-def _last(one: PartitionMetadata, broker_id: int) -> tuple[int, ...]:
-    # Who is not in sync could not be elected, and would leave the broker in its place.
-    others = sorted((b for b in one.replicas if b != broker_id), key=lambda b: b not in one.in_sync)
-    return (*others, broker_id)
+def _move_last(partition: PartitionMetadata, broker_id: int) -> tuple[int, ...]:
+    # A preferred leader that is not in sync is not elected, and the broker would remain the leader.
+    remaining = sorted(
+        (replica for replica in partition.replicas if replica != broker_id),
+        key=lambda replica: replica not in partition.in_sync,
+    )
+    return (*remaining, broker_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """What undoing a demotion takes: orders to put back, and those that it leaves, with the reason."""
+    """The undo of a demotion.
+
+    ``orders`` are the replica lists to restore; ``kept`` is, by partition that is left unchanged, why.
+    """
 
     orders: Mapping[TopicPartition, tuple[int, ...]]
     kept: Mapping[TopicPartition, str]
 
     def led_by(self, broker_id: int) -> Sequence[TopicPartition]:
-        """What the broker is to lead again."""
-        return sorted(place for place, replicas in self.orders.items() if replicas[0] == broker_id)
+        """Return the partitions whose preferred leader the broker becomes, sorted."""
+        return sorted(partition for partition, replicas in self.orders.items() if replicas[0] == broker_id)
 
-    def lots(self, broker_id: int, most: int) -> Sequence["Restoration"]:
-        """Parts of it, at most so many for the broker to lead in each; what others lead is in the first."""
+    def split_into_batches(self, broker_id: int, max_led: int) -> Sequence["Restoration"]:
+        """Return batches, at least one, in each of which the broker is to lead at most so many partitions.
+
+        The first batch includes all partitions that other brokers are to lead.
+        """
         to_lead = self.led_by(broker_id)
-        lots = [set(to_lead[at : at + most]) for at in range(0, len(to_lead), most)] or [set()]
-        lots[0] |= self.orders.keys() - set(to_lead)
-        return [Restoration({place: self.orders[place] for place in sorted(lot)}, {}) for lot in lots]
+        batches = [set(to_lead[start : start + max_led]) for start in range(0, len(to_lead), max_led)]
+        batches = batches or [set()]
+        batches[0] |= self.orders.keys() - set(to_lead)
+        return [
+            Restoration({partition: self.orders[partition] for partition in sorted(batch)}, {})
+            for batch in batches
+        ]
 
 
-def restored(layout: ClusterMetadata, orders: Mapping[TopicPartition, Order]) -> Restoration:
-    """Each as it was before, where it is as the demotion left it."""
-    back: dict[TopicPartition, tuple[int, ...]] = {}
+def plan_restoration(metadata: ClusterMetadata, orders: Mapping[TopicPartition, ReplicaOrder]) -> Restoration:
+    """Return the undo of a demotion; partitions that were changed after it are left unchanged."""
+    restored: dict[TopicPartition, tuple[int, ...]] = {}
     kept: dict[TopicPartition, str] = {}
-    for place, order in orders.items():
-        now = layout.partitions.get(place)
-        if now is None:
-            kept[place] = "is no more"
-        elif now.replicas not in order:
-            kept[place] = f"was changed to {', '.join(map(str, now.replicas))} since"
+    for partition, order in orders.items():
+        present = metadata.partitions.get(partition)
+        if present is None:
+            kept[partition] = "not restored, because it was deleted"
+        elif present.replicas not in order:
+            replicas = ", ".join(map(str, present.replicas))
+            kept[partition] = f"not restored, because its replicas were changed to {replicas}"
         else:
-            back[place] = order.before
-    return Restoration(back, kept)
+            restored[partition] = order.before
+    return Restoration(restored, kept)

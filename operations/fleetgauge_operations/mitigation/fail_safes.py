@@ -1,4 +1,4 @@
-"""What forbids an action. Every fail-safe is asked: whoever decides sees all that speaks against it."""
+"""Fail-safes: the checks that forbid an action. All are evaluated, so that an operator sees every refusal."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from enum import StrEnum
 
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.kafka import ClusterMetadata, TopicPartition
-from fleetgauge_operations.mitigation.case import Action, Case, Intent, Outcome
-from fleetgauge_operations.mitigation.demotion import Restoration, demoted
+from fleetgauge_operations.mitigation.case import Action, ActionRequest, CaseOutcome, MitigationCase
+from fleetgauge_operations.mitigation.demotion import Restoration, plan_demotion
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
-from fleetgauge_operations.mitigation.situation import Situation
+from fleetgauge_operations.mitigation.snapshot import ClusterSnapshot
 
 _DAY = timedelta(days=1)
 _RESTARTS = (Action.RESTART, Action.QUARANTINE_RESTART)
-#: So many partitions are named, the others counted.
-_SHOWN = 3
+#: Maximum number of partitions or topics that a refusal names.
+_MAX_NAMED = 3
 
 
-class Why(StrEnum):
-    """The fail-safes, by the name that scripts see."""
+class RefusalReason(StrEnum):
+    """The fail-safes, by the name that scripts read."""
 
     NOT_REGISTERED = "not_registered"
     FENCED = "fenced"
@@ -52,297 +52,315 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Which fail-safe forbids it, and what a person can make of that."""
+    """The fail-safe that forbids an action or its undo, and an explanation for the operator."""
 
-    why: Why
-    words: str
+    reason: RefusalReason
+    explanation: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    intent: Intent
-    situation: Situation
+class _Check:
+    """The inputs of every fail-safe."""
+
+    request: ActionRequest
+    snapshot: ClusterSnapshot
     now: datetime
     limits: Limits
 
     @property
     def broker_id(self) -> int:
-        return self.intent.broker_id
+        return self.request.broker_id
 
     @property
-    def layout(self) -> ClusterMetadata:
-        return self.situation.layout
+    def metadata(self) -> ClusterMetadata:
+        return self.snapshot.metadata
 
     @property
     def is_fenced(self) -> bool:
-        """Whether its cluster has taken everything from it already, so that nothing more can be."""
-        known = self.layout.brokers.get(self.broker_id)
-        return known is not None and known.fenced
+        """Whether the broker is fenced, so that it leads nothing and is in no ISR."""
+        broker = self.metadata.brokers.get(self.broker_id)
+        return broker is not None and broker.fenced
 
 
-def refusals(
-    intent: Intent, situation: Situation, now: datetime, limits: Limits = DEFAULT_LIMITS
+def find_refusals(
+    request: ActionRequest, snapshot: ClusterSnapshot, now: datetime, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[Refusal, ...]:
-    """All that forbids it; none, and it may be done."""
-    asked = _Asked(intent, situation, now, limits)
-    return tuple(Refusal(why, words) for why, ask in _FAIL_SAFES for words in ask(asked))
+    """Return all refusals of an action; if there is none, the action may be applied."""
+    check = _Check(request, snapshot, now, limits)
+    return tuple(
+        Refusal(reason, explanation)
+        for reason, find_explanations in _FAIL_SAFES
+        for explanation in find_explanations(check)
+    )
 
 
-def undo_refusals(
-    case: Case, back: Restoration, situation: Situation, reason: str | None
+def find_undo_refusals(
+    case: MitigationCase, restoration: Restoration, snapshot: ClusterSnapshot, reason: str | None
 ) -> tuple[Refusal, ...]:
-    """All that forbids to give a broker back what was taken from it; ``reason``: a person's own."""
-    return tuple(Refusal(why, words) for why, words in _against_undoing(case, back, situation, reason))
+    """Return all refusals of the undo of an action; ``reason`` is an operator's own reason for the undo."""
+    return tuple(_check_undo(case, restoration, snapshot, reason))
 
 
-def _against_undoing(
-    case: Case, back: Restoration, situation: Situation, reason: str | None
-) -> Iterator[tuple[Why, str]]:
-    broker_id, layout = case.broker_id, situation.layout
-    known = layout.brokers.get(broker_id)
-    if known is None and reason is None:
-        yield (
-            Why.NOT_REGISTERED,
-            f"broker {broker_id} is not registered any more: give a reason of your own to close the case",
+def _check_undo(
+    case: MitigationCase, restoration: Restoration, snapshot: ClusterSnapshot, reason: str | None
+) -> Iterator[Refusal]:
+    broker_id, metadata = case.broker_id, snapshot.metadata
+    broker = metadata.brokers.get(broker_id)
+    if broker is None and reason is None:
+        yield Refusal(
+            RefusalReason.NOT_REGISTERED,
+            f"broker {broker_id} is not registered any more; give a --reason to close the case",
         )
-    elif known and known.fenced:
-        yield Why.FENCED, f"broker {broker_id} is fenced"
-    if layout.reassigning:
-        yield Why.MOVING, f"a reassignment is under way: {_named(layout.reassigning)}"
-    to_lead = back.led_by(broker_id)
-    # Who is behind anywhere has not recovered; what a person wants takes no more than what it is to lead.
-    wanted = layout.replicated_on(broker_id) if to_lead and reason is None else to_lead
-    behind = [place for place in wanted if broker_id not in layout.partitions[place].in_sync]
-    if behind and known:
-        yield Why.NOT_IN_SYNC, f"broker {broker_id} is behind in {_named(behind)}: give it time to catch up"
-    for one in situation.sick:
-        if one.broker_id == broker_id and reason is None:
-            yield (
-                Why.STILL_SICK,
-                f"broker {broker_id} is {one.phase} since {one.since:%FT%TZ}: give a reason of your own to "
-                "do it all the same",
+    elif broker and broker.fenced:
+        yield Refusal(RefusalReason.FENCED, f"broker {broker_id} is fenced")
+    if metadata.reassigning:
+        yield Refusal(
+            RefusalReason.MOVING, f"a reassignment is in progress: {_format_partitions(metadata.reassigning)}"
+        )
+    to_lead = restoration.led_by(broker_id)
+    # A broker that is out of sync anywhere has not recovered; an operator's own reason only requires that it
+    # can lead the partitions that are returned to it.
+    required = metadata.replicated_on(broker_id) if to_lead and reason is None else to_lead
+    behind = [partition for partition in required if broker_id not in metadata.partitions[partition].in_sync]
+    if behind and broker:
+        yield Refusal(
+            RefusalReason.NOT_IN_SYNC,
+            f"broker {broker_id} is out of sync in {_format_partitions(behind)}; retry once it has caught up",
+        )
+    for alert in snapshot.alerts:
+        if alert.broker_id == broker_id and reason is None:
+            yield Refusal(
+                RefusalReason.STILL_SICK,
+                f"broker {broker_id} is {alert.state} since {alert.since:%FT%TZ}; give a --reason to undo "
+                "the action anyway",
             )
 
 
-def _not_registered(asked: _Asked) -> Iterator[str]:
-    if asked.broker_id not in asked.layout.brokers:
-        known = ", ".join(map(str, sorted(asked.layout.brokers)))
-        yield f"{asked.intent.cluster_id} has no broker {asked.broker_id}; registered are {known}"
+def _check_not_registered(check: _Check) -> Iterator[str]:
+    if check.broker_id not in check.metadata.brokers:
+        registered = ", ".join(map(str, sorted(check.metadata.brokers)))
+        yield f"{check.request.cluster_id} has no broker {check.broker_id}; registered brokers: {registered}"
 
 
-def _fenced(asked: _Asked) -> Iterator[str]:
-    if asked.is_fenced and asked.intent.action is not Action.RESTART:
-        yield f"broker {asked.broker_id} is fenced: its cluster has taken everything from it already"
+def _check_fenced(check: _Check) -> Iterator[str]:
+    if check.is_fenced and check.request.action is not Action.RESTART:
+        yield f"broker {check.broker_id} is fenced: it leads no partition and is in no ISR"
 
 
-def _nothing_to_take(asked: _Asked) -> Iterator[str]:
-    broker_id, layout = asked.broker_id, asked.layout
-    if asked.intent.action is not Action.DEMOTE:
+def _check_nothing_to_take(check: _Check) -> Iterator[str]:
+    broker_id, metadata = check.broker_id, check.metadata
+    if check.request.action is not Action.DEMOTE:
         return
-    if broker_id in layout.brokers and not (layout.led_by(broker_id) or demoted(layout, broker_id)):
-        yield f"broker {broker_id} leads nothing and is the last replica wherever it is one"
-
-
-def _no_finding(asked: _Asked) -> Iterator[str]:
-    warrants = asked.limits.warrants[asked.intent.action]
-    if asked.intent.reason is None and not any(
-        one.broker_id == asked.broker_id and one.phase in warrants for one in asked.situation.sick
+    if broker_id in metadata.brokers and not (
+        metadata.led_by(broker_id) or plan_demotion(metadata, broker_id)
     ):
-        kinds = " or ".join(warrants)
+        yield f"broker {broker_id} leads no partition and is the last replica of all its partitions"
+
+
+def _check_no_finding(check: _Check) -> Iterator[str]:
+    warrants = check.limits.warrants[check.request.action]
+    if check.request.reason is None and not any(
+        alert.broker_id == check.broker_id and alert.state in warrants for alert in check.snapshot.alerts
+    ):
+        states = " or ".join(warrants)
         yield (
-            f"broker {asked.broker_id} is not named as {kinds}, against which this helps: give a reason of "
-            "your own to do it all the same"
+            f"broker {check.broker_id} has no alert {states}, which would warrant the action; give a "
+            "--reason to apply it anyway"
         )
 
 
-def _too_young(asked: _Asked) -> Iterator[str]:
-    if asked.intent.reason is not None:
+def _check_too_young(check: _Check) -> Iterator[str]:
+    if check.request.reason is not None:
         return
-    warrants = asked.limits.warrants[asked.intent.action]
-    waits = [
-        (asked.now - (one.called_since or one.since), warrants[one.phase], one.phase)
-        for one in asked.situation.sick
-        if one.broker_id == asked.broker_id and one.phase in warrants
+    warrants = check.limits.warrants[check.request.action]
+    ages = [
+        (check.now - (alert.state_since or alert.since), warrants[alert.state], alert.state)
+        for alert in check.snapshot.alerts
+        if alert.broker_id == check.broker_id and alert.state in warrants
     ]
-    if waits and all(age < wait for age, wait, _ in waits):
-        age, wait, phase = min(waits, key=lambda one: one[1] - one[0])
-        yield f"{phase} for {_seconds(age)}; it is acted upon after {_seconds(wait)}"
+    if ages and all(age < min_age for age, min_age, _ in ages):
+        age, min_age, state = min(ages, key=lambda entry: entry[1] - entry[0])
+        yield f"{state} for {_format_seconds(age)}; the action is warranted after {_format_seconds(min_age)}"
 
 
-def _not_measured(asked: _Asked) -> Iterator[str]:
-    for one in asked.situation.sick:
-        if one.phase in (HealthState.NO_DATA, HealthState.CLUSTER_DOWN):
-            yield f"{one.phase} since {one.since:%FT%TZ}: whether it helps could not be seen"
+def _check_not_measured(check: _Check) -> Iterator[str]:
+    for alert in check.snapshot.alerts:
+        if alert.state in (HealthState.NO_DATA, HealthState.CLUSTER_DOWN):
+            yield f"{alert.state} since {alert.since:%FT%TZ}: the effect of the action could not be measured"
 
 
-def _no_watch(asked: _Asked) -> Iterator[str]:
-    if not asked.situation.watched and asked.intent.reason is None:
-        yield "no watch is at work: what was found last may be over"
+def _check_no_watch(check: _Check) -> Iterator[str]:
+    if not check.snapshot.is_watched and check.request.reason is None:
+        yield "no watch is running, so the latest findings may be outdated"
 
 
-def _second_sick(asked: _Asked) -> Iterator[str]:
-    for one in asked.situation.sick:
-        if one.broker_id not in (None, asked.broker_id):
-            named = f"broker {one.broker_id} is {one.phase} since {one.since:%FT%TZ}"
-            yield f"{named}: two at once are for a person"
+def _check_second_sick(check: _Check) -> Iterator[str]:
+    for alert in check.snapshot.alerts:
+        if alert.broker_id not in (None, check.broker_id):
+            yield (
+                f"broker {alert.broker_id} is {alert.state} since {alert.since:%FT%TZ}: two unhealthy "
+                "brokers require an operator"
+            )
 
 
-def _other_fenced(asked: _Asked) -> Iterator[str]:
-    for broker_id, one in sorted(asked.layout.brokers.items()):
-        if one.fenced and broker_id != asked.broker_id:
-            yield f"broker {broker_id} is fenced: the others carry its load already"
+def _check_other_fenced(check: _Check) -> Iterator[str]:
+    for broker_id, broker in sorted(check.metadata.brokers.items()):
+        if broker.fenced and broker_id != check.broker_id:
+            yield f"broker {broker_id} is fenced, and the remaining brokers already carry its load"
 
 
-def _only_replica(asked: _Asked) -> Iterator[str]:
-    if asked.is_fenced:
+def _check_only_replica(check: _Check) -> Iterator[str]:
+    if check.is_fenced:
         return
-    alone = [
-        place
-        for place, one in asked.layout.replicated_on(asked.broker_id).items()
-        if not one.in_sync - {asked.broker_id}
+    leaderless = [
+        partition
+        for partition, replicated in check.metadata.replicated_on(check.broker_id).items()
+        if not replicated.in_sync - {check.broker_id}
     ]
-    if alone:
-        yield f"nobody else is in sync to lead {_named(alone)}"
+    if leaderless:
+        yield f"no other replica is in sync and could lead {_format_partitions(leaderless)}"
 
 
-def _min_in_sync(asked: _Asked) -> Iterator[str]:
-    if asked.is_fenced:
+def _check_min_in_sync(check: _Check) -> Iterator[str]:
+    if check.is_fenced:
         return
-    layout = asked.layout
+    metadata = check.metadata
     short = [
-        place
-        for place, one in layout.replicated_on(asked.broker_id).items()
-        if len(one.in_sync - {asked.broker_id}) < layout.min_in_sync.get(place.topic, 1)
+        partition
+        for partition, replicated in metadata.replicated_on(check.broker_id).items()
+        if len(replicated.in_sync - {check.broker_id}) < metadata.min_in_sync.get(partition.topic, 1)
     ]
     if short:
-        yield f"without it fewer than min.insync.replicas would be in sync of {_named(short)}"
+        yield f"without it, the ISR would be smaller than min.insync.replicas in {_format_partitions(short)}"
 
 
-def _moving(asked: _Asked) -> Iterator[str]:
-    if asked.layout.reassigning:
-        yield f"a reassignment is under way: {_named(asked.layout.reassigning)}"
+def _check_moving(check: _Check) -> Iterator[str]:
+    if check.metadata.reassigning:
+        yield f"a reassignment is in progress: {_format_partitions(check.metadata.reassigning)}"
 
 
-def _rolling(asked: _Asked) -> Iterator[str]:
-    if asked.situation.rolling:
-        yield "its brokers are being rolled"
+def _check_rolling(check: _Check) -> Iterator[str]:
+    if check.snapshot.is_rolling:
+        yield "a rolling restart of the cluster is in progress"
 
 
-def _planned(asked: _Asked) -> Iterator[str]:
-    if not asked.situation.planned.isdisjoint({None, asked.broker_id}) and asked.intent.reason is None:
-        yield f"broker {asked.broker_id} is planned to be out now: whoever planned it is at work there"
+def _check_planned(check: _Check) -> Iterator[str]:
+    planned = check.snapshot.planned_broker_ids
+    if not planned.isdisjoint({None, check.broker_id}) and check.request.reason is None:
+        yield f"broker {check.broker_id} is in planned maintenance, so an operator may be working on it"
 
 
-def _already(asked: _Asked) -> Iterator[str]:
-    for case in asked.situation.cases:
-        if case.is_open and (case.broker_id, case.action) == (asked.broker_id, asked.intent.action):
+def _check_already(check: _Check) -> Iterator[str]:
+    for case in check.snapshot.cases:
+        if case.is_open and (case.broker_id, case.action) == (check.broker_id, check.request.action):
             yield f"case {case.case_id}: {case.action} since {case.began:%FT%TZ} ({case.outcome})"
 
 
-def _others(asked: _Asked, *, same_zone: bool) -> Iterator[str]:
-    zone = asked.situation.zone(asked.broker_id)
-    for case in asked.situation.cases:
-        if case.is_open and case.broker_id != asked.broker_id and (case.zone == zone) == same_zone:
+def _check_other_cases(check: _Check, *, same_zone: bool) -> Iterator[str]:
+    zone = check.snapshot.zone(check.broker_id)
+    for case in check.snapshot.cases:
+        if case.is_open and case.broker_id != check.broker_id and (case.zone == zone) == same_zone:
             where = f" in zone {case.zone}" if case.zone else ""
             yield f"case {case.case_id}: {case.action} of broker {case.broker_id}{where} is not undone yet"
 
 
-def _other_broker(asked: _Asked) -> Iterator[str]:
-    return _others(asked, same_zone=True)
+def _check_other_broker(check: _Check) -> Iterator[str]:
+    return _check_other_cases(check, same_zone=True)
 
 
-def _other_zone(asked: _Asked) -> Iterator[str]:
-    return _others(asked, same_zone=False)
+def _check_other_zone(check: _Check) -> Iterator[str]:
+    return _check_other_cases(check, same_zone=False)
 
 
-def _circuit_open(asked: _Asked) -> Iterator[str]:
-    for case in asked.situation.cases:
-        if case.outcome is Outcome.FAILED:
-            yield f"case {case.case_id} failed: see to it and undo it before anything else is done"
-        if case.outcome is Outcome.BEGUN:
-            yield f"case {case.case_id} was begun and has no end: wait for it, or see to it and undo it"
+def _check_circuit_open(check: _Check) -> Iterator[str]:
+    for case in check.snapshot.cases:
+        if case.outcome is CaseOutcome.FAILED:
+            yield f"case {case.case_id} failed; repair its broker and undo it before any other action"
+        if case.outcome is CaseOutcome.BEGUN:
+            yield f"case {case.case_id} is in progress or was interrupted; wait for its end, or undo it"
 
 
-def _too_soon(asked: _Asked) -> Iterator[str]:
-    last = max((case.began for case in asked.situation.cases if case.acted), default=None)
-    if last and asked.now - last < asked.limits.pause:
-        ago, pause = _seconds(asked.now - last), _seconds(asked.limits.pause)
-        yield f"the last action in this cluster was {ago} ago, and is given {pause}"
+def _check_too_soon(check: _Check) -> Iterator[str]:
+    latest = max((case.began for case in check.snapshot.cases if case.has_changed_cluster), default=None)
+    if latest and check.now - latest < check.limits.min_interval:
+        age, min_interval = _format_seconds(check.now - latest), _format_seconds(check.limits.min_interval)
+        yield f"the latest action in this cluster was {age} ago; the minimum interval is {min_interval}"
 
 
-def _too_many(asked: _Asked) -> Iterator[str]:
-    of_today = [case for case in asked.situation.cases if case.acted and asked.now - case.began < _DAY]
-    if len(of_today) >= asked.limits.a_day:
-        yield f"{len(of_today)} actions in this cluster within a day: more needs a person to look into it"
-    if asked.intent.action not in _RESTARTS:
+def _check_too_many(check: _Check) -> Iterator[str]:
+    changes = [case for case in check.snapshot.cases if case.has_changed_cluster]
+    recent = [case for case in changes if check.now - case.began < _DAY]
+    if len(recent) >= check.limits.max_per_day:
+        yield f"{len(recent)} actions in this cluster within a day; another one requires an operator"
+    if check.request.action not in _RESTARTS:
         return
     restarts = [
         case
-        for case in asked.situation.cases
-        if case.acted and case.action in _RESTARTS and asked.now - case.began < asked.limits.restarts_in
+        for case in changes
+        if case.action in _RESTARTS and check.now - case.began < check.limits.restart_window
     ]
-    if len(restarts) >= asked.limits.restarts:
-        within = _seconds(asked.limits.restarts_in)
-        yield f"{len(restarts)} restarts in this cluster within {within}: another needs a person"
+    if len(restarts) >= check.limits.max_restarts:
+        window = _format_seconds(check.limits.restart_window)
+        yield f"{len(restarts)} restarts in this cluster within {window}; another one requires an operator"
 
 
-def _off(asked: _Asked) -> Iterator[str]:
-    action = asked.intent.action
-    if asked.situation.mode(action) == "off":
-        yield f"{action} is off in `mitigation` of {asked.intent.cluster_id}"
+def _check_off(check: _Check) -> Iterator[str]:
+    action = check.request.action
+    if check.snapshot.mode(action) == "off":
+        yield f"{action} is off in `mitigation` of {check.request.cluster_id}"
 
 
-def _proposed_only(asked: _Asked) -> Iterator[str]:
-    if asked.intent.action is Action.EVACUATE:
-        yield "moving replicas with their data is for a person: it is proposed, never done"
+def _check_proposed_only(check: _Check) -> Iterator[str]:
+    if check.request.action is Action.EVACUATE:
+        yield "replicas are moved by operators; an evacuation is proposed, but never applied"
 
 
-def _no_restart(asked: _Asked) -> Iterator[str]:
-    if asked.intent.action in _RESTARTS and not asked.situation.can_restart:
-        yield f"nobody has said how: give {asked.intent.cluster_id} a command as `restart`"
+def _check_no_restart(check: _Check) -> Iterator[str]:
+    if check.request.action in _RESTARTS and not check.snapshot.has_restart_command:
+        yield f"{check.request.cluster_id} has no `restart` command in the fleet file"
 
 
-def _throttled(asked: _Asked) -> Iterator[str]:
-    if asked.intent.action is Action.QUARANTINE_RESTART:
-        topics = {place.topic for place in asked.layout.replicated_on(asked.broker_id)}
-        theirs = sorted(topics & asked.layout.throttled_topics)
-        if theirs:
-            yield f"somebody slows replicas of {', '.join(theirs[:_SHOWN])} already"
+def _check_throttled(check: _Check) -> Iterator[str]:
+    if check.request.action is Action.QUARANTINE_RESTART:
+        topics = {partition.topic for partition in check.metadata.replicated_on(check.broker_id)}
+        throttled = sorted(topics & check.metadata.throttled_topics)
+        if throttled:
+            yield f"replicas of {', '.join(throttled[:_MAX_NAMED])} are throttled already"
 
 
-_FAIL_SAFES: tuple[tuple[Why, Callable[[_Asked], Iterator[str]]], ...] = (
-    (Why.NOT_REGISTERED, _not_registered),
-    (Why.FENCED, _fenced),
-    (Why.NOTHING_TO_TAKE, _nothing_to_take),
-    (Why.NO_FINDING, _no_finding),
-    (Why.TOO_YOUNG, _too_young),
-    (Why.NOT_MEASURED, _not_measured),
-    (Why.NO_WATCH, _no_watch),
-    (Why.SECOND_SICK, _second_sick),
-    (Why.OTHER_FENCED, _other_fenced),
-    (Why.ONLY_REPLICA, _only_replica),
-    (Why.MIN_IN_SYNC, _min_in_sync),
-    (Why.MOVING, _moving),
-    (Why.ROLLING, _rolling),
-    (Why.PLANNED, _planned),
-    (Why.ALREADY, _already),
-    (Why.OTHER_BROKER, _other_broker),
-    (Why.OTHER_ZONE, _other_zone),
-    (Why.CIRCUIT_OPEN, _circuit_open),
-    (Why.TOO_SOON, _too_soon),
-    (Why.TOO_MANY, _too_many),
-    (Why.OFF, _off),
-    (Why.PROPOSED_ONLY, _proposed_only),
-    (Why.NO_RESTART, _no_restart),
-    (Why.THROTTLED, _throttled),
+_FAIL_SAFES: tuple[tuple[RefusalReason, Callable[[_Check], Iterator[str]]], ...] = (
+    (RefusalReason.NOT_REGISTERED, _check_not_registered),
+    (RefusalReason.FENCED, _check_fenced),
+    (RefusalReason.NOTHING_TO_TAKE, _check_nothing_to_take),
+    (RefusalReason.NO_FINDING, _check_no_finding),
+    (RefusalReason.TOO_YOUNG, _check_too_young),
+    (RefusalReason.NOT_MEASURED, _check_not_measured),
+    (RefusalReason.NO_WATCH, _check_no_watch),
+    (RefusalReason.SECOND_SICK, _check_second_sick),
+    (RefusalReason.OTHER_FENCED, _check_other_fenced),
+    (RefusalReason.ONLY_REPLICA, _check_only_replica),
+    (RefusalReason.MIN_IN_SYNC, _check_min_in_sync),
+    (RefusalReason.MOVING, _check_moving),
+    (RefusalReason.ROLLING, _check_rolling),
+    (RefusalReason.PLANNED, _check_planned),
+    (RefusalReason.ALREADY, _check_already),
+    (RefusalReason.OTHER_BROKER, _check_other_broker),
+    (RefusalReason.OTHER_ZONE, _check_other_zone),
+    (RefusalReason.CIRCUIT_OPEN, _check_circuit_open),
+    (RefusalReason.TOO_SOON, _check_too_soon),
+    (RefusalReason.TOO_MANY, _check_too_many),
+    (RefusalReason.OFF, _check_off),
+    (RefusalReason.PROPOSED_ONLY, _check_proposed_only),
+    (RefusalReason.NO_RESTART, _check_no_restart),
+    (RefusalReason.THROTTLED, _check_throttled),
 )
 
 
-def _named(places: Collection[TopicPartition]) -> str:
-    shown = [f"{topic}-{partition}" for topic, partition in sorted(places)[:_SHOWN]]
-    more = len(places) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+def _format_partitions(partitions: Collection[TopicPartition]) -> str:
+    names = [f"{topic}-{number}" for topic, number in sorted(partitions)[:_MAX_NAMED]]
+    more = len(partitions) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
 
 
-def _seconds(span: timedelta) -> str:
-    return f"{span.total_seconds():.0f} s"
+def _format_seconds(duration: timedelta) -> str:
+    return f"{duration.total_seconds():.0f} s"

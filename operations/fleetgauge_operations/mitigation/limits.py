@@ -1,4 +1,4 @@
-"""How often, and from when on, something may be done: data, each with its reason."""
+"""Limits of actions: which alerts warrant them, after how long, and how often; each with its reason."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,21 +7,22 @@ from datetime import timedelta
 from fleetgauge_core.detection import HealthState
 from fleetgauge_operations.mitigation.case import Action
 
-#: As Cruise Control waits before it demotes, and before it removes; its rounds take five minutes each.
+#: Cruise Control demotes a slow broker after 5 rounds and removes it after 50. Its rounds take five minutes,
+#: those of `mitigate run` 15 s.
 _FIVE_ROUNDS = timedelta(seconds=75)
 _FIFTY_ROUNDS = timedelta(seconds=750)
 
 
-def _warrants() -> Mapping[Action, Mapping[HealthState, timedelta]]:
+def _default_warrants() -> Mapping[Action, Mapping[HealthState, timedelta]]:
     return {
         Action.DEMOTE: {
-            # Shorter, and a switch that converges would cost every leader its place.
+            # If it were shorter, the convergence of a network switch would move every leader.
             HealthState.NETWORK_UNAVAILABLE: timedelta(seconds=30),
             HealthState.DEGRADED: _FIVE_ROUNDS,
         },
         Action.QUARANTINE_RESTART: {HealthState.DEGRADED: _FIVE_ROUNDS},
-        # One that has died is up again by then, if somebody looks after it; one that hangs is not. A disk
-        # that hangs has done so for 20 s when it is named.
+        # A supervisor has restarted a crashed broker by then; a hung broker remains down. Storage has
+        # stalled for 20 s already when the alert opens.
         Action.RESTART: {
             HealthState.BROKER_DOWN: timedelta(minutes=2),
             HealthState.STORAGE_STALLED: timedelta(seconds=20),
@@ -32,23 +33,23 @@ def _warrants() -> Mapping[Action, Mapping[HealthState, timedelta]]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of each cluster."""
+    """Limits that apply to each cluster."""
 
-    warrants: Mapping[Action, Mapping[HealthState, timedelta]] = field(default_factory=_warrants)
-    """What an action helps against, and for how long that must have been named. A broker that is down leads
-    nothing any more."""
-    pause: timedelta = timedelta(minutes=10)
-    """Between two actions: what one did must be seen before the next is decided."""
-    a_day: int = 3
-    """Who needs more has something to look into that no action mends."""
-    restarts: int = 2
-    """Within ``restarts_in``: what two have not mended a third does not."""
-    restarts_in: timedelta = timedelta(minutes=30)
-    well_for: timedelta = timedelta(minutes=10)
-    """What was done is undone by itself only after so long."""
-    led_again_a_minute: int = 1_000
-    """Partitions that a broker is given back: as many as Kafka's controller gives back in one go by itself
-    (MAX_ELECTIONS_PER_IMBALANCE). Who leads anew has all their clients at once, and nothing in its caches."""
+    warrants: Mapping[Action, Mapping[HealthState, timedelta]] = field(default_factory=_default_warrants)
+    """By action, the alert states that warrant it and the minimum age of each. BROKER_DOWN does not warrant a
+    demotion, because such a broker leads nothing any more."""
+    min_interval: timedelta = timedelta(minutes=10)
+    """Between two actions, so that the effect of one is visible before the next is decided."""
+    max_per_day: int = 3
+    """More actions in a day indicate a cause that no action removes."""
+    max_restarts: int = 2
+    """Within ``restart_window``; what two restarts have not repaired, a third one does not."""
+    restart_window: timedelta = timedelta(minutes=30)
+    undo_after: timedelta = timedelta(minutes=10)
+    """Minimum time without an alert before the controller undoes an action."""
+    max_led_per_minute: int = 1_000
+    """Partitions whose leadership is returned to a broker per minute, as many as Kafka's controller returns
+    in one batch (MAX_ELECTIONS_PER_IMBALANCE): a new leader gets all clients at once, with cold caches."""
 
 
 DEFAULT_LIMITS = Limits()

@@ -1,10 +1,12 @@
-"""Restarting a broker: so that it works again, or so that it is kept out of sync while it goes on copying.
+"""Restarts of a broker, plain or into quarantine, and how their result is verified.
 
-Motivation: a broker that is in sync holds up every producer with acks=all, and Kafka has no call to take
-one out. A throttle alone cannot: whoever is in sync is exempt from it (KIP-73).
+Motivation: a slow broker in the ISR delays every producer with acks=all, and Kafka has no request that
+removes a replica from the ISR. A throttle alone does not either, because in-sync replicas are exempt from it
+(KIP-73).
 
-Approach: what it follows is throttled first, and then it is restarted. Restarted it is behind, and as long as
-more comes in than it may copy, it stays behind; freed, it catches up and is in sync again.
+Approach: replication to the broker is throttled before it is restarted. After the restart it lags, and it
+stays out of the ISR while more is produced than the throttle lets it replicate. Once the throttle is removed,
+it catches up and rejoins the ISR.
 """
 
 from collections import defaultdict
@@ -12,43 +14,46 @@ from collections import defaultdict
 from fleetgauge_core.kafka import ClusterMetadata
 
 
-def throttles(layout: ClusterMetadata, broker_id: int) -> dict[str, str]:
-    """By topic, its replicas as ``follower.replication.throttled.replicas`` names them: 0:2,3:2."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for place in layout.replicated_on(broker_id):
-        found[place.topic].append(place.partition)
+def plan_throttles(metadata: ClusterMetadata, broker_id: int) -> dict[str, str]:
+    """Return ``follower.replication.throttled.replicas`` by topic for all replicas on a broker: 0:2,3:2."""
+    numbers_by_topic: dict[str, list[int]] = defaultdict(list)
+    for partition in metadata.replicated_on(broker_id):
+        numbers_by_topic[partition.topic].append(partition.partition)
     return {
-        topic: ",".join(f"{partition}:{broker_id}" for partition in sorted(partitions))
-        for topic, partitions in found.items()
+        topic: ",".join(f"{number}:{broker_id}" for number in sorted(numbers))
+        for topic, numbers in numbers_by_topic.items()
     }
 
 
-def not_back(layout: ClusterMetadata, broker_id: int) -> str:
-    """What is still to come; nothing once it is back and in sync with something, so that its disk works."""
-    if _is_away(layout, broker_id):
-        return f"broker {broker_id} is not back"
-    replicas = layout.replicated_on(broker_id)
-    if replicas and not any(broker_id in one.in_sync for one in replicas.values()):
-        return f"broker {broker_id} is back and behind in all its {len(replicas)} partitions"
+def check_restarted(metadata: ClusterMetadata, broker_id: int) -> str:
+    """Return why the restart is not complete yet; an empty string if it is.
+
+    It is complete once the broker is registered, not fenced, and in sync in any partition: its disk works.
+    """
+    if _is_absent(metadata, broker_id):
+        return f"broker {broker_id} has not returned"
+    replicated = metadata.replicated_on(broker_id)
+    if replicated and not any(broker_id in partition.in_sync for partition in replicated.values()):
+        return f"broker {broker_id} has returned, but is out of sync in all its {len(replicated)} partitions"
     return ""
 
 
-def not_quarantined(layout: ClusterMetadata, broker_id: int) -> str:
-    """What is still to come; nothing once it is back and out of sync with something."""
-    if _is_away(layout, broker_id):
-        return f"broker {broker_id} is not back"
-    if all(broker_id in one.in_sync for one in layout.replicated_on(broker_id).values()):
-        return f"broker {broker_id} is in sync with everything: too little comes in to keep it out"
+def check_quarantined(metadata: ClusterMetadata, broker_id: int) -> str:
+    """Return why the quarantine is not in effect; an empty string if the broker is out of sync anywhere."""
+    if _is_absent(metadata, broker_id):
+        return f"broker {broker_id} has not returned"
+    if all(broker_id in partition.in_sync for partition in metadata.replicated_on(broker_id).values()):
+        return f"broker {broker_id} is in sync in all partitions: too little is produced to keep it out"
     return ""
 
 
-def not_released(layout: ClusterMetadata, broker_id: int) -> str:
-    """What is still to come; nothing once it is in sync with all."""
-    replicas = layout.replicated_on(broker_id)
-    behind = [place for place, one in replicas.items() if broker_id not in one.in_sync]
-    return f"broker {broker_id} is behind in {len(behind)} of {len(replicas)} partitions" if behind else ""
+def check_in_sync(metadata: ClusterMetadata, broker_id: int) -> str:
+    """Return how many partitions of a broker are out of sync; an empty string if none is."""
+    replicated = metadata.replicated_on(broker_id)
+    behind = sum(broker_id not in partition.in_sync for partition in replicated.values())
+    return f"broker {broker_id} is out of sync in {behind} of {len(replicated)} partitions" if behind else ""
 
 
-def _is_away(layout: ClusterMetadata, broker_id: int) -> bool:
-    known = layout.brokers.get(broker_id)
-    return known is None or known.fenced
+def _is_absent(metadata: ClusterMetadata, broker_id: int) -> bool:
+    broker = metadata.brokers.get(broker_id)
+    return broker is None or broker.fenced

@@ -112,7 +112,7 @@ class WatchController:
                 self.telemetry,
                 store,
                 burn_state,
-                lambda cluster_id, minute: lake_context.plan.out(cluster_id, minute),
+                lambda cluster_id, minute: lake_context.plan.find_planned_brokers(cluster_id, minute),
             )
             burn_tracker.start(now)
             stack.callback(burn_tracker.stop)

@@ -12,8 +12,8 @@ from typing import Any
 
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.weeks import WeekCalendar
-from fleetgauge_operations.corrections.planned_maintenance import Plan, planned
-from fleetgauge_operations.mitigation.case import Case
+from fleetgauge_operations.corrections.planned_maintenance import MaintenancePlan, build_maintenance_plan
+from fleetgauge_operations.mitigation.case import MitigationCase
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -38,11 +38,11 @@ class LakeContext:
         self._clock = clock
         self._weeks = WeekCalendar(fleet.week.zone, fleet.week.start)
         self._budgets: Mapping[str, Mapping[str, Any]] = {}
-        self._cases: Sequence[Case] = ()
+        self._cases: Sequence[MitigationCase] = ()
         self._has_read = Event()
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="lake-context", daemon=True)
-        self.plan: Plan = planned((), fleet)
+        self.plan: MaintenancePlan = build_maintenance_plan((), fleet)
 
     def start(self) -> None:
         """Begin to read; return after the first read, or after 10 s."""
@@ -74,7 +74,7 @@ class LakeContext:
         lake, last_errors = self._fleet.lake, dict[str, str]()
 
         def read_plan() -> None:
-            self.plan = planned(lake_tables.read_corrections(lake), self._fleet)
+            self.plan = build_maintenance_plan(lake_tables.read_corrections(lake), self._fleet)
 
         def read_budgets() -> None:
             self._budgets = lake_tables.read_budgets(lake, self._weeks.week_at(self._clock()).week)
@@ -112,7 +112,7 @@ def _describe_budget(name: str, left: float, total: float) -> str:
     return f"{left:.1f} of {total:.1f} minutes of this week's {name} error budget remain"
 
 
-def _describe_case(case: Case) -> str:
+def _describe_case(case: MitigationCase) -> str:
     return (
         f"{case.action} of broker {case.broker_id} by {case.author}, {case.began:%Y-%m-%d %H:%M} UTC: "
         f"{case.outcome}"

@@ -8,34 +8,34 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fleetgauge_core.fleet import Notifier
-from fleetgauge_operations.mitigation.case import Action, Case, Outcome
+from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase
 from fleetgauge_operations.mitigation.case_notifier import CaseNotifier
-from fleetgauge_operations.mitigation.live import SeatTakenError
+from fleetgauge_operations.mitigation.kafka_cluster import LeadershipTakenError
 from fleetgauge_operations.notify.outbox import RetryPolicy
 from fleetgauge_operations.notify.outboxes import RESENT, Outboxes
 from tests.alertmanager import RunningAlertmanager, messages
 from tests.receiver import Receiver
-from tests.unit.operations.mitigation.world import NOON
+from tests.unit.operations.mitigation.simulated_cluster import NOON
 from tests.waiting import wait_until
 
 PATIENCE_S = 30
 QUICK = RetryPolicy(first_pause_s=0, longest_pause_s=0, resend_every_s=0.2)
-REFUSED = Case(
-    "c1", Action.DEMOTE, "orders", 2, "zone-2", "fleetgauge", "DEGRADED", NOON, Outcome.REFUSED, told=()
+REFUSED = MitigationCase(
+    "c1", Action.DEMOTE, "orders", 2, "zone-2", "fleetgauge", "DEGRADED", NOON, CaseOutcome.REFUSED, told=()
 )
-FAILED = replace(REFUSED, outcome=Outcome.FAILED, words=("broker 2 leads 1 partitions after 5 s",))
+FAILED = replace(REFUSED, outcome=CaseOutcome.FAILED, words=("broker 2 leads 1 partitions after 5 s",))
 
 
 class MemoryRecord:
     """ops/actions in memory, which outlives a process."""
 
-    def __init__(self, *cases: Case) -> None:
+    def __init__(self, *cases: MitigationCase) -> None:
         self.cases = {case.case_id: case for case in cases}
 
-    def all_cases(self) -> list[Case]:
+    def read_cases(self) -> list[MitigationCase]:
         return list(self.cases.values())
 
-    def amend(self, case: Case) -> None:
+    def update_case(self, case: MitigationCase) -> None:
         self.cases[case.case_id] = case
 
 
@@ -54,7 +54,7 @@ def process(
 
 
 def turn(notifier: CaseNotifier, record: MemoryRecord) -> None:
-    notifier.notify(record.all_cases())
+    notifier.notify(record.read_cases())
     notifier.send()
 
 
@@ -76,7 +76,7 @@ def test_a_case_in_a_new_state_is_notified_again(receiver: Receiver) -> None:
     record = MemoryRecord(REFUSED)
     notifier = process(record, webhook(receiver))
     turn(notifier, record)
-    record.amend(replace(record.cases["c1"], told=(), ended=NOON))
+    record.update_case(replace(record.cases["c1"], told=(), ended=NOON))
     turn(notifier, record)
     assert [body["status"] for body in receiver.bodies] == ["firing", "resolved"]
 
@@ -113,7 +113,7 @@ def test_receipts_that_cannot_be_recorded_now_are_recorded_later_and_nothing_is_
     @contextmanager
     def lead() -> Iterator[None]:
         if taken:
-            raise SeatTakenError("somebody else holds the seat")
+            raise LeadershipTakenError("somebody else holds the seat")
         yield
 
     record = MemoryRecord(REFUSED)
@@ -158,7 +158,7 @@ def test_a_second_failure_of_an_undo_is_sent_as_well(receiver: Receiver) -> None
     notifier = process(record, webhook(receiver))
     turn(notifier, record)
     for minute in (1, 2):
-        record.amend(replace(FAILED, told=(), undone_since=NOON + timedelta(minutes=minute)))
+        record.update_case(replace(FAILED, told=(), undone_since=NOON + timedelta(minutes=minute)))
         turn(notifier, record)
     assert len({body["id"] for body in receiver.bodies}) == len(receiver.bodies) == 3
 
@@ -169,9 +169,9 @@ def test_what_expired_behind_a_later_case_is_not_sent_after_its_end(receiver: Re
     notifier = process(record, webhook(receiver), clock=lambda: later[0])
     receiver.answers = [503]
     turn(notifier, record)
-    ended = replace(FAILED, case_id="c2", outcome=Outcome.DONE, began=NOON + timedelta(minutes=5))
+    ended = replace(FAILED, case_id="c2", outcome=CaseOutcome.DONE, began=NOON + timedelta(minutes=5))
     record.cases["c2"] = replace(ended, ended=ended.began)
-    notifier.notify(record.all_cases())
+    notifier.notify(record.read_cases())
     later[0] = NOON + timedelta(hours=2)
     for _ in range(3):
         turn(notifier, record)
@@ -212,7 +212,7 @@ def test_a_failure_pages_until_it_is_undone_and_through_a_restart(
         restarted = process(record, alertmanager, clock=now)
         sends_again(restarted)
         assert messages(receiver) == [("firing", [("MITIGATION", "firing")])]
-        record.amend(replace(record.cases["c1"], outcome=Outcome.UNDONE, ended=now(), told=()))
+        record.update_case(replace(record.cases["c1"], outcome=CaseOutcome.UNDONE, ended=now(), told=()))
         turn(restarted, record)
         wait_until(lambda: len(messages(receiver)) > 1, PATIENCE_S, "the end")
     # The end is sent under every severity that the case may have had.
@@ -228,7 +228,7 @@ def test_a_failure_of_what_a_person_did_is_kept_open_and_ends_when_another_proce
     with real.running():
         turn(notifier, record)
         assert [alert["labels"]["severity"] for alert in real.alerts()] == ["page"]
-        record.amend(replace(record.cases["c1"], outcome=Outcome.UNDONE, ended=now()))
+        record.update_case(replace(record.cases["c1"], outcome=CaseOutcome.UNDONE, ended=now()))
         turn(notifier, record)
         before = real.alerts()[0]["endsAt"]
         time_passes = time.monotonic() + 1
@@ -242,9 +242,9 @@ def test_of_several_open_cases_of_an_incident_the_page_stands_and_advice_that_wa
 ) -> None:
     ticket = replace(REFUSED, case_id="c2", began=now(), told=())
     record = MemoryRecord(replace(FAILED, began=now() - timedelta(minutes=10)), ticket)
-    advice = replace(REFUSED, case_id="c3", broker_id=3, outcome=Outcome.ADVISED, began=now())
+    advice = replace(REFUSED, case_id="c3", broker_id=3, outcome=CaseOutcome.ADVISED, began=now())
     record.cases["c3"] = advice
-    record.cases["c4"] = replace(advice, case_id="c4", outcome=Outcome.DONE, began=now())
+    record.cases["c4"] = replace(advice, case_id="c4", outcome=CaseOutcome.DONE, began=now())
     notifier = process(record, Notifier(kind="alertmanager", url=real.url), clock=now)
     with real.running():
         for _ in range(3):

@@ -7,17 +7,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fleetgauge_core.tables import ACTIONS
-from fleetgauge_operations.mitigation.case import Action, Case, Outcome
+from fleetgauge_operations.mitigation.audit_log import AuditLog
+from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase
 from fleetgauge_operations.mitigation.cli import mitigate
-from fleetgauge_operations.mitigation.record import Record
 from tests.browser.lake import put
-from tests.unit.operations.mitigation.world import NOON
+from tests.unit.operations.mitigation.simulated_cluster import NOON
 
 FLEET = """
 clusters:
   - {id: orders, bootstrap: "orders:9092"}
 """
-CASE = Case("c1", Action.DEMOTE, "orders", 2, "zone-2", "ann", "DEGRADED", NOON, Outcome.DONE)
+CASE = MitigationCase("c1", Action.DEMOTE, "orders", 2, "zone-2", "ann", "DEGRADED", NOON, CaseOutcome.DONE)
 
 
 @pytest.fixture
@@ -33,17 +33,17 @@ def run(folder: Path, *arguments: str) -> Result:
 
 def test_every_case_is_listed_with_what_was_said_of_it(folder: Path) -> None:
     put(folder / "lake", ACTIONS, [])
-    record = Record(str(folder / "lake"))
-    record.add(CASE)
+    record = AuditLog(str(folder / "lake"))
+    record.add_case(CASE)
     refused = replace(
         CASE,
         case_id="c2",
         began=NOON + timedelta(hours=1),
         ended=NOON + timedelta(hours=1),
-        outcome=Outcome.REFUSED,
+        outcome=CaseOutcome.REFUSED,
         words=("broker 3 is fenced",),
     )
-    record.add(refused)
+    record.add_case(refused)
     done = run(folder, "history", "--json")
     assert done.exit_code == 0
     first, second = json.loads(done.stdout)

@@ -8,8 +8,8 @@ import pytest
 from fleetgauge_core.detection import FindingSubject, HealthCondition
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.tables import ACTIONS, CLUSTER_WEEKS, CORRECTIONS
-from fleetgauge_operations.mitigation.case import Action, Case, Outcome
-from fleetgauge_operations.mitigation.record import Record
+from fleetgauge_operations.mitigation.audit_log import AuditLog
+from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase
 from fleetgauge_operations.watch import lake_context
 from fleetgauge_operations.watch.lake_context import LakeContext
 from tests.browser.lake import put
@@ -21,7 +21,7 @@ CLUSTER = FindingSubject("orders", HealthCondition.CLUSTER_DOWN)
 DEADLINE_S = 30
 #: The week of NOON, which is on a Monday.
 WEEK = date(2026, 3, 2)
-CASE = Case("c1", Action.DEMOTE, "orders", 2, "z1", "kim", "slow", NOON - HOUR, Outcome.DONE)
+CASE = MitigationCase("c1", Action.DEMOTE, "orders", 2, "z1", "kim", "slow", NOON - HOUR, CaseOutcome.DONE)
 
 
 def put_week(folder: Path, *, week: date = WEEK, left: float | None = 31.25, revision: int = 0) -> None:
@@ -97,7 +97,7 @@ def test_an_unknown_budget_is_left_out(tmp_path: Path) -> None:
 
 def test_recent_actions_are_described_in_order(tmp_path: Path) -> None:
     put(tmp_path, ACTIONS, [])
-    record = Record(str(tmp_path))
+    record = AuditLog(str(tmp_path))
     for number in range(4):
         record.add(replace(CASE, case_id=f"c{number}", broker_id=number, began=NOON - number * HOUR))
     record.add(replace(CASE, case_id="other cluster", cluster_id="payments"))

@@ -5,7 +5,7 @@ import pytest
 
 from fleetgauge_core.detection import FindingSubject, HealthCondition, HealthState
 from fleetgauge_core.slo.corrections import Correction
-from fleetgauge_operations.corrections.planned_maintenance import Plan
+from fleetgauge_operations.corrections.planned_maintenance import MaintenancePlan
 from fleetgauge_operations.watch.suppression import SuppressedFindings
 from tests.unit.operations.watch.sample_findings import BROKER, NOON, PATH, cleared, opened
 
@@ -18,11 +18,11 @@ SEGMENTS = {"orders": frozenset({("region", "eu")}), "payments": frozenset({("re
 MAINTENANCE = Correction("c1", "cluster", NOON, NOON + HOUR, "orders")
 
 
-def plan(correction: Correction = MAINTENANCE, zone: str = "UTC") -> Plan:
-    return Plan([correction], SEGMENTS, zone)
+def plan(correction: Correction = MAINTENANCE, zone: str = "UTC") -> MaintenancePlan:
+    return MaintenancePlan([correction], SEGMENTS, zone)
 
 
-def broker_plan(broker_id: int) -> Plan:
+def broker_plan(broker_id: int) -> MaintenancePlan:
     return plan(replace(MAINTENANCE, scope="broker", broker_id=broker_id))
 
 

@@ -1,4 +1,4 @@
-"""ops/actions: every case with its outcome, refused ones too; what was done, when, by whom and why."""
+"""The audit log ops/actions: every case, refused ones too, with its outcome, times, author and reason."""
 
 import json
 from collections.abc import Sequence
@@ -9,46 +9,52 @@ from typing import Any
 from fleetgauge_core.kafka import TopicPartition
 from fleetgauge_core.lake.table_store import TableRow, TableStore
 from fleetgauge_core.tables import ACTIONS
-from fleetgauge_operations.mitigation.case import Action, Case, Order, Outcome
+from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase, ReplicaOrder
 
 _ROLL = "roll"
 
 
 @dataclass(frozen=True, slots=True)
-class Actions:
-    """What the table says at one moment: cases, the first to begin first, and clusters that are rolled."""
+class AuditEntries:
+    """The contents of ops/actions at one moment: cases by start time, and clusters that are being rolled."""
 
-    cases: tuple[Case, ...]
-    rolling: frozenset[str]
+    cases: tuple[MitigationCase, ...]
+    rolling_cluster_ids: frozenset[str]
 
 
-class Record:
-    """One lake's cases. Every call raises TableStoreError."""
+class AuditLog:
+    """The table ops/actions of a lake.
+
+    All methods raise TableStoreError if the table is missing or cannot be read or written.
+    """
 
     def __init__(self, lake: str) -> None:
         self._table = TableStore(lake, ACTIONS)
 
-    def read(self, now: datetime) -> Actions:
+    def read_entries(self, now: datetime) -> AuditEntries:
+        """Return all cases, and the clusters whose rolling restart is in progress at a time."""
         rows = self._table.rows()
-        cases = (_case(row) for row in rows if row["kind"] in set(Action))
-        return Actions(
+        cases = (_parse_case(row) for row in rows if row["kind"] in set(Action))
+        return AuditEntries(
             cases=tuple(sorted(cases, key=lambda case: (case.began, case.case_id))),
-            rolling=frozenset(row["cluster_id"] for row in rows if _is_roll(row, now)),
+            rolling_cluster_ids=frozenset(row["cluster_id"] for row in rows if _is_rolling(row, now)),
         )
 
-    def add(self, case: Case) -> None:
-        self._table.append([_row(case)])
+    def add_case(self, case: MitigationCase) -> None:
+        """Store a new case."""
+        self._table.append([_case_row(case)])
 
-    def amend(self, case: Case) -> None:
-        self._table.update(_row(case))
-
-
-def _is_roll(row: TableRow, now: datetime) -> bool:
-    under_way = row["starts"] <= now and (row["ends"] is None or row["ends"] > now)
-    return bool(under_way and row["kind"] == _ROLL)
+    def update_case(self, case: MitigationCase) -> None:
+        """Replace the stored case that has the same ID."""
+        self._table.update(_case_row(case))
 
 
-def _row(case: Case) -> TableRow:
+def _is_rolling(row: TableRow, now: datetime) -> bool:
+    is_in_progress = row["starts"] <= now and (row["ends"] is None or row["ends"] > now)
+    return bool(is_in_progress and row["kind"] == _ROLL)
+
+
+def _case_row(case: MitigationCase) -> TableRow:
     return {
         "action_id": case.case_id,
         "kind": case.action.value,
@@ -69,16 +75,20 @@ def _row(case: Case) -> TableRow:
                 "undone_since": case.undone_since.isoformat() if case.undone_since else None,
                 "overruled": case.overruled,
                 "throttles": dict(case.throttles),
-                "orders": [[*place, order.before, order.after] for place, order in case.orders.items()],
+                "orders": [
+                    [*partition, order.before, order.after] for partition, order in case.orders.items()
+                ],
             }
         ),
     }
 
 
-def _case(row: TableRow) -> Case:
+def _parse_case(row: TableRow) -> MitigationCase:
     detail: dict[str, Any] = json.loads(row["detail"])
     orders: Sequence[tuple[str, int, list[int], list[int]]] = detail["orders"]
-    return Case(
+    receivers = detail.get("told")
+    undone_since = detail.get("undone_since")
+    return MitigationCase(
         case_id=row["action_id"],
         action=Action(row["kind"]),
         cluster_id=row["cluster_id"],
@@ -87,17 +97,17 @@ def _case(row: TableRow) -> Case:
         author=row["author"],
         reason=row["reason"],
         began=row["starts"],
-        outcome=Outcome(detail["outcome"]),
+        outcome=CaseOutcome(detail["outcome"]),
         ended=row["ends"],
         orders={
-            TopicPartition(topic, number): Order(tuple(before), tuple(after))
+            TopicPartition(topic, number): ReplicaOrder(tuple(before), tuple(after))
             for topic, number, before, after in orders
         },
         throttles=detail["throttles"],
         against=tuple(detail.get("against", ())),
         words=tuple(detail["words"]),
-        told=None if (told := detail.get("told")) is None else tuple(told),
+        told=None if receivers is None else tuple(receivers),
         rejected=tuple(detail.get("rejected", ())),
-        undone_since=datetime.fromisoformat(since) if (since := detail.get("undone_since")) else None,
+        undone_since=datetime.fromisoformat(undone_since) if undone_since else None,
         overruled=detail.get("overruled", False),
     )

@@ -6,24 +6,26 @@ from typing import Any
 import pytest
 
 from fleetgauge_core.fleet import Notifier
-from fleetgauge_operations.mitigation.case import Action, Case, Outcome
-from fleetgauge_operations.mitigation.news import News
+from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase
+from fleetgauge_operations.mitigation.case_notification import CaseNotification
 from fleetgauge_operations.notify.outboxes import SENT_ONCE
 from fleetgauge_operations.notify.receivers import Receiver
-from tests.unit.operations.mitigation.world import NOON
+from tests.unit.operations.mitigation.simulated_cluster import NOON
 
-CASE = Case("c1", Action.DEMOTE, "orders", 2, "zone-2", "ann", "DEGRADED", NOON, Outcome.REFUSED)
+CASE = MitigationCase(
+    "c1", Action.DEMOTE, "orders", 2, "zone-2", "ann", "DEGRADED", NOON, CaseOutcome.REFUSED
+)
 WORDS = ("broker 3 is <fenced>", "a reassignment is under way: t-1")
-REFUSED = News(CASE, Outcome.REFUSED, WORDS, NOON)
-FAILED = News(CASE, Outcome.FAILED, ("broker 2 leads 1 partitions after 5 s",), NOON)
-UNDONE = News(CASE, Outcome.UNDONE, (), NOON, undoing=True)
+REFUSED = CaseNotification(CASE, CaseOutcome.REFUSED, WORDS, NOON)
+FAILED = CaseNotification(CASE, CaseOutcome.FAILED, ("broker 2 leads 1 partitions after 5 s",), NOON)
+UNDONE = CaseNotification(CASE, CaseOutcome.UNDONE, (), NOON, is_undo=True)
 
 
 def notifier(kind: str, **more: Any) -> Notifier:
     return Notifier.model_validate({"kind": kind, "url": "http://receiver.example:9093/", **more})
 
 
-def of(news: News, kind: str, **more: Any) -> Any:
+def of(news: CaseNotification, kind: str, **more: Any) -> Any:
     return Receiver(notifier(kind, **more), SENT_ONCE).body([news.notification], NOON)
 
 
@@ -39,8 +41,10 @@ def test_what_failed_wakes_somebody_and_what_is_undone_ends_it() -> None:
     assert (failed["status"], failed["severity"]) == ("firing", "page")
     assert (undone["status"], undone["fingerprint"]) == ("resolved", failed["fingerprint"])
     assert undone["summary"] == "orders: demote of broker 2 undone"
-    assert News(CASE, Outcome.REFUSED, WORDS, NOON, undoing=True).summary.startswith("orders: undoing demote")
-    of_another = News(replace(CASE, broker_id=3), Outcome.REFUSED, WORDS, NOON)
+    assert CaseNotification(CASE, CaseOutcome.REFUSED, WORDS, NOON, is_undo=True).summary.startswith(
+        "orders: undoing demote"
+    )
+    of_another = CaseNotification(replace(CASE, broker_id=3), CaseOutcome.REFUSED, WORDS, NOON)
     assert of(of_another, "webhook")["fingerprint"] != failed["fingerprint"]
 
 

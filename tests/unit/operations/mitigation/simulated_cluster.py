@@ -13,9 +13,9 @@ from fleetgauge_core.kafka import (
     PartitionMetadata,
     TopicPartition,
 )
-from fleetgauge_operations.mitigation.case import Case, Order
-from fleetgauge_operations.mitigation.hand import HookError
-from fleetgauge_operations.mitigation.situation import Sick, Situation
+from fleetgauge_operations.mitigation.case import MitigationCase, ReplicaOrder
+from fleetgauge_operations.mitigation.executor import RestartCommandError
+from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 LONG_AGO = NOON - timedelta(hours=1)
@@ -30,7 +30,7 @@ def partition(*replicas: int, leader: int | None = None, out: Iterable[int] = ()
     return PartitionMetadata(leader or replicas[0], replicas, frozenset(replicas) - set(out))
 
 
-def layout(
+def cluster_metadata(
     brokers: Iterable[BrokerRegistration] = (broker(1), broker(2), broker(3)),
     partitions: Mapping[TopicPartition, PartitionMetadata] | None = None,
     reassigning: Iterable[TopicPartition] = (),
@@ -48,8 +48,8 @@ def layout(
     )
 
 
-def degraded(broker_id: int, since: datetime = LONG_AGO) -> Sick:
-    return Sick(broker_id, HealthState.DEGRADED, since)
+def degraded(broker_id: int, since: datetime = LONG_AGO) -> ActiveAlert:
+    return ActiveAlert(broker_id, HealthState.DEGRADED, since)
 
 
 class BrokenError(BaseException):
@@ -57,14 +57,14 @@ class BrokenError(BaseException):
 
 
 @dataclass
-class World:
+class SimulatedCluster:
     """One cluster; ``said`` keeps what was asked of it. Where it is ``deaf`` elections come to nothing."""
 
-    layout: ClusterMetadata = field(default_factory=layout)
-    sick: tuple[Sick, ...] = ()
+    metadata: ClusterMetadata = field(default_factory=cluster_metadata)
+    sick: tuple[ActiveAlert, ...] = ()
     now: datetime = NOON
-    cases: dict[str, Case] = field(default_factory=dict)
-    well_since: dict[int, datetime] = field(default_factory=dict)
+    cases: dict[str, MitigationCase] = field(default_factory=dict)
+    healthy_since: dict[int, datetime] = field(default_factory=dict)
     modes: dict[str, str] = field(default_factory=dict)
     deaf: bool = False
     back: bool = True
@@ -77,9 +77,11 @@ class World:
     """Whose probe partitions agents leave alone."""
     said: list[str] = field(default_factory=list)
 
-    def observe(self, but: str) -> Situation:
-        others = tuple(case for case in self.cases.values() if case.case_id != but)
-        return Situation(self.layout, self.sick, others, self.well_since, self.modes, can_restart=True)
+    def observe(self, excluded_case_id: str) -> ClusterSnapshot:
+        others = tuple(case for case in self.cases.values() if case.case_id != excluded_case_id)
+        return ClusterSnapshot(
+            self.metadata, self.alerts, others, self.healthy_since, self.modes, has_restart_command=True
+        )
 
     def clock(self) -> datetime:
         return self.now
@@ -87,65 +89,69 @@ class World:
     def wait(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 
-    def add(self, case: Case) -> None:
+    def add_case(self, case: MitigationCase) -> None:
         assert case.case_id not in self.cases
         self.cases[case.case_id] = case
 
-    def amend(self, case: Case) -> None:
+    def update_case(self, case: MitigationCase) -> None:
         assert case.case_id in self.cases
         self.cases[case.case_id] = case
 
-    def mark(self, broker_id: int, *, demoted: bool) -> None:
+    def set_demotion_mark(self, broker_id: int, *, demoted: bool) -> None:
         (self.marked.add if demoted else self.marked.discard)(broker_id)
 
-    def reorder(
-        self, orders: Mapping[TopicPartition, Sequence[int]], known: Mapping[TopicPartition, Order]
+    def reorder_replicas(
+        self, orders: Mapping[TopicPartition, Sequence[int]], known: Mapping[TopicPartition, ReplicaOrder]
     ) -> None:
-        if self.layout.reassigning:
+        if self.metadata.reassigning:
             raise KafkaUnavailableError("a reassignment is under way")
-        if any(self.layout.partitions[place].replicas not in known[place] for place in orders):
+        if any(self.metadata.partitions[place].replicas not in known[place] for place in orders):
             raise KafkaUnavailableError("another order since")
         self.said.append(f"reorder {len(orders)}")
         for place, replicas in orders.items():
-            if set(replicas) != set(self.layout.partitions[place].replicas):
+            if set(replicas) != set(self.metadata.partitions[place].replicas):
                 raise BrokenError("data would move")
             self.change(place, replicas=tuple(replicas))
 
-    def elect(self, places: Iterable[TopicPartition]) -> None:
+    def elect_preferred_leaders(self, places: Iterable[TopicPartition]) -> None:
         wanted = list(places)
         self.said.append(f"elect {len(wanted)}")
         for place in [] if self.deaf else wanted:
-            one = self.layout.partitions[place]
+            one = self.metadata.partitions[place]
             first = one.replicas[0]
-            if first in one.in_sync and not self.layout.brokers[first].fenced:
+            if first in one.in_sync and not self.metadata.brokers[first].fenced:
                 self.change(place, leader=first)
 
-    def throttle(self, broker_id: int, replicas: Mapping[str, str]) -> None:
+    def throttle_replication(self, broker_id: int, replicas: Mapping[str, str]) -> None:
         self.said.append(f"throttle {sorted(replicas)}")
-        self.layout = replace(self.layout, throttled_topics=self.layout.throttled_topics | set(replicas))
+        self.metadata = replace(
+            self.metadata, throttled_topics=self.metadata.throttled_topics | set(replicas)
+        )
 
-    def release(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> None:
+    def remove_throttle(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> None:
         self.said.append("release")
-        assert registered is (broker_id in self.layout.brokers)
-        self.layout = replace(self.layout, throttled_topics=self.layout.throttled_topics - set(replicas))
-        for place, one in self.layout.replicated_on(broker_id).items() if self.back else ():
+        assert registered is (broker_id in self.metadata.brokers)
+        self.metadata = replace(
+            self.metadata, throttled_topics=self.metadata.throttled_topics - set(replicas)
+        )
+        for place, one in self.metadata.replicated_on(broker_id).items() if self.back else ():
             self.change(place, in_sync=one.in_sync | {broker_id})
 
-    def restart(self, broker_id: int) -> None:
+    def restart_broker(self, broker_id: int) -> None:
         """It is back at once, and in sync where nothing comes in or nothing slows it."""
         if self.stuck:
-            raise HookError("systemctl ended with 1")
+            raise RestartCommandError("systemctl ended with 1")
         self.said.append("restart")
-        up = replace(self.layout.brokers[broker_id], fenced=False)
-        self.layout = replace(self.layout, brokers={**self.layout.brokers, broker_id: up})
-        for place, one in self.layout.replicated_on(broker_id).items():
+        up = replace(self.metadata.brokers[broker_id], fenced=False)
+        self.metadata = replace(self.metadata, brokers={**self.metadata.brokers, broker_id: up})
+        for place, one in self.metadata.replicated_on(broker_id).items():
             others = [other for other in one.replicas if other in one.in_sync and other != broker_id]
-            behind = place.topic in self.layout.throttled_topics and place not in self.idle
+            behind = place.topic in self.metadata.throttled_topics and place not in self.idle
             in_sync = one.in_sync - {broker_id} if behind else one.in_sync
             self.change(place, in_sync=in_sync, leader=others[0] if one.leader == broker_id else one.leader)
 
     def change(self, place: TopicPartition, **changes: Any) -> None:
         """Fields of one partition's view."""
-        one = self.layout.partitions[place]
+        one = self.metadata.partitions[place]
         after = replace(one, **changes)
-        self.layout = replace(self.layout, partitions={**self.layout.partitions, place: after})
+        self.metadata = replace(self.metadata, partitions={**self.metadata.partitions, place: after})

@@ -9,12 +9,12 @@ from deltalake import DeltaTable
 from fleetgauge_core.kafka import TopicPartition
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import ACTIONS
-from fleetgauge_operations.mitigation.case import Action, Case, Order, Outcome
-from fleetgauge_operations.mitigation.record import Record
+from fleetgauge_operations.mitigation.audit_log import AuditLog
+from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase, ReplicaOrder
 from tests.browser.lake import put
-from tests.unit.operations.mitigation.world import NOON
+from tests.unit.operations.mitigation.simulated_cluster import NOON
 
-CASE = Case(
+CASE = MitigationCase(
     "c1",
     Action.DEMOTE,
     "orders",
@@ -23,10 +23,10 @@ CASE = Case(
     "ann",
     "DEGRADED",
     NOON,
-    Outcome.BEGUN,
+    CaseOutcome.BEGUN,
     orders={
-        TopicPartition("t", 1): Order((2, 3, 1), (3, 1, 2)),
-        TopicPartition("with-dash", 0): Order((2, 1), (1, 2)),
+        TopicPartition("t", 1): ReplicaOrder((2, 3, 1), (3, 1, 2)),
+        TopicPartition("with-dash", 0): ReplicaOrder((2, 1), (1, 2)),
     },
     throttles={"t": "0:2,1:2"},
 )
@@ -39,21 +39,23 @@ def roll(**columns: Any) -> dict[str, Any]:
 
 def test_a_case_comes_back_as_it_was_kept_and_amended(tmp_path: Path) -> None:
     put(tmp_path, ACTIONS, [roll()])
-    record = Record(str(tmp_path))
-    record.add(CASE)
-    assert record.read(NOON).cases == (CASE,)
-    later = replace(CASE, case_id="c2", began=NOON + timedelta(hours=1), outcome=Outcome.REFUSED, orders={})
-    record.add(later)
+    record = AuditLog(str(tmp_path))
+    record.add_case(CASE)
+    assert record.read_entries(NOON).cases == (CASE,)
+    later = replace(
+        CASE, case_id="c2", began=NOON + timedelta(hours=1), outcome=CaseOutcome.REFUSED, orders={}
+    )
+    record.add_case(later)
     done = replace(
         CASE,
-        outcome=Outcome.UNDONE,
+        outcome=CaseOutcome.UNDONE,
         ended=NOON + timedelta(hours=1),
         words=("t-1 stays",),
         undone_since=NOON + timedelta(minutes=59),
         overruled=True,
     )
-    record.amend(done)
-    assert record.read(NOON).cases == (done, later)
+    record.update_case(done)
+    assert record.read_entries(NOON).cases == (done, later)
 
 
 @pytest.mark.parametrize(
@@ -69,12 +71,14 @@ def test_a_case_comes_back_as_it_was_kept_and_amended(tmp_path: Path) -> None:
 )
 def test_a_roll_is_under_way_from_its_start_to_its_end(tmp_path: Path, row: Any, expected: bool) -> None:
     put(tmp_path, ACTIONS, [row])
-    assert ("orders" in Record(str(tmp_path)).read(NOON + timedelta(minutes=1)).rolling) is expected
+    assert (
+        "orders" in AuditLog(str(tmp_path)).read_entries(NOON + timedelta(minutes=1)).rolling_cluster_ids
+    ) is expected
 
 
 def test_a_lake_without_the_table_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(TableStoreError, match="ops/actions: no such table"):
-        Record(str(tmp_path)).read(NOON)
+        AuditLog(str(tmp_path)).read_entries(NOON)
 
 
 class Busy(TableStore):
@@ -89,16 +93,16 @@ class Busy(TableStore):
         if self.others:
             self.others -= 1
             at = NOON + timedelta(minutes=self.others)
-            Record(self._lake).add(replace(CASE, case_id=f"other-{self.others}", began=at))
+            AuditLog(self._lake).add_case(replace(CASE, case_id=f"other-{self.others}", began=at))
         return table
 
 
 def test_an_end_is_written_though_others_write_meanwhile(tmp_path: Path) -> None:
     put(tmp_path, ACTIONS, [])
-    record = Record(str(tmp_path))
-    record.add(CASE)
+    record = AuditLog(str(tmp_path))
+    record.add_case(CASE)
     busy = record._table = Busy(str(tmp_path), 3)
-    record.amend(replace(CASE, outcome=Outcome.FAILED))
-    cases = Record(str(tmp_path)).read(NOON).cases
-    assert {one.case_id: one.outcome for one in cases}[CASE.case_id] is Outcome.FAILED
+    record.update_case(replace(CASE, outcome=CaseOutcome.FAILED))
+    cases = AuditLog(str(tmp_path)).read_entries(NOON).cases
+    assert {one.case_id: one.outcome for one in cases}[CASE.case_id] is CaseOutcome.FAILED
     assert len(cases) == 1 + 3 - busy.others > 1

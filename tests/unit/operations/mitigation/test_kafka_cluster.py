@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from fleetgauge_core.fleet import Cluster, Telemetry
-from fleetgauge_operations.mitigation import live
-from fleetgauge_operations.mitigation.hand import HookError
-from fleetgauge_operations.mitigation.live import LiveCluster
+from fleetgauge_operations.mitigation import kafka_cluster
+from fleetgauge_operations.mitigation.executor import RestartCommandError
+from fleetgauge_operations.mitigation.kafka_cluster import KafkaClusterControl
 from tests.waiting import wait_until
 
 #: Leaves a child behind that writes its id, as who starts a broker does.
@@ -27,7 +27,7 @@ WAITS = LEAVES + "child.wait()"
 def restart(*command: str) -> None:
     cluster = Cluster.model_validate({"id": "orders", "bootstrap": "nobody:1", "restart": command})
     telemetry = Telemetry.model_validate({"bootstrap": "nobody:1"})
-    LiveCluster(cluster, telemetry, lambda: datetime.now(UTC)).restart(2)
+    KafkaClusterControl(cluster, telemetry, lambda: datetime.now(UTC)).restart_broker(2)
 
 
 def python(script: str, *arguments: str) -> Sequence[str]:
@@ -39,9 +39,9 @@ def test_it_is_told_the_broker_and_reads_nothing() -> None:
 
 
 def test_its_last_line_says_why_it_failed() -> None:
-    with pytest.raises(HookError, match=r"python\S* ended with 3: no such unit"):
+    with pytest.raises(RestartCommandError, match=r"python\S* ended with 3: no such unit"):
         restart(*python("import sys; print('trying'); print('no such unit', file=sys.stderr); sys.exit(3)"))
-    with pytest.raises(HookError, match="No such file"):
+    with pytest.raises(RestartCommandError, match="No such file"):
         restart("/no/such/command")
 
 
@@ -57,8 +57,8 @@ def test_a_broker_that_it_leaves_running_is_not_waited_for(tmp_path: Path) -> No
 def test_one_that_takes_too_long_is_ended_with_all_that_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "_RESTARTED_WITHIN_S", 5)
-    with pytest.raises(HookError, match="was ended after 5 s"):
+    monkeypatch.setattr(kafka_cluster, "_RESTART_TIMEOUT_S", 5)
+    with pytest.raises(RestartCommandError, match="was killed after 5 s"):
         restart(*python(WAITS, str(tmp_path / "child")))
     child = int((tmp_path / "child").read_text())
     wait_until(

@@ -1,0 +1,81 @@
+"""Notifications of cases.
+
+Motivation: an action may be run by a script at night, and an operator has to follow up on what was refused
+or has failed.
+
+Approach: cases are sent to the same receivers as findings. An action on a broker is one incident: a refusal
+or a failure opens it, and a later completed or undone action resolves it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+
+from fleetgauge_operations.mitigation.case import CaseOutcome, MitigationCase
+from fleetgauge_operations.notify.notification import Notification, Severity
+from fleetgauge_operations.notify.receivers.slack import escape_markup
+
+
+@dataclass(frozen=True, slots=True)
+class CaseNotification:
+    """The result of an action or its undo at a time, with explanations of what was refused or has failed."""
+
+    case: MitigationCase
+    outcome: CaseOutcome
+    words: tuple[str, ...]
+    at: datetime
+    is_undo: bool = False
+    is_resolved: bool = False
+    """Whether the case needs no attention any more, because the broker recovered by itself."""
+
+    @classmethod
+    def from_case(cls, case: MitigationCase, at: datetime, *, is_resolved: bool = False) -> Self:
+        """Return the notification of the present outcome of a case."""
+        return cls(case, case.outcome, case.words, at, case.undone_since is not None, is_resolved)
+
+    @property
+    def is_firing(self) -> bool:
+        """Whether an operator has to act."""
+        outcomes = (CaseOutcome.ADVISED, CaseOutcome.REFUSED, CaseOutcome.FAILED)
+        return not self.is_resolved and self.outcome in outcomes
+
+    @property
+    def summary(self) -> str:
+        """The result in one line."""
+        case = self.case
+        undo = "undo of " if self.is_undo and self.is_firing else ""
+        explanation = f": {self.words[0]}" if self.words else ""
+        if self.is_resolved:
+            explanation = ": resolved, the broker is healthy"
+        return (
+            f"{case.cluster_id}: {undo}{case.action} of broker {case.broker_id} {self.outcome}{explanation}"
+        )
+
+    @property
+    def notification(self) -> Notification:
+        """The notification; a failure pages, because the cluster was changed and is not as intended."""
+        case = self.case
+        severity: Severity = "page" if self.outcome is CaseOutcome.FAILED else "ticket"
+        attempt = f"/{case.undone_since:%Y%m%dT%H%M%S}" if self.is_undo and case.undone_since else ""
+        notification_id = f"{case.case_id}/{self.outcome}{attempt}{'/over' if self.is_resolved else ''}"
+        kind = f"MITIGATION_{self.outcome.upper()}"
+        common = {"words": list(self.words), "author": case.author, "reason": case.reason}
+        byline = f"{self.at:%Y-%m-%d %H:%M:%S} UTC, {case.author}: {case.reason}"
+        return Notification(
+            notification_id=notification_id,
+            incident=f"mitigate/{case.cluster_id}/{case.broker_id}/{case.action}",
+            firing=self.is_firing,
+            severity=severity,
+            kind=kind,
+            cluster_id=case.cluster_id,
+            broker_id=case.broker_id,
+            at=self.at,
+            summary=self.summary,
+            alert_name="MITIGATION",
+            labels={"broker": str(case.broker_id), "action": case.action.value},
+            annotations={"summary": self.summary, "kind": kind, "words": "\n".join(self.words)},
+            document=common,
+            details={"id": notification_id, **common},
+            chat_lines=[escape_markup(line) for line in (byline, *self.words[1:])],
+            earlier_severities=("page", "ticket"),
+        )
