@@ -20,10 +20,10 @@ from fleetgauge_core.kafka import (
     ConsumerGroups,
     KafkaUnavailableError,
     RecordProducer,
-    TopicPartition,
     TopicReader,
     TopicSpec,
 )
+from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.runtime.logs import configure_logging
 from fleetgauge_core.runtime.shutdown import ShutdownFlag, install_shutdown_handlers
 from fleetgauge_local.services import ServiceSpec

@@ -13,7 +13,8 @@ import click
 from confluent_kafka.admin import AdminClient
 
 from fleetgauge_core.fleet import ClusterAccess
-from fleetgauge_core.kafka import BrokerRegistration, BrokerRegistry
+from fleetgauge_core.kafka import BrokerRegistry
+from fleetgauge_core.metadata import BrokerRegistration
 from fleetgauge_probes.agent import registration
 from fleetgauge_probes.agent.probe_tracker import ProbeTracker
 from fleetgauge_probes.cli import probe

@@ -9,13 +9,8 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from fleetgauge_core.fleet import ClusterAccess
-from fleetgauge_core.kafka import (
-    CommittedOffset,
-    ConsumerGroups,
-    GroupHasMembersError,
-    KafkaUnavailableError,
-    TopicPartition,
-)
+from fleetgauge_core.kafka import CommittedOffset, ConsumerGroups, GroupHasMembersError, KafkaUnavailableError
+from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_local.fleet import LocalFleet
 from tests.waiting import wait_until
 

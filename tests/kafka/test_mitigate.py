@@ -26,17 +26,16 @@ from fleetgauge_core.kafka import (
     FOLLOWER_THROTTLED_RATE,
     FOLLOWER_THROTTLED_REPLICAS,
     ClusterAdmin,
-    ClusterMetadata,
     KafkaUnavailableError,
     LeaderElection,
     RecordProducer,
-    TopicPartition,
     TopicSpec,
     ensure_state_topic,
     read_cluster_metadata,
     reassign_topic,
     reorder_replicas,
 )
+from fleetgauge_core.metadata import ClusterMetadata, TopicPartition
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import ACTIONS, CORRECTIONS

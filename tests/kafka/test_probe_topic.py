@@ -9,13 +9,8 @@ import pytest
 from confluent_kafka.admin import AclOperation
 
 from fleetgauge_core.fleet import Cluster, ClusterAccess
-from fleetgauge_core.kafka import (
-    ClusterAdmin,
-    PartitionMetadata,
-    TopicSpec,
-    read_broker_registry,
-    reassign_topic,
-)
+from fleetgauge_core.kafka import ClusterAdmin, TopicSpec, read_broker_registry, reassign_topic
+from fleetgauge_core.metadata import PartitionMetadata
 from fleetgauge_core.runtime.uptime import uptime_ns
 from fleetgauge_local import properties
 from fleetgauge_local.fleet import LocalFleet

@@ -6,10 +6,9 @@ reassignment; and for consumer groups.
 """
 
 from fleetgauge_core.kafka.api_versions import KafkaVersion
-from fleetgauge_core.kafka.broker_registry import BrokerRegistration, BrokerRegistry, read_broker_registry
+from fleetgauge_core.kafka.broker_registry import BrokerRegistry, read_broker_registry
 from fleetgauge_core.kafka.cluster_admin import (
     ClusterAdmin,
-    PartitionMetadata,
     TopicMetadata,
     TopicSpec,
 )
@@ -18,13 +17,6 @@ from fleetgauge_core.kafka.cluster_inspection import (
     ClusterInspection,
     InspectionTarget,
     inspect_clusters,
-)
-from fleetgauge_core.kafka.cluster_metadata import (
-    FOLLOWER_THROTTLED_RATE,
-    FOLLOWER_THROTTLED_REPLICAS,
-    ClusterMetadata,
-    TopicPartition,
-    read_cluster_metadata,
 )
 from fleetgauge_core.kafka.cluster_queries import (
     ClockOffset,
@@ -47,6 +39,11 @@ from fleetgauge_core.kafka.errors import (
     KafkaUnavailableError,
 )
 from fleetgauge_core.kafka.leader_election import LeaderElection, Leadership, LeadershipStatus
+from fleetgauge_core.kafka.metadata_reader import (
+    FOLLOWER_THROTTLED_RATE,
+    FOLLOWER_THROTTLED_REPLICAS,
+    read_cluster_metadata,
+)
 from fleetgauge_core.kafka.producer import (
     DeliveryReport,
     LeaderAndEpoch,
@@ -75,13 +72,11 @@ __all__ = [
     "FOLLOWER_THROTTLED_REPLICAS",
     "AdvertisedBroker",
     "BootstrapMeasurement",
-    "BrokerRegistration",
     "BrokerRegistry",
     "ClockOffset",
     "ClusterAdmin",
     "ClusterAuthorization",
     "ClusterInspection",
-    "ClusterMetadata",
     "CommittedOffset",
     "ConnectionFailure",
     "ConnectionMeasurement",
@@ -100,7 +95,6 @@ __all__ = [
     "LeaderElection",
     "Leadership",
     "LeadershipStatus",
-    "PartitionMetadata",
     "ProbeProducer",
     "QueryFailure",
     "RecordProducer",
@@ -110,7 +104,6 @@ __all__ = [
     "TopicInspection",
     "TopicMetadata",
     "TopicOffsets",
-    "TopicPartition",
     "TopicReader",
     "TopicSpec",
     "TracerProducer",

@@ -20,17 +20,7 @@ from fleetgauge_core.kafka.errors import (
     KafkaUnavailableError,
 )
 from fleetgauge_core.kafka.kafka_python_admin import connected_admin_client
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerRegistration:
-    """A registered broker and its client listener."""
-
-    broker_id: int
-    host: str
-    port: int
-    rack: str | None
-    fenced: bool
+from fleetgauge_core.metadata import BrokerRegistration
 
 
 @dataclass(frozen=True, slots=True)

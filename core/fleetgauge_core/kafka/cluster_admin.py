@@ -22,17 +22,9 @@ from fleetgauge_core.kafka.errors import (
     translate_request_error,
 )
 from fleetgauge_core.kafka.librdkafka_admin import create_admin_client, wait_for_future
+from fleetgauge_core.metadata import PartitionMetadata
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionMetadata:
-    """A partition's leader (None if it has none), replicas in order of preference, and in-sync replicas."""
-
-    leader: int | None
-    replicas: tuple[int, ...]
-    in_sync: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)

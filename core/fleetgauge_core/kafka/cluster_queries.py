@@ -26,7 +26,8 @@ from kafka.errors import (
     for_code,
 )
 
-from fleetgauge_core.kafka.cluster_admin import PartitionMetadata, TopicMetadata, TopicSpec
+from fleetgauge_core.kafka.cluster_admin import TopicMetadata, TopicSpec
+from fleetgauge_core.metadata import PartitionMetadata
 
 _CLOCK_READINGS = 3
 #: Kafka's timestamps are whole milliseconds.

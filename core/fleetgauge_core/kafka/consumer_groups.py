@@ -26,7 +26,6 @@ from kafka.errors import (
 
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka.broker_registry import select_reachable_bootstrap
-from fleetgauge_core.kafka.cluster_metadata import TopicPartition
 from fleetgauge_core.kafka.credentials import ensure_credentials_readable
 from fleetgauge_core.kafka.errors import (
     KafkaRequestRejectedError,
@@ -34,6 +33,7 @@ from fleetgauge_core.kafka.errors import (
     translate_kafka_python_errors,
 )
 from fleetgauge_core.kafka.kafka_python_admin import connected_admin_client, wait_for_connection
+from fleetgauge_core.metadata import TopicPartition
 
 #: States of a group without members; its offsets may be altered. Dead means that the group does not exist.
 _STATES_WITHOUT_MEMBERS = ("Empty", "Dead")

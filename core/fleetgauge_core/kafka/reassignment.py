@@ -7,7 +7,6 @@ from kafka import TopicPartition as ClientTopicPartition
 
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka.broker_registry import select_reachable_bootstrap
-from fleetgauge_core.kafka.cluster_metadata import TopicPartition
 from fleetgauge_core.kafka.cluster_queries import parse_partition_metadata
 from fleetgauge_core.kafka.errors import (
     KafkaUnavailableError,
@@ -19,6 +18,7 @@ from fleetgauge_core.kafka.kafka_python_admin import (
     retry_with_longer_timeouts,
     wait_for_connection,
 )
+from fleetgauge_core.metadata import TopicPartition
 
 _ExpectedReplicas = Mapping[TopicPartition, Collection[tuple[int, ...]]]
 

@@ -8,9 +8,9 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from fleetgauge_core.fleet import ClusterAccess
-from fleetgauge_core.kafka.cluster_metadata import TopicPartition
 from fleetgauge_core.kafka.errors import translate_librdkafka_errors
 from fleetgauge_core.kafka.librdkafka_admin import create_admin_client, wait_for_result
+from fleetgauge_core.metadata import TopicPartition
 
 _ABSENT_CODES = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from fleetgauge_core.kafka import TopicPartition
 from fleetgauge_core.lake.table_store import TableRow, TableStore
+from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import ACTIONS
 from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase, ReplicaOrder
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from fleetgauge_core.kafka import TopicPartition
+from fleetgauge_core.metadata import TopicPartition
 
 
 class Action(StrEnum):

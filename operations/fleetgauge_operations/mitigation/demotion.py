@@ -11,7 +11,7 @@ and is restored exactly unless an operator has changed it since.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fleetgauge_core.kafka import ClusterMetadata, PartitionMetadata, TopicPartition
+from fleetgauge_core.metadata import ClusterMetadata, PartitionMetadata, TopicPartition
 from fleetgauge_operations.mitigation.case import ReplicaOrder
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from fleetgauge_core.kafka import ClusterMetadata, KafkaUnavailableError, TopicPartition
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.metadata import ClusterMetadata, TopicPartition
 from fleetgauge_operations.mitigation.case import (
     Action,
     ActionRequest,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from fleetgauge_core.detection import HealthState
-from fleetgauge_core.kafka import ClusterMetadata, TopicPartition
+from fleetgauge_core.metadata import ClusterMetadata, TopicPartition
 from fleetgauge_operations.mitigation.case import Action, ActionRequest, CaseOutcome, MitigationCase
 from fleetgauge_operations.mitigation.demotion import Restoration, plan_demotion
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits

@@ -17,11 +17,11 @@ from fleetgauge_core.kafka import (
     KafkaUnavailableError,
     LeaderElection,
     Leadership,
-    TopicPartition,
     ensure_state_topic,
     reorder_replicas,
     write_demotion_mark,
 )
+from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_operations.mitigation.case import ReplicaOrder
 from fleetgauge_operations.mitigation.executor import RestartCommandError
 

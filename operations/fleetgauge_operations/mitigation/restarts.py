@@ -11,7 +11,7 @@ it catches up and rejoins the ISR.
 
 from collections import defaultdict
 
-from fleetgauge_core.kafka import ClusterMetadata
+from fleetgauge_core.metadata import ClusterMetadata
 
 
 def plan_throttles(metadata: ClusterMetadata, broker_id: int) -> dict[str, str]:

@@ -10,7 +10,7 @@ from fleetgauge_core.detection import (
     HealthCondition,
     HealthState,
 )
-from fleetgauge_core.kafka import ClusterMetadata
+from fleetgauge_core.metadata import ClusterMetadata
 from fleetgauge_operations.mitigation.case import Action, MitigationCase
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.kafka import TopicPartition
+from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_operations.recovery.group_offset_sync import GroupOffsetSync, GroupSyncPlan
 from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState
 from fleetgauge_operations.recovery.plan.forecast import GroupForecast, forecast_group

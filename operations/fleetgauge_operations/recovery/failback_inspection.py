@@ -5,13 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from fleetgauge_core.fleet import Fleet, Mirror
-from fleetgauge_core.kafka import (
-    ClusterAdmin,
-    ConsumerRecord,
-    TopicOffsets,
-    TopicPartition,
-    TopicReader,
-)
+from fleetgauge_core.kafka import ClusterAdmin, ConsumerRecord, TopicOffsets, TopicReader
+from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_operations.recovery.mirror_observer import CLIENT_ID
 from fleetgauge_operations.recovery.offsets.checkpoint import LogRange, PartitionRoute
 from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState

@@ -6,13 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetgauge_core.fleet import FailoverGroups, Fleet
-from fleetgauge_core.kafka import (
-    CommittedOffset,
-    ConsumerGroups,
-    GroupHasMembersError,
-    TopicOffsets,
-    TopicPartition,
-)
+from fleetgauge_core.kafka import CommittedOffset, ConsumerGroups, GroupHasMembersError, TopicOffsets
+from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_operations.recovery.mirror_observer import CLIENT_ID
 from fleetgauge_operations.recovery.offsets.checkpoint import LogRange
 from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState

@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fleetgauge_core.fleet import Fleet, Mirror
-from fleetgauge_core.kafka import (
-    TopicIdentity,
-    TopicOffsets,
-    TopicPartition,
-    TopicReader,
-)
+from fleetgauge_core.kafka import TopicIdentity, TopicOffsets, TopicReader
+from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_operations.recovery.offsets.checkpoint import TopicIds
 from fleetgauge_operations.recovery.offsets.mirror_maker import MalformedRecord, decode_offset_sync
 from fleetgauge_operations.recovery.offsets.sync_ingest import LogEnds, MirrorSnapshot, ObservedSync

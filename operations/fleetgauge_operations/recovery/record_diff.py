@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
 from fleetgauge_core.fleet import ClusterAccess
-from fleetgauge_core.kafka import ConsumerRecord, TopicPartition, read_record_range
+from fleetgauge_core.kafka import ConsumerRecord, read_record_range
+from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_operations.recovery.mirror_observer import CLIENT_ID
 
 #: Maximum number of records on each side; larger ranges are reported as not compared.

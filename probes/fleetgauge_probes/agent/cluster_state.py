@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import Cluster
-from fleetgauge_core.kafka import BrokerRegistration, PartitionMetadata
+from fleetgauge_core.metadata import BrokerRegistration, PartitionMetadata
 from fleetgauge_probes.agent.broker_progress import BrokerProgress
 from fleetgauge_probes.agent.cold_connections import ColdConnectionTracker
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility, assess_eligibility

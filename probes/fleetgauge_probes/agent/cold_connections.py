@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from fleetgauge_core.kafka import BrokerRegistration, ConnectionFailure, ConnectionMeasurement
+from fleetgauge_core.kafka import ConnectionFailure, ConnectionMeasurement
+from fleetgauge_core.metadata import BrokerRegistration
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
 
 _log = logging.getLogger("fleetgauge.probe")

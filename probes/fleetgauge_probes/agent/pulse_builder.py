@@ -1,7 +1,8 @@
 """Pulses of one cluster: the state of its brokers over the last seconds."""
 
 from fleetgauge_core.contract import BrokerPulse, Leg, ProbePulse
-from fleetgauge_core.kafka import BootstrapMeasurement, BrokerRegistration
+from fleetgauge_core.kafka import BootstrapMeasurement
+from fleetgauge_core.metadata import BrokerRegistration
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, ClusterState
 from fleetgauge_probes.agent.minute import AgentIdentity
 from fleetgauge_probes.agent.probe_tracker import WINDOW_NS

@@ -4,13 +4,8 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from fleetgauge_core.fleet import Cluster
-from fleetgauge_core.kafka import (
-    ClusterAdmin,
-    KafkaRequestRejectedError,
-    PartitionMetadata,
-    TopicSpec,
-    reassign_topic,
-)
+from fleetgauge_core.kafka import ClusterAdmin, KafkaRequestRejectedError, TopicSpec, reassign_topic
+from fleetgauge_core.metadata import PartitionMetadata
 from fleetgauge_probes.agent.topic_plan import (
     ALL_CAPABILITIES,
     TOPIC,

@@ -4,7 +4,8 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Set
 
-from fleetgauge_core.kafka import ClusterAdmin, KafkaUnavailableError, PartitionMetadata
+from fleetgauge_core.kafka import ClusterAdmin, KafkaUnavailableError
+from fleetgauge_core.metadata import PartitionMetadata
 from fleetgauge_probes.agent.cluster_state import ClusterState
 from fleetgauge_probes.agent.demotions import DemotionCache
 from fleetgauge_probes.agent.probe_receiver import ProbeReceiver

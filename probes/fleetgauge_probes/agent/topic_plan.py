@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from fleetgauge_core.kafka import PartitionMetadata
+from fleetgauge_core.metadata import PartitionMetadata
 
 TOPIC = "fleetgauge.probe"
 

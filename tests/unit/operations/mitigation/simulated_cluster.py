@@ -6,13 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fleetgauge_core.detection import HealthState
-from fleetgauge_core.kafka import (
-    BrokerRegistration,
-    ClusterMetadata,
-    KafkaUnavailableError,
-    PartitionMetadata,
-    TopicPartition,
-)
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.metadata import BrokerRegistration, ClusterMetadata, PartitionMetadata, TopicPartition
 from fleetgauge_operations.mitigation.case import MitigationCase, ReplicaOrder
 from fleetgauge_operations.mitigation.executor import RestartCommandError
 from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot

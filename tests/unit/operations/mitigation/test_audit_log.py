@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from fleetgauge_core.kafka import TopicPartition
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
+from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import ACTIONS
 from fleetgauge_operations.mitigation.audit_log import AuditLog
 from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase, ReplicaOrder

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_core.kafka import ClusterMetadata, PartitionMetadata, TopicPartition
+from fleetgauge_core.metadata import ClusterMetadata, PartitionMetadata, TopicPartition
 from fleetgauge_operations.mitigation.case import ReplicaOrder
 from fleetgauge_operations.mitigation.demotion import plan_demotion, plan_restoration
 from tests.unit.operations.mitigation.simulated_cluster import broker, cluster_metadata, partition

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from fleetgauge_core.detection import HealthState
-from fleetgauge_core.kafka import TopicPartition
+from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_operations.mitigation.case import (
     Action,
     ActionRequest,

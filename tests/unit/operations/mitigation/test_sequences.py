@@ -11,12 +11,8 @@ from random import Random
 import pytest
 
 from fleetgauge_core.detection import HealthState
-from fleetgauge_core.kafka import (
-    ClusterMetadata,
-    KafkaUnavailableError,
-    PartitionMetadata,
-    TopicPartition,
-)
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.metadata import ClusterMetadata, PartitionMetadata, TopicPartition
 from fleetgauge_operations.mitigation.case import (
     Action,
     ActionRequest,

@@ -10,7 +10,8 @@ import pytest
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import Cluster
-from fleetgauge_core.kafka import BrokerRegistration, ConnectionMeasurement, ConsumerRecord, PartitionMetadata
+from fleetgauge_core.kafka import ConnectionMeasurement, ConsumerRecord
+from fleetgauge_core.metadata import BrokerRegistration, PartitionMetadata
 from fleetgauge_probes.agent import probe_sender
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, ClusterState
 from fleetgauge_probes.agent.minute import AgentIdentity

@@ -8,13 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from fleetgauge_core.fleet import ClusterAccess
-from fleetgauge_core.kafka import (
-    BrokerRegistry,
-    KafkaSecurityError,
-    KafkaUnavailableError,
-    PartitionMetadata,
-    TopicMetadata,
-)
+from fleetgauge_core.kafka import BrokerRegistry, KafkaSecurityError, KafkaUnavailableError, TopicMetadata
+from fleetgauge_core.metadata import PartitionMetadata
 from fleetgauge_probes.agent import cluster_probe, registration
 from fleetgauge_probes.agent.broker_progress import BrokerCounters
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe

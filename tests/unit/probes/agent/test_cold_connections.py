@@ -3,7 +3,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fleetgauge_core.kafka import BrokerRegistration, ConnectionFailure, ConnectionMeasurement
+from fleetgauge_core.kafka import ConnectionFailure, ConnectionMeasurement
+from fleetgauge_core.metadata import BrokerRegistration
 from fleetgauge_probes.agent.cold_connections import ColdConnectionTracker
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
 

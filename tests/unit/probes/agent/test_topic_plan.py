@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fleetgauge_core.kafka import PartitionMetadata
+from fleetgauge_core.metadata import PartitionMetadata
 from fleetgauge_probes.agent.topic_plan import (
     ALL_CAPABILITIES,
     HomeBroker,

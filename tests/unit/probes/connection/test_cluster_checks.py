@@ -5,13 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from fleetgauge_core.fleet import Fleet, Telemetry
-from fleetgauge_core.kafka import (
-    BrokerRegistration,
-    BrokerRegistry,
-    ClusterInspection,
-    ConnectionFailure,
-    EndpointResponse,
-)
+from fleetgauge_core.kafka import BrokerRegistry, ClusterInspection, ConnectionFailure, EndpointResponse
+from fleetgauge_core.metadata import BrokerRegistration
 from fleetgauge_probes.agent.topic_plan import HomeBroker, TopicCreation, plan_probe_topic
 from fleetgauge_probes.connection import check_connections
 from fleetgauge_probes.connection.cluster_checks import (

@@ -2,13 +2,13 @@ import pytest
 
 from fleetgauge_core.kafka import (
     AdvertisedBroker,
-    BrokerRegistration,
     BrokerRegistry,
     ConnectionFailure,
     EndpointProbeResult,
     EndpointResponse,
     QueryFailure,
 )
+from fleetgauge_core.metadata import BrokerRegistration
 from fleetgauge_probes.connection.reachability import check_bootstrap, check_brokers, check_version
 
 RESPONSE = EndpointResponse((4, 3))

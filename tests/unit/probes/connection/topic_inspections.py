@@ -2,13 +2,8 @@
 
 from collections.abc import Mapping
 
-from fleetgauge_core.kafka import (
-    PartitionMetadata,
-    RequestRejection,
-    TopicInspection,
-    TopicMetadata,
-    TopicSpec,
-)
+from fleetgauge_core.kafka import RequestRejection, TopicInspection, TopicMetadata, TopicSpec
+from fleetgauge_core.metadata import PartitionMetadata
 
 ALL_OPERATIONS = frozenset(
     {"CREATE", "DESCRIBE", "WRITE", "READ", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "DELETE"}

@@ -1,19 +1,13 @@
-"""A cluster's metadata: registered brokers, partitions with their replicas and leaders, reassignments."""
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+"""Reading of a cluster's metadata through kafka-python."""
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka.broker_registry import (
-    BrokerRegistration,
     parse_broker_registry,
     select_reachable_bootstrap,
 )
-from fleetgauge_core.kafka.cluster_admin import PartitionMetadata
 from fleetgauge_core.kafka.cluster_queries import parse_partition_metadata
 from fleetgauge_core.kafka.errors import KafkaUnavailableError, translate_kafka_python_errors
 from fleetgauge_core.kafka.kafka_python_admin import (
@@ -21,47 +15,12 @@ from fleetgauge_core.kafka.kafka_python_admin import (
     retry_with_longer_timeouts,
     wait_for_connection,
 )
+from fleetgauge_core.metadata import ClusterMetadata, TopicPartition
 
 _MIN_IN_SYNC = "min.insync.replicas"
 #: The topic setting that lists throttled followers, and the broker setting of their rate in bytes/s (KIP-73).
 FOLLOWER_THROTTLED_REPLICAS = "follower.replication.throttled.replicas"
 FOLLOWER_THROTTLED_RATE = "follower.replication.throttled.rate"
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterMetadata:
-    """All brokers by ID and all partitions, with what limits their replication.
-
-    ``min_in_sync`` is min.insync.replicas by topic; ``reassigning`` are the partitions being reassigned;
-    ``throttled_topics`` are the topics with a value of follower.replication.throttled.replicas.
-    """
-
-    brokers: Mapping[int, BrokerRegistration]
-    partitions: Mapping[TopicPartition, PartitionMetadata]
-    min_in_sync: Mapping[str, int]
-    reassigning: frozenset[TopicPartition]
-    throttled_topics: frozenset[str] = frozenset()
-
-    def replicated_on(self, broker_id: int) -> Mapping[TopicPartition, PartitionMetadata]:
-        """Return the partitions with a replica on a broker."""
-        return {
-            partition: metadata
-            for partition, metadata in self.partitions.items()
-            if broker_id in metadata.replicas
-        }
-
-    def led_by(self, broker_id: int) -> frozenset[TopicPartition]:
-        """Return the partitions that a broker leads."""
-        return frozenset(
-            partition for partition, metadata in self.partitions.items() if metadata.leader == broker_id
-        )
 
 
 def read_cluster_metadata(access: ClusterAccess) -> ClusterMetadata:
