@@ -13,17 +13,16 @@ from fleetgauge_core.kafka.connection_failure import ConnectionFailure
 from fleetgauge_core.slo.burn import BurnAlertState as BurnState
 from fleetgauge_core.slo.causes import PRECEDENCE
 from fleetgauge_core.slo.levels import DEFINITION
-from fleetgauge_core.tables import ColumnType
+from fleetgauge_core.tables import MITIGATION_KINDS, REMARK_KINDS, ActionOutcome, ColumnType
 from fleetgauge_dashboards.identity import Role
 from fleetgauge_dashboards.links import Window
-from fleetgauge_dashboards.views.alert_remarks import ACKNOWLEDGE, JUDGE, AlertJudgement
+from fleetgauge_dashboards.views.alert_remarks import AlertJudgement
 from fleetgauge_dashboards.views.comparison import ComparisonVerdict as ComparedVerdict
 from fleetgauge_dashboards.views.freshness import DataAge
 from fleetgauge_dashboards.views.samples import SampleSource
 from fleetgauge_local.layout import TOPOLOGIES
 from fleetgauge_local.runner_protocol import BrokerState, ClusterState, FaultKind, MirrorState
-from fleetgauge_operations.mitigation.case import ESCALATION_LADDER, Action, CaseOutcome
-from fleetgauge_operations.mitigation.fail_safes import RefusalReason
+from fleetgauge_operations.actions.plan.refusals import RefusalReason
 from fleetgauge_operations.recovery.offsets.checkpoint import CheckpointOrigin
 from fleetgauge_operations.recovery.offsets.mapping import ConstraintBasis, MappingRule
 from fleetgauge_operations.recovery.plan.forecast import NotReadyReason
@@ -52,10 +51,10 @@ _WORDS: Mapping[str, Iterable[str]] = {
     "probe: leg": Leg,
     "probe: own failure": (ACK_LATE, NO_REPORT, NOT_LEADING, NOT_RECEIVED),
     "probe: silence": [silence.description for silence in ConnectionFailure],
-    "mitigation: action": Action,
-    "mitigation: outcome": CaseOutcome,
+    "mitigation: action": MITIGATION_KINDS,
+    "mitigation: outcome": ActionOutcome,
     "mitigation: fail-safe": RefusalReason,
-    "remark: kind": (ACKNOWLEDGE, JUDGE),
+    "remark: kind": REMARK_KINDS,
     "remark: judgement": AlertJudgement,
     "recovery: verdict of a partition": SyncVerdict,
     "recovery: reason against a group": NotReadyReason,
@@ -88,7 +87,7 @@ _WORDS: Mapping[str, Iterable[str]] = {
 def collect() -> Iterator[str]:
     for what, words in _WORDS.items():
         yield from (f"{what} {word}" for word in words)
-    yield f"mitigation: ladder {', '.join(ESCALATION_LADDER)}"
+    yield f"mitigation: ladder {', '.join(MITIGATION_KINDS)}"
     yield from (f"recovery finding: {kind} is a {kind.severity}" for kind in RecoveryKind)
     yield from _burn_windows()
     yield from _thresholds()

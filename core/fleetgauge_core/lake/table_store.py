@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
@@ -95,6 +96,26 @@ class TableStore:
         """Replace the row that has the same key."""
         scope = {name: [row[name]] for name in self._table.key}
         self._commit(lambda delta: self._overwrite(delta, [row], scope))
+
+    def amend(self, key: Mapping[str, Any], change: Callable[[TableRow], TableRow | None]) -> None:
+        """Replace a row by what ``change`` returns for its newest version; leave it unchanged for None.
+
+        ``change`` is called again with the row's new version if another process commits meanwhile, so that
+        no change of another process is lost. Nothing is done if there is no row with that key.
+        """
+        where = pc.scalar(True)
+        for name in self._table.key:
+            where &= pc.field(name) == key[name]
+
+        def write(delta: DeltaTable) -> None:
+            for row in self._select(delta, where, self._table.column_names).to_pylist(
+                maps_as_pydicts="strict"
+            ):
+                changed = change(row)
+                if changed is not None:
+                    self._overwrite(delta, [changed], {name: [key[name]] for name in self._table.key})
+
+        self._commit(write)
 
     def replace(
         self, wanted: Iterable[Mapping[str, Any]], stored: Iterable[Mapping[str, Any]], scope: Scope

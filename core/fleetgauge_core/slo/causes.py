@@ -9,24 +9,25 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from fleetgauge_core.tables import CAUSE_KINDS, ActionKind
+
 MAINTENANCE, VANTAGE, UNKNOWN = "maintenance", "vantage", "unknown"
 _VANTAGE_KINDS = ("VANTAGE_ILL", "PATH")
 #: The first of these that is active in a minute is its cause.
 PRECEDENCE = (
     MAINTENANCE,
-    "roll",
+    ActionKind.ROLL.value,
     "CLUSTER_DOWN",
     "BROKER_DOWN",
     "NETWORK_UNAVAILABLE",
     "STORAGE_STALLED",
     "DEGRADED",
-    "reassignment",
-    "throttle",
+    ActionKind.REASSIGNMENT.value,
+    ActionKind.THROTTLE.value,
     VANTAGE,
     UNKNOWN,
 )
 _FINDING_KINDS = (*PRECEDENCE[2:7], *_VANTAGE_KINDS)
-_ACTION_KINDS = ("roll", "reassignment", "throttle")
 
 _MINUTE = timedelta(minutes=1)
 
@@ -110,7 +111,7 @@ def _cause_of_state(state: str) -> str:
 
 def is_cause_action(kind: str) -> bool:
     """Return whether an action of this kind can be the cause of a bad minute."""
-    return kind in _ACTION_KINDS
+    return kind in CAUSE_KINDS
 
 
 def count_by_segment(

@@ -5,6 +5,15 @@ operations) share them. Column names contain the unit: ``*_us`` is microseconds 
 ``*_minutes`` is minutes; ratios and availabilities are doubles from 0 to 1.
 """
 
+from fleetgauge_core.tables.action_kinds import (
+    CAUSE_KINDS,
+    MITIGATION_KINDS,
+    OUTCOMES_FOR_OPERATORS,
+    OUTCOMES_WITHOUT_EFFECT,
+    REMARK_KINDS,
+    ActionKind,
+    ActionOutcome,
+)
 from fleetgauge_core.tables.bronze import PROBE_MINUTES
 from fleetgauge_core.tables.gold import BURN_CAUSES, CLUSTER_WEEKS, EVIDENCE, FLEET_WEEKS, RECOVERY_WEEKS
 from fleetgauge_core.tables.model import Column, ColumnType, Table, TableOwner
@@ -32,6 +41,7 @@ __all__ = [
     "ALL_TABLES",
     "BROKER_MINUTES",
     "BURN_CAUSES",
+    "CAUSE_KINDS",
     "CHECKPOINTS",
     "CLUSTER_MINUTES",
     "CLUSTER_WEEKS",
@@ -42,6 +52,9 @@ __all__ = [
     "GROUP_MINUTES",
     "HEALTH_EVENTS",
     "MIRROR_MINUTES",
+    "MITIGATION_KINDS",
+    "OUTCOMES_FOR_OPERATORS",
+    "OUTCOMES_WITHOUT_EFFECT",
     "PIPELINE_TABLES",
     "PROBE_MINUTES",
     "PRODUCER_MINUTES",
@@ -50,6 +63,9 @@ __all__ = [
     "QUARANTINE_REASONS",
     "RECOVERY_FINDINGS",
     "RECOVERY_WEEKS",
+    "REMARK_KINDS",
+    "ActionKind",
+    "ActionOutcome",
     "Column",
     "ColumnType",
     "Table",

@@ -6,15 +6,15 @@ from datetime import datetime
 from typing import Any
 
 from fleetgauge_core.slo.weeks import WeekSpan
-from fleetgauge_dashboards.views.alert_remarks import REMARK_KINDS, parse_detail
+from fleetgauge_core.tables import (
+    OUTCOMES_FOR_OPERATORS,
+    OUTCOMES_WITHOUT_EFFECT,
+    REMARK_KINDS,
+    ActionOutcome,
+)
+from fleetgauge_dashboards.views.alert_remarks import parse_detail
 
 Row = Mapping[str, Any]
-
-#: Outcomes of `fleetgauge mitigate` that changed nothing; operations defines them beside its Kafka clients.
-_WITHOUT_EFFECT = frozenset({"refused", "advised"})
-#: After these outcomes an operator has to continue.
-_NEEDS_OPERATOR = frozenset({"refused", "advised", "failed"})
-_UNDONE, _DONE = "undone", "done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class RecordedAction:
     @property
     def has_effect(self) -> bool:
         """Return whether the action changed anything."""
-        return self.outcome not in _WITHOUT_EFFECT
+        return self.outcome not in OUTCOMES_WITHOUT_EFFECT
 
     @property
     def is_mitigation(self) -> bool:
@@ -47,7 +47,7 @@ class RecordedAction:
     @property
     def needs_operator(self) -> bool:
         """Return whether an operator was asked to continue."""
-        return self.outcome in _NEEDS_OPERATOR
+        return self.outcome in OUTCOMES_FOR_OPERATORS
 
 
 def select_actions_of_week(rows: Iterable[Row], week: WeekSpan) -> tuple[RecordedAction, ...]:
@@ -64,7 +64,7 @@ def parse_action(row: Row, until: datetime | None = None) -> RecordedAction:
     detail = parse_detail(row["detail"])
     outcome, words, ended = detail.get("outcome"), detail.get("words"), row["ends"]
     if ended is not None and until is not None and ended >= until:
-        ended, outcome = None, _DONE if outcome == _UNDONE else outcome
+        ended, outcome = None, ActionOutcome.DONE if outcome == ActionOutcome.UNDONE else outcome
     return RecordedAction(
         row["starts"],
         row["kind"],

@@ -7,15 +7,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from fleetgauge_core.tables import ActionKind
 from fleetgauge_dashboards.times import TimeFormat
 from fleetgauge_dashboards.views.alerts import HealthAlert
 
 Row = Mapping[str, Any]
-
-#: Values of the column ``kind`` of ops/actions.
-ACKNOWLEDGE, JUDGE = "acknowledge", "judge"
-#: Kinds that record an opinion and do nothing to a broker.
-REMARK_KINDS = frozenset({ACKNOWLEDGE, JUDGE})
 
 
 class AlertJudgement(StrEnum):
@@ -47,7 +43,7 @@ class AlertRemark:
 def select_acknowledgements(rows: Iterable[Row]) -> dict[str, AlertRemark]:
     """Return the first acknowledgement of each alert, by alert id; rows without an alert id are ignored."""
     acknowledgements: dict[str, AlertRemark] = {}
-    for row, detail in _remarks(rows, ACKNOWLEDGE):
+    for row, detail in _remarks(rows, ActionKind.ACKNOWLEDGE):
         acknowledgements.setdefault(
             detail["alert_id"], AlertRemark(row["author"] or "", row["starts"].astimezone(UTC))
         )
@@ -61,7 +57,7 @@ def select_judgements(rows: Iterable[Row]) -> dict[str, AlertRemark]:
         detail["alert_id"]: AlertRemark(
             row["author"] or "", row["starts"].astimezone(UTC), AlertJudgement(detail["judgement"])
         )
-        for row, detail in _remarks(rows, JUDGE)
+        for row, detail in _remarks(rows, ActionKind.JUDGE)
         if detail.get("judgement") in judgements
     }
 
@@ -70,22 +66,22 @@ def build_acknowledgement_row(
     alert: HealthAlert, author: str, now: datetime, action_id: str
 ) -> dict[str, Any]:
     """Build the row of ops/actions that acknowledges the alert."""
-    return _row(ACKNOWLEDGE, alert, author, now, action_id, {})
+    return _row(ActionKind.ACKNOWLEDGE, alert, author, now, action_id, {})
 
 
 def build_judgement_row(
     alert: HealthAlert, judgement: AlertJudgement, author: str, now: datetime, action_id: str
 ) -> dict[str, Any]:
     """Build the row of ops/actions that judges the alert."""
-    return _row(JUDGE, alert, author, now, action_id, {"judgement": judgement})
+    return _row(ActionKind.JUDGE, alert, author, now, action_id, {"judgement": judgement})
 
 
 def _row(
-    kind: str, alert: HealthAlert, author: str, now: datetime, action_id: str, extra: Mapping[str, str]
+    kind: ActionKind, alert: HealthAlert, author: str, now: datetime, action_id: str, extra: Mapping[str, str]
 ) -> dict[str, Any]:
     return {
         "action_id": action_id,
-        "kind": kind,
+        "kind": kind.value,
         "cluster_id": alert.cluster_id,
         "broker_id": alert.broker_id,
         "starts": now,
@@ -98,7 +94,7 @@ def _row(
     }
 
 
-def _remarks(rows: Iterable[Row], kind: str) -> Iterator[tuple[Row, dict[str, Any]]]:
+def _remarks(rows: Iterable[Row], kind: ActionKind) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Yield the rows of the kind in time order with their details; unreadable details are skipped."""
     for row in sorted((row for row in rows if row["kind"] == kind), key=lambda row: row["starts"]):
         detail = parse_detail(row["detail"])

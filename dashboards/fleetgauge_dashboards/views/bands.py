@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Any
 
 from fleetgauge_core.slo.corrections import Correction, find_occurrences
+from fleetgauge_core.tables import REMARK_KINDS
 from fleetgauge_dashboards.links import Span
 from fleetgauge_dashboards.views.actions import parse_action
-from fleetgauge_dashboards.views.alert_remarks import REMARK_KINDS
 from fleetgauge_dashboards.views.alerts import HealthAlert
 
 Row = Mapping[str, Any]

@@ -24,15 +24,15 @@ from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging, log_option
 from fleetgauge_core.runtime.options import config_option, json_option, lake_option, listen_option
 from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
-from fleetgauge_operations.mitigation.audit_log import AuditLog
-from fleetgauge_operations.mitigation.case import (
-    ESCALATION_LADDER,
-    Action,
-    ActionRequest,
-    CaseOutcome,
-    MitigationCase,
-)
-from fleetgauge_operations.mitigation.case_notification import CaseNotification
+from fleetgauge_core.tables import MITIGATION_KINDS, ActionKind, ActionOutcome
+from fleetgauge_operations.actions.audit_log import AuditLog
+from fleetgauge_operations.actions.case_notification import CaseNotification
+from fleetgauge_operations.actions.executor import UndoRefusedError
+from fleetgauge_operations.actions.leadership import LeadershipTakenError
+from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
+from fleetgauge_operations.actions.plan.refusal import Refusal
+from fleetgauge_operations.actions.plan.refusals import find_refusals, find_undo_refusals
+from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot, find_active_alerts
 from fleetgauge_operations.mitigation.context import (
     MitigationContext,
     create_case_id,
@@ -41,16 +41,11 @@ from fleetgauge_operations.mitigation.context import (
     utc_now,
 )
 from fleetgauge_operations.mitigation.controller import MitigationController
-from fleetgauge_operations.mitigation.demotion import Restoration, plan_restoration
-from fleetgauge_operations.mitigation.executor import UndoRefusedError
-from fleetgauge_operations.mitigation.fail_safes import Refusal, find_refusals, find_undo_refusals
-from fleetgauge_operations.mitigation.kafka_cluster import LeadershipTakenError
-from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
-from fleetgauge_operations.mitigation.observer import read_findings
-from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot, find_active_alerts
+from fleetgauge_operations.mitigation.plan.rules import build_rules
 
-#: Maximum time between heartbeats: a restart takes up to 5 minutes, and its verification as long again.
+#: Maximum time between heartbeats; a round reads the findings and ops/actions.
 _HEARTBEAT_TIMEOUT_S = 900
+_RULES = build_rules()
 
 _json = json_option()
 _execute = click.option(
@@ -77,14 +72,6 @@ _author = click.option(
     help="Person or script that is responsible; stored in ops/actions.",
 )
 
-#: The effect of each action; see _ProposedAction.document for the keys.
-_EFFECTS = {
-    Action.DEMOTE: "becomes the last replica of all its {partitions} partitions; leads {leads} of them now",
-    Action.RESTART: "is restarted",
-    Action.QUARANTINE_RESTART: "is restarted, with replication of its {partitions} partitions throttled",
-    Action.EVACUATE: "its replicas of {partitions} partitions are moved to other brokers, with their data",
-}
-
 
 @click.group(epilog="Example: fleetgauge mitigate plan")
 def mitigate() -> None:
@@ -99,9 +86,11 @@ def plan(config: Path, location: str | None, as_json: bool) -> None:
     """Show the actions that present alerts warrant, and which fail-safes refuse them. Changes nothing."""
     mitigation = open_mitigation(config, location)
     with _errors_as_input_errors():
-        findings = read_findings(mitigation.observer.telemetry)
+        findings = mitigation.read_findings()
         proposals = [
-            _ProposedAction(request, snapshot, find_refusals(request, snapshot, utc_now()))
+            _ProposedAction(
+                request, snapshot, find_refusals(request, snapshot, utc_now(), _RULES[request.kind])
+            )
             for cluster in mitigation.fleet.clusters
             for request, snapshot in _find_warranted(
                 mitigation, cluster, find_active_alerts(findings, cluster.id), findings
@@ -120,8 +109,8 @@ def plan(config: Path, location: str | None, as_json: bool) -> None:
 @click.option("--broker", "broker_id", type=int, required=True, help="ID of the broker.")
 @click.option(
     "--action",
-    type=click.Choice([action.value for action in Action]),
-    default=Action.DEMOTE.value,
+    type=click.Choice([action.value for action in MITIGATION_KINDS]),
+    default=ActionKind.DEMOTE.value,
     show_default=True,
     help="Action to apply.",
 )
@@ -147,11 +136,13 @@ def apply(
     """Apply an action to a broker, by default as a dry run. Exits with 1 if it is refused or fails."""
     mitigation = open_mitigation(config, location)
     cluster = mitigation.find_cluster(cluster_id)
-    request = ActionRequest(Action(action), cluster_id, broker_id, reason)
+    request = ActionRequest(ActionKind(action), cluster_id, broker_id, reason)
     with _errors_as_input_errors():
-        findings = read_findings(mitigation.observer.telemetry)
+        findings = mitigation.read_findings()
         snapshot = mitigation.observer.read_snapshot(cluster, findings)
-        proposal = _ProposedAction(request, snapshot, find_refusals(request, snapshot, utc_now()))
+        proposal = _ProposedAction(
+            request, snapshot, find_refusals(request, snapshot, utc_now(), _RULES[request.kind])
+        )
         if not execute:
             proposal.show()
             console.print("dry run: --execute applies the action")
@@ -164,7 +155,7 @@ def apply(
             _show(case)
             receivers = _notify(mitigation, CaseNotification.from_case(case, utc_now()))
             document = _case_document(case) | {"executed": True, "told": receivers}
-            failed = case.outcome is not CaseOutcome.DONE
+            failed = case.outcome is not ActionOutcome.DONE
     if as_json:
         print_json(document)
     context.exit(1 if failed else 0)
@@ -190,7 +181,7 @@ def undo(
     """Undo an action, except for what was changed after it, by default as a dry run."""
     mitigation = open_mitigation(config, location)
     with _errors_as_input_errors():
-        cases = mitigation.observer.audit_log.read_entries(utc_now()).cases
+        cases = mitigation.read_cases()
         case = next((case for case in cases if case.case_id == case_id), None)
         if case is None or not case.is_open:
             raise InputError(f"no case {case_id} is open; see fleetgauge mitigate history")
@@ -205,13 +196,13 @@ def undo(
             except UndoRefusedError as error:
                 refusals = error.refusals
                 words = tuple(refusal.explanation for refusal in refusals)
-                notification = CaseNotification(case, CaseOutcome.REFUSED, words, utc_now(), is_undo=True)
+                notification = CaseNotification(case, ActionOutcome.REFUSED, words, utc_now(), is_undo=True)
             receivers = _notify(mitigation, notification)
         else:
             snapshot = mitigation.observer.read_latest_snapshot(cluster, case_id)
-            restoration = plan_restoration(snapshot.metadata, case.orders)
-            refusals = find_undo_refusals(case, restoration, snapshot, reason)
-            console.print(_describe_undo(case, restoration), markup=False, soft_wrap=True)
+            refusals = find_undo_refusals(case, snapshot, reason, _RULES[case.kind])
+            undo_effect = _RULES[case.kind].describe_undo(case, snapshot.metadata)
+            console.print(undo_effect, markup=False, soft_wrap=True)
     _show(case)
     _show_refusals(refusals)
     if not execute:
@@ -219,7 +210,7 @@ def undo(
     if as_json:
         refused = [{"why": refusal.reason, "words": refusal.explanation} for refusal in refusals]
         print_json(_case_document(case) | {"executed": execute, "refusals": refused, "told": list(receivers)})
-    context.exit(1 if refusals or (execute and case.outcome is CaseOutcome.FAILED) else 0)
+    context.exit(1 if refusals or (execute and case.outcome is ActionOutcome.FAILED) else 0)
 
 
 @mitigate.command(epilog="Example: fleetgauge mitigate run --config fleet.yaml")
@@ -238,7 +229,14 @@ def run(
     shutdown = install_shutdown_handlers()
     console.print(f"mitigation runs for {len(mitigation.fleet.clusters)} clusters; ^C stops it")
     with serve_health(health, listen):
-        controller = MitigationController(mitigation, health, _show, mitigation.create_case_notifier())
+        controller = MitigationController(
+            mitigation,
+            mitigation.create_control_loops(),
+            mitigation.create_case_notifier(),
+            health,
+            _show,
+            utc_now,
+        )
         changed_cases = controller.run(shutdown)
     if as_json:
         print_json([_case_document(case) for case in changed_cases])
@@ -269,9 +267,9 @@ class _ProposedAction:
 
     def show(self) -> None:
         request = self.request
-        effect = _EFFECTS[request.action].format(**self.document())
+        effect = _RULES[request.kind].describe_effect(self.snapshot.metadata, request.broker_id)
         console.print(
-            f"{request.cluster_id}: {request.action} broker {request.broker_id}: {effect}",
+            f"{request.cluster_id}: {request.kind} broker {request.broker_id}: {effect}",
             markup=False,
             soft_wrap=True,
         )
@@ -283,7 +281,7 @@ class _ProposedAction:
         return {
             "cluster": request.cluster_id,
             "broker": request.broker_id,
-            "action": request.action,
+            "action": request.kind,
             "partitions": len(metadata.replicated_on(request.broker_id)),
             "leads": len(metadata.led_by(request.broker_id)),
             "refusals": [{"why": refusal.reason, "words": refusal.explanation} for refusal in self.refusals],
@@ -298,35 +296,20 @@ def _find_warranted(
 ) -> Iterator[tuple[ActionRequest, ClusterSnapshot]]:
     """Yield the actions that alerts warrant; the cluster is read only if there are any."""
     warranted = {
-        (alert.broker_id, action)
+        (alert.broker_id, kind)
         for alert in alerts
-        for action, states in DEFAULT_LIMITS.warrants.items()
-        if alert.state in states and alert.broker_id is not None
+        for kind, rules in _RULES.items()
+        if alert.state in rules.limits.warrants and alert.broker_id is not None
     }
     if warranted:
         snapshot = mitigation.observer.read_snapshot(cluster, findings)
-        for broker_id, action in sorted(
-            warranted, key=lambda pair: (pair[0], ESCALATION_LADDER.index(pair[1]))
-        ):
-            if snapshot.mode(action) != "off":
-                yield ActionRequest(action, cluster.id, broker_id), snapshot
-
-
-def _describe_undo(case: MitigationCase, restoration: Restoration) -> str:
-    if case.action is Action.QUARANTINE_RESTART:
-        return f"the throttle of broker {case.broker_id} is removed from {len(case.throttles)} topics"
-    if case.action is not Action.DEMOTE:
-        return f"nothing is to be undone; the case is closed once broker {case.broker_id} works"
-    return (
-        f"the replica order of {len(restoration.orders)} partitions is restored, broker {case.broker_id} "
-        f"leads {len(restoration.led_by(case.broker_id))} of them (at most "
-        f"{DEFAULT_LIMITS.max_led_per_minute:,} more per minute); {len(restoration.kept)} partitions were "
-        "changed since and are left unchanged"
-    )
+        for broker_id, kind in sorted(warranted, key=lambda pair: (pair[0], MITIGATION_KINDS.index(pair[1]))):
+            if snapshot.mode(kind) != "off":
+                yield ActionRequest(kind, cluster.id, broker_id), snapshot
 
 
 def _acting() -> Status:
-    return console.status("waiting for the mitigation leadership, then acting")
+    return console.status("waiting for the leadership of the cluster's actions, then acting")
 
 
 def _notify(mitigation: MitigationContext, notification: CaseNotification) -> list[str]:
@@ -343,14 +326,14 @@ def _errors_as_input_errors() -> Iterator[None]:
         raise InputError(str(error)) from error
 
 
-def _show(case: MitigationCase) -> None:
+def _show(case: ActionCase) -> None:
     styles = {
-        CaseOutcome.DONE: "green",
-        CaseOutcome.UNDONE: "green",
-        CaseOutcome.FAILED: "bold red",
+        ActionOutcome.DONE: "green",
+        ActionOutcome.UNDONE: "green",
+        ActionOutcome.FAILED: "bold red",
     }
     console.print(
-        f"{case.case_id}  {case.began:%FT%TZ}  {case.cluster_id}: {case.action} broker {case.broker_id}: "
+        f"{case.case_id}  {case.began:%FT%TZ}  {case.cluster_id}: {case.kind} broker {case.broker_id}: "
         f"{case.outcome}  {case.reason} ({case.author})",
         style=styles.get(case.outcome),
         markup=False,
@@ -370,19 +353,19 @@ def _show_refusals(refusals: Sequence[Refusal]) -> None:
         )
 
 
-def _case_document(case: MitigationCase) -> dict[str, Any]:
+def _case_document(case: ActionCase) -> dict[str, Any]:
     return {
         "case": case.case_id,
         "cluster": case.cluster_id,
         "broker": case.broker_id,
-        "action": case.action,
+        "action": case.kind,
         "outcome": case.outcome,
         "began": case.began.isoformat(),
         "ended": case.ended.isoformat() if case.ended else None,
         "author": case.author,
         "reason": case.reason,
-        "partitions": len(case.orders),
-        "topics": len(case.throttles),
+        "partitions": len(case.plan.get("orders", ())),
+        "topics": len(case.plan.get("throttles", ())),
         "against": list(case.against),
         "told": list(case.told or ()),
         "rejected": list(case.rejected),

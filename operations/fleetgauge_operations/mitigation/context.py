@@ -2,32 +2,33 @@
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from fleetgauge_core.fleet import (
-    Cluster,
-    Fleet,
-    FleetFileError,
-    load_fleet,
-)
+from fleetgauge_core.detection import Finding
+from fleetgauge_core.fleet import Cluster, Fleet, FleetFileError, load_fleet
 from fleetgauge_core.kafka import LeadershipStatus
 from fleetgauge_core.lake.corrections import CorrectionStore
 from fleetgauge_core.runtime.cli import InputError
-from fleetgauge_operations.mitigation.audit_log import AuditLog
-from fleetgauge_operations.mitigation.case import MitigationCase
-from fleetgauge_operations.mitigation.case_notifier import CaseNotifier
-from fleetgauge_operations.mitigation.executor import ActionExecutor
-from fleetgauge_operations.mitigation.kafka_cluster import KafkaClusterControl, hold_mitigation_leadership
-from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
-from fleetgauge_operations.mitigation.observer import ClusterObserver
+from fleetgauge_operations.actions.audit_log import AuditLog
+from fleetgauge_operations.actions.case_notifier import CaseNotifier
+from fleetgauge_operations.actions.executor import ActionExecutor, CaseWriter
+from fleetgauge_operations.actions.leadership import hold_cluster_leadership
+from fleetgauge_operations.actions.observer import ClusterObserver, read_findings
+from fleetgauge_operations.actions.plan.case import ActionCase
+from fleetgauge_operations.actions.plan.snapshot import ClusterSnapshot
+from fleetgauge_operations.mitigation.cluster_control import KafkaClusterControl
+from fleetgauge_operations.mitigation.control_loop import ControlLoop
+from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS, MitigationLimits
+from fleetgauge_operations.mitigation.plan.rules import build_rules
+from fleetgauge_operations.mitigation.steps import build_steps
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.outboxes import Outboxes, notify_now
 
-#: Validity of an alert; longer than a round that restarts brokers, in which no alert is sent again.
+#: Validity of an alert; longer than a round, in which no alert is sent again.
 _ALERT_VALIDITY = timedelta(minutes=30)
 
 
@@ -38,6 +39,8 @@ class MitigationContext:
     fleet: Fleet
     observer: ClusterObserver
     config: Path
+    clock: Callable[[], datetime]
+    wait: Callable[[float], object]
 
     def find_cluster(self, cluster_id: str) -> Cluster:
         """Return a cluster by its ID. Raises: InputError if the fleet file has no such cluster."""
@@ -47,49 +50,76 @@ class MitigationContext:
             raise InputError(f"{self.config}: no cluster {cluster_id} (known: {known})")
         return clusters[cluster_id]
 
-    @contextmanager
-    def open_executor(self, cluster: Cluster, limits: Limits = DEFAULT_LIMITS) -> Iterator[ActionExecutor]:
-        """Hold the mitigation leadership, and yield the executor for a cluster.
+    def read_findings(self) -> Sequence[Finding]:
+        """Return all retained findings in order of time. Raises: KafkaUnavailableError."""
+        return read_findings(self.observer.telemetry)
 
-        Raises: KafkaUnavailableError; LeadershipTakenError if another process acts.
+    def read_cases(self) -> Sequence[ActionCase]:
+        """Return all cases by start time. Raises: TableStoreError."""
+        return self.observer.audit_log.read_entries(self.clock()).cases
+
+    @contextmanager
+    def open_executor(
+        self, cluster: Cluster, limits: MitigationLimits = DEFAULT_LIMITS
+    ) -> Iterator[ActionExecutor]:
+        """Hold the leadership of a cluster's actions, and yield the executor for it.
+
+        Raises: KafkaUnavailableError; LeadershipTakenError if another process acts on the cluster.
         """
-        with hold_mitigation_leadership(self.observer.telemetry) as leadership:
+        with hold_cluster_leadership(self.observer.telemetry, cluster.id) as leadership:
+            control = KafkaClusterControl(cluster, self.observer.telemetry, self.clock)
             yield ActionExecutor(
                 observe=lambda case_id: self.observer.read_latest_snapshot(cluster, case_id),
-                cluster=KafkaClusterControl(cluster, self.observer.telemetry, utc_now),
+                rules=build_rules(limits),
+                steps=build_steps(control, limits),
                 case_writer=self.observer.audit_log,
                 is_leader=lambda: leadership.confirm() is LeadershipStatus.HELD,
-                clock=utc_now,
-                wait=time.sleep,
-                limits=limits,
+                clock=self.clock,
+                wait=self.wait,
             )
+
+    def create_control_loops(self, limits: MitigationLimits = DEFAULT_LIMITS) -> Mapping[str, ControlLoop]:
+        """Return the control loop of each cluster, by its ID."""
+        return {
+            cluster.id: ControlLoop(
+                _ControlledCluster(self, cluster, limits), self.clock, create_case_id, limits
+            )
+            for cluster in self.fleet.clusters
+        }
 
     def notify(self, notification: Notification) -> list[str]:
         """Notify all receivers while an operator waits; return the hosts of those that accepted it."""
-        return notify_now(self.fleet.notifiers, notification, utc_now, time.monotonic, time.sleep)
+        return notify_now(self.fleet.notifiers, notification, self.clock, time.monotonic, self.wait)
 
     def create_case_notifier(self) -> CaseNotifier:
         """Return the notifier of `mitigate run`, which retries for as long as the process runs."""
-        outboxes = Outboxes(self.fleet.notifiers, utc_now, time.monotonic, _ALERT_VALIDITY)
-        return CaseNotifier(
-            _AuditedCases(self.observer.audit_log),
-            outboxes,
-            lambda: hold_mitigation_leadership(self.observer.telemetry),
-            utc_now,
-        )
+        outboxes = Outboxes(self.fleet.notifiers, self.clock, time.monotonic, _ALERT_VALIDITY)
+        return CaseNotifier(self.observer.audit_log, outboxes, self.clock)
 
 
 @dataclass(frozen=True, slots=True)
-class _AuditedCases:
-    """The cases of the audit log, as case_notifier.CaseStore."""
+class _ControlledCluster:
+    """A cluster of the fleet, as control_loop.ClusterUnderControl."""
 
-    audit_log: AuditLog
+    context: MitigationContext
+    cluster: Cluster
+    limits: MitigationLimits
 
-    def read_cases(self) -> Iterable[MitigationCase]:
-        return self.audit_log.read_entries(utc_now()).cases
+    @property
+    def cluster_id(self) -> str:
+        return self.cluster.id
 
-    def update_case(self, case: MitigationCase) -> None:
-        self.audit_log.update_case(case)
+    @property
+    def case_writer(self) -> CaseWriter:
+        return self.context.observer.audit_log
+
+    def read_snapshot(self, findings: Sequence[Finding]) -> ClusterSnapshot:
+        return self.context.observer.read_snapshot(self.cluster, findings)
+
+    @contextmanager
+    def open_executor(self) -> Iterator[ActionExecutor]:
+        with self.context.open_executor(self.cluster, self.limits) as executor:
+            yield executor
 
 
 def open_mitigation(config: Path, location: str | None) -> MitigationContext:
@@ -101,7 +131,7 @@ def open_mitigation(config: Path, location: str | None) -> MitigationContext:
         )
     lake = location or fleet.lake
     observer = ClusterObserver(fleet, fleet.telemetry, AuditLog(lake), CorrectionStore(lake), utc_now)
-    return MitigationContext(fleet, observer, config)
+    return MitigationContext(fleet, observer, config, utc_now, time.sleep)
 
 
 def read_fleet_file(config: Path) -> Fleet:

@@ -12,8 +12,8 @@ from typing import Any
 
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.weeks import WeekCalendar
+from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.corrections.planned_maintenance import MaintenancePlan, build_maintenance_plan
-from fleetgauge_operations.mitigation.case import MitigationCase
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -38,7 +38,7 @@ class LakeContext:
         self._clock = clock
         self._weeks = WeekCalendar(fleet.week.zone, fleet.week.start)
         self._budgets: Mapping[str, Mapping[str, Any]] = {}
-        self._cases: Sequence[MitigationCase] = ()
+        self._cases: Sequence[ActionCase] = ()
         self._has_read = Event()
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="lake-context", daemon=True)
@@ -112,8 +112,8 @@ def _describe_budget(name: str, left: float, total: float) -> str:
     return f"{left:.1f} of {total:.1f} minutes of this week's {name} error budget remain"
 
 
-def _describe_case(case: MitigationCase) -> str:
+def _describe_case(case: ActionCase) -> str:
     return (
-        f"{case.action} of broker {case.broker_id} by {case.author}, {case.began:%Y-%m-%d %H:%M} UTC: "
+        f"{case.kind} of broker {case.broker_id} by {case.author}, {case.began:%Y-%m-%d %H:%M} UTC: "
         f"{case.outcome}"
     )

@@ -10,8 +10,8 @@ from fleetgauge_core.lake.corrections import CorrectionStore
 from fleetgauge_core.lake.delta_table import DELTA_ERRORS, describe_table_error, open_table
 from fleetgauge_core.lake.table_store import TableRow, TableStoreError
 from fleetgauge_core.tables import CLUSTER_WEEKS
-from fleetgauge_operations.mitigation.audit_log import AuditLog
-from fleetgauge_operations.mitigation.case import MitigationCase
+from fleetgauge_operations.actions.audit_log import AuditLog
+from fleetgauge_operations.actions.plan.case import ActionCase
 
 _BUDGET_COLUMNS = (
     "cluster_id",
@@ -28,7 +28,7 @@ def read_corrections(lake: str) -> Sequence[TableRow]:
     return CorrectionStore(lake).rows()
 
 
-def read_cases(lake: str, now: datetime) -> Sequence[MitigationCase]:
+def read_cases(lake: str, now: datetime) -> Sequence[ActionCase]:
     """Return the mitigations of brokers, by the time at which they began. Raises: TableStoreError."""
     return AuditLog(lake).read_entries(now).cases
 

@@ -13,7 +13,7 @@ from fleetgauge_core.detection import (
     HealthCondition,
     HealthState,
 )
-from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS
+from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.receivers.slack import escape_markup
 

@@ -11,6 +11,7 @@ from werkzeug.datastructures import Headers
 
 from fleetgauge_core import tables
 from fleetgauge_core.slo.weeks import WeekCalendar
+from fleetgauge_core.tables import ActionKind
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.identity import (
     LoopbackLogin,
@@ -28,8 +29,6 @@ from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.times import TimeFormat
 from fleetgauge_dashboards.views.actions import select_actions_of_week
 from fleetgauge_dashboards.views.alert_remarks import (
-    ACKNOWLEDGE,
-    JUDGE,
     AlertJudgement,
     select_acknowledgements,
     select_judgements,
@@ -127,7 +126,7 @@ def test_an_operators_acknowledgement_is_recorded_once(lake: LakeFixture) -> Non
     assert message == f"● Acknowledged: BROKER_DOWN, {ORDERS} broker 2, as ada."
     (row,) = read_once(str(lake.root), tables.ACTIONS).to_pylist()
     assert (row["kind"], row["cluster_id"], row["broker_id"], row["author"]) == (
-        ACKNOWLEDGE,
+        ActionKind.ACKNOWLEDGE,
         ORDERS,
         2,
         "ada",
@@ -154,7 +153,7 @@ def test_a_failed_acknowledgement_returns_the_reason(lake: LakeFixture, tmp_path
 
 
 def test_the_first_acknowledgement_counts_and_malformed_rows_are_ignored() -> None:
-    row = {"kind": ACKNOWLEDGE, "starts": NOW, "author": "ada", "detail": '{"alert_id": "a"}'}
+    row = {"kind": ActionKind.ACKNOWLEDGE, "starts": NOW, "author": "ada", "detail": '{"alert_id": "a"}'}
     later = {**row, "starts": NOW + timedelta(minutes=1), "author": "bob"}
     broken = [{**row, "detail": detail} for detail in (None, "", "no json", "[]", "{}", '{"alert_id": 3}')]
     acknowledgements = select_acknowledgements(
@@ -182,7 +181,7 @@ def test_an_operator_judges_and_may_change_the_judgement(lake: LakeFixture) -> N
     assert again == "● Already judged false alarm by ada, 2026-03-05 12:00:30 UTC."
     record_remark(lake.context, "past-0", right, User("eve", Role.OPERATOR), UTC_TIMES)
     rows = read_once(str(lake.root), tables.ACTIONS).to_pylist()
-    assert [row["kind"] for row in rows] == [JUDGE, JUDGE]
+    assert [row["kind"] for row in rows] == [ActionKind.JUDGE, ActionKind.JUDGE]
     # Both rows have the same time, so that the last one read counts; a later row decides.
     assert select_judgements([rows[0], rows[1] | {"starts": NOW + timedelta(hours=1)}]).keys() == {"past-0"}
 

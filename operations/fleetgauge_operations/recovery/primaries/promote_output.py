@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
+from fleetgauge_core.tables import ActionKind
 from fleetgauge_operations.recovery.primaries.promotion_executor import PromotionResult
 
 _HOLDS = {True: "MET", False: "NOT MET", None: "UNKNOWN"}
@@ -59,7 +60,7 @@ def promotion_row(
     detail = {key: document[key] for key in keys}
     return {
         "action_id": action_id,
-        "kind": "promote",
+        "kind": ActionKind.PROMOTE.value,
         "cluster_id": result.plan.pair.passive,
         "broker_id": None,
         "starts": started,

@@ -1,61 +1,19 @@
 """Fail-safes: the checks that forbid an action. All are evaluated, so that an operator sees every refusal."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from fleetgauge_core.detection import HealthState
-from fleetgauge_core.metadata import ClusterMetadata, TopicPartition
-from fleetgauge_operations.mitigation.case import Action, ActionRequest, CaseOutcome, MitigationCase
-from fleetgauge_operations.mitigation.demotion import Restoration, plan_demotion
-from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
-from fleetgauge_operations.mitigation.snapshot import ClusterSnapshot
+from fleetgauge_core.metadata import ClusterMetadata
+from fleetgauge_core.tables import ActionOutcome
+from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
+from fleetgauge_operations.actions.plan.refusal import Refusal, RefusalReason, format_partitions
+from fleetgauge_operations.actions.plan.rules import ActionRules
+from fleetgauge_operations.actions.plan.snapshot import ClusterSnapshot
 
 _DAY = timedelta(days=1)
-_RESTARTS = (Action.RESTART, Action.QUARANTINE_RESTART)
-#: Maximum number of partitions or topics that a refusal names.
-_MAX_NAMED = 3
-
-
-class RefusalReason(StrEnum):
-    """The fail-safes, by the name that scripts read."""
-
-    NOT_REGISTERED = "not_registered"
-    FENCED = "fenced"
-    NOTHING_TO_TAKE = "nothing_to_take"
-    NO_FINDING = "no_finding"
-    TOO_YOUNG = "too_young"
-    NOT_MEASURED = "not_measured"
-    SECOND_SICK = "second_sick"
-    OTHER_FENCED = "other_fenced"
-    ONLY_REPLICA = "only_replica"
-    MIN_IN_SYNC = "min_in_sync"
-    MOVING = "moving"
-    ROLLING = "rolling"
-    PLANNED = "planned"
-    ALREADY = "already"
-    OTHER_BROKER = "other_broker"
-    OTHER_ZONE = "other_zone"
-    CIRCUIT_OPEN = "circuit_open"
-    TOO_SOON = "too_soon"
-    TOO_MANY = "too_many"
-    OFF = "off"
-    PROPOSED_ONLY = "proposed_only"
-    NO_RESTART = "no_restart"
-    THROTTLED = "throttled"
-    NOT_IN_SYNC = "not_in_sync"
-    STILL_SICK = "still_sick"
-    NO_WATCH = "no_watch"
-    EXHAUSTED = "exhausted"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The fail-safe that forbids an action or its undo, and an explanation for the operator."""
-
-    reason: RefusalReason
-    explanation: str
+_REPORT_ORDER = {reason: position for position, reason in enumerate(RefusalReason)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +23,7 @@ class _Check:
     request: ActionRequest
     snapshot: ClusterSnapshot
     now: datetime
-    limits: Limits
+    rules: ActionRules
 
     @property
     def broker_id(self) -> int:
@@ -83,27 +41,32 @@ class _Check:
 
 
 def find_refusals(
-    request: ActionRequest, snapshot: ClusterSnapshot, now: datetime, limits: Limits = DEFAULT_LIMITS
+    request: ActionRequest, snapshot: ClusterSnapshot, now: datetime, rules: ActionRules
 ) -> tuple[Refusal, ...]:
     """Return all refusals of an action; if there is none, the action may be applied."""
-    check = _Check(request, snapshot, now, limits)
-    return tuple(
+    check = _Check(request, snapshot, now, rules)
+    general = (
         Refusal(reason, explanation)
         for reason, find_explanations in _FAIL_SAFES
         for explanation in find_explanations(check)
     )
+    own = (refusal for find in rules.fail_safes for refusal in find(request, snapshot))
+    return _sort([*general, *own])
 
 
 def find_undo_refusals(
-    case: MitigationCase, restoration: Restoration, snapshot: ClusterSnapshot, reason: str | None
+    case: ActionCase, snapshot: ClusterSnapshot, reason: str | None, rules: ActionRules
 ) -> tuple[Refusal, ...]:
     """Return all refusals of the undo of an action; ``reason`` is an operator's own reason for the undo."""
-    return tuple(_check_undo(case, restoration, snapshot, reason))
+    own = (refusal for find in rules.undo_fail_safes for refusal in find(case, snapshot, reason))
+    return _sort([*_check_undo(case, snapshot, reason), *own])
 
 
-def _check_undo(
-    case: MitigationCase, restoration: Restoration, snapshot: ClusterSnapshot, reason: str | None
-) -> Iterator[Refusal]:
+def _sort(refusals: Iterable[Refusal]) -> tuple[Refusal, ...]:
+    return tuple(sorted(refusals, key=lambda refusal: _REPORT_ORDER[refusal.reason]))
+
+
+def _check_undo(case: ActionCase, snapshot: ClusterSnapshot, reason: str | None) -> Iterator[Refusal]:
     broker_id, metadata = case.broker_id, snapshot.metadata
     broker = metadata.brokers.get(broker_id)
     if broker is None and reason is None:
@@ -115,17 +78,7 @@ def _check_undo(
         yield Refusal(RefusalReason.FENCED, f"broker {broker_id} is fenced")
     if metadata.reassigning:
         yield Refusal(
-            RefusalReason.MOVING, f"a reassignment is in progress: {_format_partitions(metadata.reassigning)}"
-        )
-    to_lead = restoration.led_by(broker_id)
-    # A broker that is out of sync anywhere has not recovered; an operator's own reason only requires that it
-    # can lead the partitions that are returned to it.
-    required = metadata.replicated_on(broker_id) if to_lead and reason is None else to_lead
-    behind = [partition for partition in required if broker_id not in metadata.partitions[partition].in_sync]
-    if behind and broker:
-        yield Refusal(
-            RefusalReason.NOT_IN_SYNC,
-            f"broker {broker_id} is out of sync in {_format_partitions(behind)}; retry once it has caught up",
+            RefusalReason.MOVING, f"a reassignment is in progress: {format_partitions(metadata.reassigning)}"
         )
     for alert in snapshot.alerts:
         if alert.broker_id == broker_id and reason is None:
@@ -143,22 +96,12 @@ def _check_not_registered(check: _Check) -> Iterator[str]:
 
 
 def _check_fenced(check: _Check) -> Iterator[str]:
-    if check.is_fenced and check.request.action is not Action.RESTART:
+    if check.is_fenced and not check.rules.allows_fenced_broker:
         yield f"broker {check.broker_id} is fenced: it leads no partition and is in no ISR"
 
 
-def _check_nothing_to_take(check: _Check) -> Iterator[str]:
-    broker_id, metadata = check.broker_id, check.metadata
-    if check.request.action is not Action.DEMOTE:
-        return
-    if broker_id in metadata.brokers and not (
-        metadata.led_by(broker_id) or plan_demotion(metadata, broker_id)
-    ):
-        yield f"broker {broker_id} leads no partition and is the last replica of all its partitions"
-
-
 def _check_no_finding(check: _Check) -> Iterator[str]:
-    warrants = check.limits.warrants[check.request.action]
+    warrants = check.rules.limits.warrants
     if check.request.reason is None and not any(
         alert.broker_id == check.broker_id and alert.state in warrants for alert in check.snapshot.alerts
     ):
@@ -172,7 +115,7 @@ def _check_no_finding(check: _Check) -> Iterator[str]:
 def _check_too_young(check: _Check) -> Iterator[str]:
     if check.request.reason is not None:
         return
-    warrants = check.limits.warrants[check.request.action]
+    warrants = check.rules.limits.warrants
     ages = [
         (check.now - (alert.state_since or alert.since), warrants[alert.state], alert.state)
         for alert in check.snapshot.alerts
@@ -218,7 +161,7 @@ def _check_only_replica(check: _Check) -> Iterator[str]:
         if not replicated.in_sync - {check.broker_id}
     ]
     if leaderless:
-        yield f"no other replica is in sync and could lead {_format_partitions(leaderless)}"
+        yield f"no other replica is in sync and could lead {format_partitions(leaderless)}"
 
 
 def _check_min_in_sync(check: _Check) -> Iterator[str]:
@@ -231,12 +174,12 @@ def _check_min_in_sync(check: _Check) -> Iterator[str]:
         if len(replicated.in_sync - {check.broker_id}) < metadata.min_in_sync.get(partition.topic, 1)
     ]
     if short:
-        yield f"without it, the ISR would be smaller than min.insync.replicas in {_format_partitions(short)}"
+        yield f"without it, the ISR would be smaller than min.insync.replicas in {format_partitions(short)}"
 
 
 def _check_moving(check: _Check) -> Iterator[str]:
     if check.metadata.reassigning:
-        yield f"a reassignment is in progress: {_format_partitions(check.metadata.reassigning)}"
+        yield f"a reassignment is in progress: {format_partitions(check.metadata.reassigning)}"
 
 
 def _check_rolling(check: _Check) -> Iterator[str]:
@@ -252,8 +195,8 @@ def _check_planned(check: _Check) -> Iterator[str]:
 
 def _check_already(check: _Check) -> Iterator[str]:
     for case in check.snapshot.cases:
-        if case.is_open and (case.broker_id, case.action) == (check.broker_id, check.request.action):
-            yield f"case {case.case_id}: {case.action} since {case.began:%FT%TZ} ({case.outcome})"
+        if case.is_open and (case.broker_id, case.kind) == (check.broker_id, check.request.kind):
+            yield f"case {case.case_id}: {case.kind} since {case.began:%FT%TZ} ({case.outcome})"
 
 
 def _check_other_cases(check: _Check, *, same_zone: bool) -> Iterator[str]:
@@ -261,7 +204,7 @@ def _check_other_cases(check: _Check, *, same_zone: bool) -> Iterator[str]:
     for case in check.snapshot.cases:
         if case.is_open and case.broker_id != check.broker_id and (case.zone == zone) == same_zone:
             where = f" in zone {case.zone}" if case.zone else ""
-            yield f"case {case.case_id}: {case.action} of broker {case.broker_id}{where} is not undone yet"
+            yield f"case {case.case_id}: {case.kind} of broker {case.broker_id}{where} is not undone yet"
 
 
 def _check_other_broker(check: _Check) -> Iterator[str]:
@@ -274,64 +217,49 @@ def _check_other_zone(check: _Check) -> Iterator[str]:
 
 def _check_circuit_open(check: _Check) -> Iterator[str]:
     for case in check.snapshot.cases:
-        if case.outcome is CaseOutcome.FAILED:
+        if case.outcome is ActionOutcome.FAILED:
             yield f"case {case.case_id} failed; repair its broker and undo it before any other action"
-        if case.outcome is CaseOutcome.BEGUN:
+        if case.outcome is ActionOutcome.BEGUN:
             yield f"case {case.case_id} is in progress or was interrupted; wait for its end, or undo it"
 
 
 def _check_too_soon(check: _Check) -> Iterator[str]:
-    latest = max((case.began for case in check.snapshot.cases if case.has_changed_cluster), default=None)
-    if latest and check.now - latest < check.limits.min_interval:
-        age, min_interval = _format_seconds(check.now - latest), _format_seconds(check.limits.min_interval)
+    limits = check.rules.limits
+    latest = max(
+        (
+            case.began
+            for case in check.snapshot.cases
+            if case.has_changed_cluster and case.kind in limits.paced_with
+        ),
+        default=None,
+    )
+    if latest and check.now - latest < limits.min_interval:
+        age, min_interval = _format_seconds(check.now - latest), _format_seconds(limits.min_interval)
         yield f"the latest action in this cluster was {age} ago; the minimum interval is {min_interval}"
 
 
 def _check_too_many(check: _Check) -> Iterator[str]:
-    changes = [case for case in check.snapshot.cases if case.has_changed_cluster]
-    recent = [case for case in changes if check.now - case.began < _DAY]
-    if len(recent) >= check.limits.max_per_day:
-        yield f"{len(recent)} actions in this cluster within a day; another one requires an operator"
-    if check.request.action not in _RESTARTS:
-        return
-    restarts = [
-        case
-        for case in changes
-        if case.action in _RESTARTS and check.now - case.began < check.limits.restart_window
-    ]
-    if len(restarts) >= check.limits.max_restarts:
-        window = _format_seconds(check.limits.restart_window)
-        yield f"{len(restarts)} restarts in this cluster within {window}; another one requires an operator"
+    for limit in check.rules.limits.rate_limits:
+        recent = [
+            case
+            for case in check.snapshot.cases
+            if case.has_changed_cluster and case.kind in limit.kinds and check.now - case.began < limit.window
+        ]
+        if len(recent) >= limit.max_actions:
+            window = "a day" if limit.window == _DAY else _format_seconds(limit.window)
+            count = f"{len(recent)} {limit.name} in this cluster within {window}"
+            yield f"{count}; another one requires an operator"
 
 
 def _check_off(check: _Check) -> Iterator[str]:
-    action = check.request.action
+    action = check.request.kind
     if check.snapshot.mode(action) == "off":
         yield f"{action} is off in `mitigation` of {check.request.cluster_id}"
-
-
-def _check_proposed_only(check: _Check) -> Iterator[str]:
-    if check.request.action is Action.EVACUATE:
-        yield "replicas are moved by operators; an evacuation is proposed, but never applied"
-
-
-def _check_no_restart(check: _Check) -> Iterator[str]:
-    if check.request.action in _RESTARTS and not check.snapshot.has_restart_command:
-        yield f"{check.request.cluster_id} has no `restart` command in the fleet file"
-
-
-def _check_throttled(check: _Check) -> Iterator[str]:
-    if check.request.action is Action.QUARANTINE_RESTART:
-        topics = {partition.topic for partition in check.metadata.replicated_on(check.broker_id)}
-        throttled = sorted(topics & check.metadata.throttled_topics)
-        if throttled:
-            yield f"replicas of {', '.join(throttled[:_MAX_NAMED])} are throttled already"
 
 
 _FAIL_SAFES: tuple[tuple[RefusalReason, Callable[[_Check], Iterator[str]]], ...] = (
     (RefusalReason.NOT_REGISTERED, _check_not_registered),
     (RefusalReason.FENCED, _check_fenced),
-    (RefusalReason.NOTHING_TO_TAKE, _check_nothing_to_take),
     (RefusalReason.NO_FINDING, _check_no_finding),
     (RefusalReason.TOO_YOUNG, _check_too_young),
     (RefusalReason.NOT_MEASURED, _check_not_measured),
@@ -350,16 +278,7 @@ _FAIL_SAFES: tuple[tuple[RefusalReason, Callable[[_Check], Iterator[str]]], ...]
     (RefusalReason.TOO_SOON, _check_too_soon),
     (RefusalReason.TOO_MANY, _check_too_many),
     (RefusalReason.OFF, _check_off),
-    (RefusalReason.PROPOSED_ONLY, _check_proposed_only),
-    (RefusalReason.NO_RESTART, _check_no_restart),
-    (RefusalReason.THROTTLED, _check_throttled),
 )
-
-
-def _format_partitions(partitions: Collection[TopicPartition]) -> str:
-    names = [f"{topic}-{number}" for topic, number in sorted(partitions)[:_MAX_NAMED]]
-    more = len(partitions) - len(names)
-    return ", ".join(names) + (f" and {more} more" if more else "")
 
 
 def _format_seconds(duration: timedelta) -> str:

@@ -9,9 +9,13 @@ from fleetgauge_core.detection.record_reader import LatestFindingTimes, decode_f
 from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
 from fleetgauge_core.kafka import ConsumerGroups, read_cluster_metadata, read_topic_values
 from fleetgauge_core.lake.corrections import CorrectionStore
+from fleetgauge_operations.actions.audit_log import AuditLog
+from fleetgauge_operations.actions.plan.snapshot import (
+    ClusterSnapshot,
+    find_active_alerts,
+    find_healthy_since,
+)
 from fleetgauge_operations.corrections.planned_maintenance import build_maintenance_plan
-from fleetgauge_operations.mitigation.audit_log import AuditLog
-from fleetgauge_operations.mitigation.snapshot import ClusterSnapshot, find_active_alerts, find_healthy_since
 
 _CLIENT_ID = "fleetgauge-mitigate"
 

@@ -1,10 +1,9 @@
-"""Changes to a real cluster, and the leadership that a process needs to make them."""
+"""Changes to a real cluster through its admin API and its restart command."""
 
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from tempfile import TemporaryFile
@@ -15,49 +14,21 @@ from fleetgauge_core.kafka import (
     FOLLOWER_THROTTLED_REPLICAS,
     ClusterAdmin,
     KafkaUnavailableError,
-    LeaderElection,
-    Leadership,
-    ensure_state_topic,
     reorder_replicas,
     write_demotion_mark,
 )
 from fleetgauge_core.metadata import TopicPartition
-from fleetgauge_operations.mitigation.case import ReplicaOrder
-from fleetgauge_operations.mitigation.executor import RestartCommandError
+from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder
+from fleetgauge_operations.mitigation.steps import RestartCommandError
 
-#: Longer than the session of a killed leader, which expires after 6 s.
-_LEADERSHIP_TIMEOUT_S = 15
-_GROUP = "fleetgauge-mitigate"
 #: For all replicas of a broker together; it stays out of the ISR only while more than this is produced.
 _THROTTLED_RATE_BYTES_S = "10000"
 _RESTART_TIMEOUT_S = 300
 
 
-class LeadershipTakenError(Exception):
-    """Another process has the mitigation leadership."""
-
-
-@contextmanager
-def hold_mitigation_leadership(telemetry: Telemetry) -> Iterator[Leadership]:
-    """Hold the leadership that lets a single process of the fleet act.
-
-    Raises: KafkaUnavailableError; LeadershipTakenError if another process does not release it in time.
-    """
-    ensure_state_topic(telemetry, telemetry.topics.watch_state)
-    election = LeaderElection(telemetry.access, telemetry.topics.watch_state.name, _GROUP)
-    election.start()
-    try:
-        leadership = election.wait_for_leadership(_LEADERSHIP_TIMEOUT_S)
-        if leadership is None:
-            raise LeadershipTakenError(f"another process is leader of the consumer group {_GROUP}")
-        yield leadership
-    finally:
-        election.stop()
-
-
 @dataclass(frozen=True, slots=True)
 class KafkaClusterControl:
-    """Changes a cluster through its admin API and its restart command; see executor.ClusterControl."""
+    """Changes a cluster through its admin API and its restart command; see steps.ClusterControl."""
 
     cluster: Cluster
     telemetry: Telemetry

@@ -10,9 +10,29 @@ and is restored exactly unless an operator has changed it since.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from fleetgauge_core.metadata import ClusterMetadata, PartitionMetadata, TopicPartition
-from fleetgauge_operations.mitigation.case import ReplicaOrder
+
+
+class ReplicaOrder(NamedTuple):
+    """The replicas of a partition before and after a demotion; the first one is the preferred leader."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+def encode_orders(orders: Mapping[TopicPartition, ReplicaOrder]) -> dict[str, Any]:
+    """Return the plan of a demotion as it is stored with its case."""
+    return {"orders": [[*partition, [*before], [*after]] for partition, (before, after) in orders.items()]}
+
+
+def decode_orders(plan: Mapping[str, Any]) -> dict[TopicPartition, ReplicaOrder]:
+    """Return the replica orders of a stored plan; none for another kind of action."""
+    return {
+        TopicPartition(topic, number): ReplicaOrder(tuple(before), tuple(after))
+        for topic, number, before, after in plan.get("orders", ())
+    }
 
 
 def plan_demotion(metadata: ClusterMetadata, broker_id: int) -> dict[TopicPartition, ReplicaOrder]:
@@ -79,3 +99,36 @@ def plan_restoration(metadata: ClusterMetadata, orders: Mapping[TopicPartition, 
         else:
             restored[partition] = order.before
     return Restoration(restored, kept)
+
+
+def check_demoted(
+    metadata: ClusterMetadata, broker_id: int, orders: Mapping[TopicPartition, ReplicaOrder]
+) -> str:
+    """Return why the demotion is not complete yet; an empty string if it is."""
+    led = metadata.led_by(broker_id)
+    if led:
+        return f"broker {broker_id} still leads {len(led)} partitions"
+    return _check_orders(metadata, {partition: order.after for partition, order in orders.items()})
+
+
+def check_restored(
+    metadata: ClusterMetadata, broker_id: int, orders: Mapping[TopicPartition, Sequence[int]]
+) -> str:
+    """Return why the leadership is not returned yet; an empty string if it is."""
+    to_lead = [partition for partition, replicas in orders.items() if replicas[0] == broker_id]
+    missing = set(to_lead) - metadata.led_by(broker_id)
+    if missing:
+        return f"broker {broker_id} does not lead {len(missing)} of {len(to_lead)} partitions again"
+    return _check_orders(metadata, orders)
+
+
+def _check_orders(metadata: ClusterMetadata, orders: Mapping[TopicPartition, Sequence[int]]) -> str:
+    different = sum(
+        _read_order(metadata, partition) != tuple(replicas) for partition, replicas in orders.items()
+    )
+    return f"{different} partitions have another order of replicas" if different else ""
+
+
+def _read_order(metadata: ClusterMetadata, partition: TopicPartition) -> Sequence[int]:
+    described = metadata.partitions.get(partition)
+    return described.replicas if described else ()

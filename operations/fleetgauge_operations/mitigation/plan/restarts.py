@@ -10,6 +10,8 @@ it catches up and rejoins the ISR.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
 
 from fleetgauge_core.metadata import ClusterMetadata
 
@@ -23,6 +25,16 @@ def plan_throttles(metadata: ClusterMetadata, broker_id: int) -> dict[str, str]:
         topic: ",".join(f"{number}:{broker_id}" for number in sorted(numbers))
         for topic, numbers in numbers_by_topic.items()
     }
+
+
+def encode_throttles(throttles: Mapping[str, str]) -> dict[str, Any]:
+    """Return the plan of a quarantine as it is stored with its case."""
+    return {"throttles": dict(throttles)}
+
+
+def decode_throttles(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Return the throttled replicas by topic of a stored plan; none for another kind of action."""
+    return dict(plan.get("throttles", {}))
 
 
 def check_restarted(metadata: ClusterMetadata, broker_id: int) -> str:

@@ -7,18 +7,16 @@ process continues where this one stops. An outage of ops/actions itself is known
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
-from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.lake.table_store import TableStoreError
-from fleetgauge_operations.mitigation.audit_outage import AuditOutage
-from fleetgauge_operations.mitigation.case import CaseOutcome, MitigationCase
-from fleetgauge_operations.mitigation.case_notification import CaseNotification
-from fleetgauge_operations.mitigation.kafka_cluster import LeadershipTakenError
+from fleetgauge_core.tables import ActionOutcome
+from fleetgauge_operations.actions.audit_outage import AuditOutage
+from fleetgauge_operations.actions.case_notification import CaseNotification
+from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.outbox import Settlement
 from fleetgauge_operations.notify.outboxes import Outboxes
@@ -29,17 +27,14 @@ _log = logging.getLogger("fleetgauge.mitigate")
 _MAX_AGE = timedelta(days=1)
 
 #: Identifies one state of a case; each state is notified once.
-_CaseState = tuple[str, CaseOutcome, bool, datetime | None]
+_CaseState = tuple[str, ActionOutcome, bool, datetime | None]
 
 
 class CaseStore(Protocol):
-    """Storage for cases. All methods raise TableStoreError."""
+    """Storage for cases. Its method raises TableStoreError."""
 
-    def read_cases(self) -> Iterable[MitigationCase]:
-        """Return all cases."""
-
-    def update_case(self, case: MitigationCase) -> None:
-        """Replace the stored case that has the same ID."""
+    def amend_case(self, case_id: str, change: Callable[[ActionCase], ActionCase | None]) -> None:
+        """Replace a case by what ``change`` returns for its newest version; leave it unchanged for None."""
 
 
 @dataclass(slots=True)
@@ -57,19 +52,16 @@ class CaseNotifier:
         self,
         store: CaseStore,
         outboxes: Outboxes,
-        lead: Callable[[], AbstractContextManager[object]],
         clock: Callable[[], datetime],
     ) -> None:
-        """``lead`` holds the mitigation leadership, under which receipts are stored."""
         self._store = store
         self._outboxes = outboxes
-        self._lead = lead
         self._clock = clock
         self._receipts: dict[_CaseState, _Receipts] = defaultdict(_Receipts)
         self._expired: set[tuple[_CaseState, str]] = set()
         self._outages: dict[str, AuditOutage] = {}
 
-    def notify(self, cases: Iterable[MitigationCase]) -> None:
+    def notify(self, cases: Iterable[ActionCase]) -> None:
         """Queue what receivers have not accepted yet; alerts of open cases stay open."""
         cases = list(cases)
         names = set(self._outboxes.names().values())
@@ -106,7 +98,7 @@ class CaseNotifier:
         if self._receipts:
             try:
                 self._store_receipts()
-            except (KafkaUnavailableError, LeadershipTakenError, TableStoreError) as error:
+            except TableStoreError as error:
                 _log.warning("accepted notifications cannot be stored now, will retry: %s", error)
 
     def _settle(self, state: _CaseState, receiver: str, settlement: Settlement) -> None:
@@ -117,7 +109,7 @@ class CaseNotifier:
         else:
             self._expired.add((state, receiver))
 
-    def _find_served(self, case: MitigationCase) -> set[str]:
+    def _find_served(self, case: ActionCase) -> set[str]:
         """Return the receivers to which the present state of a case is not to be sent."""
         state = _state(case)
         receipts = self._receipts.get(state, _Receipts())
@@ -125,28 +117,27 @@ class CaseNotifier:
         return {*(case.told or ()), *case.rejected, *receipts.accepted, *receipts.rejected, *expired}
 
     def _store_receipts(self) -> None:
-        """Add receipts to the cases, read again because another leader may have changed them."""
-        if any(receipts.accepted or receipts.rejected for receipts in self._receipts.values()):
-            with self._lead():
-                for case in self._store.read_cases():
-                    receipts = self._receipts.get(_state(case))
-                    if receipts and (receipts.accepted or receipts.rejected):
-                        self._store.update_case(_add_receipts(case, receipts))
-        self._receipts.clear()
+        """Add receipts to the cases that are still in the state of which receivers were notified."""
+        for state, receipts in list(self._receipts.items()):
+            if receipts.accepted or receipts.rejected:
+                self._store.amend_case(state[0], partial(_add_receipts, state=state, receipts=receipts))
+            del self._receipts[state]
 
-    def _is_due(self, case: MitigationCase) -> bool:
+    def _is_due(self, case: ActionCase) -> bool:
         """Return whether receivers are to be notified of the case's present state."""
-        if case.told is None or case.outcome is CaseOutcome.BEGUN:
+        if case.told is None or case.outcome is ActionOutcome.BEGUN:
             return False
         is_outdated = self._clock() - (case.ended or case.began) > _MAX_AGE
-        return case.outcome is CaseOutcome.FAILED or not is_outdated
+        return case.outcome is ActionOutcome.FAILED or not is_outdated
 
 
-def _state(case: MitigationCase) -> _CaseState:
+def _state(case: ActionCase) -> _CaseState:
     return case.case_id, case.outcome, case.ended is None, case.undone_since
 
 
-def _add_receipts(case: MitigationCase, receipts: _Receipts) -> MitigationCase:
+def _add_receipts(case: ActionCase, *, state: _CaseState, receipts: _Receipts) -> ActionCase | None:
+    if _state(case) != state:
+        return None
     return replace(
         case,
         told=tuple(dict.fromkeys((*(case.told or ()), *sorted(receipts.accepted)))),
@@ -154,7 +145,7 @@ def _add_receipts(case: MitigationCase, receipts: _Receipts) -> MitigationCase:
     )
 
 
-def _select_firing(cases: Sequence[MitigationCase]) -> Iterator[Notification]:
+def _select_firing(cases: Sequence[ActionCase]) -> Iterator[Notification]:
     """Yield the notifications that fire while their case is open, whoever acted; one for each incident.
 
     A failure fires until it is undone. A refusal or an advice ends when a later case resolves its incident.
@@ -173,7 +164,7 @@ def _select_firing(cases: Sequence[MitigationCase]) -> Iterator[Notification]:
     yield from firing.values()
 
 
-def _build_notification(case: MitigationCase) -> Notification:
+def _build_notification(case: ActionCase) -> Notification:
     is_resolved = not case.has_changed_cluster and case.ended is not None
     at = case.ended or case.undone_since or case.began
     return CaseNotification.from_case(case, at, is_resolved=is_resolved).notification

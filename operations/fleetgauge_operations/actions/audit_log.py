@@ -1,24 +1,28 @@
 """The audit log ops/actions: every case, refused ones too, with its outcome, times, author and reason."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from fleetgauge_core.lake.table_store import TableRow, TableStore
-from fleetgauge_core.metadata import TopicPartition
-from fleetgauge_core.tables import ACTIONS
-from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase, ReplicaOrder
+from fleetgauge_core.tables import ACTIONS, MITIGATION_KINDS, ActionKind, ActionOutcome
+from fleetgauge_operations.actions.plan.case import ActionCase
 
-_ROLL = "roll"
+#: Keys of ``detail`` that are not part of the plan.
+_CASE_KEYS = frozenset(
+    {"outcome", "zone", "against", "words", "told", "rejected", "undone_since", "overruled"}
+)
+#: Keys of the plans of version 0.1, which reads both of every case.
+_PLAN_DEFAULTS: Mapping[str, Any] = {"orders": [], "throttles": {}}
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntries:
     """The contents of ops/actions at one moment: cases by start time, and clusters that are being rolled."""
 
-    cases: tuple[MitigationCase, ...]
+    cases: tuple[ActionCase, ...]
     rolling_cluster_ids: frozenset[str]
 
 
@@ -34,30 +38,39 @@ class AuditLog:
     def read_entries(self, now: datetime) -> AuditEntries:
         """Return all cases, and the clusters whose rolling restart is in progress at a time."""
         rows = self._table.rows()
-        cases = (_parse_case(row) for row in rows if row["kind"] in set(Action))
+        cases = (_parse_case(row) for row in rows if row["kind"] in MITIGATION_KINDS)
         return AuditEntries(
             cases=tuple(sorted(cases, key=lambda case: (case.began, case.case_id))),
             rolling_cluster_ids=frozenset(row["cluster_id"] for row in rows if _is_rolling(row, now)),
         )
 
-    def add_case(self, case: MitigationCase) -> None:
+    def add_case(self, case: ActionCase) -> None:
         """Store a new case."""
         self._table.append([_case_row(case)])
 
-    def update_case(self, case: MitigationCase) -> None:
+    def update_case(self, case: ActionCase) -> None:
         """Replace the stored case that has the same ID."""
         self._table.update(_case_row(case))
+
+    def amend_case(self, case_id: str, change: Callable[[ActionCase], ActionCase | None]) -> None:
+        """Replace a case by what ``change`` returns for its newest version; leave it unchanged for None."""
+
+        def amend(row: TableRow) -> TableRow | None:
+            changed = change(_parse_case(row))
+            return None if changed is None else _case_row(changed)
+
+        self._table.amend({"action_id": case_id}, amend)
 
 
 def _is_rolling(row: TableRow, now: datetime) -> bool:
     is_in_progress = row["starts"] <= now and (row["ends"] is None or row["ends"] > now)
-    return bool(is_in_progress and row["kind"] == _ROLL)
+    return bool(is_in_progress and row["kind"] == ActionKind.ROLL)
 
 
-def _case_row(case: MitigationCase) -> TableRow:
+def _case_row(case: ActionCase) -> TableRow:
     return {
         "action_id": case.case_id,
-        "kind": case.action.value,
+        "kind": case.kind.value,
         "cluster_id": case.cluster_id,
         "broker_id": case.broker_id,
         "starts": case.began,
@@ -66,6 +79,8 @@ def _case_row(case: MitigationCase) -> TableRow:
         "author": case.author,
         "detail": json.dumps(
             {
+                **_PLAN_DEFAULTS,
+                **case.plan,
                 "outcome": case.outcome,
                 "zone": case.zone,
                 "against": case.against,
@@ -74,36 +89,27 @@ def _case_row(case: MitigationCase) -> TableRow:
                 "rejected": case.rejected,
                 "undone_since": case.undone_since.isoformat() if case.undone_since else None,
                 "overruled": case.overruled,
-                "throttles": dict(case.throttles),
-                "orders": [
-                    [*partition, order.before, order.after] for partition, order in case.orders.items()
-                ],
             }
         ),
     }
 
 
-def _parse_case(row: TableRow) -> MitigationCase:
+def _parse_case(row: TableRow) -> ActionCase:
     detail: dict[str, Any] = json.loads(row["detail"])
-    orders: Sequence[tuple[str, int, list[int], list[int]]] = detail["orders"]
     receivers = detail.get("told")
     undone_since = detail.get("undone_since")
-    return MitigationCase(
+    return ActionCase(
         case_id=row["action_id"],
-        action=Action(row["kind"]),
+        kind=ActionKind(row["kind"]),
         cluster_id=row["cluster_id"],
         broker_id=row["broker_id"],
         zone=detail["zone"],
         author=row["author"],
         reason=row["reason"],
         began=row["starts"],
-        outcome=CaseOutcome(detail["outcome"]),
+        outcome=ActionOutcome(detail["outcome"]),
         ended=row["ends"],
-        orders={
-            TopicPartition(topic, number): ReplicaOrder(tuple(before), tuple(after))
-            for topic, number, before, after in orders
-        },
-        throttles=detail["throttles"],
+        plan={key: value for key, value in detail.items() if value and key not in _CASE_KEYS},
         against=tuple(detail.get("against", ())),
         words=tuple(detail["words"]),
         told=None if receivers is None else tuple(receivers),

@@ -11,7 +11,8 @@ from fleetgauge_core.detection import (
     HealthState,
 )
 from fleetgauge_core.metadata import ClusterMetadata
-from fleetgauge_operations.mitigation.case import Action, MitigationCase
+from fleetgauge_core.tables import ActionKind
+from fleetgauge_operations.actions.plan.case import ActionCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class ClusterSnapshot:
 
     metadata: ClusterMetadata
     alerts: tuple[ActiveAlert, ...] = ()
-    cases: Sequence[MitigationCase] = ()
+    cases: Sequence[ActionCase] = ()
     """Cases by start time, without the case for which the snapshot was taken."""
     healthy_since: Mapping[int, datetime] = field(default_factory=dict)
     """When the last alert ended, by ID of each broker that had alerts and has none now."""
@@ -45,9 +46,9 @@ class ClusterSnapshot:
     """Whether a watch is running, so that the alerts are current."""
     has_restart_command: bool = False
 
-    def mode(self, action: Action) -> str:
+    def mode(self, kind: ActionKind) -> str:
         """Return ``off`` (never), ``advise`` (by operators; the default) or ``act`` (also by controllers)."""
-        return self.modes.get(action, "advise")
+        return self.modes.get(kind, "advise")
 
     def zone(self, broker_id: int) -> str | None:
         """Return the rack of a broker; None if it has none or is not registered."""

@@ -7,27 +7,19 @@ healthy for a while; actions of operators are left for operators to undo.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from fleetgauge_core.detection import HealthState
-from fleetgauge_operations.mitigation.case import (
-    ESCALATION_LADDER,
-    Action,
-    ActionRequest,
-    CaseOutcome,
-    MitigationCase,
-)
-from fleetgauge_operations.mitigation.demotion import plan_restoration
-from fleetgauge_operations.mitigation.fail_safes import (
-    Refusal,
-    RefusalReason,
-    find_refusals,
-    find_undo_refusals,
-)
-from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
-from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_core.tables import MITIGATION_KINDS, ActionKind, ActionOutcome
+from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
+from fleetgauge_operations.actions.plan.refusal import Refusal, RefusalReason
+from fleetgauge_operations.actions.plan.refusals import find_refusals, find_undo_refusals
+from fleetgauge_operations.actions.plan.rules import ActionRules
+from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS, MitigationLimits
+from fleetgauge_operations.mitigation.plan.rules import build_rules
 
 #: The author of the controller's cases.
 AUTHOR = "fleetgauge mitigate run"
@@ -51,7 +43,7 @@ class NotifyOperator:
 
     request: ActionRequest
     reason: str
-    outcome: CaseOutcome
+    outcome: ActionOutcome
     refusals: tuple[Refusal, ...]
 
 
@@ -59,21 +51,21 @@ class NotifyOperator:
 class UndoAction:
     """Undo the action of a case."""
 
-    case: MitigationCase
+    case: ActionCase
 
 
 @dataclass(frozen=True, slots=True)
 class ResolveCase:
     """Notify the operator that a case needs no attention any more, because its broker is healthy."""
 
-    case: MitigationCase
+    case: ActionCase
 
 
 @dataclass(frozen=True, slots=True)
 class FailCase:
     """Mark a case as failed that was interrupted: its process is not the leader any more."""
 
-    case: MitigationCase
+    case: ActionCase
 
 
 PolicyStep = ApplyAction | NotifyOperator | UndoAction | ResolveCase | FailCase
@@ -86,12 +78,16 @@ class MitigationPolicy:
     cluster_id: str
     snapshot: ClusterSnapshot
     now: datetime
-    limits: Limits = DEFAULT_LIMITS
+    limits: MitigationLimits = DEFAULT_LIMITS
+
+    @property
+    def _rules(self) -> Mapping[ActionKind, ActionRules]:
+        return build_rules(self.limits)
 
     def decide(self) -> PolicyStep | None:
         """Return the next step; None if nothing is to be done now."""
         for case in self.snapshot.cases:
-            if case.outcome is CaseOutcome.BEGUN or _is_partly_undone(case):
+            if case.outcome is ActionOutcome.BEGUN or _is_partly_undone(case):
                 return FailCase(case)
         for alert in self.snapshot.alerts:
             step = self._respond(alert)
@@ -105,7 +101,7 @@ class MitigationPolicy:
         since = min(active.since for active in self.snapshot.alerts if active.broker_id == alert.broker_id)
         cases = [case for case in self.snapshot.cases if case.broker_id == alert.broker_id]
         present_cases = [case for case in cases if case.began >= since]
-        if any(case.outcome is CaseOutcome.UNDONE for case in present_cases) or any(
+        if any(case.outcome is ActionOutcome.UNDONE for case in present_cases) or any(
             case.overruled and case.undone_since and case.undone_since >= since for case in cases
         ):
             # Undone during this alert: an operator's decision is not reversed.
@@ -117,7 +113,7 @@ class MitigationPolicy:
         if action is None:
             return self._report_exhausted(alert, applied, present_cases)
         request = ActionRequest(action, self.cluster_id, alert.broker_id)
-        refusals = find_refusals(request, self.snapshot, self.now, self.limits)
+        refusals = find_refusals(request, self.snapshot, self.now, self._rules[action])
         if _are_all_temporary(refusals):
             return None
         may_act = self.snapshot.mode(action) == "act"
@@ -125,17 +121,17 @@ class MitigationPolicy:
             return ApplyAction(request, alert.state)
         if any(_is_same_notification(case, action, refusals) for case in present_cases):
             return None
-        outcome = CaseOutcome.REFUSED if may_act else CaseOutcome.ADVISED
+        outcome = ActionOutcome.REFUSED if may_act else ActionOutcome.ADVISED
         return NotifyOperator(request, alert.state, outcome, refusals)
 
-    def _select_action(self, alert: ActiveAlert, applied: Sequence[MitigationCase]) -> Action | None:
+    def _select_action(self, alert: ActiveAlert, applied: Sequence[ActionCase]) -> ActionKind | None:
         """Return the first warranted action that was not applied yet; restarts may be repeated."""
         if _is_unmeasured(alert, applied):
             return None
-        counts = Counter(case.action for case in applied)
-        for action in ESCALATION_LADDER:
+        counts = Counter(case.kind for case in applied)
+        for action in MITIGATION_KINDS:
             is_warranted = alert.state in self.limits.warrants[action]
-            max_applied = self.limits.max_restarts if action is Action.RESTART else 1
+            max_applied = self.limits.max_restarts if action is ActionKind.RESTART else 1
             if is_warranted and self.snapshot.mode(action) != "off" and counts[action] < max_applied:
                 return action
         return None
@@ -143,8 +139,8 @@ class MitigationPolicy:
     def _report_exhausted(
         self,
         alert: ActiveAlert,
-        applied: Sequence[MitigationCase],
-        present_cases: Sequence[MitigationCase],
+        applied: Sequence[ActionCase],
+        present_cases: Sequence[ActionCase],
     ) -> NotifyOperator | None:
         """Notify an operator of a broker that is still unhealthy after all warranted actions."""
         if not applied or alert.broker_id is None or self.now - applied[-1].began < self.limits.min_interval:
@@ -158,10 +154,10 @@ class MitigationPolicy:
         else:
             explanation = f"broker {alert.broker_id} is still {alert.state} after all warranted actions"
         refusals = (Refusal(RefusalReason.EXHAUSTED, explanation),)
-        if any(_is_same_notification(case, latest.action, refusals) for case in present_cases):
+        if any(_is_same_notification(case, latest.kind, refusals) for case in present_cases):
             return None
-        request = ActionRequest(latest.action, self.cluster_id, alert.broker_id)
-        return NotifyOperator(request, alert.state, CaseOutcome.REFUSED, refusals)
+        request = ActionRequest(latest.kind, self.cluster_id, alert.broker_id)
+        return NotifyOperator(request, alert.state, ActionOutcome.REFUSED, refusals)
 
     def _clean_up(self) -> UndoAction | ResolveCase | None:
         """Return how to close a case of the controller whose broker is healthy."""
@@ -176,23 +172,21 @@ class MitigationPolicy:
                 return UndoAction(case)
         return None
 
-    def _is_undo_due(self, case: MitigationCase) -> bool:
+    def _is_undo_due(self, case: ActionCase) -> bool:
         """Return whether to undo a case now.
 
         No operator is notified of refusals, because they end by themselves or have alerts of their own.
         """
         healthy_since = self.snapshot.healthy_since.get(case.broker_id)
         return (
-            case.outcome is CaseOutcome.DONE
-            and case.action.has_lasting_effect
+            case.outcome is ActionOutcome.DONE
+            and case.is_open
             and self.snapshot.is_watched
             and not self._is_disturbed()
-            and self.snapshot.mode(case.action) == "act"
+            and self.snapshot.mode(case.kind) == "act"
             and healthy_since is not None
             and self.now - max(healthy_since, case.began) >= self.limits.undo_after
-            and not find_undo_refusals(
-                case, plan_restoration(self.snapshot.metadata, case.orders), self.snapshot, reason=None
-            )
+            and not find_undo_refusals(case, self.snapshot, None, self._rules[case.kind])
         )
 
     def _is_disturbed(self) -> bool:
@@ -211,14 +205,16 @@ class MitigationPolicy:
         )
 
 
-def _is_partly_undone(case: MitigationCase) -> bool:
+def _is_partly_undone(case: ActionCase) -> bool:
     """Return whether an operator's undo was interrupted; the controller repeats its own ones."""
-    return case.outcome is CaseOutcome.DONE and case.undone_since is not None and case.author != AUTHOR
+    return case.outcome is ActionOutcome.DONE and case.undone_since is not None and case.author != AUTHOR
 
 
-def _is_unmeasured(alert: ActiveAlert, applied: Sequence[MitigationCase]) -> bool:
+def _is_unmeasured(alert: ActiveAlert, applied: Sequence[ActionCase]) -> bool:
     """Return whether the alert cannot end: a demoted broker serves no probes that could prove it healthy."""
-    is_demoted = any(case.action is Action.DEMOTE and case.outcome is CaseOutcome.DONE for case in applied)
+    is_demoted = any(
+        case.kind is ActionKind.DEMOTE and case.outcome is ActionOutcome.DONE for case in applied
+    )
     return is_demoted and alert.state is HealthState.DEGRADED
 
 
@@ -227,10 +223,10 @@ def _are_all_temporary(refusals: Sequence[Refusal]) -> bool:
     return bool(refusals) and not _select_permanent(refusal.reason for refusal in refusals)
 
 
-def _is_same_notification(case: MitigationCase, action: Action, refusals: Sequence[Refusal]) -> bool:
+def _is_same_notification(case: ActionCase, kind: ActionKind, refusals: Sequence[Refusal]) -> bool:
     """Return whether the case has notified an operator of the same action with the same refusals."""
     return (
-        case.action is action
+        case.kind is kind
         and not case.has_changed_cluster
         and _select_permanent(case.against) == _select_permanent(refusal.reason for refusal in refusals)
     )

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from fleetgauge_operations.mitigation.case import CaseOutcome, MitigationCase
+from fleetgauge_core.tables import ActionOutcome
+from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.notify.notification import Notification, Severity
 from fleetgauge_operations.notify.receivers.slack import escape_markup
 
@@ -20,8 +21,8 @@ from fleetgauge_operations.notify.receivers.slack import escape_markup
 class CaseNotification:
     """The result of an action or its undo at a time, with explanations of what was refused or has failed."""
 
-    case: MitigationCase
-    outcome: CaseOutcome
+    case: ActionCase
+    outcome: ActionOutcome
     words: tuple[str, ...]
     at: datetime
     is_undo: bool = False
@@ -29,14 +30,14 @@ class CaseNotification:
     """Whether the case needs no attention any more, because the broker recovered by itself."""
 
     @classmethod
-    def from_case(cls, case: MitigationCase, at: datetime, *, is_resolved: bool = False) -> Self:
+    def from_case(cls, case: ActionCase, at: datetime, *, is_resolved: bool = False) -> Self:
         """Return the notification of the present outcome of a case."""
         return cls(case, case.outcome, case.words, at, case.undone_since is not None, is_resolved)
 
     @property
     def is_firing(self) -> bool:
         """Whether an operator has to act."""
-        outcomes = (CaseOutcome.ADVISED, CaseOutcome.REFUSED, CaseOutcome.FAILED)
+        outcomes = (ActionOutcome.ADVISED, ActionOutcome.REFUSED, ActionOutcome.FAILED)
         return not self.is_resolved and self.outcome in outcomes
 
     @property
@@ -47,15 +48,13 @@ class CaseNotification:
         explanation = f": {self.words[0]}" if self.words else ""
         if self.is_resolved:
             explanation = ": resolved, the broker is healthy"
-        return (
-            f"{case.cluster_id}: {undo}{case.action} of broker {case.broker_id} {self.outcome}{explanation}"
-        )
+        return f"{case.cluster_id}: {undo}{case.kind} of broker {case.broker_id} {self.outcome}{explanation}"
 
     @property
     def notification(self) -> Notification:
         """The notification; a failure pages, because the cluster was changed and is not as intended."""
         case = self.case
-        severity: Severity = "page" if self.outcome is CaseOutcome.FAILED else "ticket"
+        severity: Severity = "page" if self.outcome is ActionOutcome.FAILED else "ticket"
         attempt = f"/{case.undone_since:%Y%m%dT%H%M%S}" if self.is_undo and case.undone_since else ""
         notification_id = f"{case.case_id}/{self.outcome}{attempt}{'/over' if self.is_resolved else ''}"
         kind = f"MITIGATION_{self.outcome.upper()}"
@@ -63,7 +62,7 @@ class CaseNotification:
         byline = f"{self.at:%Y-%m-%d %H:%M:%S} UTC, {case.author}: {case.reason}"
         return Notification(
             notification_id=notification_id,
-            incident=f"mitigate/{case.cluster_id}/{case.broker_id}/{case.action}",
+            incident=f"mitigate/{case.cluster_id}/{case.broker_id}/{case.kind}",
             firing=self.is_firing,
             severity=severity,
             kind=kind,
@@ -72,7 +71,7 @@ class CaseNotification:
             at=self.at,
             summary=self.summary,
             alert_name="MITIGATION",
-            labels={"broker": str(case.broker_id), "action": case.action.value},
+            labels={"broker": str(case.broker_id), "action": case.kind.value},
             annotations={"summary": self.summary, "kind": kind, "words": "\n".join(self.words)},
             document=common,
             details={"id": notification_id, **common},

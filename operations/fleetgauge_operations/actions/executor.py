@@ -1,0 +1,268 @@
+"""Execution of actions and of their undo, whatever their kind.
+
+Before each step the cluster is read and the fail-safes are checked again; after the last one, the result is
+verified. The case is in the audit log before anything is changed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.metadata import ClusterMetadata
+from fleetgauge_core.tables import ActionKind, ActionOutcome
+from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
+from fleetgauge_operations.actions.plan.refusal import Refusal
+from fleetgauge_operations.actions.plan.refusals import find_refusals, find_undo_refusals
+from fleetgauge_operations.actions.plan.rules import ActionRules
+from fleetgauge_operations.actions.plan.snapshot import ClusterSnapshot
+
+_VERIFY_INTERVAL_S = 0.5
+
+
+class CaseWriter(Protocol):
+    """Storage for cases, which is written before and after each change."""
+
+    def add_case(self, case: ActionCase) -> None:
+        """Store a new case."""
+
+    def update_case(self, case: ActionCase) -> None:
+        """Replace the stored case that has the same ID."""
+
+
+class ActionFailedError(Exception):
+    """A step of an action failed, or must not be taken; the message is one line."""
+
+
+class UndoRefusedError(Exception):
+    """Fail-safes refused the undo, and nothing was changed."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        super().__init__(_join(refusals))
+        self.refusals = tuple(refusals)
+
+
+class ActionSteps(Protocol):
+    """How one kind of action changes a cluster.
+
+    Each method may raise any error, which fails the case. Before each change it calls
+    ``run.require_leadership``; what it leaves unchanged it says by ``run.explain``.
+    """
+
+    def apply(self, run: "ActionRun") -> None:
+        """Change the cluster as the case plans, and verify the result."""
+
+    def undo(self, run: "ActionRun") -> None:
+        """Restore what the action changed, except for what was changed by others since."""
+
+    def clean_up(self, run: "ActionRun") -> None:
+        """Undo the action on a broker that is not registered any more."""
+
+
+@dataclass(slots=True)
+class ActionRun:
+    """One application or undo of an action, as its steps see it."""
+
+    request: ActionRequest
+    case: ActionCase
+    snapshot: ClusterSnapshot
+    """The snapshot on which the run was decided."""
+    executor: "ActionExecutor"
+    explanations: list[str] = field(default_factory=list)
+
+    @property
+    def broker_id(self) -> int:
+        """The broker that is changed."""
+        return self.case.broker_id
+
+    def explain(self, explanation: str) -> None:
+        """Add an explanation for the operator to the case."""
+        self.explanations.append(explanation)
+
+    def require_leadership(self) -> None:
+        """Raise ActionFailedError if another process may be acting on this cluster."""
+        if not self.executor.is_leader():
+            raise ActionFailedError(
+                "this process has lost the leadership of the cluster's actions; another one may be acting"
+            )
+
+    def check_again(self) -> ClusterMetadata:
+        """Return new metadata between two steps. Raises: ActionFailedError for any new refusal."""
+        rules = self.executor.rules[self.case.kind]
+        snapshot = self.executor.observe(self.case.case_id)
+        refusals = [
+            refusal
+            for refusal in find_refusals(self.request, snapshot, self.executor.clock(), rules)
+            if refusal.reason not in rules.self_caused
+        ]
+        if refusals:
+            raise ActionFailedError(_join(refusals))
+        return snapshot.metadata
+
+    def check_undo_again(self, remaining: Mapping[str, object]) -> ClusterMetadata:
+        """Return new metadata before what remains of the plan is undone.
+
+        Raises: ActionFailedError for any new refusal.
+        """
+        case = replace(self.case, plan=remaining)
+        snapshot = self.executor.observe(case.case_id)
+        refusals = find_undo_refusals(case, snapshot, self.request.reason, self.executor.rules[case.kind])
+        if refusals:
+            raise ActionFailedError(_join(refusals))
+        return snapshot.metadata
+
+    def wait(self, seconds: float) -> None:
+        """Wait between two steps."""
+        self.executor.wait(seconds)
+
+    def verify(
+        self,
+        find_problem: Callable[[ClusterMetadata], str],
+        timeout: timedelta,
+        holds: timedelta = timedelta(0),
+    ) -> None:
+        """Wait until ``find_problem`` has returned an empty string for a duration.
+
+        Raises: ActionFailedError if it returns a problem after the timeout. A failed read of the cluster is
+        a problem too, as a restart may interrupt it.
+        """
+        clock = self.executor.clock
+        deadline, verified_since = clock() + timeout, None
+        while True:
+            problem, now = self._read_problem(find_problem), clock()
+            if problem and now >= deadline:
+                raise ActionFailedError(f"{problem} after {timeout.total_seconds():.0f} s")
+            verified_since = None if problem else verified_since or now
+            if verified_since and now - verified_since >= holds:
+                return
+            self.wait(_VERIFY_INTERVAL_S)
+
+    def _read_problem(self, find_problem: Callable[[ClusterMetadata], str]) -> str:
+        try:
+            return find_problem(self.executor.observe(self.case.case_id).metadata)
+        except KafkaUnavailableError as error:
+            return str(error)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionExecutor:
+    """Applies and undoes actions on the brokers of one cluster.
+
+    ``observe`` returns a snapshot without the case of that ID; ``is_leader`` is whether this process still
+    leads the cluster's actions, without which nothing is changed.
+    """
+
+    observe: Callable[[str], ClusterSnapshot]
+    rules: Mapping[ActionKind, ActionRules]
+    steps: Mapping[ActionKind, ActionSteps]
+    case_writer: CaseWriter
+    is_leader: Callable[[], bool]
+    clock: Callable[[], datetime]
+    wait: Callable[[float], object]
+
+    def apply(
+        self,
+        request: ActionRequest,
+        case_id: str,
+        author: str,
+        reason: str,
+        notified: tuple[str, ...] | None = None,
+    ) -> ActionCase:
+        """Apply an action unless a fail-safe refuses it, and return its case.
+
+        What an undo needs is stored before anything changes. ``notified`` becomes the ``told`` of the case:
+        empty if receivers are to be notified of the case.
+
+        Raises: KafkaUnavailableError if the cluster cannot be read, and the error of a failed write; nothing
+        was changed then.
+        """
+        snapshot, rules = self.observe(case_id), self.rules[request.kind]
+        case = ActionCase(
+            case_id=case_id,
+            kind=request.kind,
+            cluster_id=request.cluster_id,
+            broker_id=request.broker_id,
+            zone=snapshot.zone(request.broker_id),
+            author=author,
+            reason=reason,
+            began=self.clock(),
+            outcome=ActionOutcome.BEGUN,
+            told=notified,
+        )
+        refusals = find_refusals(request, snapshot, case.began, rules)
+        if refusals:
+            case = replace(
+                case,
+                outcome=ActionOutcome.REFUSED,
+                ended=case.began,
+                against=tuple(refusal.reason for refusal in refusals),
+                words=tuple(refusal.explanation for refusal in refusals),
+            )
+            self.case_writer.add_case(case)
+            return case
+        case = replace(case, plan=rules.plan(snapshot.metadata, request.broker_id))
+        self.case_writer.add_case(case)
+        try:
+            self.steps[case.kind].apply(ActionRun(request, case, snapshot, self))
+        except Exception as error:
+            # The cluster may have been changed, whatever the error is.
+            return self._close_case(
+                replace(case, outcome=ActionOutcome.FAILED, words=(_format_error(error),))
+            )
+        ended = None if rules.has_lasting_effect else self.clock()
+        return self._close_case(replace(case, outcome=ActionOutcome.DONE, ended=ended))
+
+    def undo(self, case: ActionCase, reason: str | None) -> ActionCase:
+        """Undo an action, and return its case: undone, or failed if the undo has to be repeated.
+
+        ``reason`` is an operator's own. The start of the undo is stored before anything is changed.
+
+        Raises: UndoRefusedError; KafkaUnavailableError if the cluster cannot be read, and the error of a
+        failed write. Nothing was changed then.
+        """
+        snapshot = self.observe(case.case_id)
+        refusals = find_undo_refusals(case, snapshot, reason, self.rules[case.kind])
+        if refusals:
+            raise UndoRefusedError(refusals)
+        # An operator who closes a failed case does not overrule the decision to act.
+        overruled = reason is not None and (case.outcome is ActionOutcome.DONE or case.overruled)
+        case = replace(
+            case,
+            told=None if case.told is None else (),
+            undone_since=self.clock(),
+            overruled=overruled,
+        )
+        self.case_writer.update_case(case)
+        request = ActionRequest(case.kind, case.cluster_id, case.broker_id, reason)
+        run = ActionRun(request, case, snapshot, self)
+        if reason:
+            run.explain(f"undone: {reason}")
+        try:
+            if case.broker_id in snapshot.metadata.brokers:
+                self.steps[case.kind].undo(run)
+            else:
+                self.steps[case.kind].clean_up(run)
+                run.explain(f"broker {case.broker_id} is not registered any more: nothing is returned to it")
+        except Exception as error:
+            words = (_format_error(error), *run.explanations)
+            return self._close_case(replace(case, outcome=ActionOutcome.FAILED, words=words))
+        words = tuple(run.explanations)
+        return self._close_case(replace(case, outcome=ActionOutcome.UNDONE, ended=self.clock(), words=words))
+
+    def _close_case(self, case: ActionCase) -> ActionCase:
+        """Store the result; if that fails, add the error to the case that is reported."""
+        try:
+            self.case_writer.update_case(case)
+        except Exception as error:
+            return replace(case, words=(*case.words, f"not stored in ops/actions: {_format_error(error)}"))
+        return case
+
+
+def _join(refusals: Sequence[Refusal]) -> str:
+    return "; ".join(refusal.explanation for refusal in refusals)
+
+
+def _format_error(error: Exception) -> str:
+    is_one_line = isinstance(error, KafkaUnavailableError | ActionFailedError)
+    return str(error) if is_one_line else f"{type(error).__name__}: {error}"

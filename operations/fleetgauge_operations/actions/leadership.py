@@ -1,0 +1,36 @@
+"""Leadership of a cluster's actions: a single process of the fleet changes a cluster at a time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import LeaderElection, Leadership, ensure_state_topic
+
+#: Longer than the session of a killed leader, which expires after 6 s.
+_LEADERSHIP_TIMEOUT_S = 15
+_GROUP = "fleetgauge-mitigate"
+
+
+class LeadershipTakenError(Exception):
+    """Another process leads the actions on the cluster."""
+
+
+@contextmanager
+def hold_cluster_leadership(telemetry: Telemetry, cluster_id: str) -> Iterator[Leadership]:
+    """Hold the leadership that lets this process, and no other one, act on a cluster.
+
+    Each cluster has its own, so that an action that takes minutes does not delay actions on other clusters.
+
+    Raises: KafkaUnavailableError; LeadershipTakenError if another process does not release it in time.
+    """
+    group = f"{_GROUP}.{cluster_id}"
+    ensure_state_topic(telemetry, telemetry.topics.watch_state)
+    election = LeaderElection(telemetry.access, telemetry.topics.watch_state.name, group)
+    election.start()
+    try:
+        leadership = election.wait_for_leadership(_LEADERSHIP_TIMEOUT_S)
+        if leadership is None:
+            raise LeadershipTakenError(f"another process is leader of the consumer group {group}")
+        yield leadership
+    finally:
+        election.stop()

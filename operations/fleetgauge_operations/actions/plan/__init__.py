@@ -1,0 +1,1 @@
+"""Decisions on actions as pure functions of a snapshot."""

@@ -1,0 +1,134 @@
+"""The control loop of one cluster: observe, decide by the policy, act; one step at a time."""
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+from fleetgauge_core.detection import Finding
+from fleetgauge_core.tables import ActionKind, ActionOutcome
+from fleetgauge_operations.actions.executor import ActionExecutor, CaseWriter, UndoRefusedError
+from fleetgauge_operations.actions.plan.case import ActionCase
+from fleetgauge_operations.actions.plan.snapshot import ClusterSnapshot
+from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS, MitigationLimits
+from fleetgauge_operations.mitigation.plan.policy import (
+    AUTHOR,
+    ApplyAction,
+    FailCase,
+    MitigationPolicy,
+    NotifyOperator,
+    PolicyStep,
+    ResolveCase,
+    UndoAction,
+)
+
+_log = logging.getLogger("fleetgauge.mitigate")
+
+
+class ClusterUnderControl(Protocol):
+    """A cluster, as the control loop reads and changes it: a real one, or one in memory.
+
+    All methods raise KafkaUnavailableError and TableStoreError.
+    """
+
+    @property
+    def cluster_id(self) -> str:
+        """The ID of the cluster."""
+
+    @property
+    def case_writer(self) -> CaseWriter:
+        """Where cases are stored."""
+
+    def read_snapshot(self, findings: Sequence[Finding]) -> ClusterSnapshot:
+        """Return a snapshot with the alerts of these findings of the fleet."""
+
+    def open_executor(self) -> AbstractContextManager[ActionExecutor]:
+        """Hold the leadership of the cluster's actions, and return the executor.
+
+        Raises: LeadershipTakenError if another process acts on the cluster.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ControlLoop:
+    """Takes the steps of the policy for one cluster."""
+
+    cluster: ClusterUnderControl
+    clock: Callable[[], datetime]
+    create_case_id: Callable[[], str]
+    limits: MitigationLimits = DEFAULT_LIMITS
+
+    def take_next_step(self, findings: Sequence[Finding]) -> ActionCase | None:
+        """Take the next step; return its case, or None if nothing is to be done now.
+
+        Raises: LeadershipTakenError, and the errors of ClusterUnderControl.
+        """
+        if not self._decide(self.cluster.read_snapshot(findings)):
+            return None
+        with self.cluster.open_executor() as executor:
+            # Decided again, because the previous leader may have taken the same step.
+            snapshot = executor.observe("")
+            step = self._decide(snapshot)
+            return self._take(step, executor, snapshot) if step else None
+
+    def _decide(self, snapshot: ClusterSnapshot) -> PolicyStep | None:
+        return MitigationPolicy(self.cluster.cluster_id, snapshot, self.clock(), self.limits).decide()
+
+    def _take(self, step: PolicyStep, executor: ActionExecutor, snapshot: ClusterSnapshot) -> ActionCase:
+        writer = self.cluster.case_writer
+        match step:
+            case ApplyAction(request, reason):
+                case = executor.apply(request, self.create_case_id(), AUTHOR, reason, notified=())
+                if case.outcome is ActionOutcome.REFUSED:
+                    # Open until its broker is healthy, as every refusal of the controller.
+                    case = replace(case, ended=None)
+                    writer.update_case(case)
+            case FailCase(interrupted):
+                words = (*interrupted.words, "interrupted")
+                case = replace(interrupted, outcome=ActionOutcome.FAILED, words=words, told=())
+                writer.update_case(case)
+            case NotifyOperator():
+                case = self._create_notified_case(step, snapshot)
+                writer.add_case(case)
+            case UndoAction(applied):
+                case = _undo_unless_refused(applied, executor)
+            case ResolveCase(notified):
+                case = replace(notified, ended=self.clock(), told=())
+                writer.update_case(case)
+        return case
+
+    def _create_notified_case(self, step: NotifyOperator, snapshot: ClusterSnapshot) -> ActionCase:
+        """Return a case that remains open until its broker is healthy."""
+        request = step.request
+        words = tuple(refusal.explanation for refusal in step.refusals)
+        if not words and request.kind is not ActionKind.EVACUATE:
+            command = (
+                f"fleetgauge mitigate apply --cluster {request.cluster_id} --broker {request.broker_id} "
+                f"--action {request.kind} --execute"
+            )
+            words = (f"no fail-safe refuses the action: {command}",)
+        return ActionCase(
+            case_id=self.create_case_id(),
+            kind=request.kind,
+            cluster_id=request.cluster_id,
+            broker_id=request.broker_id,
+            zone=snapshot.zone(request.broker_id),
+            author=AUTHOR,
+            reason=step.reason,
+            began=self.clock(),
+            outcome=step.outcome,
+            against=tuple(refusal.reason for refusal in step.refusals),
+            words=words,
+            told=(),
+        )
+
+
+def _undo_unless_refused(case: ActionCase, executor: ActionExecutor) -> ActionCase:
+    """Return the case after the undo; the case as it is if fail-safes refuse the undo."""
+    try:
+        return executor.undo(case, None)
+    except UndoRefusedError as error:
+        _log.info("case %s: not undone: %s", case.case_id, error)
+        return case
