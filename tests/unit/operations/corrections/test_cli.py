@@ -69,7 +69,7 @@ def test_what_recurs_says_how_and_until_when(folder: Path) -> None:
         ((), "either --cluster"),
         (("--cluster", "orders", "--segment", "region=eu"), "either --cluster"),
         (("--cluster", "nobody"), "no cluster nobody (known: orders)"),
-        (("--segment", "region=us"), "no cluster has region=us"),
+        (("--segment", "region=us"), "no cluster is in segment region=us"),
         (("--segment", "region"), "--segment is NAME=VALUE"),
         (("--cluster", "orders", "--until", "2027-01-01T00:00:00Z"), "--until needs --recurs"),
         (("--cluster", "orders", "--to", "2026-03-02T09:00:00Z"), "is not after --from"),

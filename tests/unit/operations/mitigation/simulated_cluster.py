@@ -56,7 +56,7 @@ class SimulatedCluster:
     """One cluster; ``said`` keeps what was asked of it. Where it is ``deaf`` elections come to nothing."""
 
     metadata: ClusterMetadata = field(default_factory=cluster_metadata)
-    sick: tuple[ActiveAlert, ...] = ()
+    alerts: tuple[ActiveAlert, ...] = ()
     now: datetime = NOON
     cases: dict[str, MitigationCase] = field(default_factory=dict)
     healthy_since: dict[int, datetime] = field(default_factory=dict)

@@ -42,7 +42,7 @@ def test_what_failed_wakes_somebody_and_what_is_undone_ends_it() -> None:
     assert (undone["status"], undone["fingerprint"]) == ("resolved", failed["fingerprint"])
     assert undone["summary"] == "orders: demote of broker 2 undone"
     assert CaseNotification(CASE, CaseOutcome.REFUSED, WORDS, NOON, is_undo=True).summary.startswith(
-        "orders: undoing demote"
+        "orders: undo of demote"
     )
     of_another = CaseNotification(replace(CASE, broker_id=3), CaseOutcome.REFUSED, WORDS, NOON)
     assert of(of_another, "webhook")["fingerprint"] != failed["fingerprint"]

@@ -85,4 +85,4 @@ def test_a_blank_reason_is_none(folder: Path, arguments: tuple[str, ...]) -> Non
     for blank in ("", "  "):
         done = run(folder, *arguments, "--reason", blank)
         assert done.exit_code == 2
-        assert "is blank: say why" in done.stderr
+        assert "must not be blank: give a reason or omit the option" in done.stderr

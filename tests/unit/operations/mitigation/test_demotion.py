@@ -84,8 +84,8 @@ def test_what_somebody_changed_since_or_removed_stays_as_it_is() -> None:
     back = plan_restoration(now, orders)
     assert back.orders == {TopicPartition("t", 0): (2, 3, 1)}
     assert back.kept == {
-        TopicPartition("t", 1): "was changed to 1, 3, 2 since",
-        TopicPartition("t", 2): "is no more",
+        TopicPartition("t", 1): "not restored, because its replicas were changed to 1, 3, 2",
+        TopicPartition("t", 2): "not restored, because it was deleted",
     }
 
 

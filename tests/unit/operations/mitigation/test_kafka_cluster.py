@@ -39,7 +39,7 @@ def test_it_is_told_the_broker_and_reads_nothing() -> None:
 
 
 def test_its_last_line_says_why_it_failed() -> None:
-    with pytest.raises(RestartCommandError, match=r"python\S* ended with 3: no such unit"):
+    with pytest.raises(RestartCommandError, match=r"python\S* exited with 3: no such unit"):
         restart(*python("import sys; print('trying'); print('no such unit', file=sys.stderr); sys.exit(3)"))
     with pytest.raises(RestartCommandError, match="No such file"):
         restart("/no/such/command")

@@ -99,9 +99,9 @@ def test_recent_actions_are_described_in_order(tmp_path: Path) -> None:
     put(tmp_path, ACTIONS, [])
     record = AuditLog(str(tmp_path))
     for number in range(4):
-        record.add(replace(CASE, case_id=f"c{number}", broker_id=number, began=NOON - number * HOUR))
-    record.add(replace(CASE, case_id="other cluster", cluster_id="payments"))
-    record.add(replace(CASE, case_id="too old", began=NOON - timedelta(days=2)))
+        record.add_case(replace(CASE, case_id=f"c{number}", broker_id=number, began=NOON - number * HOUR))
+    record.add_case(replace(CASE, case_id="other cluster", cluster_id="payments"))
+    record.add_case(replace(CASE, case_id="too old", began=NOON - timedelta(days=2)))
     assert describe(tmp_path) == tuple(
         f"demote of broker {number} by kim, 2026-03-02 {12 - number}:00 UTC: done" for number in (2, 1, 0)
     )

@@ -49,7 +49,7 @@ def test_every_finding_kind_has_a_runbook(state: HealthState) -> None:
     assert path == FORMAT.runbook(state, HealthState.HEALTHY)
     text = Path(path).read_text(encoding="utf-8")
     assert f"`{state}`" in "".join(text.splitlines()[2:4])
-    for part in ("What it means", "What it costs", "Look", "Do", "It ends"):
+    for part in ("Meaning", "Impact", "Check", "Mitigate", "Resolved"):
         assert f"\n**{part}" in text, part
 
 
