@@ -1,4 +1,4 @@
-"""What tests of operations share: a receiver of POSTs, and a real Alertmanager that notifies it."""
+"""Fixtures for all tests of operations: a receiver of notifications, and an Alertmanager that notifies it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +11,12 @@ from tests.receiver import Receiver
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver().listening() as listening:
-        yield listening
+    """A webhook receiver that is listening."""
+    with Receiver().listening() as listening_receiver:
+        yield listening_receiver
 
 
 @pytest.fixture
-def real(tmp_path: Path, receiver: Receiver) -> RunningAlertmanager:
+def alertmanager(tmp_path: Path, receiver: Receiver) -> RunningAlertmanager:
+    """A real Alertmanager, not running yet, that sends its notifications to the receiver."""
     return RunningAlertmanager(find_program(), tmp_path, receiver)

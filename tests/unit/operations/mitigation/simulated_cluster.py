@@ -1,4 +1,8 @@
-"""A cluster to act upon, as Kafka behaves: an order changes no leader, an election none that cannot lead."""
+"""A cluster in memory, on which actions are executed.
+
+It behaves as Kafka does: a reassignment to another order of replicas changes no leader, and an election only
+elects a replica that is in sync and not fenced.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,69 +17,79 @@ from fleetgauge_operations.mitigation.executor import RestartCommandError
 from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
-LONG_AGO = NOON - timedelta(hours=1)
+HOUR_AGO = NOON - timedelta(hours=1)
 
 
-def broker(broker_id: int, zone: str | None = None, *, fenced: bool = False) -> BrokerRegistration:
+def build_broker(broker_id: int, zone: str | None = None, *, fenced: bool = False) -> BrokerRegistration:
     return BrokerRegistration(broker_id, "localhost", 9092, zone or f"zone-{broker_id}", fenced)
 
 
-def partition(*replicas: int, leader: int | None = None, out: Iterable[int] = ()) -> PartitionMetadata:
-    """Led by the first unless it is said otherwise."""
-    return PartitionMetadata(leader or replicas[0], replicas, frozenset(replicas) - set(out))
+def build_partition(
+    *replicas: int, leader: int | None = None, out_of_sync: Iterable[int] = ()
+) -> PartitionMetadata:
+    """Return a partition that is led by its first replica unless another leader is given."""
+    return PartitionMetadata(leader or replicas[0], replicas, frozenset(replicas) - set(out_of_sync))
 
 
-def cluster_metadata(
-    brokers: Iterable[BrokerRegistration] = (broker(1), broker(2), broker(3)),
+def build_metadata(
+    brokers: Iterable[BrokerRegistration] = (build_broker(1), build_broker(2), build_broker(3)),
     partitions: Mapping[TopicPartition, PartitionMetadata] | None = None,
     reassigning: Iterable[TopicPartition] = (),
 ) -> ClusterMetadata:
-    """Three brokers with a topic of three, min.insync.replicas 2."""
+    """Return by default three brokers, and a topic of three partitions; min.insync.replicas is 2."""
     if partitions is None:
         partitions = {
-            TopicPartition("t", 0): partition(1, 2, 3),
-            TopicPartition("t", 1): partition(2, 3, 1),
-            TopicPartition("t", 2): partition(3, 1, 2),
+            TopicPartition("t", 0): build_partition(1, 2, 3),
+            TopicPartition("t", 1): build_partition(2, 3, 1),
+            TopicPartition("t", 2): build_partition(3, 1, 2),
         }
-    topics = {place.topic for place in partitions}
+    topics = {partition.topic for partition in partitions}
     return ClusterMetadata(
-        {one.broker_id: one for one in brokers}, partitions, dict.fromkeys(topics, 2), frozenset(reassigning)
+        {broker.broker_id: broker for broker in brokers},
+        partitions,
+        dict.fromkeys(topics, 2),
+        frozenset(reassigning),
     )
 
 
-def degraded(broker_id: int, since: datetime = LONG_AGO) -> ActiveAlert:
+def degraded_alert(broker_id: int, since: datetime = HOUR_AGO) -> ActiveAlert:
     return ActiveAlert(broker_id, HealthState.DEGRADED, since)
 
 
-class BrokenError(BaseException):
-    """A fail-safe is: nothing that acts may take this for a fault of Kafka's, and go on."""
+class FailSafeViolatedError(BaseException):
+    """An action that a fail-safe should have refused.
+
+    It is no Exception, so that the executor does not handle it as a failed request.
+    """
 
 
 @dataclass
 class SimulatedCluster:
-    """One cluster; ``said`` keeps what was asked of it. Where it is ``deaf`` elections come to nothing."""
+    """A cluster with its alerts and cases, which records the changes that are requested of it."""
 
-    metadata: ClusterMetadata = field(default_factory=cluster_metadata)
+    metadata: ClusterMetadata = field(default_factory=build_metadata)
     alerts: tuple[ActiveAlert, ...] = ()
     now: datetime = NOON
     cases: dict[str, MitigationCase] = field(default_factory=dict)
     healthy_since: dict[int, datetime] = field(default_factory=dict)
     modes: dict[str, str] = field(default_factory=dict)
-    deaf: bool = False
-    back: bool = True
-    """Whether a broker that is slowed no more catches up."""
-    stuck: bool = False
-    """Where a restart fails."""
-    idle: frozenset[TopicPartition] = frozenset()
-    """To which nobody writes."""
-    marked: set[int] = field(default_factory=set)
-    """Whose probe partitions agents leave alone."""
-    said: list[str] = field(default_factory=list)
+    ignores_elections: bool = False
+    """Whether elections change no leader."""
+    catches_up: bool = True
+    """Whether a broker is in sync as soon as its throttle is removed."""
+    restart_fails: bool = False
+    """Whether the restart command fails."""
+    idle_partitions: frozenset[TopicPartition] = frozenset()
+    """Partitions to which nothing is produced, so that no replica falls behind."""
+    demotion_marks: set[int] = field(default_factory=set)
+    """IDs of the brokers whose probe partitions agents leave to other leaders."""
+    requests: list[str] = field(default_factory=list)
+    """The requested changes in order, such as ``reorder 2`` for two partitions."""
 
     def observe(self, excluded_case_id: str) -> ClusterSnapshot:
-        others = tuple(case for case in self.cases.values() if case.case_id != excluded_case_id)
+        cases = tuple(case for case in self.cases.values() if case.case_id != excluded_case_id)
         return ClusterSnapshot(
-            self.metadata, self.alerts, others, self.healthy_since, self.modes, has_restart_command=True
+            self.metadata, self.alerts, cases, self.healthy_since, self.modes, has_restart_command=True
         )
 
     def clock(self) -> datetime:
@@ -93,60 +107,74 @@ class SimulatedCluster:
         self.cases[case.case_id] = case
 
     def set_demotion_mark(self, broker_id: int, *, demoted: bool) -> None:
-        (self.marked.add if demoted else self.marked.discard)(broker_id)
+        (self.demotion_marks.add if demoted else self.demotion_marks.discard)(broker_id)
 
     def reorder_replicas(
-        self, orders: Mapping[TopicPartition, Sequence[int]], known: Mapping[TopicPartition, ReplicaOrder]
+        self,
+        orders: Mapping[TopicPartition, Sequence[int]],
+        expected: Mapping[TopicPartition, ReplicaOrder],
     ) -> None:
         if self.metadata.reassigning:
-            raise KafkaUnavailableError("a reassignment is under way")
-        if any(self.metadata.partitions[place].replicas not in known[place] for place in orders):
-            raise KafkaUnavailableError("another order since")
-        self.said.append(f"reorder {len(orders)}")
-        for place, replicas in orders.items():
-            if set(replicas) != set(self.metadata.partitions[place].replicas):
-                raise BrokenError("data would move")
-            self.change(place, replicas=tuple(replicas))
+            raise KafkaUnavailableError("a reassignment is in progress")
+        if any(
+            self.metadata.partitions[partition].replicas not in expected[partition] for partition in orders
+        ):
+            raise KafkaUnavailableError("the order of replicas was changed in the meantime")
+        self.requests.append(f"reorder {len(orders)}")
+        for partition, replicas in orders.items():
+            if set(replicas) != set(self.metadata.partitions[partition].replicas):
+                raise FailSafeViolatedError("data would be moved")
+            self.update_partition(partition, replicas=tuple(replicas))
 
-    def elect_preferred_leaders(self, places: Iterable[TopicPartition]) -> None:
-        wanted = list(places)
-        self.said.append(f"elect {len(wanted)}")
-        for place in [] if self.deaf else wanted:
-            one = self.metadata.partitions[place]
-            first = one.replicas[0]
-            if first in one.in_sync and not self.metadata.brokers[first].fenced:
-                self.change(place, leader=first)
+    def elect_preferred_leaders(self, partitions: Iterable[TopicPartition]) -> None:
+        to_elect = list(partitions)
+        self.requests.append(f"elect {len(to_elect)}")
+        for partition in [] if self.ignores_elections else to_elect:
+            metadata = self.metadata.partitions[partition]
+            preferred_leader = metadata.replicas[0]
+            if preferred_leader in metadata.in_sync and not self.metadata.brokers[preferred_leader].fenced:
+                self.update_partition(partition, leader=preferred_leader)
 
     def throttle_replication(self, broker_id: int, replicas: Mapping[str, str]) -> None:
-        self.said.append(f"throttle {sorted(replicas)}")
+        self.requests.append(f"throttle {sorted(replicas)}")
         self.metadata = replace(
             self.metadata, throttled_topics=self.metadata.throttled_topics | set(replicas)
         )
 
     def remove_throttle(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> None:
-        self.said.append("release")
+        self.requests.append("remove throttle")
         assert registered is (broker_id in self.metadata.brokers)
         self.metadata = replace(
             self.metadata, throttled_topics=self.metadata.throttled_topics - set(replicas)
         )
-        for place, one in self.metadata.replicated_on(broker_id).items() if self.back else ():
-            self.change(place, in_sync=one.in_sync | {broker_id})
+        for partition, metadata in self.metadata.replicated_on(broker_id).items() if self.catches_up else ():
+            self.update_partition(partition, in_sync=metadata.in_sync | {broker_id})
 
     def restart_broker(self, broker_id: int) -> None:
-        """It is back at once, and in sync where nothing comes in or nothing slows it."""
-        if self.stuck:
-            raise RestartCommandError("systemctl ended with 1")
-        self.said.append("restart")
-        up = replace(self.metadata.brokers[broker_id], fenced=False)
-        self.metadata = replace(self.metadata, brokers={**self.metadata.brokers, broker_id: up})
-        for place, one in self.metadata.replicated_on(broker_id).items():
-            others = [other for other in one.replicas if other in one.in_sync and other != broker_id]
-            behind = place.topic in self.metadata.throttled_topics and place not in self.idle
-            in_sync = one.in_sync - {broker_id} if behind else one.in_sync
-            self.change(place, in_sync=in_sync, leader=others[0] if one.leader == broker_id else one.leader)
+        """Restart a broker at once; it is out of sync in throttled partitions to which is produced."""
+        if self.restart_fails:
+            raise RestartCommandError("systemctl exited with 1")
+        self.requests.append("restart")
+        self.update_broker(broker_id, fenced=False)
+        for partition, metadata in self.metadata.replicated_on(broker_id).items():
+            candidates = [
+                replica
+                for replica in metadata.replicas
+                if replica in metadata.in_sync and replica != broker_id
+            ]
+            is_throttled = partition.topic in self.metadata.throttled_topics
+            is_behind = is_throttled and partition not in self.idle_partitions
+            self.update_partition(
+                partition,
+                in_sync=metadata.in_sync - {broker_id} if is_behind else metadata.in_sync,
+                leader=candidates[0] if metadata.leader == broker_id else metadata.leader,
+            )
 
-    def change(self, place: TopicPartition, **changes: Any) -> None:
-        """Fields of one partition's view."""
-        one = self.metadata.partitions[place]
-        after = replace(one, **changes)
-        self.metadata = replace(self.metadata, partitions={**self.metadata.partitions, place: after})
+    def update_broker(self, broker_id: int, *, fenced: bool) -> None:
+        broker = replace(self.metadata.brokers[broker_id], fenced=fenced)
+        self.metadata = replace(self.metadata, brokers={**self.metadata.brokers, broker_id: broker})
+
+    def update_partition(self, partition: TopicPartition, **changes: Any) -> None:
+        """Replace fields of a partition's metadata."""
+        metadata = replace(self.metadata.partitions[partition], **changes)
+        self.metadata = replace(self.metadata, partitions={**self.metadata.partitions, partition: metadata})

@@ -1,3 +1,5 @@
+"""Cases are stored in ops/actions of a lake, also while other processes write to it."""
+
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +16,8 @@ from fleetgauge_operations.mitigation.case import Action, CaseOutcome, Mitigatio
 from tests.browser.lake import put
 from tests.unit.operations.mitigation.simulated_cluster import NOON
 
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 CASE = MitigationCase(
     "c1",
     Action.DEMOTE,
@@ -32,77 +36,79 @@ CASE = MitigationCase(
 )
 
 
-def roll(**columns: Any) -> dict[str, Any]:
-    whole = {"action_id": "r1", "kind": "roll", "cluster_id": "orders", "starts": NOON, "author": "bob"}
-    return whole | {"broker_id": None, "ends": None, "reason": "4.4", "detail": None} | columns
+def roll_row(**columns: Any) -> dict[str, Any]:
+    """Return a row of ops/actions, by default of a rolling restart that is in progress since noon."""
+    row = {"action_id": "r1", "kind": "roll", "cluster_id": "orders", "starts": NOON, "author": "bob"}
+    return row | {"broker_id": None, "ends": None, "reason": "4.4", "detail": None} | columns
 
 
-def test_a_case_comes_back_as_it_was_kept_and_amended(tmp_path: Path) -> None:
-    put(tmp_path, ACTIONS, [roll()])
-    record = AuditLog(str(tmp_path))
-    record.add_case(CASE)
-    assert record.read_entries(NOON).cases == (CASE,)
-    later = replace(
-        CASE, case_id="c2", began=NOON + timedelta(hours=1), outcome=CaseOutcome.REFUSED, orders={}
-    )
-    record.add_case(later)
-    done = replace(
+def test_a_stored_case_is_read_back_unchanged_after_an_update_too(tmp_path: Path) -> None:
+    put(tmp_path, ACTIONS, [roll_row()])
+    audit_log = AuditLog(str(tmp_path))
+    audit_log.add_case(CASE)
+    assert audit_log.read_entries(NOON).cases == (CASE,)
+    refused = replace(CASE, case_id="c2", began=NOON + HOUR, outcome=CaseOutcome.REFUSED, orders={})
+    audit_log.add_case(refused)
+    undone = replace(
         CASE,
         outcome=CaseOutcome.UNDONE,
-        ended=NOON + timedelta(hours=1),
-        words=("t-1 stays",),
-        undone_since=NOON + timedelta(minutes=59),
+        ended=NOON + HOUR,
+        words=("t-1 not restored, because it was deleted",),
+        undone_since=NOON + 59 * MINUTE,
         overruled=True,
     )
-    record.update_case(done)
-    assert record.read_entries(NOON).cases == (done, later)
+    audit_log.update_case(undone)
+    assert audit_log.read_entries(NOON).cases == (undone, refused)
 
 
 @pytest.mark.parametrize(
-    ("row", "expected"),
+    ("row", "is_rolling"),
     [
-        (roll(), True),
-        (roll(ends=NOON + timedelta(minutes=2)), True),
-        (roll(ends=NOON + timedelta(minutes=1)), False),
-        (roll(starts=NOON + timedelta(minutes=2)), False),
-        (roll(cluster_id="payments"), False),
-        (roll(kind="throttle"), False),
+        (roll_row(), True),
+        (roll_row(ends=NOON + 2 * MINUTE), True),
+        (roll_row(ends=NOON + MINUTE), False),
+        (roll_row(starts=NOON + 2 * MINUTE), False),
+        (roll_row(cluster_id="payments"), False),
+        (roll_row(kind="throttle"), False),
     ],
 )
-def test_a_roll_is_under_way_from_its_start_to_its_end(tmp_path: Path, row: Any, expected: bool) -> None:
+def test_a_rolling_restart_is_in_progress_from_its_start_to_its_end(
+    tmp_path: Path, row: Any, is_rolling: bool
+) -> None:
     put(tmp_path, ACTIONS, [row])
-    assert (
-        "orders" in AuditLog(str(tmp_path)).read_entries(NOON + timedelta(minutes=1)).rolling_cluster_ids
-    ) is expected
+    entries = AuditLog(str(tmp_path)).read_entries(NOON + MINUTE)
+    assert ("orders" in entries.rolling_cluster_ids) is is_rolling
 
 
-def test_a_lake_without_the_table_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_table_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(TableStoreError, match="ops/actions: no such table"):
         AuditLog(str(tmp_path)).read_entries(NOON)
 
 
-class Busy(TableStore):
-    """A row of somebody else's comes in between, so many times."""
+class ContendedTable(TableStore):
+    """A table to which another process adds a case whenever it is opened, so many times."""
 
-    def __init__(self, lake: str, others: int) -> None:
+    def __init__(self, lake: str, concurrent_writes: int) -> None:
         super().__init__(lake, ACTIONS)
-        self.others = others
+        self.remaining_writes = concurrent_writes
 
     def _open(self) -> DeltaTable | None:
         table = super()._open()
-        if self.others:
-            self.others -= 1
-            at = NOON + timedelta(minutes=self.others)
-            AuditLog(self._lake).add_case(replace(CASE, case_id=f"other-{self.others}", began=at))
+        if self.remaining_writes:
+            self.remaining_writes -= 1
+            number = self.remaining_writes
+            AuditLog(self._lake).add_case(
+                replace(CASE, case_id=f"other-{number}", began=NOON + number * MINUTE)
+            )
         return table
 
 
-def test_an_end_is_written_though_others_write_meanwhile(tmp_path: Path) -> None:
+def test_an_update_is_stored_although_other_processes_write_at_the_same_time(tmp_path: Path) -> None:
     put(tmp_path, ACTIONS, [])
-    record = AuditLog(str(tmp_path))
-    record.add_case(CASE)
-    busy = record._table = Busy(str(tmp_path), 3)
-    record.update_case(replace(CASE, outcome=CaseOutcome.FAILED))
+    audit_log = AuditLog(str(tmp_path))
+    audit_log.add_case(CASE)
+    table = audit_log._table = ContendedTable(str(tmp_path), concurrent_writes=3)
+    audit_log.update_case(replace(CASE, outcome=CaseOutcome.FAILED))
     cases = AuditLog(str(tmp_path)).read_entries(NOON).cases
-    assert {one.case_id: one.outcome for one in cases}[CASE.case_id] is CaseOutcome.FAILED
-    assert len(cases) == 1 + 3 - busy.others > 1
+    assert {case.case_id: case.outcome for case in cases}[CASE.case_id] is CaseOutcome.FAILED
+    assert len(cases) == 1 + 3 - table.remaining_writes > 1

@@ -1,4 +1,4 @@
-"""Who is notified of a case, until when, and what of it survives the process that notifies."""
+"""Which receivers are notified of a case, how often, and what the next process knows of it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,16 +18,18 @@ from tests.receiver import Receiver
 from tests.unit.operations.mitigation.simulated_cluster import NOON
 from tests.waiting import wait_until
 
-PATIENCE_S = 30
-QUICK = RetryPolicy(first_pause_s=0, longest_pause_s=0, resend_every_s=0.2)
+DEADLINE_S = 30
+MINUTE = timedelta(minutes=1)
+NO_PAUSES = RetryPolicy(first_pause_s=0, longest_pause_s=0, resend_every_s=0.2)
+#: ``told`` is empty: receivers are to be notified, and none has been yet.
 REFUSED = MitigationCase(
     "c1", Action.DEMOTE, "orders", 2, "zone-2", "fleetgauge", "DEGRADED", NOON, CaseOutcome.REFUSED, told=()
 )
-FAILED = replace(REFUSED, outcome=CaseOutcome.FAILED, words=("broker 2 leads 1 partitions after 5 s",))
+FAILED = replace(REFUSED, outcome=CaseOutcome.FAILED, words=("broker 2 still leads 1 partitions after 5 s",))
 
 
-class MemoryRecord:
-    """ops/actions in memory, which outlives a process."""
+class MemoryCaseStore:
+    """Cases in memory, which outlive the processes of a test."""
 
     def __init__(self, *cases: MitigationCase) -> None:
         self.cases = {case.case_id: case for case in cases}
@@ -39,104 +41,112 @@ class MemoryRecord:
         self.cases[case.case_id] = case
 
 
-def webhook(receiver: Receiver) -> Notifier:
+def build_webhook(receiver: Receiver) -> Notifier:
     return Notifier(kind="webhook", url=receiver.url)
 
 
-def process(
-    record: MemoryRecord,
+def build_alertmanager(alertmanager: RunningAlertmanager) -> Notifier:
+    return Notifier(kind="alertmanager", url=alertmanager.url)
+
+
+def start_process(
+    store: MemoryCaseStore,
     *notifiers: Notifier,
     lead: Callable[[], AbstractContextManager[Any]] = nullcontext,
     clock: Callable[[], datetime] = lambda: NOON,
 ) -> CaseNotifier:
-    """A process that starts now."""
-    return CaseNotifier(record, Outboxes(notifiers, clock, time.monotonic, RESENT, QUICK), lead, clock)
+    """Return the case notifier of a new process."""
+    return CaseNotifier(store, Outboxes(notifiers, clock, time.monotonic, RESENT, NO_PAUSES), lead, clock)
 
 
-def turn(notifier: CaseNotifier, record: MemoryRecord) -> None:
-    notifier.notify(record.read_cases())
+def run_round(notifier: CaseNotifier, store: MemoryCaseStore) -> None:
+    """Notify receivers of the stored cases, as each round of `mitigate run` does."""
+    notifier.notify(store.read_cases())
     notifier.send()
 
 
-def kinds(receiver: Receiver) -> list[str]:
+def received_kinds(receiver: Receiver) -> list[str]:
     return [body["kind"] for body in receiver.bodies]
 
 
-def test_every_receiver_is_notified_once_and_that_is_recorded(receiver: Receiver) -> None:
-    record = MemoryRecord(REFUSED)
-    notifier = process(record, webhook(receiver))
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def test_every_receiver_is_notified_once_and_its_acceptance_is_stored(receiver: Receiver) -> None:
+    store = MemoryCaseStore(REFUSED)
+    notifier = start_process(store, build_webhook(receiver))
     for _ in range(3):
-        turn(notifier, record)
-    turn(process(record, webhook(receiver)), record)
-    assert kinds(receiver) == ["MITIGATION_REFUSED"]
-    assert record.cases["c1"].told == ("127.0.0.1",)
+        run_round(notifier, store)
+    run_round(start_process(store, build_webhook(receiver)), store)
+    assert received_kinds(receiver) == ["MITIGATION_REFUSED"]
+    assert store.cases["c1"].told == ("127.0.0.1",)
 
 
-def test_a_case_in_a_new_state_is_notified_again(receiver: Receiver) -> None:
-    record = MemoryRecord(REFUSED)
-    notifier = process(record, webhook(receiver))
-    turn(notifier, record)
-    record.update_case(replace(record.cases["c1"], told=(), ended=NOON))
-    turn(notifier, record)
+def test_each_new_state_of_a_case_is_notified(receiver: Receiver) -> None:
+    store = MemoryCaseStore(REFUSED)
+    notifier = start_process(store, build_webhook(receiver))
+    run_round(notifier, store)
+    store.update_case(replace(store.cases["c1"], told=(), ended=NOON))
+    run_round(notifier, store)
     assert [body["status"] for body in receiver.bodies] == ["firing", "resolved"]
 
 
-def test_a_receiver_that_is_away_is_notified_by_whichever_process_runs_then(receiver: Receiver) -> None:
-    with Receiver().listening() as away:
-        away.answers = [503]
-        record = MemoryRecord(REFUSED)
-        turn(process(record, webhook(receiver), webhook(away)), record)
-        assert len(record.cases["c1"].told or ()) == 1
-        turn(process(record, webhook(receiver), webhook(away)), record)
-        assert kinds(away) == ["MITIGATION_REFUSED"] * 2
-        assert {body["id"] for body in away.bodies} == {"c1/refused"}
-    assert kinds(receiver) == ["MITIGATION_REFUSED"]
-    assert len(record.cases["c1"].told or ()) == 2
+def test_the_next_process_notifies_a_receiver_that_was_unavailable(receiver: Receiver) -> None:
+    with Receiver().listening() as unavailable:
+        unavailable.answers = [503]
+        store = MemoryCaseStore(REFUSED)
+        run_round(start_process(store, build_webhook(receiver), build_webhook(unavailable)), store)
+        assert len(store.cases["c1"].told or ()) == 1
+        run_round(start_process(store, build_webhook(receiver), build_webhook(unavailable)), store)
+        assert received_kinds(unavailable) == ["MITIGATION_REFUSED"] * 2
+        assert {body["id"] for body in unavailable.bodies} == {"c1/refused"}
+    assert received_kinds(receiver) == ["MITIGATION_REFUSED"]
+    assert len(store.cases["c1"].told or ()) == 2
 
 
-def test_a_receiver_that_answers_400_is_recorded_as_such_and_asked_no_more(receiver: Receiver) -> None:
+def test_a_rejection_is_stored_and_the_notification_is_not_repeated(receiver: Receiver) -> None:
     receiver.answers = [400]
-    record = MemoryRecord(FAILED)
-    notifier = process(record, webhook(receiver))
+    store = MemoryCaseStore(FAILED)
+    notifier = start_process(store, build_webhook(receiver))
     for _ in range(3):
-        turn(notifier, record)
-    turn(process(record, webhook(receiver)), record)
-    assert kinds(receiver) == ["MITIGATION_FAILED"]
-    assert (record.cases["c1"].told, record.cases["c1"].rejected) == ((), ("127.0.0.1",))
+        run_round(notifier, store)
+    run_round(start_process(store, build_webhook(receiver)), store)
+    assert received_kinds(receiver) == ["MITIGATION_FAILED"]
+    assert (store.cases["c1"].told, store.cases["c1"].rejected) == ((), ("127.0.0.1",))
 
 
-def test_receipts_that_cannot_be_recorded_now_are_recorded_later_and_nothing_is_sent_twice(
+def test_acceptances_that_cannot_be_stored_are_stored_later_and_nothing_is_sent_twice(
     receiver: Receiver,
 ) -> None:
-    taken = [True]
+    is_taken = True
 
     @contextmanager
     def lead() -> Iterator[None]:
-        if taken:
-            raise LeadershipTakenError("somebody else holds the seat")
+        if is_taken:
+            raise LeadershipTakenError("another process is leader")
         yield
 
-    record = MemoryRecord(REFUSED)
-    notifier = process(record, webhook(receiver), lead=lead)
-    turn(notifier, record)
-    turn(notifier, record)
-    assert record.cases["c1"].told == ()
-    taken.clear()
-    turn(notifier, record)
-    assert record.cases["c1"].told == ("127.0.0.1",)
+    store = MemoryCaseStore(REFUSED)
+    notifier = start_process(store, build_webhook(receiver), lead=lead)
+    run_round(notifier, store)
+    run_round(notifier, store)
+    assert store.cases["c1"].told == ()
+    is_taken = False
+    run_round(notifier, store)
+    assert store.cases["c1"].told == ("127.0.0.1",)
     assert len(receiver.bodies) == 1
 
 
-def test_a_refusal_is_history_after_a_day_and_a_failure_never(receiver: Receiver) -> None:
-    later = NOON + timedelta(days=3)
-    record = MemoryRecord(REFUSED, replace(FAILED, case_id="c2"))
-    turn(process(record, webhook(receiver), clock=lambda: later), record)
-    assert kinds(receiver) == ["MITIGATION_FAILED"]
+def test_a_refusal_is_not_notified_after_a_day_but_a_failure_always_is(receiver: Receiver) -> None:
+    three_days_later = NOON + timedelta(days=3)
+    store = MemoryCaseStore(REFUSED, replace(FAILED, case_id="c2"))
+    run_round(start_process(store, build_webhook(receiver), clock=lambda: three_days_later), store)
+    assert received_kinds(receiver) == ["MITIGATION_FAILED"]
 
 
-def test_an_outage_of_the_record_opens_one_ticket_and_closes_it(receiver: Receiver) -> None:
-    record = MemoryRecord()
-    notifier = process(record, webhook(receiver))
+def test_an_outage_of_the_audit_log_opens_one_ticket_and_resolves_it(receiver: Receiver) -> None:
+    notifier = start_process(MemoryCaseStore(), build_webhook(receiver))
     for _ in range(3):
         notifier.report_outage("orders", "ops/actions: cannot be read")
         notifier.send()
@@ -153,107 +163,99 @@ def test_an_outage_of_the_record_opens_one_ticket_and_closes_it(receiver: Receiv
     ]
 
 
-def test_a_second_failure_of_an_undo_is_sent_as_well(receiver: Receiver) -> None:
-    record = MemoryRecord(FAILED)
-    notifier = process(record, webhook(receiver))
-    turn(notifier, record)
-    for minute in (1, 2):
-        record.update_case(replace(FAILED, told=(), undone_since=NOON + timedelta(minutes=minute)))
-        turn(notifier, record)
+def test_every_failed_attempt_to_undo_an_action_is_notified(receiver: Receiver) -> None:
+    store = MemoryCaseStore(FAILED)
+    notifier = start_process(store, build_webhook(receiver))
+    run_round(notifier, store)
+    for number in (1, 2):
+        store.update_case(replace(FAILED, told=(), undone_since=NOON + number * MINUTE))
+        run_round(notifier, store)
     assert len({body["id"] for body in receiver.bodies}) == len(receiver.bodies) == 3
 
 
-def test_what_expired_behind_a_later_case_is_not_sent_after_its_end(receiver: Receiver) -> None:
-    later = [NOON]
-    record = MemoryRecord(FAILED)
-    notifier = process(record, webhook(receiver), clock=lambda: later[0])
+def test_a_notification_that_expired_behind_a_later_case_is_not_sent_again(receiver: Receiver) -> None:
+    now = NOON
+    store = MemoryCaseStore(FAILED)
+    notifier = start_process(store, build_webhook(receiver), clock=lambda: now)
     receiver.answers = [503]
-    turn(notifier, record)
-    ended = replace(FAILED, case_id="c2", outcome=CaseOutcome.DONE, began=NOON + timedelta(minutes=5))
-    record.cases["c2"] = replace(ended, ended=ended.began)
-    notifier.notify(record.read_cases())
-    later[0] = NOON + timedelta(hours=2)
+    run_round(notifier, store)
+    later = NOON + 5 * MINUTE
+    store.cases["c2"] = replace(FAILED, case_id="c2", outcome=CaseOutcome.DONE, began=later, ended=later)
+    notifier.notify(store.read_cases())
+    now = NOON + timedelta(hours=2)
     for _ in range(3):
-        turn(notifier, record)
-    assert kinds(receiver) == ["MITIGATION_FAILED", "MITIGATION_DONE"]
+        run_round(notifier, store)
+    assert received_kinds(receiver) == ["MITIGATION_FAILED", "MITIGATION_DONE"]
 
 
-# A real Alertmanager --------------------------------------------------------------------
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
-def test_a_failure_pages_until_it_is_undone_and_through_a_restart(
-    real: RunningAlertmanager, receiver: Receiver
+def test_alertmanager_keeps_a_failure_open_until_the_undo_although_the_process_restarts(
+    alertmanager: RunningAlertmanager, receiver: Receiver
 ) -> None:
-    alertmanager = Notifier(kind="alertmanager", url=real.url)
-    record = MemoryRecord(replace(FAILED, began=now()))
+    store = MemoryCaseStore(replace(FAILED, began=utc_now()))
 
-    def ends_at() -> str:
-        (alert,) = real.alerts()
+    def read_end() -> str:
+        (alert,) = alertmanager.alerts()
         return str(alert["endsAt"])
 
-    def sends_again(notifier: CaseNotifier) -> None:
-        before = ends_at()
+    def wait_for_resend(notifier: CaseNotifier) -> None:
+        end_before = read_end()
 
-        def is_later() -> bool:
-            turn(notifier, record)
-            return ends_at() > before
+        def is_resent() -> bool:
+            run_round(notifier, store)
+            return read_end() > end_before
 
-        wait_until(is_later, PATIENCE_S, "the alert to be sent again")
+        wait_until(is_resent, DEADLINE_S, "the alert to be sent again")
 
-    with real.running():
-        first = process(record, alertmanager, clock=now)
-        turn(first, record)
-        wait_until(lambda: bool(messages(receiver)), PATIENCE_S, "the page")
-        sends_again(first)
-        restarted = process(record, alertmanager, clock=now)
-        sends_again(restarted)
+    with alertmanager.running():
+        first = start_process(store, build_alertmanager(alertmanager), clock=utc_now)
+        run_round(first, store)
+        wait_until(lambda: bool(messages(receiver)), DEADLINE_S, "the page")
+        wait_for_resend(first)
+        restarted = start_process(store, build_alertmanager(alertmanager), clock=utc_now)
+        wait_for_resend(restarted)
         assert messages(receiver) == [("firing", [("MITIGATION", "firing")])]
-        record.update_case(replace(record.cases["c1"], outcome=CaseOutcome.UNDONE, ended=now(), told=()))
-        turn(restarted, record)
-        wait_until(lambda: len(messages(receiver)) > 1, PATIENCE_S, "the end")
-    # The end is sent under every severity that the case may have had.
+        store.update_case(replace(store.cases["c1"], outcome=CaseOutcome.UNDONE, ended=utc_now(), told=()))
+        run_round(restarted, store)
+        wait_until(lambda: len(messages(receiver)) > 1, DEADLINE_S, "the resolution")
+    # The resolution is sent for every severity that the case may have had.
     ((status, alerts),) = messages(receiver)[1:]
     assert (status, set(alerts)) == ("resolved", {("MITIGATION", "resolved")})
 
 
-def test_a_failure_of_what_a_person_did_is_kept_open_and_ends_when_another_process_undoes_it(
-    real: RunningAlertmanager,
+def test_alertmanager_keeps_a_failure_of_an_operator_open_until_another_process_undoes_it(
+    alertmanager: RunningAlertmanager,
 ) -> None:
-    record = MemoryRecord(replace(FAILED, told=None, began=now()))
-    notifier = process(record, Notifier(kind="alertmanager", url=real.url), clock=now)
-    with real.running():
-        turn(notifier, record)
-        assert [alert["labels"]["severity"] for alert in real.alerts()] == ["page"]
-        record.update_case(replace(record.cases["c1"], outcome=CaseOutcome.UNDONE, ended=now()))
-        turn(notifier, record)
-        before = real.alerts()[0]["endsAt"]
-        time_passes = time.monotonic() + 1
-        wait_until(lambda: time.monotonic() > time_passes, PATIENCE_S, "a second")
-        turn(notifier, record)
-        assert real.alerts()[0]["endsAt"] == before
+    store = MemoryCaseStore(replace(FAILED, told=None, began=utc_now()))
+    notifier = start_process(store, build_alertmanager(alertmanager), clock=utc_now)
+    with alertmanager.running():
+        run_round(notifier, store)
+        assert [alert["labels"]["severity"] for alert in alertmanager.alerts()] == ["page"]
+        store.update_case(replace(store.cases["c1"], outcome=CaseOutcome.UNDONE, ended=utc_now()))
+        run_round(notifier, store)
+        end_before = alertmanager.alerts()[0]["endsAt"]
+        second_later_s = time.monotonic() + 1
+        wait_until(lambda: time.monotonic() > second_later_s, DEADLINE_S, "a second to pass")
+        run_round(notifier, store)
+        assert alertmanager.alerts()[0]["endsAt"] == end_before
 
 
-def test_of_several_open_cases_of_an_incident_the_page_stands_and_advice_that_was_followed_does_not(
-    real: RunningAlertmanager,
+def test_alertmanager_keeps_the_page_of_an_incident_open_but_no_advice_that_was_followed(
+    alertmanager: RunningAlertmanager,
 ) -> None:
-    ticket = replace(REFUSED, case_id="c2", began=now(), told=())
-    record = MemoryRecord(replace(FAILED, began=now() - timedelta(minutes=10)), ticket)
-    advice = replace(REFUSED, case_id="c3", broker_id=3, outcome=CaseOutcome.ADVISED, began=now())
-    record.cases["c3"] = advice
-    record.cases["c4"] = replace(advice, case_id="c4", outcome=CaseOutcome.DONE, began=now())
-    notifier = process(record, Notifier(kind="alertmanager", url=real.url), clock=now)
-    with real.running():
+    page = replace(FAILED, began=utc_now() - 10 * MINUTE)
+    ticket = replace(REFUSED, case_id="c2", began=utc_now(), told=())
+    advice = replace(REFUSED, case_id="c3", broker_id=3, outcome=CaseOutcome.ADVISED, began=utc_now())
+    followed = replace(advice, case_id="c4", outcome=CaseOutcome.DONE, began=utc_now())
+    store = MemoryCaseStore(page, ticket, advice, followed)
+    notifier = start_process(store, build_alertmanager(alertmanager), clock=utc_now)
+    with alertmanager.running():
         for _ in range(3):
-            turn(notifier, record)
-            wait_until(lambda: notifier.is_due, PATIENCE_S, "the next sending")
+            run_round(notifier, store)
+            wait_until(lambda: notifier.is_due, DEADLINE_S, "the next notification to be due")
         firing = {
             (alert["labels"]["broker"], alert["labels"]["severity"])
-            for alert in real.alerts()
-            if alert["endsAt"] > (now() + timedelta(minutes=1)).isoformat()
+            for alert in alertmanager.alerts()
+            if alert["endsAt"] > (utc_now() + MINUTE).isoformat()
         }
     assert ("2", "page") in firing
     assert "3" not in {broker for broker, _ in firing}

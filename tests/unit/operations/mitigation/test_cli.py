@@ -1,3 +1,5 @@
+"""The commands of `fleetgauge mitigate` that need no cluster."""
+
 import json
 from dataclasses import replace
 from datetime import timedelta
@@ -22,19 +24,20 @@ CASE = MitigationCase("c1", Action.DEMOTE, "orders", 2, "zone-2", "ann", "DEGRAD
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    """A folder with a fleet file."""
     (tmp_path / "fleet.yaml").write_text(FLEET)
     return tmp_path
 
 
 def run(folder: Path, *arguments: str) -> Result:
-    command, *rest = arguments
-    return CliRunner().invoke(mitigate, [command, "--config", str(folder / "fleet.yaml"), *rest])
+    command, *options = arguments
+    return CliRunner().invoke(mitigate, [command, "--config", str(folder / "fleet.yaml"), *options])
 
 
-def test_every_case_is_listed_with_what_was_said_of_it(folder: Path) -> None:
+def test_history_lists_every_case_with_its_explanations(folder: Path) -> None:
     put(folder / "lake", ACTIONS, [])
-    record = AuditLog(str(folder / "lake"))
-    record.add_case(CASE)
+    audit_log = AuditLog(str(folder / "lake"))
+    audit_log.add_case(CASE)
     refused = replace(
         CASE,
         case_id="c2",
@@ -43,17 +46,17 @@ def test_every_case_is_listed_with_what_was_said_of_it(folder: Path) -> None:
         outcome=CaseOutcome.REFUSED,
         words=("broker 3 is fenced",),
     )
-    record.add_case(refused)
-    done = run(folder, "history", "--json")
-    assert done.exit_code == 0
-    first, second = json.loads(done.stdout)
+    audit_log.add_case(refused)
+    result = run(folder, "history", "--json")
+    assert result.exit_code == 0
+    first, second = json.loads(result.stdout)
     assert (first["case"], first["outcome"], first["ended"]) == ("c1", "done", None)
     assert (second["outcome"], second["words"]) == ("refused", ["broker 3 is fenced"])
-    assert "broker 3 is fenced" in done.stderr
+    assert "broker 3 is fenced" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("history",), "no such table"),
         (("plan",), "telemetry.bootstrap is missing"),
@@ -62,27 +65,34 @@ def test_every_case_is_listed_with_what_was_said_of_it(folder: Path) -> None:
         (("run",), "telemetry.bootstrap is missing"),
     ],
 )
-def test_what_is_missing_is_one_line(folder: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = run(folder, *arguments)
-    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
-    assert said in done.stderr
+def test_a_missing_table_or_telemetry_cluster_is_reported_in_one_line(
+    folder: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    result = run(folder, *arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert message in result.stderr
 
 
-def test_a_cluster_or_a_case_that_is_not_known_is_one_line(folder: Path) -> None:
-    (folder / "fleet.yaml").write_text(FLEET + 'telemetry: {bootstrap: "telemetry:9092"}\n')
-    put(folder / "lake", ACTIONS, [])
-    for arguments, said in (
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         (("apply", "--cluster", "other", "--broker", "2"), "no cluster other (known: orders)"),
         (("undo", "c9"), "no case c9 is open; see fleetgauge mitigate history"),
-    ):
-        done = run(folder, *arguments)
-        assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
-        assert said in done.stderr
+    ],
+)
+def test_an_unknown_cluster_or_case_is_reported_in_one_line(
+    folder: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    (folder / "fleet.yaml").write_text(FLEET + 'telemetry: {bootstrap: "telemetry:9092"}\n')
+    put(folder / "lake", ACTIONS, [])
+    result = run(folder, *arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert message in result.stderr
 
 
+@pytest.mark.parametrize("reason", ["", "  "])
 @pytest.mark.parametrize("arguments", [("apply", "--cluster", "orders", "--broker", "2"), ("undo", "c1")])
-def test_a_blank_reason_is_none(folder: Path, arguments: tuple[str, ...]) -> None:
-    for blank in ("", "  "):
-        done = run(folder, *arguments, "--reason", blank)
-        assert done.exit_code == 2
-        assert "must not be blank: give a reason or omit the option" in done.stderr
+def test_a_blank_reason_is_refused(folder: Path, arguments: tuple[str, ...], reason: str) -> None:
+    result = run(folder, *arguments, "--reason", reason)
+    assert result.exit_code == 2
+    assert "must not be blank: give a reason or omit the option" in result.stderr

@@ -1,5 +1,7 @@
-import dataclasses
+"""How actions are executed, verified and undone on a simulated cluster."""
+
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
@@ -18,320 +20,354 @@ from fleetgauge_operations.mitigation.fail_safes import RefusalReason, find_refu
 from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
 from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot
 from tests.unit.operations.mitigation.simulated_cluster import (
-    LONG_AGO,
+    HOUR_AGO,
     NOON,
     SimulatedCluster,
-    broker,
-    cluster_metadata,
-    degraded,
-    partition,
+    build_broker,
+    build_metadata,
+    build_partition,
+    degraded_alert,
 )
 
-INTENT = ActionRequest(Action.DEMOTE, "orders", 2)
+DEMOTION = ActionRequest(Action.DEMOTE, "orders", 2)
+QUARANTINE = ActionRequest(Action.QUARANTINE_RESTART, "orders", 2)
+RESTART = ActionRequest(Action.RESTART, "orders", 2)
+DOWN_ALERT = ActiveAlert(2, HealthState.BROKER_DOWN, HOUR_AGO)
+MINUTE = timedelta(minutes=1)
+TWO_PER_MINUTE = Limits(max_led_per_minute=2)
+ORDERS_AFTER_DEMOTION = {0: (1, 3, 2), 1: (3, 1, 2), 2: (3, 1, 2)}
 
 
-def hand(
+def create_executor(
     cluster: SimulatedCluster,
     observe: Callable[[str], ClusterSnapshot] | None = None,
-    may_act: Callable[[], bool] = lambda: True,
+    is_leader: Callable[[], bool] = lambda: True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ActionExecutor:
     return ActionExecutor(
-        observe or cluster.observe, cluster, cluster, may_act, cluster.clock, cluster.wait, limits
+        observe or cluster.observe, cluster, cluster, is_leader, cluster.clock, cluster.wait, limits
     )
 
 
-def demoted(cluster: SimulatedCluster, the_hand: ActionExecutor | None = None) -> MitigationCase:
-    return (the_hand or hand(cluster)).apply(INTENT, "c1", "ann", "DEGRADED")
+def demote(cluster: SimulatedCluster, executor: ActionExecutor | None = None) -> MitigationCase:
+    return (executor or create_executor(cluster)).apply(DEMOTION, "c1", "ann", "DEGRADED")
+
+
+def quarantine(cluster: SimulatedCluster, executor: ActionExecutor | None = None) -> MitigationCase:
+    return (executor or create_executor(cluster)).apply(QUARANTINE, "c1", "ann", "DEGRADED")
+
+
+def replica_orders(cluster: SimulatedCluster) -> dict[int, tuple[int, ...]]:
+    """Return the replicas by partition number."""
+    return {
+        partition.partition: metadata.replicas for partition, metadata in cluster.metadata.partitions.items()
+    }
+
+
+def in_sync_flags(cluster: SimulatedCluster) -> list[bool]:
+    """Return for each partition whether broker 2 is in sync."""
+    return [2 in metadata.in_sync for metadata in cluster.metadata.partitions.values()]
 
 
 @pytest.fixture
 def cluster() -> SimulatedCluster:
-    return SimulatedCluster(alerts=(degraded(2),))
+    """Broker 2 is DEGRADED."""
+    return SimulatedCluster(alerts=(degraded_alert(2),))
 
 
-def orders(cluster: SimulatedCluster) -> dict[int, tuple[int, ...]]:
-    return {place.partition: one.replicas for place, one in cluster.metadata.partitions.items()}
+@pytest.fixture
+def leading_cluster() -> SimulatedCluster:
+    """Broker 2 is DEGRADED, leads five partitions and follows in a sixth."""
+    partitions = {TopicPartition("t", number): build_partition(2, 3, 1) for number in range(5)}
+    partitions[TopicPartition("t", 5)] = build_partition(1, 2, 3)
+    return SimulatedCluster(metadata=build_metadata(partitions=partitions), alerts=(degraded_alert(2),))
 
 
-def test_a_demoted_broker_leads_nothing_and_all_of_it_is_on_record(cluster: SimulatedCluster) -> None:
-    case = demoted(cluster)
+def test_a_demoted_broker_leads_no_partition_and_its_case_is_stored(cluster: SimulatedCluster) -> None:
+    case = demote(cluster)
     assert case.outcome is CaseOutcome.DONE
     assert cluster.cases == {"c1": case}
     assert not cluster.metadata.led_by(2)
-    assert orders(cluster) == {0: (1, 3, 2), 1: (3, 1, 2), 2: (3, 1, 2)}
+    assert replica_orders(cluster) == ORDERS_AFTER_DEMOTION
     assert (case.zone, case.reason, case.author) == ("zone-2", "DEGRADED", "ann")
 
 
-def test_who_leads_nothing_becomes_the_last_all_the_same(cluster: SimulatedCluster) -> None:
-    cluster.change(TopicPartition("t", 1), leader=3)
-    assert demoted(cluster).outcome is CaseOutcome.DONE
-    assert orders(cluster) == {0: (1, 3, 2), 1: (3, 1, 2), 2: (3, 1, 2)}
+def test_a_broker_that_leads_no_partition_becomes_the_last_replica(cluster: SimulatedCluster) -> None:
+    cluster.update_partition(TopicPartition("t", 1), leader=3)
+    assert demote(cluster).outcome is CaseOutcome.DONE
+    assert replica_orders(cluster) == ORDERS_AFTER_DEMOTION
 
 
-def test_what_is_refused_changes_nothing_and_is_on_record(cluster: SimulatedCluster) -> None:
-    cluster.alerts = (degraded(2), degraded(3))
-    case = demoted(cluster)
+def test_a_refused_action_changes_nothing_and_its_case_is_stored(cluster: SimulatedCluster) -> None:
+    cluster.alerts = (degraded_alert(2), degraded_alert(3))
+    case = demote(cluster)
     assert case.outcome is CaseOutcome.REFUSED
     assert cluster.cases == {"c1": case}
-    assert cluster.said == []
+    assert cluster.requests == []
     assert case.ended == case.began
 
 
-def test_the_order_is_on_record_before_it_is_changed(cluster: SimulatedCluster) -> None:
-    """Else nobody could undo what was begun by who was killed meanwhile."""
+def test_the_previous_order_is_stored_before_it_is_changed() -> None:
+    """Otherwise a demotion whose process is killed could not be undone."""
 
-    @dataclasses.dataclass
-    class Watched(SimulatedCluster):
+    @dataclass
+    class KilledAtReorder(SimulatedCluster):
         def reorder_replicas(self, *_: object) -> None:
-            known = self.cases["c1"]
-            assert known.outcome is CaseOutcome.BEGUN
-            assert known.orders[TopicPartition("t", 1)].before == (2, 3, 1)
+            stored_case = self.cases["c1"]
+            assert stored_case.outcome is CaseOutcome.BEGUN
+            assert stored_case.orders[TopicPartition("t", 1)].before == (2, 3, 1)
             raise SystemExit
 
-    watched = Watched(alerts=(degraded(2),))
+    cluster = KilledAtReorder(alerts=(degraded_alert(2),))
     with pytest.raises(SystemExit):
-        demoted(watched)
-    assert watched.cases["c1"].is_open
+        demote(cluster)
+    assert cluster.cases["c1"].is_open
 
 
-def test_what_has_changed_between_two_steps_stops_the_second(cluster: SimulatedCluster) -> None:
+def test_a_refusal_that_arises_after_the_first_step_stops_the_action(cluster: SimulatedCluster) -> None:
     def observe(excluded_case_id: str) -> ClusterSnapshot:
-        if cluster.said:
-            cluster.alerts = (degraded(2), degraded(3))
+        if cluster.requests:
+            cluster.alerts = (degraded_alert(2), degraded_alert(3))
         return cluster.observe(excluded_case_id)
 
-    case = demoted(cluster, hand(cluster, observe))
+    case = demote(cluster, create_executor(cluster, observe))
     assert case.outcome is CaseOutcome.FAILED
-    assert cluster.said == ["reorder 2"]
+    assert cluster.requests == ["reorder 2"]
     assert "broker 3 is DEGRADED" in case.words[0]
 
 
-def test_who_has_lost_its_seat_changes_nothing_more(cluster: SimulatedCluster) -> None:
-    seats = iter([True, False])
-    case = demoted(cluster, hand(cluster, may_act=lambda: next(seats)))
+def test_a_process_that_loses_the_leadership_changes_nothing_more(cluster: SimulatedCluster) -> None:
+    confirmations = iter([True, False])
+    case = demote(cluster, create_executor(cluster, is_leader=lambda: next(confirmations)))
     assert case.outcome is CaseOutcome.FAILED
-    assert cluster.said == ["reorder 2"]
+    assert cluster.requests == ["reorder 2"]
 
 
-def test_what_did_not_come_of_it_is_a_failure(cluster: SimulatedCluster) -> None:
-    cluster.deaf = True
-    case = demoted(cluster)
+def test_a_demotion_fails_if_the_broker_still_leads_and_opens_the_circuit_breaker(
+    cluster: SimulatedCluster,
+) -> None:
+    cluster.ignores_elections = True
+    case = demote(cluster)
     assert case.outcome is CaseOutcome.FAILED
     assert case.words == ("broker 2 still leads 1 partitions after 5 s",)
-    against = find_refusals(INTENT, cluster.observe("another"), cluster.now)
-    assert [refusal.reason for refusal in against] == [
+    refusals = find_refusals(DEMOTION, cluster.observe("another"), cluster.now)
+    assert [refusal.reason for refusal in refusals] == [
         RefusalReason.ALREADY,
         RefusalReason.CIRCUIT_OPEN,
         RefusalReason.TOO_SOON,
     ]
 
 
-def test_undoing_restores_what_was(cluster: SimulatedCluster) -> None:
+def test_an_undo_restores_the_replica_orders_and_leaders(cluster: SimulatedCluster) -> None:
     before = cluster.metadata
-    case = demoted(cluster)
+    case = demote(cluster)
     cluster.alerts = ()
-    case = hand(cluster).undo(case, None)
+    case = create_executor(cluster).undo(case, None)
     assert case.outcome is CaseOutcome.UNDONE
     assert case.ended == cluster.now
     assert cluster.cases["c1"] == case
     assert cluster.metadata == before
 
 
-def test_undoing_keeps_what_a_person_changed_since(cluster: SimulatedCluster) -> None:
-    case = demoted(cluster)
+def test_an_undo_keeps_what_an_operator_has_changed_since(cluster: SimulatedCluster) -> None:
+    case = demote(cluster)
     cluster.alerts = ()
-    cluster.change(TopicPartition("t", 1), replicas=(1, 3, 2), leader=1)
-    case = hand(cluster).undo(case, None)
+    cluster.update_partition(TopicPartition("t", 1), replicas=(1, 3, 2), leader=1)
+    case = create_executor(cluster).undo(case, None)
     assert case.outcome is CaseOutcome.UNDONE
     assert case.words == ("t-1 not restored, because its replicas were changed to 1, 3, 2",)
-    assert orders(cluster) == {0: (1, 2, 3), 1: (1, 3, 2), 2: (3, 1, 2)}
+    assert replica_orders(cluster) == {0: (1, 2, 3), 1: (1, 3, 2), 2: (3, 1, 2)}
 
 
-def test_undoing_is_refused_while_the_broker_is_sick_unless_a_person_knows_better(
+def test_an_undo_during_the_alert_is_refused_unless_an_operator_gives_a_reason(
     cluster: SimulatedCluster,
 ) -> None:
-    case = demoted(cluster)
+    case = demote(cluster)
     with pytest.raises(UndoRefusedError) as refused:
-        hand(cluster).undo(case, None)
+        create_executor(cluster).undo(case, None)
     assert [refusal.reason for refusal in refused.value.refusals] == [RefusalReason.STILL_SICK]
     assert cluster.cases["c1"] == case
-    undone = hand(cluster).undo(case, "a false alarm")
+    undone = create_executor(cluster).undo(case, "a false alarm")
     assert (undone.outcome, undone.words) == (CaseOutcome.UNDONE, ("undone: a false alarm",))
 
 
-def test_undoing_that_fails_can_be_tried_again(cluster: SimulatedCluster) -> None:
-    before, case = cluster.metadata, demoted(cluster)
-    cluster.alerts, cluster.deaf = (), True
-    case = hand(cluster).undo(case, None)
+def test_a_failed_undo_can_be_repeated(cluster: SimulatedCluster) -> None:
+    before, case = cluster.metadata, demote(cluster)
+    cluster.alerts, cluster.ignores_elections = (), True
+    case = create_executor(cluster).undo(case, None)
     assert case.outcome is CaseOutcome.FAILED
     assert case.words[0].startswith("broker 2 does not lead 1 of 1 partitions again")
-    cluster.deaf = False
-    assert hand(cluster).undo(case, None).outcome is CaseOutcome.UNDONE
+    cluster.ignores_elections = False
+    assert create_executor(cluster).undo(case, None).outcome is CaseOutcome.UNDONE
     assert cluster.metadata == before
 
 
-MINUTE = timedelta(minutes=1)
-TWO_A_MINUTE = Limits(max_led_per_minute=2)
-
-
-@pytest.fixture
-def leader() -> SimulatedCluster:
-    """Broker 2 leads five partitions, and follows in a sixth."""
-    partitions = {TopicPartition("t", number): partition(2, 3, 1) for number in range(5)}
-    return SimulatedCluster(
-        metadata=cluster_metadata(partitions={**partitions, TopicPartition("t", 5): partition(1, 2, 3)}),
-        alerts=(degraded(2),),
-    )
-
-
-def test_it_is_given_back_in_lots_a_minute_apart(leader: SimulatedCluster) -> None:
-    before = leader.metadata
-    case = demoted(leader)
-    leader.alerts, leader.said, began = (), [], leader.now
-    case = hand(leader, limits=TWO_A_MINUTE).undo(case, None)
+def test_leadership_is_returned_in_batches_a_minute_apart(leading_cluster: SimulatedCluster) -> None:
+    cluster, before = leading_cluster, leading_cluster.metadata
+    case = demote(cluster)
+    cluster.alerts, cluster.requests, began = (), [], cluster.now
+    case = create_executor(cluster, limits=TWO_PER_MINUTE).undo(case, None)
     assert (case.outcome, case.ended) == (CaseOutcome.UNDONE, began + 2 * MINUTE)
-    assert leader.said == ["reorder 3", "elect 2", "reorder 2", "elect 2", "reorder 1", "elect 1"]
-    assert leader.metadata == before
-    assert leader.marked == set()
+    assert cluster.requests == ["reorder 3", "elect 2", "reorder 2", "elect 2", "reorder 1", "elect 1"]
+    assert cluster.metadata == before
+    assert cluster.demotion_marks == set()
 
 
-def test_what_a_person_changes_between_two_lots_stays(leader: SimulatedCluster) -> None:
-    case = demoted(leader)
-    leader.alerts = ()
+def test_a_change_by_an_operator_between_two_batches_is_kept(leading_cluster: SimulatedCluster) -> None:
+    cluster = leading_cluster
+    case = demote(cluster)
+    cluster.alerts = ()
 
     def observe(excluded_case_id: str) -> ClusterSnapshot:
-        if TopicPartition("t", 0) in leader.metadata.led_by(2):
-            leader.change(TopicPartition("t", 4), replicas=(1, 3, 2), leader=1)
-        return leader.observe(excluded_case_id)
+        if TopicPartition("t", 0) in cluster.metadata.led_by(2):
+            cluster.update_partition(TopicPartition("t", 4), replicas=(1, 3, 2), leader=1)
+        return cluster.observe(excluded_case_id)
 
-    case = hand(leader, observe, limits=TWO_A_MINUTE).undo(case, None)
-    assert (case.outcome, case.words) == (
-        CaseOutcome.UNDONE,
-        ("t-4 not restored, because its replicas were changed to 1, 3, 2",),
-    )
-    assert leader.metadata.led_by(2) == {TopicPartition("t", number) for number in range(4)}
-    assert orders(leader)[4] == (1, 3, 2)
+    case = create_executor(cluster, observe, limits=TWO_PER_MINUTE).undo(case, None)
+    assert case.outcome is CaseOutcome.UNDONE
+    assert case.words == ("t-4 not restored, because its replicas were changed to 1, 3, 2",)
+    assert cluster.metadata.led_by(2) == {TopicPartition("t", number) for number in range(4)}
+    assert replica_orders(cluster)[4] == (1, 3, 2)
 
 
 @pytest.mark.parametrize(
     ("reason", "outcome", "led"), [(None, CaseOutcome.FAILED, 2), ("an experiment", CaseOutcome.UNDONE, 5)]
 )
-def test_who_falls_ill_between_two_lots_is_given_no_more_unless_a_person_wants_it(
-    leader: SimulatedCluster, reason: str | None, outcome: CaseOutcome, led: int
+def test_an_alert_between_two_batches_ends_the_undo_unless_an_operator_gave_a_reason(
+    leading_cluster: SimulatedCluster, reason: str | None, outcome: CaseOutcome, led: int
 ) -> None:
-    case = demoted(leader)
-    leader.alerts = ()
+    cluster = leading_cluster
+    case = demote(cluster)
+    cluster.alerts = ()
 
     def observe(excluded_case_id: str) -> ClusterSnapshot:
-        leader.alerts = (degraded(2),) if leader.metadata.led_by(2) else ()
-        return leader.observe(excluded_case_id)
+        cluster.alerts = (degraded_alert(2),) if cluster.metadata.led_by(2) else ()
+        return cluster.observe(excluded_case_id)
 
-    case = hand(leader, observe, limits=TWO_A_MINUTE).undo(case, reason)
-    assert (case.outcome, len(leader.metadata.led_by(2))) == (outcome, led)
+    case = create_executor(cluster, observe, limits=TWO_PER_MINUTE).undo(case, reason)
+    assert (case.outcome, len(cluster.metadata.led_by(2))) == (outcome, led)
     if not reason:
         assert case.words[0].startswith("broker 2 is DEGRADED since")
-        assert leader.marked == {2}
+        assert cluster.demotion_marks == {2}
 
 
-QUARANTINE = ActionRequest(Action.QUARANTINE_RESTART, "orders", 2)
-
-
-def quarantined(cluster: SimulatedCluster, the_hand: ActionExecutor | None = None) -> MitigationCase:
-    return (the_hand or hand(cluster)).apply(QUARANTINE, "c1", "ann", "DEGRADED")
-
-
-def in_sync(cluster: SimulatedCluster) -> list[bool]:
-    return [2 in one.in_sync for one in cluster.metadata.partitions.values()]
-
-
-def test_who_is_restarted_slowed_is_out_of_sync_until_it_is_released(cluster: SimulatedCluster) -> None:
+def test_a_quarantined_broker_is_out_of_sync_until_the_undo(cluster: SimulatedCluster) -> None:
     before = cluster.metadata
-    case = quarantined(cluster)
+    case = quarantine(cluster)
     assert case.outcome is CaseOutcome.DONE
     assert case.throttles == {"t": "0:2,1:2,2:2"}
-    assert cluster.said == ["throttle ['t']", "restart"]
-    assert in_sync(cluster) == [False] * 3
+    assert cluster.requests == ["throttle ['t']", "restart"]
+    assert in_sync_flags(cluster) == [False] * 3
     cluster.alerts = ()
-    case = hand(cluster).undo(case, None)
+    case = create_executor(cluster).undo(case, None)
     assert case.outcome is CaseOutcome.UNDONE
-    assert in_sync(cluster) == [True] * 3
+    assert in_sync_flags(cluster) == [True] * 3
     assert cluster.metadata.throttled_topics == before.throttled_topics
 
 
-def test_where_nothing_comes_in_nobody_can_be_kept_out(cluster: SimulatedCluster) -> None:
-    cluster.idle = frozenset(cluster.metadata.partitions)
-    case = quarantined(cluster)
+def test_a_quarantine_fails_if_nothing_is_produced(cluster: SimulatedCluster) -> None:
+    cluster.idle_partitions = frozenset(cluster.metadata.partitions)
+    case = quarantine(cluster)
     assert case.outcome is CaseOutcome.FAILED
     assert "in sync in all partitions: too little is produced to keep it out" in case.words[0]
 
 
-def test_a_restart_that_fails_is_said_and_the_throttle_can_be_taken_back(cluster: SimulatedCluster) -> None:
-    cluster.stuck = True
-    case = quarantined(cluster)
-    assert (case.outcome, case.words) == (CaseOutcome.FAILED, ("systemctl ended with 1",))
+def test_a_quarantine_fails_if_the_broker_is_out_of_sync_only_while_it_starts(
+    cluster: SimulatedCluster,
+) -> None:
+    """Every restarted broker is out of sync for a moment."""
+
+    def observe(excluded_case_id: str) -> ClusterSnapshot:
+        if "restart" in cluster.requests and cluster.now > NOON + timedelta(seconds=5):
+            for partition, metadata in cluster.metadata.partitions.items():
+                cluster.update_partition(partition, in_sync=metadata.in_sync | {2})
+        return cluster.observe(excluded_case_id)
+
+    case = quarantine(cluster, create_executor(cluster, observe))
+    assert case.outcome is CaseOutcome.FAILED
+    assert "in sync in all partitions: too little is produced to keep it out" in case.words[0]
+
+
+def test_a_quarantine_whose_restart_command_fails_can_be_undone(cluster: SimulatedCluster) -> None:
+    cluster.restart_fails = True
+    case = quarantine(cluster)
+    assert (case.outcome, case.words) == (CaseOutcome.FAILED, ("systemctl exited with 1",))
     cluster.alerts = ()
-    assert hand(cluster).undo(case, None).outcome is CaseOutcome.UNDONE
+    assert create_executor(cluster).undo(case, None).outcome is CaseOutcome.UNDONE
     assert not cluster.metadata.throttled_topics
 
 
-RESTART = ActionRequest(Action.RESTART, "orders", 2)
-DOWN = ActiveAlert(2, HealthState.BROKER_DOWN, LONG_AGO)
-
-
-def test_a_restart_is_over_once_the_broker_is_back(cluster: SimulatedCluster) -> None:
-    cluster.alerts = (DOWN,)
-    case = hand(cluster).apply(RESTART, "c1", "ann", "BROKER_DOWN")
-    assert (case.outcome, case.is_open, case.ended) == (CaseOutcome.DONE, False, cluster.now)
-    assert cluster.said == ["restart"]
-
-
-def test_who_was_killed_counts_as_back_only_once_its_session_would_have_ended(
+def test_a_quarantine_is_undone_although_the_broker_needs_long_to_catch_up(
     cluster: SimulatedCluster,
 ) -> None:
-    """A hook may only have asked for it: for seconds the broker that is gone looks well and in sync."""
+    case = quarantine(cluster)
+    cluster.alerts, cluster.catches_up = (), False
+    case = create_executor(cluster).undo(case, None)
+    assert case.outcome is CaseOutcome.UNDONE
+    assert case.words == (
+        "broker 2 is out of sync in 3 of 3 partitions after 300 s; it continues to catch up",
+    )
+
+
+def test_a_restart_ends_once_the_broker_has_returned(cluster: SimulatedCluster) -> None:
+    cluster.alerts = (DOWN_ALERT,)
+    case = create_executor(cluster).apply(RESTART, "c1", "ann", "BROKER_DOWN")
+    assert (case.outcome, case.is_open, case.ended) == (CaseOutcome.DONE, False, cluster.now)
+    assert cluster.requests == ["restart"]
+
+
+def test_a_restart_fails_if_the_broker_is_fenced_when_its_previous_session_expires(
+    cluster: SimulatedCluster,
+) -> None:
+    """Until then, a killed broker that does not return appears registered and in sync."""
 
     def observe(excluded_case_id: str) -> ClusterSnapshot:
-        if "restart" in cluster.said and cluster.now >= NOON + timedelta(seconds=9):
-            gone = dataclasses.replace(cluster.metadata.brokers[2], fenced=True)
-            cluster.metadata = dataclasses.replace(
-                cluster.metadata, brokers={**cluster.metadata.brokers, 2: gone}
-            )
+        if "restart" in cluster.requests and cluster.now >= NOON + timedelta(seconds=9):
+            cluster.update_broker(2, fenced=True)
         return cluster.observe(excluded_case_id)
 
-    cluster.alerts = (DOWN,)
-    case = hand(cluster, observe).apply(RESTART, "c1", "ann", "STORAGE_STALLED")
+    cluster.alerts = (DOWN_ALERT,)
+    case = create_executor(cluster, observe).apply(RESTART, "c1", "ann", "STORAGE_STALLED")
     assert (case.outcome, case.words) == (CaseOutcome.FAILED, ("broker 2 has not returned after 300 s",))
 
 
-def test_that_undoing_is_begun_is_on_record_before_anything_is_changed(cluster: SimulatedCluster) -> None:
-    """Else it would be done again and again by who is on duty and cannot put on record that it is done."""
+def test_an_operator_can_close_a_failed_restart(cluster: SimulatedCluster) -> None:
+    cluster.alerts, cluster.restart_fails = (DOWN_ALERT,), True
+    case = create_executor(cluster).apply(RESTART, "c1", "ann", "BROKER_DOWN")
+    assert (case.outcome, case.is_open) == (CaseOutcome.FAILED, True)
+    cluster.alerts = ()
+    undone = create_executor(cluster).undo(case, "started manually")
+    assert undone.outcome is CaseOutcome.UNDONE
 
-    @dataclasses.dataclass
-    class Full(SimulatedCluster):
-        full: bool = False
+
+def test_the_start_of_an_undo_is_stored_before_anything_is_changed() -> None:
+    """Otherwise the controller would repeat an undo for as long as it cannot store that it was completed."""
+
+    @dataclass
+    class FullDisk(SimulatedCluster):
+        is_full: bool = False
 
         def update_case(self, case: MitigationCase) -> None:
-            if self.full:
+            if self.is_full:
                 raise OSError("no space")
             super().update_case(case)
 
-    one = Full(alerts=(degraded(2),))
-    case = demoted(one)
-    one.alerts, one.full, one.said = (), True, []
+    cluster = FullDisk(alerts=(degraded_alert(2),))
+    case = demote(cluster)
+    cluster.alerts, cluster.is_full, cluster.requests = (), True, []
     with pytest.raises(OSError, match="no space"):
-        hand(one).undo(case, None)
-    assert (one.said, one.cases["c1"]) == ([], case)
-    one.full = False
-    undone = hand(one).undo(case, "all is well")
-    assert (undone.undone_since, undone.overruled) == (one.now, True)
+        create_executor(cluster).undo(case, None)
+    assert (cluster.requests, cluster.cases["c1"]) == ([], case)
+    cluster.is_full = False
+    undone = create_executor(cluster).undo(case, "the broker is healthy")
+    assert (undone.undone_since, undone.overruled) == (cluster.now, True)
 
 
-def test_to_close_what_had_failed_is_no_verdict_on_what_may_be_done(cluster: SimulatedCluster) -> None:
-    cluster.deaf = True
-    failed = demoted(cluster)
-    cluster.deaf = False
-    closed = hand(cluster).undo(failed, "seen to")
+def test_closing_a_failed_case_does_not_overrule_the_decision_to_act(cluster: SimulatedCluster) -> None:
+    cluster.ignores_elections = True
+    failed = demote(cluster)
+    cluster.ignores_elections = False
+    closed = create_executor(cluster).undo(failed, "repaired")
     assert (failed.outcome, closed.outcome, closed.overruled) == (
         CaseOutcome.FAILED,
         CaseOutcome.UNDONE,
@@ -339,108 +375,79 @@ def test_to_close_what_had_failed_is_no_verdict_on_what_may_be_done(cluster: Sim
     )
 
 
-def test_an_order_that_a_person_gives_between_look_and_act_stays(cluster: SimulatedCluster) -> None:
-    @dataclasses.dataclass
-    class Between(SimulatedCluster):
+def test_a_demotion_keeps_an_order_that_an_operator_sets_after_the_snapshot() -> None:
+    @dataclass
+    class ReorderedByOperator(SimulatedCluster):
         def set_demotion_mark(self, broker_id: int, *, demoted: bool) -> None:
             super().set_demotion_mark(broker_id, demoted=demoted)
             if demoted:
-                self.change(TopicPartition("t", 1), replicas=(2, 1, 3))
+                self.update_partition(TopicPartition("t", 1), replicas=(2, 1, 3))
 
-    one = Between(alerts=(degraded(2),))
-    case = demoted(one)
-    assert (case.outcome, case.words) == (CaseOutcome.FAILED, ("another order since",))
-    assert orders(one) == {0: (1, 2, 3), 1: (2, 1, 3), 2: (3, 1, 2)}
-
-
-def test_a_restart_that_failed_is_closed_by_who_has_seen_to_it(cluster: SimulatedCluster) -> None:
-    cluster.alerts, cluster.stuck = (DOWN,), True
-    case = hand(cluster).apply(RESTART, "c1", "ann", "BROKER_DOWN")
-    assert (case.outcome, case.is_open) == (CaseOutcome.FAILED, True)
-    cluster.alerts = ()
-    assert hand(cluster).undo(case, "started by hand").outcome is CaseOutcome.UNDONE
-
-
-def test_who_is_out_of_sync_for_a_moment_as_it_starts_is_not_kept_out(cluster: SimulatedCluster) -> None:
-    """As every broker is that has just been restarted."""
-
-    def observe(excluded_case_id: str) -> ClusterSnapshot:
-        if "restart" in cluster.said and cluster.now > NOON + timedelta(seconds=5):
-            for place, one in cluster.metadata.partitions.items():
-                cluster.change(place, in_sync=one.in_sync | {2})
-        return cluster.observe(excluded_case_id)
-
-    case = quarantined(cluster, hand(cluster, observe))
+    cluster = ReorderedByOperator(alerts=(degraded_alert(2),))
+    case = demote(cluster)
     assert case.outcome is CaseOutcome.FAILED
-    assert "in sync in all partitions: too little is produced to keep it out" in case.words[0]
-
-
-def test_who_has_much_to_copy_is_released_all_the_same(cluster: SimulatedCluster) -> None:
-    case = quarantined(cluster)
-    cluster.alerts, cluster.back = (), False
-    case = hand(cluster).undo(case, None)
-    assert case.outcome is CaseOutcome.UNDONE
-    assert case.words == (
-        "broker 2 is out of sync in 3 of 3 partitions after 300 s; it continues to catch up",
-    )
+    assert case.words == ("the order of replicas was changed in the meantime",)
+    assert replica_orders(cluster) == {0: (1, 2, 3), 1: (2, 1, 3), 2: (3, 1, 2)}
 
 
 @pytest.mark.parametrize("action", [Action.DEMOTE, Action.QUARANTINE_RESTART])
-def test_the_case_of_a_broker_that_is_gone_is_closed_and_leaves_nothing_behind(
+def test_the_case_of_a_removed_broker_is_closed_and_leaves_no_mark_or_throttle(
     cluster: SimulatedCluster, action: Action
 ) -> None:
-    case = hand(cluster).apply(ActionRequest(action, "orders", 2), "c1", "ann", "DEGRADED")
+    case = create_executor(cluster).apply(ActionRequest(action, "orders", 2), "c1", "ann", "DEGRADED")
     cluster.alerts = ()
-    cluster.metadata = dataclasses.replace(cluster.metadata, brokers={1: broker(1), 3: broker(3)})
-    after = hand(cluster).undo(case, "replaced by broker 4")
-    assert after.outcome is CaseOutcome.UNDONE
-    assert after.words[0] == "undone: replaced by broker 4"
-    assert "broker 2 is not registered any more: nothing is returned to it" in after.words[-1]
-    assert (cluster.marked, cluster.metadata.throttled_topics) == (set(), frozenset())
+    cluster.metadata = replace(cluster.metadata, brokers={1: build_broker(1), 3: build_broker(3)})
+    undone = create_executor(cluster).undo(case, "replaced by broker 4")
+    assert undone.outcome is CaseOutcome.UNDONE
+    assert undone.words[0] == "undone: replaced by broker 4"
+    assert "broker 2 is not registered any more: nothing is returned to it" in undone.words[-1]
+    assert (cluster.demotion_marks, cluster.metadata.throttled_topics) == (set(), frozenset())
 
 
 @pytest.mark.parametrize("fault", [KeyError("min.insync.replicas"), OSError("no space"), RuntimeError()])
-def test_whatever_goes_wrong_once_it_has_begun_is_a_failure_on_record(
+def test_any_error_after_the_first_change_is_stored_as_a_failure(
     cluster: SimulatedCluster, fault: Exception
 ) -> None:
     def observe(excluded_case_id: str) -> ClusterSnapshot:
-        if cluster.said:
+        if cluster.requests:
             raise fault
         return cluster.observe(excluded_case_id)
 
-    case = demoted(cluster, hand(cluster, observe))
+    case = demote(cluster, create_executor(cluster, observe))
     assert (case.outcome, cluster.cases["c1"]) == (CaseOutcome.FAILED, case)
     assert case.words == (f"{type(fault).__name__}: {fault}",)
 
 
-def test_what_cannot_be_written_down_is_said(cluster: SimulatedCluster) -> None:
-    @dataclasses.dataclass
-    class Unwritten(SimulatedCluster):
+def test_a_result_that_cannot_be_stored_is_reported_and_opens_the_circuit_breaker() -> None:
+    @dataclass
+    class UnwritableAuditLog(SimulatedCluster):
         def update_case(self, case: MitigationCase) -> None:
             raise RuntimeError("commit failed")
 
-    unwritten = Unwritten(alerts=(degraded(2),))
-    case = demoted(unwritten)
-    assert (case.outcome, case.words) == (
-        CaseOutcome.DONE,
-        ("not stored in ops/actions: RuntimeError: commit failed",),
-    )
-    against = find_refusals(INTENT, unwritten.observe("another"), unwritten.now)
-    assert RefusalReason.CIRCUIT_OPEN in [refusal.reason for refusal in against]
+    cluster = UnwritableAuditLog(alerts=(degraded_alert(2),))
+    case = demote(cluster)
+    assert case.outcome is CaseOutcome.DONE
+    assert case.words == ("not stored in ops/actions: RuntimeError: commit failed",)
+    refusals = find_refusals(DEMOTION, cluster.observe("another"), cluster.now)
+    assert RefusalReason.CIRCUIT_OPEN in [refusal.reason for refusal in refusals]
 
 
-def test_agents_are_told_of_a_demotion_before_it_and_of_its_end(cluster: SimulatedCluster) -> None:
-    @dataclasses.dataclass
-    class Watched(SimulatedCluster):
+def test_a_broker_is_marked_as_demoted_from_before_the_first_change_until_the_undo() -> None:
+    """Agents read the mark, and leave the broker's probe partition to other leaders meanwhile."""
+
+    @dataclass
+    class MarkedBeforeReorder(SimulatedCluster):
         def reorder_replicas(
-            self, orders: Mapping[TopicPartition, Sequence[int]], known: Mapping[TopicPartition, ReplicaOrder]
+            self,
+            orders: Mapping[TopicPartition, Sequence[int]],
+            expected: Mapping[TopicPartition, ReplicaOrder],
         ) -> None:
-            assert self.marked == {2}
-            super().reorder_replicas(orders, known)
+            assert self.demotion_marks == {2}
+            super().reorder_replicas(orders, expected)
 
-    watched = Watched(alerts=(degraded(2),))
-    case = demoted(watched)
-    assert watched.marked == {2}
-    watched.alerts = ()
-    hand(watched).undo(case, None)
-    assert watched.marked == set()
+    cluster = MarkedBeforeReorder(alerts=(degraded_alert(2),))
+    case = demote(cluster)
+    assert cluster.demotion_marks == {2}
+    cluster.alerts = ()
+    create_executor(cluster).undo(case, None)
+    assert cluster.demotion_marks == set()

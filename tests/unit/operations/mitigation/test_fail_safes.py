@@ -1,4 +1,4 @@
-"""Each fail-safe refuses by itself, in a situation where nothing else forbids anything."""
+"""Each fail-safe refuses by itself, in a snapshot to which no other fail-safe objects."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -18,21 +18,23 @@ from fleetgauge_operations.mitigation.demotion import plan_restoration
 from fleetgauge_operations.mitigation.fail_safes import RefusalReason, find_refusals, find_undo_refusals
 from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot
 from tests.unit.operations.mitigation.simulated_cluster import (
-    LONG_AGO,
+    HOUR_AGO,
     NOON,
-    broker,
-    cluster_metadata,
-    degraded,
-    partition,
+    build_broker,
+    build_metadata,
+    build_partition,
+    degraded_alert,
 )
 
-INTENT = ActionRequest(Action.DEMOTE, "orders", 2)
+DEMOTION = ActionRequest(Action.DEMOTE, "orders", 2)
 QUARANTINE = ActionRequest(Action.QUARANTINE_RESTART, "orders", 2)
 RESTART = ActionRequest(Action.RESTART, "orders", 2)
-FINE = ClusterSnapshot(cluster_metadata(), (degraded(2),))
+#: Broker 2 is DEGRADED, and nothing forbids to demote it.
+DEGRADED = ClusterSnapshot(build_metadata(), (degraded_alert(2),))
+DOWN_ALERT = ActiveAlert(2, HealthState.BROKER_DOWN, HOUR_AGO)
 
 
-def case(
+def build_case(
     broker_id: int, outcome: CaseOutcome, minutes_ago: float = 60 * 48, zone: str | None = None
 ) -> MitigationCase:
     began = NOON - timedelta(minutes=minutes_ago)
@@ -40,180 +42,203 @@ def case(
     return MitigationCase("c1", Action.DEMOTE, "orders", broker_id, zone, "ann", "DEGRADED", began, outcome)
 
 
-def why(situation: ClusterSnapshot, intent: ActionRequest = INTENT) -> list[RefusalReason]:
-    return [refusal.reason for refusal in find_refusals(intent, situation, NOON)]
+#: The demotion of broker 2, which is to lead t-1 after the undo.
+DEMOTED = replace(
+    build_case(2, CaseOutcome.DONE), orders={TopicPartition("t", 1): ReplicaOrder((2, 3, 1), (3, 1, 2))}
+)
 
 
-def test_a_degraded_broker_of_a_well_cluster_may_be_demoted() -> None:
-    assert find_refusals(INTENT, FINE, NOON) == ()
+def refusal_reasons(snapshot: ClusterSnapshot, request: ActionRequest = DEMOTION) -> list[RefusalReason]:
+    return [refusal.reason for refusal in find_refusals(request, snapshot, NOON)]
 
 
-OTHERS = cluster_metadata((broker(1), broker(2), broker(3, fenced=True)))
-FENCED = cluster_metadata((broker(1), broker(2, fenced=True), broker(3)))
-ALONE = cluster_metadata(partitions={TopicPartition("single", 0): partition(2)})
-LAST = cluster_metadata(partitions={TopicPartition("t", 0): partition(1, 3, 2)})
-SHORT = cluster_metadata(partitions={TopicPartition("t", 0): partition(1, 2, 3, out=(3,))})
-NOBODY_ELSE = cluster_metadata(partitions={TopicPartition("t", 0): partition(2, 1, out=(1,))})
-MOVING = cluster_metadata(reassigning=[TopicPartition("t", 1)])
-UNDONE_TODAY = tuple(case(1, CaseOutcome.UNDONE, ago) for ago in (20, 60, 23 * 60))
+def test_a_degraded_broker_of_a_healthy_cluster_may_be_demoted() -> None:
+    assert find_refusals(DEMOTION, DEGRADED, NOON) == ()
+
+
+WITHOUT_BROKER_2 = build_metadata((build_broker(1), build_broker(3)))
+BROKER_2_FENCED = build_metadata((build_broker(1), build_broker(2, fenced=True), build_broker(3)))
+BROKER_3_FENCED = build_metadata((build_broker(1), build_broker(2), build_broker(3, fenced=True)))
+SINGLE_REPLICA = build_metadata(partitions={TopicPartition("single", 0): build_partition(2)})
+NO_OTHER_IN_SYNC = build_metadata(
+    partitions={TopicPartition("t", 0): build_partition(2, 1, out_of_sync=(1,))}
+)
+BROKER_2_LAST = build_metadata(partitions={TopicPartition("t", 0): build_partition(1, 3, 2)})
+TWO_IN_SYNC = build_metadata(partitions={TopicPartition("t", 0): build_partition(1, 2, 3, out_of_sync=(3,))})
+REASSIGNING = build_metadata(reassigning=[TopicPartition("t", 1)])
+THREE_ACTIONS_TODAY = tuple(build_case(1, CaseOutcome.UNDONE, minutes) for minutes in (20, 60, 23 * 60))
 
 
 @pytest.mark.parametrize(
-    ("situation", "expected"),
+    ("snapshot", "reason"),
     [
-        (replace(FINE, metadata=cluster_metadata((broker(1), broker(3)))), RefusalReason.NOT_REGISTERED),
-        (replace(FINE, metadata=FENCED), RefusalReason.FENCED),
-        (replace(FINE, metadata=LAST), RefusalReason.NOTHING_TO_TAKE),
-        (replace(FINE, alerts=()), RefusalReason.NO_FINDING),
+        (replace(DEGRADED, metadata=WITHOUT_BROKER_2), RefusalReason.NOT_REGISTERED),
+        (replace(DEGRADED, metadata=BROKER_2_FENCED), RefusalReason.FENCED),
+        (replace(DEGRADED, metadata=BROKER_2_LAST), RefusalReason.NOTHING_TO_TAKE),
+        (replace(DEGRADED, alerts=()), RefusalReason.NO_FINDING),
+        (replace(DEGRADED, alerts=(DOWN_ALERT,)), RefusalReason.NO_FINDING),
         (
-            replace(FINE, alerts=(ActiveAlert(2, HealthState.BROKER_DOWN, LONG_AGO),)),
-            RefusalReason.NO_FINDING,
+            replace(DEGRADED, alerts=(degraded_alert(2, NOON - timedelta(seconds=74)),)),
+            RefusalReason.TOO_YOUNG,
         ),
-        (replace(FINE, alerts=(degraded(2, NOON - timedelta(seconds=74)),)), RefusalReason.TOO_YOUNG),
         (
-            replace(FINE, alerts=(degraded(2), ActiveAlert(None, HealthState.NO_DATA, LONG_AGO))),
+            replace(DEGRADED, alerts=(degraded_alert(2), ActiveAlert(None, HealthState.NO_DATA, HOUR_AGO))),
             RefusalReason.NOT_MEASURED,
         ),
-        (replace(FINE, is_watched=False), RefusalReason.NO_WATCH),
-        (replace(FINE, alerts=(degraded(2), degraded(3))), RefusalReason.SECOND_SICK),
-        (replace(FINE, metadata=OTHERS), RefusalReason.OTHER_FENCED),
-        (replace(FINE, metadata=SHORT), RefusalReason.MIN_IN_SYNC),
-        (replace(FINE, metadata=MOVING), RefusalReason.MOVING),
-        (replace(FINE, is_rolling=True), RefusalReason.ROLLING),
-        (replace(FINE, planned_broker_ids={2}), RefusalReason.PLANNED),
-        (replace(FINE, planned_broker_ids={None}), RefusalReason.PLANNED),
-        (replace(FINE, cases=(case(2, CaseOutcome.DONE),)), RefusalReason.ALREADY),
-        (replace(FINE, cases=(case(3, CaseOutcome.DONE, zone="zone-2"),)), RefusalReason.OTHER_BROKER),
-        (replace(FINE, cases=(case(3, CaseOutcome.DONE),)), RefusalReason.OTHER_ZONE),
-        (replace(FINE, cases=(case(1, CaseOutcome.UNDONE, 9),)), RefusalReason.TOO_SOON),
-        (replace(FINE, cases=UNDONE_TODAY), RefusalReason.TOO_MANY),
-        (replace(FINE, modes={"demote": "off"}), RefusalReason.OFF),
+        (replace(DEGRADED, is_watched=False), RefusalReason.NO_WATCH),
+        (replace(DEGRADED, alerts=(degraded_alert(2), degraded_alert(3))), RefusalReason.SECOND_SICK),
+        (replace(DEGRADED, metadata=BROKER_3_FENCED), RefusalReason.OTHER_FENCED),
+        (replace(DEGRADED, metadata=TWO_IN_SYNC), RefusalReason.MIN_IN_SYNC),
+        (replace(DEGRADED, metadata=REASSIGNING), RefusalReason.MOVING),
+        (replace(DEGRADED, is_rolling=True), RefusalReason.ROLLING),
+        (replace(DEGRADED, planned_broker_ids={2}), RefusalReason.PLANNED),
+        (replace(DEGRADED, planned_broker_ids={None}), RefusalReason.PLANNED),
+        (replace(DEGRADED, cases=(build_case(2, CaseOutcome.DONE),)), RefusalReason.ALREADY),
+        (
+            replace(DEGRADED, cases=(build_case(3, CaseOutcome.DONE, zone="zone-2"),)),
+            RefusalReason.OTHER_BROKER,
+        ),
+        (replace(DEGRADED, cases=(build_case(3, CaseOutcome.DONE),)), RefusalReason.OTHER_ZONE),
+        (replace(DEGRADED, cases=(build_case(1, CaseOutcome.UNDONE, 9),)), RefusalReason.TOO_SOON),
+        (replace(DEGRADED, cases=THREE_ACTIONS_TODAY), RefusalReason.TOO_MANY),
+        (replace(DEGRADED, modes={"demote": "off"}), RefusalReason.OFF),
     ],
 )
-def test_each_refuses_by_itself(situation: ClusterSnapshot, expected: RefusalReason) -> None:
-    assert why(situation) == [expected]
+def test_each_fail_safe_refuses_by_itself(snapshot: ClusterSnapshot, reason: RefusalReason) -> None:
+    assert refusal_reasons(snapshot) == [reason]
 
 
-def test_who_is_demoted_already_may_be_kept_out_of_sync_if_somebody_has_said_how_to_restart_it() -> None:
-    could = replace(FINE, has_restart_command=True, cases=(case(2, CaseOutcome.DONE),))
-    assert why(could, QUARANTINE) == []
-    assert why(replace(could, has_restart_command=False), QUARANTINE) == [RefusalReason.NO_RESTART]
-    assert why(replace(could, cases=(case(3, CaseOutcome.DONE),)), QUARANTINE) == [RefusalReason.OTHER_ZONE]
-    cut_off = ActiveAlert(2, HealthState.NETWORK_UNAVAILABLE, LONG_AGO)
-    assert why(replace(could, alerts=(cut_off,)), QUARANTINE) == [RefusalReason.NO_FINDING]
+def test_a_demoted_broker_may_be_quarantined_if_there_is_a_restart_command() -> None:
+    demoted = replace(DEGRADED, has_restart_command=True, cases=(build_case(2, CaseOutcome.DONE),))
+    assert refusal_reasons(demoted, QUARANTINE) == []
+    without_command = replace(demoted, has_restart_command=False)
+    assert refusal_reasons(without_command, QUARANTINE) == [RefusalReason.NO_RESTART]
+    other_demoted = replace(demoted, cases=(build_case(3, CaseOutcome.DONE),))
+    assert refusal_reasons(other_demoted, QUARANTINE) == [RefusalReason.OTHER_ZONE]
+    cut_off = replace(demoted, alerts=(ActiveAlert(2, HealthState.NETWORK_UNAVAILABLE, HOUR_AGO),))
+    assert refusal_reasons(cut_off, QUARANTINE) == [RefusalReason.NO_FINDING]
 
 
-DOWN = ActiveAlert(2, HealthState.BROKER_DOWN, LONG_AGO)
+def test_a_broker_that_is_down_may_be_restarted_although_it_is_fenced_or_the_only_replica() -> None:
+    down = replace(DEGRADED, alerts=(DOWN_ALERT,), has_restart_command=True, metadata=BROKER_2_FENCED)
+    assert refusal_reasons(down, RESTART) == []
+    only_replica = build_metadata(
+        BROKER_2_FENCED.brokers.values(), {TopicPartition("single", 0): build_partition(2)}
+    )
+    assert refusal_reasons(replace(down, metadata=only_replica), RESTART) == []
+    recent_alert = replace(DOWN_ALERT, since=NOON - timedelta(seconds=119))
+    assert refusal_reasons(replace(down, alerts=(recent_alert,)), RESTART) == [RefusalReason.TOO_YOUNG]
+    recent_state = replace(DOWN_ALERT, state_since=NOON - timedelta(seconds=6))
+    assert refusal_reasons(replace(down, alerts=(recent_state,)), RESTART) == [RefusalReason.TOO_YOUNG]
+    assert refusal_reasons(replace(down, has_restart_command=False), RESTART) == [RefusalReason.NO_RESTART]
+    degraded = replace(DEGRADED, has_restart_command=True)
+    assert refusal_reasons(degraded, RESTART) == [RefusalReason.NO_FINDING]
 
 
-def test_who_is_down_may_be_restarted_though_it_is_fenced_and_nobody_else_has_what_it_has() -> None:
-    down = replace(FINE, alerts=(DOWN,), has_restart_command=True, metadata=FENCED)
-    assert why(down, RESTART) == []
-    alone = cluster_metadata(FENCED.brokers.values(), {TopicPartition("single", 0): partition(2)})
-    assert why(replace(down, metadata=alone), RESTART) == []
-    young = replace(DOWN, since=NOON - timedelta(seconds=119))
-    assert why(replace(down, alerts=(young,)), RESTART) == [RefusalReason.TOO_YOUNG]
-    just_now = replace(DOWN, state_since=NOON - timedelta(seconds=6))
-    assert why(replace(down, alerts=(just_now,)), RESTART) == [RefusalReason.TOO_YOUNG]
-    assert why(replace(down, has_restart_command=False), RESTART) == [RefusalReason.NO_RESTART]
-    assert why(replace(FINE, has_restart_command=True), RESTART) == [RefusalReason.NO_FINDING]
+def test_a_third_restart_within_half_an_hour_is_refused() -> None:
+    down = replace(DEGRADED, alerts=(DOWN_ALERT,), has_restart_command=True, metadata=BROKER_2_FENCED)
+    restarts = tuple(
+        replace(build_case(3, CaseOutcome.DONE, minutes), action=Action.RESTART) for minutes in (29, 11)
+    )
+    assert refusal_reasons(replace(down, cases=restarts), RESTART) == [RefusalReason.TOO_MANY]
+    assert refusal_reasons(replace(down, cases=restarts[1:]), RESTART) == []
 
 
-def test_two_restarts_within_half_an_hour_are_enough() -> None:
-    down = replace(FINE, alerts=(DOWN,), has_restart_command=True, metadata=FENCED)
-    restarts = tuple(replace(case(3, CaseOutcome.DONE, ago), action=Action.RESTART) for ago in (29, 11))
-    assert why(replace(down, cases=restarts), RESTART) == [RefusalReason.TOO_MANY]
-    assert why(replace(down, cases=restarts[1:]), RESTART) == []
+def test_an_evacuation_is_proposed_but_never_applied() -> None:
+    evacuation = ActionRequest(Action.EVACUATE, "orders", 2)
+    assert refusal_reasons(DEGRADED, evacuation) == [RefusalReason.PROPOSED_ONLY]
 
 
-def test_what_is_proposed_is_never_done() -> None:
-    assert why(FINE, ActionRequest(Action.EVACUATE, "orders", 2)) == [RefusalReason.PROPOSED_ONLY]
-
-
-def test_what_somebody_else_slows_is_not_slowed_again() -> None:
-    theirs = replace(cluster_metadata(), throttled_topics=frozenset({"t"}))
-    assert why(replace(FINE, has_restart_command=True, metadata=theirs), QUARANTINE) == [
+def test_a_topic_that_an_operator_has_throttled_prevents_a_quarantine_but_no_demotion() -> None:
+    throttled = replace(build_metadata(), throttled_topics=frozenset({"t"}))
+    assert refusal_reasons(replace(DEGRADED, has_restart_command=True, metadata=throttled), QUARANTINE) == [
         RefusalReason.THROTTLED
     ]
-    assert why(replace(FINE, metadata=theirs)) == []
+    assert refusal_reasons(replace(DEGRADED, metadata=throttled)) == []
 
 
-def test_who_alone_has_a_partition_or_is_alone_in_sync_keeps_it() -> None:
-    for alone in (ALONE, NOBODY_ELSE):
-        assert why(replace(FINE, metadata=alone)) == [RefusalReason.ONLY_REPLICA, RefusalReason.MIN_IN_SYNC]
+def test_a_broker_with_the_only_in_sync_replica_of_a_partition_is_not_demoted() -> None:
+    for metadata in (SINGLE_REPLICA, NO_OTHER_IN_SYNC):
+        assert refusal_reasons(replace(DEGRADED, metadata=metadata)) == [
+            RefusalReason.ONLY_REPLICA,
+            RefusalReason.MIN_IN_SYNC,
+        ]
 
 
-def test_what_failed_stands_in_the_way_of_all_else_until_it_is_undone() -> None:
-    assert why(replace(FINE, cases=(case(3, CaseOutcome.FAILED),))) == [
+def test_a_failed_or_interrupted_case_opens_the_circuit_breaker_until_it_is_undone() -> None:
+    assert refusal_reasons(replace(DEGRADED, cases=(build_case(3, CaseOutcome.FAILED),))) == [
         RefusalReason.OTHER_ZONE,
         RefusalReason.CIRCUIT_OPEN,
     ]
-    assert why(replace(FINE, cases=(case(3, CaseOutcome.BEGUN),))) == [
+    assert refusal_reasons(replace(DEGRADED, cases=(build_case(3, CaseOutcome.BEGUN),))) == [
         RefusalReason.OTHER_ZONE,
         RefusalReason.CIRCUIT_OPEN,
     ]
-    assert why(replace(FINE, cases=(case(3, CaseOutcome.UNDONE),))) == []
+    assert refusal_reasons(replace(DEGRADED, cases=(build_case(3, CaseOutcome.UNDONE),))) == []
 
 
-def test_what_was_refused_or_is_long_ago_counts_for_nothing() -> None:
-    refused = tuple(case(1, CaseOutcome.REFUSED, ago) for ago in (1, 2, 3))
-    long_ago = tuple(case(1, CaseOutcome.UNDONE, 24 * 60 + ago) for ago in (0, 1, 2))
-    assert why(replace(FINE, cases=refused + long_ago)) == []
+def test_refused_cases_and_cases_older_than_a_day_do_not_count() -> None:
+    refused = tuple(build_case(1, CaseOutcome.REFUSED, minutes) for minutes in (1, 2, 3))
+    old = tuple(build_case(1, CaseOutcome.UNDONE, 24 * 60 + minutes) for minutes in (0, 1, 2))
+    assert refusal_reasons(replace(DEGRADED, cases=refused + old)) == []
 
 
-def test_a_person_may_do_it_for_a_reason_of_their_own_but_past_no_fail_safe() -> None:
-    mine = replace(INTENT, reason="its disk is to be changed")
-    assert why(replace(FINE, alerts=()), mine) == []
-    assert why(replace(FINE, alerts=(), is_watched=False, planned_broker_ids={2}), mine) == []
-    assert why(replace(FINE, planned_broker_ids={3})) == []
-    assert why(replace(FINE, alerts=(), metadata=SHORT), mine) == [RefusalReason.MIN_IN_SYNC]
+def test_a_reason_of_an_operator_replaces_the_alert_but_overrides_no_other_fail_safe() -> None:
+    request = replace(DEMOTION, reason="its disk is to be replaced")
+    without_alert = replace(DEGRADED, alerts=())
+    assert refusal_reasons(without_alert, request) == []
+    planned = replace(without_alert, is_watched=False, planned_broker_ids={2})
+    assert refusal_reasons(planned, request) == []
+    assert refusal_reasons(replace(DEGRADED, planned_broker_ids={3})) == []
+    two_in_sync = replace(without_alert, metadata=TWO_IN_SYNC)
+    assert refusal_reasons(two_in_sync, request) == [RefusalReason.MIN_IN_SYNC]
 
 
-def test_a_cut_off_broker_is_acted_upon_after_half_a_minute() -> None:
-    for age_s, expected in ((29, [RefusalReason.TOO_YOUNG]), (30, [])):
-        cut_off = ActiveAlert(2, HealthState.NETWORK_UNAVAILABLE, NOON - timedelta(seconds=age_s))
-        assert why(replace(FINE, alerts=(cut_off,))) == expected
+def test_a_broker_that_is_cut_off_may_be_demoted_after_half_a_minute() -> None:
+    for age_s, reasons in ((29, [RefusalReason.TOO_YOUNG]), (30, [])):
+        alert = ActiveAlert(2, HealthState.NETWORK_UNAVAILABLE, NOON - timedelta(seconds=age_s))
+        assert refusal_reasons(replace(DEGRADED, alerts=(alert,))) == reasons
 
 
 @pytest.mark.parametrize(
-    ("situation", "expected"),
+    ("snapshot", "reasons"),
     [
-        (replace(FINE, alerts=()), []),
-        (FINE, [RefusalReason.STILL_SICK]),
-        (replace(FINE, alerts=(), metadata=FENCED), [RefusalReason.FENCED]),
-        (replace(FINE, alerts=(), metadata=MOVING), [RefusalReason.MOVING]),
-        (
-            replace(FINE, alerts=(), metadata=cluster_metadata((broker(1), broker(3)))),
-            [RefusalReason.NOT_REGISTERED],
-        ),
+        (replace(DEGRADED, alerts=()), []),
+        (DEGRADED, [RefusalReason.STILL_SICK]),
+        (replace(DEGRADED, alerts=(), metadata=BROKER_2_FENCED), [RefusalReason.FENCED]),
+        (replace(DEGRADED, alerts=(), metadata=REASSIGNING), [RefusalReason.MOVING]),
+        (replace(DEGRADED, alerts=(), metadata=WITHOUT_BROKER_2), [RefusalReason.NOT_REGISTERED]),
     ],
 )
-def test_undoing_has_fail_safes_of_its_own(situation: ClusterSnapshot, expected: list[RefusalReason]) -> None:
-    done = replace(
-        case(2, CaseOutcome.DONE), orders={TopicPartition("t", 1): ReplicaOrder((2, 3, 1), (3, 1, 2))}
-    )
-    back = plan_restoration(situation.metadata, done.orders)
-    assert [refusal.reason for refusal in find_undo_refusals(done, back, situation, None)] == expected
+def test_an_undo_has_its_own_fail_safes(snapshot: ClusterSnapshot, reasons: list[RefusalReason]) -> None:
+    restoration = plan_restoration(snapshot.metadata, DEMOTED.orders)
+    refusals = find_undo_refusals(DEMOTED, restoration, snapshot, None)
+    assert [refusal.reason for refusal in refusals] == reasons
 
 
-def test_a_case_of_a_broker_that_is_gone_is_closed_for_a_reason() -> None:
-    done = replace(
-        case(2, CaseOutcome.DONE), orders={TopicPartition("t", 1): ReplicaOrder((2, 3, 1), (3, 1, 2))}
-    )
-    gone = replace(FINE, alerts=(), metadata=cluster_metadata((broker(1), broker(3))))
-    assert find_undo_refusals(done, plan_restoration(gone.metadata, done.orders), gone, "replaced by 4") == ()
+def test_an_operator_can_close_the_case_of_a_removed_broker_with_a_reason() -> None:
+    removed = replace(DEGRADED, alerts=(), metadata=WITHOUT_BROKER_2)
+    restoration = plan_restoration(removed.metadata, DEMOTED.orders)
+    assert find_undo_refusals(DEMOTED, restoration, removed, "replaced by 4") == ()
 
 
-def test_who_is_behind_is_not_given_its_lead_back() -> None:
-    """Behind in what it is to lead; for who is on duty, behind anywhere."""
-    done = replace(
-        case(2, CaseOutcome.DONE), orders={TopicPartition("t", 1): ReplicaOrder((2, 3, 1), (3, 1, 2))}
-    )
-    for place, persons_too in ((TopicPartition("t", 1), True), (TopicPartition("followed", 0), False)):
-        led = {TopicPartition("t", 1): partition(3, 1, 2), TopicPartition("followed", 0): partition(3, 1, 2)}
-        behind = cluster_metadata(partitions=led | {place: partition(3, 1, 2, out=(2,))})
-        situation, back = replace(FINE, alerts=(), metadata=behind), plan_restoration(behind, done.orders)
-        (refused,) = find_undo_refusals(done, back, situation, None)
-        assert refused.reason is RefusalReason.NOT_IN_SYNC
-        assert f"{place.topic}-{place.partition}" in refused.explanation
-        assert bool(find_undo_refusals(done, back, situation, "now")) is persons_too
+@pytest.mark.parametrize(
+    ("behind", "is_refused_to_operator"),
+    [(TopicPartition("t", 1), True), (TopicPartition("followed", 0), False)],
+)
+def test_leadership_is_not_returned_to_a_broker_that_is_out_of_sync(
+    behind: TopicPartition, is_refused_to_operator: bool
+) -> None:
+    """The controller requires it to be in sync everywhere, an operator only where it is to lead."""
+    in_sync = {
+        TopicPartition("t", 1): build_partition(3, 1, 2),
+        TopicPartition("followed", 0): build_partition(3, 1, 2),
+    }
+    metadata = build_metadata(partitions=in_sync | {behind: build_partition(3, 1, 2, out_of_sync=(2,))})
+    snapshot = replace(DEGRADED, alerts=(), metadata=metadata)
+    restoration = plan_restoration(metadata, DEMOTED.orders)
+    (refusal,) = find_undo_refusals(DEMOTED, restoration, snapshot, None)
+    assert refusal.reason is RefusalReason.NOT_IN_SYNC
+    assert f"{behind.topic}-{behind.partition}" in refusal.explanation
+    operator_refusals = find_undo_refusals(DEMOTED, restoration, snapshot, "now")
+    assert bool(operator_refusals) is is_refused_to_operator

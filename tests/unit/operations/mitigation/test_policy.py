@@ -1,4 +1,4 @@
-"""What is done unasked: each kind of step, and stories in which it is the only one to act."""
+"""The next step that `mitigate run` takes for a cluster, in one snapshot at a time."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,19 +22,22 @@ from fleetgauge_operations.mitigation.policy import (
 )
 from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot
 from tests.unit.operations.mitigation.simulated_cluster import (
-    LONG_AGO,
+    HOUR_AGO,
     NOON,
-    broker,
-    cluster_metadata,
-    degraded,
-    partition,
+    build_broker,
+    build_metadata,
+    build_partition,
+    degraded_alert,
 )
 
 ACT: Mapping[str, str] = dict.fromkeys(Action, "act") | {Action.EVACUATE: "advise"}
 ADVISE: Mapping[str, str] = {}
-SICK = ClusterSnapshot(cluster_metadata(), (degraded(2),), has_restart_command=True)
-DEMOTE = ActionRequest(Action.DEMOTE, "orders", 2)
-DONE = MitigationCase(
+MINUTE = timedelta(minutes=1)
+DEMOTION = ActionRequest(Action.DEMOTE, "orders", 2)
+QUARANTINE = ActionRequest(Action.QUARANTINE_RESTART, "orders", 2)
+RESTART = ActionRequest(Action.RESTART, "orders", 2)
+#: The controller demoted broker 2 half an hour ago.
+DEMOTED = MitigationCase(
     "c1",
     Action.DEMOTE,
     "orders",
@@ -42,178 +45,211 @@ DONE = MitigationCase(
     "zone-2",
     AUTHOR,
     "DEGRADED",
-    NOON - timedelta(minutes=30),
+    NOON - 30 * MINUTE,
     CaseOutcome.DONE,
 )
-WELL = ClusterSnapshot(cluster_metadata(), cases=(DONE,), healthy_since={2: NOON - timedelta(minutes=10)})
+DEGRADED = ClusterSnapshot(build_metadata(), (degraded_alert(2),), has_restart_command=True)
+HEALTHY = ClusterSnapshot(build_metadata(), cases=(DEMOTED,), healthy_since={2: NOON - 10 * MINUTE})
+BROKER_2_FENCED = build_metadata((build_broker(1), build_broker(2, fenced=True), build_broker(3)))
 
 
-def step(situation: ClusterSnapshot, modes: Mapping[str, str] = ACT) -> PolicyStep | None:
-    return MitigationPolicy("orders", replace(situation, modes={**modes, **situation.modes}), NOON).decide()
+def decide(snapshot: ClusterSnapshot, modes: Mapping[str, str] = ACT) -> PolicyStep | None:
+    """Return the next step; modes of the snapshot take precedence."""
+    return MitigationPolicy("orders", replace(snapshot, modes={**modes, **snapshot.modes}), NOON).decide()
 
 
-def handed(situation: ClusterSnapshot, modes: Mapping[str, str] = ACT) -> tuple[str, str, list[str]]:
-    found = step(situation, modes)
-    assert isinstance(found, NotifyOperator)
-    return found.request.action, found.outcome, [refusal.reason for refusal in found.refusals]
+def decide_notification(
+    snapshot: ClusterSnapshot, modes: Mapping[str, str] = ACT
+) -> tuple[str, str, list[str]]:
+    """Return action, outcome and refusals of which an operator is notified."""
+    step = decide(snapshot, modes)
+    assert isinstance(step, NotifyOperator)
+    return step.request.action, step.outcome, [refusal.reason for refusal in step.refusals]
 
 
-def test_where_it_may_it_acts() -> None:
-    assert step(SICK) == ApplyAction(DEMOTE, "DEGRADED")
+def test_a_degraded_broker_is_demoted_in_act_mode() -> None:
+    assert decide(DEGRADED) == ApplyAction(DEMOTION, "DEGRADED")
 
 
-def test_where_it_may_not_a_person_is_told_once_while_it_lasts() -> None:
-    assert handed(SICK, ADVISE) == ("demote", "advised", [])
-    told = replace(DONE, outcome=CaseOutcome.ADVISED)
-    assert step(replace(SICK, cases=(told,)), ADVISE) is None
-    before = replace(told, began=LONG_AGO - timedelta(hours=1))
-    assert handed(replace(SICK, cases=(before,)), ADVISE) == ("demote", "advised", [])
+def test_in_advise_mode_an_operator_is_notified_once_per_alert() -> None:
+    assert decide_notification(DEGRADED, ADVISE) == ("demote", "advised", [])
+    advised = replace(DEMOTED, outcome=CaseOutcome.ADVISED)
+    assert decide(replace(DEGRADED, cases=(advised,)), ADVISE) is None
+    earlier_alert = replace(advised, began=HOUR_AGO - timedelta(hours=1))
+    assert decide_notification(replace(DEGRADED, cases=(earlier_alert,)), ADVISE) == (
+        "demote",
+        "advised",
+        [],
+    )
 
 
-def test_what_is_forbidden_is_for_a_person_who_is_told_again_when_the_reason_is_another() -> None:
-    two = replace(SICK, alerts=(degraded(2), ActiveAlert(3, HealthState.BROKER_DOWN, LONG_AGO)))
-    assert handed(two) == ("demote", "refused", [RefusalReason.SECOND_SICK])
-    told = replace(DONE, outcome=CaseOutcome.REFUSED, against=(RefusalReason.SECOND_SICK,))
-    found = step(replace(two, cases=(told,)))
-    assert isinstance(found, NotifyOperator)
-    assert (found.request, [refusal.reason for refusal in found.refusals]) == (
+def test_an_operator_is_notified_of_a_refusal_and_again_if_its_reason_changes() -> None:
+    two_alerts = replace(
+        DEGRADED, alerts=(degraded_alert(2), ActiveAlert(3, HealthState.BROKER_DOWN, HOUR_AGO))
+    )
+    assert decide_notification(two_alerts) == ("demote", "refused", [RefusalReason.SECOND_SICK])
+    refused = replace(DEMOTED, outcome=CaseOutcome.REFUSED, against=(RefusalReason.SECOND_SICK,))
+    step = decide(replace(two_alerts, cases=(refused,)))
+    assert isinstance(step, NotifyOperator)
+    assert (step.request, [refusal.reason for refusal in step.refusals]) == (
         ActionRequest(Action.RESTART, "orders", 3),
         [RefusalReason.SECOND_SICK],
     )
-    moving = replace(SICK, metadata=cluster_metadata(reassigning=[TopicPartition("t", 0)]), cases=(told,))
-    assert handed(moving) == ("demote", "refused", [RefusalReason.MOVING])
+    reassigning = replace(
+        DEGRADED, metadata=build_metadata(reassigning=[TopicPartition("t", 0)]), cases=(refused,)
+    )
+    assert decide_notification(reassigning) == ("demote", "refused", [RefusalReason.MOVING])
 
 
-def test_what_only_has_to_wait_is_waited_for() -> None:
-    young = replace(SICK, alerts=(degraded(2, NOON - timedelta(seconds=70)),))
-    assert step(young) is None
-    soon = replace(DONE, outcome=CaseOutcome.UNDONE, broker_id=1, began=NOON - timedelta(minutes=9))
-    assert step(replace(SICK, cases=(soon,))) is None
+def test_nothing_is_done_while_all_refusals_are_temporary() -> None:
+    recent_alert = replace(DEGRADED, alerts=(degraded_alert(2, NOON - timedelta(seconds=70)),))
+    assert decide(recent_alert) is None
+    recent_case = replace(DEMOTED, outcome=CaseOutcome.UNDONE, broker_id=1, began=NOON - 9 * MINUTE)
+    assert decide(replace(DEGRADED, cases=(recent_case,))) is None
 
 
-def test_while_it_stays_sick_the_ladder_is_climbed() -> None:
-    measured = replace(SICK, modes={"demote": "off"})
-    quarantined = replace(DONE, action=Action.QUARANTINE_RESTART, began=NOON - timedelta(minutes=11))
-    assert step(measured) == ApplyAction(replace(DEMOTE, action=Action.QUARANTINE_RESTART), "DEGRADED")
-    assert handed(replace(measured, cases=(quarantined,))) == (
+def test_the_next_action_of_the_ladder_follows_while_the_broker_remains_degraded() -> None:
+    snapshot = replace(DEGRADED, modes={"demote": "off"})
+    quarantined = replace(DEMOTED, action=Action.QUARANTINE_RESTART, began=NOON - 11 * MINUTE)
+    assert decide(snapshot) == ApplyAction(QUARANTINE, "DEGRADED")
+    assert decide_notification(replace(snapshot, cases=(quarantined,))) == (
         "evacuate",
         "advised",
         [RefusalReason.PROPOSED_ONLY],
     )
 
 
-def test_who_leads_nothing_is_not_measured_and_so_nothing_more_is_done_about_it_but_to_say_so() -> None:
-    """It may have been well for long: nobody would know."""
-    demoted = replace(SICK, cases=(replace(DONE, began=NOON - timedelta(minutes=9)),))
-    assert step(demoted) is None
-    demoted = replace(SICK, cases=(DONE,))
-    assert handed(demoted) == ("demote", "refused", [RefusalReason.EXHAUSTED])
-    told = replace(
-        DONE, case_id="c2", outcome=CaseOutcome.REFUSED, against=(RefusalReason.EXHAUSTED,), began=NOON
+def test_an_operator_is_notified_of_a_demoted_broker_whose_alert_does_not_end() -> None:
+    """A demoted broker serves no probes that could prove it healthy, so no further action is warranted."""
+    recently_demoted = replace(DEGRADED, cases=(replace(DEMOTED, began=NOON - 9 * MINUTE),))
+    assert decide(recently_demoted) is None
+    demoted = replace(DEGRADED, cases=(DEMOTED,))
+    assert decide_notification(demoted) == ("demote", "refused", [RefusalReason.EXHAUSTED])
+    exhausted = replace(
+        DEMOTED, case_id="c2", outcome=CaseOutcome.REFUSED, against=(RefusalReason.EXHAUSTED,), began=NOON
     )
-    assert step(replace(demoted, cases=(DONE, told))) is None
-    well = replace(demoted, alerts=(), healthy_since={2: NOON}, cases=(DONE, told))
-    assert step(well) == ResolveCase(told)
+    assert decide(replace(demoted, cases=(DEMOTED, exhausted))) is None
+    healthy = replace(demoted, alerts=(), healthy_since={2: NOON}, cases=(DEMOTED, exhausted))
+    assert decide(healthy) == ResolveCase(exhausted)
 
 
-def test_what_is_off_is_left_out() -> None:
-    off = replace(SICK, modes={"demote": "off"})
-    assert step(off) == ApplyAction(replace(DEMOTE, action=Action.QUARANTINE_RESTART), "DEGRADED")
+def test_an_action_whose_mode_is_off_is_skipped() -> None:
+    without_demotion = replace(DEGRADED, modes={"demote": "off"})
+    assert decide(without_demotion) == ApplyAction(QUARANTINE, "DEGRADED")
 
 
-def test_who_is_down_is_restarted_twice_an_episode_and_then_somebody_is_called() -> None:
-    fenced = cluster_metadata((broker(1), broker(2, fenced=True), broker(3)))
-    down = replace(SICK, alerts=(ActiveAlert(2, HealthState.BROKER_DOWN, LONG_AGO),), metadata=fenced)
-    assert step(down) == ApplyAction(replace(DEMOTE, action=Action.RESTART), "BROKER_DOWN")
-    first = replace(DONE, action=Action.RESTART)
-    assert step(replace(down, cases=(first,))) == ApplyAction(
-        replace(DEMOTE, action=Action.RESTART), "BROKER_DOWN"
-    )
-    second = replace(first, case_id="c2", began=NOON - timedelta(minutes=9))
-    assert step(replace(down, cases=(first, second))) is None
-    second = replace(second, began=NOON - timedelta(minutes=11))
-    assert handed(replace(down, cases=(first, second))) == ("restart", "refused", [RefusalReason.EXHAUSTED])
-
-
-def test_what_was_begun_and_has_no_end_is_given_up_before_anything_else_is_done() -> None:
-    begun = replace(DONE, outcome=CaseOutcome.BEGUN, author="ann")
-    assert step(replace(SICK, cases=(begun,))) == FailCase(begun)
-    assert step(replace(WELL, cases=(begun,))) == FailCase(begun)
-
-
-def test_while_no_watch_is_at_work_nothing_is_done_nor_undone() -> None:
-    assert step(replace(SICK, is_watched=False)) is None
-    assert step(replace(SICK, planned_broker_ids={2})) is None
-    assert step(replace(WELL, is_watched=False)) is None
-
-
-def test_what_a_person_undoes_while_it_is_sick_is_not_done_again() -> None:
-    undone = replace(
-        DONE, outcome=CaseOutcome.UNDONE, undone_since=NOON - timedelta(minutes=20), overruled=True
-    )
-    assert step(replace(SICK, cases=(undone,))) is None
-    named_again = degraded(2, NOON - timedelta(minutes=25))
-    assert step(replace(SICK, alerts=(named_again,), cases=(undone,))) is None
-    of_another_time = degraded(2, NOON - timedelta(minutes=19))
-    assert step(replace(SICK, alerts=(of_another_time,), cases=(undone,))) == ApplyAction(DEMOTE, "DEGRADED")
-
-
-def test_what_this_gave_back_is_no_verdict_of_a_person() -> None:
-    """The broker may have got sick again just as its load came back."""
-    back = replace(DONE, outcome=CaseOutcome.UNDONE, undone_since=NOON - timedelta(minutes=20))
-    again = degraded(2, NOON - timedelta(minutes=21))
-    assert step(replace(SICK, alerts=(again,), cases=(back,))) == ApplyAction(DEMOTE, "DEGRADED")
-
-
-def test_what_a_person_was_killed_undoing_is_given_up() -> None:
-    half = replace(DONE, author="ann", undone_since=NOON, overruled=True)
-    assert step(replace(WELL, cases=(half,))) == FailCase(half)
-    assert step(replace(WELL, cases=(replace(half, author=AUTHOR),))) == UndoAction(
-        replace(half, author=AUTHOR)
+def test_a_broker_that_is_down_is_restarted_twice_per_alert_then_an_operator_is_notified() -> None:
+    alert = ActiveAlert(2, HealthState.BROKER_DOWN, HOUR_AGO)
+    down = replace(DEGRADED, alerts=(alert,), metadata=BROKER_2_FENCED)
+    assert decide(down) == ApplyAction(RESTART, "BROKER_DOWN")
+    first = replace(DEMOTED, action=Action.RESTART)
+    assert decide(replace(down, cases=(first,))) == ApplyAction(RESTART, "BROKER_DOWN")
+    second = replace(first, case_id="c2", began=NOON - 9 * MINUTE)
+    assert decide(replace(down, cases=(first, second))) is None
+    second = replace(second, began=NOON - 11 * MINUTE)
+    assert decide_notification(replace(down, cases=(first, second))) == (
+        "restart",
+        "refused",
+        [RefusalReason.EXHAUSTED],
     )
 
 
-@pytest.mark.parametrize("phase", [HealthState.NO_DATA, HealthState.CLUSTER_DOWN])
-def test_nothing_is_done_about_a_whole_cluster(phase: HealthState) -> None:
-    assert step(replace(SICK, alerts=(ActiveAlert(None, phase, LONG_AGO),))) is None
+def test_an_interrupted_case_is_marked_failed_before_any_other_step() -> None:
+    interrupted = replace(DEMOTED, outcome=CaseOutcome.BEGUN, author="ann")
+    assert decide(replace(DEGRADED, cases=(interrupted,))) == FailCase(interrupted)
+    assert decide(replace(HEALTHY, cases=(interrupted,))) == FailCase(interrupted)
 
 
-def test_once_well_for_ten_minutes_it_is_undone() -> None:
-    assert step(WELL) == UndoAction(DONE)
-    assert step(replace(WELL, healthy_since={2: NOON - timedelta(seconds=599)})) is None
-    assert step(replace(WELL, healthy_since={})) is None
+def test_nothing_is_done_or_undone_without_a_watch_or_during_planned_maintenance() -> None:
+    assert decide(replace(DEGRADED, is_watched=False)) is None
+    assert decide(replace(DEGRADED, planned_broker_ids={2})) is None
+    assert decide(replace(HEALTHY, is_watched=False)) is None
 
 
-def test_what_was_done_last_is_undone_first() -> None:
-    quarantined = replace(DONE, action=Action.QUARANTINE_RESTART, case_id="c2")
-    assert step(replace(WELL, cases=(DONE, quarantined))) == UndoAction(quarantined)
+def test_an_action_that_an_operator_undoes_during_the_alert_is_not_repeated() -> None:
+    overruled = replace(DEMOTED, outcome=CaseOutcome.UNDONE, undone_since=NOON - 20 * MINUTE, overruled=True)
+    assert decide(replace(DEGRADED, cases=(overruled,))) is None
+    alert_before_undo = degraded_alert(2, NOON - 25 * MINUTE)
+    assert decide(replace(DEGRADED, alerts=(alert_before_undo,), cases=(overruled,))) is None
+    alert_after_undo = degraded_alert(2, NOON - 19 * MINUTE)
+    assert decide(replace(DEGRADED, alerts=(alert_after_undo,), cases=(overruled,))) == ApplyAction(
+        DEMOTION, "DEGRADED"
+    )
 
 
-def test_what_a_person_did_or_wants_to_undo_is_theirs() -> None:
-    assert step(replace(WELL, cases=(replace(DONE, author="ann"),))) is None
-    assert step(WELL, ADVISE) is None
+def test_an_action_that_the_controller_has_undone_is_repeated() -> None:
+    """The broker may have become degraded again because its leadership was returned to it."""
+    undone = replace(DEMOTED, outcome=CaseOutcome.UNDONE, undone_since=NOON - 20 * MINUTE)
+    alert_before_undo = degraded_alert(2, NOON - 21 * MINUTE)
+    assert decide(replace(DEGRADED, alerts=(alert_before_undo,), cases=(undone,))) == ApplyAction(
+        DEMOTION, "DEGRADED"
+    )
 
 
-def test_what_may_not_be_undone_yet_is_waited_for() -> None:
-    assert step(replace(WELL, metadata=cluster_metadata(reassigning=[TopicPartition("t", 0)]))) is None
-    assert step(
-        replace(WELL, metadata=cluster_metadata(partitions={TopicPartition("t", 0): partition(1, 3)}))
-    ) == UndoAction(DONE)
-    for disturbed in (
-        replace(WELL, alerts=(ActiveAlert(None, HealthState.NO_DATA, LONG_AGO),)),
-        replace(WELL, alerts=(degraded(3),), cases=(DONE, replace(DONE, broker_id=3))),
-        replace(WELL, is_rolling=True),
-        replace(WELL, planned_broker_ids={1}),
-        replace(WELL, metadata=cluster_metadata((broker(1, fenced=True), broker(2), broker(3)))),
-    ):
-        assert not isinstance(step(disturbed), UndoAction)
-    burning = replace(WELL, alerts=(ActiveAlert(None, HealthState.LATENCY_BURN_SLOW, LONG_AGO),))
-    assert step(burning) == UndoAction(DONE)
+def test_an_interrupted_undo_is_marked_failed_if_an_operator_began_it_and_repeated_otherwise() -> None:
+    by_operator = replace(DEMOTED, author="ann", undone_since=NOON, overruled=True)
+    assert decide(replace(HEALTHY, cases=(by_operator,))) == FailCase(by_operator)
+    by_controller = replace(by_operator, author=AUTHOR)
+    assert decide(replace(HEALTHY, cases=(by_controller,))) == UndoAction(by_controller)
+
+
+@pytest.mark.parametrize("state", [HealthState.NO_DATA, HealthState.CLUSTER_DOWN])
+def test_an_alert_of_the_whole_cluster_warrants_no_action(state: HealthState) -> None:
+    assert decide(replace(DEGRADED, alerts=(ActiveAlert(None, state, HOUR_AGO),))) is None
+
+
+def test_an_action_is_undone_once_the_broker_has_been_healthy_for_ten_minutes() -> None:
+    assert decide(HEALTHY) == UndoAction(DEMOTED)
+    assert decide(replace(HEALTHY, healthy_since={2: NOON - timedelta(seconds=599)})) is None
+    assert decide(replace(HEALTHY, healthy_since={})) is None
+
+
+def test_actions_are_undone_in_reverse_order() -> None:
+    quarantined = replace(DEMOTED, action=Action.QUARANTINE_RESTART, case_id="c2")
+    assert decide(replace(HEALTHY, cases=(DEMOTED, quarantined))) == UndoAction(quarantined)
+
+
+def test_the_controller_undoes_no_action_of_an_operator_and_none_in_advise_mode() -> None:
+    assert decide(replace(HEALTHY, cases=(replace(DEMOTED, author="ann"),))) is None
+    assert decide(HEALTHY, ADVISE) is None
+
+
+def test_no_action_is_undone_during_a_reassignment() -> None:
+    reassigning = build_metadata(reassigning=[TopicPartition("t", 0)])
+    assert decide(replace(HEALTHY, metadata=reassigning)) is None
+
+
+def test_an_action_is_undone_although_the_broker_has_no_replica_any_more() -> None:
+    without_replica = build_metadata(partitions={TopicPartition("t", 0): build_partition(1, 3)})
+    assert decide(replace(HEALTHY, metadata=without_replica)) == UndoAction(DEMOTED)
+
+
+@pytest.mark.parametrize(
+    "disturbed",
+    [
+        replace(HEALTHY, alerts=(ActiveAlert(None, HealthState.NO_DATA, HOUR_AGO),)),
+        replace(HEALTHY, alerts=(degraded_alert(3),), cases=(DEMOTED, replace(DEMOTED, broker_id=3))),
+        replace(HEALTHY, is_rolling=True),
+        replace(HEALTHY, planned_broker_ids={1}),
+        replace(
+            HEALTHY, metadata=build_metadata((build_broker(1, fenced=True), build_broker(2), build_broker(3)))
+        ),
+    ],
+)
+def test_no_action_is_undone_while_the_cluster_is_disturbed(disturbed: ClusterSnapshot) -> None:
+    assert not isinstance(decide(disturbed), UndoAction)
+
+
+def test_an_action_is_undone_although_an_error_budget_is_burning() -> None:
+    burning = replace(HEALTHY, alerts=(ActiveAlert(None, HealthState.LATENCY_BURN_SLOW, HOUR_AGO),))
+    assert decide(burning) == UndoAction(DEMOTED)
 
 
 @pytest.mark.parametrize("outcome", [CaseOutcome.ADVISED, CaseOutcome.REFUSED])
-def test_who_was_called_is_told_that_it_is_over(outcome: CaseOutcome) -> None:
-    told = replace(DONE, outcome=outcome)
-    assert step(replace(WELL, cases=(told,))) == ResolveCase(told)
-    assert step(replace(WELL, cases=(replace(told, ended=NOON),))) is None
-    assert step(replace(SICK, cases=(told,)), ADVISE) is None
+def test_an_operator_who_was_notified_is_notified_once_that_the_broker_is_healthy(
+    outcome: CaseOutcome,
+) -> None:
+    notified = replace(DEMOTED, outcome=outcome)
+    assert decide(replace(HEALTHY, cases=(notified,))) == ResolveCase(notified)
+    assert decide(replace(HEALTHY, cases=(replace(notified, ended=NOON),))) is None
+    assert decide(replace(DEGRADED, cases=(notified,)), ADVISE) is None

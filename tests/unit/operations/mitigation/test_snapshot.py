@@ -1,3 +1,5 @@
+"""Active alerts, and times since when brokers are healthy, from the findings of the watch."""
+
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
@@ -12,90 +14,91 @@ from fleetgauge_core.detection.finding import build_finding
 from fleetgauge_operations.mitigation.snapshot import ActiveAlert, find_active_alerts, find_healthy_since
 from tests.unit.operations.mitigation.simulated_cluster import NOON
 
-BROKER = FindingSubject("orders", HealthCondition.BROKER_DOWN, 2)
-SLOW = FindingSubject("orders", HealthCondition.DEGRADED, 2)
+AVAILABILITY = FindingSubject("orders", HealthCondition.BROKER_DOWN, 2)
+LATENCY = FindingSubject("orders", HealthCondition.DEGRADED, 2)
+MINUTE = timedelta(minutes=1)
 
 
-def of(subject: FindingSubject, *phases: HealthState) -> Sequence[Finding]:
-    """Through these phases, a minute each from noon on."""
-    pairs = pairwise(phases)
+def build_findings(subject: FindingSubject, *states: HealthState) -> Sequence[Finding]:
+    """Return the findings of a subject that has these states, changing every minute from noon on."""
     return [
-        build_finding(subject, before, after, NOON + timedelta(minutes=minute), {})
-        for minute, (before, after) in enumerate(pairs)
+        build_finding(subject, before, after, NOON + number * MINUTE, {})
+        for number, (before, after) in enumerate(pairwise(states))
     ]
 
 
-def test_who_is_named_is_sick_since_it_was_first_named() -> None:
-    story = of(
-        BROKER,
+def test_an_alert_is_active_since_its_first_state_that_is_an_alert() -> None:
+    findings = build_findings(
+        AVAILABILITY,
         HealthState.HEALTHY,
         HealthState.SUSPECT,
         HealthState.BROKER_DOWN,
         HealthState.NETWORK_UNAVAILABLE,
     )
-    since = NOON + timedelta(minutes=1)
-    assert find_active_alerts(story, "orders") == (ActiveAlert(2, HealthState.NETWORK_UNAVAILABLE, since),)
+    assert find_active_alerts(findings, "orders") == (
+        ActiveAlert(2, HealthState.NETWORK_UNAVAILABLE, NOON + MINUTE),
+    )
 
 
-def test_what_it_is_called_counts_from_when_it_is() -> None:
-    """One that was cut off for long and is rebooted is down since then, and may be up again in a minute."""
-    phases = (
+def test_an_alert_that_returns_to_broker_down_has_that_state_since_then() -> None:
+    """A broker that was cut off and is then rebooted is down since the reboot, and may return in a minute."""
+    states = (
         HealthState.HEALTHY,
         HealthState.BROKER_DOWN,
         HealthState.NETWORK_UNAVAILABLE,
         HealthState.BROKER_DOWN,
     )
-    assert find_active_alerts(of(BROKER, *phases), "orders") == (
-        ActiveAlert(2, HealthState.BROKER_DOWN, NOON, state_since=NOON + timedelta(minutes=2)),
+    assert find_active_alerts(build_findings(AVAILABILITY, *states), "orders") == (
+        ActiveAlert(2, HealthState.BROKER_DOWN, NOON, state_since=NOON + 2 * MINUTE),
     )
-    again = (*phases, HealthState.NETWORK_UNAVAILABLE)
-    assert find_active_alerts(of(BROKER, *again), "orders") == (
-        ActiveAlert(2, HealthState.NETWORK_UNAVAILABLE, NOON, state_since=NOON + timedelta(minutes=2)),
+    states = (*states, HealthState.NETWORK_UNAVAILABLE)
+    assert find_active_alerts(build_findings(AVAILABILITY, *states), "orders") == (
+        ActiveAlert(2, HealthState.NETWORK_UNAVAILABLE, NOON, state_since=NOON + 2 * MINUTE),
     )
 
 
-def test_who_is_cleared_is_not_and_one_broker_may_be_sick_in_two_ways() -> None:
-    well_again = of(BROKER, HealthState.HEALTHY, HealthState.BROKER_DOWN, HealthState.HEALTHY)
-    slow = of(SLOW, HealthState.HEALTHY, HealthState.DEGRADED)
-    assert find_active_alerts([*slow, *well_again], "orders") == (ActiveAlert(2, HealthState.DEGRADED, NOON),)
-    both = [*slow, *of(BROKER, HealthState.HEALTHY, HealthState.BROKER_DOWN)]
-    assert [one.state for one in find_active_alerts(both, "orders")] == [
+def test_a_resolved_alert_is_not_active_and_a_broker_may_have_two_alerts() -> None:
+    slow = build_findings(LATENCY, HealthState.HEALTHY, HealthState.DEGRADED)
+    down = build_findings(AVAILABILITY, HealthState.HEALTHY, HealthState.BROKER_DOWN)
+    recovered = build_findings(
+        AVAILABILITY, HealthState.HEALTHY, HealthState.BROKER_DOWN, HealthState.HEALTHY
+    )
+    assert find_active_alerts([*slow, *recovered], "orders") == (ActiveAlert(2, HealthState.DEGRADED, NOON),)
+    assert [alert.state for alert in find_active_alerts([*slow, *down], "orders")] == [
         HealthState.DEGRADED,
         HealthState.BROKER_DOWN,
     ]
 
 
-def test_other_clusters_paths_and_vantages_are_left_out() -> None:
-    others = [
-        *of(
-            FindingSubject("payments", HealthCondition.DEGRADED, 2), HealthState.HEALTHY, HealthState.DEGRADED
-        ),
-        *of(
-            FindingSubject("orders", HealthCondition.PATH, vantage="a", target_broker_id=2),
-            HealthState.HEALTHY,
-            HealthState.PATH,
-        ),
-        *of(
-            FindingSubject("orders", HealthCondition.VANTAGE_ILL, vantage="a"),
-            HealthState.HEALTHY,
-            HealthState.VANTAGE_ILL,
-        ),
+def test_other_clusters_paths_and_vantages_are_ignored() -> None:
+    other_cluster = FindingSubject("payments", HealthCondition.DEGRADED, 2)
+    path = FindingSubject("orders", HealthCondition.PATH, vantage="a", target_broker_id=2)
+    vantage = FindingSubject("orders", HealthCondition.VANTAGE_ILL, vantage="a")
+    findings = [
+        *build_findings(other_cluster, HealthState.HEALTHY, HealthState.DEGRADED),
+        *build_findings(path, HealthState.HEALTHY, HealthState.PATH),
+        *build_findings(vantage, HealthState.HEALTHY, HealthState.VANTAGE_ILL),
     ]
-    assert find_active_alerts(others, "orders") == ()
+    assert find_active_alerts(findings, "orders") == ()
 
 
-def test_a_whole_cluster_is_nobody_by_name() -> None:
-    down = of(
-        FindingSubject("orders", HealthCondition.CLUSTER_DOWN), HealthState.HEALTHY, HealthState.CLUSTER_DOWN
+def test_an_alert_of_a_whole_cluster_has_no_broker_id() -> None:
+    cluster = FindingSubject("orders", HealthCondition.CLUSTER_DOWN)
+    findings = build_findings(cluster, HealthState.HEALTHY, HealthState.CLUSTER_DOWN)
+    assert find_active_alerts(findings, "orders") == (ActiveAlert(None, HealthState.CLUSTER_DOWN, NOON),)
+
+
+def test_a_broker_is_healthy_since_its_last_alert_ended() -> None:
+    recovered = build_findings(
+        AVAILABILITY,
+        HealthState.HEALTHY,
+        HealthState.SUSPECT,
+        HealthState.BROKER_DOWN,
+        HealthState.HEALTHY,
     )
-    assert find_active_alerts(down, "orders") == (ActiveAlert(None, HealthState.CLUSTER_DOWN, NOON),)
-
-
-def test_a_broker_is_well_since_the_last_of_its_findings_ended() -> None:
-    down = of(BROKER, HealthState.HEALTHY, HealthState.SUSPECT, HealthState.BROKER_DOWN, HealthState.HEALTHY)
-    assert find_healthy_since(down, "orders") == {2: NOON + timedelta(minutes=2)}
-    assert find_healthy_since(down, "payments") == {}
-    slow = of(SLOW, HealthState.HEALTHY, HealthState.DEGRADED)
-    assert find_healthy_since([*slow, *down], "orders") == {}
-    doubted = of(BROKER, HealthState.HEALTHY, HealthState.SUSPECT, HealthState.HEALTHY)
-    assert find_healthy_since(doubted, "orders") == {}
+    assert find_healthy_since(recovered, "orders") == {2: NOON + 2 * MINUTE}
+    assert find_healthy_since(recovered, "payments") == {}
+    slow = build_findings(LATENCY, HealthState.HEALTHY, HealthState.DEGRADED)
+    assert find_healthy_since([*slow, *recovered], "orders") == {}
+    suspected = build_findings(AVAILABILITY, HealthState.HEALTHY, HealthState.SUSPECT, HealthState.HEALTHY)
+    assert find_healthy_since(suspected, "orders") == {}

@@ -1,4 +1,4 @@
-"""Findings at a real Alertmanager, which notifies a webhook."""
+"""Findings are sent to a real Alertmanager, which notifies a webhook."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,16 +21,16 @@ DEADLINE_S = 30
 DELIVERED = Settlement.DELIVERED
 
 
-def now() -> datetime:
+def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
 def opened(subject: FindingSubject, state: HealthState, before: HealthState = HealthState.HEALTHY) -> Finding:
-    return sample_findings.opened(subject, state, before, now())
+    return sample_findings.opened(subject, state, before, utc_now())
 
 
 def cleared(subject: FindingSubject, state: HealthState) -> Finding:
-    return sample_findings.cleared(subject, state, now())
+    return sample_findings.cleared(subject, state, utc_now())
 
 
 @contextmanager
@@ -44,9 +44,11 @@ def running_sink(
     sink.stop()
 
 
-def test_alerts_fire_in_one_group_and_are_resolved(real: RunningAlertmanager, receiver: Receiver) -> None:
-    recorder = DeliveryRecorder(clock=now)
-    with real.running(), running_sink(real.url, recorder) as sink:
+def test_alerts_fire_in_one_group_and_are_resolved(
+    alertmanager: RunningAlertmanager, receiver: Receiver
+) -> None:
+    recorder = DeliveryRecorder(clock=utc_now)
+    with alertmanager.running(), running_sink(alertmanager.url, recorder) as sink:
         sink.notify(opened(BROKER, HealthState.BROKER_DOWN, HealthState.SUSPECT))
         sink.notify(opened(PATH, HealthState.PATH))
         both = ("firing", [("BROKER_DOWN", "firing"), ("PATH", "firing")])
@@ -58,20 +60,22 @@ def test_alerts_fire_in_one_group_and_are_resolved(real: RunningAlertmanager, re
 
 
 def test_a_restarted_watch_neither_resolves_nor_duplicates_an_alert(
-    real: RunningAlertmanager, receiver: Receiver
+    alertmanager: RunningAlertmanager, receiver: Receiver
 ) -> None:
-    recorder = DeliveryRecorder(clock=now)
-    with real.running():
-        with running_sink(real.url, recorder) as sink:
+    recorder = DeliveryRecorder(clock=utc_now)
+    with alertmanager.running():
+        with running_sink(alertmanager.url, recorder) as sink:
             sink.notify(opened(BROKER, HealthState.BROKER_DOWN))
             wait_until(lambda: bool(messages(receiver)), DEADLINE_S, "the page")
-        (before,) = real.alerts()
-        with running_sink(real.url, recorder) as sink:
+        (before,) = alertmanager.alerts()
+        with running_sink(alertmanager.url, recorder) as sink:
             sink.resume([(BROKER, HealthState.BROKER_DOWN)])
             wait_until(
-                lambda: real.alerts()[0]["endsAt"] > before["endsAt"], DEADLINE_S, "the alert to be resent"
+                lambda: alertmanager.alerts()[0]["endsAt"] > before["endsAt"],
+                DEADLINE_S,
+                "the alert to be resent",
             )
-            (after,) = real.alerts()
+            (after,) = alertmanager.alerts()
             assert (after["fingerprint"], after["startsAt"]) == (before["fingerprint"], before["startsAt"])
             assert messages(receiver) == [("firing", [("BROKER_DOWN", "firing")])]
             sink.notify(cleared(BROKER, HealthState.BROKER_DOWN))
@@ -81,14 +85,14 @@ def test_a_restarted_watch_neither_resolves_nor_duplicates_an_alert(
 
 
 def test_an_unavailable_alertmanager_is_sent_the_alert_once_it_is_back(
-    real: RunningAlertmanager, receiver: Receiver, caplog: pytest.LogCaptureFixture
+    alertmanager: RunningAlertmanager, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    recorder = DeliveryRecorder(clock=now)
-    with running_sink(real.url, recorder, RetryPolicy(longest_pause_s=0.5)) as sink:
+    recorder = DeliveryRecorder(clock=utc_now)
+    with running_sink(alertmanager.url, recorder, RetryPolicy(longest_pause_s=0.5)) as sink:
         sink.notify(opened(BROKER, HealthState.BROKER_DOWN))
         wait_until(lambda: "not delivered" in caplog.text, DEADLINE_S, "the failure")
         assert recorder.waiting == 1
-        with real.running():
+        with alertmanager.running():
             wait_until(lambda: bool(messages(receiver)), DEADLINE_S, "the page")
     assert (recorder.settlements, recorder.waiting) == ([DELIVERED], 0)
     assert messages(receiver)[0] == ("firing", [("BROKER_DOWN", "firing")])
@@ -97,11 +101,16 @@ def test_an_unavailable_alertmanager_is_sent_the_alert_once_it_is_back(
     assert not any("127.0.0.1" in message for message in log)
 
 
-def test_an_open_alert_is_resent_before_alertmanager_resolves_it(real: RunningAlertmanager) -> None:
+def test_an_open_alert_is_resent_before_alertmanager_resolves_it(alertmanager: RunningAlertmanager) -> None:
     policy = RetryPolicy(resend_every_s=0.5)
-    with real.running(), running_sink(real.url, DeliveryRecorder(clock=now), policy) as sink:
+    with (
+        alertmanager.running(),
+        running_sink(alertmanager.url, DeliveryRecorder(clock=utc_now), policy) as sink,
+    ):
         sink.notify(opened(BROKER, HealthState.BROKER_DOWN))
-        wait_until(lambda: bool(real.alerts()), DEADLINE_S, "the alert")
-        first_end = real.alerts()[0]["endsAt"]
-        wait_until(lambda: real.alerts()[0]["endsAt"] > first_end, DEADLINE_S, "the alert to be resent")
-        assert len(real.alerts()) == 1
+        wait_until(lambda: bool(alertmanager.alerts()), DEADLINE_S, "the alert")
+        first_end = alertmanager.alerts()[0]["endsAt"]
+        wait_until(
+            lambda: alertmanager.alerts()[0]["endsAt"] > first_end, DEADLINE_S, "the alert to be resent"
+        )
+        assert len(alertmanager.alerts()) == 1
