@@ -1,4 +1,4 @@
-"""Notifications for tests, and a receiver in memory."""
+"""Notifications for tests, with a receiver and a clock in memory."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ from fleetgauge_operations.notify.receivers.endpoint import PostResult
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
-def notification(number: int = 0, incident: str = "orders/2", firing: bool = True) -> Notification:
+def build_notification(number: int = 0, incident: str = "orders/2", firing: bool = True) -> Notification:
+    """Return a notification with the ID ``incident/number``, so many seconds after noon."""
     return Notification(
         notification_id=f"{incident}/{number}",
         incident=incident,
@@ -36,35 +37,37 @@ def notification(number: int = 0, incident: str = "orders/2", firing: bool = Tru
 
 @dataclass
 class MemoryReceiver:
-    """Answers with ``answers`` first, then accepts all but some incidents."""
+    """Gives the queued ``answers`` first, then accepts all notifications except those of some incidents."""
 
     must_resend: bool = False
     kind: str = "webhook"
     answers: deque[PostResult] = field(default_factory=deque)
-    rejects: set[str] = field(default_factory=set)
-    unavailable_for: set[str] = field(default_factory=set)
+    rejected_incidents: set[str] = field(default_factory=set)
+    unavailable_for_incidents: set[str] = field(default_factory=set)
     posts: list[tuple[str, ...]] = field(default_factory=list)
+    """The notification IDs of each POST."""
     accepted: list[str] = field(default_factory=list)
+    """The accepted notification IDs."""
 
     def post(
         self, pool: urllib3.PoolManager, notifications: Sequence[Notification], now: datetime
     ) -> PostResult:
-        ids = tuple(notification.notification_id for notification in notifications)
-        self.posts.append(ids)
+        notification_ids = tuple(notification.notification_id for notification in notifications)
+        self.posts.append(notification_ids)
         answer = self.answers.popleft() if self.answers else PostResult.ACCEPTED
-        incidents = {each.incident for each in notifications}
-        if answer is PostResult.ACCEPTED and self.rejects & incidents:
+        incidents = {notification.incident for notification in notifications}
+        if answer is PostResult.ACCEPTED and self.rejected_incidents & incidents:
             answer = PostResult.REJECTED
-        if answer is PostResult.ACCEPTED and self.unavailable_for & incidents:
+        if answer is PostResult.ACCEPTED and self.unavailable_for_incidents & incidents:
             answer = PostResult.UNAVAILABLE
         if answer is PostResult.ACCEPTED:
-            self.accepted += ids
+            self.accepted += notification_ids
         return answer
 
 
 @dataclass
 class ManualClock:
-    """Elapsed seconds that a test sets; the wall clock follows."""
+    """A clock whose elapsed seconds a test sets; the time of day is noon plus these seconds."""
 
     elapsed_s: float = 0.0
 

@@ -1,4 +1,4 @@
-"""The sending thread survives unexpected errors."""
+"""The thread that sends the notifications of an outbox continues after unexpected errors."""
 
 import threading
 from collections.abc import Sequence
@@ -12,19 +12,19 @@ from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.outbox import Outbox, RetryPolicy
 from fleetgauge_operations.notify.outbox_thread import OutboxThread
 from fleetgauge_operations.notify.receivers.endpoint import PostResult
-from tests.unit.operations.notify.samples import ManualClock, MemoryReceiver, notification
+from tests.unit.operations.notify.samples import ManualClock, MemoryReceiver, build_notification
 
 
 class FailingReceiver(MemoryReceiver):
-    """Fails unexpectedly in its first attempt."""
+    """Raises an unexpected error at the first POST."""
 
-    failed = threading.Event()
+    has_failed = threading.Event()
 
     def post(
         self, pool: urllib3.PoolManager, notifications: Sequence[Notification], now: datetime
     ) -> PostResult:
-        if not self.failed.is_set():
-            self.failed.set()
+        if not self.has_failed.is_set():
+            self.has_failed.set()
             raise RuntimeError("cannot be encoded")
         return super().post(pool, notifications, now)
 
@@ -33,10 +33,10 @@ def test_an_unexpected_error_is_logged_and_sending_continues(caplog: pytest.LogC
     receiver: Any = FailingReceiver()
     clock = ManualClock()
     outbox = Outbox(receiver, clock.now, clock.elapsed, RetryPolicy())
-    outbox.put(notification())
+    outbox.put(build_notification())
     thread = OutboxThread(outbox, lambda: True, "webhook")
     thread.start()
-    assert receiver.failed.wait(10)
+    assert receiver.has_failed.wait(10)
     thread.stop()
     assert receiver.accepted == ["orders/2/0"]
     assert "webhook: sending failed unexpectedly" in caplog.text
