@@ -38,16 +38,16 @@ from fleetgauge_core.kafka import (
 from fleetgauge_core.metadata import ClusterMetadata, TopicPartition
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
-from fleetgauge_core.tables import ACTIONS, CORRECTIONS
+from fleetgauge_core.tables import ACTIONS, CORRECTIONS, ActionKind, ActionOutcome
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_operations.mitigation.audit_log import AuditLog
-from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase
+from fleetgauge_operations.actions.audit_log import AuditLog
+from fleetgauge_operations.actions.leadership import hold_cluster_leadership
+from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.mitigation.cli import mitigate
 from fleetgauge_operations.mitigation.context import open_mitigation
 from fleetgauge_operations.mitigation.controller import MitigationController
-from fleetgauge_operations.mitigation.kafka_cluster import hold_mitigation_leadership
-from fleetgauge_operations.mitigation.limits import Limits
+from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.browser.lake import put
 from tests.kafka.agents import Agent, build_fleet, has_successful_probes, is_probed_through_other_leaders
@@ -130,7 +130,7 @@ class Desk:
         config.write_text(yaml.safe_dump(document))
 
     @contextmanager
-    def running_controller(self, limits: Limits) -> Iterator[None]:
+    def running_controller(self, limits: MitigationLimits) -> Iterator[None]:
         """Run `mitigate run` until the block is left."""
         context = open_mitigation(self.folder / "fleet.yaml", None)
         controller = MitigationController(
@@ -371,7 +371,9 @@ def test_leadership_returns_in_batches_except_for_partitions_changed_in_between(
     *_, last = sorted(before)
     led: list[int] = []
     context = open_mitigation(desk.folder / "fleet.yaml", None)
-    with context.open_executor(context.find_cluster("acted"), Limits(max_led_per_minute=2)) as executor:
+    with context.open_executor(
+        context.find_cluster("acted"), MitigationLimits(max_led_per_minute=2)
+    ) as executor:
 
         def wait(seconds: float) -> None:
             if seconds < 60:
@@ -381,7 +383,7 @@ def test_leadership_returns_in_batches_except_for_partitions_changed_in_between(
             assert reassign_topic(desk.access, last.topic, {last.partition: (1, 3, 2)})
 
         undone = replace(executor, wait=wait).undo(case, None)
-    assert (undone.case_id, undone.outcome) == (case_id, CaseOutcome.UNDONE)
+    assert (undone.case_id, undone.outcome) == (case_id, ActionOutcome.UNDONE)
     assert undone.words == (
         f"{last.topic}-{last.partition} not restored, because its replicas were changed to 1, 3, 2",
     )
@@ -508,9 +510,9 @@ def test_a_reorder_that_would_move_data_is_rejected(desk: Desk) -> None:
 
 
 def test_an_interrupted_action_is_marked_failed_and_notified(desk: Desk) -> None:
-    _store_action(desk, 2, "z2", CaseOutcome.BEGUN)
+    _store_action(desk, 2, "z2", ActionOutcome.BEGUN)
     assert desk.read_refusals() == ["already", "circuit_open"]
-    with desk.running_controller(Limits()):
+    with desk.running_controller(MitigationLimits()):
         desk.wait_for_notification("MITIGATION_FAILED")
     assert [action["outcome"] for action in desk.run_command("history")] == ["failed", "refused"]
 
@@ -525,13 +527,13 @@ def test_during_a_reassignment_no_broker_is_demoted(desk: Desk) -> None:
 
 
 def test_while_a_broker_of_another_zone_is_demoted_no_broker_is_demoted(desk: Desk) -> None:
-    _store_action(desk, 3, "z3", CaseOutcome.DONE)
+    _store_action(desk, 3, "z3", ActionOutcome.DONE)
     assert desk.read_refusals() == ["other_zone"]
 
 
 def test_while_the_circuit_breaker_is_open_no_broker_is_demoted(desk: Desk) -> None:
     """It was opened by a failed action on the same broker, so that the rule about zones does not apply."""
-    _store_action(desk, 2, "z2", CaseOutcome.FAILED)
+    _store_action(desk, 2, "z2", ActionOutcome.FAILED)
     assert desk.read_refusals() == ["already", "circuit_open"]
 
 
@@ -561,7 +563,7 @@ def test_a_hung_broker_is_restarted_and_returns(desk: Desk, acted: LocalFleet) -
 def test_mitigate_run_demotes_a_broker_and_undoes_it_once_the_broker_is_healthy(desk: Desk) -> None:
     desk.update_fleet_file(mitigation={"demote": "act", "quarantine_restart": "off"})
     before = desk.metadata().led_by(2)
-    with desk.running_controller(Limits(undo_after=timedelta(0))):
+    with desk.running_controller(MitigationLimits(undo_after=timedelta(0))):
         desk.wait_for_notification("MITIGATION_DONE")
         assert not desk.metadata().led_by(2)
         desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
@@ -573,7 +575,7 @@ def test_mitigate_run_demotes_a_broker_and_undoes_it_once_the_broker_is_healthy(
 
 def test_mitigate_run_in_advise_mode_notifies_the_on_call_person_and_resolves_it(desk: Desk) -> None:
     before = desk.metadata()
-    with desk.running_controller(Limits()):
+    with desk.running_controller(MitigationLimits()):
         desk.wait_for_notification("MITIGATION_ADVISED")
         desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
         wait_until(lambda: len(desk.on_call.bodies) == 2, DEADLINE_S, "the resolution")
@@ -591,7 +593,7 @@ def test_mitigate_run_without_a_writable_audit_log_does_not_act_and_notifies_onc
     moved_table = table.with_name("aside")
     desk.update_fleet_file(mitigation={"demote": "act"})
     table.rename(moved_table)
-    with desk.running_controller(Limits()):
+    with desk.running_controller(MitigationLimits()):
         desk.wait_for_notification("MITIGATION_STANDS_STILL")
         assert desk.metadata() == before
         moved_table.rename(table)
@@ -614,7 +616,7 @@ def test_a_late_finding_of_a_partitioned_watch_does_not_reopen_an_alert(desk: De
 def test_mitigate_run_retries_a_notification_until_it_is_accepted(desk: Desk) -> None:
     """It retries after its immediate attempts too; a ticket that was not accepted would be lost otherwise."""
     desk.on_call.answers = [503] * 5
-    with desk.running_controller(Limits()):
+    with desk.running_controller(MitigationLimits()):
         wait_until(lambda: len(desk.on_call.bodies) >= 6, DEADLINE_S, "the retry")
         wait_until(
             lambda: desk.run_command("history")[0]["told"] == ["127.0.0.1"],
@@ -626,7 +628,7 @@ def test_mitigate_run_retries_a_notification_until_it_is_accepted(desk: Desk) ->
 
 
 def test_two_processes_do_not_act_at_the_same_time(desk: Desk) -> None:
-    with hold_mitigation_leadership(desk.agent.telemetry):
+    with hold_cluster_leadership(desk.agent.telemetry):
         result = CliRunner().invoke(
             mitigate,
             [*APPLY, "--execute", "--config", str(desk.folder / "fleet.yaml")],
@@ -640,10 +642,10 @@ def _in_sync_everywhere(desk: Desk, broker: int) -> bool:
     return all(broker in metadata.in_sync for metadata in desk.metadata().replicated_on(broker).values())
 
 
-def _store_action(desk: Desk, broker: int, zone: str, outcome: CaseOutcome) -> None:
+def _store_action(desk: Desk, broker: int, zone: str, outcome: ActionOutcome) -> None:
     began = datetime.now(UTC) - timedelta(hours=2)
     desk.audit_log.add_case(
-        MitigationCase("c1", Action.DEMOTE, "acted", broker, zone, "ann", "DEGRADED", began, outcome)
+        ActionCase("c1", ActionKind.DEMOTE, "acted", broker, zone, "ann", "DEGRADED", began, outcome)
     )
 
 

@@ -13,7 +13,7 @@ from fleetgauge_core.runtime.cli import ListenAddress
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.logs import JsonFormatter as JsonLine
 from fleetgauge_core.runtime.logs import LogRateLimiter
-from fleetgauge_operations.mitigation.case_notification import CaseNotification
+from fleetgauge_operations.actions.case_notification import CaseNotification
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.receivers import Receiver
 from fleetgauge_operations.recovery.readiness.finding_notification import finding_notification

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from fleetgauge_core.contract import PROBE_MINUTE
 from fleetgauge_core.runtime.cli import main
 from fleetgauge_core.tables import ACTIONS, CORRECTIONS, QUARANTINE
-from fleetgauge_operations.mitigation.audit_log import AuditLog
-from fleetgauge_operations.mitigation.case import MitigationCase
+from fleetgauge_operations.actions.audit_log import AuditLog
+from fleetgauge_operations.actions.plan.case import ActionCase
 from tests import configuration_reference
 from tests.browser import lake as minutes_lake
 from tests.browser import recovery_lake
@@ -118,6 +118,6 @@ def _fill(lake: Path) -> None:
     recovery_lake.write(lake, NOW)
     put(lake, CORRECTIONS, [])
     put(lake, ACTIONS, [])
-    AuditLog(str(lake)).add_case(replace(specimen(MitigationCase), cluster_id=ORDERS, began=NOW))
+    AuditLog(str(lake)).add_case(replace(specimen(ActionCase), cluster_id=ORDERS, began=NOW))
     refused = {"source": "topic/0/1", "reason": "unknown_cluster", "detail": "orders", "ingested_at": NOW}
     put(lake, QUARANTINE, [refused | {"value": PROBE_MINUTE.encode(good_record(1, NOW))}])

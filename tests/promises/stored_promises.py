@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,8 +24,10 @@ from fleetgauge_core.tables import (
 )
 from fleetgauge_dashboards.views.alert_remarks import build_acknowledgement_row, build_judgement_row
 from fleetgauge_dashboards.views.alerts import HealthAlert
-from fleetgauge_operations.mitigation.audit_log import _case_row as row_of_case
-from fleetgauge_operations.mitigation.case import MitigationCase
+from fleetgauge_operations.actions.audit_log import _case_row as row_of_case
+from fleetgauge_operations.actions.plan.case import ActionCase
+from fleetgauge_operations.mitigation.plan.demotion import encode_orders
+from fleetgauge_operations.mitigation.plan.restarts import encode_throttles
 from fleetgauge_operations.recovery.plan.map_case import _KEYS as MAP_KEYS
 from fleetgauge_operations.recovery.primaries.plan.primary_lease import _EXAMPLE as CLAIM
 from fleetgauge_operations.recovery.primaries.plan.primary_lease import parse_lease
@@ -67,7 +70,9 @@ def _of_actions() -> Mapping[str, Paths]:
     """``detail`` in ops/actions, by who writes it."""
     alert, now = specimen(HealthAlert), specimen(datetime)
     rows = {
-        "mitigate": row_of_case(specimen(MitigationCase)),
+        "mitigate": row_of_case(
+            replace(specimen(ActionCase), plan=encode_orders({}) | encode_throttles({"*": "1:2"}))
+        ),
         "acknowledge": build_acknowledgement_row(alert, "who", now, "id"),
         "judge": build_judgement_row(
             alert, specimen(build_judgement_row.__annotations__["judgement"]), "who", now, "id"

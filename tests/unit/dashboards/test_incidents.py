@@ -6,9 +6,9 @@ from typing import Any
 
 from fleetgauge_core.contract import HealthEvent
 from fleetgauge_core.slo.weeks import WeekCalendar
+from fleetgauge_core.tables import ActionOutcome
 from fleetgauge_dashboards.views.actions import RecordedAction, select_actions_of_week
 from fleetgauge_dashboards.views.incidents import DurationSummary, list_incidents, summarize_durations
-from fleetgauge_operations.mitigation.case import CaseOutcome
 
 WEEK = WeekCalendar("UTC", "monday").week_of(date(2026, 3, 2))
 START = WEEK.start
@@ -147,4 +147,4 @@ def test_durations_are_summarized_without_unknown_ones() -> None:
 
 
 def test_the_outcomes_without_effect_exist_in_mitigation() -> None:
-    assert {"refused", "advised", "undone", "done"} <= set(CaseOutcome)
+    assert {"refused", "advised", "undone", "done"} <= set(ActionOutcome)

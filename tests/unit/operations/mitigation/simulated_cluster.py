@@ -12,9 +12,10 @@ from typing import Any
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.metadata import BrokerRegistration, ClusterMetadata, PartitionMetadata, TopicPartition
-from fleetgauge_operations.mitigation.case import MitigationCase, ReplicaOrder
-from fleetgauge_operations.mitigation.executor import RestartCommandError
-from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_operations.actions.plan.case import ActionCase
+from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder
+from fleetgauge_operations.mitigation.steps import RestartCommandError
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 HOUR_AGO = NOON - timedelta(hours=1)
@@ -70,7 +71,7 @@ class SimulatedCluster:
     metadata: ClusterMetadata = field(default_factory=build_metadata)
     alerts: tuple[ActiveAlert, ...] = ()
     now: datetime = NOON
-    cases: dict[str, MitigationCase] = field(default_factory=dict)
+    cases: dict[str, ActionCase] = field(default_factory=dict)
     healthy_since: dict[int, datetime] = field(default_factory=dict)
     modes: dict[str, str] = field(default_factory=dict)
     ignores_elections: bool = False
@@ -98,11 +99,11 @@ class SimulatedCluster:
     def wait(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 
-    def add_case(self, case: MitigationCase) -> None:
+    def add_case(self, case: ActionCase) -> None:
         assert case.case_id not in self.cases
         self.cases[case.case_id] = case
 
-    def update_case(self, case: MitigationCase) -> None:
+    def update_case(self, case: ActionCase) -> None:
         assert case.case_id in self.cases
         self.cases[case.case_id] = case
 

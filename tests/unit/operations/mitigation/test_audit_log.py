@@ -10,29 +10,33 @@ from deltalake import DeltaTable
 
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.metadata import TopicPartition
-from fleetgauge_core.tables import ACTIONS
-from fleetgauge_operations.mitigation.audit_log import AuditLog
-from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase, ReplicaOrder
+from fleetgauge_core.tables import ACTIONS, ActionKind, ActionOutcome
+from fleetgauge_operations.actions.audit_log import AuditLog
+from fleetgauge_operations.actions.plan.case import ActionCase
+from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder, encode_orders
+from fleetgauge_operations.mitigation.plan.restarts import encode_throttles
 from tests.browser.lake import put
 from tests.unit.operations.mitigation.simulated_cluster import NOON
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
-CASE = MitigationCase(
+CASE = ActionCase(
     "c1",
-    Action.DEMOTE,
+    ActionKind.DEMOTE,
     "orders",
     2,
     "zone-2",
     "ann",
     "DEGRADED",
     NOON,
-    CaseOutcome.BEGUN,
-    orders={
-        TopicPartition("t", 1): ReplicaOrder((2, 3, 1), (3, 1, 2)),
-        TopicPartition("with-dash", 0): ReplicaOrder((2, 1), (1, 2)),
-    },
-    throttles={"t": "0:2,1:2"},
+    ActionOutcome.BEGUN,
+    plan=encode_orders(
+        {
+            TopicPartition("t", 1): ReplicaOrder((2, 3, 1), (3, 1, 2)),
+            TopicPartition("with-dash", 0): ReplicaOrder((2, 1), (1, 2)),
+        }
+    )
+    | encode_throttles({"t": "0:2,1:2"}),
 )
 
 
@@ -47,11 +51,11 @@ def test_a_stored_case_is_read_back_unchanged_after_an_update_too(tmp_path: Path
     audit_log = AuditLog(str(tmp_path))
     audit_log.add_case(CASE)
     assert audit_log.read_entries(NOON).cases == (CASE,)
-    refused = replace(CASE, case_id="c2", began=NOON + HOUR, outcome=CaseOutcome.REFUSED, orders={})
+    refused = replace(CASE, case_id="c2", began=NOON + HOUR, outcome=ActionOutcome.REFUSED, plan={})
     audit_log.add_case(refused)
     undone = replace(
         CASE,
-        outcome=CaseOutcome.UNDONE,
+        outcome=ActionOutcome.UNDONE,
         ended=NOON + HOUR,
         words=("t-1 not restored, because it was deleted",),
         undone_since=NOON + 59 * MINUTE,
@@ -108,7 +112,7 @@ def test_an_update_is_stored_although_other_processes_write_at_the_same_time(tmp
     audit_log = AuditLog(str(tmp_path))
     audit_log.add_case(CASE)
     table = audit_log._table = ContendedTable(str(tmp_path), concurrent_writes=3)
-    audit_log.update_case(replace(CASE, outcome=CaseOutcome.FAILED))
+    audit_log.update_case(replace(CASE, outcome=ActionOutcome.FAILED))
     cases = AuditLog(str(tmp_path)).read_entries(NOON).cases
-    assert {case.case_id: case.outcome for case in cases}[CASE.case_id] is CaseOutcome.FAILED
+    assert {case.case_id: case.outcome for case in cases}[CASE.case_id] is ActionOutcome.FAILED
     assert len(cases) == 1 + 3 - table.remaining_writes > 1

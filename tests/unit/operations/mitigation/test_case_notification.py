@@ -6,19 +6,20 @@ from typing import Any
 import pytest
 
 from fleetgauge_core.fleet import Notifier
-from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase
-from fleetgauge_operations.mitigation.case_notification import CaseNotification
+from fleetgauge_core.tables import ActionKind, ActionOutcome
+from fleetgauge_operations.actions.case_notification import CaseNotification
+from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.notify.outboxes import SENT_ONCE
 from fleetgauge_operations.notify.receivers import Receiver
 from tests.unit.operations.mitigation.simulated_cluster import NOON
 
-CASE = MitigationCase(
-    "c1", Action.DEMOTE, "orders", 2, "zone-2", "ann", "DEGRADED", NOON, CaseOutcome.REFUSED
+CASE = ActionCase(
+    "c1", ActionKind.DEMOTE, "orders", 2, "zone-2", "ann", "DEGRADED", NOON, ActionOutcome.REFUSED
 )
 EXPLANATIONS = ("broker 3 is <fenced>", "a reassignment is in progress: t-1")
-REFUSED = CaseNotification(CASE, CaseOutcome.REFUSED, EXPLANATIONS, NOON)
-FAILED = CaseNotification(CASE, CaseOutcome.FAILED, ("broker 2 still leads 1 partitions after 5 s",), NOON)
-UNDONE = CaseNotification(CASE, CaseOutcome.UNDONE, (), NOON, is_undo=True)
+REFUSED = CaseNotification(CASE, ActionOutcome.REFUSED, EXPLANATIONS, NOON)
+FAILED = CaseNotification(CASE, ActionOutcome.FAILED, ("broker 2 still leads 1 partitions after 5 s",), NOON)
+UNDONE = CaseNotification(CASE, ActionOutcome.UNDONE, (), NOON, is_undo=True)
 
 
 def build_notifier(kind: str, **settings: Any) -> Notifier:
@@ -42,9 +43,9 @@ def test_a_failure_pages_and_its_undo_resolves_the_page() -> None:
     assert (failed["status"], failed["severity"]) == ("firing", "page")
     assert (undone["status"], undone["fingerprint"]) == ("resolved", failed["fingerprint"])
     assert undone["summary"] == "orders: demote of broker 2 undone"
-    refused_undo = CaseNotification(CASE, CaseOutcome.REFUSED, EXPLANATIONS, NOON, is_undo=True)
+    refused_undo = CaseNotification(CASE, ActionOutcome.REFUSED, EXPLANATIONS, NOON, is_undo=True)
     assert refused_undo.summary.startswith("orders: undo of demote")
-    other_broker = CaseNotification(replace(CASE, broker_id=3), CaseOutcome.REFUSED, EXPLANATIONS, NOON)
+    other_broker = CaseNotification(replace(CASE, broker_id=3), ActionOutcome.REFUSED, EXPLANATIONS, NOON)
     assert format_body(other_broker, "webhook")["fingerprint"] != failed["fingerprint"]
 
 

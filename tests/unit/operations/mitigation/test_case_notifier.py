@@ -1,16 +1,15 @@
 """Which receivers are notified of a case, how often, and what the next process knows of it."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from fleetgauge_core.fleet import Notifier
-from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase
-from fleetgauge_operations.mitigation.case_notifier import CaseNotifier
-from fleetgauge_operations.mitigation.kafka_cluster import LeadershipTakenError
+from fleetgauge_core.lake.table_store import TableStoreError
+from fleetgauge_core.tables import ActionKind, ActionOutcome
+from fleetgauge_operations.actions.case_notifier import CaseNotifier
+from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.notify.outbox import RetryPolicy
 from fleetgauge_operations.notify.outboxes import RESENT, Outboxes
 from tests.alertmanager import RunningAlertmanager, messages
@@ -22,23 +21,42 @@ DEADLINE_S = 30
 MINUTE = timedelta(minutes=1)
 NO_PAUSES = RetryPolicy(first_pause_s=0, longest_pause_s=0, resend_every_s=0.2)
 #: ``told`` is empty: receivers are to be notified, and none has been yet.
-REFUSED = MitigationCase(
-    "c1", Action.DEMOTE, "orders", 2, "zone-2", "fleetgauge", "DEGRADED", NOON, CaseOutcome.REFUSED, told=()
+REFUSED = ActionCase(
+    "c1",
+    ActionKind.DEMOTE,
+    "orders",
+    2,
+    "zone-2",
+    "fleetgauge",
+    "DEGRADED",
+    NOON,
+    ActionOutcome.REFUSED,
+    told=(),
 )
-FAILED = replace(REFUSED, outcome=CaseOutcome.FAILED, words=("broker 2 still leads 1 partitions after 5 s",))
+FAILED = replace(
+    REFUSED, outcome=ActionOutcome.FAILED, words=("broker 2 still leads 1 partitions after 5 s",)
+)
 
 
 class MemoryCaseStore:
     """Cases in memory, which outlive the processes of a test."""
 
-    def __init__(self, *cases: MitigationCase) -> None:
+    def __init__(self, *cases: ActionCase) -> None:
         self.cases = {case.case_id: case for case in cases}
+        self.error: TableStoreError | None = None
 
-    def read_cases(self) -> list[MitigationCase]:
+    def read_cases(self) -> list[ActionCase]:
         return list(self.cases.values())
 
-    def update_case(self, case: MitigationCase) -> None:
+    def update_case(self, case: ActionCase) -> None:
         self.cases[case.case_id] = case
+
+    def amend_case(self, case_id: str, change: Callable[[ActionCase], ActionCase | None]) -> None:
+        if self.error:
+            raise self.error
+        changed = change(self.cases[case_id])
+        if changed:
+            self.cases[case_id] = changed
 
 
 def build_webhook(receiver: Receiver) -> Notifier:
@@ -52,11 +70,10 @@ def build_alertmanager(alertmanager: RunningAlertmanager) -> Notifier:
 def start_process(
     store: MemoryCaseStore,
     *notifiers: Notifier,
-    lead: Callable[[], AbstractContextManager[Any]] = nullcontext,
     clock: Callable[[], datetime] = lambda: NOON,
 ) -> CaseNotifier:
     """Return the case notifier of a new process."""
-    return CaseNotifier(store, Outboxes(notifiers, clock, time.monotonic, RESENT, NO_PAUSES), lead, clock)
+    return CaseNotifier(store, Outboxes(notifiers, clock, time.monotonic, RESENT, NO_PAUSES), clock)
 
 
 def run_round(notifier: CaseNotifier, store: MemoryCaseStore) -> None:
@@ -119,20 +136,13 @@ def test_a_rejection_is_stored_and_the_notification_is_not_repeated(receiver: Re
 def test_acceptances_that_cannot_be_stored_are_stored_later_and_nothing_is_sent_twice(
     receiver: Receiver,
 ) -> None:
-    is_taken = True
-
-    @contextmanager
-    def lead() -> Iterator[None]:
-        if is_taken:
-            raise LeadershipTakenError("another process is leader")
-        yield
-
     store = MemoryCaseStore(REFUSED)
-    notifier = start_process(store, build_webhook(receiver), lead=lead)
+    store.error = TableStoreError("ops/actions cannot be written")
+    notifier = start_process(store, build_webhook(receiver))
     run_round(notifier, store)
     run_round(notifier, store)
     assert store.cases["c1"].told == ()
-    is_taken = False
+    store.error = None
     run_round(notifier, store)
     assert store.cases["c1"].told == ("127.0.0.1",)
     assert len(receiver.bodies) == 1
@@ -180,7 +190,7 @@ def test_a_notification_that_expired_behind_a_later_case_is_not_sent_again(recei
     receiver.answers = [503]
     run_round(notifier, store)
     later = NOON + 5 * MINUTE
-    store.cases["c2"] = replace(FAILED, case_id="c2", outcome=CaseOutcome.DONE, began=later, ended=later)
+    store.cases["c2"] = replace(FAILED, case_id="c2", outcome=ActionOutcome.DONE, began=later, ended=later)
     notifier.notify(store.read_cases())
     now = NOON + timedelta(hours=2)
     for _ in range(3):
@@ -214,7 +224,7 @@ def test_alertmanager_keeps_a_failure_open_until_the_undo_although_the_process_r
         restarted = start_process(store, build_alertmanager(alertmanager), clock=utc_now)
         wait_for_resend(restarted)
         assert messages(receiver) == [("firing", [("MITIGATION", "firing")])]
-        store.update_case(replace(store.cases["c1"], outcome=CaseOutcome.UNDONE, ended=utc_now(), told=()))
+        store.update_case(replace(store.cases["c1"], outcome=ActionOutcome.UNDONE, ended=utc_now(), told=()))
         run_round(restarted, store)
         wait_until(lambda: len(messages(receiver)) > 1, DEADLINE_S, "the resolution")
     # The resolution is sent for every severity that the case may have had.
@@ -230,7 +240,7 @@ def test_alertmanager_keeps_a_failure_of_an_operator_open_until_another_process_
     with alertmanager.running():
         run_round(notifier, store)
         assert [alert["labels"]["severity"] for alert in alertmanager.alerts()] == ["page"]
-        store.update_case(replace(store.cases["c1"], outcome=CaseOutcome.UNDONE, ended=utc_now()))
+        store.update_case(replace(store.cases["c1"], outcome=ActionOutcome.UNDONE, ended=utc_now()))
         run_round(notifier, store)
         end_before = alertmanager.alerts()[0]["endsAt"]
         second_later_s = time.monotonic() + 1
@@ -244,8 +254,8 @@ def test_alertmanager_keeps_the_page_of_an_incident_open_but_no_advice_that_was_
 ) -> None:
     page = replace(FAILED, began=utc_now() - 10 * MINUTE)
     ticket = replace(REFUSED, case_id="c2", began=utc_now(), told=())
-    advice = replace(REFUSED, case_id="c3", broker_id=3, outcome=CaseOutcome.ADVISED, began=utc_now())
-    followed = replace(advice, case_id="c4", outcome=CaseOutcome.DONE, began=utc_now())
+    advice = replace(REFUSED, case_id="c3", broker_id=3, outcome=ActionOutcome.ADVISED, began=utc_now())
+    followed = replace(advice, case_id="c4", outcome=ActionOutcome.DONE, began=utc_now())
     store = MemoryCaseStore(page, ticket, advice, followed)
     notifier = start_process(store, build_alertmanager(alertmanager), clock=utc_now)
     with alertmanager.running():

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from fleetgauge_core.tables import ACTIONS
-from fleetgauge_operations.mitigation.audit_log import AuditLog
-from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase
+from fleetgauge_core.tables import ACTIONS, ActionKind, ActionOutcome
+from fleetgauge_operations.actions.audit_log import AuditLog
+from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.mitigation.cli import mitigate
 from tests.browser.lake import put
 from tests.unit.operations.mitigation.simulated_cluster import NOON
@@ -19,7 +19,7 @@ FLEET = """
 clusters:
   - {id: orders, bootstrap: "orders:9092"}
 """
-CASE = MitigationCase("c1", Action.DEMOTE, "orders", 2, "zone-2", "ann", "DEGRADED", NOON, CaseOutcome.DONE)
+CASE = ActionCase("c1", ActionKind.DEMOTE, "orders", 2, "zone-2", "ann", "DEGRADED", NOON, ActionOutcome.DONE)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_history_lists_every_case_with_its_explanations(folder: Path) -> None:
         case_id="c2",
         began=NOON + timedelta(hours=1),
         ended=NOON + timedelta(hours=1),
-        outcome=CaseOutcome.REFUSED,
+        outcome=ActionOutcome.REFUSED,
         words=("broker 3 is fenced",),
     )
     audit_log.add_case(refused)

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.metadata import ClusterMetadata, PartitionMetadata, TopicPartition
-from fleetgauge_operations.mitigation.case import ReplicaOrder
-from fleetgauge_operations.mitigation.demotion import plan_demotion, plan_restoration
+from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder, plan_demotion, plan_restoration
 from tests.unit.operations.mitigation.simulated_cluster import build_broker, build_metadata, build_partition
 
 BROKER_IDS = range(1, 6)

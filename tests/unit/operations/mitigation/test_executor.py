@@ -8,17 +8,17 @@ import pytest
 
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.metadata import TopicPartition
-from fleetgauge_operations.mitigation.case import (
-    Action,
-    ActionRequest,
-    CaseOutcome,
-    MitigationCase,
-    ReplicaOrder,
-)
-from fleetgauge_operations.mitigation.executor import ActionExecutor, UndoRefusedError
-from fleetgauge_operations.mitigation.fail_safes import RefusalReason, find_refusals
-from fleetgauge_operations.mitigation.limits import DEFAULT_LIMITS, Limits
-from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_core.tables import ActionKind, ActionOutcome
+from fleetgauge_operations.actions.executor import ActionExecutor, UndoRefusedError
+from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
+from fleetgauge_operations.actions.plan.refusal import RefusalReason
+from fleetgauge_operations.actions.plan.refusals import find_refusals
+from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder, decode_orders
+from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS, MitigationLimits
+from fleetgauge_operations.mitigation.plan.restarts import decode_throttles
+from fleetgauge_operations.mitigation.plan.rules import build_rules
+from fleetgauge_operations.mitigation.steps import build_steps
 from tests.unit.operations.mitigation.simulated_cluster import (
     HOUR_AGO,
     NOON,
@@ -29,12 +29,13 @@ from tests.unit.operations.mitigation.simulated_cluster import (
     degraded_alert,
 )
 
-DEMOTION = ActionRequest(Action.DEMOTE, "orders", 2)
-QUARANTINE = ActionRequest(Action.QUARANTINE_RESTART, "orders", 2)
-RESTART = ActionRequest(Action.RESTART, "orders", 2)
+RULES = build_rules()
+DEMOTION = ActionRequest(ActionKind.DEMOTE, "orders", 2)
+QUARANTINE = ActionRequest(ActionKind.QUARANTINE_RESTART, "orders", 2)
+RESTART = ActionRequest(ActionKind.RESTART, "orders", 2)
 DOWN_ALERT = ActiveAlert(2, HealthState.BROKER_DOWN, HOUR_AGO)
 MINUTE = timedelta(minutes=1)
-TWO_PER_MINUTE = Limits(max_led_per_minute=2)
+TWO_PER_MINUTE = MitigationLimits(max_led_per_minute=2)
 ORDERS_AFTER_DEMOTION = {0: (1, 3, 2), 1: (3, 1, 2), 2: (3, 1, 2)}
 
 
@@ -42,18 +43,24 @@ def create_executor(
     cluster: SimulatedCluster,
     observe: Callable[[str], ClusterSnapshot] | None = None,
     is_leader: Callable[[], bool] = lambda: True,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: MitigationLimits = DEFAULT_LIMITS,
 ) -> ActionExecutor:
     return ActionExecutor(
-        observe or cluster.observe, cluster, cluster, is_leader, cluster.clock, cluster.wait, limits
+        observe or cluster.observe,
+        build_rules(limits),
+        build_steps(cluster, limits),
+        cluster,
+        is_leader,
+        cluster.clock,
+        cluster.wait,
     )
 
 
-def demote(cluster: SimulatedCluster, executor: ActionExecutor | None = None) -> MitigationCase:
+def demote(cluster: SimulatedCluster, executor: ActionExecutor | None = None) -> ActionCase:
     return (executor or create_executor(cluster)).apply(DEMOTION, "c1", "ann", "DEGRADED")
 
 
-def quarantine(cluster: SimulatedCluster, executor: ActionExecutor | None = None) -> MitigationCase:
+def quarantine(cluster: SimulatedCluster, executor: ActionExecutor | None = None) -> ActionCase:
     return (executor or create_executor(cluster)).apply(QUARANTINE, "c1", "ann", "DEGRADED")
 
 
@@ -85,7 +92,7 @@ def leading_cluster() -> SimulatedCluster:
 
 def test_a_demoted_broker_leads_no_partition_and_its_case_is_stored(cluster: SimulatedCluster) -> None:
     case = demote(cluster)
-    assert case.outcome is CaseOutcome.DONE
+    assert case.outcome is ActionOutcome.DONE
     assert cluster.cases == {"c1": case}
     assert not cluster.metadata.led_by(2)
     assert replica_orders(cluster) == ORDERS_AFTER_DEMOTION
@@ -94,14 +101,14 @@ def test_a_demoted_broker_leads_no_partition_and_its_case_is_stored(cluster: Sim
 
 def test_a_broker_that_leads_no_partition_becomes_the_last_replica(cluster: SimulatedCluster) -> None:
     cluster.update_partition(TopicPartition("t", 1), leader=3)
-    assert demote(cluster).outcome is CaseOutcome.DONE
+    assert demote(cluster).outcome is ActionOutcome.DONE
     assert replica_orders(cluster) == ORDERS_AFTER_DEMOTION
 
 
 def test_a_refused_action_changes_nothing_and_its_case_is_stored(cluster: SimulatedCluster) -> None:
     cluster.alerts = (degraded_alert(2), degraded_alert(3))
     case = demote(cluster)
-    assert case.outcome is CaseOutcome.REFUSED
+    assert case.outcome is ActionOutcome.REFUSED
     assert cluster.cases == {"c1": case}
     assert cluster.requests == []
     assert case.ended == case.began
@@ -114,8 +121,8 @@ def test_the_previous_order_is_stored_before_it_is_changed() -> None:
     class KilledAtReorder(SimulatedCluster):
         def reorder_replicas(self, *_: object) -> None:
             stored_case = self.cases["c1"]
-            assert stored_case.outcome is CaseOutcome.BEGUN
-            assert stored_case.orders[TopicPartition("t", 1)].before == (2, 3, 1)
+            assert stored_case.outcome is ActionOutcome.BEGUN
+            assert decode_orders(stored_case.plan)[TopicPartition("t", 1)].before == (2, 3, 1)
             raise SystemExit
 
     cluster = KilledAtReorder(alerts=(degraded_alert(2),))
@@ -131,7 +138,7 @@ def test_a_refusal_that_arises_after_the_first_step_stops_the_action(cluster: Si
         return cluster.observe(excluded_case_id)
 
     case = demote(cluster, create_executor(cluster, observe))
-    assert case.outcome is CaseOutcome.FAILED
+    assert case.outcome is ActionOutcome.FAILED
     assert cluster.requests == ["reorder 2"]
     assert "broker 3 is DEGRADED" in case.words[0]
 
@@ -139,7 +146,7 @@ def test_a_refusal_that_arises_after_the_first_step_stops_the_action(cluster: Si
 def test_a_process_that_loses_the_leadership_changes_nothing_more(cluster: SimulatedCluster) -> None:
     confirmations = iter([True, False])
     case = demote(cluster, create_executor(cluster, is_leader=lambda: next(confirmations)))
-    assert case.outcome is CaseOutcome.FAILED
+    assert case.outcome is ActionOutcome.FAILED
     assert cluster.requests == ["reorder 2"]
 
 
@@ -148,9 +155,9 @@ def test_a_demotion_fails_if_the_broker_still_leads_and_opens_the_circuit_breake
 ) -> None:
     cluster.ignores_elections = True
     case = demote(cluster)
-    assert case.outcome is CaseOutcome.FAILED
+    assert case.outcome is ActionOutcome.FAILED
     assert case.words == ("broker 2 still leads 1 partitions after 5 s",)
-    refusals = find_refusals(DEMOTION, cluster.observe("another"), cluster.now)
+    refusals = find_refusals(DEMOTION, cluster.observe("another"), cluster.now, RULES[DEMOTION.kind])
     assert [refusal.reason for refusal in refusals] == [
         RefusalReason.ALREADY,
         RefusalReason.CIRCUIT_OPEN,
@@ -163,7 +170,7 @@ def test_an_undo_restores_the_replica_orders_and_leaders(cluster: SimulatedClust
     case = demote(cluster)
     cluster.alerts = ()
     case = create_executor(cluster).undo(case, None)
-    assert case.outcome is CaseOutcome.UNDONE
+    assert case.outcome is ActionOutcome.UNDONE
     assert case.ended == cluster.now
     assert cluster.cases["c1"] == case
     assert cluster.metadata == before
@@ -174,7 +181,7 @@ def test_an_undo_keeps_what_an_operator_has_changed_since(cluster: SimulatedClus
     cluster.alerts = ()
     cluster.update_partition(TopicPartition("t", 1), replicas=(1, 3, 2), leader=1)
     case = create_executor(cluster).undo(case, None)
-    assert case.outcome is CaseOutcome.UNDONE
+    assert case.outcome is ActionOutcome.UNDONE
     assert case.words == ("t-1 not restored, because its replicas were changed to 1, 3, 2",)
     assert replica_orders(cluster) == {0: (1, 2, 3), 1: (1, 3, 2), 2: (3, 1, 2)}
 
@@ -188,17 +195,17 @@ def test_an_undo_during_the_alert_is_refused_unless_an_operator_gives_a_reason(
     assert [refusal.reason for refusal in refused.value.refusals] == [RefusalReason.STILL_SICK]
     assert cluster.cases["c1"] == case
     undone = create_executor(cluster).undo(case, "a false alarm")
-    assert (undone.outcome, undone.words) == (CaseOutcome.UNDONE, ("undone: a false alarm",))
+    assert (undone.outcome, undone.words) == (ActionOutcome.UNDONE, ("undone: a false alarm",))
 
 
 def test_a_failed_undo_can_be_repeated(cluster: SimulatedCluster) -> None:
     before, case = cluster.metadata, demote(cluster)
     cluster.alerts, cluster.ignores_elections = (), True
     case = create_executor(cluster).undo(case, None)
-    assert case.outcome is CaseOutcome.FAILED
+    assert case.outcome is ActionOutcome.FAILED
     assert case.words[0].startswith("broker 2 does not lead 1 of 1 partitions again")
     cluster.ignores_elections = False
-    assert create_executor(cluster).undo(case, None).outcome is CaseOutcome.UNDONE
+    assert create_executor(cluster).undo(case, None).outcome is ActionOutcome.UNDONE
     assert cluster.metadata == before
 
 
@@ -207,7 +214,7 @@ def test_leadership_is_returned_in_batches_a_minute_apart(leading_cluster: Simul
     case = demote(cluster)
     cluster.alerts, cluster.requests, began = (), [], cluster.now
     case = create_executor(cluster, limits=TWO_PER_MINUTE).undo(case, None)
-    assert (case.outcome, case.ended) == (CaseOutcome.UNDONE, began + 2 * MINUTE)
+    assert (case.outcome, case.ended) == (ActionOutcome.UNDONE, began + 2 * MINUTE)
     assert cluster.requests == ["reorder 3", "elect 2", "reorder 2", "elect 2", "reorder 1", "elect 1"]
     assert cluster.metadata == before
     assert cluster.demotion_marks == set()
@@ -224,17 +231,18 @@ def test_a_change_by_an_operator_between_two_batches_is_kept(leading_cluster: Si
         return cluster.observe(excluded_case_id)
 
     case = create_executor(cluster, observe, limits=TWO_PER_MINUTE).undo(case, None)
-    assert case.outcome is CaseOutcome.UNDONE
+    assert case.outcome is ActionOutcome.UNDONE
     assert case.words == ("t-4 not restored, because its replicas were changed to 1, 3, 2",)
     assert cluster.metadata.led_by(2) == {TopicPartition("t", number) for number in range(4)}
     assert replica_orders(cluster)[4] == (1, 3, 2)
 
 
 @pytest.mark.parametrize(
-    ("reason", "outcome", "led"), [(None, CaseOutcome.FAILED, 2), ("an experiment", CaseOutcome.UNDONE, 5)]
+    ("reason", "outcome", "led"),
+    [(None, ActionOutcome.FAILED, 2), ("an experiment", ActionOutcome.UNDONE, 5)],
 )
 def test_an_alert_between_two_batches_ends_the_undo_unless_an_operator_gave_a_reason(
-    leading_cluster: SimulatedCluster, reason: str | None, outcome: CaseOutcome, led: int
+    leading_cluster: SimulatedCluster, reason: str | None, outcome: ActionOutcome, led: int
 ) -> None:
     cluster = leading_cluster
     case = demote(cluster)
@@ -254,13 +262,13 @@ def test_an_alert_between_two_batches_ends_the_undo_unless_an_operator_gave_a_re
 def test_a_quarantined_broker_is_out_of_sync_until_the_undo(cluster: SimulatedCluster) -> None:
     before = cluster.metadata
     case = quarantine(cluster)
-    assert case.outcome is CaseOutcome.DONE
-    assert case.throttles == {"t": "0:2,1:2,2:2"}
+    assert case.outcome is ActionOutcome.DONE
+    assert decode_throttles(case.plan) == {"t": "0:2,1:2,2:2"}
     assert cluster.requests == ["throttle ['t']", "restart"]
     assert in_sync_flags(cluster) == [False] * 3
     cluster.alerts = ()
     case = create_executor(cluster).undo(case, None)
-    assert case.outcome is CaseOutcome.UNDONE
+    assert case.outcome is ActionOutcome.UNDONE
     assert in_sync_flags(cluster) == [True] * 3
     assert cluster.metadata.throttled_topics == before.throttled_topics
 
@@ -268,7 +276,7 @@ def test_a_quarantined_broker_is_out_of_sync_until_the_undo(cluster: SimulatedCl
 def test_a_quarantine_fails_if_nothing_is_produced(cluster: SimulatedCluster) -> None:
     cluster.idle_partitions = frozenset(cluster.metadata.partitions)
     case = quarantine(cluster)
-    assert case.outcome is CaseOutcome.FAILED
+    assert case.outcome is ActionOutcome.FAILED
     assert "in sync in all partitions: too little is produced to keep it out" in case.words[0]
 
 
@@ -284,16 +292,16 @@ def test_a_quarantine_fails_if_the_broker_is_out_of_sync_only_while_it_starts(
         return cluster.observe(excluded_case_id)
 
     case = quarantine(cluster, create_executor(cluster, observe))
-    assert case.outcome is CaseOutcome.FAILED
+    assert case.outcome is ActionOutcome.FAILED
     assert "in sync in all partitions: too little is produced to keep it out" in case.words[0]
 
 
 def test_a_quarantine_whose_restart_command_fails_can_be_undone(cluster: SimulatedCluster) -> None:
     cluster.restart_fails = True
     case = quarantine(cluster)
-    assert (case.outcome, case.words) == (CaseOutcome.FAILED, ("systemctl exited with 1",))
+    assert (case.outcome, case.words) == (ActionOutcome.FAILED, ("systemctl exited with 1",))
     cluster.alerts = ()
-    assert create_executor(cluster).undo(case, None).outcome is CaseOutcome.UNDONE
+    assert create_executor(cluster).undo(case, None).outcome is ActionOutcome.UNDONE
     assert not cluster.metadata.throttled_topics
 
 
@@ -303,7 +311,7 @@ def test_a_quarantine_is_undone_although_the_broker_needs_long_to_catch_up(
     case = quarantine(cluster)
     cluster.alerts, cluster.catches_up = (), False
     case = create_executor(cluster).undo(case, None)
-    assert case.outcome is CaseOutcome.UNDONE
+    assert case.outcome is ActionOutcome.UNDONE
     assert case.words == (
         "broker 2 is out of sync in 3 of 3 partitions after 300 s; it continues to catch up",
     )
@@ -312,7 +320,7 @@ def test_a_quarantine_is_undone_although_the_broker_needs_long_to_catch_up(
 def test_a_restart_ends_once_the_broker_has_returned(cluster: SimulatedCluster) -> None:
     cluster.alerts = (DOWN_ALERT,)
     case = create_executor(cluster).apply(RESTART, "c1", "ann", "BROKER_DOWN")
-    assert (case.outcome, case.is_open, case.ended) == (CaseOutcome.DONE, False, cluster.now)
+    assert (case.outcome, case.is_open, case.ended) == (ActionOutcome.DONE, False, cluster.now)
     assert cluster.requests == ["restart"]
 
 
@@ -328,16 +336,16 @@ def test_a_restart_fails_if_the_broker_is_fenced_when_its_previous_session_expir
 
     cluster.alerts = (DOWN_ALERT,)
     case = create_executor(cluster, observe).apply(RESTART, "c1", "ann", "STORAGE_STALLED")
-    assert (case.outcome, case.words) == (CaseOutcome.FAILED, ("broker 2 has not returned after 300 s",))
+    assert (case.outcome, case.words) == (ActionOutcome.FAILED, ("broker 2 has not returned after 300 s",))
 
 
 def test_an_operator_can_close_a_failed_restart(cluster: SimulatedCluster) -> None:
     cluster.alerts, cluster.restart_fails = (DOWN_ALERT,), True
     case = create_executor(cluster).apply(RESTART, "c1", "ann", "BROKER_DOWN")
-    assert (case.outcome, case.is_open) == (CaseOutcome.FAILED, True)
+    assert (case.outcome, case.is_open) == (ActionOutcome.FAILED, True)
     cluster.alerts = ()
     undone = create_executor(cluster).undo(case, "started manually")
-    assert undone.outcome is CaseOutcome.UNDONE
+    assert undone.outcome is ActionOutcome.UNDONE
 
 
 def test_the_start_of_an_undo_is_stored_before_anything_is_changed() -> None:
@@ -347,7 +355,7 @@ def test_the_start_of_an_undo_is_stored_before_anything_is_changed() -> None:
     class FullDisk(SimulatedCluster):
         is_full: bool = False
 
-        def update_case(self, case: MitigationCase) -> None:
+        def update_case(self, case: ActionCase) -> None:
             if self.is_full:
                 raise OSError("no space")
             super().update_case(case)
@@ -369,8 +377,8 @@ def test_closing_a_failed_case_does_not_overrule_the_decision_to_act(cluster: Si
     cluster.ignores_elections = False
     closed = create_executor(cluster).undo(failed, "repaired")
     assert (failed.outcome, closed.outcome, closed.overruled) == (
-        CaseOutcome.FAILED,
-        CaseOutcome.UNDONE,
+        ActionOutcome.FAILED,
+        ActionOutcome.UNDONE,
         False,
     )
 
@@ -385,20 +393,20 @@ def test_a_demotion_keeps_an_order_that_an_operator_sets_after_the_snapshot() ->
 
     cluster = ReorderedByOperator(alerts=(degraded_alert(2),))
     case = demote(cluster)
-    assert case.outcome is CaseOutcome.FAILED
+    assert case.outcome is ActionOutcome.FAILED
     assert case.words == ("the order of replicas was changed in the meantime",)
     assert replica_orders(cluster) == {0: (1, 2, 3), 1: (2, 1, 3), 2: (3, 1, 2)}
 
 
-@pytest.mark.parametrize("action", [Action.DEMOTE, Action.QUARANTINE_RESTART])
+@pytest.mark.parametrize("action", [ActionKind.DEMOTE, ActionKind.QUARANTINE_RESTART])
 def test_the_case_of_a_removed_broker_is_closed_and_leaves_no_mark_or_throttle(
-    cluster: SimulatedCluster, action: Action
+    cluster: SimulatedCluster, action: ActionKind
 ) -> None:
     case = create_executor(cluster).apply(ActionRequest(action, "orders", 2), "c1", "ann", "DEGRADED")
     cluster.alerts = ()
     cluster.metadata = replace(cluster.metadata, brokers={1: build_broker(1), 3: build_broker(3)})
     undone = create_executor(cluster).undo(case, "replaced by broker 4")
-    assert undone.outcome is CaseOutcome.UNDONE
+    assert undone.outcome is ActionOutcome.UNDONE
     assert undone.words[0] == "undone: replaced by broker 4"
     assert "broker 2 is not registered any more: nothing is returned to it" in undone.words[-1]
     assert (cluster.demotion_marks, cluster.metadata.throttled_topics) == (set(), frozenset())
@@ -414,21 +422,21 @@ def test_any_error_after_the_first_change_is_stored_as_a_failure(
         return cluster.observe(excluded_case_id)
 
     case = demote(cluster, create_executor(cluster, observe))
-    assert (case.outcome, cluster.cases["c1"]) == (CaseOutcome.FAILED, case)
+    assert (case.outcome, cluster.cases["c1"]) == (ActionOutcome.FAILED, case)
     assert case.words == (f"{type(fault).__name__}: {fault}",)
 
 
 def test_a_result_that_cannot_be_stored_is_reported_and_opens_the_circuit_breaker() -> None:
     @dataclass
     class UnwritableAuditLog(SimulatedCluster):
-        def update_case(self, case: MitigationCase) -> None:
+        def update_case(self, case: ActionCase) -> None:
             raise RuntimeError("commit failed")
 
     cluster = UnwritableAuditLog(alerts=(degraded_alert(2),))
     case = demote(cluster)
-    assert case.outcome is CaseOutcome.DONE
+    assert case.outcome is ActionOutcome.DONE
     assert case.words == ("not stored in ops/actions: RuntimeError: commit failed",)
-    refusals = find_refusals(DEMOTION, cluster.observe("another"), cluster.now)
+    refusals = find_refusals(DEMOTION, cluster.observe("another"), cluster.now, RULES[DEMOTION.kind])
     assert RefusalReason.CIRCUIT_OPEN in [refusal.reason for refusal in refusals]
 
 

@@ -7,16 +7,13 @@ import pytest
 
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.metadata import TopicPartition
-from fleetgauge_operations.mitigation.case import (
-    Action,
-    ActionRequest,
-    CaseOutcome,
-    MitigationCase,
-    ReplicaOrder,
-)
-from fleetgauge_operations.mitigation.demotion import plan_restoration
-from fleetgauge_operations.mitigation.fail_safes import RefusalReason, find_refusals, find_undo_refusals
-from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_core.tables import ActionKind, ActionOutcome
+from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
+from fleetgauge_operations.actions.plan.refusal import RefusalReason
+from fleetgauge_operations.actions.plan.refusals import find_refusals, find_undo_refusals
+from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder, encode_orders
+from fleetgauge_operations.mitigation.plan.rules import build_rules
 from tests.unit.operations.mitigation.simulated_cluster import (
     HOUR_AGO,
     NOON,
@@ -26,34 +23,36 @@ from tests.unit.operations.mitigation.simulated_cluster import (
     degraded_alert,
 )
 
-DEMOTION = ActionRequest(Action.DEMOTE, "orders", 2)
-QUARANTINE = ActionRequest(Action.QUARANTINE_RESTART, "orders", 2)
-RESTART = ActionRequest(Action.RESTART, "orders", 2)
+RULES = build_rules()
+DEMOTION = ActionRequest(ActionKind.DEMOTE, "orders", 2)
+QUARANTINE = ActionRequest(ActionKind.QUARANTINE_RESTART, "orders", 2)
+RESTART = ActionRequest(ActionKind.RESTART, "orders", 2)
 #: Broker 2 is DEGRADED, and nothing forbids to demote it.
 DEGRADED = ClusterSnapshot(build_metadata(), (degraded_alert(2),))
 DOWN_ALERT = ActiveAlert(2, HealthState.BROKER_DOWN, HOUR_AGO)
 
 
 def build_case(
-    broker_id: int, outcome: CaseOutcome, minutes_ago: float = 60 * 48, zone: str | None = None
-) -> MitigationCase:
+    broker_id: int, outcome: ActionOutcome, minutes_ago: float = 60 * 48, zone: str | None = None
+) -> ActionCase:
     began = NOON - timedelta(minutes=minutes_ago)
     zone = zone or f"zone-{broker_id}"
-    return MitigationCase("c1", Action.DEMOTE, "orders", broker_id, zone, "ann", "DEGRADED", began, outcome)
+    return ActionCase("c1", ActionKind.DEMOTE, "orders", broker_id, zone, "ann", "DEGRADED", began, outcome)
 
 
 #: The demotion of broker 2, which is to lead t-1 after the undo.
 DEMOTED = replace(
-    build_case(2, CaseOutcome.DONE), orders={TopicPartition("t", 1): ReplicaOrder((2, 3, 1), (3, 1, 2))}
+    build_case(2, ActionOutcome.DONE),
+    plan=encode_orders({TopicPartition("t", 1): ReplicaOrder((2, 3, 1), (3, 1, 2))}),
 )
 
 
 def refusal_reasons(snapshot: ClusterSnapshot, request: ActionRequest = DEMOTION) -> list[RefusalReason]:
-    return [refusal.reason for refusal in find_refusals(request, snapshot, NOON)]
+    return [refusal.reason for refusal in find_refusals(request, snapshot, NOON, RULES[request.kind])]
 
 
 def test_a_degraded_broker_of_a_healthy_cluster_may_be_demoted() -> None:
-    assert find_refusals(DEMOTION, DEGRADED, NOON) == ()
+    assert find_refusals(DEMOTION, DEGRADED, NOON, RULES[DEMOTION.kind]) == ()
 
 
 WITHOUT_BROKER_2 = build_metadata((build_broker(1), build_broker(3)))
@@ -66,7 +65,7 @@ NO_OTHER_IN_SYNC = build_metadata(
 BROKER_2_LAST = build_metadata(partitions={TopicPartition("t", 0): build_partition(1, 3, 2)})
 TWO_IN_SYNC = build_metadata(partitions={TopicPartition("t", 0): build_partition(1, 2, 3, out_of_sync=(3,))})
 REASSIGNING = build_metadata(reassigning=[TopicPartition("t", 1)])
-THREE_ACTIONS_TODAY = tuple(build_case(1, CaseOutcome.UNDONE, minutes) for minutes in (20, 60, 23 * 60))
+THREE_ACTIONS_TODAY = tuple(build_case(1, ActionOutcome.UNDONE, minutes) for minutes in (20, 60, 23 * 60))
 
 
 @pytest.mark.parametrize(
@@ -93,13 +92,13 @@ THREE_ACTIONS_TODAY = tuple(build_case(1, CaseOutcome.UNDONE, minutes) for minut
         (replace(DEGRADED, is_rolling=True), RefusalReason.ROLLING),
         (replace(DEGRADED, planned_broker_ids={2}), RefusalReason.PLANNED),
         (replace(DEGRADED, planned_broker_ids={None}), RefusalReason.PLANNED),
-        (replace(DEGRADED, cases=(build_case(2, CaseOutcome.DONE),)), RefusalReason.ALREADY),
+        (replace(DEGRADED, cases=(build_case(2, ActionOutcome.DONE),)), RefusalReason.ALREADY),
         (
-            replace(DEGRADED, cases=(build_case(3, CaseOutcome.DONE, zone="zone-2"),)),
+            replace(DEGRADED, cases=(build_case(3, ActionOutcome.DONE, zone="zone-2"),)),
             RefusalReason.OTHER_BROKER,
         ),
-        (replace(DEGRADED, cases=(build_case(3, CaseOutcome.DONE),)), RefusalReason.OTHER_ZONE),
-        (replace(DEGRADED, cases=(build_case(1, CaseOutcome.UNDONE, 9),)), RefusalReason.TOO_SOON),
+        (replace(DEGRADED, cases=(build_case(3, ActionOutcome.DONE),)), RefusalReason.OTHER_ZONE),
+        (replace(DEGRADED, cases=(build_case(1, ActionOutcome.UNDONE, 9),)), RefusalReason.TOO_SOON),
         (replace(DEGRADED, cases=THREE_ACTIONS_TODAY), RefusalReason.TOO_MANY),
         (replace(DEGRADED, modes={"demote": "off"}), RefusalReason.OFF),
     ],
@@ -109,11 +108,11 @@ def test_each_fail_safe_refuses_by_itself(snapshot: ClusterSnapshot, reason: Ref
 
 
 def test_a_demoted_broker_may_be_quarantined_if_there_is_a_restart_command() -> None:
-    demoted = replace(DEGRADED, has_restart_command=True, cases=(build_case(2, CaseOutcome.DONE),))
+    demoted = replace(DEGRADED, has_restart_command=True, cases=(build_case(2, ActionOutcome.DONE),))
     assert refusal_reasons(demoted, QUARANTINE) == []
     without_command = replace(demoted, has_restart_command=False)
     assert refusal_reasons(without_command, QUARANTINE) == [RefusalReason.NO_RESTART]
-    other_demoted = replace(demoted, cases=(build_case(3, CaseOutcome.DONE),))
+    other_demoted = replace(demoted, cases=(build_case(3, ActionOutcome.DONE),))
     assert refusal_reasons(other_demoted, QUARANTINE) == [RefusalReason.OTHER_ZONE]
     cut_off = replace(demoted, alerts=(ActiveAlert(2, HealthState.NETWORK_UNAVAILABLE, HOUR_AGO),))
     assert refusal_reasons(cut_off, QUARANTINE) == [RefusalReason.NO_FINDING]
@@ -138,14 +137,15 @@ def test_a_broker_that_is_down_may_be_restarted_although_it_is_fenced_or_the_onl
 def test_a_third_restart_within_half_an_hour_is_refused() -> None:
     down = replace(DEGRADED, alerts=(DOWN_ALERT,), has_restart_command=True, metadata=BROKER_2_FENCED)
     restarts = tuple(
-        replace(build_case(3, CaseOutcome.DONE, minutes), action=Action.RESTART) for minutes in (29, 11)
+        replace(build_case(3, ActionOutcome.DONE, minutes), kind=ActionKind.RESTART, ended=NOON)
+        for minutes in (29, 11)
     )
     assert refusal_reasons(replace(down, cases=restarts), RESTART) == [RefusalReason.TOO_MANY]
     assert refusal_reasons(replace(down, cases=restarts[1:]), RESTART) == []
 
 
 def test_an_evacuation_is_proposed_but_never_applied() -> None:
-    evacuation = ActionRequest(Action.EVACUATE, "orders", 2)
+    evacuation = ActionRequest(ActionKind.EVACUATE, "orders", 2)
     assert refusal_reasons(DEGRADED, evacuation) == [RefusalReason.PROPOSED_ONLY]
 
 
@@ -166,20 +166,20 @@ def test_a_broker_with_the_only_in_sync_replica_of_a_partition_is_not_demoted() 
 
 
 def test_a_failed_or_interrupted_case_opens_the_circuit_breaker_until_it_is_undone() -> None:
-    assert refusal_reasons(replace(DEGRADED, cases=(build_case(3, CaseOutcome.FAILED),))) == [
+    assert refusal_reasons(replace(DEGRADED, cases=(build_case(3, ActionOutcome.FAILED),))) == [
         RefusalReason.OTHER_ZONE,
         RefusalReason.CIRCUIT_OPEN,
     ]
-    assert refusal_reasons(replace(DEGRADED, cases=(build_case(3, CaseOutcome.BEGUN),))) == [
+    assert refusal_reasons(replace(DEGRADED, cases=(build_case(3, ActionOutcome.BEGUN),))) == [
         RefusalReason.OTHER_ZONE,
         RefusalReason.CIRCUIT_OPEN,
     ]
-    assert refusal_reasons(replace(DEGRADED, cases=(build_case(3, CaseOutcome.UNDONE),))) == []
+    assert refusal_reasons(replace(DEGRADED, cases=(build_case(3, ActionOutcome.UNDONE),))) == []
 
 
 def test_refused_cases_and_cases_older_than_a_day_do_not_count() -> None:
-    refused = tuple(build_case(1, CaseOutcome.REFUSED, minutes) for minutes in (1, 2, 3))
-    old = tuple(build_case(1, CaseOutcome.UNDONE, 24 * 60 + minutes) for minutes in (0, 1, 2))
+    refused = tuple(build_case(1, ActionOutcome.REFUSED, minutes) for minutes in (1, 2, 3))
+    old = tuple(build_case(1, ActionOutcome.UNDONE, 24 * 60 + minutes) for minutes in (0, 1, 2))
     assert refusal_reasons(replace(DEGRADED, cases=refused + old)) == []
 
 
@@ -211,15 +211,13 @@ def test_a_broker_that_is_cut_off_may_be_demoted_after_half_a_minute() -> None:
     ],
 )
 def test_an_undo_has_its_own_fail_safes(snapshot: ClusterSnapshot, reasons: list[RefusalReason]) -> None:
-    restoration = plan_restoration(snapshot.metadata, DEMOTED.orders)
-    refusals = find_undo_refusals(DEMOTED, restoration, snapshot, None)
+    refusals = find_undo_refusals(DEMOTED, snapshot, None, RULES[DEMOTED.kind])
     assert [refusal.reason for refusal in refusals] == reasons
 
 
 def test_an_operator_can_close_the_case_of_a_removed_broker_with_a_reason() -> None:
     removed = replace(DEGRADED, alerts=(), metadata=WITHOUT_BROKER_2)
-    restoration = plan_restoration(removed.metadata, DEMOTED.orders)
-    assert find_undo_refusals(DEMOTED, restoration, removed, "replaced by 4") == ()
+    assert find_undo_refusals(DEMOTED, removed, "replaced by 4", RULES[DEMOTED.kind]) == ()
 
 
 @pytest.mark.parametrize(
@@ -236,9 +234,8 @@ def test_leadership_is_not_returned_to_a_broker_that_is_out_of_sync(
     }
     metadata = build_metadata(partitions=in_sync | {behind: build_partition(3, 1, 2, out_of_sync=(2,))})
     snapshot = replace(DEGRADED, alerts=(), metadata=metadata)
-    restoration = plan_restoration(metadata, DEMOTED.orders)
-    (refusal,) = find_undo_refusals(DEMOTED, restoration, snapshot, None)
+    (refusal,) = find_undo_refusals(DEMOTED, snapshot, None, RULES[DEMOTED.kind])
     assert refusal.reason is RefusalReason.NOT_IN_SYNC
     assert f"{behind.topic}-{behind.partition}" in refusal.explanation
-    operator_refusals = find_undo_refusals(DEMOTED, restoration, snapshot, "now")
+    operator_refusals = find_undo_refusals(DEMOTED, snapshot, "now", RULES[DEMOTED.kind])
     assert bool(operator_refusals) is is_refused_to_operator

@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from fleetgauge_core.fleet import Cluster, Telemetry
-from fleetgauge_operations.mitigation import kafka_cluster
-from fleetgauge_operations.mitigation.executor import RestartCommandError
-from fleetgauge_operations.mitigation.kafka_cluster import KafkaClusterControl
+from fleetgauge_operations.mitigation import cluster_control
+from fleetgauge_operations.mitigation.cluster_control import KafkaClusterControl
+from fleetgauge_operations.mitigation.steps import RestartCommandError
 from tests.waiting import wait_until
 
 UNREACHABLE = "unreachable:1"
@@ -64,7 +64,7 @@ def test_a_broker_that_the_restart_command_leaves_running_is_not_waited_for(tmp_
 def test_a_restart_command_that_takes_too_long_is_killed_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka_cluster, "_RESTART_TIMEOUT_S", 5)
+    monkeypatch.setattr(cluster_control, "_RESTART_TIMEOUT_S", 5)
     with pytest.raises(RestartCommandError, match="was killed after 5 s"):
         restart_broker_2(*python_command(WAITS_FOR_CHILD, str(tmp_path / "child")))
     child_id = int((tmp_path / "child").read_text())

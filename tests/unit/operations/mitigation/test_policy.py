@@ -8,9 +8,11 @@ import pytest
 
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.metadata import TopicPartition
-from fleetgauge_operations.mitigation.case import Action, ActionRequest, CaseOutcome, MitigationCase
-from fleetgauge_operations.mitigation.fail_safes import RefusalReason
-from fleetgauge_operations.mitigation.policy import (
+from fleetgauge_core.tables import ActionKind, ActionOutcome
+from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
+from fleetgauge_operations.actions.plan.refusal import RefusalReason
+from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_operations.mitigation.plan.policy import (
     AUTHOR,
     ApplyAction,
     FailCase,
@@ -20,7 +22,6 @@ from fleetgauge_operations.mitigation.policy import (
     ResolveCase,
     UndoAction,
 )
-from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot
 from tests.unit.operations.mitigation.simulated_cluster import (
     HOUR_AGO,
     NOON,
@@ -30,23 +31,23 @@ from tests.unit.operations.mitigation.simulated_cluster import (
     degraded_alert,
 )
 
-ACT: Mapping[str, str] = dict.fromkeys(Action, "act") | {Action.EVACUATE: "advise"}
+ACT: Mapping[str, str] = dict.fromkeys(ActionKind, "act") | {ActionKind.EVACUATE: "advise"}
 ADVISE: Mapping[str, str] = {}
 MINUTE = timedelta(minutes=1)
-DEMOTION = ActionRequest(Action.DEMOTE, "orders", 2)
-QUARANTINE = ActionRequest(Action.QUARANTINE_RESTART, "orders", 2)
-RESTART = ActionRequest(Action.RESTART, "orders", 2)
+DEMOTION = ActionRequest(ActionKind.DEMOTE, "orders", 2)
+QUARANTINE = ActionRequest(ActionKind.QUARANTINE_RESTART, "orders", 2)
+RESTART = ActionRequest(ActionKind.RESTART, "orders", 2)
 #: The controller demoted broker 2 half an hour ago.
-DEMOTED = MitigationCase(
+DEMOTED = ActionCase(
     "c1",
-    Action.DEMOTE,
+    ActionKind.DEMOTE,
     "orders",
     2,
     "zone-2",
     AUTHOR,
     "DEGRADED",
     NOON - 30 * MINUTE,
-    CaseOutcome.DONE,
+    ActionOutcome.DONE,
 )
 DEGRADED = ClusterSnapshot(build_metadata(), (degraded_alert(2),), has_restart_command=True)
 HEALTHY = ClusterSnapshot(build_metadata(), cases=(DEMOTED,), healthy_since={2: NOON - 10 * MINUTE})
@@ -64,7 +65,7 @@ def decide_notification(
     """Return action, outcome and refusals of which an operator is notified."""
     step = decide(snapshot, modes)
     assert isinstance(step, NotifyOperator)
-    return step.request.action, step.outcome, [refusal.reason for refusal in step.refusals]
+    return step.request.kind, step.outcome, [refusal.reason for refusal in step.refusals]
 
 
 def test_a_degraded_broker_is_demoted_in_act_mode() -> None:
@@ -73,7 +74,7 @@ def test_a_degraded_broker_is_demoted_in_act_mode() -> None:
 
 def test_in_advise_mode_an_operator_is_notified_once_per_alert() -> None:
     assert decide_notification(DEGRADED, ADVISE) == ("demote", "advised", [])
-    advised = replace(DEMOTED, outcome=CaseOutcome.ADVISED)
+    advised = replace(DEMOTED, outcome=ActionOutcome.ADVISED)
     assert decide(replace(DEGRADED, cases=(advised,)), ADVISE) is None
     earlier_alert = replace(advised, began=HOUR_AGO - timedelta(hours=1))
     assert decide_notification(replace(DEGRADED, cases=(earlier_alert,)), ADVISE) == (
@@ -88,11 +89,11 @@ def test_an_operator_is_notified_of_a_refusal_and_again_if_its_reason_changes() 
         DEGRADED, alerts=(degraded_alert(2), ActiveAlert(3, HealthState.BROKER_DOWN, HOUR_AGO))
     )
     assert decide_notification(two_alerts) == ("demote", "refused", [RefusalReason.SECOND_SICK])
-    refused = replace(DEMOTED, outcome=CaseOutcome.REFUSED, against=(RefusalReason.SECOND_SICK,))
+    refused = replace(DEMOTED, outcome=ActionOutcome.REFUSED, against=(RefusalReason.SECOND_SICK,))
     step = decide(replace(two_alerts, cases=(refused,)))
     assert isinstance(step, NotifyOperator)
     assert (step.request, [refusal.reason for refusal in step.refusals]) == (
-        ActionRequest(Action.RESTART, "orders", 3),
+        ActionRequest(ActionKind.RESTART, "orders", 3),
         [RefusalReason.SECOND_SICK],
     )
     reassigning = replace(
@@ -104,13 +105,13 @@ def test_an_operator_is_notified_of_a_refusal_and_again_if_its_reason_changes() 
 def test_nothing_is_done_while_all_refusals_are_temporary() -> None:
     recent_alert = replace(DEGRADED, alerts=(degraded_alert(2, NOON - timedelta(seconds=70)),))
     assert decide(recent_alert) is None
-    recent_case = replace(DEMOTED, outcome=CaseOutcome.UNDONE, broker_id=1, began=NOON - 9 * MINUTE)
+    recent_case = replace(DEMOTED, outcome=ActionOutcome.UNDONE, broker_id=1, began=NOON - 9 * MINUTE)
     assert decide(replace(DEGRADED, cases=(recent_case,))) is None
 
 
 def test_the_next_action_of_the_ladder_follows_while_the_broker_remains_degraded() -> None:
     snapshot = replace(DEGRADED, modes={"demote": "off"})
-    quarantined = replace(DEMOTED, action=Action.QUARANTINE_RESTART, began=NOON - 11 * MINUTE)
+    quarantined = replace(DEMOTED, kind=ActionKind.QUARANTINE_RESTART, began=NOON - 11 * MINUTE)
     assert decide(snapshot) == ApplyAction(QUARANTINE, "DEGRADED")
     assert decide_notification(replace(snapshot, cases=(quarantined,))) == (
         "evacuate",
@@ -126,7 +127,7 @@ def test_an_operator_is_notified_of_a_demoted_broker_whose_alert_does_not_end() 
     demoted = replace(DEGRADED, cases=(DEMOTED,))
     assert decide_notification(demoted) == ("demote", "refused", [RefusalReason.EXHAUSTED])
     exhausted = replace(
-        DEMOTED, case_id="c2", outcome=CaseOutcome.REFUSED, against=(RefusalReason.EXHAUSTED,), began=NOON
+        DEMOTED, case_id="c2", outcome=ActionOutcome.REFUSED, against=(RefusalReason.EXHAUSTED,), began=NOON
     )
     assert decide(replace(demoted, cases=(DEMOTED, exhausted))) is None
     healthy = replace(demoted, alerts=(), healthy_since={2: NOON}, cases=(DEMOTED, exhausted))
@@ -142,7 +143,7 @@ def test_a_broker_that_is_down_is_restarted_twice_per_alert_then_an_operator_is_
     alert = ActiveAlert(2, HealthState.BROKER_DOWN, HOUR_AGO)
     down = replace(DEGRADED, alerts=(alert,), metadata=BROKER_2_FENCED)
     assert decide(down) == ApplyAction(RESTART, "BROKER_DOWN")
-    first = replace(DEMOTED, action=Action.RESTART)
+    first = replace(DEMOTED, kind=ActionKind.RESTART, ended=NOON - 25 * MINUTE)
     assert decide(replace(down, cases=(first,))) == ApplyAction(RESTART, "BROKER_DOWN")
     second = replace(first, case_id="c2", began=NOON - 9 * MINUTE)
     assert decide(replace(down, cases=(first, second))) is None
@@ -155,7 +156,7 @@ def test_a_broker_that_is_down_is_restarted_twice_per_alert_then_an_operator_is_
 
 
 def test_an_interrupted_case_is_marked_failed_before_any_other_step() -> None:
-    interrupted = replace(DEMOTED, outcome=CaseOutcome.BEGUN, author="ann")
+    interrupted = replace(DEMOTED, outcome=ActionOutcome.BEGUN, author="ann")
     assert decide(replace(DEGRADED, cases=(interrupted,))) == FailCase(interrupted)
     assert decide(replace(HEALTHY, cases=(interrupted,))) == FailCase(interrupted)
 
@@ -167,7 +168,9 @@ def test_nothing_is_done_or_undone_without_a_watch_or_during_planned_maintenance
 
 
 def test_an_action_that_an_operator_undoes_during_the_alert_is_not_repeated() -> None:
-    overruled = replace(DEMOTED, outcome=CaseOutcome.UNDONE, undone_since=NOON - 20 * MINUTE, overruled=True)
+    overruled = replace(
+        DEMOTED, outcome=ActionOutcome.UNDONE, undone_since=NOON - 20 * MINUTE, overruled=True
+    )
     assert decide(replace(DEGRADED, cases=(overruled,))) is None
     alert_before_undo = degraded_alert(2, NOON - 25 * MINUTE)
     assert decide(replace(DEGRADED, alerts=(alert_before_undo,), cases=(overruled,))) is None
@@ -179,7 +182,7 @@ def test_an_action_that_an_operator_undoes_during_the_alert_is_not_repeated() ->
 
 def test_an_action_that_the_controller_has_undone_is_repeated() -> None:
     """The broker may have become degraded again because its leadership was returned to it."""
-    undone = replace(DEMOTED, outcome=CaseOutcome.UNDONE, undone_since=NOON - 20 * MINUTE)
+    undone = replace(DEMOTED, outcome=ActionOutcome.UNDONE, undone_since=NOON - 20 * MINUTE)
     alert_before_undo = degraded_alert(2, NOON - 21 * MINUTE)
     assert decide(replace(DEGRADED, alerts=(alert_before_undo,), cases=(undone,))) == ApplyAction(
         DEMOTION, "DEGRADED"
@@ -205,7 +208,7 @@ def test_an_action_is_undone_once_the_broker_has_been_healthy_for_ten_minutes() 
 
 
 def test_actions_are_undone_in_reverse_order() -> None:
-    quarantined = replace(DEMOTED, action=Action.QUARANTINE_RESTART, case_id="c2")
+    quarantined = replace(DEMOTED, kind=ActionKind.QUARANTINE_RESTART, case_id="c2")
     assert decide(replace(HEALTHY, cases=(DEMOTED, quarantined))) == UndoAction(quarantined)
 
 
@@ -245,9 +248,9 @@ def test_an_action_is_undone_although_an_error_budget_is_burning() -> None:
     assert decide(burning) == UndoAction(DEMOTED)
 
 
-@pytest.mark.parametrize("outcome", [CaseOutcome.ADVISED, CaseOutcome.REFUSED])
+@pytest.mark.parametrize("outcome", [ActionOutcome.ADVISED, ActionOutcome.REFUSED])
 def test_an_operator_who_was_notified_is_notified_once_that_the_broker_is_healthy(
-    outcome: CaseOutcome,
+    outcome: ActionOutcome,
 ) -> None:
     notified = replace(DEMOTED, outcome=outcome)
     assert decide(replace(HEALTHY, cases=(notified,))) == ResolveCase(notified)

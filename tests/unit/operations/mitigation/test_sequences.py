@@ -14,16 +14,13 @@ import pytest
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.metadata import ClusterMetadata, PartitionMetadata, TopicPartition
-from fleetgauge_operations.mitigation.case import (
-    Action,
-    ActionRequest,
-    CaseOutcome,
-    MitigationCase,
-    ReplicaOrder,
-)
-from fleetgauge_operations.mitigation.executor import ActionExecutor, UndoRefusedError
-from fleetgauge_operations.mitigation.limits import Limits
-from fleetgauge_operations.mitigation.policy import (
+from fleetgauge_core.tables import MITIGATION_KINDS, ActionKind, ActionOutcome
+from fleetgauge_operations.actions.executor import ActionExecutor, UndoRefusedError
+from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
+from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder
+from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
+from fleetgauge_operations.mitigation.plan.policy import (
     AUTHOR,
     ApplyAction,
     FailCase,
@@ -32,7 +29,8 @@ from fleetgauge_operations.mitigation.policy import (
     ResolveCase,
     UndoAction,
 )
-from fleetgauge_operations.mitigation.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_operations.mitigation.plan.rules import build_rules
+from fleetgauge_operations.mitigation.steps import build_steps
 from tests.unit.operations.mitigation.simulated_cluster import (
     FailSafeViolatedError,
     SimulatedCluster,
@@ -42,7 +40,7 @@ from tests.unit.operations.mitigation.simulated_cluster import (
 
 OPERATOR_STEPS = 12
 CONTROLLER_ROUNDS = 40
-ONE_PER_MINUTE = Limits(max_led_per_minute=1)
+ONE_PER_MINUTE = MitigationLimits(max_led_per_minute=1)
 ALERT_STATES = (
     HealthState.DEGRADED,
     HealthState.DEGRADED,
@@ -51,10 +49,10 @@ ALERT_STATES = (
 )
 #: The alert states that warrant each action.
 WARRANTS = {
-    Action.DEMOTE: {HealthState.DEGRADED, HealthState.NETWORK_UNAVAILABLE},
-    Action.QUARANTINE_RESTART: {HealthState.DEGRADED},
-    Action.RESTART: {HealthState.BROKER_DOWN},
-    Action.EVACUATE: set[HealthState](),
+    ActionKind.DEMOTE: {HealthState.DEGRADED, HealthState.NETWORK_UNAVAILABLE},
+    ActionKind.QUARANTINE_RESTART: {HealthState.DEGRADED},
+    ActionKind.RESTART: {HealthState.BROKER_DOWN},
+    ActionKind.EVACUATE: set[HealthState](),
 }
 
 
@@ -103,7 +101,7 @@ class RandomFaultCluster(SimulatedCluster):
     def restart_broker(self, broker_id: int) -> None:
         if self.applied:
             self.judge_action(*self.applied)
-            if self.cases[self.applied[0]].action is Action.RESTART:
+            if self.cases[self.applied[0]].kind is ActionKind.RESTART:
                 self.action_times.append(self.now)
         super().restart_broker(broker_id)
 
@@ -123,10 +121,10 @@ class RandomFaultCluster(SimulatedCluster):
 
     def _assert_action_permitted(self, case_id: str, broker_id: int) -> None:
         brokers, partitions = self.metadata.brokers, self.metadata.partitions
-        action = self.cases[case_id].action
+        action = self.cases[case_id].kind
         assert not any(broker.fenced for broker in brokers.values() if broker.broker_id != broker_id)
         is_fenced = brokers[broker_id].fenced
-        assert action is Action.RESTART or not is_fenced
+        assert action is ActionKind.RESTART or not is_fenced
         assert {alert.broker_id for alert in self.alerts} == {broker_id}
         assert any(alert.state in WARRANTS[action] for alert in self.alerts)
         assert not self.metadata.reassigning
@@ -136,9 +134,9 @@ class RandomFaultCluster(SimulatedCluster):
         open_cases = [case for case in self.cases.values() if case.is_open and case.case_id != case_id]
         # A demoted broker may be quarantined as well.
         assert all(
-            case.broker_id == broker_id and case.outcome is not CaseOutcome.FAILED for case in open_cases
+            case.broker_id == broker_id and case.outcome is not ActionOutcome.FAILED for case in open_cases
         )
-        assert action not in {case.action for case in open_cases}
+        assert action not in {case.kind for case in open_cases}
         earlier_times = [at for at in self.action_times if at < self.cases[case_id].began]
         assert all(self.now - at >= timedelta(minutes=10) for at in earlier_times)
         assert sum(self.now - at < timedelta(days=1) for at in earlier_times) < 3
@@ -225,12 +223,12 @@ class RandomFaultCluster(SimulatedCluster):
         """Return an executor whose process may lose the leadership at any time."""
         return ActionExecutor(
             self.observe,
-            self,
+            build_rules(ONE_PER_MINUTE),
+            build_steps(self, ONE_PER_MINUTE),
             self,
             lambda: self.random.random() > 0.05,
             self.clock,
             self.wait,
-            ONE_PER_MINUTE,
         )
 
 
@@ -246,7 +244,7 @@ def create_random_metadata(random: Random) -> ClusterMetadata:
     return build_metadata(map(build_broker, broker_ids), partitions)
 
 
-def run_operator_sequence(seed: int) -> tuple[MitigationCase, ...]:
+def run_operator_sequence(seed: int) -> tuple[ActionCase, ...]:
     """Return the cases after hours in which an operator tries to act or to undo all the time."""
     random = Random(seed)
     cluster = RandomFaultCluster(create_random_metadata(random), random=random)
@@ -265,8 +263,8 @@ def apply_random_action(cluster: RandomFaultCluster, case_id: str) -> None:
     """Apply an action to the broker of the first alert; mostly an action that the alert warrants."""
     alert = cluster.alerts[0]
     assert alert.broker_id is not None
-    warranted = [action for action in Action if alert.state in WARRANTS[action]]
-    action = cluster.random.choice(warranted if cluster.random.random() < 0.8 else list(Action))
+    warranted = [action for action in MITIGATION_KINDS if alert.state in WARRANTS[action]]
+    action = cluster.random.choice(warranted if cluster.random.random() < 0.8 else list(MITIGATION_KINDS))
     apply_action(cluster, ActionRequest(action, "orders", alert.broker_id), case_id, "ann")
 
 
@@ -279,7 +277,7 @@ def apply_action(cluster: RandomFaultCluster, request: ActionRequest, case_id: s
         return
     finally:
         cluster.applied = None
-    if case.outcome is CaseOutcome.REFUSED:
+    if case.outcome is ActionOutcome.REFUSED:
         assert case.words
         assert cluster.now not in cluster.action_times
 
@@ -290,7 +288,7 @@ def undo_open_case(cluster: RandomFaultCluster) -> None:
         undo(cluster, case)
 
 
-def undo(cluster: RandomFaultCluster, case: MitigationCase) -> None:
+def undo(cluster: RandomFaultCluster, case: ActionCase) -> None:
     cluster.undone_broker_id = case.broker_id
     try:
         closed = cluster.create_executor().undo(case, None)
@@ -299,16 +297,16 @@ def undo(cluster: RandomFaultCluster, case: MitigationCase) -> None:
         return
     finally:
         cluster.undone_broker_id = None
-    if closed.outcome is CaseOutcome.UNDONE:
+    if closed.outcome is ActionOutcome.UNDONE:
         assert closed.ended
     else:
-        assert closed.outcome is CaseOutcome.FAILED
+        assert closed.outcome is ActionOutcome.FAILED
 
 
 def test_operators_violate_no_fail_safe_whatever_happens() -> None:
     outcomes = [case.outcome for seed in range(10_000) for case in run_operator_sequence(seed)]
     # If an outcome were rare, the sequences would prove nothing about it.
-    for outcome in (CaseOutcome.REFUSED, CaseOutcome.DONE, CaseOutcome.FAILED, CaseOutcome.UNDONE):
+    for outcome in (ActionOutcome.REFUSED, ActionOutcome.DONE, ActionOutcome.FAILED, ActionOutcome.UNDONE):
         assert outcomes.count(outcome) > 100, outcome
 
 
@@ -317,7 +315,7 @@ def run_controller_sequence(seed: int) -> RandomFaultCluster:
     random = Random(seed)
     cluster = RandomFaultCluster(create_random_metadata(random), random=random)
     cluster.modes = {
-        action: random.choice(["act", "act", "advise"]) for action in Action if action != "evacuate"
+        action: random.choice(["act", "act", "advise"]) for action in MITIGATION_KINDS if action != "evacuate"
     }
     for number in range(CONTROLLER_ROUNDS):
         cluster.now += timedelta(minutes=random.choice([1, 3, 11, 60]))
@@ -345,11 +343,11 @@ def take_next_step(cluster: RandomFaultCluster, snapshot: ClusterSnapshot, case_
             raise FailSafeViolatedError(f"case {case.case_id} was not closed")
 
 
-def create_notified_case(step: NotifyOperator, case_id: str, began: datetime) -> MitigationCase:
+def create_notified_case(step: NotifyOperator, case_id: str, began: datetime) -> ActionCase:
     request = step.request
-    return MitigationCase(
+    return ActionCase(
         case_id,
-        request.action,
+        request.kind,
         request.cluster_id,
         request.broker_id,
         None,
@@ -362,20 +360,20 @@ def create_notified_case(step: NotifyOperator, case_id: str, began: datetime) ->
 
 
 def test_the_controller_violates_no_fail_safe_and_repeats_no_notification_before_a_recovery() -> None:
-    outcomes: list[CaseOutcome] = []
+    outcomes: list[ActionOutcome] = []
     for seed in range(2_000):
         cluster = run_controller_sequence(seed)
-        latest_notified: dict[tuple[int, Action], MitigationCase] = {}
+        latest_notified: dict[tuple[int, ActionKind], ActionCase] = {}
         for case in cluster.cases.values():
             outcomes.append(case.outcome)
             if case.has_changed_cluster:
                 continue
-            previous = latest_notified.get((case.broker_id, case.action))
+            previous = latest_notified.get((case.broker_id, case.kind))
             if previous and previous.against == case.against:
                 assert any(previous.began <= at <= case.began for at in cluster.recovery_times)
-            latest_notified[case.broker_id, case.action] = case
-    for outcome in CaseOutcome:
-        assert outcomes.count(outcome) > 20 or outcome is CaseOutcome.BEGUN, outcome
+            latest_notified[case.broker_id, case.kind] = case
+    for outcome in ActionOutcome:
+        assert outcomes.count(outcome) > 20 or outcome is ActionOutcome.BEGUN, outcome
 
 
 @pytest.mark.parametrize("seed", range(0, 10_000, 97))

@@ -11,7 +11,7 @@ from fleetgauge_core.detection import (
     HealthState,
 )
 from fleetgauge_core.detection.finding import build_finding
-from fleetgauge_operations.mitigation.snapshot import ActiveAlert, find_active_alerts, find_healthy_since
+from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, find_active_alerts, find_healthy_since
 from tests.unit.operations.mitigation.simulated_cluster import NOON
 
 AVAILABILITY = FindingSubject("orders", HealthCondition.BROKER_DOWN, 2)

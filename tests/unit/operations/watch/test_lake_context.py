@@ -7,9 +7,9 @@ import pytest
 
 from fleetgauge_core.detection import FindingSubject, HealthCondition
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.tables import ACTIONS, CLUSTER_WEEKS, CORRECTIONS
-from fleetgauge_operations.mitigation.audit_log import AuditLog
-from fleetgauge_operations.mitigation.case import Action, CaseOutcome, MitigationCase
+from fleetgauge_core.tables import ACTIONS, CLUSTER_WEEKS, CORRECTIONS, ActionKind, ActionOutcome
+from fleetgauge_operations.actions.audit_log import AuditLog
+from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.watch import lake_context
 from fleetgauge_operations.watch.lake_context import LakeContext
 from tests.browser.lake import put
@@ -21,7 +21,7 @@ CLUSTER = FindingSubject("orders", HealthCondition.CLUSTER_DOWN)
 DEADLINE_S = 30
 #: The week of NOON, which is on a Monday.
 WEEK = date(2026, 3, 2)
-CASE = MitigationCase("c1", Action.DEMOTE, "orders", 2, "z1", "kim", "slow", NOON - HOUR, CaseOutcome.DONE)
+CASE = ActionCase("c1", ActionKind.DEMOTE, "orders", 2, "z1", "kim", "slow", NOON - HOUR, ActionOutcome.DONE)
 
 
 def put_week(folder: Path, *, week: date = WEEK, left: float | None = 31.25, revision: int = 0) -> None:
