@@ -45,11 +45,12 @@ from fleetgauge_operations.actions.audit_log import AuditLog
 from fleetgauge_operations.actions.leadership import hold_cluster_leadership
 from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.mitigation.cli import mitigate
-from fleetgauge_operations.mitigation.context import open_mitigation
+from fleetgauge_operations.mitigation.context import MitigationContext, open_mitigation
 from fleetgauge_operations.mitigation.controller import MitigationController
 from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.browser.lake import put
+from tests.control_loop_scenarios import ControlLoopScenarios
 from tests.kafka.agents import Agent, build_fleet, has_successful_probes, is_probed_through_other_leaders
 from tests.receiver import Receiver
 from tests.unit.operations.watch.sample_findings import maintenance_row
@@ -135,10 +136,11 @@ class Desk:
         context = open_mitigation(self.folder / "fleet.yaml", None)
         controller = MitigationController(
             context,
+            context.create_control_loops(limits),
+            context.create_case_notifier(),
             ProcessHealth("mitigate", 900),
             lambda _: None,
-            context.create_case_notifier(),
-            limits,
+            context.clock,
         )
         shutdown = ShutdownFlag()
         thread = threading.Thread(target=controller.run, args=(shutdown,))
@@ -627,8 +629,9 @@ def test_mitigate_run_retries_a_notification_until_it_is_accepted(desk: Desk) ->
     assert len(desk.on_call.bodies) == 6
 
 
-def test_two_processes_do_not_act_at_the_same_time(desk: Desk) -> None:
-    with hold_cluster_leadership(desk.agent.telemetry):
+def test_two_processes_do_not_act_on_a_cluster_at_the_same_time(desk: Desk) -> None:
+    telemetry = desk.agent.telemetry
+    with hold_cluster_leadership(telemetry, "acted"), hold_cluster_leadership(telemetry, "another"):
         result = CliRunner().invoke(
             mitigate,
             [*APPLY, "--execute", "--config", str(desk.folder / "fleet.yaml")],
@@ -676,3 +679,56 @@ def _throttled(desk: Desk, topic: str) -> Iterator[None]:
         yield
     finally:
         limit(None, None)
+
+
+@dataclass
+class RealCluster:
+    """The control loop of real brokers, whose clock a scenario moves."""
+
+    desk: Desk
+    offset: timedelta = timedelta(0)
+
+    def clock(self) -> datetime:
+        return datetime.now(UTC) + self.offset
+
+    def open_context(self) -> MitigationContext:
+        context = open_mitigation(self.desk.folder / "fleet.yaml", None)
+        return replace(context, clock=self.clock, observer=replace(context.observer, clock=self.clock))
+
+    def open_alert(self, broker_id: int, state: HealthState = HealthState.DEGRADED) -> None:
+        self.desk.publish_finding(broker_id, state)
+
+    def clear_alert(self, broker_id: int) -> None:
+        self.desk.publish_finding(broker_id, HealthState.HEALTHY, minutes_ago=0)
+
+    def set_modes(self, **modes: str) -> None:
+        self.desk.update_fleet_file(mitigation=modes)
+
+    def advance(self, duration: timedelta) -> None:
+        self.offset += duration
+
+    def take_next_step(self) -> ActionCase | None:
+        context = self.open_context()
+        return context.create_control_loops()["acted"].take_next_step(context.read_findings())
+
+    def led_by(self, broker_id: int) -> frozenset[TopicPartition]:
+        return self.desk.metadata().led_by(broker_id)
+
+    def interrupt(self, case: ActionCase) -> None:
+        self.desk.audit_log.update_case(replace(case, outcome=ActionOutcome.BEGUN))
+
+    def undo(self, case_id: str, reason: str) -> ActionCase:
+        context = self.open_context()
+        (case,) = (case for case in self.read_cases() if case.case_id == case_id)
+        with context.open_executor(context.find_cluster("acted")) as executor:
+            return executor.undo(case, reason)
+
+    def read_cases(self) -> list[ActionCase]:
+        return list(self.desk.audit_log.read_entries(self.clock()).cases)
+
+
+class TestControlLoop(ControlLoopScenarios):
+    @pytest.fixture
+    def cluster(self, desk: Desk) -> RealCluster:
+        desk.publish_finding(2, HealthState.HEALTHY, minutes_ago=5)
+        return RealCluster(desk)

@@ -1,5 +1,6 @@
 """Cases are stored in ops/actions of a lake, also while other processes write to it."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -116,3 +117,52 @@ def test_an_update_is_stored_although_other_processes_write_at_the_same_time(tmp
     cases = AuditLog(str(tmp_path)).read_entries(NOON).cases
     assert {case.case_id: case.outcome for case in cases}[CASE.case_id] is ActionOutcome.FAILED
     assert len(cases) == 1 + 3 - table.remaining_writes > 1
+
+
+class OvertakenTable(TableStore):
+    """A table in which another process changes the case, once, after it was opened for a write."""
+
+    is_overtaken = False
+
+    def _open(self) -> DeltaTable | None:
+        table = super()._open()
+        if not self.is_overtaken:
+            self.is_overtaken = True
+            AuditLog(self._lake).update_case(replace(CASE, outcome=ActionOutcome.FAILED, told=("a",)))
+        return table
+
+
+def test_an_amendment_is_made_to_the_newest_version_of_the_case(tmp_path: Path) -> None:
+    put(tmp_path, ACTIONS, [])
+    audit_log = AuditLog(str(tmp_path))
+    audit_log.add_case(CASE)
+    audit_log._table = OvertakenTable(str(tmp_path), ACTIONS)
+    seen: list[ActionOutcome] = []
+
+    def add_receiver(case: ActionCase) -> ActionCase:
+        seen.append(case.outcome)
+        return replace(case, told=(*(case.told or ()), "b"))
+
+    audit_log.amend_case(CASE.case_id, add_receiver)
+    (case,) = AuditLog(str(tmp_path)).read_entries(NOON).cases
+    assert (case.outcome, case.told) == (ActionOutcome.FAILED, ("a", "b"))
+    assert seen == [ActionOutcome.BEGUN, ActionOutcome.FAILED]
+
+
+def test_an_amendment_may_leave_the_case_unchanged(tmp_path: Path) -> None:
+    put(tmp_path, ACTIONS, [])
+    audit_log = AuditLog(str(tmp_path))
+    audit_log.add_case(CASE)
+    version = TableStore(str(tmp_path), ACTIONS).version
+    audit_log.amend_case(CASE.case_id, lambda _: None)
+    audit_log.amend_case("of nobody", lambda case: replace(case, told=("a",)))
+    assert audit_log.read_entries(NOON).cases == (CASE,)
+    assert TableStore(str(tmp_path), ACTIONS).version == version
+
+
+def test_every_row_has_the_plan_keys_that_version_0_1_reads(tmp_path: Path) -> None:
+    put(tmp_path, ACTIONS, [])
+    AuditLog(str(tmp_path)).add_case(replace(CASE, kind=ActionKind.RESTART, plan={}))
+    (row,) = TableStore(str(tmp_path), ACTIONS).rows()
+    detail = json.loads(row["detail"])
+    assert (detail["orders"], detail["throttles"]) == ([], {})
