@@ -21,7 +21,7 @@ import click
 from tests.oracle.random_mirrors import simulate_mirroring
 from tests.unit.operations.recovery.mapping_cases import (
     RULES,
-    WorldCase,
+    MappingCase,
     build_case,
     find_violations,
     map_by_mirror_maker,
@@ -42,18 +42,18 @@ class Tally:
         self.examples: list[str] = []
         self.again: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
 
-    def take(self, case: WorldCase) -> None:
-        traits = case.world.traits
+    def take(self, case: MappingCase) -> None:
+        traits = case.mirroring.traits
         self.kinds.update(traits or {"nothing"})
         found = list(find_violations(case))
         self.broken.update(traits if found else ())
         self.broken["worlds"] += bool(found)
         self.broken["lose"] += bool(found) and loses(case)
         self.examples += found[: EXAMPLES - len(self.examples)]
-        for position in sample_positions(case.world):
+        for position in sample_positions(case.mirroring):
             self._take(case, position)
 
-    def _take(self, case: WorldCase, position: int) -> None:
+    def _take(self, case: MappingCase, position: int) -> None:
         """Only where all have an answer can they be compared."""
         answers = {rule: case.map_position(position, rule) for rule in RULES}
         theirs = map_by_mirror_maker(case, position)
@@ -62,11 +62,11 @@ class Tally:
         if theirs is None or theirs.unbounded or answers["uber"].unbounded:
             return
         resumes = {name: one.resume for name, one in answers.items()}
-        resumes |= {"mirror_maker": theirs.resume, "oracle": case.world.first_unconsumed_offset(position)}
-        idle = {"idle", "watermarks"} <= case.world.traits
+        resumes |= {"mirror_maker": theirs.resume, "oracle": case.mirroring.first_unconsumed_offset(position)}
+        idle = {"idle", "watermarks"} <= case.mirroring.traits
         for kind in ("all", "idle with watermarks") if idle else ("all",):
             for name, resume in resumes.items():
-                self.again[kind][name].append(case.world.count_duplicates(position, resume))
+                self.again[kind][name].append(case.mirroring.count_duplicates(position, resume))
 
     def document(self) -> dict[str, Any]:
         return {
@@ -81,12 +81,12 @@ class Tally:
         }
 
 
-def loses(case: WorldCase) -> bool:
+def loses(case: MappingCase) -> bool:
     """Whether by any rule some message is not read at all, not even as a later copy."""
     return any(
-        case.map_position(position, rule).resume > case.world.last_safe_offset(position)
+        case.map_position(position, rule).resume > case.mirroring.last_safe_offset(position)
         for rule in RULES
-        for position in sample_positions(case.world)
+        for position in sample_positions(case.mirroring)
     )
 
 

@@ -16,7 +16,7 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.replay.cli import replay
 from fleetgauge_operations.replay.incident import Incident
 from tests.unit.core.detection.pulses import broker, pulse
-from tests.unit.operations.replay.stories import hang, watched
+from tests.unit.operations.replay.sample_incidents import build_hang_pulses, detect_as_watch
 
 FROM, TO = "2026-03-02T12:00:30Z", "2026-03-02T12:02:00Z"
 
@@ -73,13 +73,13 @@ def _export(config: Path, out: Path, *more: str) -> Any:
 def test_an_exported_incident_replays_to_the_same_findings(
     config: Path, telemetry: Telemetry, producer: RecordProducer, tmp_path: Path
 ) -> None:
-    pulses, topics = hang(), telemetry.topics
+    pulses, topics = build_hang_pulses(), telemetry.topics
     producer.send(topics.probe_pulse.name, "orders", b"noise")
     for orders_pulse in pulses:
         producer.send(topics.probe_pulse.name, "orders", orders_pulse.encode())
         payments_pulse = pulse(0, broker(7), cluster="payments")
         producer.send(topics.probe_pulse.name, "payments", payments_pulse.encode())
-    findings = watched(pulses)
+    findings = detect_as_watch(pulses)
     for finding in findings:
         producer.send(topics.health_events.name, "orders", finding.event.encode())
     producer.stop()

@@ -26,7 +26,7 @@ from tests.browser.lake import ORDERS, PAYMENTS, SEARCH, put
 from tests.promises.key_paths import paths_of_value
 from tests.promises.specimens import specimen
 from tests.spark.broken import good_record
-from tests.unit.operations.replay.stories import hang, incident
+from tests.unit.operations.replay.sample_incidents import build_hang_pulses, build_incident
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 _REGIONS = {ORDERS: "eu", PAYMENTS: "us", SEARCH: "ap"}
@@ -95,7 +95,7 @@ def _furnish(folder: Path) -> None:
     (folder / "fleet.yaml").write_text(json.dumps(_fleet()), encoding="utf-8")
     (folder / "every-key.yaml").write_text(_every_key(), encoding="utf-8")
     (folder / "case.json").write_text(json.dumps(_CASE_OF_MAP), encoding="utf-8")
-    incident(hang()).write(folder / "hang.incident.gz")
+    build_incident(build_hang_pulses()).write(folder / "hang.incident.gz")
     _fill(folder / "lake")
 
 

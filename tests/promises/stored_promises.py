@@ -46,7 +46,7 @@ from fleetgauge_operations.watch.state_store import BurnRecord, DeliveryRecord, 
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from tests.promises.key_paths import NONE, Paths, paths_of_value
 from tests.promises.specimens import specimen
-from tests.unit.operations.replay.stories import hang, incident
+from tests.unit.operations.replay.sample_incidents import build_hang_pulses, build_incident
 
 _VALUES: Mapping[ColumnType, Any] = {
     ColumnType.STRING: "*",
@@ -141,7 +141,7 @@ def _of_files() -> Mapping[str, Paths]:
 def _incident() -> Paths:
     with TemporaryDirectory() as folder:
         path = Path(folder, "file.incident.gz")
-        incident(hang()).write(path)
+        build_incident(build_hang_pulses()).write(path)
         lines = gzip.decompress(path.read_bytes()).splitlines()
     return NONE.union(*map(_json, lines))
 

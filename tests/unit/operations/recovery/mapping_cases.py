@@ -1,4 +1,4 @@
-"""Checks of map_position in simulated worlds in which the position of every message is known.
+"""Checks of map_position in simulated mirrorings, in which the position of every message is known.
 
 MirrorMaker 2's own store of offset syncs is the comparison.
 """
@@ -32,10 +32,10 @@ CURRENT_MODULES = OffsetModules()
 
 
 @dataclass(frozen=True, slots=True)
-class WorldCase:
-    """The histories and the log of a simulated world, from which positions are mapped."""
+class MappingCase:
+    """The histories and the log of a simulated mirroring, from which positions are mapped."""
 
-    world: MirroringResult
+    mirroring: MirroringResult
     code: OffsetModules
     active: Mapping[str, Any]
     passive: Mapping[str, Any]
@@ -46,25 +46,25 @@ class WorldCase:
         return self.code.mapping.map_position(position, self.active, self.passive, self.log, rule)
 
 
-def build_case(world: MirroringResult, code: OffsetModules = CURRENT_MODULES) -> WorldCase:
-    active, passive = (build_histories(world, side, code) for side in ("active", "passive"))
-    log = code.checkpoint.LogRange(world.passive_start, len(world.passive))
-    return WorldCase(world, code, active, passive, log)
+def build_case(mirroring: MirroringResult, code: OffsetModules = CURRENT_MODULES) -> MappingCase:
+    active, passive = (build_histories(mirroring, side, code) for side in ("active", "passive"))
+    log = code.checkpoint.LogRange(mirroring.passive_start, len(mirroring.passive))
+    return MappingCase(mirroring, code, active, passive, log)
 
 
 def build_histories(
-    world: MirroringResult, side: str, code: OffsetModules = CURRENT_MODULES
+    mirroring: MirroringResult, side: str, code: OffsetModules = CURRENT_MODULES
 ) -> dict[str, Any]:
     """Return the history of every source on one side, as a collector would keep it."""
     topic_ids = code.checkpoint.TopicIds
     histories = {}
-    for (where, source), rows in world.rows.items():
-        if where == side:
+    for (row_side, source), rows in mirroring.rows.items():
+        if row_side == side:
             route = code.checkpoint.PartitionRoute(source, side, "t", 0)
             history = code.history.OffsetHistory(route, ids=None)
             _append_rows(history, rows, code)
             if history.ids:
-                history.update_topic_ids(topic_ids(history.ids.source, world.ids[side]))
+                history.update_topic_ids(topic_ids(history.ids.source, mirroring.ids[side]))
             histories[source] = history
     return histories
 
@@ -76,42 +76,44 @@ def _append_rows(history: Any, rows: Iterable[ObservedRow], code: OffsetModules)
         history.append(module.Checkpoint(row.src, row.dst, 0, module.CheckpointOrigin(row.kind)))
 
 
-def sample_positions(world: MirroringResult) -> list[int]:
+def sample_positions(mirroring: MirroringResult) -> list[int]:
     """Return some positions in order, including those at and after checkpoints."""
-    end = len(world.active)
-    edges = [row.dst for (side, _), rows in world.rows.items() if side == "active" for row in rows][:2]
+    end = len(mirroring.active)
+    edges = [row.dst for (side, _), rows in mirroring.rows.items() if side == "active" for row in rows][:2]
     positions = {*range(0, end, max(1, end // 5)), end, *edges, *(edge + 1 for edge in edges)}
     return sorted(position for position in positions if position <= end)
 
 
-def find_violations(case: WorldCase) -> Iterator[str]:
+def find_violations(case: MappingCase) -> Iterator[str]:
     """Yield a line for each violated property."""
-    world = case.world
+    mirroring = case.mirroring
     for rule in RULES:
-        results = [(at, case.map_position(at, rule)) for at in sample_positions(world)]
+        results = [(at, case.map_position(at, rule)) for at in sample_positions(mirroring)]
         for position, result in results:
-            where = f"world {world.seed}, {rule}, position {position}: {result.resume}"
-            owed, left = world.first_required_offset(position), world.first_unconsumed_offset(position)
-            if not world.passive_start <= result.resume <= owed:
-                yield f"{where} skips the record at {owed}"
-            if result.early_at_most is not None and left - result.resume > result.early_at_most:
-                yield f"{where} is further before {left} than early_at_most {result.early_at_most}"
-            is_bounded = not (_UNBOUNDED_REPLAY & world.traits or result.is_unbounded)
-            if is_bounded and result.resume < left - span(world, position):
-                yield f"{where} is further before {left} than two spans between checkpoints"
+            where = f"seed {mirroring.seed}, {rule}, position {position}: {result.resume}"
+            required = mirroring.first_required_offset(position)
+            unconsumed = mirroring.first_unconsumed_offset(position)
+            if not mirroring.passive_start <= result.resume <= required:
+                yield f"{where} skips the record at {required}"
+            if result.early_at_most is not None and unconsumed - result.resume > result.early_at_most:
+                yield f"{where} is further before {unconsumed} than early_at_most {result.early_at_most}"
+            is_bounded = not (_UNBOUNDED_REPLAY & mirroring.traits or result.is_unbounded)
+            if is_bounded and result.resume < unconsumed - max_span(mirroring, position):
+                yield f"{where} is further before {unconsumed} than two spans between checkpoints"
         for (before, result), (after, later_result) in pairwise(results):
             if later_result.resume < result.resume:
                 yield (
-                    f"world {world.seed}, {rule}: {result.resume} at {before}, "
+                    f"seed {mirroring.seed}, {rule}: {result.resume} at {before}, "
                     f"{later_result.resume} at {after}"
                 )
 
 
-def span(world: MirroringResult, position: int) -> int:
+def max_span(mirroring: MirroringResult, position: int) -> int:
     """Return the maximum length of two checkpoint intervals before a source's first unconsumed record."""
-    reached = world.last_consumed_by_source(position)
+    reached = mirroring.last_consumed_by_source(position)
     spans = (
-        _span(world.passive, source, reached.get(source), world.sync_interval) for _, source in world.rows
+        _span(mirroring.passive, source, reached.get(source), mirroring.sync_interval)
+        for _, source in mirroring.rows
     )
     return max(spans, default=0)
 
@@ -126,24 +128,24 @@ def _span(log: tuple[Message | None, ...], source: str, reached: tuple[int, int]
     return unconsumed - before[0] if before else unconsumed
 
 
-def map_by_mirror_maker(case: WorldCase, position: int) -> Any:
+def map_by_mirror_maker(case: MappingCase, position: int) -> Any:
     """Map a position with the offset syncs that MirrorMaker 2 would keep; None if it would mix up logs."""
-    if _RECREATED & case.world.traits:
+    if _RECREATED & case.mirroring.traits:
         return None
     active, passive = (
         {
             source: _build_mirror_maker_history(case, side, source)
-            for where, source in case.world.rows
-            if where == side
+            for row_side, source in case.mirroring.rows
+            if row_side == side
         }
         for side in ("active", "passive")
     )
     return mapping.map_position(position, active, passive, case.log, mapping.MappingRule.PLUS_ONE)
 
 
-def _build_mirror_maker_history(case: WorldCase, side: str, source: str) -> offset_sync_store.OffsetHistory:
+def _build_mirror_maker_history(case: MappingCase, side: str, source: str) -> offset_sync_store.OffsetHistory:
     store = OffsetSyncStore()
-    for row in case.world.rows[side, source]:
+    for row in case.mirroring.rows[side, source]:
         if row.kind == "sync":
             store.sync(row.src, row.dst)
     history = offset_sync_store.OffsetHistory(checkpoint.PartitionRoute(source, side, "t", 0), ids=None)

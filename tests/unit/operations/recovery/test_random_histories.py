@@ -1,4 +1,4 @@
-"""map_position in random simulated worlds, in which the position of every message is known."""
+"""map_position in random simulated mirrorings, in which the position of every message is known."""
 
 from collections import Counter
 
@@ -8,7 +8,7 @@ from tests.oracle.random_mirrors import TRAITS, simulate_mirroring
 from tests.unit.operations.recovery.mapping_cases import RULES, build_case, find_violations, sample_positions
 from tests.unit.operations.recovery.mutants import mutant
 
-WORLDS = 2_000
+SIMULATIONS = 2_000
 
 #: By description: the module, the text to replace, and its replacement.
 MUTANTS = {
@@ -86,22 +86,22 @@ MUTANTS = {
 def test_no_message_is_skipped_and_replay_stays_within_the_bound() -> None:
     traits: Counter[str] = Counter()
     bounded = 0
-    for seed in range(WORLDS):
+    for seed in range(SIMULATIONS):
         case = build_case(simulate_mirroring(seed))
         assert not list(find_violations(case))
-        traits.update(case.world.traits)
-        bounded += not case.map_position(len(case.world.active), "watermark").is_unbounded
-    # Every trait occurs often enough and most results are bounded; otherwise the worlds prove nothing.
-    assert all(traits[trait] > WORLDS * TRAITS[trait] / 2 for trait in TRAITS)
-    assert bounded > WORLDS / 2
+        traits.update(case.mirroring.traits)
+        bounded += not case.map_position(len(case.mirroring.active), "watermark").is_unbounded
+    # Every trait occurs often enough and most results are bounded; otherwise the simulations prove nothing.
+    assert all(traits[trait] > SIMULATIONS * TRAITS[trait] / 2 for trait in TRAITS)
+    assert bounded > SIMULATIONS / 2
 
 
-@pytest.mark.parametrize("seed", range(0, WORLDS, 37))
+@pytest.mark.parametrize("seed", range(0, SIMULATIONS, 37))
 def test_results_are_deterministic_and_ascend_with_the_rules(seed: int) -> None:
-    case, again = build_case(simulate_mirroring(seed)), build_case(simulate_mirroring(seed))
-    for position in sample_positions(case.world):
+    case, same_case = build_case(simulate_mirroring(seed)), build_case(simulate_mirroring(seed))
+    for position in sample_positions(case.mirroring):
         results = [case.map_position(position, rule) for rule in RULES]
-        assert results == [again.map_position(position, rule) for rule in RULES]
+        assert results == [same_case.map_position(position, rule) for rule in RULES]
         assert results == [case.map_position(position, rule) for rule in RULES]
         assert [result.resume for result in results] == sorted(result.resume for result in results)
 
@@ -110,5 +110,7 @@ def test_results_are_deterministic_and_ascend_with_the_rules(seed: int) -> None:
 def test_every_mutant_is_detected(change: tuple[str, str, str]) -> None:
     code = mutant(*change)
     assert any(
-        True for seed in range(WORLDS) for _ in find_violations(build_case(simulate_mirroring(seed), code))
+        True
+        for seed in range(SIMULATIONS)
+        for _ in find_violations(build_case(simulate_mirroring(seed), code))
     )

@@ -1,3 +1,5 @@
+"""The commands of `fleetgauge replay` with files of incidents."""
+
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,9 +9,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from fleetgauge_operations.replay.cli import replay
-from tests.unit.operations.replay.stories import hang, incident
+from tests.unit.operations.replay.sample_incidents import build_hang_pulses, build_incident
 
-HANG = incident(hang(), note="disk full")
+HANG = build_incident(build_hang_pulses(), note="disk full")
 
 
 def _run(*arguments: object) -> Result:
@@ -18,9 +20,10 @@ def _run(*arguments: object) -> Result:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "below").mkdir()
+    """A folder with an incident, a false alarm in a subfolder, and a file that is no incident."""
+    (tmp_path / "false-alarms").mkdir()
     HANG.write(tmp_path / "hang.incident.gz")
-    replace(HANG, expected=()).write(tmp_path / "below/false.incident.gz")
+    replace(HANG, expected=()).write(tmp_path / "false-alarms/false.incident.gz")
     (tmp_path / "notes.txt").write_text("none")
     return tmp_path
 
@@ -59,9 +62,9 @@ def test_every_incident_of_a_folder_is_replayed_and_a_difference_exits_with_1(fo
 
 
 def test_a_threshold_can_be_changed_by_an_option(folder: Path) -> None:
-    blind = ("--set", "unanswered_ms=60000")
-    assert _run(folder / "below", *blind).exit_code == 0
-    result = _run(folder / "hang.incident.gz", *blind)
+    insensitive = ("--set", "unanswered_ms=60000")
+    assert _run(folder / "false-alarms", *insensitive).exit_code == 0
+    result = _run(folder / "hang.incident.gz", *insensitive)
     assert result.exit_code == 1
     assert "missed: BROKER_DOWN of orders, broker 1: expected to open 2026-03-02T12:01:05Z" in result.stderr
     assert _run(folder / "hang.incident.gz", "--set", "calm=7.5").exit_code == 0
@@ -109,9 +112,9 @@ def test_an_invalid_export_is_refused_before_the_cluster_is_contacted(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    clusters = [{"id": "orders", "bootstrap": "nobody:1"}]
+    clusters = [{"id": "orders", "bootstrap": "unreachable:1"}]
     Path("fleet.yaml").write_text(
-        yaml.safe_dump({"telemetry": {"bootstrap": "nobody:1"}, "clusters": clusters})
+        yaml.safe_dump({"telemetry": {"bootstrap": "unreachable:1"}, "clusters": clusters})
     )
     required = ["--cluster", "orders", "--from", "2026-03-02T12:00:00Z", "--to", "2026-03-02T13:00:00Z"]
     result = CliRunner().invoke(replay, ["export", *required, *arguments])

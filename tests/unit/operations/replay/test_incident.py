@@ -1,3 +1,5 @@
+"""Files of incidents: written, read, and damaged."""
+
 import gzip
 import json
 from pathlib import Path
@@ -7,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_operations.replay.incident import Incident, IncidentError
-from tests.unit.operations.replay.stories import hang, incident
+from tests.unit.operations.replay.sample_incidents import build_hang_pulses, build_incident
 
-HANG = incident(hang(), note="disk full, übervoll")
+HANG = build_incident(build_hang_pulses(), note="disk full, überfüllt")
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ class SimulatedMirror:
             self.next += 1
 
 
-class World:
+class SimulatedReplication:
     """Two sources with one topic, merged into two aggregates in two orders."""
 
     def __init__(self, seed: int) -> None:
@@ -120,38 +120,44 @@ class World:
         return MirrorSnapshot(source, destination, syncs, {"orders": IDS}, ends, at_ms)
 
 
-def passive(world: World, has_members: bool = False, **committed: int | None) -> PassivePartition:
-    return PassivePartition("orders", 0, LogRange(0, len(world.logs["south-all"])), has_members, **committed)
+def passive(
+    replication: SimulatedReplication, has_members: bool = False, **committed: int | None
+) -> PassivePartition:
+    return PassivePartition(
+        "orders", 0, LogRange(0, len(replication.logs["south-all"])), has_members, **committed
+    )
 
 
-def decide(world: World, state: ReplicationState, committed: int, now_ms: int) -> SyncDecision:
-    position = CommittedPosition("orders", 0, committed, len(world.logs["north-all"]))
-    return decide_sync(position, passive(world), PAIR, RECOVERY, state, now_ms)
+def decide(
+    replication: SimulatedReplication, state: ReplicationState, committed: int, now_ms: int
+) -> SyncDecision:
+    position = CommittedPosition("orders", 0, committed, len(replication.logs["north-all"]))
+    return decide_sync(position, passive(replication), PAIR, RECOVERY, state, now_ms)
 
 
-def observe_world(seed: int) -> tuple[World, ReplicationState, list[CheckpointRecord]]:
-    world, state = World(seed), ReplicationState()
+def observe_replication(seed: int) -> tuple[SimulatedReplication, ReplicationState, list[CheckpointRecord]]:
+    replication, state = SimulatedReplication(seed), ReplicationState()
     records: list[CheckpointRecord] = []
-    for number in range(world.random.randrange(1, 12)):
-        world.advance(60)
-        for source, destination in world.random.sample(list(world.mirrors), 4):
-            records += ingest_snapshot(state, world.take_snapshot(source, destination, number * 1000))
-    world.advance(30)
-    return world, state, records
+    for number in range(replication.random.randrange(1, 12)):
+        replication.advance(60)
+        for source, destination in replication.random.sample(list(replication.mirrors), 4):
+            records += ingest_snapshot(state, replication.take_snapshot(source, destination, number * 1000))
+    replication.advance(30)
+    return replication, state, records
 
 
-def last_chance(world: World, committed: int) -> int:
+def last_safe_offset(replication: SimulatedReplication, committed: int) -> int:
     """Return the highest offset at which a group can resume without skipping a record.
 
     A duplicated record may be read twice. A record that a restarted mirror is about to replicate again will
     still come: that its first copy is skipped cannot be detected (see offset_sync_store).
     """
-    log = world.logs["south-all"]
-    consumed = set(world.logs["north-all"][:committed])
+    log = replication.logs["south-all"]
+    consumed = set(replication.logs["north-all"][:committed])
     upcoming = {
         record
         for source in SOURCES
-        for record in world.sources[source][world.mirrors[source, "south-all"].next :]
+        for record in replication.sources[source][replication.mirrors[source, "south-all"].next :]
     }
     last = {record: at for at, record in enumerate(log)}
     left = (at for record, at in last.items() if record not in consumed and record not in upcoming)
@@ -162,13 +168,13 @@ def last_chance(world: World, committed: int) -> int:
 def test_no_unconsumed_record_is_skipped(seeds: range) -> None:
     answered = exact = bounded = 0
     for seed in seeds:
-        world, state, _ = observe_world(seed)
-        for committed in range(len(world.logs["north-all"]) + 1):
-            decision = decide(world, state, committed, now_ms=0)
+        replication, state, _ = observe_replication(seed)
+        for committed in range(len(replication.logs["north-all"]) + 1):
+            decision = decide(replication, state, committed, now_ms=0)
             if decision.resume is not None:
-                last = last_chance(world, committed)
+                last = last_safe_offset(replication, committed)
                 assert decision.resume <= last, (seed, committed, decision)
-                if decision.early_at_most is not None and not world.has_recopies:
+                if decision.early_at_most is not None and not replication.has_recopies:
                     assert last - decision.resume <= decision.early_at_most
                     bounded += 1
                 answered += 1
@@ -180,12 +186,14 @@ def test_no_unconsumed_record_is_skipped(seeds: range) -> None:
 
 def test_a_state_restored_from_stored_checkpoints_gives_the_same_decisions() -> None:
     for seed in range(50):
-        world, state, records = observe_world(seed)
-        again = ReplicationState(records)
-        for mirror in world.mirrors:
-            again.mark_inspected(*mirror, at_ms=0)
-        for committed in range(0, len(world.logs["north-all"]) + 1, 7):
-            first, second = (decide(world, each, committed, 0) for each in (state, again))
+        replication, state, records = observe_replication(seed)
+        restored_state = ReplicationState(records)
+        for mirror in replication.mirrors:
+            restored_state.mark_inspected(*mirror, at_ms=0)
+        for committed in range(0, len(replication.logs["north-all"]) + 1, 7):
+            first, second = (
+                decide(replication, each_state, committed, 0) for each_state in (state, restored_state)
+            )
             assert (first.resume, first.rule) == (second.resume, second.rule)
 
 
@@ -314,8 +322,8 @@ def build_snapshot(
     return MirrorSnapshot("north", "north-all", syncs, {"orders": ids}, {("orders", 0): ends}, at_ms)
 
 
-def origins(state: ReplicationState, look: MirrorSnapshot) -> list[CheckpointOrigin]:
-    return [record.checkpoint.origin for record in ingest_snapshot(state, look)]
+def origins(state: ReplicationState, snapshot: MirrorSnapshot) -> list[CheckpointOrigin]:
+    return [record.checkpoint.origin for record in ingest_snapshot(state, snapshot)]
 
 
 def test_a_sync_beyond_the_log_end_is_ignored() -> None:

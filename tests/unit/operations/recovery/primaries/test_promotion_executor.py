@@ -25,11 +25,11 @@ from fleetgauge_operations.recovery.primaries.promotion_executor import (
 )
 from tests.unit.operations.recovery.primaries.replication_states import PAIR
 
-ALL_MET = tuple(Precondition(name, True, "so") for name in PreconditionName)
-OF_NORTH, OF_SOUTH = PrimaryLease("billing", "north", 3), PrimaryLease("billing", "south", 4)
-TWO = PrimaryState(
+ALL_MET = tuple(Precondition(name, True, "met") for name in PreconditionName)
+NORTH_LEASE, SOUTH_LEASE = PrimaryLease("billing", "north", 3), PrimaryLease("billing", "south", 4)
+CONFLICTING = PrimaryState(
     "billing",
-    (OF_SOUTH, OF_NORTH),
+    (SOUTH_LEASE, NORTH_LEASE),
     None,
     PrimaryFinding(PrimaryFindingKind.PRIMARY_TWO, "billing", "2 conflicting leases"),
 )
@@ -40,23 +40,26 @@ def build_primary_state(lease: PrimaryLease) -> PrimaryState:
 
 
 @dataclass
-class World:
-    """Leases are read in order, the last ones repeatedly; time passes only while waiting."""
+class SimulatedPromotion:
+    """A promotion whose lease states are read in order, the last one repeatedly.
+
+    Time passes only while the executor waits.
+    """
 
     preconditions: tuple[Precondition, ...] = ALL_MET
-    after: Iterable[PrimaryState | str] = (build_primary_state(OF_SOUTH),)
-    fails: str = ""
+    states: Iterable[PrimaryState | str] = (build_primary_state(SOUTH_LEASE),)
+    command_error: str = ""
     promoted: list[int] = field(default_factory=list)
     waited_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.remaining = list(self.after)
+        self.remaining_states = list(self.states)
 
     def plan(self) -> PromotionPlan:
         return PromotionPlan("billing", PAIR, 4, self.preconditions)
 
     def read_primary_state(self) -> PrimaryState:
-        state = self.remaining.pop(0) if len(self.remaining) > 1 else self.remaining[0]
+        state = self.remaining_states.pop(0) if len(self.remaining_states) > 1 else self.remaining_states[0]
         if isinstance(state, str):
             raise PrimaryLeaseError(state)
         return state
@@ -66,8 +69,8 @@ class World:
 
     def promote(self, epoch: int) -> None:
         self.promoted.append(epoch)
-        if self.fails:
-            raise CommandError(self.fails)
+        if self.command_error:
+            raise CommandError(self.command_error)
 
     def wait(self, pause_s: float) -> None:
         self.waited_s += pause_s
@@ -79,9 +82,9 @@ class World:
 
 
 def test_a_dry_run_changes_nothing() -> None:
-    world = World()
-    assert world.run(execute=False) == (PromotionOutcome.DRY_RUN, "dry run: promote with --execute")
-    assert world.promoted == []
+    promotion = SimulatedPromotion()
+    assert promotion.run(execute=False) == (PromotionOutcome.DRY_RUN, "dry run: promote with --execute")
+    assert promotion.promoted == []
 
 
 @pytest.mark.parametrize("execute", [True, False])
@@ -89,41 +92,41 @@ def test_a_dry_run_changes_nothing() -> None:
 def test_unmet_preconditions_refuse_the_promotion_unless_overridden(
     execute: bool, holds: bool | None
 ) -> None:
-    world = World(
+    promotion = SimulatedPromotion(
         (
             Precondition(PreconditionName.GROUPS, holds, "groups are not ready"),
             *ALL_MET[:3],
             Precondition(PreconditionName.HEADROOM, None, ""),
         )
     )
-    outcome, message = world.run(execute, despite=["headroom"])
-    assert (outcome, world.promoted) == (PromotionOutcome.REFUSED, [])
+    outcome, message = promotion.run(execute, despite=["headroom"])
+    assert (outcome, promotion.promoted) == (PromotionOutcome.REFUSED, [])
     assert message.startswith("preconditions not met: groups: ")
-    outcome, _ = world.run(execute, despite=["headroom", "groups"])
-    assert (outcome, world.promoted) == (
+    outcome, _ = promotion.run(execute, despite=["headroom", "groups"])
+    assert (outcome, promotion.promoted) == (
         (PromotionOutcome.PROMOTED, [4]) if execute else (PromotionOutcome.DRY_RUN, [])
     )
 
 
 def test_a_promotion_succeeds_once_the_leases_confirm_it() -> None:
-    world = World(
-        after=(
-            build_primary_state(OF_NORTH),
-            TWO,
+    promotion = SimulatedPromotion(
+        states=(
+            build_primary_state(NORTH_LEASE),
+            CONFLICTING,
             "labels exited with 1: busy",
-            build_primary_state(OF_SOUTH),
+            build_primary_state(SOUTH_LEASE),
         )
     )
     message = "the primary is now south at epoch 4, without expiry"
-    assert world.run() == (PromotionOutcome.PROMOTED, message)
-    assert (world.promoted, world.waited_s) == ([4], 3.0)
+    assert promotion.run() == (PromotionOutcome.PROMOTED, message)
+    assert (promotion.promoted, promotion.waited_s) == ([4], 3.0)
 
 
 @pytest.mark.parametrize(
-    ("after", "message"),
+    ("state", "message"),
     [
-        (build_primary_state(OF_NORTH), "the primary is now north at epoch 3, without expiry"),
-        (TWO, "2 conflicting leases"),
+        (build_primary_state(NORTH_LEASE), "the primary is now north at epoch 3, without expiry"),
+        (CONFLICTING, "2 conflicting leases"),
         ("labels exited with 1: busy", "the current primary is unknown: labels exited with 1: busy"),
         (
             build_primary_state(PrimaryLease("billing", "south", 3)),
@@ -132,25 +135,28 @@ def test_a_promotion_succeeds_once_the_leases_confirm_it() -> None:
     ],
 )
 def test_a_promotion_fails_if_the_leases_do_not_confirm_it_within_a_minute(
-    after: PrimaryState | str, message: str
+    state: PrimaryState | str, message: str
 ) -> None:
-    world = World(after=(after,))
-    assert world.run() == (PromotionOutcome.FAILED, f"not promoted 60 s after the command ended: {message}")
-    assert world.waited_s == 60
+    promotion = SimulatedPromotion(states=(state,))
+    assert promotion.run() == (
+        PromotionOutcome.FAILED,
+        f"not promoted 60 s after the command ended: {message}",
+    )
+    assert promotion.waited_s == 60
 
 
 def test_a_lease_without_an_epoch_confirms_the_promotion() -> None:
     assert (
-        World(after=(build_primary_state(PrimaryLease("billing", "south-all")),)).run()[0]
+        SimulatedPromotion(states=(build_primary_state(PrimaryLease("billing", "south-all")),)).run()[0]
         is PromotionOutcome.PROMOTED
     )
 
 
 def test_a_failing_command_fails_the_promotion_whatever_the_leases_state() -> None:
-    world = World(fails="labels exited with 1: lost the race")
+    promotion = SimulatedPromotion(command_error="labels exited with 1: lost the race")
     message = "labels exited with 1: lost the race; the primary is now south at epoch 4, without expiry"
-    assert world.run() == (PromotionOutcome.FAILED, message)
-    assert world.waited_s == 0
+    assert promotion.run() == (PromotionOutcome.FAILED, message)
+    assert promotion.waited_s == 0
 
 
 def test_text_and_json_output_agree() -> None:

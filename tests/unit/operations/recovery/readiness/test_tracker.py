@@ -39,10 +39,10 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 PAIR = ClusterPair("north", "south")
 
 
-class World:
-    """A mirror from north to south, with a clock that tests advance."""
+class MirrorScenario:
+    """A mirror from north to south and its readiness tracker, with a clock that tests advance."""
 
-    def __init__(self, lake: Path, hook: str) -> None:
+    def __init__(self, lake: Path, webhook_url: str) -> None:
         self.lake = lake
         self.now = NOON + timedelta(seconds=20)
         self.state = ReplicationState()
@@ -57,15 +57,17 @@ class World:
                     "tracers": {},
                     "limits": {"stale_s": 100},
                 },
-                "notifiers": [{"kind": "webhook", "url": hook}],
+                "notifiers": [{"kind": "webhook", "url": webhook_url}],
             }
         )
-        self.readiness = self.start_tracker()
+        self.tracker = self.start_tracker()
 
     def observe_progress(self) -> None:
         at_ms = round(self.now.timestamp() * 1000)
-        mark = Checkpoint(100, 100, at_ms, CheckpointOrigin.IDLE_WATERMARK)
-        self.state.apply_checkpoint(PartitionRoute("north", "south", "orders", 0), TopicIds("s", "d"), mark)
+        watermark = Checkpoint(100, 100, at_ms, CheckpointOrigin.IDLE_WATERMARK)
+        self.state.apply_checkpoint(
+            PartitionRoute("north", "south", "orders", 0), TopicIds("s", "d"), watermark
+        )
         self.state.mark_progress(PartitionRoute("north", "south", "orders", 0), at_ms)
 
     def start_tracker(self) -> ReadinessTracker:
@@ -87,105 +89,103 @@ class World:
                 state=self.state,
                 reachable=frozenset(),
                 source_ends={},
-                add_checkpoint=lambda *what: self.added_checkpoints.append(what),
+                add_checkpoint=lambda route, checkpoint: self.added_checkpoints.append((route, checkpoint)),
             ),
         )
         forecasts = {PAIR: [GroupForecast("billing", (), reasons)]} if are_groups_readable else {}
-        evaluation = self.readiness.evaluate(collector, forecasts, report)
+        evaluation = self.tracker.evaluate(collector, forecasts, report)
         return [condition.key.kind for condition in evaluation.opened]
 
-    def rows(self, table: Any) -> list[dict[str, Any]]:
+    def read_rows(self, table: Any) -> list[dict[str, Any]]:
         path = self.lake / table.path
         return DeltaTable(str(path)).to_pyarrow_table().to_pylist() if path.exists() else []
 
 
-def minutes(rows: list[dict[str, Any]]) -> list[int]:
+def minute_numbers(rows: list[dict[str, Any]]) -> list[int]:
     return sorted(row["minute"].minute for row in rows)
 
 
-def test_one_row_per_minute_is_stored_without_the_minute_of_a_restart(tmp_path: Path) -> None:
-    with Receiver().listening() as hook:
-        world = World(tmp_path, hook.url)
-        for _ in range(16):
-            world.evaluate_after(15)
-            world.observe_progress()
-        for table in (MIRROR_MINUTES, GROUP_MINUTES, PRODUCER_MINUTES):
-            assert minutes(world.rows(table)) == [1, 2, 3]
-        world.readiness = world.start_tracker()
-        for _ in range(8):
-            world.evaluate_after(15)
-        assert minutes(world.rows(MIRROR_MINUTES)) == [1, 2, 3, 5]
+def test_one_row_per_minute_is_stored_without_the_minute_of_a_restart(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    scenario = MirrorScenario(tmp_path, receiver.url)
+    for _ in range(16):
+        scenario.evaluate_after(15)
+        scenario.observe_progress()
+    for table in (MIRROR_MINUTES, GROUP_MINUTES, PRODUCER_MINUTES):
+        assert minute_numbers(scenario.read_rows(table)) == [1, 2, 3]
+    scenario.tracker = scenario.start_tracker()
+    for _ in range(8):
+        scenario.evaluate_after(15)
+    assert minute_numbers(scenario.read_rows(MIRROR_MINUTES)) == [1, 2, 3, 5]
 
 
-def test_a_minute_row_covers_all_tracers_of_the_minute(tmp_path: Path) -> None:
-    with Receiver().listening() as hook:
-        world = World(tmp_path, hook.url)
-        world.evaluate_after(40)
-        route = MirrorRoute("north", "south")
-        first = TracerReport(
-            {route: MirrorDelay((10,), 0.01)},
-            {"north": TracerAcks(2, (3, 4))},
-            (TracerMapping(route, 5, 7, 9_000),),
-        )
-        world.evaluate_after(20, first)
-        world.evaluate_after(
-            20, TracerReport({route: MirrorDelay((30,), 0.03)}, {"north": TracerAcks(1, (5,))}, ())
-        )
-        world.evaluate_after(20)
-        (mirror,), (producer,) = world.rows(MIRROR_MINUTES), world.rows(PRODUCER_MINUTES)
-        assert (mirror["tracers"], mirror["tracer_p50_ms"], mirror["behind_s"]) == (2, 10, 0.03)
-        assert (producer["sent"], producer["acknowledged"], producer["ack_p99_ms"]) == (3, 3, 5)
-        tracers = PartitionRoute("north", "south", "fleetgauge.tracers", 0)
-        assert world.added_checkpoints == [(tracers, Checkpoint(5, 7, 9_000, CheckpointOrigin.TRACER))]
-        world.evaluate_after(60)
-        assert len(world.added_checkpoints) == 1
+def test_a_minute_row_covers_all_tracers_of_the_minute(tmp_path: Path, receiver: Receiver) -> None:
+    scenario = MirrorScenario(tmp_path, receiver.url)
+    scenario.evaluate_after(40)
+    route = MirrorRoute("north", "south")
+    first = TracerReport(
+        {route: MirrorDelay((10,), 0.01)},
+        {"north": TracerAcks(2, (3, 4))},
+        (TracerMapping(route, 5, 7, 9_000),),
+    )
+    scenario.evaluate_after(20, first)
+    scenario.evaluate_after(
+        20, TracerReport({route: MirrorDelay((30,), 0.03)}, {"north": TracerAcks(1, (5,))}, ())
+    )
+    scenario.evaluate_after(20)
+    (mirror,), (producer,) = scenario.read_rows(MIRROR_MINUTES), scenario.read_rows(PRODUCER_MINUTES)
+    assert (mirror["tracers"], mirror["tracer_p50_ms"], mirror["behind_s"]) == (2, 10, 0.03)
+    assert (producer["sent"], producer["acknowledged"], producer["ack_p99_ms"]) == (3, 3, 5)
+    tracers = PartitionRoute("north", "south", "fleetgauge.tracers", 0)
+    assert scenario.added_checkpoints == [(tracers, Checkpoint(5, 7, 9_000, CheckpointOrigin.TRACER))]
+    scenario.evaluate_after(60)
+    assert len(scenario.added_checkpoints) == 1
 
 
-def test_a_finding_is_notified_stored_and_closed_by_the_next_process(tmp_path: Path) -> None:
-    with Receiver().listening() as hook:
-        world = World(tmp_path, hook.url)
-        assert world.evaluate_after(15, reasons=("connected",)) == []
-        assert world.evaluate_after(15, reasons=("connected",)) == [ConditionKind.GROUPS_NOT_READY]
-        assert [post["status"] for post in hook.bodies] == ["firing"]
-        world.readiness = world.start_tracker()
-        assert world.evaluate_after(15) == [ConditionKind.GROUPS_NOT_READY]
-        assert world.evaluate_after(15) == []
-        assert [post["status"] for post in hook.bodies] == ["firing", "firing", "resolved"]
-        assert len({post["fingerprint"] for post in hook.bodies}) == 1
-        assert hook.bodies[0]["id"] == hook.bodies[1]["id"]
-        rows = sorted(world.rows(RECOVERY_FINDINGS), key=lambda row: row["at"])
-        assert [row["opens"] for row in rows] == [True, False]
+def test_a_finding_is_notified_stored_and_closed_by_the_next_process(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    scenario = MirrorScenario(tmp_path, receiver.url)
+    assert scenario.evaluate_after(15, reasons=("connected",)) == []
+    assert scenario.evaluate_after(15, reasons=("connected",)) == [ConditionKind.GROUPS_NOT_READY]
+    assert [body["status"] for body in receiver.bodies] == ["firing"]
+    scenario.tracker = scenario.start_tracker()
+    assert scenario.evaluate_after(15) == [ConditionKind.GROUPS_NOT_READY]
+    assert scenario.evaluate_after(15) == []
+    assert [body["status"] for body in receiver.bodies] == ["firing", "firing", "resolved"]
+    assert len({body["fingerprint"] for body in receiver.bodies}) == 1
+    assert receiver.bodies[0]["id"] == receiver.bodies[1]["id"]
+    rows = sorted(scenario.read_rows(RECOVERY_FINDINGS), key=lambda row: row["at"])
+    assert [row["opens"] for row in rows] == [True, False]
 
 
-def test_a_stale_mirror_explains_its_groups(tmp_path: Path) -> None:
-    with Receiver().listening() as hook:
-        world = World(tmp_path, hook.url)
-        world.evaluate_after(101, reasons=("stale",))
-        assert world.evaluate_after(15, reasons=("stale",)) == [ConditionKind.MIRROR_STALE]
+def test_a_stale_mirror_explains_its_groups(tmp_path: Path, receiver: Receiver) -> None:
+    scenario = MirrorScenario(tmp_path, receiver.url)
+    scenario.evaluate_after(101, reasons=("stale",))
+    assert scenario.evaluate_after(15, reasons=("stale",)) == [ConditionKind.MIRROR_STALE]
 
 
-def test_findings_of_groups_that_cannot_be_read_stay_open(tmp_path: Path) -> None:
-    with Receiver().listening() as hook:
-        world = World(tmp_path, hook.url)
-        for _ in range(2):
-            kinds = world.evaluate_after(15, reasons=("unbounded",))
-        assert kinds == [ConditionKind.GROUPS_NOT_READY]
-        for _ in range(5):
-            world.observe_progress()
-            assert world.evaluate_after(15, are_groups_readable=False) == [ConditionKind.GROUPS_NOT_READY]
-        for _ in range(2):
-            world.observe_progress()
-            kinds = world.evaluate_after(15)
-        assert kinds == []
+def test_findings_of_groups_that_cannot_be_read_stay_open(tmp_path: Path, receiver: Receiver) -> None:
+    scenario = MirrorScenario(tmp_path, receiver.url)
+    for _ in range(2):
+        kinds = scenario.evaluate_after(15, reasons=("unbounded",))
+    assert kinds == [ConditionKind.GROUPS_NOT_READY]
+    for _ in range(5):
+        scenario.observe_progress()
+        assert scenario.evaluate_after(15, are_groups_readable=False) == [ConditionKind.GROUPS_NOT_READY]
+    for _ in range(2):
+        scenario.observe_progress()
+        kinds = scenario.evaluate_after(15)
+    assert kinds == []
 
 
-def test_rows_are_kept_while_the_lake_is_unavailable(tmp_path: Path) -> None:
-    with Receiver().listening() as hook:
-        world = World(tmp_path / "lake", hook.url)
-        (tmp_path / "lake").write_text("a file where a folder is to be")
-        for _ in range(9):
-            world.evaluate_after(15)
-        (tmp_path / "lake").unlink()
-        for _ in range(4):
-            world.evaluate_after(15)
-        assert minutes(world.rows(MIRROR_MINUTES)) == [1, 2]
+def test_rows_are_kept_while_the_lake_is_unavailable(tmp_path: Path, receiver: Receiver) -> None:
+    scenario = MirrorScenario(tmp_path / "lake", receiver.url)
+    (tmp_path / "lake").write_text("a file where a folder is to be")
+    for _ in range(9):
+        scenario.evaluate_after(15)
+    (tmp_path / "lake").unlink()
+    for _ in range(4):
+        scenario.evaluate_after(15)
+    assert minute_numbers(scenario.read_rows(MIRROR_MINUTES)) == [1, 2]

@@ -22,7 +22,7 @@ from tests.unit.core.detection.pulses import (
 STARTS = at(30)
 
 
-def hang(from_s: int = 60, to_s: int = 90, until_s: int = 180) -> list[ProbePulse]:
+def build_hang_pulses(from_s: int = 60, to_s: int = 90, until_s: int = 180) -> list[ProbePulse]:
     """Return pulses in which broker 1 hangs, beside a healthy broker."""
     return [
         pulse(s, hung(s - from_s, 1) if from_s < s <= to_s else broker(1), broker(2))
@@ -30,7 +30,9 @@ def hang(from_s: int = 60, to_s: int = 90, until_s: int = 180) -> list[ProbePuls
     ]
 
 
-def watched(pulses: Sequence[ProbePulse], sweep_interval: timedelta = timedelta(seconds=1)) -> list[Finding]:
+def detect_as_watch(
+    pulses: Sequence[ProbePulse], sweep_interval: timedelta = timedelta(seconds=1)
+) -> list[Finding]:
     """Return what a watch reports that receives these pulses and checks for silence at this interval."""
     now = pulses[0].emitted_at
     state = expect_pulses(FleetHealth(), ["orders"], now)
@@ -45,6 +47,7 @@ def watched(pulses: Sequence[ProbePulse], sweep_interval: timedelta = timedelta(
     return [finding for finding in detected if finding.is_alert or finding.is_cleared]
 
 
-def incident(pulses: Sequence[ProbePulse], since: datetime = STARTS, note: str = "") -> Incident:
-    expected = tuple(finding for finding in watched(pulses) if finding.event.at >= since)
+def build_incident(pulses: Sequence[ProbePulse], since: datetime = STARTS, note: str = "") -> Incident:
+    """Return the incident of these pulses; it expects what a watch reports from ``since`` on."""
+    expected = tuple(finding for finding in detect_as_watch(pulses) if finding.event.at >= since)
     return Incident("orders", since, pulses[-1].emitted_at, note, tuple(pulses), expected)
