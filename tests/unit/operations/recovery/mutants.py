@@ -14,17 +14,17 @@ _MODULES = ("checkpoint", "replication_runs", "watermarks", "offset_sync_store",
 _NUMBERS = count()
 
 
-def mutant(module: str, old: str, new: str) -> OffsetModules:
+def build_mutant(module: str, old: str, new: str) -> OffsetModules:
     """Return the modules with a text replaced, which must occur exactly once in the given module."""
     package = f"mutant_{next(_NUMBERS)}"
     modules = {}
     for name in _MODULES:
         modules[name] = sys.modules[f"{package}.{name}"] = ModuleType(f"{package}.{name}")
-        exec(_source(name, module, old, new).replace(_PACKAGE, package), modules[name].__dict__)
+        exec(_mutate_source(name, module, old, new).replace(_PACKAGE, package), modules[name].__dict__)
     return OffsetModules(modules["checkpoint"], modules["offset_sync_store"], modules["mapping"])
 
 
-def _source(name: str, module: str, old: str, new: str) -> str:
+def _mutate_source(name: str, module: str, old: str, new: str) -> str:
     (folder,) = offsets.__path__
     text = Path(folder, f"{name}.py").read_text(encoding="utf-8")
     if name == module:

@@ -1,3 +1,5 @@
+"""Checkpoints are stored in a lake with one writer."""
+
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ IDS = TopicIds("s", "d")
 AT_MS = 1_764_000_000_123
 
 
-def fact(
+def build_record(
     src: int, dst: int, origin: CheckpointOrigin = CheckpointOrigin.SYNC, route: PartitionRoute = NORTH
 ) -> CheckpointRecord:
     return CheckpointRecord(route, IDS, 0, Checkpoint(src, dst, AT_MS, origin))
@@ -25,9 +27,9 @@ def fact(
 
 def test_checkpoints_are_read_in_the_order_in_which_they_were_stored(tmp_path: Path) -> None:
     store = CheckpointStore(str(tmp_path))
-    first = [fact(9, 9), fact(3, 20), fact(10, 25, CheckpointOrigin.IDLE_WATERMARK)]
+    first = [build_record(9, 9), build_record(3, 20), build_record(10, 25, CheckpointOrigin.IDLE_WATERMARK)]
     store.append(first, store.read().next_ordinal, {"north-all/syncs/1": 2})
-    second = [fact(4, 21, route=PartitionRoute("south", "north-all", "orders", 1))]
+    second = [build_record(4, 21, route=PartitionRoute("south", "north-all", "orders", 1))]
     store.append(second, store.read().next_ordinal, {"north-all/syncs/1": 3})
     assert list(store.read().records) == [*first, *second]
     assert store.read().next_ordinal == 4
@@ -45,9 +47,9 @@ def test_a_lake_without_the_table_has_no_checkpoints(tmp_path: Path) -> None:
 
 def test_the_second_of_two_writers_fails(tmp_path: Path) -> None:
     store, other = CheckpointStore(str(tmp_path)), CheckpointStore(str(tmp_path))
-    store.append([fact(1, 1)], 0, {"syncs": 1})
+    store.append([build_record(1, 1)], 0, {"syncs": 1})
     with pytest.raises(CheckpointStoreLostError, match="another process has written it"):
-        other.append([fact(1, 1)], 0, {"syncs": 1})
+        other.append([build_record(1, 1)], 0, {"syncs": 1})
 
 
 def test_an_unreadable_table_is_reported_in_one_line(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+"""The command `fleetgauge recover map` with cases from files."""
+
 import json
 from pathlib import Path
 from typing import Any

@@ -1,3 +1,5 @@
+"""The metrics of `fleetgauge recover run`."""
+
 from prometheus_client import CollectorRegistry
 
 from fleetgauge_core.fleet import Mirror

@@ -6,7 +6,7 @@ import pytest
 
 from tests.oracle.random_mirrors import TRAITS, simulate_mirroring
 from tests.unit.operations.recovery.mapping_cases import RULES, build_case, find_violations, sample_positions
-from tests.unit.operations.recovery.mutants import mutant
+from tests.unit.operations.recovery.mutants import build_mutant
 
 SIMULATIONS = 2_000
 
@@ -108,7 +108,7 @@ def test_results_are_deterministic_and_ascend_with_the_rules(seed: int) -> None:
 
 @pytest.mark.parametrize("change", MUTANTS.values(), ids=MUTANTS)
 def test_every_mutant_is_detected(change: tuple[str, str, str]) -> None:
-    code = mutant(*change)
+    code = build_mutant(*change)
     assert any(
         True
         for seed in range(SIMULATIONS)

@@ -80,7 +80,7 @@ class WatchSuccession:
         self.record = record
 
 
-def ids(*findings: Finding) -> list[str]:
+def event_ids(*findings: Finding) -> list[str]:
     return [finding.event.event_id for finding in findings]
 
 
@@ -90,12 +90,12 @@ def test_a_suppressed_alert_is_sent_by_the_next_watch_although_later_ones_were_s
     first, second = at(10), at(20, subject=SECOND)
     watches.publish(first)
     watches.publish(second)
-    assert watches.sent == ids(second)
+    assert watches.sent == event_ids(second)
     watches.in_maintenance = set()
     watches.restart()
-    assert watches.sent == ids(second, first)
+    assert watches.sent == event_ids(second, first)
     watches.restart()
-    assert watches.sent == ids(second, first)
+    assert watches.sent == event_ids(second, first)
 
 
 def test_a_suppressed_alert_is_sent_once_and_later_findings_are_not_sent_again() -> None:
@@ -106,7 +106,7 @@ def test_a_suppressed_alert_is_sent_once_and_later_findings_are_not_sent_again()
         watches.publish(finding)
     watches.set_maintenance()
     watches.restart()
-    assert watches.sent == ids(second, third, first)
+    assert watches.sent == event_ids(second, third, first)
 
 
 def test_an_alert_that_clears_within_its_maintenance_is_never_sent() -> None:
@@ -128,7 +128,7 @@ def test_a_new_notifier_is_sent_the_open_alerts_alone() -> None:
 
 
 def cursor_with(*postponed: Finding) -> DeliveryCursor:
-    record = DeliveryRecord(notifier="n", owes=tuple(ids(*postponed)))
+    record = DeliveryRecord(notifier="n", owes=tuple(event_ids(*postponed)))
     return DeliveryCursor(record, postponed, lambda _: None)
 
 

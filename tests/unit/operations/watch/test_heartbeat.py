@@ -1,3 +1,5 @@
+"""Heartbeats are sent to a real HTTP server for as long as the watch works."""
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,10 +20,11 @@ DEADLINE_S = 30
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    """A receiver, while heartbeats are sent every 50 ms."""
     monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.05)
     monkeypatch.setattr(heartbeat, "_CHECK_INTERVAL_S", 0.01)
-    with Receiver().listening() as receiver:
-        yield receiver
+    with Receiver().listening() as listening_receiver:
+        yield listening_receiver
 
 
 @contextmanager

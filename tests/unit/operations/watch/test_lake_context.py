@@ -1,3 +1,5 @@
+"""What notifications add from the lake: budgets, recent actions, planned maintenance."""
+
 import logging
 from dataclasses import replace
 from datetime import date, timedelta
@@ -39,7 +41,7 @@ def put_week(folder: Path, *, week: date = WEEK, left: float | None = 31.25, rev
 
 
 def open_context(folder: Path) -> LakeContext:
-    clusters = [{"id": "orders", "bootstrap": "nobody:1"}]
+    clusters = [{"id": "orders", "bootstrap": "unreachable:1"}]
     return LakeContext(Fleet.model_validate({"lake": str(folder), "clusters": clusters}), lambda: NOON)
 
 
@@ -97,11 +99,11 @@ def test_an_unknown_budget_is_left_out(tmp_path: Path) -> None:
 
 def test_recent_actions_are_described_in_order(tmp_path: Path) -> None:
     put(tmp_path, ACTIONS, [])
-    record = AuditLog(str(tmp_path))
+    audit_log = AuditLog(str(tmp_path))
     for number in range(4):
-        record.add_case(replace(CASE, case_id=f"c{number}", broker_id=number, began=NOON - number * HOUR))
-    record.add_case(replace(CASE, case_id="other cluster", cluster_id="payments"))
-    record.add_case(replace(CASE, case_id="too old", began=NOON - timedelta(days=2)))
+        audit_log.add_case(replace(CASE, case_id=f"c{number}", broker_id=number, began=NOON - number * HOUR))
+    audit_log.add_case(replace(CASE, case_id="other cluster", cluster_id="payments"))
+    audit_log.add_case(replace(CASE, case_id="too old", began=NOON - timedelta(days=2)))
     assert describe(tmp_path) == tuple(
         f"demote of broker {number} by kim, 2026-03-02 {12 - number}:00 UTC: done" for number in (2, 1, 0)
     )

@@ -22,18 +22,20 @@ PAGE = "https://page.example/alerts?cluster=orders"
 SUMMARY = "orders: broker 3 is down: it neither answers ApiVersions nor acknowledges probes"
 
 
-def body_of(notification: Notification, kind: str, burn_in: bool = False) -> Any:
+def format_notification(notification: Notification, kind: str, burn_in: bool = False) -> Any:
     key = {"routing_key": {"env": "KEY"}} if kind == "pagerduty" else {}
     notifier = {"kind": kind, "url": "http://receiver.example/", "burn_in": burn_in, **key}
     return Receiver(Notifier.model_validate(notifier)).body([notification], NOON)
 
 
-def body(finding: Finding, kind: str, finding_format: FindingFormat = FORMAT, burn_in: bool = False) -> Any:
-    return body_of(finding_format.build_notification(finding), kind, burn_in)
+def format_finding(
+    finding: Finding, kind: str, finding_format: FindingFormat = FORMAT, burn_in: bool = False
+) -> Any:
+    return format_notification(finding_format.build_notification(finding), kind, burn_in)
 
 
 @pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+def _set_routing_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY", "key")
 
 
@@ -54,7 +56,7 @@ def test_every_finding_kind_has_a_runbook(state: HealthState) -> None:
 
 
 def test_a_webhook_is_sent_the_whole_finding() -> None:
-    fired, resolved = body(DOWN, "webhook"), body(RECOVERED, "webhook")
+    fired, resolved = format_finding(DOWN, "webhook"), format_finding(RECOVERED, "webhook")
     assert (fired["status"], resolved["status"]) == ("firing", "resolved")
     assert fired["fingerprint"] == resolved["fingerprint"]
     assert fired["id"] != resolved["id"]
@@ -67,14 +69,14 @@ def test_a_webhook_is_sent_the_whole_finding() -> None:
 
 
 def test_a_slack_message_has_the_summary_and_links() -> None:
-    summary, details = body(DOWN, "slack")["text"].split("\n")
+    summary, details = format_finding(DOWN, "slack")["text"].split("\n")
     assert summary == f":red_circle: *{SUMMARY}*"
     assert details == (
         f"2026-03-02 12:00:00 UTC · <{PAGE}|history and evidence>"
         " · runbook: docs/runbooks/broker-down.md"
         " · `fleetgauge mitigate apply --cluster orders --broker 3 --action restart`"
     )
-    assert body(RECOVERED, "slack", FindingFormat(None))["text"] == (
+    assert format_finding(RECOVERED, "slack", FindingFormat(None))["text"] == (
         ":large_green_circle: *orders: broker 3 has recovered*\n2026-03-02 12:00:00 UTC"
     )
 
@@ -84,19 +86,19 @@ def test_a_notification_suggests_the_command_of_a_mitigation_that_may_help() -> 
     degraded = opened(slow, HealthState.DEGRADED, HealthState.HEALTHY)
     recovered = opened(slow, HealthState.HEALTHY, HealthState.DEGRADED)
     advice = "fleetgauge mitigate apply --cluster orders --broker 3 --action demote"
-    assert body(degraded, "webhook")["advice"] == advice
-    assert f" · `{advice}`" in body(degraded, "slack")["text"]
-    assert body(degraded, "pagerduty")["payload"]["custom_details"]["advice"] == advice
-    (alert,) = body(degraded, "alertmanager")
+    assert format_finding(degraded, "webhook")["advice"] == advice
+    assert f" · `{advice}`" in format_finding(degraded, "slack")["text"]
+    assert format_finding(degraded, "pagerduty")["payload"]["custom_details"]["advice"] == advice
+    (alert,) = format_finding(degraded, "alertmanager")
     assert alert["annotations"]["advice"] == advice
     # No mitigation helps a whole cluster, and a broker that has recovered needs none.
     cluster = opened(
         FindingSubject("orders", HealthCondition.CLUSTER_DOWN), HealthState.CLUSTER_DOWN, HealthState.HEALTHY
     )
     for finding in (cluster, recovered):
-        assert body(finding, "webhook")["advice"] is None
-    assert advice not in body(recovered, "slack")["text"]
-    assert "advice" not in body(cluster, "alertmanager")[0]["annotations"]
+        assert format_finding(finding, "webhook")["advice"] is None
+    assert advice not in format_finding(recovered, "slack")["text"]
+    assert "advice" not in format_finding(cluster, "alertmanager")[0]["annotations"]
 
 
 def test_a_notification_holds_peers_budgets_and_recent_actions() -> None:
@@ -108,27 +110,27 @@ def test_a_notification_holds_peers_budgets_and_recent_actions() -> None:
     lines = ["of its 5 peers, these have findings too: 2, 4", "actions on orders <now>"]
     assert with_context.context(with_peers([])) == ["none of its 5 peers has a finding", lines[1]]
     finding = with_peers([2, 4])
-    assert body(finding, "webhook", with_context)["around"] == lines
-    assert body(finding, "pagerduty", with_context)["payload"]["custom_details"]["around"] == lines
-    (alert,) = body(finding, "alertmanager", with_context)
+    assert format_finding(finding, "webhook", with_context)["around"] == lines
+    assert format_finding(finding, "pagerduty", with_context)["payload"]["custom_details"]["around"] == lines
+    (alert,) = format_finding(finding, "alertmanager", with_context)
     assert alert["annotations"]["around"] == "\n".join(lines)
-    assert body(finding, "slack", with_context)["text"].split("\n")[2:] == [
+    assert format_finding(finding, "slack", with_context)["text"].split("\n")[2:] == [
         lines[0],
         "actions on orders &lt;now&gt;",
     ]
     # A broker that has recovered needs none of it, and a cluster has no peers.
-    assert body(RECOVERED, "webhook", with_context)["around"] == []
+    assert format_finding(RECOVERED, "webhook", with_context)["around"] == []
     assert with_context.context(opened(PATH, HealthState.PATH)) == lines[1:]
 
 
 def test_slack_markup_in_names_is_escaped() -> None:
     subject = FindingSubject("orders", HealthCondition.PATH, vantage="<!channel>&co", target_broker_id=2)
-    text = body(opened(subject, HealthState.PATH), "slack", FindingFormat(None))["text"]
+    text = format_finding(opened(subject, HealthState.PATH), "slack", FindingFormat(None))["text"]
     assert "&lt;!channel&gt;&amp;co" in text
 
 
 def test_an_incident_has_one_dedup_key_until_it_is_resolved() -> None:
-    trigger, resolve = (body(finding, "pagerduty") for finding in (DOWN, RECOVERED))
+    trigger, resolve = (format_finding(finding, "pagerduty") for finding in (DOWN, RECOVERED))
     assert (trigger["event_action"], resolve["event_action"]) == ("trigger", "resolve")
     assert {trigger["dedup_key"], resolve["dedup_key"]} == {BROKER.fingerprint}
     assert {trigger["routing_key"], resolve["routing_key"]} == {"key"}
@@ -142,24 +144,26 @@ def test_an_incident_has_one_dedup_key_until_it_is_resolved() -> None:
 
 
 def test_a_ticket_is_a_warning_without_a_component() -> None:
-    event = body(opened(PATH, HealthState.PATH, HealthState.HEALTHY), "pagerduty", FindingFormat(None))
+    event = format_finding(
+        opened(PATH, HealthState.PATH, HealthState.HEALTHY), "pagerduty", FindingFormat(None)
+    )
     assert (event["payload"]["severity"], event["payload"]["component"]) == ("warning", None)
     assert event["links"] == []
 
 
 def test_a_receiver_in_burn_in_is_not_paged_and_is_sent_what_would_have_paged() -> None:
     summary = f"would have paged: {SUMMARY}"
-    document = body(DOWN, "webhook", burn_in=True)
+    document = format_finding(DOWN, "webhook", burn_in=True)
     assert (document["severity"], document["summary"]) == ("burn-in", summary)
-    payload = body(DOWN, "pagerduty", burn_in=True)["payload"]
+    payload = format_finding(DOWN, "pagerduty", burn_in=True)["payload"]
     assert (payload["severity"], payload["summary"]) == ("info", summary)
-    assert body(DOWN, "slack", burn_in=True)["text"].startswith(f":white_circle: *{summary}*")
-    (alert,) = body(DOWN, "alertmanager", burn_in=True)
+    assert format_finding(DOWN, "slack", burn_in=True)["text"].startswith(f":white_circle: *{summary}*")
+    (alert,) = format_finding(DOWN, "alertmanager", burn_in=True)
     assert (alert["labels"]["severity"], alert["annotations"]["summary"]) == ("burn-in", summary)
-    recovered = body(RECOVERED, "slack", burn_in=True)["text"]
+    recovered = format_finding(RECOVERED, "slack", burn_in=True)["text"]
     assert recovered.startswith(":large_green_circle: *orders: broker 3 has recovered")
     # A ticket would not have paged either.
-    ticket = body(opened(PATH, HealthState.PATH, HealthState.HEALTHY), "webhook", burn_in=True)
+    ticket = format_finding(opened(PATH, HealthState.PATH, HealthState.HEALTHY), "webhook", burn_in=True)
     assert ticket["summary"].startswith("orders: vantage zone-b")
 
 
@@ -169,30 +173,32 @@ def test_a_receiver_in_burn_in_is_not_paged_and_is_sent_what_would_have_paged() 
 def test_labels_are_the_same_in_every_state_of_the_subject() -> None:
     down = opened(BROKER, HealthState.BROKER_DOWN)
     cut_off = opened(BROKER, HealthState.NETWORK_UNAVAILABLE, HealthState.BROKER_DOWN)
-    (first,), (second,), (last,) = (body(each, "alertmanager") for each in (down, cut_off, RECOVERED))
+    (first,), (second,), (last,) = (
+        format_finding(finding, "alertmanager") for finding in (down, cut_off, RECOVERED)
+    )
     assert first["labels"] == second["labels"] == last["labels"]
-    kinds = [each["annotations"]["kind"] for each in (first, second, last)]
+    kinds = [alert["annotations"]["kind"] for alert in (first, second, last)]
     assert kinds == ["BROKER_DOWN", "NETWORK_UNAVAILABLE", "BROKER_DOWN"]
 
 
 def test_a_broker_finding_is_a_page_and_a_path_finding_is_a_ticket() -> None:
     open_alert = FORMAT.build_open_alert(BROKER, HealthState.BROKER_DOWN, NOON)
-    assert body_of(open_alert, "alertmanager")[0]["labels"] == {
+    assert format_notification(open_alert, "alertmanager")[0]["labels"] == {
         "alertname": "BROKER_DOWN",
         "cluster": "orders",
         "broker": "3",
         "severity": "page",
         "fingerprint": BROKER.fingerprint,
     }
-    labels = body(opened(PATH, HealthState.PATH), "alertmanager")[0]["labels"]
+    labels = format_finding(opened(PATH, HealthState.PATH), "alertmanager")[0]["labels"]
     assert (labels["vantage"], labels["towards"], labels["severity"]) == ("zone-b", "2", "ticket")
     assert "broker" not in labels
 
 
 def test_an_open_alert_is_valid_for_minutes_and_a_resolved_one_has_its_end() -> None:
     receiver = Receiver(Notifier(kind="alertmanager", url="http://a"))
-    opened, resolved = FORMAT.build_notification(DOWN), FORMAT.build_notification(RECOVERED)
-    (posted,) = receiver.body([opened], NOON + timedelta(hours=1))
+    open_alert, resolved = FORMAT.build_notification(DOWN), FORMAT.build_notification(RECOVERED)
+    (posted,) = receiver.body([open_alert], NOON + timedelta(hours=1))
     assert (posted["startsAt"], posted["endsAt"]) == (
         "2026-03-02T12:00:00+00:00",
         "2026-03-02T13:05:00+00:00",

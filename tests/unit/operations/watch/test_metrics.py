@@ -1,3 +1,5 @@
+"""The metrics of the watch, as a scrape returns them."""
+
 import pytest
 from prometheus_client import CollectorRegistry
 

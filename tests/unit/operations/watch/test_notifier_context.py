@@ -1,3 +1,5 @@
+"""Leadership is confirmed before sending, and less often before results are recorded."""
+
 from fleetgauge_operations.watch.notifier_context import LeadershipGate
 
 SECOND_NS = 1_000_000_000

@@ -1,3 +1,5 @@
+"""Each kind of notifier, from its settings to the request that its receiver gets."""
+
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,12 @@ from tests.receiver import Receiver
 from tests.unit.operations.watch.sample_findings import BROKER, DeliveryRecorder, opened
 
 
-def _open(notifier: Notifier) -> FindingSink:
+def _open_sink(notifier: Notifier) -> FindingSink:
     return open_sink(notifier, FindingFormat(None), DeliveryRecorder().context(), RetryPolicy())
 
 
 def _notify(notifier: Notifier) -> None:
-    sink = _open(notifier)
+    sink = _open_sink(notifier)
     sink.start()
     sink.notify(opened())
     sink.stop()
@@ -42,8 +44,8 @@ def test_pagerduty_is_sent_the_routing_key_on_its_events_path(receiver: Receiver
 
 
 def test_all_notifiers_but_heartbeats_use_an_outbox() -> None:
-    assert isinstance(_open(Notifier(kind="heartbeat", url="http://a")), Heartbeat)
-    assert isinstance(_open(Notifier(kind="alertmanager", url="http://a")), OutboxSink)
+    assert isinstance(_open_sink(Notifier(kind="heartbeat", url="http://a")), Heartbeat)
+    assert isinstance(_open_sink(Notifier(kind="alertmanager", url="http://a")), OutboxSink)
 
 
 def test_an_address_in_a_secret_is_read_each_time(
@@ -75,8 +77,8 @@ def test_the_host_and_key_of_a_notifier_contain_no_secret(url: str, host: str) -
 
 
 def test_the_key_of_a_notifier_is_stable_and_unique() -> None:
-    first, again, second = (Notifier(kind="webhook", url=f"http://a/{n}") for n in (1, 1, 2))
-    assert receiver_key(first) == receiver_key(again) != receiver_key(second)
+    first, same, second = (Notifier(kind="webhook", url=f"http://a/{n}") for n in (1, 1, 2))
+    assert receiver_key(first) == receiver_key(same) != receiver_key(second)
     assert receiver_key(first.model_copy(update={"burn_in": True})) == receiver_key(first)
 
 

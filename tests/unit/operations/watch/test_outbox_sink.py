@@ -1,3 +1,5 @@
+"""Findings are delivered to a real HTTP server, whatever it responds."""
+
 import logging
 from collections.abc import Callable
 from datetime import timedelta
@@ -37,17 +39,20 @@ def _send(url: str, recorder: DeliveryRecorder, *findings: Finding) -> None:
     sink.stop()
 
 
-def _ids(receiver: Receiver) -> list[str]:
+def _received_ids(receiver: Receiver) -> list[str]:
     return [body["id"] for body in receiver.bodies]
 
 
 def test_findings_are_delivered_in_order_and_all_of_them_before_a_stop(receiver: Receiver) -> None:
-    findings = [opened(at=NOON + timedelta(seconds=n)) for n in range(20)]
+    findings = [opened(at=NOON + timedelta(seconds=number)) for number in range(20)]
     recorder = DeliveryRecorder()
     _send(receiver.url, recorder, *findings)
-    assert _ids(receiver) == [finding.event.event_id for finding in findings]
+    assert _received_ids(receiver) == [finding.event.event_id for finding in findings]
     assert {post.content_type for post in receiver.posts} == {"application/json"}
-    assert (recorder.settled, recorder.waiting) == ([(event_id, DELIVERED) for event_id in _ids(receiver)], 0)
+    assert (recorder.settled, recorder.waiting) == (
+        [(event_id, DELIVERED) for event_id in _received_ids(receiver)],
+        0,
+    )
 
 
 def test_a_sink_without_findings_stops(receiver: Receiver) -> None:
@@ -62,7 +67,7 @@ def test_a_transient_error_is_retried_with_the_same_id(receiver: Receiver, statu
     sink.notify(DOWN)
     wait_until(lambda: recorder.settlements == [DELIVERED], DEADLINE_S, "the delivery")
     sink.stop()
-    assert _ids(receiver) == [DOWN.event.event_id] * 2
+    assert _received_ids(receiver) == [DOWN.event.event_id] * 2
 
 
 def test_a_rejection_is_logged_and_does_not_block_the_next_finding(
@@ -101,7 +106,7 @@ def test_redirects_are_followed_within_the_same_host_alone(receiver: Receiver) -
     receiver.answers, recorder = [Answer(308, location="/moved")], DeliveryRecorder()
     _send(receiver.url, recorder, DOWN)
     assert [post.path for post in receiver.posts] == ["/hook", "/moved"]
-    assert (_ids(receiver), recorder.settlements) == ([DOWN.event.event_id] * 2, [DELIVERED])
+    assert (_received_ids(receiver), recorder.settlements) == ([DOWN.event.event_id] * 2, [DELIVERED])
     receiver.answers = [Answer(307, location="http://localhost:1/elsewhere")]
     _send(receiver.url, recorder, RECOVERED)
     assert {post.path for post in receiver.posts[2:]} == {"/hook"}
@@ -145,7 +150,7 @@ def test_a_superseded_finding_expires_after_an_hour_and_the_present_state_is_sen
     recorder = _recorder_an_hour_later(2)
     _send(receiver.url, recorder, DOWN, RECOVERED)
     assert recorder.settlements == [EXPIRED, DELIVERED]
-    assert _ids(receiver) == [RECOVERED.event.event_id]
+    assert _received_ids(receiver) == [RECOVERED.event.event_id]
     assert f"webhook: {DOWN.event.event_id} expired" in caplog.text
 
 
@@ -157,7 +162,7 @@ def test_an_open_alert_never_expires(
     sink.notify(DOWN)
     wait_until(lambda: recorder.settlements == [DELIVERED], DEADLINE_S, "the delivery")
     sink.stop()
-    assert _ids(receiver) == [DOWN.event.event_id] * 3
+    assert _received_ids(receiver) == [DOWN.event.event_id] * 3
 
 
 def test_a_finding_is_postponed_in_order(receiver: Receiver) -> None:
@@ -167,7 +172,7 @@ def test_a_finding_is_postponed_in_order(receiver: Receiver) -> None:
     sink.postpone(opened(PATH))
     sink.notify(RECOVERED)
     sink.stop()
-    assert (_ids(receiver), recorder.postponed) == (
+    assert (_received_ids(receiver), recorder.postponed) == (
         [DOWN.event.event_id, RECOVERED.event.event_id],
         [opened(PATH)],
     )
@@ -186,7 +191,7 @@ def test_an_alert_that_an_earlier_watch_sent_is_not_sent_again(receiver: Receive
     sink.resume([(DOWN.subject, DOWN.to_state)])
     sink.notify(RECOVERED)
     sink.stop()
-    assert _ids(receiver) == [RECOVERED.event.event_id]
+    assert _received_ids(receiver) == [RECOVERED.event.event_id]
 
 
 def test_a_missing_secret_is_read_again(

@@ -1,3 +1,5 @@
+"""The state of the watch, restored from its findings and state records."""
+
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
@@ -96,7 +98,7 @@ def test_burn_minutes_are_joined_and_a_key_is_reused_after_three_days() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [b"", b"\xff", b"{}", b'{"kind": "dreamt"}', b'{"kind": "told", "notifier": 1}']
+    "value", [b"", b"\xff", b"{}", b'{"kind": "unknown"}', b'{"kind": "told", "notifier": 1}']
 )
 def test_an_invalid_record_is_skipped(value: bytes, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "fleetgauge.watch"):

@@ -1,3 +1,5 @@
+"""Planned maintenance, and findings that are suppressed during it."""
+
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,17 +15,15 @@ HOUR = timedelta(hours=1)
 CLUSTER = FindingSubject("orders", HealthCondition.CLUSTER_DOWN)
 OTHER_CLUSTER = FindingSubject("payments", HealthCondition.CLUSTER_DOWN)
 SEGMENTS = {"orders": frozenset({("region", "eu")}), "payments": frozenset({("region", "us")})}
-
-
 MAINTENANCE = Correction("c1", "cluster", NOON, NOON + HOUR, "orders")
 
 
-def plan(correction: Correction = MAINTENANCE, zone: str = "UTC") -> MaintenancePlan:
+def build_plan(correction: Correction = MAINTENANCE, zone: str = "UTC") -> MaintenancePlan:
     return MaintenancePlan([correction], SEGMENTS, zone)
 
 
-def broker_plan(broker_id: int) -> MaintenancePlan:
-    return plan(replace(MAINTENANCE, scope="broker", broker_id=broker_id))
+def build_broker_plan(broker_id: int) -> MaintenancePlan:
+    return build_plan(replace(MAINTENANCE, scope="broker", broker_id=broker_id))
 
 
 # Planned maintenance ----------------------------------------------------------------
@@ -34,20 +34,22 @@ def test_the_maintenance_of_a_cluster_covers_its_brokers_from_its_start_to_its_e
     after_s: int, is_covered: bool
 ) -> None:
     at = NOON + timedelta(seconds=after_s)
-    assert plan().covers(CLUSTER, at) is is_covered
-    assert plan().covers(BROKER, at) is is_covered
-    assert not plan().covers(OTHER_CLUSTER, at)
+    assert build_plan().covers(CLUSTER, at) is is_covered
+    assert build_plan().covers(BROKER, at) is is_covered
+    assert not build_plan().covers(OTHER_CLUSTER, at)
 
 
 def test_the_maintenance_of_a_broker_covers_that_broker_and_paths_to_it_alone() -> None:
-    assert broker_plan(3).covers(BROKER, NOON)
-    assert broker_plan(2).covers(PATH, NOON)
-    assert not broker_plan(2).covers(BROKER, NOON)
-    assert not broker_plan(3).covers(CLUSTER, NOON)
+    assert build_broker_plan(3).covers(BROKER, NOON)
+    assert build_broker_plan(2).covers(PATH, NOON)
+    assert not build_broker_plan(2).covers(BROKER, NOON)
+    assert not build_broker_plan(3).covers(CLUSTER, NOON)
 
 
 def test_the_maintenance_of_a_segment_covers_all_of_its_clusters() -> None:
-    eu = plan(replace(MAINTENANCE, scope="segment", cluster_id=None, segment="region", segment_value="eu"))
+    eu = build_plan(
+        replace(MAINTENANCE, scope="segment", cluster_id=None, segment="region", segment_value="eu")
+    )
     assert eu.covers(CLUSTER, NOON)
     assert not eu.covers(OTHER_CLUSTER, NOON)
     assert not eu.covers(FindingSubject("unknown", HealthCondition.CLUSTER_DOWN), NOON)
@@ -55,7 +57,7 @@ def test_the_maintenance_of_a_segment_covers_all_of_its_clusters() -> None:
 
 def test_recurring_maintenance_keeps_its_local_time() -> None:
     """Berlin changes to summer time on 29 March 2026, so that the same local hour is one earlier in UTC."""
-    weekly = plan(replace(MAINTENANCE, recurs="weekly"), "Europe/Berlin")
+    weekly = build_plan(replace(MAINTENANCE, recurs="weekly"), "Europe/Berlin")
     in_five_weeks = NOON + timedelta(weeks=5) - HOUR
     assert weekly.covers(CLUSTER, in_five_weeks)
     assert not weekly.covers(CLUSTER, in_five_weeks + HOUR)

@@ -1,3 +1,5 @@
+"""Positions in a merged topic are mapped to the passive cluster: an example, edge cases and properties."""
+
 from collections.abc import Mapping
 
 import pytest

@@ -1,3 +1,5 @@
+"""Offset syncs of MirrorMaker 2 are decoded, and malformed ones reported."""
+
 from struct import pack
 
 import pytest
@@ -43,7 +45,7 @@ KEY, VALUE = wire.encode_offset_sync("orders", 2, 150, 251)
         (KEY + b"\0", VALUE, MalformedReason.TRAILING_BYTES),
         (KEY, VALUE + b"\0", MalformedReason.TRAILING_BYTES),
         (pack(">hi", -1, 0), VALUE, MalformedReason.NEGATIVE),
-        (wire.text("t") + pack(">i", -1), VALUE, MalformedReason.NEGATIVE),
+        (wire.encode_string("t") + pack(">i", -1), VALUE, MalformedReason.NEGATIVE),
         (KEY, pack(">qq", -1, 0), MalformedReason.NEGATIVE),
         (KEY, pack(">qq", 0, -1), MalformedReason.NEGATIVE),
         (pack(">h", 1) + b"\xff" + pack(">i", 0), VALUE, MalformedReason.NOT_TEXT),

@@ -1,3 +1,5 @@
+"""The history of one source's checkpoints, its runs and watermarks."""
+
 import pytest
 
 from fleetgauge_operations.recovery.offsets.checkpoint import (
@@ -30,7 +32,7 @@ def fence(src: int, dst: int) -> Checkpoint:
     return Checkpoint(src, dst, origin=CheckpointOrigin.FENCE)
 
 
-def consumed(history: OffsetHistory, position: int) -> Checkpoint | None:
+def last_consumed(history: OffsetHistory, position: int) -> Checkpoint | None:
     prefix = history.consumed_prefix(position)
     return prefix and prefix.evidence
 
@@ -48,7 +50,7 @@ def test_floors_are_found_by_source_and_by_destination_offset() -> None:
         (10, 12),
         (20, 25),
     ]
-    assert [offsets_of(consumed(history, offset)) for offset in (0, 11, 12, 99)] == [
+    assert [offsets_of(last_consumed(history, offset)) for offset in (0, 11, 12, 99)] == [
         (0, 0),
         (0, 0),
         (10, 12),
@@ -130,7 +132,7 @@ def test_runs_before_the_log_start_are_discarded() -> None:
 
 def test_the_consumed_prefix_is_that_of_the_run_that_reached_furthest() -> None:
     history = build_history(TWICE)
-    assert [offsets_of(consumed(history, offset)) for offset in (36, 41, 55, 66)] == [
+    assert [offsets_of(last_consumed(history, offset)) for offset in (36, 41, 55, 66)] == [
         (30, 36),
         (30, 36),
         (30, 36),
@@ -142,8 +144,8 @@ def test_the_consumed_prefix_is_that_of_the_run_that_reached_furthest() -> None:
 def test_a_run_with_older_records_limits_the_consumed_prefix() -> None:
     history = build_history([(15, 0), (25, 10), (0, 20), (10, 30), (20, 40), (30, 50)])
     assert [next_src(history, offset) for offset in (0, 15, 20, 35, 45, 60)] == [0, 0, 0, 11, 26, 31]
-    assert offsets_of(consumed(history, 15)) == (0, 20)
-    assert offsets_of(consumed(history, 45)) == (25, 10)
+    assert offsets_of(last_consumed(history, 15)) == (0, 20)
+    assert offsets_of(last_consumed(history, 45)) == (25, 10)
 
 
 def test_truncated_records_may_be_replicated_again() -> None:
@@ -216,7 +218,7 @@ def test_late_rows_of_another_origin_are_inserted_in_order() -> None:
     ] * 4
     assert history.epoch == 1
     assert offsets_of(history.floor(6, WHOLE_LOG)) == (5, 6)
-    assert offsets_of(consumed(history, 40)) == (31, 38)
+    assert offsets_of(last_consumed(history, 40)) == (31, 38)
     assert history.append(tracer(36, 67)) is HistoryUpdate.UNCHANGED
     assert history.append(sync(36, 67)) is HistoryUpdate.UNCHANGED
 
@@ -224,7 +226,7 @@ def test_late_rows_of_another_origin_are_inserted_in_order() -> None:
 def test_a_row_that_contradicts_another_origin_truncates_the_history() -> None:
     history = build_history([(0, 0), (10, 12), (20, 25)])
     assert history.append(tracer(15, 8)) is HistoryUpdate.TRUNCATED
-    assert offsets_of(consumed(history, 99)) == (15, 8)
+    assert offsets_of(last_consumed(history, 99)) == (15, 8)
 
 
 def test_a_watermark_bounds_later_and_earlier_records() -> None:

@@ -120,7 +120,7 @@ class SimulatedReplication:
         return MirrorSnapshot(source, destination, syncs, {"orders": IDS}, ends, at_ms)
 
 
-def passive(
+def build_passive_partition(
     replication: SimulatedReplication, has_members: bool = False, **committed: int | None
 ) -> PassivePartition:
     return PassivePartition(
@@ -132,7 +132,7 @@ def decide(
     replication: SimulatedReplication, state: ReplicationState, committed: int, now_ms: int
 ) -> SyncDecision:
     position = CommittedPosition("orders", 0, committed, len(replication.logs["north-all"]))
-    return decide_sync(position, passive(replication), PAIR, RECOVERY, state, now_ms)
+    return decide_sync(position, build_passive_partition(replication), PAIR, RECOVERY, state, now_ms)
 
 
 def observe_replication(seed: int) -> tuple[SimulatedReplication, ReplicationState, list[CheckpointRecord]]:
@@ -197,7 +197,7 @@ def test_a_state_restored_from_stored_checkpoints_gives_the_same_decisions() -> 
             assert (first.resume, first.rule) == (second.resume, second.rule)
 
 
-def route(source: str, destination: str) -> PartitionRoute:
+def build_route(source: str, destination: str) -> PartitionRoute:
     return PartitionRoute(source, destination, "orders", 0)
 
 
@@ -206,9 +206,13 @@ def build_checkpoints(
 ) -> Iterator[tuple[PartitionRoute, TopicIds, Checkpoint]]:
     for destination in AGGREGATES:
         for number, source in enumerate(SOURCES):
-            yield route(source, destination), ids, Checkpoint(0, 10 * number, at_ms)
-            yield route(source, destination), ids, Checkpoint(9, 10 * number + 9, at_ms)
-            yield route(source, destination), ids, Checkpoint(10, 20, at_ms, CheckpointOrigin.IDLE_WATERMARK)
+            yield build_route(source, destination), ids, Checkpoint(0, 10 * number, at_ms)
+            yield build_route(source, destination), ids, Checkpoint(9, 10 * number + 9, at_ms)
+            yield (
+                build_route(source, destination),
+                ids,
+                Checkpoint(10, 20, at_ms, CheckpointOrigin.IDLE_WATERMARK),
+            )
 
 
 def build_full_state(at_ms: int = 0) -> ReplicationState:
@@ -224,7 +228,7 @@ def build_full_state(at_ms: int = 0) -> ReplicationState:
 LOG = LogRange(0, 20)
 
 
-def verdict(
+def decide_verdict(
     state: ReplicationState,
     passive_partition: PassivePartition | None = None,
     committed: int = 20,
@@ -238,61 +242,68 @@ def verdict(
 
 
 def test_a_translated_offset_is_written_once() -> None:
-    assert verdict(build_full_state()) is SyncVerdict.WRITE
-    assert verdict(build_full_state(), PassivePartition("orders", 0, LOG, False, 20)) is SyncVerdict.UNCHANGED
+    assert decide_verdict(build_full_state()) is SyncVerdict.WRITE
+    assert (
+        decide_verdict(build_full_state(), PassivePartition("orders", 0, LOG, False, 20))
+        is SyncVerdict.UNCHANGED
+    )
 
 
 def test_nothing_is_written_for_a_group_with_members() -> None:
     assert (
-        verdict(build_full_state(), PassivePartition("orders", 0, LOG, True)) is SyncVerdict.GROUP_HAS_MEMBERS
+        decide_verdict(build_full_state(), PassivePartition("orders", 0, LOG, True))
+        is SyncVerdict.GROUP_HAS_MEMBERS
     )
 
 
 def test_a_topic_without_a_replica_is_unknown() -> None:
     assert (
-        verdict(build_full_state(), PassivePartition("orders", 0, None, False)) is SyncVerdict.UNKNOWN_TOPIC
+        decide_verdict(build_full_state(), PassivePartition("orders", 0, None, False))
+        is SyncVerdict.UNKNOWN_TOPIC
     )
     assert (
-        verdict(build_full_state(), PassivePartition("other", 0, LogRange(0, 5), False), topic="other")
+        decide_verdict(build_full_state(), PassivePartition("other", 0, LogRange(0, 5), False), topic="other")
         is SyncVerdict.UNKNOWN_TOPIC
     )
 
 
 def test_a_mirror_without_progress_is_stale() -> None:
-    assert verdict(build_full_state(), now_ms=120_000) is SyncVerdict.WRITE
-    assert verdict(build_full_state(), now_ms=120_001) is SyncVerdict.STALE
+    assert decide_verdict(build_full_state(), now_ms=120_000) is SyncVerdict.WRITE
+    assert decide_verdict(build_full_state(), now_ms=120_001) is SyncVerdict.STALE
 
 
 def test_a_fence_is_not_progress() -> None:
     state = build_full_state()
     state.apply_checkpoint(
-        route("north", "south-all"), IDS, Checkpoint(30, 20, 120_000, CheckpointOrigin.FENCE)
+        build_route("north", "south-all"), IDS, Checkpoint(30, 20, 120_000, CheckpointOrigin.FENCE)
     )
-    assert verdict(state, now_ms=120_001) is SyncVerdict.STALE
+    assert decide_verdict(state, now_ms=120_001) is SyncVerdict.STALE
 
 
 def test_a_recreated_topic_differs_from_an_unbounded_one() -> None:
-    assert verdict(ReplicationState()) is SyncVerdict.UNBOUNDED
+    assert decide_verdict(ReplicationState()) is SyncVerdict.UNBOUNDED
     state = build_full_state()
     state.apply_checkpoint(
-        route("north", "south-all"), TopicIds("s", "other"), Checkpoint(40, 0, 0, CheckpointOrigin.FENCE)
+        build_route("north", "south-all"),
+        TopicIds("s", "other"),
+        Checkpoint(40, 0, 0, CheckpointOrigin.FENCE),
     )
-    assert verdict(state) is SyncVerdict.TOPIC_RECREATED
+    assert decide_verdict(state) is SyncVerdict.TOPIC_RECREATED
 
 
 def test_possible_loss_is_a_verdict() -> None:
     short = PassivePartition("orders", 0, LogRange(17, 20), False)
-    assert verdict(build_full_state(), short, committed=15) is SyncVerdict.POSSIBLE_LOSS
+    assert decide_verdict(build_full_state(), short, committed=15) is SyncVerdict.POSSIBLE_LOSS
 
 
 def test_an_offset_moves_backwards_only_after_a_reset() -> None:
     state = build_full_state()
     ahead = PassivePartition("orders", 0, LOG, False, committed=20)
-    assert verdict(state, ahead, committed=15) is SyncVerdict.BACKWARDS
+    assert decide_verdict(state, ahead, committed=15) is SyncVerdict.BACKWARDS
     ours = PassivePartition("orders", 0, LOG, False, committed=20, synced_position=20)
-    assert verdict(state, ours, committed=15) is SyncVerdict.WRITE
+    assert decide_verdict(state, ours, committed=15) is SyncVerdict.WRITE
     assert (
-        verdict(state, PassivePartition("orders", 0, LOG, False, 20, synced_position=3), committed=15)
+        decide_verdict(state, PassivePartition("orders", 0, LOG, False, 20, synced_position=3), committed=15)
         is SyncVerdict.BACKWARDS
     )
 
@@ -302,17 +313,17 @@ def test_a_source_counts_as_absent_only_if_inspected_recently() -> None:
     for partition_route, ids, checkpoint in build_checkpoints():
         if partition_route.source == "north":
             state.apply_checkpoint(partition_route, ids, checkpoint)
-    assert verdict(state) is SyncVerdict.UNBOUNDED
+    assert decide_verdict(state) is SyncVerdict.UNBOUNDED
     for destination in AGGREGATES:
         state.mark_inspected("south", destination, at_ms=1_000)
-    assert verdict(state) is SyncVerdict.WRITE
-    state.mark_progress(route("north", "north-all"), 130_000)
-    state.mark_progress(route("north", "south-all"), 130_000)
-    assert verdict(state, now_ms=121_000) is SyncVerdict.WRITE
-    assert verdict(state, now_ms=121_001) is SyncVerdict.UNBOUNDED
+    assert decide_verdict(state) is SyncVerdict.WRITE
+    state.mark_progress(build_route("north", "north-all"), 130_000)
+    state.mark_progress(build_route("north", "south-all"), 130_000)
+    assert decide_verdict(state, now_ms=121_000) is SyncVerdict.WRITE
+    assert decide_verdict(state, now_ms=121_001) is SyncVerdict.UNBOUNDED
 
 
-def sync(upstream: int, downstream: int, at_ms: int = 0) -> ObservedSync:
+def build_sync(upstream: int, downstream: int, at_ms: int = 0) -> ObservedSync:
     return ObservedSync(OffsetSync("orders", 0, upstream, downstream), at_ms)
 
 
@@ -322,33 +333,33 @@ def build_snapshot(
     return MirrorSnapshot("north", "north-all", syncs, {"orders": ids}, {("orders", 0): ends}, at_ms)
 
 
-def origins(state: ReplicationState, snapshot: MirrorSnapshot) -> list[CheckpointOrigin]:
+def ingest_origins(state: ReplicationState, snapshot: MirrorSnapshot) -> list[CheckpointOrigin]:
     return [record.checkpoint.origin for record in ingest_snapshot(state, snapshot)]
 
 
 def test_a_sync_beyond_the_log_end_is_ignored() -> None:
-    assert origins(ReplicationState(), build_snapshot(sync(7, 7), ends=LogEnds(5, 5))) == [
+    assert ingest_origins(ReplicationState(), build_snapshot(build_sync(7, 7), ends=LogEnds(5, 5))) == [
         CheckpointOrigin.FENCE
     ]
 
 
 def test_syncs_of_a_recreated_topic_are_ignored_during_the_sync_delay() -> None:
     state, other = ReplicationState(), TopicIds("s", "other")
-    ingest_snapshot(state, build_snapshot(sync(4, 4), ends=LogEnds(9, 9)))
-    assert origins(state, build_snapshot(sync(8, 8), ends=LogEnds(9, 9), ids=other)) == [
+    ingest_snapshot(state, build_snapshot(build_sync(4, 4), ends=LogEnds(9, 9)))
+    assert ingest_origins(state, build_snapshot(build_sync(8, 8), ends=LogEnds(9, 9), ids=other)) == [
         CheckpointOrigin.FENCE
     ]
-    late = build_snapshot(sync(8, 8, at_ms=59_999), ends=LogEnds(9, 9), ids=other, at_ms=59_999)
-    assert origins(state, late) == []
-    own = build_snapshot(sync(8, 8, at_ms=60_000), ends=LogEnds(9, 9), ids=other, at_ms=60_000)
-    assert origins(state, own) == [CheckpointOrigin.SYNC, CheckpointOrigin.IDLE_WATERMARK]
+    late = build_snapshot(build_sync(8, 8, at_ms=59_999), ends=LogEnds(9, 9), ids=other, at_ms=59_999)
+    assert ingest_origins(state, late) == []
+    own = build_snapshot(build_sync(8, 8, at_ms=60_000), ends=LogEnds(9, 9), ids=other, at_ms=60_000)
+    assert ingest_origins(state, own) == [CheckpointOrigin.SYNC, CheckpointOrigin.IDLE_WATERMARK]
 
 
 def test_syncs_before_a_rewind_are_ignored_in_the_first_snapshot() -> None:
-    old_and_new = (sync(0, 0), sync(99, 99), sync(0, 100), sync(199, 299))
+    old_and_new = (build_sync(0, 0), build_sync(99, 99), build_sync(0, 100), build_sync(199, 299))
     state = ReplicationState()
     ingest_snapshot(state, build_snapshot(*old_and_new, ends=LogEnds(300, 200)))
-    history = state.history(route("north", "north-all"))
+    history = state.history(build_route("north", "north-all"))
     assert history is not None
     assert (history.count, history.has_recopies) == (2, False)
 
@@ -358,17 +369,17 @@ def test_records_of_a_recreated_topic_are_not_skipped() -> None:
     new = TopicIds("recreated", "d")
     for destination in AGGREGATES:
         state.apply_checkpoint(
-            route("north", destination), new, Checkpoint(0, 20, 0, CheckpointOrigin.IDLE_WATERMARK)
+            build_route("north", destination), new, Checkpoint(0, 20, 0, CheckpointOrigin.IDLE_WATERMARK)
         )
-    assert verdict(state, committed=15) is SyncVerdict.TOPIC_RECREATED
+    assert decide_verdict(state, committed=15) is SyncVerdict.TOPIC_RECREATED
 
 
 def test_watermarks_are_taken_at_intervals_and_when_a_mirror_catches_up() -> None:
     state = ReplicationState()
-    assert origins(state, build_snapshot(ends=LogEnds(9, 9))) == [CheckpointOrigin.FENCE]
+    assert ingest_origins(state, build_snapshot(ends=LogEnds(9, 9))) == [CheckpointOrigin.FENCE]
     later = build_snapshot(ends=LogEnds(10, 10), at_ms=5_000)
     assert ingest_snapshot(state, later, watermark_every_ms=10_000) == ()
-    caught_up = build_snapshot(sync(10, 10), ends=LogEnds(11, 11), at_ms=6_000)
+    caught_up = build_snapshot(build_sync(10, 10), ends=LogEnds(11, 11), at_ms=6_000)
     new_records = ingest_snapshot(state, caught_up, watermark_every_ms=10_000)
     assert [record.checkpoint.origin for record in new_records] == [
         CheckpointOrigin.SYNC,
@@ -376,7 +387,7 @@ def test_watermarks_are_taken_at_intervals_and_when_a_mirror_catches_up() -> Non
     ]
     idle = build_snapshot(ends=LogEnds(30, 11), at_ms=9_000)
     assert ingest_snapshot(state, idle, watermark_every_ms=10_000) == ()
-    assert state.last_progress_ms(route("north", "north-all")) == 9_000
+    assert state.last_progress_ms(build_route("north", "north-all")) == 9_000
 
 
 def test_a_replica_keeps_the_topic_name_or_is_prefixed_with_the_source_alias() -> None:

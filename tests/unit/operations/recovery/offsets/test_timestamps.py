@@ -1,3 +1,5 @@
+"""Offsets are translated by timestamps."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""Offsets of one mirror are translated, compared with MirrorMaker's own translation."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def resume_at(committed: int, *pairs: tuple[int, int]) -> int | None:
         ([], 0, None),
     ],
 )
-def test_the_vectors_of_kafkas_own_tests(
+def test_offsets_are_translated_as_in_kafkas_own_tests(
     pairs: list[tuple[int, int]], committed: int, resume: int | None
 ) -> None:
     assert resume_at(committed, *pairs) == resume

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 
-def script(folder: Path, body: str, name: str = "labels") -> str:
+def write_script(folder: Path, body: str, name: str = "labels") -> str:
     """Write an executable shell script and return its path."""
     path = folder / name
     path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")

@@ -10,7 +10,7 @@ from fleetgauge_operations.recovery.primaries.commands import CommandError, run_
 from fleetgauge_operations.recovery.primaries.lease_store_reader import read_leases, read_primary_findings
 from fleetgauge_operations.recovery.primaries.plan.primary_lease import PrimaryLease, PrimaryLeaseError
 from fleetgauge_operations.recovery.primaries.plan.primary_state import PrimaryFinding, PrimaryFindingKind
-from tests.unit.operations.recovery.primaries.scripts import script
+from tests.unit.operations.recovery.primaries.scripts import write_script
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -34,7 +34,9 @@ def read_fleet_leases(fleet: Fleet) -> tuple[PrimaryLease, ...]:
 
 
 def test_leases_are_read_from_the_output_of_a_command(tmp_path: Path) -> None:
-    command = script(tmp_path, """echo '[{"service": "billing", "primary": "'"$1"'"}]'; echo hush >&2""")
+    command = write_script(
+        tmp_path, """echo '[{"service": "billing", "primary": "'"$1"'"}]'; echo hush >&2"""
+    )
     assert read_fleet_leases(fleet_of(command, "north; rm -rf $HOME")) == (
         PrimaryLease("billing", "north; rm -rf $HOME"),
     )
@@ -52,7 +54,7 @@ def test_leases_are_read_from_the_output_of_a_command(tmp_path: Path) -> None:
 )
 def test_a_failing_command_is_reported_in_one_line(tmp_path: Path, body: str, message: str) -> None:
     with pytest.raises(PrimaryLeaseError) as refusal:
-        read_fleet_leases(fleet_of(script(tmp_path, body)))
+        read_fleet_leases(fleet_of(write_script(tmp_path, body)))
     (line,) = str(refusal.value).splitlines()
     assert line.startswith(f"recovery.primaries.command: {tmp_path}/")
     assert message in line
@@ -66,17 +68,17 @@ def test_a_missing_command_is_reported_in_one_line(tmp_path: Path) -> None:
 def test_a_command_that_times_out_is_killed_with_its_children(tmp_path: Path) -> None:
     alive = tmp_path / "alive"
     with pytest.raises(CommandError, match=r"killed after a timeout of 0\.3 s$"):
-        run_command([script(tmp_path, f"(sleep 1; touch {alive}) & wait")], 0.3)
+        run_command([write_script(tmp_path, f"(sleep 1; touch {alive}) & wait")], 0.3)
     run_command(["/bin/sleep", "1"], 5)
     assert not alive.exists()
 
 
 def test_a_command_gets_no_standard_input(tmp_path: Path) -> None:
-    assert run_command([script(tmp_path, "cat; echo done")], 5) == b"done\n"
+    assert run_command([write_script(tmp_path, "cat; echo done")], 5) == b"done\n"
 
 
 def test_findings_cover_the_configured_services_only(tmp_path: Path) -> None:
-    command = script(
+    command = write_script(
         tmp_path,
         """echo '[{"service": "billing", "primary": "north"}, {"service": "other", "primary": "nowhere"}]'""",
     )

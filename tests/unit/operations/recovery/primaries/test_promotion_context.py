@@ -17,7 +17,7 @@ from fleetgauge_operations.recovery.primaries.plan.primary_lease import PrimaryL
 from fleetgauge_operations.recovery.primaries.plan.promotion import PreconditionName
 from fleetgauge_operations.recovery.primaries.promotion_context import LivePromotionContext
 from fleetgauge_operations.recovery.recovery_context import RecoveryContext
-from tests.unit.operations.recovery.primaries.scripts import script
+from tests.unit.operations.recovery.primaries.scripts import write_script
 
 STORE = """echo '[{"service": "{to}", "primary": "north", "epoch": 3}]'"""
 
@@ -62,9 +62,15 @@ def build_context(
                 "mirrors": [{"source": "north", "destination": "south"}],
                 "capacities": [{"cluster": "south", "records_per_s": 60}],
                 "primaries": {
-                    "command": [script(folder, store)],
+                    "command": [write_script(folder, store)],
                     "services": {"{to}": ".*"},
-                    "promote": [script(folder, hook, "hook"), "{service}", "{from}>{to}", "{epoch}", "{}{x}"],
+                    "promote": [
+                        write_script(folder, hook, "hook"),
+                        "{service}",
+                        "{from}>{to}",
+                        "{epoch}",
+                        "{}{x}",
+                    ],
                 },
             },
         }

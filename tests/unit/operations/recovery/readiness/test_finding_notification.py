@@ -30,12 +30,12 @@ OPENS = RecoveryFinding(BEHIND, NOON, opens=True)
 CLOSES = RecoveryFinding(BEHIND, NOON + timedelta(minutes=5), opens=False)
 
 
-def notifier(kind: str, **more: Any) -> Notifier:
-    return Notifier.model_validate({"kind": kind, "url": "http://receiver.example:9093/", **more})
+def build_notifier(kind: str, **settings: Any) -> Notifier:
+    return Notifier.model_validate({"kind": kind, "url": "http://receiver.example:9093/", **settings})
 
 
 def build_body(finding: RecoveryFinding, kind: str) -> Any:
-    return Receiver(notifier(kind)).body([finding_notification(finding, "https://dash.example/")], NOON)
+    return Receiver(build_notifier(kind)).body([finding_notification(finding, "https://dash.example/")], NOON)
 
 
 def test_a_webhook_is_notified_of_opening_and_closing() -> None:

@@ -42,7 +42,9 @@ def evaluate(*leases: PrimaryLease, unreachable: frozenset[str] = frozenset()) -
     )
 
 
-def kind(*leases: PrimaryLease, unreachable: frozenset[str] = frozenset()) -> PrimaryFindingKind | None:
+def finding_kind(
+    *leases: PrimaryLease, unreachable: frozenset[str] = frozenset()
+) -> PrimaryFindingKind | None:
     finding = evaluate(*leases, unreachable=unreachable).finding
     return finding.kind if finding else None
 
@@ -75,21 +77,29 @@ def test_conflicting_leases_are_listed_newest_first() -> None:
         "2 conflicting leases: south at epoch 4, until 2026-03-02T12:00:30Z; north at epoch 3, without expiry"
     )
     assert finding == PrimaryFinding(PrimaryFindingKind.PRIMARY_TWO, "billing", message)
-    assert kind(build_lease("north", 3), build_lease("south", 3)) is PrimaryFindingKind.PRIMARY_TWO
-    assert kind(build_lease("north"), build_lease("south")) is PrimaryFindingKind.PRIMARY_TWO
-    assert kind(build_lease("north-all", 3), build_lease("alone", 3)) is PrimaryFindingKind.PRIMARY_TWO
+    assert finding_kind(build_lease("north", 3), build_lease("south", 3)) is PrimaryFindingKind.PRIMARY_TWO
+    assert finding_kind(build_lease("north"), build_lease("south")) is PrimaryFindingKind.PRIMARY_TWO
+    assert (
+        finding_kind(build_lease("north-all", 3), build_lease("alone", 3)) is PrimaryFindingKind.PRIMARY_TWO
+    )
     assert evaluate(build_lease("north", 3), build_lease("south", 4)).primary is None
 
 
 def test_an_outdated_active_lease_conflicts_with_an_expired_newer_one() -> None:
-    assert kind(build_lease("north", 3), build_lease("south", 4, BEFORE)) is PrimaryFindingKind.PRIMARY_TWO
+    assert (
+        finding_kind(build_lease("north", 3), build_lease("south", 4, BEFORE))
+        is PrimaryFindingKind.PRIMARY_TWO
+    )
 
 
 def test_a_region_and_its_cluster_are_the_same_primary() -> None:
     assert evaluate(build_lease("north", 3), build_lease("north-all", 4)).primary == build_lease(
         "north-all", 4
     )
-    assert kind(build_lease("north", 3), build_lease("north-all", 4), build_lease("south", 2, BEFORE)) is None
+    assert (
+        finding_kind(build_lease("north", 3), build_lease("north-all", 4), build_lease("south", 2, BEFORE))
+        is None
+    )
 
 
 def test_there_is_no_primary_without_an_active_lease() -> None:
@@ -121,8 +131,8 @@ def test_a_primary_is_dead_if_none_of_its_clusters_is_reachable(
 
 
 def test_a_primary_whose_clusters_are_not_inspected_is_not_dead() -> None:
-    assert kind(build_lease("west")) is None
-    assert kind(build_lease("elsewhere")) is None
+    assert finding_kind(build_lease("west")) is None
+    assert finding_kind(build_lease("elsewhere")) is None
 
 
 def test_a_primary_outside_the_fleet_file_is_unknown() -> None:

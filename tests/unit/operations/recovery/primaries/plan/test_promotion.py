@@ -225,7 +225,7 @@ def test_only_the_services_own_groups_must_be_ready() -> None:
     assert check_groups(PAIR, "billing-.*", many).explanation.endswith("billing-4 (replay, stale) and 2 more")
 
 
-def capable(*capacities: tuple[str, float]) -> Recovery:
+def with_capacities(*capacities: tuple[str, float]) -> Recovery:
     configured = tuple(Capacity(cluster=cluster, records_per_s=rate) for cluster, rate in capacities)
     return RECOVERY.model_copy(update={"capacities": configured})
 
@@ -245,7 +245,7 @@ def capable(*capacities: tuple[str, float]) -> Recovery:
 def test_the_capacity_must_suffice_for_the_load_of_all_sources(
     capacities: list[tuple[str, float]], rates: dict[str, float], holds: bool | None, message: str
 ) -> None:
-    precondition = check_headroom("south-all", capable(*capacities), ALL_REACHABLE, rates)
+    precondition = check_headroom("south-all", with_capacities(*capacities), ALL_REACHABLE, rates)
     assert precondition.holds is holds
     assert message in precondition.explanation
 

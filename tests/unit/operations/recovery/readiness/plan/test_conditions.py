@@ -15,7 +15,7 @@ from fleetgauge_operations.recovery.readiness.plan.conditions import (
 )
 
 RECOVERY = Recovery.model_validate({"objectives": {"rpo_s": 60}})
-WELL = {
+HEALTHY_ROW = {
     "source": "north",
     "destination": "south-all",
     "partitions": 3,
@@ -29,12 +29,12 @@ WELL = {
 }
 
 
-def mirror(**other: Any) -> list[ConditionKind]:
-    return [condition.key.kind for condition in check_mirror_minute(WELL | other, RECOVERY)]
+def check_mirror_row(**changes: Any) -> list[ConditionKind]:
+    return [condition.key.kind for condition in check_mirror_minute(HEALTHY_ROW | changes, RECOVERY)]
 
 
 @pytest.mark.parametrize(
-    ("other", "kinds"),
+    ("changes", "kinds"),
     [
         ({}, []),
         ({"fresh": False, "silent_s": 300.0}, [ConditionKind.MIRROR_STALE]),
@@ -48,17 +48,17 @@ def mirror(**other: Any) -> list[ConditionKind]:
     ],
 )
 def test_a_mirror_minute_has_the_expected_conditions(
-    other: dict[str, Any], kinds: list[ConditionKind]
+    changes: dict[str, Any], kinds: list[ConditionKind]
 ) -> None:
-    assert mirror(**other) == kinds
+    assert check_mirror_row(**changes) == kinds
 
 
-def group(name: str, reasons: str = "") -> dict[str, Any]:
+def group_row(name: str, reasons: str = "") -> dict[str, Any]:
     return {"group_id": name, "ready": not reasons, "reasons": reasons}
 
 
 def test_all_groups_of_a_pair_form_one_condition_with_their_reasons() -> None:
-    rows = [group("a"), group("b", "connected"), group("c", "connected,stale")]
+    rows = [group_row("a"), group_row("b", "connected"), group_row("c", "connected,stale")]
     (condition,) = check_group_minutes("north-all", "south-all", rows, ())
     assert condition.summary == "2 of 3 groups of north-all are not ready for a failover to south-all"
     assert condition.details == ("b, c", "connected: 2 groups", "stale: 1 groups")
@@ -66,7 +66,7 @@ def test_all_groups_of_a_pair_form_one_condition_with_their_reasons() -> None:
 
 
 def test_reasons_explained_by_a_stale_mirror_are_ignored() -> None:
-    rows = [group("a", "stale"), group("b", "stale,unknown_lag"), group("c", "stale,unbounded")]
+    rows = [group_row("a", "stale"), group_row("b", "stale,unknown_lag"), group_row("c", "stale,unbounded")]
     behind = [ConditionKey(ConditionKind.MIRROR_STALE, "north", "south-all")]
     (condition,) = check_group_minutes("north-all", "south-all", rows, behind)
     assert condition.evidence["groups"] == ["c"]
@@ -75,7 +75,7 @@ def test_reasons_explained_by_a_stale_mirror_are_ignored() -> None:
     assert len(list(check_group_minutes("north-all", "south-all", rows[:2], elsewhere))) == 1
 
 
-def producers(cluster: str, **other: Any) -> dict[str, Any]:
+def producer_row(cluster: str, **changes: Any) -> dict[str, Any]:
     row = {
         "vantage": "apps",
         "cluster_id": cluster,
@@ -84,11 +84,15 @@ def producers(cluster: str, **other: Any) -> dict[str, Any]:
         "records_per_s": 40.0,
         "capacity_records_per_s": None,
     }
-    return row | other
+    return row | changes
 
 
 def test_producers_are_cut_off_from_a_cluster_that_acknowledges_no_tracer() -> None:
-    rows = [producers("north"), producers("south", acknowledged=0), producers("west", sent=1, acknowledged=0)]
+    rows = [
+        producer_row("north"),
+        producer_row("south", acknowledged=0),
+        producer_row("west", sent=1, acknowledged=0),
+    ]
     assert [condition.key for condition in check_producer_minutes(rows)] == [
         ConditionKey(ConditionKind.PRODUCERS_CUT_OFF, "south", subject="apps")
     ]
@@ -96,12 +100,12 @@ def test_producers_are_cut_off_from_a_cluster_that_acknowledges_no_tracer() -> N
 
 def test_headroom_must_suffice_for_the_most_loaded_other_cluster() -> None:
     rows = [
-        producers("north", records_per_s=60.0),
-        producers("south", capacity_records_per_s=99.0),
-        producers("west", records_per_s=None, capacity_records_per_s=1.0),
-        producers("east", records_per_s=1.0, capacity_records_per_s=61.0),
+        producer_row("north", records_per_s=60.0),
+        producer_row("south", capacity_records_per_s=99.0),
+        producer_row("west", records_per_s=None, capacity_records_per_s=1.0),
+        producer_row("east", records_per_s=1.0, capacity_records_per_s=61.0),
     ]
     assert [condition.key for condition in check_headroom_minutes(rows)] == [
         ConditionKey(ConditionKind.NO_HEADROOM, "south", "north")
     ]
-    assert list(check_headroom_minutes([producers("south", capacity_records_per_s=1.0)])) == []
+    assert list(check_headroom_minutes([producer_row("south", capacity_records_per_s=1.0)])) == []

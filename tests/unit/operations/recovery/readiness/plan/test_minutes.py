@@ -38,19 +38,19 @@ def build_state(*records: tuple[str, Checkpoint]) -> ReplicationState:
     return state
 
 
-def at(src: int, ago_s: float, origin: CheckpointOrigin = CheckpointOrigin.SYNC) -> Checkpoint:
+def build_checkpoint(src: int, ago_s: float, origin: CheckpointOrigin = CheckpointOrigin.SYNC) -> Checkpoint:
     return Checkpoint(src, src, NOW_MS - round(1000 * ago_s), origin)
 
 
 REACHABLE = frozenset({"north"})
 #: 20 records of orders are not replicated; payments is replicated completely.
 LAGGING = build_state(
-    ("orders", at(80, 50, CheckpointOrigin.FENCE)),
-    ("orders", at(79, 9)),
-    ("orders", at(100, 5, CheckpointOrigin.FENCE)),
-    ("payments", at(10, 3, CheckpointOrigin.IDLE_WATERMARK)),
-    ("fleetgauge.tracers", at(4, 500)),
-    ("fleetgauge.tracers", at(900, 500, CheckpointOrigin.FENCE)),
+    ("orders", build_checkpoint(80, 50, CheckpointOrigin.FENCE)),
+    ("orders", build_checkpoint(79, 9)),
+    ("orders", build_checkpoint(100, 5, CheckpointOrigin.FENCE)),
+    ("payments", build_checkpoint(10, 3, CheckpointOrigin.IDLE_WATERMARK)),
+    ("fleetgauge.tracers", build_checkpoint(4, 500)),
+    ("fleetgauge.tracers", build_checkpoint(900, 500, CheckpointOrigin.FENCE)),
 )
 
 
@@ -70,7 +70,9 @@ def test_a_mirror_minute_sums_all_partitions_except_the_tracers_topic() -> None:
 
 def test_a_topic_that_is_no_longer_mirrored_does_not_make_the_mirror_stale() -> None:
     of_two = build_state(
-        ("orders", at(80, 5)), ("deleted", at(10, 500)), ("deleted", at(30, 400, CheckpointOrigin.FENCE))
+        ("orders", build_checkpoint(80, 5)),
+        ("deleted", build_checkpoint(10, 500)),
+        ("deleted", build_checkpoint(30, 400, CheckpointOrigin.FENCE)),
     )
     assert build_mirror_minute(MIRROR, RECOVERY, of_two, None, None, REACHABLE, TIME)["silent_s"] == 500
     of_two.set_topics("north", "all", ["orders"])
@@ -89,7 +91,7 @@ def test_the_lag_estimated_by_tracers_does_not_exceed_the_upper_bound() -> None:
 
 
 def test_unknown_values_are_none_instead_of_zero() -> None:
-    of_one = build_state(("orders", at(79, 9)))
+    of_one = build_state(("orders", build_checkpoint(79, 9)))
     row = build_mirror_minute(MIRROR, RECOVERY, of_one, None, None, REACHABLE, TIME)
     assert (row["behind_at_most"], row["behind_s_at_most"]) == (None, None)
     row = build_mirror_minute(MIRROR, RECOVERY, ReplicationState(), None, None, REACHABLE, TIME)

@@ -1,3 +1,5 @@
+"""Tracers are read from the headers of a record."""
+
 import pytest
 
 from fleetgauge_operations.recovery.tracers.plan.tracer import ORIGIN_HEADER, Tracer
