@@ -132,7 +132,7 @@ class ActionRun:
         while True:
             problem, now = self._read_problem(find_problem), clock()
             if problem and now >= deadline:
-                raise ActionFailedError(f"{problem} after {timeout.total_seconds():.0f} s")
+                raise ActionFailedError(f"after {timeout.total_seconds():.0f} s: {problem}")
             verified_since = None if problem else verified_since or now
             if verified_since and now - verified_since >= holds:
                 return

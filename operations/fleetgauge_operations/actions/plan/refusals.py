@@ -97,7 +97,7 @@ def _check_not_registered(check: _Check) -> Iterator[str]:
 
 def _check_fenced(check: _Check) -> Iterator[str]:
     if check.is_fenced and not check.rules.allows_fenced_broker:
-        yield f"broker {check.broker_id} is fenced: it leads no partition and is in no ISR"
+        yield f"broker {check.broker_id} is fenced: it leads no partition; restart it instead"
 
 
 def _check_no_finding(check: _Check) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _check_not_measured(check: _Check) -> Iterator[str]:
 
 def _check_no_watch(check: _Check) -> Iterator[str]:
     if not check.snapshot.is_watched and check.request.reason is None:
-        yield "no watch is running, so the latest findings may be outdated"
+        yield "no watch is running, so the latest findings may be outdated; start one, or give a --reason"
 
 
 def _check_second_sick(check: _Check) -> Iterator[str]:

@@ -107,7 +107,7 @@ def check_demoted(
     """Return why the demotion is not complete yet; an empty string if it is."""
     led = metadata.led_by(broker_id)
     if led:
-        return f"broker {broker_id} still leads {len(led)} partitions"
+        return f"broker {broker_id} still leads {len(led)} of its partitions"
     return _check_orders(metadata, {partition: order.after for partition, order in orders.items()})
 
 

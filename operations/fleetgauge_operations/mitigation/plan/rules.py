@@ -122,7 +122,7 @@ def _refuse_second_throttle(request: ActionRequest, snapshot: ClusterSnapshot) -
     topics = {partition.topic for partition in snapshot.metadata.replicated_on(request.broker_id)}
     throttled = sorted(topics & snapshot.metadata.throttled_topics)[:MAX_NAMED]
     if throttled:
-        explanation = f"replicas of {', '.join(throttled)} are throttled already"
+        explanation = f"replicas of {', '.join(throttled)} are throttled already; remove that throttle first"
         yield Refusal(RefusalReason.THROTTLED, explanation)
 
 

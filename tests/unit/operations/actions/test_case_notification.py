@@ -18,7 +18,9 @@ CASE = ActionCase(
 )
 EXPLANATIONS = ("broker 3 is <fenced>", "a reassignment is in progress: t-1")
 REFUSED = CaseNotification(CASE, ActionOutcome.REFUSED, EXPLANATIONS, NOON)
-FAILED = CaseNotification(CASE, ActionOutcome.FAILED, ("broker 2 still leads 1 partitions after 5 s",), NOON)
+FAILED = CaseNotification(
+    CASE, ActionOutcome.FAILED, ("after 5 s: broker 2 still leads 1 of its partitions",), NOON
+)
 UNDONE = CaseNotification(CASE, ActionOutcome.UNDONE, (), NOON, is_undo=True)
 
 

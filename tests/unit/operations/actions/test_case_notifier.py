@@ -34,7 +34,7 @@ REFUSED = ActionCase(
     told=(),
 )
 FAILED = replace(
-    REFUSED, outcome=ActionOutcome.FAILED, words=("broker 2 still leads 1 partitions after 5 s",)
+    REFUSED, outcome=ActionOutcome.FAILED, words=("after 5 s: broker 2 still leads 1 of its partitions",)
 )
 
 

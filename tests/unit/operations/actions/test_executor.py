@@ -156,7 +156,7 @@ def test_a_demotion_fails_if_the_broker_still_leads_and_opens_the_circuit_breake
     cluster.ignores_elections = True
     case = demote(cluster)
     assert case.outcome is ActionOutcome.FAILED
-    assert case.words == ("broker 2 still leads 1 partitions after 5 s",)
+    assert case.words == ("after 5 s: broker 2 still leads 1 of its partitions",)
     refusals = find_refusals(DEMOTION, cluster.observe("another"), cluster.now, RULES[DEMOTION.kind])
     assert [refusal.reason for refusal in refusals] == [
         RefusalReason.ALREADY,
@@ -203,7 +203,7 @@ def test_a_failed_undo_can_be_repeated(cluster: SimulatedCluster) -> None:
     cluster.alerts, cluster.ignores_elections = (), True
     case = create_executor(cluster).undo(case, None)
     assert case.outcome is ActionOutcome.FAILED
-    assert case.words[0].startswith("broker 2 does not lead 1 of 1 partitions again")
+    assert case.words[0].startswith("after 5 s: broker 2 does not lead 1 of 1 partitions again")
     cluster.ignores_elections = False
     assert create_executor(cluster).undo(case, None).outcome is ActionOutcome.UNDONE
     assert cluster.metadata == before
@@ -313,7 +313,7 @@ def test_a_quarantine_is_undone_although_the_broker_needs_long_to_catch_up(
     case = create_executor(cluster).undo(case, None)
     assert case.outcome is ActionOutcome.UNDONE
     assert case.words == (
-        "broker 2 is out of sync in 3 of 3 partitions after 300 s; it continues to catch up",
+        "after 300 s: broker 2 is out of sync in 3 of 3 partitions; it continues to catch up",
     )
 
 
@@ -336,7 +336,7 @@ def test_a_restart_fails_if_the_broker_is_fenced_when_its_previous_session_expir
 
     cluster.alerts = (DOWN_ALERT,)
     case = create_executor(cluster, observe).apply(RESTART, "c1", "ann", "STORAGE_STALLED")
-    assert (case.outcome, case.words) == (ActionOutcome.FAILED, ("broker 2 has not returned after 300 s",))
+    assert (case.outcome, case.words) == (ActionOutcome.FAILED, ("after 300 s: broker 2 has not returned",))
 
 
 def test_an_operator_can_close_a_failed_restart(cluster: SimulatedCluster) -> None:

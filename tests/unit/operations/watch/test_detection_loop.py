@@ -14,7 +14,7 @@ from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_operations.watch.detection_loop import DetectionLoop, ReceivedPulses
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.suppression import SuppressedFindings
-from tests.unit.core.detection.pulses import at, broker, hung, pulse
+from tests.unit.core.detection.pulses import NOON, at, broker, hung, pulse
 
 BROKER_DOWN = FindingSubject("orders", HealthCondition.BROKER_DOWN, 1)
 NO_DATA = FindingSubject("orders", HealthCondition.NO_DATA)
@@ -33,7 +33,7 @@ class MemoryWatch:
     leadership: LeadershipStatus = LeadershipStatus.HELD
     maintenance: tuple[datetime, datetime] | None = None
     late_findings: list[Finding] = field(default_factory=list)
-    now: datetime = at(0)
+    now: datetime = NOON
     clock_ahead: timedelta = timedelta(0)
     log: list[str] = field(default_factory=list)
     """What was stored, sent or postponed, in order."""
