@@ -1,6 +1,6 @@
 """Draws names and sentences of the product, for a reader who knows Kafka and SRE but not this project.
 
-``python -m tests.draw_names COMMIT`` prints 20 of each package as JSON, the same ones for the same commit. The
+``python -m tests.draw_names COMMIT`` prints 20 of each package as JSON, the same for the same commit. The
 reader says what each means; where the answers are wrong, the language is to be improved.
 """
 
