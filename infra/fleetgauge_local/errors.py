@@ -6,8 +6,10 @@ LocalFleetError
 └── RequestError     the runner rejected a request: an unknown cluster, broker, mirror or fault kind
 """
 
+from fleetgauge_core.errors import OperationalError
 
-class LocalFleetError(Exception):
+
+class LocalFleetError(OperationalError):
     """An operation on the local fleet failed."""
 
 

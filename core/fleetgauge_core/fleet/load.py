@@ -8,11 +8,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from yaml.composer import ComposerError
 
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.fleet.field_types import DESCRIPTION_BY_PATTERN
 from fleetgauge_core.fleet.model import Fleet
+from fleetgauge_core.fleet.telemetry import Telemetry
 
 
-class FleetFileError(ValueError):
+class FleetFileError(OperationalError):
     """The fleet file cannot be used; the message is one line that names the file, the key and the problem."""
 
 
@@ -53,6 +55,18 @@ def load_fleet(path: Path) -> Fleet:
     if "://" in fleet.lake:
         return fleet
     return fleet.model_copy(update={"lake": str((path.parent / fleet.lake).resolve())})
+
+
+def require_telemetry(fleet: Fleet, path: Path) -> Telemetry:
+    """Return the telemetry cluster of the fleet that was loaded from ``path``.
+
+    Raises: FleetFileError if the fleet file names none.
+    """
+    if fleet.telemetry is None:
+        raise FleetFileError(
+            f"{path}: telemetry.bootstrap is missing: set it to the telemetry cluster's bootstrap servers"
+        )
+    return fleet.telemetry
 
 
 def _describe_yaml_error(error: Exception) -> str:

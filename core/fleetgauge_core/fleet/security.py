@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.fleet.field_types import URL_PATTERN
 from fleetgauge_core.fleet.frozen_model import FrozenModel
 
@@ -15,7 +16,7 @@ from fleetgauge_core.fleet.frozen_model import FrozenModel
 FileVersion = tuple[int, int] | None
 
 
-class SecretError(ValueError):
+class SecretError(OperationalError):
     """A secret cannot be read; the message is one line with its location and the reason."""
 
 

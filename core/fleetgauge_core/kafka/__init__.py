@@ -37,6 +37,7 @@ from fleetgauge_core.kafka.errors import (
     KafkaRequestRejectedError,
     KafkaSecurityError,
     KafkaUnavailableError,
+    explain_telemetry_errors,
 )
 from fleetgauge_core.kafka.leader_election import LeaderElection, Leadership, LeadershipStatus
 from fleetgauge_core.kafka.metadata_reader import (
@@ -112,6 +113,7 @@ __all__ = [
     "ensure_credentials_readable",
     "ensure_state_topic",
     "ensure_telemetry_topics",
+    "explain_telemetry_errors",
     "inspect_clusters",
     "measure_cold_bootstrap",
     "measure_cold_connection",

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from confluent_kafka import KafkaError, KafkaException
 from kafka.errors import KafkaError as KafkaPythonError
 
+from fleetgauge_core.errors import OperationalError
+
 #: Kafka errors that retrying the same request cannot remove.
 _REJECTIONS = frozenset(
     {
@@ -24,7 +26,7 @@ NO_ANSWER = "no_answer"
 AUTHENTICATION_FAILED = "authentication"
 
 
-class KafkaUnavailableError(Exception):
+class KafkaUnavailableError(OperationalError):
     """A request that failed: no answer in time, or an error; the message is one line.
 
     ``reason`` is the cause as a code: NO_ANSWER, AUTHENTICATION_FAILED or a ConnectionFailure's value.
@@ -53,6 +55,16 @@ def translate_request_error(error_name: str, message: str) -> KafkaUnavailableEr
 def error_code(error: KafkaError) -> str:
     """Return the error's name, for example MSG_TIMED_OUT, without the leading underscore of local errors."""
     return str(error.name()).lstrip("_")
+
+
+@contextmanager
+def explain_telemetry_errors() -> Iterator[None]:
+    """Add to a KafkaUnavailableError that it is the telemetry cluster that cannot be reached."""
+    try:
+        yield
+    except KafkaUnavailableError as error:
+        message = f"cannot reach the telemetry cluster: {error}"
+        raise type(error)(message, error.reason) from error
 
 
 @contextmanager

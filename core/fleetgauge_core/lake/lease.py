@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fleetgauge_core.errors import OperationalError
 
-class LeaseError(Exception):
+
+class LeaseError(OperationalError):
     """Another pipeline holds the lease of the lake."""
 
 

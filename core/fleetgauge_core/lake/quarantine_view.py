@@ -15,11 +15,12 @@ import pyarrow.dataset as ds
 from fleetgauge_core.contract import HEADER_BYTES, PROBE_MINUTE
 from fleetgauge_core.contract.logical_types import strip_logical_types
 from fleetgauge_core.contract.single_object import SINGLE_OBJECT_MARKER
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.delta_table import DELTA_ERRORS, describe_table_error, open_table
 from fleetgauge_core.tables import QUARANTINE
 
 
-class QuarantineError(Exception):
+class QuarantineError(OperationalError):
     """The quarantine of a lake cannot be read; the message is one line with its path and the reason."""
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.delta_table import (
     DELTA_ERRORS,
     arrow_schema,
@@ -39,7 +40,7 @@ _PROPERTIES: Mapping[str, str] = {
 Scope = Mapping[str, Collection[Any]]
 
 
-class TableStoreError(Exception):
+class TableStoreError(OperationalError):
     """The table does not exist, or cannot be read or written; the message is one line."""
 
 

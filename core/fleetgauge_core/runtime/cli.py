@@ -1,22 +1,31 @@
-"""The command `fleetgauge`: finds subcommands by entry point and imports only the one called."""
+"""The command `fleetgauge` and the frame of its subcommands.
+
+Subcommands are found by entry point, and only the one that is called is imported. `--help` must stay fast, so
+a module that declares a command imports click and light modules alone; what the command does is in another
+module, which is imported when the command runs.
+"""
 
 import json
 import re
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NoReturn
+from importlib.util import find_spec
+from typing import Any, NamedTuple, NoReturn
 
 import click
-from rich.console import Console
 
 from fleetgauge_core import __version__
+from fleetgauge_core.errors import OperationalError
+from fleetgauge_core.runtime.console import console as console
 
 ENTRY_POINT_GROUP = "fleetgauge.commands"
-
-#: Messages for people go to stderr; stdout is reserved for results.
-console = Console(stderr=True, highlight=False)
+#: The module of a package that has the summaries of its commands, as SUMMARIES: dict[str, CommandSummary].
+SUMMARIES_MODULE = "command_summaries"
 
 
 class InputError(click.ClickException):
@@ -29,6 +38,8 @@ class InputError(click.ClickException):
 
     def show(self, file: object = None) -> None:  # noqa: ARG002 (click's signature)
         """Print the message to stderr on one line."""
+        from fleetgauge_core.runtime.console import console
+
         console.print(f"fleetgauge: {self.message}", style="red", markup=False, soft_wrap=True)
 
 
@@ -78,7 +89,49 @@ class TimestampParam(click.ParamType[datetime]):
         return at.astimezone(UTC)
 
 
-class LazyGroup(click.Group):
+class CommandSummary(NamedTuple):
+    """What `fleetgauge --help` shows of a command without importing it."""
+
+    help: str
+    """The first sentence of the command's own help."""
+    requires: tuple[str, ...] = ()
+    """The modules that the command needs and that not every installation has."""
+
+
+@contextmanager
+def _report_errors(command_name: str | None) -> Iterator[None]:
+    """Raise InputError in place of operational errors and of modules that are not installed."""
+    try:
+        yield
+    except OperationalError as error:
+        raise InputError(str(error)) from error
+    except ModuleNotFoundError as error:
+        raise _missing_module_error(command_name, error.name) from error
+
+
+def _missing_module_error(command_name: str | None, module: str | None) -> InputError:
+    return InputError(f"{command_name} needs {module}, which is not installed: pip install 'fleetgauge[all]'")
+
+
+class Command(click.Command):
+    """A command that reports operational errors in one line and with exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Raises: InputError in place of operational errors."""
+        with _report_errors(ctx.info_name):
+            return super().invoke(ctx)
+
+
+class Group(click.Group):
+    """A group that does the same for all its subcommands."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the group and a subcommand. Raises: InputError in place of operational errors."""
+        with _report_errors(ctx.info_name):
+            return super().invoke(ctx)
+
+
+class LazyGroup(Group):
     """A group whose subcommands are imported only when they are called, as click's docs suggest."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
@@ -91,20 +144,45 @@ class LazyGroup(click.Group):
             return _load(point)
         return None
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of subcommands from their packages' summaries."""
+        commands = {point.name: _summarize(point) for point in entry_points(group=ENTRY_POINT_GROUP)}
+        click.Group(commands=commands).format_commands(ctx, formatter)
+
+
+def _summarize(point: EntryPoint) -> click.Command:
+    """Return a command that has only the summary; the command itself if its package has no summary of it."""
+    summary = _read_summaries(point).get(point.name)
+    if summary is None:
+        return _load(point)
+    for module in summary.requires:
+        if find_spec(module) is None:
+            return _unavailable(point.name, module)
+    return click.Command(point.name, help=summary.help)
+
+
+def _read_summaries(point: EntryPoint) -> Mapping[str, CommandSummary]:
+    package = point.module.partition(".")[0]
+    try:
+        summaries: Mapping[str, CommandSummary] = import_module(f"{package}.{SUMMARIES_MODULE}").SUMMARIES
+    except ModuleNotFoundError:
+        return {}
+    return summaries
+
 
 def _load(point: EntryPoint) -> click.Command:
     try:
         command = point.load()
     except ModuleNotFoundError as error:
-        return _unavailable(point.name, error.name or "a package")
+        return _unavailable(point.name, error.name)
     if not isinstance(command, click.Command):
         raise TypeError(f"{point.value} is not a click command")
     return command
 
 
-def _unavailable(name: str, module: str) -> click.Command:
+def _unavailable(name: str, module: str | None) -> click.Command:
     def fail() -> NoReturn:
-        raise InputError(f"{name} needs {module}, which is not installed: pip install 'fleetgauge[all]'")
+        raise _missing_module_error(name, module)
 
     return click.Command(
         name,

@@ -7,22 +7,13 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-import click
+from fleetgauge_core.runtime.options import log_option as log_option
 
 #: Limit per log statement in the code, over all clusters and brokers, within INTERVAL_S seconds.
 MAX_LINES_PER_STATEMENT = 60
 INTERVAL_S = 60.0
 #: LogRateLimiter sets ``suppressed_note`` on each record.
 _TEXT = "%(asctime)s %(name)s %(message)s%(suppressed_note)s"
-
-#: Option ``--log-format`` of long-running commands.
-log_option = click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the log lines on stderr.",
-)
 
 
 def configure_logging(log_format: str) -> None:

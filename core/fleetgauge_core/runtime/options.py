@@ -1,5 +1,6 @@
 """Command-line options that several commands share, so that each is spelled and explained in one way."""
 
+import getpass
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,19 +11,31 @@ from fleetgauge_core.runtime.cli import ListenAddressParam
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: ``config: Path``, the fleet file.
-config_option = click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default="fleet.yaml",
-    show_default=True,
-    help="Path of the fleet file.",
-)
 
-#: ``location: str | None``, the lake if it is not the fleet file's.
-lake_option = click.option(
-    "--lake", "location", help="Folder or URI of the lake, instead of the fleet file's `lake`."
-)
+def make_config_option(help: str, default: str | None = "fleet.yaml") -> Callable[[Command], Command]:
+    """Return the option ``--config`` (``config: Path``; None if it is not given and has no default)."""
+    return click.option(
+        "--config", type=click.Path(path_type=Path), default=default, show_default=True, help=help
+    )
+
+
+def make_lake_option(help: str) -> Callable[[Command], Command]:
+    """Return the option ``--lake`` (``location: str | None``), the lake if it is not the fleet file's."""
+    return click.option("--lake", "location", help=help)
+
+
+def json_option(help: str = "Print the result on stdout as JSON.") -> Callable[[Command], Command]:
+    """Return the option ``--json`` (``as_json: bool``) with a help text that names what is printed."""
+    return click.option("--json", "as_json", is_flag=True, help=help)
+
+
+def author_option(help: str) -> Callable[[Command], Command]:
+    """Return the option ``--author`` (``author: str``), by default the login of the user."""
+    return click.option("--author", default=getpass.getuser, show_default="the user's login", help=help)
+
+
+config_option = make_config_option("Path of the fleet file.")
+lake_option = make_lake_option("Folder or URI of the lake, instead of the fleet file's `lake`.")
 
 #: ``clock: datetime | None``, naive and in UTC.
 clock_option = click.option(
@@ -39,7 +52,11 @@ listen_option = click.option(
     help="Serve /livez, /readyz and /metrics over HTTP at this address; port 0 takes a free port.",
 )
 
-
-def json_option(help: str = "Print the result on stdout as JSON.") -> Callable[[Command], Command]:
-    """Return the option ``--json`` (``as_json: bool``) with a help text that names what is printed."""
-    return click.option("--json", "as_json", is_flag=True, help=help)
+#: ``log_format: str``, for fleetgauge_core.runtime.logs.configure_logging.
+log_option = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the log lines on stderr.",
+)

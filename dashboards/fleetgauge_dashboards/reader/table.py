@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.delta_table import (
     ARROW_TYPES,
     DELTA_ERRORS,
@@ -37,7 +38,7 @@ MAX_CACHED_QUERIES = 64
 MAX_CACHED_BYTES = 64_000_000
 
 
-class LakeError(Exception):
+class LakeError(OperationalError):
     """A problem of the lake that is reported to the user in one line."""
 
 

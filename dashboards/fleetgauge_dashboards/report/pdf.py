@@ -8,6 +8,8 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+from fleetgauge_core.errors import OperationalError
+
 #: Names of the executable in distributions and vendor packages.
 _EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Options for a browser that makes no network requests of its own and stores nothing.
@@ -23,7 +25,7 @@ ISOLATION_OPTIONS = (
 _TIMEOUT_S = 120
 
 
-class PrintError(Exception):
+class PrintError(OperationalError):
     """The PDF could not be printed; the message names the cause and an alternative."""
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.delta_table import (
     DELTA_ERRORS,
     arrow_schema,
@@ -33,7 +34,7 @@ _ROW_COUNT_ID = "rows"
 _BATCH_ROWS = 100_000
 
 
-class CheckpointStoreLostError(Exception):
+class CheckpointStoreLostError(OperationalError):
     """The stored checkpoints differ from what this process wrote; a restart reads them again."""
 
 

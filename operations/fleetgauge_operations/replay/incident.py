@@ -16,12 +16,13 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from fleetgauge_core.contract import HealthEvent, ProbePulse, RecordDecodeError
 from fleetgauge_core.detection import Finding, parse_finding
+from fleetgauge_core.errors import OperationalError
 
 SUFFIX = ".incident.gz"
 _FORMAT = 1
 
 
-class IncidentError(Exception):
+class IncidentError(OperationalError):
     """A file that is not an incident or is damaged; the message is one line."""
 
 

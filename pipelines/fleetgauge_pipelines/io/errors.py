@@ -5,8 +5,10 @@ SetupError
 └── JavaError   no usable Java was found
 """
 
+from fleetgauge_core.errors import OperationalError
 
-class SetupError(Exception):
+
+class SetupError(OperationalError):
     """The machine lacks something that Spark or Kafka needs."""
 
 

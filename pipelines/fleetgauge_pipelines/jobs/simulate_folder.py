@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.lease import hold_lease
 from fleetgauge_pipelines.simulation import SimulatedFleet
 
@@ -19,7 +20,7 @@ _FILES = (_STAMP, "fleet.yaml", "ledger.json")
 _FOLDERS = ("lake", "records")
 
 
-class ForeignFolderError(Exception):
+class ForeignFolderError(OperationalError):
     """The folder holds files that no simulation wrote; its text is one line for the user."""
 
 

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fleetgauge_core.contract import ProbeMinute
+from fleetgauge_core.errors import OperationalError
 
 _FILE = "records.sqlite"
 _VERSION = 1
@@ -58,7 +59,7 @@ _DROP_OLDEST = (
 )
 
 
-class SpoolError(Exception):
+class SpoolError(OperationalError):
     """The spool folder or its file cannot be used; the message is one line that names it."""
 
 

@@ -6,20 +6,20 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from fleetgauge_core.fleet.command_line import load_fleet_or_exit, telemetry_or_exit
-from fleetgauge_core.runtime.cli import print_json
+from fleetgauge_core.fleet import load_fleet, require_telemetry
+from fleetgauge_core.runtime.cli import Command, print_json
 from fleetgauge_core.runtime.options import config_option, json_option, lake_option
 
 CLUSTERS = "clusters: [{id: orders, bootstrap: 'orders:9092'}]\n"
 
 
-@click.command()
+@click.command(cls=Command)
 @config_option
 @lake_option
 @json_option("Print the bootstrap servers on stdout as JSON.")
 def command(config: Path, location: str | None, as_json: bool) -> None:
-    fleet = load_fleet_or_exit(config)
-    telemetry = telemetry_or_exit(fleet, config)
+    fleet = load_fleet(config)
+    telemetry = require_telemetry(fleet, config)
     if as_json:
         print_json({"bootstrap": telemetry.bootstrap, "lake": location})
 

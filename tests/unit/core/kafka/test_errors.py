@@ -3,9 +3,12 @@ from confluent_kafka import KafkaError, KafkaException
 from kafka.errors import GroupAuthorizationFailedError, KafkaTimeoutError
 
 from fleetgauge_core.kafka.errors import (
+    AUTHENTICATION_FAILED,
     KafkaRequestRejectedError,
+    KafkaSecurityError,
     KafkaUnavailableError,
     error_code,
+    explain_telemetry_errors,
     translate_kafka_python_errors,
     translate_librdkafka_errors,
     translate_request_error,
@@ -55,3 +58,12 @@ def test_a_failed_connection_of_kafka_python_is_not_a_rejection(error: Exception
     with pytest.raises(KafkaUnavailableError) as raised, translate_kafka_python_errors("orders:9092"):
         raise error
     assert type(raised.value) is KafkaUnavailableError
+
+
+def test_an_error_of_the_telemetry_cluster_says_so_and_keeps_its_class_and_reason() -> None:
+    with (
+        pytest.raises(KafkaSecurityError, match="cannot reach the telemetry cluster: t:9092") as raised,
+        explain_telemetry_errors(),
+    ):
+        raise KafkaSecurityError("t:9092: bad password", AUTHENTICATION_FAILED)
+    assert raised.value.reason == AUTHENTICATION_FAILED

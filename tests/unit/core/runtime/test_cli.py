@@ -1,5 +1,7 @@
 import json
+import sys
 from importlib.metadata import EntryPoint, EntryPoints
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -8,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core import __version__
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.runtime import cli
 from fleetgauge_core.runtime.cli import (
+    Command,
+    CommandSummary,
+    Group,
     InputError,
     ListenAddress,
     ListenAddressParam,
@@ -30,6 +36,18 @@ def greet(as_json: bool) -> None:
 def fail() -> None:
     """Fail with wrong input."""
     raise InputError("fleet.yaml: clusters: [red]missing[/red]; " + "name one " * 40)
+
+
+class ClusterError(OperationalError):
+    """An error of another system."""
+
+
+def _raise_operational_error() -> None:
+    raise ClusterError("orders:9092: no answer within 5 s")
+
+
+def _import_missing_module() -> None:
+    import fleetgauge_no_such_package  # noqa: F401
 
 
 not_a_command = 42
@@ -121,6 +139,62 @@ def test_the_help_lists_commands_in_order_and_marks_unavailable_ones(monkeypatch
     assert "Not available: fleetgauge_no_such_package" in result.stdout
     positions = [result.stdout.index(f"  {name} ") for name in ("absent", "fail", "greet")]
     assert positions == sorted(positions)
+
+
+def test_the_help_shows_summaries_and_imports_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(monkeypatch, "greet", "bad")
+    _summarize(
+        monkeypatch,
+        greet=CommandSummary("Say hello, and nothing else."),
+        bad=CommandSummary("Greet in a language.", requires=("json", "fleetgauge_no_such_package")),
+    )
+    monkeypatch.setattr(cli, "_load", lambda point: pytest.fail(f"imported {point.name}"))
+    result = _run("--help")
+    assert "  greet  Say hello, and nothing else.\n" in result.stdout
+    assert "  bad    Not available: fleetgauge_no_such_package is not installed.\n" in result.stdout
+
+
+def test_the_help_of_a_command_without_a_summary_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(monkeypatch, "greet", "fail")
+    _summarize(monkeypatch, greet=CommandSummary("Say good morning."))
+    result = _run("--help")
+    assert "  greet  Say good morning.\n" in result.stdout
+    assert "  fail   Fail with wrong input.\n" in result.stdout
+
+
+def _summarize(monkeypatch: pytest.MonkeyPatch, **summaries: CommandSummary) -> None:
+    """Provide the summaries that the package of these tests could have."""
+    module = f"{__name__.partition('.')[0]}.{cli.SUMMARIES_MODULE}"
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(SUMMARIES=summaries))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Command("orders", callback=_raise_operational_error),
+        Group("orders", callback=_raise_operational_error, invoke_without_command=True),
+        Group("all", commands={"orders": click.Command("orders", callback=_raise_operational_error)}),
+    ],
+)
+def test_an_operational_error_is_one_line_on_stderr_and_exit_2(command: click.Command) -> None:
+    arguments = ["orders"] if command.name == "all" else []
+    result = CliRunner().invoke(command, arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "fleetgauge: orders:9092: no answer within 5 s\n"
+
+
+def test_a_module_that_is_missing_when_a_command_runs_is_named_with_the_package_to_install() -> None:
+    result = CliRunner().invoke(Command("orders", callback=_import_missing_module))
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "orders needs fleetgauge_no_such_package" in result.stderr
+    assert "pip install 'fleetgauge[all]'" in result.stderr
+
+
+def test_an_error_of_the_program_is_not_hidden() -> None:
+    def divide() -> float:
+        return 1 / 0
+
+    assert isinstance(CliRunner().invoke(Command("orders", callback=divide)).exception, ZeroDivisionError)
 
 
 def test_a_json_result_is_one_value_and_a_newline(capsys: pytest.CaptureFixture[str]) -> None:

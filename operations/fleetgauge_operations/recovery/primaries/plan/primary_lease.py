@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_operations.recovery.plan.map_case import escape_unprintable
 
 _EXAMPLE = '{"service": "billing", "primary": "north", "epoch": 3, "lease_until": "2026-03-02T10:00:00Z"}'
 _LARGEST_EPOCH = 2**63 - 1
 
 
-class PrimaryLeaseError(Exception):
+class PrimaryLeaseError(OperationalError):
     """Leases cannot be read; one line that names the place, the problem and the fix."""
 
 
