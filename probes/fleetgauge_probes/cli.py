@@ -1,37 +1,13 @@
-"""The commands `fleetgauge probe` and `fleetgauge probe acls`."""
+"""The commands `fleetgauge probe` and `fleetgauge probe acls`; `fleetgauge_probes.command` runs them."""
 
-import gc
-import logging
-import sys
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
-from fleetgauge_core.fleet import Cluster, Fleet, FleetFileError, Telemetry
-from fleetgauge_core.fleet.command_line import load_fleet_or_exit, telemetry_or_exit
-from fleetgauge_core.kafka import KafkaUnavailableError, ensure_credentials_readable
-from fleetgauge_core.runtime.cli import InputError, ListenAddress, console, print_json
-from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
-from fleetgauge_core.runtime.logs import configure_logging, log_option
-from fleetgauge_core.runtime.options import config_option, json_option, listen_option
-from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
-from fleetgauge_probes.agent.fleet_file import FleetFile
-from fleetgauge_probes.agent.run import AgentFailedError, run_agent
+from fleetgauge_core.runtime.cli import Group
+from fleetgauge_core.runtime.options import config_option, json_option, listen_option, log_option
 from fleetgauge_probes.agent.shard import Shard
-from fleetgauge_probes.agent.spool import Spool, SpoolError
-from fleetgauge_probes.connection import list_grants
-
-#: The main loop records a heartbeat four times a second; only a minute without one means that it hangs.
-_HEARTBEAT_TIMEOUT_S = 60
-#: How long a thread may compute while another waits: a fifth of Python's default, as a probe may be waiting.
-_THREAD_SWITCH_INTERVAL_S = 0.001
-#: Collections of the middle generation before a full one; Python's default is 10.
-_FULL_COLLECTION_THRESHOLD = 200
-_MB = 1_000_000
 
 
 class _ShardParam(click.ParamType[Shard]):
@@ -46,7 +22,11 @@ class _ShardParam(click.ParamType[Shard]):
             self.fail(str(error), param, ctx)
 
 
-@click.group(invoke_without_command=True, epilog="Example: fleetgauge probe --config fleet.yaml --shard 2/5")
+@click.group(
+    cls=Group,
+    invoke_without_command=True,
+    epilog="Example: fleetgauge probe --config fleet.yaml --shard 2/5",
+)
 @config_option
 @click.option(
     "--spool",
@@ -72,38 +52,16 @@ class _ShardParam(click.ParamType[Shard]):
 @log_option
 @json_option("Print the run id, the clusters and the number of records left on stdout as JSON, at the end.")
 @click.pass_context
-def probe(
-    context: click.Context,
-    config: Path,
-    spool: Path | None,
-    spool_max_mb: int,
-    shard: Shard,
-    listen: ListenAddress | None,
-    log_format: str,
-    as_json: bool,
-) -> None:
+def probe(context: click.Context, /, **options: Any) -> None:
     """Probe every broker of the fleet with 100 messages a minute on each of two legs, until stopped.
 
     Changes to the clusters in the fleet file take effect while the agent runs.
     """
     if context.invoked_subcommand:
         return
-    configure_logging(log_format)
-    # kafka-python logs every reconnect; the agent logs the relevant errors itself.
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    fleet_file = FleetFile(config)
-    fleet, telemetry = _load_probed_fleet(config, fleet_file, shard)
-    run_id, health = uuid.uuid4(), ProcessHealth("probe", _HEARTBEAT_TIMEOUT_S)
-    record_spool = Spool(spool or config.parent / shard.folder, spool_max_mb * _MB)
+    from fleetgauge_probes.command import probe_fleet
 
-    def select_clusters() -> tuple[Cluster, ...]:
-        return shard.select_clusters(fleet_file.current_clusters())
-
-    with serve_health(health, listen), _open_spool(record_spool):
-        waiting = _run_agent(fleet, telemetry, select_clusters, record_spool, run_id, health)
-    if as_json:
-        ids = [cluster.id for cluster in select_clusters()]
-        print_json({"run_id": str(run_id), "clusters": ids, "waiting": waiting})
+    probe_fleet(**options)
 
 
 @probe.command(epilog="Example: fleetgauge probe acls --config fleet.yaml --principal User:fleetgauge")
@@ -115,76 +73,8 @@ def probe(
     help="Kafka principal to grant them to.",
 )
 @json_option("Print the grants on stdout as JSON.")
-def acls(config: Path, principal: str, as_json: bool) -> None:
+def acls(**options: Any) -> None:
     """Print the least permissions that the agent needs, as commands that grant them."""
-    grants = list(list_grants(load_fleet_or_exit(config)))
-    if as_json:
-        print_json({"principal": principal, "grants": [asdict(grant) for grant in grants]})
-    else:
-        for grant in grants:
-            click.echo(grant.format_command(principal))
+    from fleetgauge_probes.command import print_grants
 
-
-def _load_probed_fleet(config: Path, fleet_file: FleetFile, shard: Shard) -> tuple[Fleet, Telemetry]:
-    """Load the fleet and its telemetry cluster. Raises: InputError when the fleet cannot be probed."""
-    try:
-        fleet = fleet_file.load()
-    except FleetFileError as error:
-        raise InputError(str(error)) from error
-    if fleet.simulated:
-        raise InputError(f"{config}: simulated is true: use another fleet file, with another lake, to probe")
-    telemetry = telemetry_or_exit(fleet, config)
-    clusters = shard.select_clusters(fleet.clusters)
-    try:
-        for access in (telemetry.access, *(cluster.access for cluster in clusters)):
-            ensure_credentials_readable(access)
-    except KafkaUnavailableError as error:
-        raise InputError(f"{config}: {error}") from error
-    return fleet, telemetry
-
-
-@contextmanager
-def _open_spool(spool: Spool) -> Iterator[None]:
-    """Keep the spool open. Raises: InputError when records cannot be stored in it."""
-    try:
-        left_open = spool.open()
-        if left_open:
-            console.print(f"an earlier run was killed: {left_open} open minutes are sent as last stored")
-        try:
-            yield
-        finally:
-            spool.close()
-    except SpoolError as error:
-        raise InputError(f"{error}; set another folder with --spool") from error
-
-
-def _reduce_latency() -> None:
-    """Reduce how long a due probe waits for this process itself; with 300 brokers it is noticeable."""
-    sys.setswitchinterval(_THREAD_SWITCH_INTERVAL_S)
-    # A full collection stops all threads for 100 ms. Imported modules are never freed anyway, and few other
-    # objects live long and are part of a reference cycle, so one every few minutes is enough.
-    gc.freeze()
-    youngest, middle, _ = gc.get_threshold()
-    gc.set_threshold(youngest, middle, _FULL_COLLECTION_THRESHOLD)
-
-
-def _run_agent(
-    fleet: Fleet,
-    telemetry: Telemetry,
-    select_clusters: Callable[[], tuple[Cluster, ...]],
-    spool: Spool,
-    run_id: uuid.UUID,
-    health: ProcessHealth,
-) -> int:
-    """Run the agent until a signal stops it; return the number of records left in the spool."""
-    _reduce_latency()
-    shutdown = install_shutdown_handlers()
-    console.print(f"probing {len(select_clusters())} clusters, run {run_id}; stop with Ctrl-C")
-    try:
-        waiting = run_agent(fleet, telemetry, select_clusters, spool, run_id, health, shutdown)
-    except AgentFailedError:
-        console.print("fleetgauge: the agent failed and stopped; the cause is in the log above", style="red")
-        raise SystemExit(1) from None
-    if waiting:
-        console.print(f"{waiting} records are left in {spool.folder} for the next run", soft_wrap=True)
-    return waiting
+    print_grants(**options)

@@ -27,7 +27,7 @@ from fleetgauge_operations.recovery.primaries.promote_output import promotion_do
 from fleetgauge_operations.replay.cli import _document as replay_document
 from fleetgauge_pipelines.jobs.backtest_cli import _document as backtest_document
 from fleetgauge_pipelines.jobs.cli import COUNT_NAMES
-from fleetgauge_probes.connection import ClusterChecks
+from fleetgauge_probes.connection.cluster_checks import ClusterChecks
 from tests.promises.commands import commands_with_json
 from tests.promises.key_paths import NONE, Paths, hints_of, in_list, join, paths_of_type, paths_of_value
 from tests.promises.source import functions_of, literal_keys

@@ -1,9 +1,10 @@
-"""Analyze the source of a command's function and of the functions that it calls in its module."""
+"""Analyze the source of a command: of its function, the one that it runs, and what these call."""
 
 import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,32 @@ from tests.promises.key_paths import NONE, Paths, in_list, under
 
 
 def functions_of(command: click.Command) -> tuple[Callable[..., Any], ...]:
-    """Return the command's function and all functions of its module that it calls directly or indirectly."""
+    """Return the command's function, that which it hands its options to, and all that they call.
+
+    Functions of other modules are left out, except for those that the second one calls in its own module.
+    """
     reached: dict[Callable[..., Any], None] = {}
     if command.callback is not None:
-        _reach(inspect.unwrap(command.callback), reached)
+        callback = inspect.unwrap(command.callback)
+        _reach(callback, reached)
+        for function in _run_functions(callback):
+            _reach(function, reached)
     return tuple(reached)
+
+
+def _run_functions(callback: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """Yield the functions that a command's function imports and calls with all its options."""
+    nodes = list(ast.walk(tree_of(callback)))
+    called = {name for node in nodes if isinstance(node, ast.Call) for name in _name_with_options(node)}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            for name in called.intersection(alias.name for alias in node.names):
+                yield inspect.unwrap(getattr(import_module(node.module), name))
+
+
+def _name_with_options(call: ast.Call) -> Iterator[str]:
+    if isinstance(call.func, ast.Name) and any(keyword.arg is None for keyword in call.keywords):
+        yield call.func.id
 
 
 def _reach(function: Callable[..., Any], reached: dict[Callable[..., Any], None]) -> None:

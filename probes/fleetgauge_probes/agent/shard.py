@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from zlib import crc32
 
-from fleetgauge_core.fleet import Cluster
+if TYPE_CHECKING:  # An option's type must not import the fleet's models; see fleetgauge_probes.cli.
+    from fleetgauge_core.fleet import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Shard:
         """Name of this shard's default spool folder, distinct from those of the other shards."""
         return "spool" if self.count == 1 else f"spool-{self.number}-of-{self.count}"
 
-    def select_clusters(self, clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
+    def select_clusters(self, clusters: "Iterable[Cluster]") -> "tuple[Cluster, ...]":
         """Return the clusters that belong to this shard, in their given order."""
         return tuple(
             cluster for cluster in clusters if crc32(cluster.id.encode()) % self.count == self.number - 1

@@ -1,5 +1,5 @@
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_probes.connection import list_grants
+from fleetgauge_probes.connection.acls import list_grants
 
 FLEET = Fleet.model_validate(
     {

@@ -8,8 +8,8 @@ from fleetgauge_core.fleet import Fleet, Telemetry
 from fleetgauge_core.kafka import BrokerRegistry, ClusterInspection, ConnectionFailure, EndpointResponse
 from fleetgauge_core.metadata import BrokerRegistration
 from fleetgauge_probes.agent.topic_plan import HomeBroker, TopicCreation, plan_probe_topic
-from fleetgauge_probes.connection import check_connections
 from fleetgauge_probes.connection.cluster_checks import (
+    check_connections,
     evaluate_inspection,
     specify_probe_topic,
     specify_record_topics,

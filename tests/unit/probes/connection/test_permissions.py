@@ -1,7 +1,7 @@
 import pytest
 
 from fleetgauge_core.kafka import ClusterAuthorization, QueryFailure, RequestRejection
-from fleetgauge_probes.connection import ConnectionCheck
+from fleetgauge_probes.connection.check import ConnectionCheck
 from fleetgauge_probes.connection.permissions import (
     PROBING,
     TELEMETRY,
