@@ -25,8 +25,8 @@ from fleetgauge_operations.recovery.cli_output import drill_document, failback_d
 from fleetgauge_operations.recovery.plan.map_case import map_document
 from fleetgauge_operations.recovery.primaries.promote_output import promotion_document
 from fleetgauge_operations.replay.cli import _document as replay_document
-from fleetgauge_pipelines.jobs.backtest_cli import _document as backtest_document
-from fleetgauge_pipelines.jobs.cli import COUNT_NAMES
+from fleetgauge_pipelines.jobs.backtest_command import _document as backtest_document
+from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES
 from fleetgauge_probes.connection.cluster_checks import ClusterChecks
 from tests.promises.commands import commands_with_json
 from tests.promises.key_paths import NONE, Paths, hints_of, in_list, join, paths_of_type, paths_of_value

@@ -32,7 +32,7 @@ from fleetgauge_operations.recovery.primaries.promotion_executor import Promotio
 from fleetgauge_operations.recovery.readiness.plan.conditions import ConditionKind as RecoveryKind
 from fleetgauge_operations.replay.comparison import ReplayVerdict
 from fleetgauge_operations.replay.incident import SUFFIX
-from fleetgauge_pipelines.jobs.backtest_cli import BacktestVerdict
+from fleetgauge_pipelines.jobs.backtest_command import BacktestVerdict
 from fleetgauge_pipelines.simulation.incidents import IncidentKind as PlantedKind
 from fleetgauge_probes.agent.probe_tracker import (
     ACK_LATE,

@@ -24,7 +24,11 @@ from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.tables import HEALTH_EVENTS
 from fleetgauge_pipelines.io.small_frames import create_dataframe
 from fleetgauge_pipelines.jobs.backtest import read_recorded_findings, recompute_findings
-from fleetgauge_pipelines.jobs.backtest_cli import BacktestVerdict, compare_episodes, select_budget_episodes
+from fleetgauge_pipelines.jobs.backtest_command import (
+    BacktestVerdict,
+    compare_episodes,
+    select_budget_episodes,
+)
 from tests.probe_minutes import MINUTE, NOON
 from tests.spark.lakes import opened, raw_frame
 from tests.unit.core.detection.test_burn_fold import at, minutes, outage

@@ -2,6 +2,7 @@
 
 import getpass
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,10 +38,16 @@ def author_option(help: str) -> Callable[[Command], Command]:
 config_option = make_config_option("Path of the fleet file.")
 lake_option = make_lake_option("Folder or URI of the lake, instead of the fleet file's `lake`.")
 
-#: ``clock: datetime | None``, naive and in UTC.
+
+def _to_utc(_: click.Context, __: click.Parameter, at: datetime | None) -> datetime | None:
+    return at and at.replace(tzinfo=UTC)
+
+
+#: ``clock: datetime | None``, in UTC.
 clock_option = click.option(
     "--clock",
     type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ"]),
+    callback=_to_utc,
     help="Decide which records are in the future and which weeks are closed as of this UTC time, "
     "instead of the current time.",
 )

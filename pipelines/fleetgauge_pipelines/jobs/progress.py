@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fleetgauge_core.runtime.cli import console
+from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 
 #: Called with the name of a step, how many of its units are done and how many it has.

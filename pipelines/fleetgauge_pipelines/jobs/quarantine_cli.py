@@ -1,34 +1,13 @@
-"""The commands `fleetgauge quarantine`. Spark is imported only to replay rows, not to list or show them."""
+"""The commands of `fleetgauge quarantine`; `quarantine_command` runs them."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
 
-from fleetgauge_core.fleet.command_line import load_fleet_or_exit
-from fleetgauge_core.lake.quarantine_view import (
-    QuarantineError,
-    QuarantineFilter,
-    decode_readable_fields,
-    read_quarantined_record,
-    summarize_quarantine,
-)
-from fleetgauge_core.runtime.cli import InputError, console, print_json
+from fleetgauge_core.runtime.cli import Group
 from fleetgauge_core.runtime.options import clock_option, config_option, json_option, lake_option
-from fleetgauge_core.tables import QUARANTINE, QUARANTINE_REASONS
-from fleetgauge_pipelines.jobs.cli import (
-    COUNT_NAMES,
-    count_batch,
-    counts_json_option,
-    open_lake_for_writing,
-    print_batch,
-    resolve_clock,
-)
-
-_HEX_BYTES = 64
+from fleetgauge_core.tables import QUARANTINE_REASONS
+from fleetgauge_pipelines.jobs.cli import counts_json_option
 
 _reason = click.option(
     "--reason",
@@ -45,7 +24,7 @@ _since = click.option(
 _view_json_option = json_option("Print the rows on stdout as JSON.")
 
 
-@click.group(epilog="Example: fleetgauge quarantine list --lake ./lake")
+@click.group(cls=Group, epilog="Example: fleetgauge quarantine list --lake ./lake")
 def quarantine() -> None:
     """Inspect records that broke the contract, and replay them after their cause was fixed."""
 
@@ -56,25 +35,11 @@ def quarantine() -> None:
 @config_option
 @lake_option
 @_view_json_option
-def list_(
-    reason: str | None, since: datetime | None, config: Path, location: str | None, as_json: bool
-) -> None:
+def list_(**options: Any) -> None:
     """List how many rows each reason has, when they were ingested, and the source of one of them."""
-    try:
-        groups = summarize_quarantine(
-            _location(location, config), QuarantineFilter(reason=reason, since=_utc(since))
-        )
-    except QuarantineError as error:
-        raise InputError(str(error)) from error
-    for group in groups:
-        _print(
-            f"{group.reason}: {group.rows} rows, {_time(group.first_ingested_at)} to "
-            f"{_time(group.last_ingested_at)}, for example {group.example}"
-        )
-    if not groups:
-        _print("no matching row in quarantine")
-    if as_json:
-        print_json([_format_times(asdict(group)) for group in groups])
+    from fleetgauge_pipelines.jobs.quarantine_command import list_reasons
+
+    list_reasons(**options)
 
 
 @quarantine.command(epilog="Example: fleetgauge quarantine show b5rvyvIRQIG5jXJfbDGcDQ/3/1207")
@@ -82,29 +47,11 @@ def list_(
 @config_option
 @lake_option
 @_view_json_option
-def show(source: str, config: Path, location: str | None, as_json: bool) -> None:
+def show(**options: Any) -> None:
     """Show one row: its reason, its bytes, and the fields that can be decoded from them."""
-    where = _location(location, config)
-    try:
-        row = read_quarantined_record(where, source)
-    except QuarantineError as error:
-        raise InputError(str(error)) from error
-    if row is None:
-        raise _unknown(source, where)
-    fields, unreadable = decode_readable_fields(row.value or b"")
-    shown = {
-        "source": row.source,
-        "reason": row.reason,
-        "detail": row.detail,
-        "ingested_at": _time(row.ingested_at),
-        "size": None if row.value is None else len(row.value),
-        "hex": (row.value or b"")[:_HEX_BYTES].hex(),
-        "fields": {name: _format_field(name, value) for name, value in fields.items()},
-        "unreadable": unreadable,
-    }
-    _print_row(shown)
-    if as_json:
-        print_json(shown)
+    from fleetgauge_pipelines.jobs.quarantine_command import show_record
+
+    show_record(**options)
 
 
 @quarantine.command(epilog="Example: fleetgauge quarantine replay --reason unknown_cluster --json")
@@ -115,88 +62,11 @@ def show(source: str, config: Path, location: str | None, as_json: bool) -> None
 @lake_option
 @clock_option
 @counts_json_option
-def replay(
-    reason: str | None,
-    source: str | None,
-    since: datetime | None,
-    config: Path,
-    location: str | None,
-    clock: datetime | None,
-    as_json: bool,
-) -> None:
+def replay(**options: Any) -> None:
     """Process rows again after their cause was fixed, such as a missing cluster or a wrong clock.
 
     Records that are valid now move to the tables, however old they are; others stay. Stop the stream first.
     """
-    fleet = load_fleet_or_exit(config)
-    where = location or fleet.lake
-    if "://" not in where and not Path(where, QUARANTINE.path).is_dir():
-        raise InputError(f"{where}: no table {QUARANTINE.path} found; name the lake with --lake")
-    selection = QuarantineFilter(reason, source, _utc(since))
-    with open_lake_for_writing(where) as (spark, lake):
-        from fleetgauge_pipelines.jobs.quarantine import run_replay
+    from fleetgauge_pipelines.jobs.quarantine_command import replay_records
 
-        with console.status("replaying rows of quarantine"):
-            outcome = run_replay(spark, lake, fleet, selection, resolve_clock(clock))
-    if outcome is None and source is not None:
-        raise _unknown(source, where)
-    counts = dict.fromkeys((*COUNT_NAMES, "moved", "still_quarantined"), 0)
-    if outcome is not None:
-        print_batch(0, outcome)
-        counts = count_batch(outcome)
-        counts |= {"moved": outcome.released, "still_quarantined": outcome.ingested.quarantined}
-    _print(f"{counts['moved']} rows left quarantine, {counts['still_quarantined']} of the replayed rows stay")
-    if as_json:
-        print_json(counts)
-
-
-def _unknown(source: str, lake: str) -> InputError:
-    return InputError(
-        f"{lake}: no matching row with source {source!r} in quarantine; see `fleetgauge quarantine list`"
-    )
-
-
-def _location(location: str | None, config: Path) -> str:
-    return location or load_fleet_or_exit(config).lake
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    return None if at is None else at.replace(tzinfo=UTC)
-
-
-def _time(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _format_times(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _time(value) if isinstance(value, datetime) else value for name, value in row.items()}
-
-
-def _format_field(name: str, value: Any) -> Any:
-    # Timestamps are milliseconds. A damaged record may hold a value that is no valid time; it is shown as it
-    # is.
-    if name not in ("minute", "emitted_at"):
-        return value
-    try:
-        return datetime.fromtimestamp(value / 1000, UTC).isoformat(timespec="milliseconds")
-    except (ValueError, OverflowError, OSError):
-        return value
-
-
-def _print_row(shown: Mapping[str, Any]) -> None:
-    for name, value in shown.items():
-        if name == "fields":
-            for field, content in value.items():
-                _print(f"  {field}: {_abbreviate(content)}")
-        else:
-            _print(f"{name}: {'-' if value in (None, '') else value}")
-
-
-def _abbreviate(value: Any) -> str:
-    if isinstance(value, list) and len(value) > 10:
-        return f"{len(value)} values, {', '.join(map(str, value[:3]))}, ..., {value[-1]}"
-    return str(value)
-
-
-def _print(line: str) -> None:
-    console.print(line, markup=False, soft_wrap=True)
+    replay_records(**options)

@@ -1,0 +1,108 @@
+"""What `fleetgauge backfill` does. Spark is imported after the fleet file was read."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fleetgauge_core.fleet import Fleet, load_fleet, require_telemetry
+from fleetgauge_core.kafka import explain_telemetry_errors
+from fleetgauge_core.runtime.cli import InputError, print_json
+from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
+from fleetgauge_pipelines.jobs.lake_session import open_lake_for_writing
+
+if TYPE_CHECKING:
+    from fleetgauge_pipelines.jobs.backfill import BackfillResult, RecordSource, ReportPiece
+    from fleetgauge_pipelines.jobs.batch import BatchResult
+
+#: 128 + SIGINT, as a shell reports it.
+_EXIT_INTERRUPTED = 130
+
+
+def fill_lake(
+    folder: Path | None,
+    topic: str | None,
+    again: bool,
+    config: Path,
+    location: str | None,
+    clock: datetime | None,
+    as_json: bool,
+) -> None:
+    """Write the records of a folder or of a topic to the lake.
+
+    Raises: InputError unless exactly one of them is given, or if it does not exist.
+    """
+    if (folder is None) == (topic is None):
+        raise InputError("give either --from DIR or --topic NAME")
+    fleet = load_fleet(config)
+    with open_lake_for_writing(location or fleet.lake) as (spark, lake):
+        from fleetgauge_pipelines.jobs.backfill import run_backfill
+
+        records = _records(fleet, config, folder, topic)
+        # Installed after the session, because PySpark replaces the SIGINT handler as it starts.
+        shutdown = install_shutdown_handlers()
+        with _show_pieces() as advance:
+            now = clock or datetime.now(UTC)
+            result = run_backfill(spark, lake, fleet, records, now, again, shutdown, advance)
+    if result.remaining:
+        _print_where_it_stopped(result)
+        raise SystemExit(_EXIT_INTERRUPTED)
+    if as_json:
+        print_json(_add_up(result))
+
+
+def _records(fleet: Fleet, config: Path, folder: Path | None, topic: str | None) -> "RecordSource":
+    from fleetgauge_pipelines.jobs.backfill import open_record_folder, open_record_topic
+
+    try:
+        if folder is not None:
+            return open_record_folder(folder)
+        with explain_telemetry_errors():
+            return open_record_topic(require_telemetry(fleet, config), topic or "")
+    except (FileNotFoundError, LookupError) as error:
+        raise InputError(error.args[0]) from error
+
+
+@contextmanager
+def _show_pieces() -> Iterator["ReportPiece"]:
+    # A progress bar over pieces with the number of records, and a printed line for each piece.
+    record_count = TextColumn("{task.fields[records]} records")
+    columns = (TextColumn("pieces"), BarColumn(), MofNCompleteColumn(), record_count, TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("pieces", total=None, records=0)
+        records = 0
+
+        def advance(done: int, total: int, batch: "BatchResult | None") -> None:
+            nonlocal records
+            if batch is not None:
+                print_batch(done, batch)
+                records += batch.ingested.received
+            progress.update(task, completed=done, total=total, records=records)
+
+        yield advance
+
+
+def _add_up(result: "BackfillResult") -> dict[str, int]:
+    totals = Counter(dict.fromkeys(COUNT_NAMES, 0))
+    for batch in result.batches:
+        totals.update(count_batch(batch))
+    return totals | {
+        "gold_rows_changed": result.gold_rows_changed,
+        "pieces": len(result.batches),
+        "pieces_skipped": result.skipped,
+    }
+
+
+def _print_where_it_stopped(result: "BackfillResult") -> None:
+    done = len(result.batches) + result.skipped
+    console.print(
+        f"stopped after {done} of {done + result.remaining} pieces; run the same command again to continue",
+        markup=False,
+        soft_wrap=True,
+    )

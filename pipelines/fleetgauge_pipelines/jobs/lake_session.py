@@ -1,0 +1,43 @@
+"""The Spark session of a command and its lake. Spark is imported when the lake is opened."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from fleetgauge_core.lake.lease import hold_lease
+from fleetgauge_core.runtime.console import console
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from fleetgauge_pipelines.io.lake import Lake
+
+
+@contextmanager
+def open_lake_for_writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
+    """Yield a Spark session and the lake while holding the lake's writer lease.
+
+    Raises: LeaseError when another process holds the lease; SetupError when Java or the jars are missing.
+    """
+    with hold_lease(location), open_lake_for_reading(location) as session_and_lake:
+        yield session_and_lake
+
+
+@contextmanager
+def open_lake_for_reading(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
+    """Yield a Spark session and the lake without its lease: another process may write to it meanwhile.
+
+    Raises: SetupError when Java or the jars are missing.
+    """
+    from fleetgauge_pipelines.io.lake import Lake
+    from fleetgauge_pipelines.io.session import open_session
+
+    sigint_handler = signal.getsignal(signal.SIGINT)
+    spark = open_session("fleetgauge", console.print)
+    # PySpark's own handler would abort whichever call to the JVM is in progress.
+    signal.signal(signal.SIGINT, sigint_handler)
+    try:
+        yield spark, Lake(spark, location)
+    finally:
+        spark.stop()

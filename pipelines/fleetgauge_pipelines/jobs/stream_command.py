@@ -1,0 +1,65 @@
+"""What `fleetgauge stream` and `fleetgauge run` do. Spark is imported after the fleet file was read."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetgauge_core.fleet import load_fleet, require_telemetry
+from fleetgauge_core.kafka import explain_telemetry_errors
+from fleetgauge_core.runtime.cli import ListenAddress, print_json
+from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
+from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
+from fleetgauge_pipelines.jobs.lake_session import open_lake_for_writing
+from fleetgauge_pipelines.jobs.metrics import StreamMetrics
+
+if TYPE_CHECKING:
+    from fleetgauge_pipelines.jobs.batch import BatchResult
+
+#: A process without a heartbeat for this long is not alive. A normal batch takes seconds; catching up after
+#: an outage, or the first start, which downloads the jars, takes minutes.
+_MAX_HEARTBEAT_AGE_S = 15 * 60
+
+
+def process_topics(
+    config: Path, location: str | None, every_s: float | None, listen: ListenAddress | None, as_json: bool
+) -> None:
+    """Write probe records from the telemetry topics to the lake every ``every_s`` seconds; None: once."""
+    fleet = load_fleet(config)
+    telemetry = require_telemetry(fleet, config)
+    health = ProcessHealth("stream", _MAX_HEARTBEAT_AGE_S)
+    metrics = StreamMetrics(health.registry)
+    totals = Counter(dict.fromkeys(COUNT_NAMES, 0))
+
+    def report_batch(batch_id: int, result: "BatchResult") -> None:
+        print_batch(batch_id, result)
+        totals.update(count_batch(result))
+        metrics.record_batch(result, _now())
+        health.record_heartbeat()
+        health.mark_ready()
+
+    with serve_health(health, listen), open_lake_for_writing(location or fleet.lake) as (spark, lake):
+        from fleetgauge_pipelines.jobs.stream import StreamTrigger, run_stream
+
+        # Installed after the session: PySpark replaces the SIGINT handler as it starts, and its own handler
+        # ends the process with a traceback.
+        shutdown = install_shutdown_handlers()
+        with explain_telemetry_errors():
+            run_stream(
+                spark,
+                lake,
+                fleet,
+                telemetry,
+                StreamTrigger(every_s),
+                _now,
+                report_batch,
+                health.record_heartbeat,
+                shutdown,
+            )
+    if as_json:
+        print_json(totals)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
