@@ -24,7 +24,8 @@ from fleetgauge_operations.recovery.offsets.checkpoint import (
     PartitionRoute,
     TopicIds,
 )
-from fleetgauge_operations.recovery.offsets.mapping import MappingRule, map_position
+from fleetgauge_operations.recovery.offsets.mapping import map_position
+from fleetgauge_operations.recovery.offsets.mapping_rule import MappingRule
 from fleetgauge_operations.recovery.offsets.mirror_state import CheckpointRecord, ReplicationState
 from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
 from fleetgauge_operations.recovery.offsets.sync_ingest import ingest_snapshot

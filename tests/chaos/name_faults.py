@@ -38,7 +38,7 @@ from fleetgauge_core.kafka import ensure_telemetry_topics
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TELEMETRY, ClusterSpec
 from fleetgauge_local.runner_protocol import FaultKind
-from fleetgauge_operations.replay.incident import SUFFIX
+from fleetgauge_operations.replay import SUFFIX
 from fleetgauge_operations.replay.stored_records import read_incident
 from tests.chaos._faults import slow_down, stop_processes
 from tests.chaos._second_way import SecondWay, second_way

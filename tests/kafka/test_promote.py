@@ -21,9 +21,9 @@ from fleetgauge_local.layout import REGIONS
 from fleetgauge_operations.recovery.cli import recover
 from fleetgauge_operations.recovery.plan.sync_decision import ClusterPair
 from fleetgauge_operations.recovery.primaries.lease_store_reader import read_leases, read_primary_findings
+from fleetgauge_operations.recovery.primaries.plan.precondition_name import PreconditionName
 from fleetgauge_operations.recovery.primaries.plan.primary_lease import PrimaryLease
 from fleetgauge_operations.recovery.primaries.plan.primary_state import PrimaryFindingKind
-from fleetgauge_operations.recovery.primaries.plan.promotion import PreconditionName
 from fleetgauge_operations.recovery.primaries.promotion_context import create_promotion_context
 from fleetgauge_operations.recovery.primaries.promotion_executor import PromotionExecutor, PromotionOutcome
 from fleetgauge_operations.recovery.recovery_context import open_recovery

@@ -24,7 +24,7 @@ from fleetgauge_operations.mitigation.cli import _ProposedAction as ProposedActi
 from fleetgauge_operations.recovery.cli_output import drill_document, failback_document, plan_document
 from fleetgauge_operations.recovery.plan.map_case import map_document
 from fleetgauge_operations.recovery.primaries.promote_output import promotion_document
-from fleetgauge_operations.replay.cli import _document as replay_document
+from fleetgauge_operations.replay.commands import _document as replay_document
 from fleetgauge_pipelines.jobs.backtest_command import _document as backtest_document
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES
 from fleetgauge_probes.connection.cluster_checks import ClusterChecks

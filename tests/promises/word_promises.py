@@ -24,14 +24,15 @@ from fleetgauge_local.layout import TOPOLOGIES
 from fleetgauge_local.runner_protocol import BrokerState, ClusterState, FaultKind, MirrorState
 from fleetgauge_operations.actions.plan.refusals import RefusalReason
 from fleetgauge_operations.recovery.offsets.checkpoint import CheckpointOrigin
-from fleetgauge_operations.recovery.offsets.mapping import ConstraintBasis, MappingRule
+from fleetgauge_operations.recovery.offsets.mapping import ConstraintBasis
+from fleetgauge_operations.recovery.offsets.mapping_rule import MappingRule
 from fleetgauge_operations.recovery.plan.forecast import NotReadyReason
 from fleetgauge_operations.recovery.plan.sync_decision import SyncVerdict
-from fleetgauge_operations.recovery.primaries.plan.promotion import PreconditionName
+from fleetgauge_operations.recovery.primaries.plan.precondition_name import PreconditionName
 from fleetgauge_operations.recovery.primaries.promotion_executor import PromotionOutcome
 from fleetgauge_operations.recovery.readiness.plan.conditions import ConditionKind as RecoveryKind
+from fleetgauge_operations.replay import SUFFIX
 from fleetgauge_operations.replay.comparison import ReplayVerdict
-from fleetgauge_operations.replay.incident import SUFFIX
 from fleetgauge_pipelines.jobs.backtest_command import BacktestVerdict
 from fleetgauge_pipelines.simulation.incidents import IncidentKind as PlantedKind
 from fleetgauge_probes.agent.probe_tracker import (

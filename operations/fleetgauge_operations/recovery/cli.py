@@ -1,84 +1,30 @@
-"""The commands of `fleetgauge recover`."""
+"""The commands of `fleetgauge recover`; `commands` runs them."""
 
-import getpass
-import time
-import uuid
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fleetgauge_core.kafka import KafkaUnavailableError
-from fleetgauge_core.lake.table_store import TableStore, TableStoreError
-from fleetgauge_core.runtime.cli import (
-    InputError,
-    ListenAddress,
-    console,
-    print_json,
+from fleetgauge_core.runtime.cli import Group
+from fleetgauge_core.runtime.options import (
+    author_option,
+    json_option,
+    listen_option,
+    log_option,
+    make_config_option,
+    make_lake_option,
 )
-from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
-from fleetgauge_core.runtime.logs import configure_logging, log_option
-from fleetgauge_core.runtime.options import listen_option
-from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
-from fleetgauge_core.tables import ACTIONS, DRILLS
-from fleetgauge_operations.recovery.checkpoint_store import CheckpointStoreLostError
-from fleetgauge_operations.recovery.cli_output import (
-    drill_document,
-    failback_document,
-    format_drill,
-    format_failback,
-    format_mapping,
-    format_plan,
-    plan_document,
-)
-from fleetgauge_operations.recovery.controller import RecoveryController
-from fleetgauge_operations.recovery.drill import drill_rows
-from fleetgauge_operations.recovery.failback_inspection import FailbackInspection
-from fleetgauge_operations.recovery.group_offset_sync import GroupSyncPlan
-from fleetgauge_operations.recovery.metrics import RecoveryMetrics
-from fleetgauge_operations.recovery.offsets.mapping import MappingRule
-from fleetgauge_operations.recovery.plan.map_case import (
-    MappingCase,
-    MappingCaseError,
-    map_document,
-    parse_case,
-)
-from fleetgauge_operations.recovery.plan.sync_decision import ClusterPair, SyncVerdict
-from fleetgauge_operations.recovery.primaries.plan.primary_lease import PrimaryLeaseError
-from fleetgauge_operations.recovery.primaries.plan.promotion import PreconditionName
-from fleetgauge_operations.recovery.primaries.primary_conditions import PrimaryMonitor
-from fleetgauge_operations.recovery.primaries.promote_output import (
-    format_promotion,
-    promotion_document,
-    promotion_row,
-)
-from fleetgauge_operations.recovery.primaries.promotion_context import create_promotion_context
-from fleetgauge_operations.recovery.primaries.promotion_executor import PromotionExecutor
-from fleetgauge_operations.recovery.readiness.tracker import ReadinessTracker
-from fleetgauge_operations.recovery.recovery_context import SyncPlans, now_ms, open_recovery, run_tracers
+from fleetgauge_operations.recovery.offsets.mapping_rule import MappingRule
+from fleetgauge_operations.recovery.primaries.plan.precondition_name import PreconditionName
 
-#: Maximum time between heartbeats: an inspection of a hundred mirrors, one of them unreachable.
-_HEARTBEAT_TIMEOUT_S = 900
-#: Watermarks are taken less often than mirrors are observed, because each is a row per partition.
-_OBSERVATIONS_PER_WATERMARK = 6
-
-_config = click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default="fleet.yaml",
-    show_default=True,
-    help="The fleet file.",
-)
-_lake = click.option("--lake", "location", help="Location of the tables, instead of the fleet file's `lake`.")
+_config = make_config_option("The fleet file.")
+_lake = make_lake_option("Location of the tables, instead of the fleet file's `lake`.")
 _group = click.option("--group", "only", help="Only this consumer group.")
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
+_author = author_option("The person responsible.")
+_json = json_option("Print JSON to stdout.")
 
 
-@click.group(epilog="Example: fleetgauge recover plan")
+@click.group(cls=Group, epilog="Example: fleetgauge recover plan")
 def recover() -> None:
     """Fail over to another region: translate group offsets, forecast replay and loss, and fail back."""
 
@@ -88,15 +34,14 @@ def recover() -> None:
 @_config
 @_lake
 @_json
-@click.pass_context
-def plan(context: click.Context, only: str | None, config: Path, location: str | None, as_json: bool) -> None:
+def plan(**options: Any) -> None:
     """Show where each group would resume in the passive cluster, and what prevents it. Changes nothing.
 
     Exits with 1 if a group cannot resume in one of its partitions.
     """
-    with _errors_as_input_errors(), open_recovery(config, location) as recovery:
-        plans = recovery.plan_groups(only)
-    _print_plans(context, plans, as_json)
+    from fleetgauge_operations.recovery.commands import plan_offsets
+
+    plan_offsets(**options)
 
 
 @recover.command(epilog="Example: fleetgauge recover sync --execute")
@@ -105,25 +50,15 @@ def plan(context: click.Context, only: str | None, config: Path, location: str |
 @_config
 @_lake
 @_json
-@click.pass_context
-def sync(
-    context: click.Context,
-    only: str | None,
-    execute: bool,
-    config: Path,
-    location: str | None,
-    as_json: bool,
-) -> None:
+def sync(**options: Any) -> None:
     """Commit the translated offsets of groups in the passive cluster once, by default as a dry run.
 
     Skips groups that have members there. Never moves an offset backwards, unless the group was reset in the
     active cluster.
     """
-    with _errors_as_input_errors(), open_recovery(config, location) as recovery:
-        plans = recovery.plan_groups(only, write=execute)
-    if not execute:
-        console.print("dry run: commit the offsets with --execute")
-    _print_plans(context, plans, as_json)
+    from fleetgauge_operations.recovery.commands import sync_offsets
+
+    sync_offsets(**options)
 
 
 @recover.command(
@@ -140,43 +75,19 @@ def sync(
     help="Test the named groups: commit their offsets in the passive cluster, read from there, and compare. "
     "Their consumers are not moved.",
 )
-@click.option(
-    "--author", default=getpass.getuser, show_default="the user's login", help="The person responsible."
-)
+@_author
 @_config
 @_lake
 @_json
-@click.pass_context
-def drill(
-    context: click.Context,
-    active: str,
-    passive: str,
-    group_names: tuple[str, ...],
-    execute: bool,
-    author: str,
-    config: Path,
-    location: str | None,
-    as_json: bool,
-) -> None:
+def drill(**options: Any) -> None:
     """Forecast the replay and loss of a failover, and whether groups are ready for one; exits with 1 if not.
 
     Shows the records that would be read again, those that may be lost with the failing region, and every
     reason against a failover. Adds a row per group to recovery/drills.
     """
-    if execute and not group_names:
-        raise InputError("--execute writes the offsets of real groups: name them with --group")
-    with _errors_as_input_errors(), open_recovery(config, location) as recovery:
-        pair = ClusterPair(active, passive)
-        if pair not in {group_sync.pair for group_sync in recovery.group_syncs}:
-            raise InputError(f"{config}: recovery.groups has no entry from {active} to {passive}")
-        report = recovery.run_drill(pair, group_names, execute, author)
-        TableStore(recovery.lake, DRILLS, create=True).append(drill_rows(report))
-    for group_drill in report.groups:
-        _print_lines(format_drill(group_drill))
-    console.print(f"{active} to {passive}: {'READY' if report.is_ready else 'NOT READY'}", markup=False)
-    if as_json:
-        print_json(drill_document(report))
-    context.exit(0 if report.is_ready else 1)
+    from fleetgauge_operations.recovery.commands import drill_failover
+
+    drill_failover(**options)
 
 
 @recover.command(epilog="Example: fleetgauge recover failback --primary north --secondary south --json")
@@ -190,31 +101,14 @@ def drill(
 @_config
 @_lake
 @_json
-@click.pass_context
-def failback(
-    context: click.Context,
-    primary: str,
-    secondary: str,
-    since: datetime | None,
-    config: Path,
-    location: str | None,
-    as_json: bool,
-) -> None:
+def failback(**options: Any) -> None:
     """Show the stranded records of a cluster that failed, the new ones of its replica, and how to fail back.
 
     Changes nothing. Records are compared by key, value and timestamp. Exits with 1 if records are stranded.
     """
-    with _errors_as_input_errors(), open_recovery(config, location) as recovery:
-        mirror = recovery.fleet.recovery.mirror_between(primary, secondary)
-        if mirror is None:
-            raise InputError(f"{config}: recovery.mirrors has no mirror from {primary} to {secondary}")
-        recovery.collector.collect()
-        at = since.replace(tzinfo=UTC) if since else None
-        report = FailbackInspection(recovery.fleet, mirror).inspect(recovery.collector.state, at)
-    _print_lines(format_failback(report))
-    if as_json:
-        print_json(failback_document(report))
-    context.exit(1 if report.stranded else 0)
+    from fleetgauge_operations.recovery.commands import inspect_failback
+
+    inspect_failback(**options)
 
 
 @recover.command(
@@ -234,25 +128,11 @@ def failback(
     type=click.Choice([name.value for name in PreconditionName]),
     help="Override a precondition that is not met or unknown; may be repeated.",
 )
-@click.option(
-    "--author", default=getpass.getuser, show_default="the user's login", help="The person responsible."
-)
+@_author
 @_config
 @_lake
 @_json
-@click.pass_context
-def promote(
-    context: click.Context,
-    service: str,
-    active: str,
-    passive: str,
-    execute: bool,
-    despite: tuple[str, ...],
-    author: str,
-    config: Path,
-    location: str | None,
-    as_json: bool,
-) -> None:
+def promote(**options: Any) -> None:
     """Promote another region to the primary of a service if all preconditions are met; by default a dry run.
 
     label: --from is the only primary, or its lease has expired and it is unreachable. aggregates: both
@@ -260,19 +140,9 @@ def promote(
     groups: the service's groups are ready to resume in --to. headroom: --to has the capacity for the whole
     load. Exits with 1 if the promotion is refused or fails.
     """
-    with _errors_as_input_errors(), open_recovery(config, location) as recovery:
-        promotion = create_promotion_context(
-            recovery, service, ClusterPair(active, passive), execute, time.sleep
-        )
-        started = _now()
-        result = PromotionExecutor(promotion, time.monotonic, time.sleep).run(execute, despite)
-        lake = recovery.lake
-    _print_lines(format_promotion(result, despite))
-    if result.was_attempted:
-        _record_action(lake, promotion_row(result, despite, author, uuid.uuid4().hex[:12], started, _now()))
-    if as_json:
-        print_json(promotion_document(result, despite, author))
-    context.exit(0 if result.is_success else 1)
+    from fleetgauge_operations.recovery.commands import promote_cluster
+
+    promote_cluster(**options)
 
 
 @recover.command(epilog="Example: fleetgauge recover run --execute")
@@ -300,60 +170,15 @@ def promote(
 @listen_option
 @log_option
 @_json
-def run(
-    execute: bool,
-    observe_every_s: float,
-    sync_every_s: float,
-    config: Path,
-    location: str | None,
-    listen: ListenAddress | None,
-    log_format: str,
-    as_json: bool,
-) -> None:
+def run(**options: Any) -> None:
     """Store offset syncs, sync group offsets, and evaluate failover readiness, until stopped.
 
     Writes recovery/checkpoints; a row per minute to recovery/mirror_minutes, group_minutes and
     producer_minutes; and recovery/findings, which are also sent to the fleet's notifiers.
     """
-    configure_logging(log_format)
-    health, shutdown = ProcessHealth("recover", _HEARTBEAT_TIMEOUT_S), install_shutdown_handlers()
-    last_plans: dict[tuple[str, str, str], GroupSyncPlan] = {}
+    from fleetgauge_operations.recovery.commands import run_recovery
 
-    def show(plan: GroupSyncPlan) -> None:
-        previous = last_plans.get(_plan_key(plan))
-        if previous is None or _count_verdicts(previous) != _count_verdicts(plan):
-            _print_lines(format_plan(plan))
-        last_plans[_plan_key(plan)] = plan
-
-    watermark_every_s = _OBSERVATIONS_PER_WATERMARK * observe_every_s
-    with (
-        _errors_as_input_errors(),
-        open_recovery(config, location, watermark_every_s) as recovery,
-        run_tracers(recovery.fleet) as tracer_loop,
-        serve_health(health, listen),
-    ):
-        console.print(f"observing {len(recovery.fleet.recovery.mirrors)} mirrors; stop with Ctrl+C")
-        primaries = PrimaryMonitor(recovery.fleet, _now)
-        readiness = ReadinessTracker(recovery.fleet, recovery.lake, primaries.check, _now)
-        readiness.start()
-        RecoveryController(
-            recovery.collector,
-            recovery.store,
-            recovery.group_syncs,
-            health,
-            RecoveryMetrics(health.registry),
-            recovery.fleet,
-            tracer_loop,
-            readiness,
-            show,
-            now_ms,
-            time.monotonic,
-            observe_every_s,
-            sync_every_s,
-            execute,
-        ).run(shutdown)
-    if as_json:
-        print_json([plan_document(plan) for plan in last_plans.values()])
+    run_recovery(**options)
 
 
 @recover.command("map", epilog="Example: fleetgauge recover map --from-file case.json --rule uber --json")
@@ -370,8 +195,8 @@ def run(
     help="uber: as published. plus_one: one past a consumed checkpoint. watermark: idle sources do not hold "
     "back the result. Default: the highest offset, by the simplest rule that gives it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
-def map_command(path: Path, rule: str | None, as_json: bool) -> None:
+@_json
+def map_command(**options: Any) -> None:
     """Translate a group's position between two merged topics, without any cluster.
 
     \b
@@ -390,65 +215,6 @@ def map_command(path: Path, rule: str | None, as_json: bool) -> None:
     source writes from the first offset on lies before the second one. Watermarks of active also state that
     all earlier records lie before it; give both as {"active": {...}, "passive": {...}}.
     """
-    case = _read_case(path)
-    result = case.map_position(MappingRule(rule) if rule else None)
-    _print_lines(format_mapping(case, result))
-    if as_json:
-        print_json(map_document(result))
+    from fleetgauge_operations.recovery.commands import map_position
 
-
-@contextmanager
-def _errors_as_input_errors() -> Iterator[None]:
-    try:
-        yield
-    except (KafkaUnavailableError, TableStoreError, CheckpointStoreLostError, PrimaryLeaseError) as error:
-        raise InputError(str(error)) from error
-
-
-def _record_action(lake: str, row: Mapping[str, Any]) -> None:
-    """Write a row of ops/actions; an unavailable lake does not fail the action, which is done already."""
-    try:
-        TableStore(lake, ACTIONS, create=True).append([dict(row)])
-    except TableStoreError as error:
-        _print_lines([f"the action is not recorded in ops/actions: {error}"])
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _print_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
-
-
-def _print_plans(context: click.Context, plans: SyncPlans, as_json: bool) -> None:
-    for plan in plans.groups:
-        _print_lines(format_plan(plan))
-    _print_lines(f"cannot be read: {line}" for line in plans.unavailable)
-    if not (plans.groups or plans.unavailable):
-        console.print("no group that matches recovery.groups has committed offsets")
-    if as_json:
-        print_json([plan_document(plan) for plan in plans.groups])
-    context.exit(0 if plans.are_ok else 1)
-
-
-def _plan_key(plan: GroupSyncPlan) -> tuple[str, str, str]:
-    return plan.group, plan.pair.active, plan.pair.passive
-
-
-def _count_verdicts(plan: GroupSyncPlan) -> Counter[SyncVerdict]:
-    return Counter(
-        SyncVerdict.UNCHANGED if decision.verdict.is_ok else decision.verdict for decision in plan.decisions
-    )
-
-
-def _read_case(path: Path) -> MappingCase:
-    try:
-        return parse_case(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not text: give JSON in UTF-8") from error
-    except MappingCaseError as error:
-        raise InputError(f"{path}: {error}") from error
+    map_position(**options)

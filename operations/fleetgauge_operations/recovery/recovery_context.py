@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fleetgauge_core.fleet import Fleet, FleetFileError, load_fleet
+from fleetgauge_core.fleet import Fleet, load_fleet
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.runtime.cli import InputError
 from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore
@@ -90,12 +90,9 @@ def open_recovery(
 ) -> Iterator[RecoveryContext]:
     """Start the clients of a fleet; ``location`` replaces the fleet file's lake.
 
-    Raises: InputError if the fleet file is invalid or has no mirrors; KafkaUnavailableError; TableStoreError.
+    Raises: FleetFileError; InputError if there are no mirrors; KafkaUnavailableError; TableStoreError.
     """
-    try:
-        fleet = load_fleet(config)
-    except FleetFileError as error:
-        raise InputError(str(error)) from error
+    fleet = load_fleet(config)
     if not fleet.recovery.mirrors:
         raise InputError(f"{config}: recovery.mirrors is empty: list the mirrors between clusters")
     lake = location or fleet.lake

@@ -1,38 +1,19 @@
-"""The commands `fleetgauge replay export` and `fleetgauge replay run`."""
+"""The commands of `fleetgauge replay`; `commands` runs them."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fleetgauge_core.detection import (
-    DEFAULT_THRESHOLDS,
-    FindingEpisode,
-    FindingSubject,
-    Thresholds,
-)
-from fleetgauge_core.fleet import Telemetry
-from fleetgauge_core.fleet.command_line import load_fleet_or_exit, telemetry_or_exit
-from fleetgauge_core.kafka import KafkaUnavailableError
-from fleetgauge_core.runtime.cli import (
-    InputError,
-    TimestampParam,
-    console,
-    print_json,
-)
+from fleetgauge_core.runtime.cli import Group, TimestampParam
 from fleetgauge_core.runtime.options import config_option, json_option
-from fleetgauge_operations.replay.comparison import FindingComparison, ReplayVerdict, compare_findings
-from fleetgauge_operations.replay.incident import SUFFIX, Incident, IncidentError
-from fleetgauge_operations.replay.stored_records import read_incident
+from fleetgauge_operations.replay import SUFFIX
 
 #: The hour of a broker's latency history, and the time until its first block is complete.
 _LEAD_MIN = 75
 
 
-@click.group(epilog="Example: fleetgauge replay run incidents/")
+@click.group(cls=Group, epilog="Example: fleetgauge replay run incidents/")
 def replay() -> None:
     """Keep incidents as files, and evaluate them with the present detection rules."""
 
@@ -69,44 +50,11 @@ def replay() -> None:
 )
 @config_option
 @json_option()
-def export(
-    cluster_id: str,
-    since: datetime,
-    until: datetime,
-    note: str,
-    false_alarm: bool,
-    lead_min: int,
-    out: Path | None,
-    config: Path,
-    as_json: bool,
-) -> None:
+def export(**options: Any) -> None:
     """Write the pulses and findings of an incident from the telemetry cluster's topics to one file."""
-    telemetry = _load_telemetry(config, cluster_id)
-    if until <= since:
-        raise InputError(f"--to {until:%FT%TZ} is not after --from {since:%FT%TZ}")
-    path = out or Path(f"{cluster_id}-{since:%Y%m%dT%H%M%SZ}{SUFFIX}")
-    if path.exists():
-        raise InputError(f"{path} exists already: choose another file with --out")
-    with console.status(f"reading pulses and findings of {cluster_id}"):
-        try:
-            incident = read_incident(telemetry, cluster_id, since, until, timedelta(minutes=lead_min), note)
-        except KafkaUnavailableError as error:
-            raise InputError(f"cannot read the telemetry cluster: {error}") from error
-    if not incident.pulses:
-        hours = telemetry.topics.probe_pulse.retention_hours
-        raise InputError(
-            f"no pulse of {cluster_id} until {until:%FT%TZ}: pulses are retained for {hours:g} h"
-        )
-    if false_alarm:
-        incident = replace(incident, expected=())
-    try:
-        incident.write(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
-    summary = {"file": str(path), "pulses": len(incident.pulses), "findings": len(incident.expected)}
-    console.print(f"{path}: {summary['pulses']} pulses, {summary['findings']} findings", markup=False)
-    if as_json:
-        print_json(summary)
+    from fleetgauge_operations.replay.commands import export_incident
+
+    export_incident(**options)
 
 
 @replay.command(epilog="Example: fleetgauge replay run incidents/ --set flaps=2")
@@ -119,136 +67,8 @@ def export(
     help="A threshold to try, in its own unit; durations in seconds. May be repeated.",
 )
 @json_option()
-@click.pass_context
-def run(context: click.Context, paths: Sequence[Path], changes: Sequence[str], as_json: bool) -> None:
+def run(**options: Any) -> None:
     """Evaluate incident files or folders of them; exits with 1 if findings differ from the expected ones."""
-    limits = change_thresholds(DEFAULT_THRESHOLDS, changes)
-    results = [
-        (path, incident, compare_findings(incident, limits)) for path, incident in _read_incidents(paths)
-    ]
-    for path, incident, comparisons in results:
-        for line in _describe_result(path, incident, comparisons):
-            console.print(line, markup=False, soft_wrap=True)
-    if as_json:
-        print_json([_document(*result) for result in results])
-    is_same = all(
-        comparison.verdict is ReplayVerdict.SAME
-        for _, _, comparisons in results
-        for comparison in comparisons
-    )
-    context.exit(0 if is_same else 1)
+    from fleetgauge_operations.replay.commands import evaluate_incidents
 
-
-def change_thresholds(limits: Thresholds, changes: Sequence[str]) -> Thresholds:
-    """Return the thresholds with each change, given as ``NAME=VALUE``. Raises: InputError."""
-    values = {field.name: getattr(limits, field.name) for field in fields(limits)}
-    for change in changes:
-        name, _, text = change.partition("=")
-        if name not in values:
-            raise InputError(f"--set {change}: unknown threshold {name!r}; known ones: {', '.join(values)}")
-        previous = values[name]
-        try:
-            values[name] = _parse_threshold(text, is_duration=isinstance(previous, timedelta))
-        except (ValueError, OverflowError) as error:
-            example = f"{name}={_format_threshold(previous)}"
-            raise InputError(f"--set {change}: expected a number above 0, as in {example}") from error
-    return Thresholds(**values)
-
-
-def _parse_threshold(text: str, *, is_duration: bool) -> timedelta | int:
-    number = float(text) if is_duration else int(text)
-    if number <= 0:
-        raise ValueError(number)
-    return timedelta(seconds=number) if is_duration else int(number)
-
-
-def _format_threshold(value: timedelta | int) -> str:
-    return f"{value.total_seconds():g}" if isinstance(value, timedelta) else str(value)
-
-
-def _load_telemetry(config: Path, cluster_id: str) -> Telemetry:
-    fleet = load_fleet_or_exit(config)
-    telemetry = telemetry_or_exit(fleet, config)
-    cluster_ids = [cluster.id for cluster in fleet.clusters]
-    if cluster_id not in cluster_ids:
-        raise InputError(f"no cluster {cluster_id!r} in {config}; its clusters are {', '.join(cluster_ids)}")
-    return telemetry
-
-
-def _read_incidents(paths: Sequence[Path]) -> Iterator[tuple[Path, Incident]]:
-    """Yield each incident once; folders are searched recursively. Raises: InputError."""
-    files = [
-        file for path in paths for file in (sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path])
-    ]
-    if not files:
-        raise InputError(
-            f"no *{SUFFIX} file in {', '.join(map(str, paths))}: write one with `fleetgauge replay export`"
-        )
-    for file in dict.fromkeys(files):
-        try:
-            yield file, Incident.read(file)
-        except IncidentError as error:
-            raise InputError(str(error)) from error
-
-
-def _describe_result(
-    path: Path, incident: Incident, comparisons: Sequence[FindingComparison]
-) -> Iterator[str]:
-    yield f"{path}: {incident.note}" if incident.note else str(path)
-    if not comparisons:
-        yield "  no findings, as expected"
-    for comparison in comparisons:
-        difference = f" by {abs(comparison.later_s):g} s" if comparison.later_s else ""
-        episode = comparison.either
-        yield (
-            f"  {comparison.verdict}{difference}: {episode.kind} of {_describe_subject(episode.subject)}: "
-            f"{_describe_times(comparison)}"
-        )
-
-
-def _describe_times(comparison: FindingComparison) -> str:
-    parts = []
-    if detected := comparison.detected:
-        cleared = f"cleared {_format_time(detected.cleared_at)}" if detected.cleared_at else "not cleared"
-        parts.append(f"opened {_format_time(detected.opened_at)}, {cleared}")
-    if comparison.expected is None:
-        parts.append("not expected")
-    elif comparison.verdict is not ReplayVerdict.SAME:
-        parts.append(f"expected to open {_format_time(comparison.expected.opened_at)}")
-    return "; ".join(parts)
-
-
-def _describe_subject(subject: FindingSubject) -> str:
-    if subject.vantage is not None:
-        target = f" to broker {subject.target_broker_id}" if subject.target_broker_id is not None else ""
-        return f"{subject.cluster_id}, vantage {subject.vantage}{target}"
-    broker = f", broker {subject.broker_id}" if subject.broker_id is not None else ""
-    return f"{subject.cluster_id}{broker}"
-
-
-def _format_time(at: datetime) -> str:
-    return f"{at:%FT%TZ}"
-
-
-def _document(path: Path, incident: Incident, comparisons: Sequence[FindingComparison]) -> dict[str, Any]:
-    findings = [
-        {
-            "broker": comparison.either.subject.broker_id,
-            "vantage": comparison.either.subject.vantage,
-            "towards": comparison.either.subject.target_broker_id,
-            "kind": comparison.either.kind,
-            "verdict": comparison.verdict,
-            "later_s": comparison.later_s,
-            "wanted": _episode_document(comparison.expected),
-            "found": _episode_document(comparison.detected),
-        }
-        for comparison in comparisons
-    ]
-    return {"file": str(path), "cluster": incident.cluster_id, "note": incident.note, "findings": findings}
-
-
-def _episode_document(episode: FindingEpisode | None) -> dict[str, str | None] | None:
-    if episode is None:
-        return None
-    cleared = episode.cleared_at.isoformat() if episode.cleared_at else None
-    return {"named_at": episode.opened_at.isoformat(), "cleared_at": cleared}
+    evaluate_incidents(**options)

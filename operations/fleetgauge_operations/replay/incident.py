@@ -18,7 +18,6 @@ from fleetgauge_core.contract import HealthEvent, ProbePulse, RecordDecodeError
 from fleetgauge_core.detection import Finding, parse_finding
 from fleetgauge_core.errors import OperationalError
 
-SUFFIX = ".incident.gz"
 _FORMAT = 1
 
 

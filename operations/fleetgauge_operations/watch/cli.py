@@ -1,86 +1,20 @@
-"""The command `fleetgauge watch`."""
+"""The command `fleetgauge watch`; `command` runs it."""
 
-from datetime import UTC, datetime
-from pathlib import Path
+from typing import Any
 
 import click
 
-from fleetgauge_core.detection import Finding, FleetHealth
-from fleetgauge_core.fleet import Fleet, SecretError, Telemetry
-from fleetgauge_core.fleet.command_line import load_fleet_or_exit, telemetry_or_exit
-from fleetgauge_core.kafka import KafkaUnavailableError
-from fleetgauge_core.runtime.cli import (
-    InputError,
-    ListenAddress,
-    console,
-    print_json,
-)
-from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
-from fleetgauge_core.runtime.logs import configure_logging, log_option
-from fleetgauge_core.runtime.options import config_option, json_option, listen_option
-from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
-from fleetgauge_operations.watch.controller import WatchController
-from fleetgauge_operations.watch.message_format import summarize
-from fleetgauge_operations.watch.metrics import WatchMetrics
-
-#: The main loop records a heartbeat twice a second; only a minute without one means that it hangs.
-_HEARTBEAT_TIMEOUT_S = 60
+from fleetgauge_core.runtime.cli import Command
+from fleetgauge_core.runtime.options import config_option, json_option, listen_option, log_option
 
 
-@click.command(epilog="Example: fleetgauge watch --config fleet.yaml")
+@click.command(cls=Command, epilog="Example: fleetgauge watch --config fleet.yaml")
 @config_option
 @listen_option
 @log_option
 @json_option("Print the findings that are open when the watch ends on stdout as JSON.")
-def watch(config: Path, listen: ListenAddress | None, log_format: str, as_json: bool) -> None:
+def watch(**options: Any) -> None:
     """Detect faults of brokers, clusters and paths within seconds and notify people, until stopped."""
-    configure_logging(log_format)
-    fleet = load_fleet_or_exit(config)
-    telemetry = telemetry_or_exit(fleet, config)
-    health = ProcessHealth("watch", _HEARTBEAT_TIMEOUT_S)
-    with serve_health(health, listen):
-        final_health = _run_watch(fleet, telemetry, health)
-    if as_json:
-        print_json(
-            [
-                {
-                    "cluster": subject.cluster_id,
-                    "broker": subject.broker_id,
-                    "vantage": subject.vantage,
-                    "kind": state,
-                }
-                for subject, state in final_health.open_findings()
-            ]
-        )
+    from fleetgauge_operations.watch.command import watch_fleet
 
-
-def _run_watch(fleet: Fleet, telemetry: Telemetry, health: ProcessHealth) -> FleetHealth:
-    shutdown = install_shutdown_handlers()
-    console.print(
-        f"watching {len(fleet.clusters)} clusters with {len(fleet.notifiers)} notifiers; stop with Ctrl+C"
-    )
-    metrics = WatchMetrics(health.registry)
-    try:
-        return WatchController(fleet, telemetry, _now, _print_finding, health, metrics).run(shutdown)
-    except KafkaUnavailableError as error:
-        raise InputError(f"cannot read the telemetry cluster: {error}") from error
-    except SecretError as error:
-        raise InputError(f"notifiers: {error}") from error
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _print_finding(finding: Finding) -> None:
-    event = finding.event
-    at = event.at.strftime("%H:%M:%S")
-    if finding.is_alert or finding.is_cleared:
-        console.print(
-            f"{at} {summarize(finding.subject, finding.from_state, finding.to_state)}",
-            style="bold red" if finding.is_alert else "green",
-        )
-    else:
-        console.print(
-            f"{at} {event.cluster_id}: broker {event.broker_id} {event.from_state} -> {event.to_state}"
-        )
+    watch_fleet(**options)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleetgauge_core.runtime.cli import InputError
+from fleetgauge_core.runtime.cli import Group
 from fleetgauge_pipelines.io.cache import default_cache_folder, lock_folder
 from fleetgauge_pipelines.io.errors import JarError
 
@@ -219,7 +219,7 @@ def write_lock(spec: Path, lock: Path) -> int:
     return len(needed)
 
 
-@click.group()
+@click.group(cls=Group)
 def main() -> None:
     """Write jar locks, and fetch the jars that they pin."""
 
@@ -228,11 +228,8 @@ def main() -> None:
 @click.argument("lock", type=click.Path(dir_okay=False, path_type=Path), default=SPARK_LOCK)
 def fetch_command(lock: Path) -> None:
     """Fetch the jars of LOCK (default: Spark's) into the cache and print one path per line."""
-    try:
-        for path in fetch_jars(lock, default_cache_folder(), lambda text: click.echo(text, err=True)):
-            click.echo(path)
-    except JarError as error:
-        raise InputError(str(error)) from error
+    for path in fetch_jars(lock, default_cache_folder(), lambda text: click.echo(text, err=True)):
+        click.echo(path)
 
 
 @main.command("lock")

@@ -23,16 +23,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, LogRange
+from fleetgauge_operations.recovery.offsets.mapping_rule import MappingRule
 from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
 from fleetgauge_operations.recovery.offsets.replication_runs import ConsumedPrefix
-
-
-class MappingRule(StrEnum):
-    """A translation rule; each resumes at the same offset as the one before it, or later."""
-
-    UBER = "uber"
-    PLUS_ONE = "plus_one"
-    WATERMARK = "watermark"
 
 
 class ConstraintBasis(StrEnum):

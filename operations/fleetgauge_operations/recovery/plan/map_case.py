@@ -23,11 +23,11 @@ from fleetgauge_operations.recovery.offsets.checkpoint import (
 )
 from fleetgauge_operations.recovery.offsets.mapping import (
     MappingResult,
-    MappingRule,
     SourceConstraint,
     map_position,
     map_with_best_rule,
 )
+from fleetgauge_operations.recovery.offsets.mapping_rule import MappingRule
 from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
 from fleetgauge_operations.recovery.offsets.replication_runs import HistoryUpdate
 

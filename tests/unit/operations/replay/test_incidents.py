@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from fleetgauge_core.detection import DEFAULT_THRESHOLDS
+from fleetgauge_operations.replay import SUFFIX
 from fleetgauge_operations.replay.comparison import ReplayVerdict, compare_findings
-from fleetgauge_operations.replay.incident import SUFFIX, Incident
+from fleetgauge_operations.replay.incident import Incident
 
 INCIDENTS = sorted((Path(__file__).parents[3] / "incidents").glob(f"*{SUFFIX}"))
 

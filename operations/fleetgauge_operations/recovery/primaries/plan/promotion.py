@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from fleetgauge_core.fleet.recovery import Recovery, RecoveryLimits
 from fleetgauge_operations.recovery.offsets.lag import measure_lag
@@ -11,6 +10,7 @@ from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState
 from fleetgauge_operations.recovery.plan.forecast import GroupForecast
 from fleetgauge_operations.recovery.plan.map_case import escape_unprintable
 from fleetgauge_operations.recovery.plan.sync_decision import ClusterPair
+from fleetgauge_operations.recovery.primaries.plan.precondition_name import PreconditionName
 from fleetgauge_operations.recovery.primaries.plan.primary_lease import next_epoch
 from fleetgauge_operations.recovery.primaries.plan.primary_state import (
     ClusterReachability,
@@ -28,21 +28,6 @@ from fleetgauge_operations.recovery.primaries.plan.replica_comparison import (
 WINDOW_S = 300.0
 #: Maximum number of group ids in one line.
 _MAX_NAMED = 5
-
-
-class PreconditionName(StrEnum):
-    """The name of a precondition."""
-
-    LABEL = "label"
-    """There is one primary, and it is the one to be replaced."""
-    AGGREGATES = "aggregates"
-    """Both clusters have replicated their common sources equally far."""
-    INPUT_LAG = "input_lag"
-    """The replication lag into the new primary is low."""
-    GROUPS = "groups"
-    """The service's consumer groups are ready to resume in the new primary."""
-    HEADROOM = "headroom"
-    """The new primary has the capacity for the whole load."""
 
 
 @dataclass(frozen=True, slots=True)

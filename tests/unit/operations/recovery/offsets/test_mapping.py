@@ -10,10 +10,10 @@ from fleetgauge_operations.recovery.offsets.checkpoint import LogRange, TopicIds
 from fleetgauge_operations.recovery.offsets.mapping import (
     ConstraintBasis,
     MappingResult,
-    MappingRule,
     map_position,
     map_with_best_rule,
 )
+from fleetgauge_operations.recovery.offsets.mapping_rule import MappingRule
 from fleetgauge_operations.recovery.offsets.offset_sync_store import OffsetHistory
 from tests.unit.operations.recovery.histories import Pairs, build_history
 

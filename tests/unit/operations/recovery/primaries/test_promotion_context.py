@@ -13,8 +13,8 @@ from fleetgauge_operations.recovery.offsets.mirror_state import ReplicationState
 from fleetgauge_operations.recovery.plan.sync_decision import ClusterPair
 from fleetgauge_operations.recovery.primaries import promotion_context
 from fleetgauge_operations.recovery.primaries.commands import CommandError
+from fleetgauge_operations.recovery.primaries.plan.precondition_name import PreconditionName
 from fleetgauge_operations.recovery.primaries.plan.primary_lease import PrimaryLeaseError
-from fleetgauge_operations.recovery.primaries.plan.promotion import PreconditionName
 from fleetgauge_operations.recovery.primaries.promotion_context import LivePromotionContext
 from fleetgauge_operations.recovery.recovery_context import RecoveryContext
 from tests.unit.operations.recovery.primaries.scripts import write_script

@@ -1,0 +1,72 @@
+"""What `fleetgauge watch` does."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fleetgauge_core.detection import Finding, FleetHealth
+from fleetgauge_core.fleet import Fleet, SecretError, Telemetry, load_fleet, require_telemetry
+from fleetgauge_core.kafka import explain_telemetry_errors
+from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
+from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
+from fleetgauge_core.runtime.logs import configure_logging
+from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_operations.watch.controller import WatchController
+from fleetgauge_operations.watch.message_format import summarize
+from fleetgauge_operations.watch.metrics import WatchMetrics
+
+#: The main loop records a heartbeat twice a second; only a minute without one means that it hangs.
+_HEARTBEAT_TIMEOUT_S = 60
+
+
+def watch_fleet(config: Path, listen: ListenAddress | None, log_format: str, as_json: bool) -> None:
+    """Run the watch until a signal stops it. Raises: InputError or an OperationalError if it cannot start."""
+    configure_logging(log_format)
+    fleet = load_fleet(config)
+    telemetry = require_telemetry(fleet, config)
+    health = ProcessHealth("watch", _HEARTBEAT_TIMEOUT_S)
+    with serve_health(health, listen):
+        final_health = _run_watch(fleet, telemetry, health)
+    if as_json:
+        print_json(
+            [
+                {
+                    "cluster": subject.cluster_id,
+                    "broker": subject.broker_id,
+                    "vantage": subject.vantage,
+                    "kind": state,
+                }
+                for subject, state in final_health.open_findings()
+            ]
+        )
+
+
+def _run_watch(fleet: Fleet, telemetry: Telemetry, health: ProcessHealth) -> FleetHealth:
+    shutdown = install_shutdown_handlers()
+    console.print(
+        f"watching {len(fleet.clusters)} clusters with {len(fleet.notifiers)} notifiers; stop with Ctrl+C"
+    )
+    metrics = WatchMetrics(health.registry)
+    try:
+        with explain_telemetry_errors():
+            return WatchController(fleet, telemetry, _now, _print_finding, health, metrics).run(shutdown)
+    except SecretError as error:
+        raise InputError(f"notifiers: {error}") from error
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _print_finding(finding: Finding) -> None:
+    event = finding.event
+    at = event.at.strftime("%H:%M:%S")
+    if finding.is_alert or finding.is_cleared:
+        console.print(
+            f"{at} {summarize(finding.subject, finding.from_state, finding.to_state)}",
+            style="bold red" if finding.is_alert else "green",
+        )
+    else:
+        console.print(
+            f"{at} {event.cluster_id}: broker {event.broker_id} {event.from_state} -> {event.to_state}"
+        )
