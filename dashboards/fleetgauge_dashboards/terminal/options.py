@@ -1,69 +1,24 @@
-"""Options and errors shared by the commands that read a lake."""
+"""Options shared by the commands that read a lake."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from pathlib import Path
+from collections.abc import Callable
 from typing import TypeVar
 
 import click
 
-from fleetgauge_core.fleet import (
-    BurnAlerts,
-    Fleet,
-    FleetFileError,
-    Week,
-    load_fleet,
-)
-from fleetgauge_core.runtime.cli import InputError
-from fleetgauge_dashboards.reader import LakeError
+from fleetgauge_core.runtime.options import make_config_option, make_lake_option
 
 #: click's decorators accept functions of any signature.
 Command = TypeVar("Command", bound=Callable[..., None])
 
-_AGENT_LATE_MS = Fleet.model_fields["agent_late_ms"].default
-
-
-@dataclass(frozen=True, slots=True)
-class LakeSource:
-    """The lake that a command reads, and its fleet file, if any."""
-
-    lake: str
-    fleet: Fleet | None
-
-    @property
-    def week(self) -> Week:
-        """The settings of the fleet's weeks, by default UTC from Monday."""
-        return self.fleet.week if self.fleet else Week()
-
-    @property
-    def burn_alerts(self) -> BurnAlerts:
-        """The windows of the burn rate alerts."""
-        return self.fleet.burn_alerts if self.fleet else BurnAlerts()
-
-    @property
-    def agent_late_us(self) -> int:
-        """The schedule lag in microseconds above which a vantage's samples are excluded."""
-        return round(1000 * (self.fleet.agent_late_ms if self.fleet else _AGENT_LATE_MS))
-
-    @property
-    def name(self) -> str:
-        """The fleet's name with a mark if it is simulated, or the lake's path without a fleet file."""
-        if self.fleet is None:
-            return self.lake
-        return f"{self.fleet.name} (SIMULATED)" if self.fleet.simulated else self.fleet.name
-
 
 def lake_options(command: Command) -> Command:
     """Add the options --config and --lake to a command."""
-    config = click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        help="The fleet file; it names the lake and the time zone of its weeks.  [default: fleet.yaml, "
+    config = make_config_option(
+        "The fleet file; it names the lake and the time zone of its weeks.  [default: fleet.yaml, "
         "without --lake]",
+        default=None,
     )
-    lake = click.option("--lake", help="Another lake than the fleet file's: a folder or an object store URI.")
+    lake = make_lake_option("Another lake than the fleet file's: a folder or an object store URI.")
     return config(lake(command))
 
 
@@ -78,48 +33,3 @@ def week_argument(required: bool) -> Callable[[Command], Command]:
     """Return a decorator that adds the argument WEEK, a day of a week."""
     metavar = "WEEK" if required else "[WEEK]"
     return click.argument("week", type=click.DateTime(["%Y-%m-%d"]), metavar=metavar, required=required)
-
-
-def resolve_source(lake: str | None, config: Path | None) -> LakeSource:
-    """Return the lake and fleet file of the options --lake and --config.
-
-    Raises: InputError when the fleet file cannot be read or is invalid.
-    """
-    if lake is not None and config is None:
-        return LakeSource(lake, None)
-    try:
-        fleet = load_fleet(config or Path("fleet.yaml"))
-    except FleetFileError as error:
-        raise InputError(f"{error}, or name a lake with --lake" if config is None else str(error)) from error
-    return LakeSource(lake or fleet.lake, fleet)
-
-
-@contextmanager
-def convert_lake_errors() -> Iterator[None]:
-    """Convert errors of reading a lake to an InputError of one line."""
-    try:
-        yield
-    except LakeError as error:
-        raise InputError(str(error)) from error
-
-
-def select_week(weeks: Sequence[date], day: datetime | None, where: str) -> date:
-    """Return the week that contains a day, or the newest week without a day.
-
-    Raises: InputError when there is no such week; ``where`` is named in its message.
-    """
-    if not weeks:
-        raise no_week_error(where)
-    if day is None:
-        return max(weeks)
-    for week in weeks:
-        if week <= day.date() < week + timedelta(days=7):
-            return week
-    raise InputError(f"{where}: no week contains {day.date()}; the weeks are {min(weeks)} to {max(weeks)}")
-
-
-def no_week_error(where: str) -> InputError:
-    """Return the error for a lake in which no week has been computed."""
-    return InputError(
-        f"{where}: no week yet; the first is computed with the first batch of fleetgauge stream or backfill"
-    )

@@ -1,38 +1,23 @@
-"""The command `fleetgauge report`: write the weekly reliability review."""
+"""The command `fleetgauge report`; `report_command` runs it."""
 
-import sys
-from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
-from fleetgauge_core.runtime.cli import InputError, console
-from fleetgauge_dashboards.reader import LakeReader
-from fleetgauge_dashboards.reader.review_week import ReviewReader
-from fleetgauge_dashboards.report.html import render_html
-from fleetgauge_dashboards.report.markdown import ReportOptions, render_markdown
-from fleetgauge_dashboards.report.pdf import PrintError, print_pdf
-from fleetgauge_dashboards.terminal.options import (
-    LakeSource,
-    convert_lake_errors,
-    lake_options,
-    no_week_error,
-    resolve_source,
-    select_week,
-    week_argument,
-)
-from fleetgauge_dashboards.terminal.output import write_json
-from fleetgauge_dashboards.views.review import Review, build_review, resolve_review_week
+from fleetgauge_core.runtime.cli import Command
+from fleetgauge_core.runtime.options import json_option
+from fleetgauge_dashboards.terminal.options import lake_options, week_argument
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Example:
   fleetgauge report
   fleetgauge report 2026-03-02 --format html --output review.html
   fleetgauge report 2026-03-02 --format pdf --output review.pdf
-  fleetgauge report 2026-03-02 --json | jq .causes"""
+  fleetgauge report 2026-03-02 --json | jq .causes""",
 )
 @week_argument(required=False)
 @click.option(
@@ -49,68 +34,13 @@ Example:
     help="The file to write.  [default: stdout]",
 )
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the review's data as one JSON object.")
-def report(
-    week: datetime | None,
-    form: str,
-    output: Path | None,
-    config: Path | None,
-    lake: str | None,
-    as_json: bool,
-) -> None:
+@json_option("Print the review's data as one JSON object.")
+def report(**options: Any) -> None:
     """Write the reliability review of a week: changes, causes of bad minutes, incidents and actions.
 
     WEEK is any day of the week, by default of the newest week that has ended. The review of a closed week
     is reproducible, except for later revisions, which it lists.
     """
-    if form == "pdf" and output is None and sys.stdout.isatty():
-        raise InputError("a PDF cannot be printed to a terminal: name a file with --output")
-    source = resolve_source(lake, config)
-    with convert_lake_errors(), console.status("reading the lake"):
-        week_review = _build_review(source, week, datetime.now(UTC))
-    if as_json:
-        write_json(asdict(week_review))
-    else:
-        _write(_render(week_review, _report_options(source), form), output)
+    from fleetgauge_dashboards.terminal.report_command import write_review
 
-
-def _build_review(source: LakeSource, day: datetime | None, now: datetime) -> Review:
-    lake = LakeReader(source.lake)
-    weeks = lake.weeks()
-    requested_week = None if day is None else select_week(weeks, day, source.lake)
-    week = resolve_review_week(weeks, requested_week, source.week.zone, now)
-    if week is None:
-        raise no_week_error(source.lake)
-    return build_review(week, ReviewReader(lake).read(week))
-
-
-def _report_options(source: LakeSource) -> ReportOptions:
-    if source.fleet is None:
-        return ReportOptions(source.lake)
-    fleet = source.fleet
-    return ReportOptions(fleet.name, fleet.simulated, fleet.page_url, zone=fleet.week.zone)
-
-
-def _render(week_review: Review, options: ReportOptions, form: str) -> bytes:
-    text = render_markdown(week_review, options)
-    if form == "md":
-        return text.encode()
-    html = render_html(text, f"{options.name}: week of {week_review.week.week}")
-    if form == "html":
-        return html.encode()
-    try:
-        with console.status("printing"):
-            return print_pdf(html, week_review.week.closes_at)
-    except PrintError as error:
-        raise InputError(str(error)) from error
-
-
-def _write(document: bytes, output: Path | None) -> None:
-    if output is None:
-        sys.stdout.buffer.write(document)
-        return
-    try:
-        output.write_bytes(document)
-    except OSError as error:
-        raise InputError(f"{output}: {error.strerror}; name another file with --output") from error
-    console.print(f"written: {output}", markup=False, soft_wrap=True)
+    write_review(**options)

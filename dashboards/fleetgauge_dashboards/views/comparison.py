@@ -9,21 +9,10 @@ from typing import Any, Literal
 
 from fleetgauge_core.slo.comparison import MedianDifference, compare_groups, compare_pairs
 from fleetgauge_core.slo.levels import MIN_FLEET_COVERAGE
+from fleetgauge_dashboards.views.comparison_metrics import METRICS
 
 Row = Mapping[str, Any]
 ComparisonVerdict = Literal["better", "worse", "not told apart", "too few to tell"]
-
-#: The metrics that can be compared, each with whether a larger value is worse.
-METRICS = {
-    "latency_p99_us": True,
-    "latency_p99_censored_us": True,
-    "availability_ratio": False,
-    "availability_p99": False,
-    "bad_minutes": True,
-    "latency_budget_left_minutes": False,
-    "availability_spent_minutes": True,
-}
-
 
 #: The names of the two sides when clusters are compared with themselves.
 BEFORE_AND_AFTER = ("before", "after")

@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from fleetgauge_core import __version__
-from fleetgauge_dashboards.cli import _load_fleets, dash
+from fleetgauge_dashboards.cli import dash
+from fleetgauge_dashboards.command import _load_fleets
 from fleetgauge_dashboards.security_headers import TOKEN_COOKIE, TOKEN_HEADER
 from tests.browser.lake import write
 from tests.exposition import samples

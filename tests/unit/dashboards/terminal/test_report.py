@@ -356,5 +356,6 @@ def test_wrong_input_is_one_line_and_exit_code_2(lake: Path, arguments: list[str
 
 
 def test_the_command_imports_neither_spark_nor_dash() -> None:
-    code = "import sys, fleetgauge_dashboards.terminal.report; print({'pyspark', 'dash'} & set(sys.modules))"
+    module = "fleetgauge_dashboards.terminal.report_command"
+    code = f"import sys, {module}; print({{'pyspark', 'dash'}} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
