@@ -1,7 +1,7 @@
 import pytest
 from click.testing import CliRunner, Result
 
-from fleetgauge_local import demo_cli
+from fleetgauge_local import demo_command
 from fleetgauge_local.demo import ReportProgress
 from fleetgauge_local.demo_cli import demo
 from fleetgauge_local.errors import LocalFleetError
@@ -12,16 +12,16 @@ LOCATION = ("--dir", "/nowhere", "--port", "0")
 
 
 @pytest.fixture
-def parsed_options(monkeypatch: pytest.MonkeyPatch) -> list[demo_cli._DemoOptions]:
+def parsed_options(monkeypatch: pytest.MonkeyPatch) -> list[demo_command._DemoOptions]:
     """The options that the command parsed; nothing is started."""
-    options: list[demo_cli._DemoOptions] = []
+    options: list[demo_command._DemoOptions] = []
 
-    def record_options(parsed: demo_cli._DemoOptions, *_: object) -> bool:
+    def record_options(parsed: demo_command._DemoOptions, *_: object) -> bool:
         options.append(parsed)
         return True
 
-    monkeypatch.setattr(demo_cli, "_run", record_options)
-    monkeypatch.setattr(demo_cli.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(demo_command, "_run", record_options)
+    monkeypatch.setattr(demo_command.signal, "signal", lambda *_: None)
     return options
 
 
@@ -32,7 +32,7 @@ def call(*arguments: str) -> Result:
 @pytest.mark.parametrize("extra_options", [(), ("--regions",)])
 @pytest.mark.parametrize("kind", ["hang", "kill", "blackhole"])
 def test_fault_without_for_is_a_usage_error(
-    kind: str, extra_options: tuple[str, ...], parsed_options: list[demo_cli._DemoOptions]
+    kind: str, extra_options: tuple[str, ...], parsed_options: list[demo_command._DemoOptions]
 ) -> None:
     result = call("--fault", kind, *extra_options)
     assert (result.exit_code, result.stdout) == (2, "")
@@ -52,7 +52,10 @@ def test_fault_without_for_is_a_usage_error(
     ],
 )
 def test_regions_show_no_history_unless_requested(
-    arguments: tuple[str, ...], topology: str, with_history: bool, parsed_options: list[demo_cli._DemoOptions]
+    arguments: tuple[str, ...],
+    topology: str,
+    with_history: bool,
+    parsed_options: list[demo_command._DemoOptions],
 ) -> None:
     assert call(*arguments).exit_code == 0
     (options,) = parsed_options
@@ -66,8 +69,8 @@ def test_without_a_terminal_each_new_activity_is_printed_once(monkeypatch: pytes
             progress(text)
         return True
 
-    monkeypatch.setattr(demo_cli, "_run", work)
-    monkeypatch.setattr(demo_cli.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(demo_command, "_run", work)
+    monkeypatch.setattr(demo_command.signal, "signal", lambda *_: None)
     assert call().stderr == "creating topics\nrunning, 12 s left\n"
 
 
@@ -75,8 +78,8 @@ def test_a_failure_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     def fail(*_: object) -> bool:
         raise LocalFleetError("memory: 1.0 GiB available: end other programs")
 
-    monkeypatch.setattr(demo_cli, "_run", fail)
-    monkeypatch.setattr(demo_cli.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(demo_command, "_run", fail)
+    monkeypatch.setattr(demo_command.signal, "signal", lambda *_: None)
     result = call("--regions")
     assert result.exit_code == 2
     assert result.stderr.endswith("fleetgauge: memory: 1.0 GiB available: end other programs\n")
