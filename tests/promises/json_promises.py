@@ -19,8 +19,8 @@ from fleetgauge_dashboards.views.review import Review
 from fleetgauge_dashboards.views.samples import MinuteSamples
 from fleetgauge_local.doctor.checks import DoctorCheck
 from fleetgauge_local.runner_protocol import BrokerFault, FleetStatus, MirrorFault
-from fleetgauge_operations.mitigation.cli import _case_document as case_document
-from fleetgauge_operations.mitigation.cli import _ProposedAction as ProposedAction
+from fleetgauge_operations.mitigation.commands import _case_document as case_document
+from fleetgauge_operations.mitigation.commands import _ProposedAction as ProposedAction
 from fleetgauge_operations.recovery.cli_output import drill_document, failback_document, plan_document
 from fleetgauge_operations.recovery.plan.map_case import map_document
 from fleetgauge_operations.recovery.primaries.promote_output import promotion_document

@@ -1,0 +1,285 @@
+"""What the commands of `fleetgauge mitigate` do."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetgauge_core.detection import Finding
+from fleetgauge_core.fleet import Cluster
+from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
+from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
+from fleetgauge_core.runtime.logs import configure_logging
+from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_core.tables import MITIGATION_KINDS, ActionKind, ActionOutcome
+from fleetgauge_operations.actions.audit_log import AuditLog
+from fleetgauge_operations.actions.case_notification import CaseNotification
+from fleetgauge_operations.actions.executor import UndoRefusedError
+from fleetgauge_operations.actions.leadership import LeadershipTakenError
+from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
+from fleetgauge_operations.actions.plan.refusal import Refusal
+from fleetgauge_operations.actions.plan.refusals import find_refusals, find_undo_refusals
+from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot, find_active_alerts
+from fleetgauge_operations.mitigation.context import (
+    MitigationContext,
+    create_case_id,
+    open_mitigation,
+    read_fleet_file,
+    utc_now,
+)
+from fleetgauge_operations.mitigation.controller import MitigationController
+from fleetgauge_operations.mitigation.plan.rules import build_rules
+
+#: Maximum time between heartbeats; a round reads the findings and ops/actions.
+_HEARTBEAT_TIMEOUT_S = 900
+_RULES = build_rules()
+
+
+def plan_actions(config: Path, location: str | None, as_json: bool) -> None:
+    """Print the actions that present alerts warrant, with what refuses them."""
+    mitigation = open_mitigation(config, location)
+    findings = mitigation.read_findings()
+    proposals = [
+        _ProposedAction(request, snapshot, find_refusals(request, snapshot, utc_now(), _RULES[request.kind]))
+        for cluster in mitigation.fleet.clusters
+        for request, snapshot in _find_warranted(
+            mitigation, cluster, find_active_alerts(findings, cluster.id), findings
+        )
+    ]
+    if not proposals:
+        console.print("no alert warrants an action")
+    for proposal in proposals:
+        proposal.show()
+    if as_json:
+        print_json([proposal.document() for proposal in proposals])
+
+
+def apply_action(
+    cluster_id: str,
+    broker_id: int,
+    action: str,
+    reason: str | None,
+    execute: bool,
+    author: str,
+    config: Path,
+    location: str | None,
+    as_json: bool,
+) -> None:
+    """Apply an action to a broker if ``execute``, else print it; exit with 1 if it is refused or fails."""
+    mitigation = open_mitigation(config, location)
+    cluster = mitigation.find_cluster(cluster_id)
+    request = ActionRequest(ActionKind(action), cluster_id, broker_id, reason)
+    findings = mitigation.read_findings()
+    snapshot = mitigation.observer.read_snapshot(cluster, findings)
+    proposal = _ProposedAction(
+        request, snapshot, find_refusals(request, snapshot, utc_now(), _RULES[request.kind])
+    )
+    if not execute:
+        proposal.show()
+        console.print("dry run: --execute applies the action")
+        document = proposal.document() | {"executed": False}
+        failed = bool(proposal.refusals)
+    else:
+        states = ", ".join(alert.state for alert in snapshot.alerts if alert.broker_id == broker_id)
+        with _acting(), mitigation.open_executor(cluster) as executor:
+            case = executor.apply(request, create_case_id(), author, reason or states or "no alert")
+        _show(case)
+        receivers = _notify(mitigation, CaseNotification.from_case(case, utc_now()))
+        document = _case_document(case) | {"executed": True, "told": receivers}
+        failed = case.outcome is not ActionOutcome.DONE
+    if as_json:
+        print_json(document)
+    if failed:
+        raise SystemExit(1)
+
+
+def undo_action(
+    case_id: str,
+    reason: str | None,
+    execute: bool,
+    config: Path,
+    location: str | None,
+    as_json: bool,
+) -> None:
+    """Undo an action if ``execute``, else print what would change; exit with 1 if refused or failed."""
+    mitigation = open_mitigation(config, location)
+    cases = mitigation.read_cases()
+    case = next((case for case in cases if case.case_id == case_id), None)
+    if case is None or not case.is_open:
+        raise InputError(f"no case {case_id} is open; see fleetgauge mitigate history")
+    cluster = mitigation.find_cluster(case.cluster_id)
+    refusals: Sequence[Refusal]
+    receivers: Sequence[str] = ()
+    if execute:
+        try:
+            with _acting(), mitigation.open_executor(cluster) as executor:
+                case = executor.undo(case, reason)
+            refusals, notification = (), CaseNotification.from_case(case, utc_now())
+        except UndoRefusedError as error:
+            refusals = error.refusals
+            words = tuple(refusal.explanation for refusal in refusals)
+            notification = CaseNotification(case, ActionOutcome.REFUSED, words, utc_now(), is_undo=True)
+        receivers = _notify(mitigation, notification)
+    else:
+        snapshot = mitigation.observer.read_latest_snapshot(cluster, case_id)
+        refusals = find_undo_refusals(case, snapshot, reason, _RULES[case.kind])
+        undo_effect = _RULES[case.kind].describe_undo(case, snapshot.metadata)
+        console.print(undo_effect, markup=False, soft_wrap=True)
+    _show(case)
+    _show_refusals(refusals)
+    if not execute:
+        console.print("dry run: --execute undoes the action")
+    if as_json:
+        refused = [{"why": refusal.reason, "words": refusal.explanation} for refusal in refusals]
+        print_json(_case_document(case) | {"executed": execute, "refusals": refused, "told": list(receivers)})
+    if refusals or (execute and case.outcome is ActionOutcome.FAILED):
+        raise SystemExit(1)
+
+
+def run_mitigation(
+    config: Path, location: str | None, listen: ListenAddress | None, log_format: str, as_json: bool
+) -> None:
+    """Run the mitigation controller until a signal stops it."""
+    configure_logging(log_format)
+    mitigation = open_mitigation(config, location)
+    health = ProcessHealth("mitigate", _HEARTBEAT_TIMEOUT_S)
+    shutdown = install_shutdown_handlers()
+    console.print(f"mitigation runs for {len(mitigation.fleet.clusters)} clusters; ^C stops it")
+    with serve_health(health, listen):
+        controller = MitigationController(
+            mitigation,
+            mitigation.create_control_loops(),
+            mitigation.create_case_notifier(),
+            health,
+            _show,
+            utc_now,
+        )
+        changed_cases = controller.run(shutdown)
+    if as_json:
+        print_json([_case_document(case) for case in changed_cases])
+
+
+def list_cases(config: Path, location: str | None, as_json: bool) -> None:
+    """Print all cases, refused ones too."""
+    audit_log = AuditLog(location or read_fleet_file(config).lake)
+    cases = audit_log.read_entries(utc_now()).cases
+    for case in cases:
+        _show(case)
+    if as_json:
+        print_json([_case_document(case) for case in cases])
+
+
+@dataclass(frozen=True, slots=True)
+class _ProposedAction:
+    """An action that could be applied, with everything that forbids it."""
+
+    request: ActionRequest
+    snapshot: ClusterSnapshot
+    refusals: Sequence[Refusal]
+
+    def show(self) -> None:
+        request = self.request
+        effect = _RULES[request.kind].describe_effect(self.snapshot.metadata, request.broker_id)
+        console.print(
+            f"{request.cluster_id}: {request.kind} broker {request.broker_id}: {effect}",
+            markup=False,
+            soft_wrap=True,
+        )
+        _show_refusals(self.refusals)
+
+    def document(self) -> dict[str, Any]:
+        """Return the answer of --json."""
+        request, metadata = self.request, self.snapshot.metadata
+        return {
+            "cluster": request.cluster_id,
+            "broker": request.broker_id,
+            "action": request.kind,
+            "partitions": len(metadata.replicated_on(request.broker_id)),
+            "leads": len(metadata.led_by(request.broker_id)),
+            "refusals": [{"why": refusal.reason, "words": refusal.explanation} for refusal in self.refusals],
+        }
+
+
+def _find_warranted(
+    mitigation: MitigationContext,
+    cluster: Cluster,
+    alerts: Sequence[ActiveAlert],
+    findings: Sequence[Finding],
+) -> Iterator[tuple[ActionRequest, ClusterSnapshot]]:
+    """Yield the actions that alerts warrant; the cluster is read only if there are any."""
+    warranted = {
+        (alert.broker_id, kind)
+        for alert in alerts
+        for kind, rules in _RULES.items()
+        if alert.state in rules.limits.warrants and alert.broker_id is not None
+    }
+    if warranted:
+        snapshot = mitigation.observer.read_snapshot(cluster, findings)
+        for broker_id, kind in sorted(warranted, key=lambda pair: (pair[0], MITIGATION_KINDS.index(pair[1]))):
+            if snapshot.mode(kind) != "off":
+                yield ActionRequest(kind, cluster.id, broker_id), snapshot
+
+
+@contextmanager
+def _acting() -> Iterator[None]:
+    """Show what the command waits for. Raises: InputError if another process keeps the leadership."""
+    try:
+        with console.status("waiting for the leadership of the cluster's actions, then acting"):
+            yield
+    except LeadershipTakenError as error:
+        raise InputError(str(error)) from error
+
+
+def _notify(mitigation: MitigationContext, notification: CaseNotification) -> list[str]:
+    """Return the hosts of the receivers that accepted the notification."""
+    with console.status("notifying"):
+        return mitigation.notify(notification.notification)
+
+
+def _show(case: ActionCase) -> None:
+    styles = {
+        ActionOutcome.DONE: "green",
+        ActionOutcome.UNDONE: "green",
+        ActionOutcome.FAILED: "bold red",
+    }
+    console.print(
+        f"{case.case_id}  {case.began:%FT%TZ}  {case.cluster_id}: {case.kind} broker {case.broker_id}: "
+        f"{case.outcome}  {case.reason} ({case.author})",
+        style=styles.get(case.outcome),
+        markup=False,
+        soft_wrap=True,
+    )
+    for explanation in case.words:
+        console.print(f"  {explanation}", markup=False, soft_wrap=True)
+
+
+def _show_refusals(refusals: Sequence[Refusal]) -> None:
+    for refusal in refusals:
+        console.print(
+            f"  refused ({refusal.reason}): {refusal.explanation}",
+            style="yellow",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _case_document(case: ActionCase) -> dict[str, Any]:
+    return {
+        "case": case.case_id,
+        "cluster": case.cluster_id,
+        "broker": case.broker_id,
+        "action": case.kind,
+        "outcome": case.outcome,
+        "began": case.began.isoformat(),
+        "ended": case.ended.isoformat() if case.ended else None,
+        "author": case.author,
+        "reason": case.reason,
+        "partitions": len(case.plan.get("orders", ())),
+        "topics": len(case.plan.get("throttles", ())),
+        "against": list(case.against),
+        "told": list(case.told or ()),
+        "rejected": list(case.rejected),
+        "words": list(case.words),
+    }
