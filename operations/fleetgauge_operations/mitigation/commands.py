@@ -42,7 +42,7 @@ def plan_actions(config: Path, location: str | None, as_json: bool) -> None:
     mitigation = open_mitigation(config, location)
     findings = mitigation.read_findings()
     proposals = [
-        _ProposedAction(request, snapshot, find_refusals(request, snapshot, utc_now(), _RULES[request.kind]))
+        _propose(request, snapshot)
         for cluster in mitigation.fleet.clusters
         for request, snapshot in _find_warranted(
             mitigation, cluster, find_active_alerts(findings, cluster.id), findings
@@ -200,6 +200,11 @@ class _ProposedAction:
             "leads": len(metadata.led_by(request.broker_id)),
             "refusals": [{"why": refusal.reason, "words": refusal.explanation} for refusal in self.refusals],
         }
+
+
+def _propose(request: ActionRequest, snapshot: ClusterSnapshot) -> _ProposedAction:
+    refusals = find_refusals(request, snapshot, utc_now(), _RULES[request.kind])
+    return _ProposedAction(request, snapshot, refusals)
 
 
 def _find_warranted(
