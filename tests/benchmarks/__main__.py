@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from fleetgauge_core.runtime.cli import console, print_json
+from fleetgauge_core.runtime.cli import print_json
+from fleetgauge_core.runtime.console import console
 from tests.benchmarks._measure import Figure, Options, Result
 
 NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))

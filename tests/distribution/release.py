@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from fleetgauge_core import __version__
-from fleetgauge_core.runtime.cli import console
+from fleetgauge_core.runtime.console import console
 from fleetgauge_local.distribution import KAFKA_LOCK
 from fleetgauge_local.mirror_maker import MIRROR_LOCK
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, read_lock

@@ -21,7 +21,6 @@ import click
 
 from fleetgauge_core import __version__
 from fleetgauge_core.errors import OperationalError
-from fleetgauge_core.runtime.console import console as console
 
 ENTRY_POINT_GROUP = "fleetgauge.commands"
 #: The module of a package that has the summaries of its commands, as SUMMARIES: dict[str, CommandSummary].

@@ -23,7 +23,8 @@ from prometheus_client import (
 )
 
 from fleetgauge_core import __version__
-from fleetgauge_core.runtime.cli import InputError, ListenAddress, console
+from fleetgauge_core.runtime.cli import InputError, ListenAddress
+from fleetgauge_core.runtime.console import console
 
 _log = logging.getLogger("fleetgauge.vitals")
 

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from fleetgauge_core.runtime.options import log_option as log_option
-
 #: Limit per log statement in the code, over all clusters and brokers, within INTERVAL_S seconds.
 MAX_LINES_PER_STATEMENT = 60
 INTERVAL_S = 60.0
