@@ -1,4 +1,4 @@
-"""Start the system's Chromium so that it connects only to the page's own server."""
+"""Starts the system's Chromium so that it connects only to the page's own server."""
 
 from pathlib import Path
 
@@ -9,7 +9,8 @@ from fleetgauge_dashboards.report.pdf import ISOLATION_OPTIONS
 CHROMIUM = Path("/usr/bin/chromium")
 
 
-def launched(playwright: Playwright) -> Browser:
+def launch_chromium(playwright: Playwright) -> Browser:
+    """Launch a headless Chromium that makes no background connections."""
     return playwright.chromium.launch(
         executable_path=str(CHROMIUM), args=[*ISOLATION_OPTIONS, "--no-sandbox"]
     )

@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from fleetgauge_local.fleet import LocalFleet
 from tests import s3 as s3_server
-from tests.chromium import CHROMIUM, launched
+from tests.chromium import CHROMIUM, launch_chromium
 
 # kafka-python uses a deprecated function when it is imported; elsewhere that warning stays an error.
 with warnings.catch_warnings():
@@ -67,8 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_order)
 
 
-def _order(item: pytest.Item) -> int:
-    return next((order for order, folder in enumerate(_FIRST) if item.nodeid.startswith(folder)), len(_FIRST))
+def _order(test: pytest.Item) -> int:
+    return next((order for order, folder in enumerate(_FIRST) if test.nodeid.startswith(folder)), len(_FIRST))
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def browser() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is missing: apt-get install chromium")
     with sync_playwright() as playwright:
-        chromium = launched(playwright)
+        chromium = launch_chromium(playwright)
         yield chromium
         chromium.close()
 

@@ -24,7 +24,7 @@ ListenersOf = Callable[[FleetLayout, BrokerPlacement], Mapping[str, Listener]]
 
 
 @contextmanager
-def more_listeners(listeners_of: ListenersOf, settings: Mapping[str, str] | None = None) -> Iterator[None]:
+def add_listeners(listeners_of: ListenersOf, settings: Mapping[str, str] | None = None) -> Iterator[None]:
     """Add listeners to the brokers of fleets created within the block, and settings to those brokers."""
     original = properties._listeners
 

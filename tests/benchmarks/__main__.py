@@ -1,4 +1,4 @@
-"""Runs benchmarks by name: we and peers on the same data in the same run, as ratios of medians.
+"""Runs benchmarks by name: Fleetgauge and its peers on the same data in the same run, as ratios of medians.
 
 make bench ARGS="pipeline --json"
 """
@@ -27,15 +27,15 @@ NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not p
 @click.option("--only", multiple=True, help="A case of the benchmark, such as p99-raw; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
 def main(names: tuple[str, ...], scale: float, only: tuple[str, ...], as_json: bool) -> None:
-    """Measure us and our peers on the same data in the same run."""
+    """Measure Fleetgauge and its peers on the same data in the same run."""
     options = Options(scale, only)
-    found: list[Result | Figure] = []
+    results: list[Result | Figure] = []
     for name in names or NAMES:
         for result in importlib.import_module(f"tests.benchmarks.{name}").measure(options):
             console.print(result.line(), soft_wrap=True)
-            found.append(result)
+            results.append(result)
     if as_json:
-        print_json([result.document() for result in found])
+        print_json([result.document() for result in results])
 
 
 if __name__ == "__main__":

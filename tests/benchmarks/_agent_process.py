@@ -1,4 +1,4 @@
-"""An agent that also writes down when each probe left and how late; with ``--mocked`` for mock brokers.
+"""An agent that also records when each probe was sent and how late; ``--mocked`` lets it use mock brokers.
 
 python -m tests.benchmarks._agent_process --sent sent.bin -- --config fleet.yaml --spool spool
 """
@@ -22,10 +22,10 @@ from fleetgauge_probes.cli import probe
 
 @cache
 def brokers_in_metadata(access: ClusterAccess) -> BrokerRegistry:
-    """Mock brokers know no DescribeCluster, which is asked of one broker every 10 s.
+    """Return the brokers of a cluster's metadata; mock brokers do not support DescribeCluster.
 
-    Once for each cluster: this client makes a thread and a connection for every broker, which would be
-    measured as well.
+    The result is cached because this client creates a thread and a connection for every broker, which would
+    be measured as well.
     """
     metadata = AdminClient({"bootstrap.servers": access.bootstrap}).list_topics(timeout=10)
     brokers = metadata.brokers.values()
@@ -35,7 +35,12 @@ def brokers_in_metadata(access: ClusterAccess) -> BrokerRegistry:
 
 
 @click.command()
-@click.option("--sent", type=click.Path(path_type=Path), required=True, help="Pairs: uptime, lag; in ns.")
+@click.option(
+    "--sent",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Output: pairs of uptime and schedule lag, in ns.",
+)
 @click.option("--mocked", is_flag=True)
 @click.argument("arguments", nargs=-1)
 def main(sent: Path, mocked: bool, arguments: tuple[str, ...]) -> None:

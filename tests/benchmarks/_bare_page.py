@@ -1,4 +1,4 @@
-"""A bare Dash page with one chart on the same server, for comparison. Prints its URL."""
+"""Serves a bare Dash page with one chart on the same server, for comparison, and prints its URL."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A lake as large as a great fleet's: gold of every cluster, silver of some for the open week."""
+"""Writes the lake of a very large fleet: gold of every cluster, silver of some for the open week."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
@@ -16,32 +16,33 @@ from fleetgauge_core.tables import Table
 CLUSTERS, WEEKS = 10_000, 35
 WITH_MINUTES, BROKERS = 200, 12
 OBJECTIVE_US = 100_000
-#: The one with minutes of each broker.
-DRAWN = "cluster-00000"
+#: The cluster with minutes of each broker.
+DETAILED_CLUSTER = "cluster-00000"
 
 Columns = Mapping[str, Any]
 
 
-def write(
+def write_lake(
     root: Path, clusters: int, now: datetime, weeks: int = WEEKS, with_minutes: int = WITH_MINUTES
 ) -> date:
-    """Numbers by chance from a seed; the last of the weeks, which is open."""
+    """Write a lake of seeded random numbers and return its last week, which is open."""
     random = np.random.default_rng(1)
     newest = (now - timedelta(days=now.weekday())).date()
     for back in range(weeks):
-        _put(root, tables.CLUSTER_WEEKS, _weeks(random, clusters, newest - timedelta(days=7 * back), back))
-    _put(root, tables.FLEET_WEEKS, _fleet(random, clusters, newest, weeks))
-    _put(root, tables.HEALTH_EVENTS, {"event_id": []})
-    minutes = _last_week(now)
+        week = newest - timedelta(days=7 * back)
+        _append(root, tables.CLUSTER_WEEKS, _simulate_cluster_weeks(random, clusters, week, back))
+    _append(root, tables.FLEET_WEEKS, _simulate_fleet_weeks(random, clusters, newest, weeks))
+    _append(root, tables.HEALTH_EVENTS, {"event_id": []})
+    minutes = _list_last_week(now)
     for cluster in range(min(clusters, with_minutes)):
-        _put(root, tables.CLUSTER_MINUTES, _cluster_minutes(random, cluster, minutes))
+        _append(root, tables.CLUSTER_MINUTES, _simulate_cluster_minutes(random, cluster, minutes))
     for broker in range(1, BROKERS + 1):
         for leg in ("client", "leader"):
-            _put(root, tables.BROKER_MINUTES, _broker_minutes(random, broker, leg, minutes))
+            _append(root, tables.BROKER_MINUTES, _simulate_broker_minutes(random, broker, leg, minutes))
     return newest
 
 
-def _put(root: Path, table: Table, columns: Columns) -> None:
+def _append(root: Path, table: Table, columns: Columns) -> None:
     rows = len(next(iter(columns.values())))
     typed = arrow_schema(table)
     data = [
@@ -56,7 +57,7 @@ def _put(root: Path, table: Table, columns: Columns) -> None:
     )
 
 
-def _weeks(random: np.random.Generator, clusters: int, week: date, back: int) -> Columns:
+def _simulate_cluster_weeks(random: np.random.Generator, clusters: int, week: date, back: int) -> Columns:
     p99_us = (30_000 * random.lognormal(0, 0.5, clusters)).astype(np.int64)
     bad = random.poisson(np.where(random.random(clusters) < 0.03, 150, 8))
     return {
@@ -77,13 +78,13 @@ def _weeks(random: np.random.Generator, clusters: int, week: date, back: int) ->
         "minutes_measured": [10_070] * clusters,
         "minutes_expected": [10_080] * clusters,
         "coverage": np.where(random.random(clusters) < 0.01, 0.7, 0.998),
-        "causes": [[("unknown", int(one))] for one in bad],
+        "causes": [[("unknown", int(minutes))] for minutes in bad],
         "closed": [back > 0] * clusters,
         "computed_at": [datetime.combine(week + timedelta(days=9), time(), UTC)] * clusters,
     }
 
 
-def _fleet(random: np.random.Generator, clusters: int, newest: date, weeks: int) -> Columns:
+def _simulate_fleet_weeks(random: np.random.Generator, clusters: int, newest: date, weeks: int) -> Columns:
     metrics = ("latency_p99_us", "availability_ratio", "availability_p99", "latency_budget_left_minutes")
     keys = [(newest - timedelta(days=7 * back), metric) for back in range(weeks) for metric in metrics]
     rows = len(keys)
@@ -102,13 +103,13 @@ def _fleet(random: np.random.Generator, clusters: int, newest: date, weeks: int)
     }
 
 
-def _last_week(now: datetime) -> list[datetime]:
-    """The minutes of seven days up to now."""
+def _list_last_week(now: datetime) -> list[datetime]:
+    """Return the minutes of the seven days before ``now``."""
     last = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
     return [last - timedelta(minutes=ago) for ago in reversed(range(7 * 24 * 60))]
 
 
-def _cluster_minutes(random: np.random.Generator, cluster: int, minutes: list[datetime]) -> Columns:
+def _simulate_cluster_minutes(random: np.random.Generator, cluster: int, minutes: list[datetime]) -> Columns:
     rows = len(minutes)
     p99_us = (30_000 * random.lognormal(0, 0.3, rows)).astype(np.int64)
     return {
@@ -127,11 +128,13 @@ def _cluster_minutes(random: np.random.Generator, cluster: int, minutes: list[da
     }
 
 
-def _broker_minutes(random: np.random.Generator, broker: int, leg: str, minutes: list[datetime]) -> Columns:
+def _simulate_broker_minutes(
+    random: np.random.Generator, broker: int, leg: str, minutes: list[datetime]
+) -> Columns:
     rows = len(minutes)
     p99_us = (20_000 * random.lognormal(0, 0.3, rows)).astype(np.int64)
     return {
-        "cluster_id": [DRAWN] * rows,
+        "cluster_id": [DETAILED_CLUSTER] * rows,
         "broker_id": [broker] * rows,
         "leg": [leg] * rows,
         "minute": minutes,

@@ -1,4 +1,4 @@
-"""Alternating runs, medians, and the memory of a process with its children."""
+"""Measures times of alternating runs, and the CPU time and memory of a process with its children."""
 
 import math
 import os
@@ -14,25 +14,26 @@ from typing import Any
 import psutil
 
 RUNS = 5
-_LOOK_EVERY_S = 0.1
+_SAMPLE_EVERY_S = 0.1
 
 Work = Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``scale`` is the share of a benchmark's full size; ``only`` names the cases wanted (all, if empty)."""
+    """``scale`` is the share of a benchmark's full size; ``only`` selects cases by name, all if empty."""
 
     scale: float = 1.0
     only: tuple[str, ...] = ()
 
-    def rows(self, full: int) -> int:
+    def scale_rows(self, full: int) -> int:
+        """Return the number of rows at this scale, at least 1."""
         return max(1, round(full * self.scale))
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Seconds are medians; ``peak_mb`` is our own process with its JVM, at its largest."""
+    """Seconds are medians; ``peak_mb`` is the maximum memory of this process with its JVM."""
 
     name: str
     rows: int
@@ -42,14 +43,14 @@ class Result:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """What ``--json`` prints of it."""
-        found = asdict(self)
+        """Return the value that ``--json`` prints."""
+        fields = asdict(self)
         fastest = min(self.peers.values(), default=None)
         ratio = None if fastest is None else round(self.ours_s / fastest, 2)
-        return {**found.pop("more") | found, "ratio_to_fastest_peer": ratio}
+        return {**fields.pop("more") | fields, "ratio_to_fastest_peer": ratio}
 
     def line(self) -> str:
-        """For a person."""
+        """Return a line for a terminal."""
         peers = "".join(f", {name} {seconds_} s" for name, seconds_ in self.peers.items())
         memory = f", {self.peak_mb} MB" if self.peak_mb else ""
         more = "".join(f", {key} {value}" for key, value in self.more.items())
@@ -58,7 +59,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number; a ``goal`` is the most that it should be."""
+    """A single number; ``goal`` is its upper limit."""
 
     name: str
     value: float
@@ -66,96 +67,96 @@ class Figure:
     goal: float | None = None
 
     def document(self) -> dict[str, Any]:
-        """What ``--json`` prints of it."""
+        """Return the value that ``--json`` prints."""
         return asdict(self)
 
     def line(self) -> str:
-        """For a person."""
+        """Return a line for a terminal."""
         if self.goal is None:
             return f"{self.name}: {self.value:g} {self.unit}"
         missed = ", missed" if self.value > self.goal else ""
         return f"{self.name}: {self.value:g} {self.unit} (goal {self.goal:g}{missed})"
 
 
-def alternating(works: Mapping[str, Work], runs: int = RUNS) -> dict[str, float]:
-    """Median seconds of each; one round runs them all, so that a busy machine is busy for all of them."""
+def time_alternately(works: Mapping[str, Work], runs: int = RUNS) -> dict[str, float]:
+    """Return the median seconds of each; each round runs all, so that a busy machine affects all equally."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for work in works.values():
         work()
     for _ in range(runs):
         for name, work in works.items():
-            times[name].append(seconds(work))
-    return {name: round(statistics.median(some), 3) for name, some in times.items()}
+            times[name].append(measure_seconds(work))
+    return {name: round(statistics.median(durations_s), 3) for name, durations_s in times.items()}
 
 
-def seconds(work: Work) -> float:
+def measure_seconds(work: Work) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """Seconds by the clock, and of processors; a busy machine stretches the former."""
+class Duration:
+    """Seconds of wall time and of CPU time; a busy machine increases only the former."""
 
     wall_s: float
     cpu_s: float
 
-    def __add__(self, other: "Spent") -> "Spent":
-        return Spent(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s)
+    def __add__(self, other: "Duration") -> "Duration":
+        return Duration(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s)
 
 
-def spent(work: Work) -> Spent:
-    """By this process and those of its children that live through it."""
+def measure_duration(work: Work) -> Duration:
+    """Measure this process and those of its children that run before and after the work."""
     cpu_s, started = _cpu_s(), time.perf_counter()
     work()
-    return Spent(round(time.perf_counter() - started, 1), round(_cpu_s() - cpu_s, 1))
+    return Duration(round(time.perf_counter() - started, 1), round(_cpu_s() - cpu_s, 1))
 
 
 def _cpu_s() -> float:
-    return sum(sum(times[:2]) for times in _of_all(psutil.Process.cpu_times))
+    return sum(sum(times[:2]) for times in _query_processes(psutil.Process.cpu_times))
 
 
 @contextmanager
-def peak_memory() -> Iterator[Callable[[], int]]:
-    """Gives a function that says the most MB that this process and its children have held so far."""
+def track_peak_memory() -> Iterator[Callable[[], int]]:
+    """Yield a function that returns the maximum memory of this process and its children so far, in MB."""
     highest, done = 0, threading.Event()
 
-    def look() -> None:
+    def sample() -> None:
         nonlocal highest
-        while not done.wait(_LOOK_EVERY_S):
+        while not done.wait(_SAMPLE_EVERY_S):
             highest = max(highest, _resident_bytes())
 
-    watching = threading.Thread(target=look, daemon=True)
-    watching.start()
+    sampler = threading.Thread(target=sample, daemon=True)
+    sampler.start()
     try:
         yield lambda: highest // 2**20
     finally:
         done.set()
-        watching.join()
+        sampler.join()
 
 
 def _resident_bytes() -> int:
-    return sum(memory.rss for memory in _of_all(psutil.Process.memory_info))
+    return sum(memory.rss for memory in _query_processes(psutil.Process.memory_info))
 
 
-def _of_all(ask: Callable[[psutil.Process], Any]) -> Iterator[Any]:
-    """This process and its children; those that end meanwhile are left out."""
-    me = psutil.Process(os.getpid())
-    for process in [me, *me.children(recursive=True)]:
+def _query_processes(query: Callable[[psutil.Process], Any]) -> Iterator[Any]:
+    """Yield the result for this process and each child, except those that end meanwhile."""
+    parent = psutil.Process(os.getpid())
+    for process in [parent, *parent.children(recursive=True)]:
         with suppress(psutil.NoSuchProcess):
-            yield ask(process)
+            yield query(process)
 
 
-def growth_exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """The slope of log time over log size: 1 is linear."""
-    x, y = ([math.log(one) for one in some] for some in (sizes, times))
+def fit_growth_exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
+    """Return the slope of log time over log size: 1 is linear."""
+    x, y = ([math.log(value) for value in values] for values in (sizes, times))
     slope, _ = statistics.linear_regression(x, y)
     return round(slope, 3)
 
 
-def peak_bytes(pid: int) -> int:
-    """The most that a process ever had, as the kernel keeps it (proc(5), VmHWM); psutil does not tell."""
+def read_peak_bytes(pid: int) -> int:
+    """Return a process's maximum resident memory in bytes (proc(5), VmHWM), which psutil does not offer."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(kib) * 1024

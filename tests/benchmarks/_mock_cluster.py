@@ -1,6 +1,6 @@
-"""Brokers that librdkafka itself plays: confluent-kafka's wheel carries them, but no Python call for them.
+"""Runs librdkafka's mock brokers; confluent-kafka's wheel contains them, but no Python interface to them.
 
-They live in threads of this process, so what an agent in another one takes is its own.
+They run in threads of this process, so that an agent in another process is measured without them.
 """
 
 import ctypes
@@ -11,25 +11,25 @@ from pathlib import Path
 import confluent_kafka
 
 _PRODUCER = 0
-_SAID_BYTES = 512
+_ERROR_BYTES = 512
 
 
 @contextmanager
-def mock_cluster(brokers: int, topic: str) -> Iterator[str]:
-    """Gives the bootstrap of brokers 1 to n until the block is left; broker i has partition i - 1 alone."""
-    library = _library()
-    said = ctypes.create_string_buffer(_SAID_BYTES)
+def run_mock_cluster(brokers: int, topic: str) -> Iterator[str]:
+    """Run brokers 1 to n within the block and yield their addresses; broker i has only partition i - 1."""
+    library = _load_library()
+    error = ctypes.create_string_buffer(_ERROR_BYTES)
     settings = library.rd_kafka_conf_new()
-    # The client carries the brokers and has nobody to talk to, which is no news.
-    library.rd_kafka_conf_set(settings, b"log_level", b"3", said, _SAID_BYTES)
-    client = library.rd_kafka_new(_PRODUCER, settings, said, _SAID_BYTES)
+    # The client that owns the mock brokers connects to none itself, and would log that.
+    library.rd_kafka_conf_set(settings, b"log_level", b"3", error, _ERROR_BYTES)
+    client = library.rd_kafka_new(_PRODUCER, settings, error, _ERROR_BYTES)
     if not client:
-        raise RuntimeError(said.value.decode())
+        raise RuntimeError(error.value.decode())
     cluster = library.rd_kafka_mock_cluster_new(client, brokers)
     try:
-        failed = library.rd_kafka_mock_topic_create(cluster, topic.encode(), brokers, 1)
-        if failed:
-            raise RuntimeError(f"the mock cluster makes no topic: error {failed}")
+        code = library.rd_kafka_mock_topic_create(cluster, topic.encode(), brokers, 1)
+        if code:
+            raise RuntimeError(f"the mock cluster did not create the topic: error {code}")
         library.rd_kafka_mock_set_controller_id(cluster, 1)
         addresses: bytes = library.rd_kafka_mock_cluster_bootstraps(cluster)
         yield ",".join(addresses.decode().split(",")[:3])
@@ -38,7 +38,7 @@ def mock_cluster(brokers: int, topic: str) -> Iterator[str]:
         library.rd_kafka_destroy(client)
 
 
-def _library() -> ctypes.CDLL:
+def _load_library() -> ctypes.CDLL:
     libraries = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
     library = ctypes.CDLL(str(next(libraries.glob("librdkafka-*"))))
     pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int

@@ -1,4 +1,4 @@
-"""Exact quantiles against DuckDB and Polars; how long weeks, late records and a rush take to gold."""
+"""Measures exact quantiles beside DuckDB and Polars, and the time from bronze to gold."""
 
 import os
 import shutil
@@ -38,26 +38,34 @@ from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.simulation.latency_trend import DAY, HOUR, WEEK
 from fleetgauge_pipelines.simulation.records import make_probe_minutes
 from fleetgauge_pipelines.transforms.quantile import quantile, sort_ascending
-from tests.benchmarks._bronze import START, brokers_of, fleet_of, write_bronze
-from tests.benchmarks._measure import Options, Result, Spent, alternating, growth_exponent, peak_memory, spent
+from tests.benchmarks._bronze import START, count_brokers, simulate_fleet, write_bronze
+from tests.benchmarks._measure import (
+    Duration,
+    Options,
+    Result,
+    fit_growth_exponent,
+    measure_duration,
+    time_alternately,
+    track_peak_memory,
+)
 
 MEMORY = "3g"
 QUANTILE_ROWS, SAMPLES = 1_440_000, 100
 WEEK_BROKERS = 1_000
 #: Broker-minutes of the client leg; bronze has twice as many records.
-GROWTH = (500_000, 1_000_000, 2_000_000, 5_000_000)
+GROWTH_SIZES = (500_000, 1_000_000, 2_000_000, 5_000_000)
 LATE_RECORDS = 10_000
-RUSH_BROKER_MINUTES = 200_000
+STREAM_BROKER_MINUTES = 200_000
 #: Minutes, and how many of the first are not counted: a stream runs for weeks with its code compiled.
-STEADY, WARMING = 30, 10
+STEADY_MINUTES, WARM_UP_MINUTES = 30, 10
 _MINUTE = timedelta(minutes=1)
 
 Touched = dict[str, tuple[datetime, datetime]]
 
 
 def measure(options: Options) -> Iterator[Result]:
-    """Every case, or those that are asked for."""
-    with tempfile.TemporaryDirectory(prefix="fleetgauge-bench-") as folder, session() as spark:
+    """Run all cases, or the selected ones."""
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-bench-") as folder, run_session() as spark:
         for name, case in CASES.items():
             if not options.only or name in options.only:
                 where = Path(folder, name)
@@ -67,7 +75,7 @@ def measure(options: Options) -> Iterator[Result]:
 
 
 @contextmanager
-def session() -> Iterator[SparkSession]:
+def run_session() -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--driver-memory {MEMORY} pyspark-shell")
     spark = open_session("bench", lambda _: None)
     try:
@@ -81,33 +89,34 @@ def session() -> Iterator[SparkSession]:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Every row's p99 and availability as Arrow, in any order; and their sums, which is what is timed."""
+    """Every row's p99 and availability as Arrow, in any order; and their sums, which are timed."""
 
     rows: Callable[[], pa.Table]
     sums: Callable[[], Any]
 
 
-def p99(spark: SparkSession, where: Path, options: Options, sort: bool) -> Result:
-    path, rows = where / "minutes.parquet", options.rows(QUANTILE_ROWS)
+def measure_p99(spark: SparkSession, where: Path, options: Options, sort: bool) -> Result:
+    path, rows = where / "minutes.parquet", options.scale_rows(QUANTILE_ROWS)
     _write_samples(path, rows, ascending=not sort)
-    ours, peers = _spark(spark, path, sort), {"duckdb": _duckdb(path, sort), "polars": _polars(path, sort)}
-    wanted = ours.rows().sort_by("id")
+    ours = _build_spark(spark, path, sort)
+    peers = {"duckdb": _build_duckdb(path, sort), "polars": _build_polars(path, sort)}
+    expected = ours.rows().sort_by("id")
     for name, peer in peers.items():
-        if not wanted.equals(peer.rows().sort_by("id").cast(wanted.schema)):
-            raise AssertionError(f"{name} and we do not agree")
-    times = alternating({"ours": ours.sums, **{name: peer.sums for name, peer in peers.items()}})
-    with peak_memory() as peak:
+        if not expected.equals(peer.rows().sort_by("id").cast(expected.schema)):
+            raise AssertionError(f"the results of {name} differ from those of Spark")
+    times = time_alternately({"ours": ours.sums, **{name: peer.sums for name, peer in peers.items()}})
+    with track_peak_memory() as peak:
         ours.sums()
     return Result(f"p99-{'raw' if sort else 'ascending'}", rows, times.pop("ours"), times, peak())
 
 
 def _write_samples(path: Path, rows: int, ascending: bool) -> None:
-    """Of each minute's probes a few fail, and now and then all of them."""
-    generator, at_once = np.random.default_rng(7), 100_000
+    """Write minutes of which a few probes fail, and occasionally all of them."""
+    generator, chunk_rows = np.random.default_rng(7), 100_000
     schema = pa.schema([("id", pa.int64()), ("attempted", pa.int32()), ("e2e_us", pa.list_(pa.int32()))])
     with pq.ParquetWriter(path, schema) as writer:
-        for first in range(0, rows, at_once):
-            n = min(at_once, rows - first)
+        for first in range(0, rows, chunk_rows):
+            n = min(chunk_rows, rows - first)
             samples = generator.lognormal(8.5, 0.6, (n, SAMPLES)).astype("int32")
             if ascending:
                 samples.sort(axis=1)
@@ -120,19 +129,19 @@ def _write_samples(path: Path, rows: int, ascending: bool) -> None:
             writer.write_table(pa.table([ids, attempted, lists], schema=schema))
 
 
-def _spark(spark: SparkSession, path: Path, sort: bool) -> Engine:
+def _build_spark(spark: SparkSession, path: Path, sort: bool) -> Engine:
     samples = sort_ascending(F.col("e2e_us")) if sort else F.col("e2e_us")
     read = spark.read.parquet(str(path)).select(
         "id",
         quantile(99, samples).alias("p99_us"),
         (F.size("e2e_us") / F.col("attempted")).alias("availability"),
     )
-    # A plan of its own for every run: one that is run again keeps what its first stage came to.
+    # Each run has its own plan: a plan that runs again would reuse the shuffle files of its first stage.
     return Engine(read.toArrow, lambda: read.agg(F.sum("p99_us"), F.sum("availability")).collect())
 
 
-def _duckdb(path: Path, sort: bool) -> Engine:
-    # The p99 of n is the smallest of the n // 100 + 1 largest, several times cheaper to find than an order.
+def _build_duckdb(path: Path, sort: bool) -> Engine:
+    # The p99 of n is the smallest of the n // 100 + 1 largest, which is several times cheaper than sorting.
     largest = f"list_aggregate(e2e_us, 'max', {SAMPLES // 100 + 1})[len(e2e_us) // 100 + 1]"
     rows = (
         f"SELECT id, {largest if sort else 'e2e_us[(len(e2e_us) * 99 + 99) // 100]'} AS p99_us, "
@@ -145,7 +154,7 @@ def _duckdb(path: Path, sort: bool) -> Engine:
     )
 
 
-def _polars(path: Path, sort: bool) -> Engine:
+def _build_polars(path: Path, sort: bool) -> Engine:
     n = pl.col("e2e_us").list.len().cast(pl.Int64)
     samples = pl.col("e2e_us").list.sort() if sort else pl.col("e2e_us")
     rows = pl.scan_parquet(path).select(
@@ -162,7 +171,7 @@ def _polars(path: Path, sort: bool) -> Engine:
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """A lake of its own for a simulated fleet, and the jobs that write it."""
+    """A lake for a simulated fleet, and the jobs that write it."""
 
     lake: Lake
     fleet: Fleet
@@ -173,7 +182,7 @@ class Jobs:
     simulated: SimulatedFleet
 
     @classmethod
-    def of(cls, spark: SparkSession, folder: Path, simulated: SimulatedFleet) -> "Jobs":
+    def create(cls, spark: SparkSession, folder: Path, simulated: SimulatedFleet) -> "Jobs":
         lake, fleet = Lake(spark, str(folder)), Fleet.model_validate(simulated.fleet_document())
         lake.create_tables()
         gold = GoldWriter(spark, lake, fleet, GoldGate(lake, GOLD_SUITE_FILE))
@@ -181,64 +190,72 @@ class Jobs:
         silver = SilverWriter(spark, lake, fleet, bounds)
         return cls(lake, fleet, BronzeWriter(lake, fleet), bounds, silver, gold, simulated)
 
-    def all(self) -> Touched:
+    def touch_all(self) -> Touched:
+        """Return the first and the last minute of every cluster."""
         return {
-            one.cluster_id: (self.simulated.start, self.simulated.end - _MINUTE)
-            for one in self.simulated.profiles
+            profile.cluster_id: (self.simulated.start, self.simulated.end - _MINUTE)
+            for profile in self.simulated.profiles
         }
 
-    def take(self, raw: DataFrame) -> tuple[Spent, Spent, Spent]:
-        """To bronze, from there to silver, from there to gold."""
+    def ingest(self, raw: DataFrame) -> tuple[Duration, Duration, Duration]:
+        """Compute bronze, silver and gold; return the duration of each."""
         touched: Touched = {}
-        to_bronze = spent(lambda: touched.update(self.bronze.ingest(raw, self.simulated.end)[0].touched))
+        to_bronze = measure_duration(
+            lambda: touched.update(self.bronze.ingest(raw, self.simulated.end)[0].touched)
+        )
         return to_bronze, *self.compute(touched)
 
-    def compute(self, touched: Touched) -> tuple[Spent, Spent]:
-        """From bronze to silver, and from there to gold."""
-        stretches, said = self.bounds.find_ranges_to_compute(touched), read_annotations(self.lake, self.fleet)
+    def compute(self, touched: Touched) -> tuple[Duration, Duration]:
+        """Compute silver and gold; return the duration of each."""
+        ranges = self.bounds.find_ranges_to_compute(touched)
+        annotations = read_annotations(self.lake, self.fleet)
         return (
-            spent(lambda: self.silver.update(stretches, touched, said)),
-            spent(lambda: self.gold.compute_weeks(stretches, said, self.simulated.end)),
+            measure_duration(lambda: self.silver.update(ranges, touched, annotations)),
+            measure_duration(lambda: self.gold.compute_weeks(ranges, annotations, self.simulated.end)),
         )
 
 
-def week(spark: SparkSession, where: Path, options: Options) -> Result:
-    """A whole week of a thousand brokers, or of fewer at a smaller scale."""
-    jobs = Jobs.of(spark, where, fleet_of(options.rows(WEEK_BROKERS), WEEK))
-    records = _elsewhere(write_bronze, where, jobs.simulated)
-    bronze_mb = _mb(where / PROBE_MINUTES.path)
-    with peak_memory() as peak:
-        to_silver, to_gold = jobs.compute(jobs.all())
+def measure_week(spark: SparkSession, where: Path, options: Options) -> Result:
+    """Measure a week of a thousand brokers, or of fewer at a smaller scale."""
+    jobs = Jobs.create(spark, where, simulate_fleet(options.scale_rows(WEEK_BROKERS), WEEK))
+    records = _run_in_process(write_bronze, where, jobs.simulated)
+    bronze_mb = _measure_mb(where / PROBE_MINUTES.path)
+    with track_peak_memory() as peak:
+        to_silver, to_gold = jobs.compute(jobs.touch_all())
     more = {
-        "broker_minutes_client": brokers_of(jobs.simulated) * WEEK,
-        **_steps(to_silver=to_silver, to_gold=to_gold),
+        "broker_minutes_client": count_brokers(jobs.simulated) * WEEK,
+        **_list_steps(to_silver=to_silver, to_gold=to_gold),
         "bronze_mb": bronze_mb,
-        "silver_mb": _mb(where / "silver"),
+        "silver_mb": _measure_mb(where / "silver"),
     }
     return Result("week", records, (to_silver + to_gold).wall_s, {}, peak(), more)
 
 
-def _steps(**steps: Spent) -> dict[str, float]:
-    """Each step's seconds, and of how many processor seconds they all made use."""
+def _list_steps(**steps: Duration) -> dict[str, float]:
+    """Return the seconds of each step, and the CPU seconds of all together."""
     return {f"{name}_s": step.wall_s for name, step in steps.items()} | {
         "cpu_s": round(sum(step.cpu_s for step in steps.values()), 1)
     }
 
 
-def growth(spark: SparkSession, where: Path, options: Options) -> Result:
-    """The same fleet over longer and longer spans."""
-    costs: dict[int, Spent] = {}
-    for size in (options.rows(full) for full in GROWTH):
-        one = where / str(size)
-        brokers = brokers_of(simulated := fleet_of(WEEK_BROKERS // 10, 1))
-        jobs = Jobs.of(spark, one, SimulatedFleet(simulated.seed, simulated.clusters, START, size // brokers))
-        records = _elsewhere(write_bronze, one, jobs.simulated)
-        with peak_memory() as peak:
-            to_silver, to_gold = jobs.compute(jobs.all())
+def measure_growth(spark: SparkSession, where: Path, options: Options) -> Result:
+    """Measure the same fleet over longer and longer spans."""
+    costs: dict[int, Duration] = {}
+    for size in (options.scale_rows(full) for full in GROWTH_SIZES):
+        folder = where / str(size)
+        brokers = count_brokers(simulated := simulate_fleet(WEEK_BROKERS // 10, 1))
+        jobs = Jobs.create(
+            spark, folder, SimulatedFleet(simulated.seed, simulated.clusters, START, size // brokers)
+        )
+        records = _run_in_process(write_bronze, folder, jobs.simulated)
+        with track_peak_memory() as peak:
+            to_silver, to_gold = jobs.compute(jobs.touch_all())
         costs[records] = to_silver + to_gold
-        shutil.rmtree(one)
+        shutil.rmtree(folder)
     exponents = {
-        f"exponent_of_{name}": growth_exponent(list(costs), [getattr(one, name) for one in costs.values()])
+        f"exponent_of_{name}": fit_growth_exponent(
+            list(costs), [getattr(cost, name) for cost in costs.values()]
+        )
         for name in ("wall_s", "cpu_s")
     }
     by_records = {str(records): [cost.wall_s, cost.cpu_s] for records, cost in costs.items()}
@@ -246,62 +263,62 @@ def growth(spark: SparkSession, where: Path, options: Options) -> Result:
     return Result("growth", most, costs[most].wall_s, {}, peak(), {"by_records": by_records, **exponents})
 
 
-def late(spark: SparkSession, where: Path, options: Options) -> Result:
-    """An agent brings a few minutes of every broker a day after they were, and gold is right again."""
-    jobs = Jobs.of(spark, where, fleet_of(options.rows(WEEK_BROKERS), WEEK))
-    minutes = LATE_RECORDS // (len(Leg) * brokers_of(jobs.simulated))
+def measure_late_records(spark: SparkSession, where: Path, options: Options) -> Result:
+    """Measure until gold has a few minutes of every broker that arrive a day late."""
+    jobs = Jobs.create(spark, where, simulate_fleet(options.scale_rows(WEEK_BROKERS), WEEK))
+    minutes = LATE_RECORDS // (len(Leg) * count_brokers(jobs.simulated))
     missing = range(WEEK - DAY, WEEK - DAY + minutes)
-    records = _elsewhere(write_bronze, where, jobs.simulated, missing)
-    jobs.compute(jobs.all())
-    raw = _raw(spark, where / "late.parquet", jobs.simulated, missing)
-    with peak_memory() as peak:
-        to_bronze, to_silver, to_gold = jobs.take(raw)
+    records = _run_in_process(write_bronze, where, jobs.simulated, missing)
+    jobs.compute(jobs.touch_all())
+    raw = _make_raw(spark, where / "late.parquet", jobs.simulated, missing)
+    with track_peak_memory() as peak:
+        to_bronze, to_silver, to_gold = jobs.ingest(raw)
     more = {
         "late_records": raw.count(),
-        **_steps(to_bronze=to_bronze, to_silver=to_silver, to_gold=to_gold),
+        **_list_steps(to_bronze=to_bronze, to_silver=to_silver, to_gold=to_gold),
     }
     total = to_bronze + to_silver + to_gold
     return Result("late", records, total.wall_s, {}, peak(), more)
 
 
-def stream(spark: SparkSession, where: Path, options: Options) -> Result:
-    """What one minute of a huge fleet brings, as one batch into a lake that has the minute before."""
-    simulated = fleet_of(options.rows(RUSH_BROKER_MINUTES) // len(Leg), 2)
-    jobs = Jobs.of(spark, where, simulated)
-    jobs.take(_raw(spark, where / "first.parquet", simulated, range(1)))
-    raw = _raw(spark, where / "second.parquet", simulated, range(1, 2))
-    with peak_memory() as peak:
-        to_bronze, to_silver, to_gold = jobs.take(raw)
+def measure_stream(spark: SparkSession, where: Path, options: Options) -> Result:
+    """Measure one minute of a very large fleet as a single batch; the lake has the minute before."""
+    simulated = simulate_fleet(options.scale_rows(STREAM_BROKER_MINUTES) // len(Leg), 2)
+    jobs = Jobs.create(spark, where, simulated)
+    jobs.ingest(_make_raw(spark, where / "first.parquet", simulated, range(1)))
+    raw = _make_raw(spark, where / "second.parquet", simulated, range(1, 2))
+    with track_peak_memory() as peak:
+        to_bronze, to_silver, to_gold = jobs.ingest(raw)
     more = {
         "in_silver_s": (to_bronze + to_silver).wall_s,
-        **_steps(to_bronze=to_bronze, to_silver=to_silver, to_gold=to_gold),
+        **_list_steps(to_bronze=to_bronze, to_silver=to_silver, to_gold=to_gold),
     }
     total = to_bronze + to_silver + to_gold
     return Result("stream", raw.count(), total.wall_s, {}, peak(), more)
 
 
-def steady(spark: SparkSession, where: Path, options: Options) -> Result:
-    """A thousand brokers, a minute's records a batch: from the records at hand to silver, and to gold."""
-    simulated = fleet_of(options.rows(WEEK_BROKERS), STEADY)
-    jobs = Jobs.of(spark, where, simulated)
+def measure_steady_stream(spark: SparkSession, where: Path, options: Options) -> Result:
+    """Measure from raw records to silver and to gold: a thousand brokers, a minute's records per batch."""
+    simulated = simulate_fleet(options.scale_rows(WEEK_BROKERS), STEADY_MINUTES)
+    jobs = Jobs.create(spark, where, simulated)
     records, in_silver, in_gold = 0, [], []
-    with peak_memory() as peak:
-        for minute in range(STEADY):
-            raw = _raw(spark, where / f"{minute}.parquet", simulated, range(minute, minute + 1))
-            to_bronze, to_silver, to_gold = jobs.take(raw)
+    with track_peak_memory() as peak:
+        for minute in range(STEADY_MINUTES):
+            raw = _make_raw(spark, where / f"{minute}.parquet", simulated, range(minute, minute + 1))
+            to_bronze, to_silver, to_gold = jobs.ingest(raw)
             records += raw.count()
             in_silver.append((to_bronze + to_silver).wall_s)
             in_gold.append((to_bronze + to_silver + to_gold).wall_s)
     more = {
-        f"p{percent}_in_{table}_s": quantile_of(percent, sorted(times[WARMING:]))
+        f"p{percent}_in_{table}_s": quantile_of(percent, sorted(times[WARM_UP_MINUTES:]))
         for table, times in (("silver", in_silver), ("gold", in_gold))
         for percent in (50, 95)
     }
     return Result("steady", records, more["p95_in_gold_s"] or 0.0, {}, peak(), more)
 
 
-def _raw(spark: SparkSession, path: Path, simulated: SimulatedFleet, minutes: range) -> DataFrame:
-    """The records of some minutes of one hour as they would lie in the topic."""
+def _make_raw(spark: SparkSession, path: Path, simulated: SimulatedFleet, minutes: range) -> DataFrame:
+    """Return the records of some minutes of an hour as rows of the topic."""
     values, sources = [], []
     for cluster in range(simulated.clusters):
         part = simulated.simulate_week(cluster, minutes.start // WEEK)
@@ -321,22 +338,22 @@ def _raw(spark: SparkSession, path: Path, simulated: SimulatedFleet, minutes: ra
     return spark.read.schema(RAW_DDL).parquet(str(path))
 
 
-def _elsewhere(work: Callable[..., int], *given: Any) -> int:
-    """In a process of its own, which takes the memory that it needed with it."""
+def _run_in_process(work: Callable[..., int], *arguments: Any) -> int:
+    """Run the work in a separate process, whose memory is free once it has ended."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(work, *given).result()
+        return pool.submit(work, *arguments).result()
 
 
-def _mb(folder: Path) -> int:
+def _measure_mb(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*.parquet")) // 10**6
 
 
 CASES: Mapping[str, Callable[[SparkSession, Path, Options], Result]] = {
-    "p99-raw": lambda *given: p99(*given, sort=True),
-    "p99-ascending": lambda *given: p99(*given, sort=False),
-    "week": week,
-    "growth": growth,
-    "late": late,
-    "stream": stream,
-    "steady": steady,
+    "p99-raw": lambda *arguments: measure_p99(*arguments, sort=True),
+    "p99-ascending": lambda *arguments: measure_p99(*arguments, sort=False),
+    "week": measure_week,
+    "growth": measure_growth,
+    "late": measure_late_records,
+    "stream": measure_stream,
+    "steady": measure_steady_stream,
 }

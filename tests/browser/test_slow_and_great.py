@@ -60,7 +60,7 @@ def test_a_slow_disk_shows_a_notice_until_the_page_is_ready(tmp_path: Path, site
 @pytest.fixture(scope="module")
 def great(tmp_path_factory: pytest.TempPathFactory, sites: Serve) -> str:
     root = tmp_path_factory.mktemp("great")
-    _great_lake.write(root, 10_000, datetime.now(UTC), weeks=3, with_minutes=5)
+    _great_lake.write_lake(root, 10_000, datetime.now(UTC), weeks=3, with_minutes=5)
     return sites(root).url
 
 

@@ -8,8 +8,8 @@ from fleetgauge_core.contract import PROBE_MINUTE
 from fleetgauge_core.fleet import Telemetry
 from fleetgauge_core.kafka import KafkaUnavailableError
 from tests.chaos._streaming import Row
+from tests.topic_values import read_values
 from tests.waiting import wait_until
-from tests.whole_topic import values_on
 
 MINUTE = timedelta(minutes=1)
 DEADLINE_S = 300
@@ -42,7 +42,7 @@ def read_available_records(telemetry: Telemetry) -> list[Row]:
 
 def read_records(telemetry: Telemetry) -> list[Row]:
     """Return every distinct record on the topic once."""
-    values = values_on(telemetry.access, telemetry.topics.probe_minutes.name)
+    values = read_values(telemetry.access, telemetry.topics.probe_minutes.name)
     return [PROBE_MINUTE.decode(value) for value in dict.fromkeys(values)]
 
 

@@ -63,7 +63,7 @@ class Scene:
 
 
 @contextlib.contextmanager
-def scene(folder: Path, document: Mapping[str, Any]) -> Iterator[Scene]:
+def create_scene(folder: Path, document: Mapping[str, Any]) -> Iterator[Scene]:
     """Run a telemetry cluster of one broker for the fleet that ``document`` describes."""
     local = LocalFleet(folder / "brokers", (ClusterSpec(CARRIER, 1),), progress=log_progress)
     with local:

@@ -32,7 +32,7 @@ from fleetgauge_core.tables import (
     PROBE_MINUTES,
     QUARANTINE,
 )
-from tests.chaos._streaming import DEADLINE_S, Command, Row, Scene, log_progress, rows, scene, size
+from tests.chaos._streaming import DEADLINE_S, Command, Row, Scene, create_scene, log_progress, rows, size
 from tests.oracle.compare import find_differences
 from tests.oracle.oracle import evaluate, read_settings
 from tests.spark.broken import REASONS, Broken, Record, broken_of, conflicting, good_record
@@ -149,7 +149,7 @@ def count_silver_differences(where: Scene, sent: Sent) -> int:
 
 def demonstrate(folder: Path, records: int, seed: int) -> dict[str, Any]:
     started = time.monotonic()
-    with scene(folder, FLEET) as where:
+    with create_scene(folder, FLEET) as where:
         arguments = ("stream", "--config", str(where.config), "--every", str(EVERY_S))
         with Command(folder / "stream.log", *arguments) as stream:
             sender = Sender(where, Random(seed))

@@ -43,7 +43,7 @@ WEEK_ENDS = datetime(2026, 6, 1, tzinfo=UTC)
 END = WEEK_ENDS + timedelta(minutes=30)
 CLOSES = WEEK_ENDS + timedelta(hours=48)
 CLUSTERS = 3
-KILLS_OF_A_PIECE = 5
+KILLS_PER_BATCH = 5
 HALVES = ("python", "jvm")
 PROCESSES = {
     "org.apache.spark.executor.CoarseGrainedExecutorBackend": "executor",
@@ -80,7 +80,7 @@ class Kill:
     as_it_should: bool
 
 
-# --- The pieces --------------------------------------------------------------
+# --- Input --------------------------------------------------------------------
 
 
 def simulate_fleet(folder: Path, seed: int) -> Path:
@@ -93,14 +93,17 @@ def simulate_fleet(folder: Path, seed: int) -> Path:
     return folder
 
 
-def pieces(source: Path, into: Path, count: int, rng: Random) -> list[InputBatch]:
+def split_records(source: Path, into: Path, count: int, rng: Random) -> list[InputBatch]:
     """Return the records in random order as batches, each with some records of earlier batches."""
     records = [record for file in sorted((source / "records").glob("*.avro")) for record in _read(file)]
     rng.shuffle(records)
-    some = -(-len(records) // count)
+    batch_size = -(-len(records) // count)
     return [
         InputBatch(
-            write_files(into / f"piece-{number}", _with_repetitions(rng, records, number * some, some)),
+            write_files(
+                into / f"batch-{number}",
+                _select_with_repetitions(rng, records, number * batch_size, batch_size),
+            ),
             _clock(number, count),
         )
         for number in range(count)
@@ -114,9 +117,10 @@ def _read(file: Path) -> Iterator[Row]:
             yield record
 
 
-def _with_repetitions(rng: Random, records: Sequence[Row], first: int, some: int) -> list[Row]:
-    before = records[:first]
-    return [*records[first : first + some], *rng.sample(before, min(len(before), some // 5))]
+def _select_with_repetitions(rng: Random, records: Sequence[Row], first: int, batch_size: int) -> list[Row]:
+    earlier = records[:first]
+    repeated = rng.sample(earlier, min(len(earlier), batch_size // 5))
+    return [*records[first : first + batch_size], *repeated]
 
 
 def _clock(number: int, count: int) -> datetime:
@@ -124,19 +128,21 @@ def _clock(number: int, count: int) -> datetime:
     return END + timedelta(minutes=5) if number < count // 2 else CLOSES + number * timedelta(minutes=1)
 
 
-# --- A life ------------------------------------------------------------------
+# --- A run -------------------------------------------------------------------
 
 
-def take(config: Path, piece: InputBatch, lake: Path, program: Sequence[str] = FLEETGAUGE) -> Command:
-    clock = f"{piece.clock:%Y-%m-%dT%H:%M:%SZ}"
-    arguments = ("--from", piece.folder, "--clock", clock, "--config", config, "--lake", lake)
+def start_backfill(
+    config: Path, batch: InputBatch, lake: Path, program: Sequence[str] = FLEETGAUGE
+) -> Command:
+    clock = f"{batch.clock:%Y-%m-%dT%H:%M:%SZ}"
+    arguments = ("--from", batch.folder, "--clock", clock, "--config", config, "--lake", lake)
     return Command(lake.with_suffix(".log"), "backfill", *map(str, arguments), program=program)
 
 
-def taken(config: Path, piece: InputBatch, lake: Path) -> bool:
+def ingest(config: Path, batch: InputBatch, lake: Path) -> bool:
     """Ingest a batch without a kill; return whether the command succeeded."""
-    with take(config, piece, lake) as life:
-        return life.wait(DEADLINE_S) == 0
+    with start_backfill(config, batch, lake) as run:
+        return run.wait(DEADLINE_S) == 0
 
 
 def build_cluster_command() -> tuple[str, ...]:
@@ -157,32 +163,32 @@ def build_cluster_command() -> tuple[str, ...]:
     )
 
 
-def run_until_killed(life: Command, kind: str, lake: Path, rng: Random) -> Kill | None:
+def run_until_killed(run: Command, kind: str, lake: Path, rng: Random) -> Kill | None:
     """Kill a process of the run; return None if the run ended before that."""
     started = time.monotonic()
-    before = commits(lake)
+    before = list_commits(lake)
     if kind != "executor" and rng.random() < 0.2:
-        _wait_before_kill(life, rng.uniform(*AFTER_START_S))
+        _wait_before_kill(run, rng.uniform(*AFTER_START_S))
     else:
-        wait_until(lambda: commits(lake) != before or not life.is_alive, DEADLINE_S, "a commit")
-        _wait_before_kill(life, rng.uniform(*AFTER_A_COMMIT_S))
-    wait_until(lambda: _of_kind(life, kind) is not None or not life.is_alive, DEADLINE_S, kind)
-    victim = _of_kind(life, kind)
-    if victim is None or not life.is_alive:
+        wait_until(lambda: list_commits(lake) != before or not run.is_alive, DEADLINE_S, "a commit")
+        _wait_before_kill(run, rng.uniform(*AFTER_A_COMMIT_S))
+    wait_until(lambda: _find_process(run, kind) is not None or not run.is_alive, DEADLINE_S, kind)
+    victim = _find_process(run, kind)
+    if victim is None or not run.is_alive:
         return None
     victim.kill()
     killed = time.monotonic()
-    last = max(commits(lake) - before, key=lambda commit: commit[1], default=("nothing", 0))[0]
-    well = life.wait(DEADLINE_S) == 0 if kind == "executor" else _rest_ends(life)
-    return Kill(kind, round(killed - started, 1), last, round(time.monotonic() - killed, 1), well)
+    last = max(list_commits(lake) - before, key=lambda commit: commit[1], default=("nothing", 0))[0]
+    ended_well = run.wait(DEADLINE_S) == 0 if kind == "executor" else _rest_ends(run)
+    return Kill(kind, round(killed - started, 1), last, round(time.monotonic() - killed, 1), ended_well)
 
 
-def _wait_before_kill(life: Command, seconds: float) -> None:
+def _wait_before_kill(run: Command, seconds: float) -> None:
     moment = time.monotonic() + seconds
-    wait_until(lambda: time.monotonic() >= moment or not life.is_alive, seconds + 10, "the moment to kill")
+    wait_until(lambda: time.monotonic() >= moment or not run.is_alive, seconds + 10, "the moment to kill")
 
 
-def commits(lake: Path) -> set[tuple[str, int]]:
+def list_commits(lake: Path) -> set[tuple[str, int]]:
     """Return the table and time of every commit in the lake."""
     return {
         (table.path, commit.stat().st_mtime_ns)
@@ -191,12 +197,12 @@ def commits(lake: Path) -> set[tuple[str, int]]:
     }
 
 
-def _of_kind(life: Command, kind: str) -> psutil.Process | None:
+def _find_process(run: Command, kind: str) -> psutil.Process | None:
     """Return the process of a kind; None if there is none yet."""
-    return next((process for process in life.tree() if _kind(process) == kind), None)
+    return next((process for process in run.tree() if _detect_kind(process) == kind), None)
 
 
-def _kind(process: psutil.Process) -> str | None:
+def _detect_kind(process: psutil.Process) -> str | None:
     try:
         command_line = " ".join(process.cmdline())
     except psutil.NoSuchProcess:
@@ -204,10 +210,10 @@ def _kind(process: psutil.Process) -> str | None:
     return next((kind for word, kind in PROCESSES.items() if word in command_line), None)
 
 
-def _rest_ends(life: Command) -> bool:
+def _rest_ends(run: Command) -> bool:
     """Return whether the other processes of the run end by themselves in time."""
     try:
-        wait_until(lambda: not life.tree(), SELF_END_TIMEOUT_S, "the rest")
+        wait_until(lambda: not run.tree(), SELF_END_TIMEOUT_S, "the other processes to end")
     except TimeoutError:
         return False
     return True
@@ -216,30 +222,33 @@ def _rest_ends(life: Command) -> bool:
 # --- The demonstration -------------------------------------------------------
 
 
-def disturbed(config: Path, of: Sequence[InputBatch], lake: Path, times: int, rng: Random) -> list[Kill]:
+def ingest_with_kills(
+    config: Path, batches: Sequence[InputBatch], lake: Path, times: int, rng: Random
+) -> list[Kill]:
     """Ingest every batch with kills, evenly spread over batches and kinds, until it is complete.
 
     A run that ends before its kill leaves the kill to the next batch, or to another lake.
     """
     kills: list[Kill] = []
     cluster = build_cluster_command()
-    for number, piece in enumerate(of):
-        due = times * (number + 1) // len(of)
+    for number, batch in enumerate(batches):
+        due = times * (number + 1) // len(batches)
         done = False
         while len(kills) < due and not done:
             # Without an executor, the job continues to the end of its batch.
             kind = "executor" if len(kills) == due - 1 else HALVES[len(kills) % len(HALVES)]
-            with take(config, piece, lake, cluster if kind == "executor" else FLEETGAUGE) as life:
-                kill = run_until_killed(life, kind, lake, rng)
+            program = cluster if kind == "executor" else FLEETGAUGE
+            with start_backfill(config, batch, lake, program) as run:
+                kill = run_until_killed(run, kind, lake, rng)
             done = kill is None or (kind == "executor" and kill.as_it_should)
             if kill is not None:
                 kills.append(kill)
-                log_progress(f"piece {number + 1} of {len(of)}, kill {len(kills)} of {times}: {kill}")
-        assert done or taken(config, piece, lake), f"see {lake}.log"
+                log_progress(f"batch {number + 1} of {len(batches)}, kill {len(kills)} of {times}: {kill}")
+        assert done or ingest(config, batch, lake), f"see {lake}.log"
     return kills
 
 
-def table_differences(table: Table, disturbed: Path, undisturbed: Path) -> list[str]:
+def find_table_differences(table: Table, disturbed: Path, undisturbed: Path) -> list[str]:
     """Return the differences in all but volatile columns, except for the last bits of doubles."""
     expected, actual = rows(undisturbed, table), rows(disturbed, table)
     return [str(difference) for difference in find_differences(table, expected, actual)]
@@ -249,15 +258,16 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
     started = time.monotonic()
     rng = Random(seed)
     source = simulate_fleet(folder / "simulated", seed)
-    config, of = source / "fleet.yaml", pieces(source, folder, max(2, times // KILLS_OF_A_PIECE), rng)
+    config = source / "fleet.yaml"
+    batches = split_records(source, folder, max(2, times // KILLS_PER_BATCH), rng)
     log_progress("running undisturbed")
     clean, lakes, kills = folder / "undisturbed", list[Path](), list[Kill]()
-    assert all(taken(config, piece, clean) for piece in of)
+    assert all(ingest(config, batch, clean) for batch in batches)
     while len(kills) < times:
         lakes.append(folder / f"disturbed-{len(lakes) + 1}")
-        kills += disturbed(config, of, lakes[-1], times - len(kills), rng)
+        kills += ingest_with_kills(config, batches, lakes[-1], times - len(kills), rng)
     differences = {
-        table.path: [line for lake in lakes for line in table_differences(table, lake, clean)]
+        table.path: [line for lake in lakes for line in find_table_differences(table, lake, clean)]
         for table in COMPARED
     }
     report: dict[str, Any] = {

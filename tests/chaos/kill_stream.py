@@ -33,7 +33,7 @@ from fleetgauge_core.tables import (
     QUARANTINE,
     Table,
 )
-from tests.chaos._streaming import DEADLINE_S, Command, Row, Scene, log_progress, rows, scene, size
+from tests.chaos._streaming import DEADLINE_S, Command, Row, Scene, create_scene, log_progress, rows, size
 from tests.oracle.compare import find_differences
 from tests.oracle.week import random_fleet, random_week
 from tests.waiting import wait_until
@@ -160,7 +160,7 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
     first = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=MINUTES)
     records = random_week(seed, minutes=MINUTES, start=first)
     distinct = len({(record["run_id"], record["sequence"]) for record in records})
-    with scene(folder, random_fleet(seed, minutes=MINUTES, start=first)) as where:
+    with create_scene(folder, random_fleet(seed, minutes=MINUTES, start=first)) as where:
         sender = Sender(where, records, times + 1)
         kills = []
         for number in range(times):

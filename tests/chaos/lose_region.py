@@ -44,25 +44,27 @@ from tests.regions import (
 )
 from tests.waiting import wait_until
 
-EACH = 60
-EVERY_S = 0.02
-READS_S = 10
-STANDS_S = 60
-LIMIT_S = 30
+RECORDS_PER_REGION = 60
+PRODUCE_EVERY_S = 0.02
+CONSUME_S = 10
+STALL_S = 60
+STALE_LIMIT_S = 30
 FORECAST_EVERY = 100
 
 
-class Producing:
-    """Every 20 ms a record into each of some regions. ``sent``: what they have acknowledged."""
+class BackgroundProducer:
+    """Produces a record to each of the regions every 20 ms; ``sent`` are the acknowledged records."""
 
     def __init__(self, fleet: LocalFleet, regions: list[str], topic: str) -> None:
         self.sent: set[str] = set()
         self._topic = topic
-        self._producers = {one: Producer({**client_settings(fleet, one), "acks": "all"}) for one in regions}
+        self._producers = {
+            region: Producer({**client_settings(fleet, region), "acks": "all"}) for region in regions
+        }
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._produce)
 
-    def __enter__(self) -> "Producing":
+    def __enter__(self) -> "BackgroundProducer":
         self._thread.start()
         return self
 
@@ -72,7 +74,7 @@ class Producing:
 
     def _produce(self) -> None:
         for number in count():
-            if self._done.wait(EVERY_S):
+            if self._done.wait(PRODUCE_EVERY_S):
                 break
             for region, producer in self._producers.items():
                 value = f"{region} later {number}"
@@ -89,15 +91,15 @@ class Producing:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of one topic, that reads as applications do: subscribed, from where it has committed."""
+    """A consumer group of one topic, which subscribes and resumes at its committed offset."""
 
     fleet: LocalFleet
     name: str
     topic: str
 
     @contextmanager
-    def reading(self, cluster: str) -> Iterator[Iterator[str | None]]:
-        """What it reads there, one by one, each committed before the next; None: nothing for a while."""
+    def consuming(self, cluster: str) -> Iterator[Iterator[str | None]]:
+        """Yield an iterator over the values, each committed before the next; None if a poll returns none."""
         consumer = Consumer(
             {
                 **client_settings(self.fleet, cluster),
@@ -122,12 +124,12 @@ class Group:
         finally:
             consumer.close()
 
-    def rest(self, cluster: str, wanted: set[str]) -> list[str]:
-        """What it reads there until all that is wanted has come."""
+    def consume_until(self, cluster: str, expected: set[str]) -> list[str]:
+        """Consume until all expected values have been read; return all values that were read."""
         read: list[str] = []
-        missing = set(wanted)
+        missing = set(expected)
         until = time.monotonic() + DEADLINE_S
-        with self.reading(cluster) as records:
+        with self.consuming(cluster) as records:
             while missing and time.monotonic() < until:
                 value = next(records)
                 if value is not None:
@@ -138,179 +140,182 @@ class Group:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a drill said when so many records had been read: how many are read twice."""
+    """A drill's forecast of records that are read twice, once ``read`` records had been read."""
 
     read: int
     resume: int
-    likely: int
-    at_most: int
+    expected: int
+    maximum: int
 
 
-def forecast(config: Path, group: Group, way: tuple[str, str], read: int) -> Forecast | None:
-    done = run_recover(config, "drill", "--from", way[0], "--to", way[1], "--group", group.name, "--json")
-    (found,) = json.loads(done.stdout)["groups"]
-    if found["replay_at_most"] is None:
+def run_drill(config: Path, group: Group, clusters: tuple[str, str], read: int) -> Forecast | None:
+    """Return the forecast of a failover between two clusters; None if the drill has none yet."""
+    route = ("--from", clusters[0], "--to", clusters[1])
+    result = run_recover(config, "drill", *route, "--group", group.name, "--json")
+    (drill,) = json.loads(result.stdout)["groups"]
+    if drill["replay_at_most"] is None:
         return None
-    resume = found["partitions"][0]["resume"]
-    return Forecast(read, resume, found["replay_forecast"], found["replay_at_most"])
+    resume = drill["partitions"][0]["resume"]
+    return Forecast(read, resume, drill["replay_forecast"], drill["replay_at_most"])
 
 
-def lose(fleet: LocalFleet, folder: Path, idle: str | None) -> dict[str, Any]:
-    """Kill north-all as the group reads there; go on in south-all, and come back."""
+def lose_region(fleet: LocalFleet, folder: Path, idle: str | None) -> dict[str, Any]:
+    """Kill north-all while the group reads there; fail the group over to south-all, and back."""
     group = Group(fleet, f"readers-{idle}", f"lost-{idle}")
-    there = {"groups": group.name, "active": "north-all", "passive": "south-all"}
-    config = write_fleet_file(fleet, folder, [there])
-    create_replicated_topic(fleet, group.topic, EACH)
-    at_first = {f"{region} {number}" for region in ("north", "south") for number in range(EACH)}
-    sources = [one for one in ("north", "south") if one != idle]
+    route = {"groups": group.name, "active": "north-all", "passive": "south-all"}
+    config = write_fleet_file(fleet, folder, [route])
+    create_replicated_topic(fleet, group.topic, RECORDS_PER_REGION)
+    initial = {f"{region} {number}" for region in ("north", "south") for number in range(RECORDS_PER_REGION)}
+    sources = [region for region in ("north", "south") if region != idle]
     with running_controller(config, "--execute"):
-        read = group.rest("north-all", at_first)
+        read = group.consume_until("north-all", initial)
         wait_for_verdict(config, group.name, group.topic, "unchanged")
-        with Producing(fleet, sources, group.topic) as producing:
-            more, said, killed = _until_killed(config, group, len(read))
-            read += more
-            goes_on_at = read_committed_offset(fleet, "south-all", group.name, group.topic) or 0
-            rest = _until_new(group, set(read))
+        with BackgroundProducer(fleet, sources, group.topic) as producer:
+            read_meanwhile, forecast, killed = _consume_until_killed(config, group, len(read))
+            read += read_meanwhile
+            resumed_at = read_committed_offset(fleet, "south-all", group.name, group.topic) or 0
+            rest = _consume_until_new(group, set(read))
             rto_s = time.monotonic() - killed
-    sent = at_first | producing.sent
-    rest += group.rest("south-all", sent - {*read, *rest})
+    sent = initial | producer.sent
+    rest += group.consume_until("south-all", sent - {*read, *rest})
     seen = set(read)
-    lost = {
+    result = {
         "idle": idle,
         "acknowledged": len(sent),
         "read_before": len(read),
         "read_after": len(rest),
         "lost": len(sent - {*read, *rest}),
         "read_twice": sum(value in seen for value in rest),
-        "forecast": said.likely,
-        "forecast_at_most": said.at_most,
-        # Both are read again as well.
-        "read_since": len(read) - said.read,
-        "not_yet_written": max(0, said.resume - goes_on_at),
+        "forecast": forecast.expected,
+        "forecast_at_most": forecast.maximum,
+        # Records of both kinds are read again as well.
+        "read_since": len(read) - forecast.read,
+        "not_yet_written": max(0, forecast.resume - resumed_at),
         "rto_s": round(rto_s, 2),
     }
     fleet.fault("heal", "north-all", 1)
     fleet.wait_ready()
-    return lost | {"back": come_back(fleet, folder, group, sources, sent)}
+    return result | {"back": fail_back(fleet, folder, group, sources, sent)}
 
 
-def _until_killed(config: Path, group: Group, before: int) -> tuple[list[str], Forecast, float]:
-    """What the group reads in north-all until that dies, the last forecast of it, and when it died.
+def _consume_until_killed(config: Path, group: Group, before: int) -> tuple[list[str], Forecast, float]:
+    """Consume in north-all and kill it; return the values, the last forecast, and the time of the kill.
 
-    What its consumer takes to give up is a part of the RTO.
+    The time until its consumer is closed is a part of the RTO.
     """
     read: list[str] = []
-    said: Forecast | None = None
-    until = time.monotonic() + READS_S
-    with group.reading("north-all") as records:
-        while time.monotonic() < until or said is None:
+    forecast: Forecast | None = None
+    until = time.monotonic() + CONSUME_S
+    with group.consuming("north-all") as records:
+        while time.monotonic() < until or forecast is None:
             value = next(records)
             read += [] if value is None else [value]
             if value is not None and len(read) % FORECAST_EVERY == 0:
-                said = forecast(config, group, ("north-all", "south-all"), before + len(read)) or said
+                clusters = ("north-all", "south-all")
+                forecast = run_drill(config, group, clusters, before + len(read)) or forecast
         killed = time.monotonic()
         group.fleet.fault("kill", "north-all", 1)
-    return read, said, killed
+    return read, forecast, killed
 
 
-def _until_new(group: Group, seen: set[str]) -> list[str]:
-    """What the group reads in south-all, up to the first record that it had not read."""
+def _consume_until_new(group: Group, seen: set[str]) -> list[str]:
+    """Consume in south-all up to the first record that the group had not read."""
     rest: list[str] = []
     until = time.monotonic() + DEADLINE_S
-    with group.reading("south-all") as records:
+    with group.consuming("south-all") as records:
         while (not rest or rest[-1] in seen) and time.monotonic() < until:
             value = next(records)
             rest += [] if value is None else [value]
     return rest
 
 
-def come_back(
+def fail_back(
     fleet: LocalFleet, folder: Path, group: Group, sources: list[str], sent: set[str]
 ) -> dict[str, Any]:
-    """The group reads in north-all again, while records go on coming; nothing is lost, and nothing loops."""
-    there = {"groups": group.name, "active": "south-all", "passive": "north-all"}
-    config = write_fleet_file(fleet, folder, [there])
+    """Fail the group back to north-all while records are produced, and return what was lost or repeated."""
+    route = {"groups": group.name, "active": "south-all", "passive": "north-all"}
+    config = write_fleet_file(fleet, folder, [route])
     wait_for_records(fleet, "north-all", group.topic, len(sent))
     wait_for_verdict(config, group.name, group.topic, "write")
-    said = forecast(config, group, ("south-all", "north-all"), 0)
-    assert said is not None
-    done = run_recover(config, "sync", "--group", group.name, "--execute", "--json")
-    after = [f"{region} after all {number}" for region in sources for number in range(EACH)]
+    forecast = run_drill(config, group, ("south-all", "north-all"), 0)
+    assert forecast is not None
+    sync = run_recover(config, "sync", "--group", group.name, "--execute", "--json")
+    after = [f"{region} after all {number}" for region in sources for number in range(RECORDS_PER_REGION)]
     for region in sources:
-        produce(fleet, region, group.topic, [one for one in after if one.startswith(region)])
-    rest = group.rest("north-all", set(after))
-    everything = len(sent) + len(after)
+        produce(fleet, region, group.topic, [value for value in after if value.startswith(region)])
+    rest = group.consume_until("north-all", set(after))
+    record_count = len(sent) + len(after)
     for aggregate in ("north-all", "south-all"):
-        wait_for_records(fleet, aggregate, group.topic, everything)
+        wait_for_records(fleet, aggregate, group.topic, record_count)
     return {
-        "exit_code": done.exit_code,
+        "exit_code": sync.exit_code,
         "lost": len(set(after) - set(rest)),
         "read_twice": sum(value in sent for value in rest),
-        "forecast": said.likely,
-        "forecast_at_most": said.at_most,
+        "forecast": forecast.expected,
+        "forecast_at_most": forecast.maximum,
         "records": {
-            one: read_end_offset(fleet, one, group.topic)
-            for one in ("north", "south", "north-all", "south-all")
+            cluster: read_end_offset(fleet, cluster, group.topic)
+            for cluster in ("north", "south", "north-all", "south-all")
         },
     }
 
 
-def stand_still(fleet: LocalFleet, folder: Path) -> dict[str, Any]:
-    """The mirror into south-all stands still for a minute, with a limit of half of that."""
-    config = write_fleet_file(fleet, folder, stale_s=LIMIT_S)
-    create_replicated_topic(fleet, "stood-still", EACH)
-    consume(fleet, "north-all", "readers-still", "stood-still", count=100)
+def stall_mirror(fleet: LocalFleet, folder: Path) -> dict[str, Any]:
+    """Suspend the mirror into south-all for a minute, with a limit of half of that."""
+    config = write_fleet_file(fleet, folder, stale_s=STALE_LIMIT_S)
+    create_replicated_topic(fleet, "stalled", RECORDS_PER_REGION)
+    consume(fleet, "north-all", "stalled-readers", "stalled", count=100)
 
     def is_stale() -> bool:
-        return bool(plan_partition(config, "readers-still", "stood-still")["verdict"] == "stale")
+        return bool(plan_partition(config, "stalled-readers", "stalled")["verdict"] == "stale")
 
     with running_controller(config):
-        wait_for_verdict(config, "readers-still", "stood-still", "write")
+        wait_for_verdict(config, "stalled-readers", "stalled", "write")
         fleet.fault_mirror("hang", "south-all")
         hung = time.monotonic()
-        produce(fleet, "north", "stood-still", ["while it stands still"])
-        wait_until(is_stale, STANDS_S, "it to be stale")
+        produce(fleet, "north", "stalled", ["during the stall"])
+        wait_until(is_stale, STALL_S, "the verdict stale")
         stale_after_s = time.monotonic() - hung
-        done = run_recover(config, "sync", "--group", "readers-still", "--execute", "--json")
-        written = read_committed_offset(fleet, "south-all", "readers-still", "stood-still")
-        wait_until(lambda: time.monotonic() > hung + STANDS_S, 2 * STANDS_S, "a minute to be over")
+        sync = run_recover(config, "sync", "--group", "stalled-readers", "--execute", "--json")
+        written = read_committed_offset(fleet, "south-all", "stalled-readers", "stalled")
+        wait_until(lambda: time.monotonic() > hung + STALL_S, 2 * STALL_S, "the end of the stall")
         was_stale = is_stale()
         fleet.fault_mirror("heal", "south-all")
         healed = time.monotonic()
-        wait_for_verdict(config, "readers-still", "stood-still", "write")
+        wait_for_verdict(config, "stalled-readers", "stalled", "write")
     return {
         "stale_after_s": round(stale_after_s, 1),
         "stale_at_its_end": was_stale,
-        "exit_code": done.exit_code,
+        "exit_code": sync.exit_code,
         "written": written,
         "well_after_s": round(time.monotonic() - healed, 1),
     }
 
 
-def held(lost: dict[str, Any]) -> bool:
-    """Whether nothing was lost, read more often than was forecast, or went round."""
+def is_as_forecast(lost: dict[str, Any]) -> bool:
+    """Return whether nothing was lost, read more often than forecast, or replicated in a loop."""
     back = lost["back"]
     records = back["records"]
     return (
         lost["lost"] == back["lost"] == back["exit_code"] == 0
         and lost["read_twice"] <= lost["forecast_at_most"] + lost["read_since"] + lost["not_yet_written"]
         and back["read_twice"] <= back["forecast_at_most"]
-        # A mirror whose target died may copy its last records twice; what loops would be in all of them.
+        # A mirror whose target died may copy its last records twice; a loop would affect all clusters.
         and records["south-all"] == records["north"] + records["south"]
     )
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Which it prints anyway.")
+@click.option("--json", "as_json", is_flag=True, help="Has no effect: the result is always JSON.")
 def main(as_json: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with LocalFleet(root / "fleet", REGIONS.clusters, mirrors=REGIONS.mirrors) as fleet:
-            lost = [lose(fleet, root, idle) for idle in (None, "south")]
-            stood = stand_still(fleet, root)
-    click.echo(json.dumps({"lost": lost, "stood_still": stood}, indent=2))
-    refused = stood["stale_at_its_end"] and stood["exit_code"] == 1 and stood["written"] is None
-    sys.exit(0 if refused and all(map(held, lost)) else 1)
+            lost = [lose_region(fleet, root, idle) for idle in (None, "south")]
+            stalled = stall_mirror(fleet, root)
+    click.echo(json.dumps({"lost": lost, "stood_still": stalled}, indent=2))
+    refused = stalled["stale_at_its_end"] and stalled["exit_code"] == 1 and stalled["written"] is None
+    sys.exit(0 if refused and all(map(is_as_forecast, lost)) else 1)
 
 
 if __name__ == "__main__":

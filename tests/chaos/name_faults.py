@@ -41,7 +41,7 @@ from fleetgauge_local.runner_protocol import FaultKind
 from fleetgauge_operations.replay import SUFFIX
 from fleetgauge_operations.replay.stored_records import read_incident
 from tests.chaos._faults import slow_down, stop_processes
-from tests.chaos._second_way import SecondWay, second_way
+from tests.chaos._second_listener import SecondListeners, create_second_listeners
 from tests.chaos._streaming import Command, log_progress
 from tests.receiver import Post, Receiver
 from tests.waiting import let_pass, wait_until
@@ -106,9 +106,11 @@ def count_duplicates(pages: Pages) -> int:
 class Scene:
     """The system under test: a local fleet, and the agent and two watches as processes."""
 
-    def __init__(self, folder: Path, local: LocalFleet, pager: Receiver, second_way: SecondWay) -> None:
+    def __init__(
+        self, folder: Path, local: LocalFleet, pager: Receiver, second_listeners: SecondListeners
+    ) -> None:
         self.local = local
-        self.second_way = second_way
+        self.second_listeners = second_listeners
         self._pager = pager
         self._folder = folder
         self._agent: Command | None = None
@@ -141,7 +143,7 @@ class Scene:
         """Run an agent at a second vantage while the block runs."""
         document = yaml.safe_load(self.config.read_text(encoding="utf-8"))
         for cluster in document["clusters"]:
-            cluster["bootstrap"] = self.second_way.bootstrap(cluster["id"])
+            cluster["bootstrap"] = self.second_listeners.bootstrap(cluster["id"])
         config = self._folder / "second" / "fleet.yaml"
         config.parent.mkdir(exist_ok=True)
         config.write_text(yaml.safe_dump(document | {"vantage": "second"}), encoding="utf-8")
@@ -284,7 +286,7 @@ def slow_tail_until_paged(scene: Scene, fault: Fault) -> None:
 
 def cut_off_from_second_vantage(scene: Scene, fault: Fault) -> None:
     (broker,) = fault.brokers
-    with scene.second_way.cut_off(fault.cluster, broker):
+    with scene.second_listeners.cut_off(fault.cluster, broker):
         let_pass(time.monotonic() + CUT_OFF_S)
 
 
@@ -487,10 +489,10 @@ def run_rounds(rounds: Sequence[Round], done: Path, incidents: Path | None) -> N
     clusters = (*(ClusterSpec(name) for name in CLUSTERS), ClusterSpec(TELEMETRY, brokers=1))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fleetgauge-name-")))
-        way = stack.enter_context(second_way())
+        second_listeners = stack.enter_context(create_second_listeners())
         local = stack.enter_context(LocalFleet(folder / "fleet", clusters, progress=log_progress))
         pager = stack.enter_context(Receiver().listening())
-        scene = Scene(folder, local, pager, way)
+        scene = Scene(folder, local, pager, second_listeners)
         notifiers = {"notifiers": [{"kind": "webhook", "url": pager.url}]}
         scene.config.write_text(yaml.safe_dump(yaml.safe_load(local.fleet_file.read_text()) | notifiers))
         fleet = load_fleet(scene.config)

@@ -5,7 +5,7 @@
     python -m tests.chaos.quiet_fleets --brokers 30 --days 2 --planted 8
 
 Clusters have five brokers. A healthy fleet is not free of variation: brokers pause, agents restart,
-leadership drifts, and days are busier than nights. Clusters are folded on all processors and their results
+leadership drifts, and days are busier than nights. Clusters are folded on all CPUs and their results
 are kept in a file: the same command continues after them. Prints one JSON value; exits with 0 iff all planted
 faults and nothing else was reported, and every finding ended.
 """
@@ -225,55 +225,61 @@ class SimulatedCluster:
 def fold_cluster(seed: int, seconds: int, vantages: int, times: int) -> dict[str, Any]:
     """Fold one cluster; return its planted faults, when each was detected, and wrong findings."""
     planted = plant(Random(-seed - 1), seconds, times) if times else []
-    state, pulses, named = FleetHealth(), 0, list[Finding]()
+    state, pulses, findings = FleetHealth(), 0, list[Finding]()
     for pulse in SimulatedCluster(seed, seconds, vantages, planted).pulses():
         pulses += 1
-        state, missed = detect_no_data(state, pulse.emitted_at)
-        state, found = fold_pulse(state, pulse)
-        named += [one for one in (*missed, *found) if one.is_alert or one.is_cleared]
-    rows = [_row(one, named) for one in planted]
+        state, no_data = detect_no_data(state, pulse.emitted_at)
+        state, detected = fold_pulse(state, pulse)
+        findings += [finding for finding in (*no_data, *detected) if finding.is_alert or finding.is_cleared]
+    rows = [_describe_fault(fault, findings) for fault in planted]
     return {
         "seed": seed,
         "pulses": pulses,
         "planted": rows,
         "wrong": [
-            _words(one) for one in named if one.is_alert and not any(_is_of(one, of) for of in planted)
+            _describe_finding(finding)
+            for finding in findings
+            if finding.is_alert and not any(_is_report(finding, fault) for fault in planted)
         ],
         "open": [phase.value for _, phase in state.open_findings()],
     }
 
 
-def _row(planted: PlantedFault, named: Sequence[Finding]) -> dict[str, Any]:
-    first = next((one for one in named if _is_of(one, planted)), None)
-    after_s = (first.event.at - START).total_seconds() - planted.start_s if first else None
-    return {"kind": planted.kind, "lasts_s": planted.end_s - planted.start_s, "named_after_s": after_s}
+def _describe_fault(fault: PlantedFault, findings: Sequence[Finding]) -> dict[str, Any]:
+    first = next((finding for finding in findings if _is_report(finding, fault)), None)
+    after_s = (first.event.at - START).total_seconds() - fault.start_s if first else None
+    return {"kind": fault.kind, "lasts_s": fault.end_s - fault.start_s, "named_after_s": after_s}
 
 
-def _is_of(finding: Finding, planted: PlantedFault) -> bool:
+def _is_report(finding: Finding, fault: PlantedFault) -> bool:
     at_s = (finding.event.at - START).total_seconds()
-    return planted.is_reported_by(finding) and planted.start_s <= at_s < planted.end_s + ENDS_WITHIN_S
+    return fault.is_reported_by(finding) and fault.start_s <= at_s < fault.end_s + ENDS_WITHIN_S
 
 
-def _words(one: Finding) -> str:
-    return f"{one.event.at:%FT%TZ} {one.subject.broker_id} {one.event.kind} {one.event.evidence}"
+def _describe_finding(finding: Finding) -> str:
+    event = finding.event
+    return f"{event.at:%FT%TZ} {finding.subject.broker_id} {event.kind} {event.evidence}"
 
 
 def summarize(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    planted = [one for row in rows for one in row["planted"]]
+    planted = [fault for row in rows for fault in row["planted"]]
     detected = defaultdict(list)
-    for one in planted:
-        if one["named_after_s"] is not None:
-            detected[one["kind"]].append(one["named_after_s"])
-    wrong = [words for row in rows for words in row["wrong"]]
+    for fault in planted:
+        if fault["named_after_s"] is not None:
+            detected[fault["kind"]].append(fault["named_after_s"])
+    wrong = [finding for row in rows for finding in row["wrong"]]
     return {
         "clusters": len(rows),
         "broker_pulses": sum(row["pulses"] for row in rows) * BROKERS,
         "planted": len(planted),
-        "missed": [one for one in planted if one["named_after_s"] is None],
+        "missed": [fault for fault in planted if fault["named_after_s"] is None],
         "pages_wrong": len(wrong),
         "examples": wrong[:10],
         "open": sum(len(row["open"]) for row in rows),
-        "detect_s": {kind: {"median": median(of), "max": max(of)} for kind, of in sorted(detected.items())},
+        "detect_s": {
+            kind: {"median": median(times_s), "max": max(times_s)}
+            for kind, times_s in sorted(detected.items())
+        },
     }
 
 
@@ -286,27 +292,28 @@ def summarize(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 @click.option("--again", is_flag=True, help="Start over instead of continuing an earlier run.")
 def main(brokers: int, days: float, vantages: int, planted: int, seed: int, again: bool) -> None:
     name = f"fleetgauge-quiet-{brokers}-{days:g}-{vantages}-{planted}-{seed}.jsonl"
-    kept = Path(tempfile.gettempdir(), name)
+    progress = Path(tempfile.gettempdir(), name)
     if again:
-        kept.unlink(missing_ok=True)
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+        progress.unlink(missing_ok=True)
+    rows = [json.loads(line) for line in progress.read_text().splitlines()] if progress.exists() else []
     done = {row["seed"] for row in rows}
-    left = [one for one in range(seed * 10_000, seed * 10_000 + brokers // BROKERS) if one not in done]
+    seeds = range(seed * 10_000, seed * 10_000 + brokers // BROKERS)
+    left = [cluster_seed for cluster_seed in seeds if cluster_seed not in done]
     log_progress(f"{len(done)} clusters are done, {len(left)} are left")
     started = time.monotonic()
     with ProcessPoolExecutor() as pool:
         seconds = round(days * 86_400)
         for future in as_completed(
-            pool.submit(fold_cluster, one, seconds, vantages, planted) for one in left
+            pool.submit(fold_cluster, cluster_seed, seconds, vantages, planted) for cluster_seed in left
         ):
             rows.append(future.result())
-            with kept.open("a") as file:
+            with progress.open("a") as file:
                 file.write(f"{json.dumps(rows[-1])}\n")
             log_progress(f"{len(rows)} of {len(done) + len(left)}: {len(rows[-1]['wrong'])} wrong")
-    kept.unlink(missing_ok=True)
-    found = summarize(rows) | {"seconds": round(time.monotonic() - started)}
-    print(json.dumps(found, indent=2))
-    sys.exit(1 if found["missed"] or found["pages_wrong"] or found["open"] else 0)
+    progress.unlink(missing_ok=True)
+    report = summarize(rows) | {"seconds": round(time.monotonic() - started)}
+    print(json.dumps(report, indent=2))
+    sys.exit(1 if report["missed"] or report["pages_wrong"] or report["open"] else 0)
 
 
 if __name__ == "__main__":

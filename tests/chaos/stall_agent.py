@@ -29,8 +29,8 @@ from fleetgauge_core.kafka import ensure_telemetry_topics
 from fleetgauge_local.fleet import LocalFleet
 from tests.chaos._agent import MINUTE, read_records, wait_for_minute
 from tests.chaos._streaming import Command, Row, log_progress
+from tests.topic_values import read_values
 from tests.waiting import let_pass
-from tests.whole_topic import values_on
 
 PAUSES_S = (0.15, 0.4, 1.2, 3.0, 8.0, 20.0, 45.0)
 #: Range of the time between two pauses; pulses are emitted every 5 s.
@@ -74,7 +74,7 @@ def pause(agent: Command, seconds: float) -> float:
 
 
 def read_findings(telemetry: Telemetry) -> list[HealthEvent]:
-    values = values_on(telemetry.access, telemetry.topics.health_events.name)
+    values = read_values(telemetry.access, telemetry.topics.health_events.name)
     return [HealthEvent.decode(value) for value in values]
 
 

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import HOST, ClusterSpec
 from fleetgauge_local.ports import find_free_ports
-from tests.listeners import Listener, more_listeners
+from tests.listeners import Listener, add_listeners
 from tests.ports import free_port
 
 #: By listener: its security protocol, and the name of its certificate.
@@ -180,7 +180,7 @@ def secured(folder: Path) -> Iterator[SecuredCluster]:
     ports = dict(zip(LISTENERS, find_free_ports(len(LISTENERS), Random()), strict=True))
     listeners = {name: Listener(ports[name], protocol) for name, (protocol, _) in LISTENERS.items()}
     with (
-        more_listeners(
+        add_listeners(
             lambda _, place: listeners if place.cluster == "secured" else {},
             _authentication_settings(certificates),
         ),

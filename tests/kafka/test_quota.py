@@ -14,8 +14,8 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from tests.exposition import samples_of
 from tests.kafka.agents import Agent, build_fleet, has_successful_probes
+from tests.topic_values import read_values
 from tests.waiting import wait_until
-from tests.whole_topic import values_on
 
 #: A throttled client retries on a new connection, so most of its probes succeed late; a probe that does not
 #: is reported when its minute closes.
@@ -52,7 +52,7 @@ def set_producer_quota(bootstrap: str, client_id: str, bytes_per_second: float) 
 
 def count_failures(telemetry: Telemetry) -> Counter[str]:
     failures: Counter[str] = Counter()
-    for value in values_on(telemetry.access, telemetry.topics.probe_minutes.name):
+    for value in read_values(telemetry.access, telemetry.topics.probe_minutes.name):
         failures.update(PROBE_MINUTE.decode(value)["produce_failures"])
     return failures
 

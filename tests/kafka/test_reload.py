@@ -9,8 +9,8 @@ from fleetgauge_core.fleet import Cluster
 from fleetgauge_local.fleet import LocalFleet
 from tests.exposition import samples_of
 from tests.kafka.agents import STOP_TIMEOUT_S, Agent, build_fleet, has_successful_probes
+from tests.topic_values import read_values
 from tests.waiting import wait_until
-from tests.whole_topic import values_on
 
 BROKERS = (1, 2, 3)
 
@@ -44,7 +44,7 @@ def test_clusters_are_added_changed_and_removed_while_the_others_are_measured(
             lambda: measured_clusters(agent) == {"payments"}, STOP_TIMEOUT_S, "orders to leave the metrics"
         )
     attempted: dict[tuple[str, int, str, datetime], int] = defaultdict(int)
-    values = values_on(telemetry.access, telemetry.topics.probe_minutes.name)
+    values = read_values(telemetry.access, telemetry.topics.probe_minutes.name)
     records = [PROBE_MINUTE.decode(value) for value in values]
     for record in records:
         key = record["cluster_id"], record["broker_id"], record["leg"], record["minute"]

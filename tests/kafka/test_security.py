@@ -40,8 +40,8 @@ from tests.kafka.secured import (
     write_secret_files,
 )
 from tests.kafka.secured import secured as running
+from tests.topic_values import read_values
 from tests.waiting import wait_until
-from tests.whole_topic import values_on
 
 DEADLINE_S = 60
 BROKER = (1,)
@@ -127,7 +127,7 @@ def test_accepted_credentials_are_measured_and_rejected_ones_have_a_reason(
 
         wait_until(lambda: unreachable_reasons() == reasons, DEADLINE_S, "the reasons")
     assert agent.unsent_records == 0
-    values = values_on(fleet.telemetry.access, fleet.telemetry.topics.probe_minutes.name)
+    values = read_values(fleet.telemetry.access, fleet.telemetry.topics.probe_minutes.name)
     records = [PROBE_MINUTE.decode(value) for value in values]
     assert {record["cluster_id"] for record in records} == set(accepted)
     assert not any(record["produce_failures"] or record["consume_failures"] for record in records)
@@ -211,7 +211,7 @@ def test_secrets_and_certificates_are_replaced_while_the_agent_runs(
             secured.set_scram_password(PASSWORD)
             (secrets / "password").write_text(PASSWORD, encoding="utf-8")
     assert agent.unsent_records == 0
-    values = values_on(fleet.telemetry.access, fleet.telemetry.topics.probe_minutes.name)
+    values = read_values(fleet.telemetry.access, fleet.telemetry.topics.probe_minutes.name)
     records = [PROBE_MINUTE.decode(value) for value in values]
     assert not any(record["produce_failures"] or record["consume_failures"] for record in records)
 

@@ -10,7 +10,7 @@ from fleetgauge_core.contract import PROBE_MINUTE, Leg
 from fleetgauge_core.fleet import load_fleet
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_pipelines.jobs.simulate_cli import simulate
-from tests.whole_topic import values_on
+from tests.topic_values import read_values
 
 
 def _send(config: Path, to: Path) -> dict[str, int]:
@@ -37,7 +37,7 @@ def test_every_record_arrives_in_topics_that_the_measured_fleet_does_not_use(
     names = {topic.name for _, topic in simulated.telemetry.topics}
     assert not names & {topic.name for _, topic in measured.telemetry.topics}
     telemetry = simulated.telemetry
-    values = values_on(telemetry.access, telemetry.topics.probe_minutes.name)
+    values = read_values(telemetry.access, telemetry.topics.probe_minutes.name)
     records = [PROBE_MINUTE.decode(value) for value in values]
     distinct = {(record["run_id"], record["sequence"]) for record in records}
     assert len(distinct) == summary["records"] == summary["brokers"] * 30 * len(Leg)

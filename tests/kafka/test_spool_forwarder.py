@@ -16,7 +16,7 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_probes.agent.spool import Spool
 from fleetgauge_probes.agent.spool_forwarder import SpoolForwarder
 from tests.probe_minutes import record
-from tests.whole_topic import values_on
+from tests.topic_values import read_values
 
 DEADLINE_S = 60
 MAX_SPOOL_BYTES = 100_000_000
@@ -63,7 +63,7 @@ class Forwarding(logging.Handler):
 
     def read_sequences(self) -> list[int]:
         """Return the sequence number of every record on the topic, in order."""
-        values = values_on(self.telemetry.access, self.telemetry.topics.probe_minutes.name, DEADLINE_S)
+        values = read_values(self.telemetry.access, self.telemetry.topics.probe_minutes.name, DEADLINE_S)
         return [PROBE_MINUTE.decode(value)["sequence"] for value in values]
 
 

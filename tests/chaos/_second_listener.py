@@ -10,7 +10,7 @@ from random import Random
 from fleetgauge_local.layout import HOST, BrokerPlacement, FleetLayout
 from fleetgauge_local.ports import find_free_ports
 from fleetgauge_local.proxy import Proxy
-from tests.listeners import Listener, more_listeners
+from tests.listeners import Listener, add_listeners
 
 _OPEN_TIMEOUT_S = 10
 
@@ -21,14 +21,14 @@ class _ProxiedListener:
     listener: Listener
 
 
-class SecondWay:
+class SecondListeners:
     """A proxied listener of every broker; the proxies run on the event loop of another thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._listeners: dict[tuple[str, int], _ProxiedListener] = {}
 
-    def listeners(self, layout: FleetLayout, place: BrokerPlacement) -> Mapping[str, Listener]:
+    def create(self, layout: FleetLayout, place: BrokerPlacement) -> Mapping[str, Listener]:
         """Return the additional listener of a broker that will start later."""
         port, proxy_port = self._find_free_ports(layout)
         proxied = _ProxiedListener(
@@ -65,17 +65,17 @@ class SecondWay:
 
 
 @contextmanager
-def second_way() -> Iterator[SecondWay]:
+def create_second_listeners() -> Iterator[SecondListeners]:
     """Give the local fleets that are created and stopped within the block a second listener."""
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="second-way")
+    thread = threading.Thread(target=loop.run_forever, name="second-listeners")
     thread.start()
-    way = SecondWay(loop)
+    listeners = SecondListeners(loop)
     try:
-        with more_listeners(way.listeners):
-            yield way
+        with add_listeners(listeners.create):
+            yield listeners
     finally:
-        asyncio.run_coroutine_threadsafe(way.close(), loop).result()
+        asyncio.run_coroutine_threadsafe(listeners.close(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
