@@ -1,4 +1,4 @@
-"""The one tool of these tests that Python does not bring."""
+"""The tool of these tests that is not a Python package."""
 
 import shutil
 import sys
@@ -9,7 +9,8 @@ import pytest
 
 @pytest.fixture(scope="session")
 def promtool() -> str:
-    found = shutil.which("promtool") or shutil.which("promtool", path=Path(sys.prefix, "debian/usr/bin"))
-    if found is None:
+    """The path of promtool; skips the test where it is missing."""
+    path = shutil.which("promtool") or shutil.which("promtool", path=Path(sys.prefix, "debian/usr/bin"))
+    if path is None:
         pytest.skip("promtool is missing: apt-get install prometheus")
-    return found
+    return path

@@ -1,4 +1,4 @@
-"""The Dockerfile as stages: where each comes from, and what it says."""
+"""Parses the stages of the Dockerfile: their bases and instructions."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tests.deployment.manifests import INFRA
 
 DOCKERFILE = INFRA / "docker/Dockerfile"
-#: Target to its lock; `spark` is `stream` under another entry point.
+#: The lock of each target; `spark` is `stream` with another entry point.
 LOCKS = {"agent": "agent", "watch": "watch", "stream": "stream", "dash": "dash", "spark": "stream"}
 
 _FROM = re.compile(r"FROM (\S+) AS (\S+)")
@@ -15,29 +15,30 @@ _FROM = re.compile(r"FROM (\S+) AS (\S+)")
 
 @dataclass(slots=True)
 class Stage:
-    """One stage; ``said`` holds its last USER, ENTRYPOINT and so on, its base's included."""
+    """A stage; ``instructions`` has the last USER, ENTRYPOINT and so on, including those of its base."""
 
     base: str
-    said: dict[str, str] = field(default_factory=dict)
+    instructions: dict[str, str] = field(default_factory=dict)
     copies: list[str] = field(default_factory=list)
 
-    def words(self, instruction: str) -> list[str]:
-        """The exec form of an instruction. Raises ValueError for the shell's."""
-        found: list[str] = json.loads(self.said[instruction])
-        return found
+    def parse_arguments(self, instruction: str) -> list[str]:
+        """Return the arguments of an instruction in exec form. Raises: ValueError for the shell form."""
+        arguments: list[str] = json.loads(self.instructions[instruction])
+        return arguments
 
 
-def stages() -> dict[str, Stage]:
+def read_stages() -> dict[str, Stage]:
+    """Return the stages of the Dockerfile by name."""
     text = DOCKERFILE.read_text(encoding="utf-8").replace("\\\n", "")
-    found: dict[str, Stage] = {}
+    stages: dict[str, Stage] = {}
     for line in text.splitlines():
         if match := _FROM.match(line):
             base, name = match.groups()
-            inherited = dict(found[base].said) if base in found else {}
-            stage = found[name] = Stage(base, inherited)
+            inherited = dict(stages[base].instructions) if base in stages else {}
+            stage = stages[name] = Stage(base, inherited)
         elif line and not line.startswith("#"):
             instruction, _, rest = line.partition(" ")
-            stage.said[instruction] = rest
+            stage.instructions[instruction] = rest
             if instruction == "COPY":
                 stage.copies.append(rest)
-    return found
+    return stages

@@ -1,4 +1,4 @@
-"""The deployment's files as data: manifests as they stand and as kustomize renders them."""
+"""Loads the deployment's manifests, unpatched and as kustomize renders them."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ COMPONENTS = sorted(path.parent for path in KUBERNETES.glob("components/*/kustom
 
 Document = dict[str, Any]
 
-#: Where a resource keeps the templates of its pods.
+#: Paths in the spec of a resource to its pod templates.
 _TEMPLATES = {
     "Deployment": (("template",),),
     "SparkApplication": (
@@ -33,67 +33,71 @@ _TEMPLATES = {
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """A pod's template and the resource that it stands in."""
+    """A pod template and the resource that contains it."""
 
     owner: str
     template: Document
 
     @property
     def spec(self) -> Document:
-        found: Document = self.template["spec"]
-        return found
+        spec: Document = self.template["spec"]
+        return spec
 
     @property
     def labels(self) -> dict[str, str]:
-        found: dict[str, str] = self.template["metadata"]["labels"]
-        return found
+        labels: dict[str, str] = self.template["metadata"]["labels"]
+        return labels
 
     @property
     def containers(self) -> list[Document]:
         return [*self.spec["containers"], *self.spec.get("initContainers", ())]
 
 
-def documents(path: Path) -> list[Document]:
-    return [found for found in yaml.safe_load_all(path.read_text(encoding="utf-8")) if found]
+def load_documents(path: Path) -> list[Document]:
+    """Return the documents of a YAML file that are not empty."""
+    return [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
 
 
-def document(path: Path) -> Document:
-    (only,) = documents(path)
-    return only
+def load_document(path: Path) -> Document:
+    """Return the only document of a YAML file."""
+    (document,) = load_documents(path)
+    return document
 
 
-def kustomizations() -> list[Path]:
+def list_kustomizations() -> list[Path]:
+    """Return the paths of all kustomizations."""
     return sorted(KUBERNETES.rglob("kustomization.yaml"))
 
 
-def raw_resources() -> list[Document]:
-    """Every resource that some kustomization names, unpatched."""
+def load_resources() -> list[Document]:
+    """Return every resource to which a kustomization refers, unpatched."""
     files = [
         path.parent / name
-        for path in kustomizations()
-        for name in document(path).get("resources", ())
+        for path in list_kustomizations()
+        for name in load_document(path).get("resources", ())
         if name.endswith(".yaml")
     ]
-    return [found for file in files for found in documents(file)]
+    return [resource for file in files for resource in load_documents(file)]
 
 
-def rendered(*, resources: tuple[Path, ...], components: tuple[Path, ...], scratch: Path) -> list[Document]:
-    """What kustomize makes of them. Skips the test where kubectl, which carries kustomize, is missing."""
+def render(*, resources: tuple[Path, ...], components: tuple[Path, ...], scratch: Path) -> list[Document]:
+    """Return what kustomize renders; skip the test where kubectl, which contains kustomize, is missing."""
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("kubectl is missing: it renders the overlays")
-    wanted = {
+    kustomization = {
         "resources": [os.path.relpath(path, scratch) for path in resources],
         "components": [os.path.relpath(path, scratch) for path in components],
     }
-    (scratch / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
-    done = subprocess.run([kubectl, "kustomize", str(scratch)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr, done.stderr
-    return [found for found in yaml.safe_load_all(done.stdout) if found]
+    (scratch / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    result = subprocess.run([kubectl, "kustomize", str(scratch)], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert not result.stderr, result.stderr
+    return [resource for resource in yaml.safe_load_all(result.stdout) if resource]
 
 
-def pod_templates(resources: list[Document]) -> Iterator[PodTemplate]:
+def iterate_pod_templates(resources: list[Document]) -> Iterator[PodTemplate]:
+    """Yield the pod templates of resources."""
     for resource in resources:
         owner = f"{resource['kind']}/{resource['metadata']['name']}"
         for path in _TEMPLATES.get(resource["kind"], ()):
@@ -104,5 +108,6 @@ def pod_templates(resources: list[Document]) -> Iterator[PodTemplate]:
                 yield PodTemplate(owner, template)
 
 
-def of_kind(resources: list[Document], kind: str) -> list[Document]:
+def select_kind(resources: list[Document], kind: str) -> list[Document]:
+    """Return the resources of a kind."""
     return [resource for resource in resources if resource["kind"] == kind]

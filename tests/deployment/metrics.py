@@ -1,9 +1,9 @@
-"""The names and labels of the metrics that the processes promise, and how expressions use them."""
+"""The promised names and labels of metrics, and which of them PromQL expressions use."""
 
 import re
 from collections.abc import Iterable, Iterator
 
-from tests.deployment.manifests import INFRA, Document, document
+from tests.deployment.manifests import INFRA, Document, load_document
 
 _OPERATIONS = {"cluster", "messaging_system", "messaging_operation_name"}
 
@@ -69,8 +69,8 @@ PROMISED: dict[str, set[str]] = {
     "fleetgauge_dash_table_readable": {"fleet", "table"},
     "fleetgauge_dash_data_timestamp_seconds": {"fleet"},
 }
-#: What Prometheus adds to every series that it scrapes.
-OF_THE_TARGET = {"instance", "job"}
+#: Labels that Prometheus adds to every scraped series.
+TARGET_LABELS = {"instance", "job"}
 
 RULES = INFRA / "prometheus/rules.yml"
 
@@ -79,44 +79,47 @@ _LABEL = re.compile(r"(\w+)\s*[!=]")
 _GROUPED = re.compile(r"\bby \(([^)]*)\)")
 
 
-def rules() -> list[Document]:
-    return [rule for group in document(RULES)["groups"] for rule in group["rules"]]
+def load_rules() -> list[Document]:
+    """Return the recording and alerting rules."""
+    return [rule for group in load_document(RULES)["groups"] for rule in group["rules"]]
 
 
-def alerts() -> list[Document]:
-    return [rule for rule in rules() if "alert" in rule]
+def load_alerts() -> list[Document]:
+    """Return the alerting rules."""
+    return [rule for rule in load_rules() if "alert" in rule]
 
 
-def recorded() -> set[str]:
-    return {rule["record"] for rule in rules() if "record" in rule}
+def list_recorded_names() -> set[str]:
+    """Return the names of the recorded series."""
+    return {rule["record"] for rule in load_rules() if "record" in rule}
 
 
-def selectors(expression: str) -> Iterator[tuple[str, set[str]]]:
-    """Every metric of an expression, with the labels that it is selected by."""
+def parse_selectors(expression: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield every metric of an expression with the labels of its selector."""
     for name, braces in _NAME.findall(expression):
         yield name, set(_LABEL.findall(braces))
 
 
-def strangers(expressions: Iterable[str]) -> list[str]:
-    """Names and labels that nobody promised."""
+def find_unknown_names(expressions: Iterable[str]) -> list[str]:
+    """Return the names and labels in expressions that are not promised."""
     return [
-        f"{fault} in {expression}"
+        f"{name} in {expression}"
         for expression in expressions
-        for fault in (*_unknown_names(expression), *_unknown_labels(expression))
+        for name in (*_find_unpromised_metrics(expression), *_find_unpromised_labels(expression))
     ]
 
 
-def _unknown_names(expression: str) -> Iterator[str]:
-    for name, labels in selectors(expression):
-        if name not in PROMISED and name not in recorded():
+def _find_unpromised_metrics(expression: str) -> Iterator[str]:
+    for name, labels in parse_selectors(expression):
+        if name not in PROMISED and name not in list_recorded_names():
             yield name
-        elif name in PROMISED and labels - PROMISED[name] - OF_THE_TARGET:
+        elif name in PROMISED and labels - PROMISED[name] - TARGET_LABELS:
             yield f"{name}{labels - PROMISED[name]}"
 
 
-def _unknown_labels(expression: str) -> Iterator[str]:
-    known = OF_THE_TARGET.union(*(labels for name, labels in PROMISED.items() if name in expression))
-    if any(name in expression for name in recorded()):
+def _find_unpromised_labels(expression: str) -> Iterator[str]:
+    known = TARGET_LABELS.union(*(labels for name, labels in PROMISED.items() if name in expression))
+    if any(name in expression for name in list_recorded_names()):
         known |= {"cluster", "leg", "vantage"}
     for labels in _GROUPED.findall(expression):
         yield from {label.strip() for label in labels.split(",")} - known

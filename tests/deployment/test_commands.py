@@ -1,63 +1,75 @@
-"""Every `fleetgauge ...` that a manifest, the composition or an image runs is a command that exists."""
+"""Every `fleetgauge` command line of a manifest, the Compose file or an image is valid."""
 
 import click
 import pytest
 
 from fleetgauge_core.runtime.cli import main
-from tests.deployment.images import LOCKS, stages
-from tests.deployment.manifests import INFRA, document, of_kind, pod_templates, raw_resources
+from tests.deployment.images import LOCKS, read_stages
+from tests.deployment.manifests import (
+    INFRA,
+    iterate_pod_templates,
+    load_document,
+    load_resources,
+    select_kind,
+)
 
-# kafka-python reads its own schemas so when a command is imported.
+# kafka-python calls deprecated functions when a command is imported.
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
 
 
-def command_lines() -> dict[str, list[str]]:
-    """Where it stands to what it says."""
-    found = {
+def collect_command_lines() -> dict[str, list[str]]:
+    """Return the command lines by their place."""
+    lines = {
         pod.owner: container["args"]
-        for pod in pod_templates(of_kind(raw_resources(), "Deployment"))
+        for pod in iterate_pod_templates(select_kind(load_resources(), "Deployment"))
         for container in pod.containers
     }
-    for application in of_kind(raw_resources(), "SparkApplication"):
+    for application in select_kind(load_resources(), "SparkApplication"):
         spec = application["spec"]
-        found[application["apiVersion"]] = spec.get("arguments") or spec["driverArgs"]
-    services = document(INFRA / "compose/compose.yaml")["services"]
-    found |= {f"compose {name}": one["command"] for name, one in services.items() if "build" in one}
-    found |= {f"image {name}": stages()[name].words("CMD") for name in LOCKS if name != "spark"}
-    return found
+        lines[application["apiVersion"]] = spec.get("arguments") or spec["driverArgs"]
+    services = load_document(INFRA / "compose/compose.yaml")["services"]
+    lines |= {
+        f"compose {name}": service["command"] for name, service in services.items() if "build" in service
+    }
+    lines |= {
+        f"image {name}": read_stages()[name].parse_arguments("CMD") for name in LOCKS if name != "spark"
+    }
+    return lines
 
 
-def understood(line: list[str]) -> dict[str, object]:
-    """The command's parameters. Raises click's UsageError for an option that it does not have."""
+def parse_command_line(line: list[str]) -> dict[str, object]:
+    """Return the command's parameters. Raises: click.UsageError for an unknown option."""
     name, *arguments = line
     command = main.get_command(click.Context(main), name)
     assert command is not None, f"no command {name}"
     return command.make_context(name, arguments).params
 
 
-@pytest.mark.parametrize("where", command_lines())
-def test_a_command_line_is_understood(where: str) -> None:
-    said = understood(command_lines()[where])
-    assert [str(path) for path in said.get("configs") or [said["config"]]] == ["/etc/fleetgauge/fleet.yaml"]
+@pytest.mark.parametrize("where", collect_command_lines())
+def test_a_command_line_is_valid(where: str) -> None:
+    parameters = parse_command_line(collect_command_lines()[where])
+    assert [str(path) for path in parameters.get("configs") or [parameters["config"]]] == [
+        "/etc/fleetgauge/fleet.yaml"
+    ]
 
 
-def test_an_option_that_does_not_exist_is_found() -> None:
+def test_an_unknown_option_is_an_error() -> None:
     with pytest.raises(click.UsageError):
-        understood(["probe", "--confg", "fleet.yaml"])
+        parse_command_line(["probe", "--confg", "fleet.yaml"])
 
 
 def test_a_container_listens_on_the_port_that_it_declares() -> None:
-    for pod in pod_templates(of_kind(raw_resources(), "Deployment")):
+    for pod in iterate_pod_templates(select_kind(load_resources(), "Deployment")):
         for container in pod.containers:
-            told = " ".join(container["args"])
+            arguments = " ".join(container["args"])
             (port,) = (port["containerPort"] for port in container["ports"])
-            assert f"--listen 0.0.0.0:{port}" in told or f"--host 0.0.0.0 --port {port}" in told
+            assert f"--listen 0.0.0.0:{port}" in arguments or f"--host 0.0.0.0 --port {port}" in arguments
 
 
-def test_each_image_runs_by_itself_what_the_manifests_run() -> None:
-    lines = command_lines()
+def test_an_image_runs_the_command_of_the_manifests_by_default() -> None:
+    lines = collect_command_lines()
     for target in ("agent", "watch", "stream", "dash"):
-        assert stages()[target].words("ENTRYPOINT") == ["fleetgauge"]
+        assert read_stages()[target].parse_arguments("ENTRYPOINT") == ["fleetgauge"]
         assert (
             lines[f"image {target}"] == lines[f"Deployment/fleetgauge-{target}"] == lines[f"compose {target}"]
         )

@@ -1,4 +1,4 @@
-"""The kustomizations hold together: every file is there, every patch has a target, everything renders."""
+"""The kustomizations: every file exists, every patch has a target, and all overlays render."""
 
 from pathlib import Path
 
@@ -12,30 +12,36 @@ from tests.deployment.manifests import (
     KUBERNETES,
     OVERLAYS,
     Document,
-    document,
-    documents,
-    kustomizations,
-    of_kind,
-    pod_templates,
-    raw_resources,
-    rendered,
+    iterate_pod_templates,
+    list_kustomizations,
+    load_document,
+    load_documents,
+    load_resources,
+    render,
+    select_kind,
 )
 
-#: The oldest and the newest Kubernetes that the manifests are held to.
+#: The oldest and the newest Kubernetes version for which the manifests are validated.
 VERSIONS = ("1.28", "1.37")
 CUSTOM = {"SparkApplication", "PodMonitor", "PrometheusRule"}
 
 
-def short(path: Path) -> str:
+def format_path(path: Path) -> str:
     return str(path.relative_to(KUBERNETES))
 
 
-def files_of(path: Path) -> list[Path]:
-    """The files and folders that a kustomization names."""
-    told = document(path)
-    names = [*told.get("resources", ()), *told.get("components", ()), *told.get("configurations", ())]
-    names += [patch["path"] for patch in told.get("patches", ())]
-    names += [name for generator in told.get("configMapGenerator", ()) for name in generator["files"]]
+def list_files(path: Path) -> list[Path]:
+    """Return the files and folders to which a kustomization refers."""
+    kustomization = load_document(path)
+    names = [
+        *kustomization.get("resources", ()),
+        *kustomization.get("components", ()),
+        *kustomization.get("configurations", ()),
+    ]
+    names += [patch["path"] for patch in kustomization.get("patches", ())]
+    names += [
+        name for generator in kustomization.get("configMapGenerator", ()) for name in generator["files"]
+    ]
     return [path.parent / name for name in names]
 
 
@@ -44,56 +50,60 @@ def assert_valid(resources: list[Document]) -> None:
         if resource["kind"] not in CUSTOM:
             for version in VERSIONS:
                 kubernetes_validate.validate(resource, version, strict=True)
-    for pod in pod_templates(resources):
+    for pod in iterate_pod_templates(resources):
         wrapped = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "pod"}}
         kubernetes_validate.validate(wrapped | {"template": pod.template}, VERSIONS[-1], strict=True)
 
 
-@pytest.mark.parametrize("path", kustomizations(), ids=short)
-def test_every_file_that_a_kustomization_names_is_there(path: Path) -> None:
-    missing = [str(found) for found in files_of(path) if not found.exists()]
+@pytest.mark.parametrize("path", list_kustomizations(), ids=format_path)
+def test_every_file_of_a_kustomization_exists(path: Path) -> None:
+    missing = [str(file) for file in list_files(path) if not file.exists()]
     assert not missing
 
 
-def test_every_file_is_named_by_a_kustomization() -> None:
-    named = {file.resolve() for path in kustomizations() for file in files_of(path)}
+def test_every_file_belongs_to_a_kustomization() -> None:
+    named = {file.resolve() for path in list_kustomizations() for file in list_files(path)}
     stray = [path for path in KUBERNETES.rglob("*.yaml") if path.resolve() not in named]
     assert [path for path in stray if path.name != "kustomization.yaml"] == []
 
 
-@pytest.mark.parametrize("path", COMPONENTS, ids=short)
+@pytest.mark.parametrize("path", COMPONENTS, ids=format_path)
 def test_every_patch_has_a_target(path: Path) -> None:
-    there = {(one["apiVersion"], one["kind"], one["metadata"]["name"]) for one in raw_resources()}
-    for told in document(path / "kustomization.yaml").get("patches", ()):
-        patch = document(path / told["path"])
-        assert (patch["apiVersion"], patch["kind"], patch["metadata"]["name"]) in there
+    keys = {
+        (resource["apiVersion"], resource["kind"], resource["metadata"]["name"])
+        for resource in load_resources()
+    }
+    for entry in load_document(path / "kustomization.yaml").get("patches", ()):
+        patch = load_document(path / entry["path"])
+        assert (patch["apiVersion"], patch["kind"], patch["metadata"]["name"]) in keys
 
 
 def test_no_resource_names_a_namespace() -> None:
-    assert [one["metadata"]["name"] for one in raw_resources() if "namespace" in one["metadata"]] == []
+    metadata = [resource["metadata"] for resource in load_resources()]
+    assert [entry["name"] for entry in metadata if "namespace" in entry] == []
 
 
-def test_every_resource_is_what_kubernetes_takes() -> None:
-    assert_valid(raw_resources())
+def test_every_resource_is_valid() -> None:
+    assert_valid(load_resources())
 
 
-@pytest.mark.parametrize("overlay", [KUBERNETES / "base", *OVERLAYS], ids=short)
-def test_what_is_rendered_is_what_kubernetes_takes(overlay: Path, tmp_path: Path) -> None:
-    resources = rendered(resources=(overlay,), components=(), scratch=tmp_path)
+@pytest.mark.parametrize("overlay", [KUBERNETES / "base", *OVERLAYS], ids=format_path)
+def test_rendered_resources_are_valid(overlay: Path, tmp_path: Path) -> None:
+    resources = render(resources=(overlay,), components=(), scratch=tmp_path)
     assert_valid(resources)
-    maps = {one["metadata"]["name"] for one in of_kind(resources, "ConfigMap")}
-    volumes = [volume for pod in pod_templates(resources) for volume in pod.spec["volumes"]]
+    maps = {config_map["metadata"]["name"] for config_map in select_kind(resources, "ConfigMap")}
+    volumes = [volume for pod in iterate_pod_templates(resources) for volume in pod.spec["volumes"]]
     mounted = {volume["configMap"]["name"] for volume in volumes if "configMap" in volume}
     assert mounted == maps, "every generated fleet.yaml is mounted under its generated name"
 
 
-def test_a_notifier_whose_url_is_a_secret_is_read_from_one(tmp_path: Path) -> None:
+def test_a_fleet_file_with_a_secret_url_is_mounted_from_a_secret(tmp_path: Path) -> None:
     secret = (KUBERNETES / "components/fleet-secret",)
-    resources = rendered(resources=(KUBERNETES / "base",), components=secret, scratch=tmp_path)
+    resources = render(resources=(KUBERNETES / "base",), components=secret, scratch=tmp_path)
     assert_valid(resources)
     sources = {
         pod.owner: next(volume for volume in pod.spec["volumes"] if volume["name"] == "fleet")
-        for pod in pod_templates(resources)
+        for pod in iterate_pod_templates(resources)
     }
     assert sources.pop("Deployment/fleetgauge-watch") == {
         "name": "fleet",
@@ -103,33 +113,31 @@ def test_a_notifier_whose_url_is_a_secret_is_read_from_one(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("operator", ["kubeflow", "apache"])
-def test_an_operator_of_spark_runs_the_stream_in_place_of_the_deployment(
-    operator: str, tmp_path: Path
-) -> None:
+def test_a_spark_operator_runs_the_stream_instead_of_the_deployment(operator: str, tmp_path: Path) -> None:
     overlay = KUBERNETES / f"overlays/spark-operator-{operator}"
-    resources = rendered(resources=(overlay,), components=(), scratch=tmp_path)
-    deployments = {one["metadata"]["name"] for one in of_kind(resources, "Deployment")}
+    resources = render(resources=(overlay,), components=(), scratch=tmp_path)
+    deployments = {resource["metadata"]["name"] for resource in select_kind(resources, "Deployment")}
     assert deployments == {"fleetgauge-agent", "fleetgauge-watch", "fleetgauge-dash"}
-    assert len(of_kind(resources, "SparkApplication")) == 1
-    accounts = of_kind(resources, "ServiceAccount")
-    trusted = [one["metadata"]["name"] for one in accounts if one["automountServiceAccountToken"]]
-    assert trusted == ["fleetgauge-stream"], "the driver alone asks the API server"
+    assert len(select_kind(resources, "SparkApplication")) == 1
+    accounts = select_kind(resources, "ServiceAccount")
+    trusted = [account["metadata"]["name"] for account in accounts if account["automountServiceAccountToken"]]
+    assert trusted == ["fleetgauge-stream"], "only the driver calls the API server"
 
 
-def test_the_application_is_what_kubeflows_operator_takes() -> None:
-    application = document(KUBERNETES / "overlays/spark-operator-kubeflow/application.yaml")
-    understood = SparkV1beta2SparkApplication.from_dict(application)
-    assert understood is not None
-    # What the operator does not know would be missing here.
-    assert understood.to_dict() == application
+def test_the_application_is_valid_for_kubeflows_operator() -> None:
+    application = load_document(KUBERNETES / "overlays/spark-operator-kubeflow/application.yaml")
+    parsed = SparkV1beta2SparkApplication.from_dict(application)
+    assert parsed is not None
+    # Fields that the operator does not know would be missing here.
+    assert parsed.to_dict() == application
 
 
-@pytest.mark.parametrize("path", sorted(KUBERNETES.rglob("fleet.yaml")), ids=short)
+@pytest.mark.parametrize("path", sorted(KUBERNETES.rglob("fleet.yaml")), ids=format_path)
 def test_every_fleet_file_is_valid(path: Path) -> None:
     assert load_fleet(path).telemetry is not None
 
 
-def test_the_shards_are_the_fleet_each_from_a_vantage_of_its_own() -> None:
+def test_the_shards_are_the_whole_fleet_with_a_vantage_each() -> None:
     sharded = KUBERNETES / "overlays/sharded"
     shards = [load_fleet(sharded / name / "fleet.yaml") for name in ("eu", "us")]
     assert [cluster for shard in shards for cluster in shard.clusters] == list(
@@ -138,6 +146,10 @@ def test_the_shards_are_the_fleet_each_from_a_vantage_of_its_own() -> None:
     assert len({shard.vantage for shard in shards}) == len(shards)
 
 
-def test_no_manifest_carries_a_secret() -> None:
-    everything = [one for path in KUBERNETES.rglob("*.yaml") for one in documents(path)]
-    assert [one for one in everything if one.get("kind") == "Secret" or "secretGenerator" in one] == []
+def test_no_manifest_contains_a_secret() -> None:
+    documents = [document for path in KUBERNETES.rglob("*.yaml") for document in load_documents(path)]
+    assert [
+        document
+        for document in documents
+        if document.get("kind") == "Secret" or "secretGenerator" in document
+    ] == []

@@ -1,4 +1,4 @@
-"""What rules and the board rely on is what the processes have."""
+"""The promised metrics, which rules and the board use, are those that the processes export."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from fleetgauge_pipelines.jobs.metrics import StreamMetrics
 from fleetgauge_probes.agent.metrics import AgentMetrics
 from tests.deployment.metrics import PROMISED
 
-#: What a metric's type adds to its name, and to its labels.
+#: Suffixes of the name and additional labels by metric type.
 ENDINGS = {
     "counter": [("_total", set())],
     "gauge": [("", set())],
@@ -25,7 +25,7 @@ ENDINGS = {
 ENDINGS["histogram"] = [("_bucket", {"le"}), ("_sum", set()), ("_count", set())]
 
 
-def series_of(registry: CollectorRegistry) -> dict[str, set[str]]:
+def list_series(registry: CollectorRegistry) -> dict[str, set[str]]:
     series = {}
     for metric in registry._collector_to_names:
         assert isinstance(metric, MetricWrapperBase)
@@ -34,8 +34,8 @@ def series_of(registry: CollectorRegistry) -> dict[str, set[str]]:
     return series
 
 
-def labels_of_samples(exposition: str) -> dict[str, set[str]]:
-    """Of a process that collects its metrics only when it is asked."""
+def list_sample_labels(exposition: str) -> dict[str, set[str]]:
+    """Return the labels of each metric of a process that creates its metrics during a scrape."""
     return {
         sample.name: set(sample.labels)
         for family in text_string_to_metric_families(exposition)
@@ -51,4 +51,4 @@ def test_the_promised_metrics_are_those_of_the_processes(tmp_path: Path) -> None
     StreamMetrics(health.registry)
     dash = DashMetrics({"local": LakeReader(str(tmp_path))}, SingleFlight())
     dash.observe_response("fleet", 0.1)
-    assert series_of(health.registry) | labels_of_samples(dash.render().decode()) == PROMISED
+    assert list_series(health.registry) | list_sample_labels(dash.render().decode()) == PROMISED

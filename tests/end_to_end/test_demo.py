@@ -1,4 +1,4 @@
-"""From a probe to the page: the demo on its own fleet, a broker hung, and what a person would see."""
+"""The demo from probes to pages: a broker of its fleet hangs, and the page shows the alert."""
 
 import json
 import signal
@@ -20,11 +20,11 @@ from tests.oracle.evaluate_run import main as evaluate
 
 RUN_S = 170
 DEADLINE_S = 1200
-ON_THE_PAGE_MS = 400_000
+PAGE_TIMEOUT_MS = 400_000
 
 
 class Demo:
-    """The command, as a script would call it."""
+    """The demo command as a process."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -47,22 +47,22 @@ class Demo:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self.told: list[str] = []
+        self.stderr_lines: list[str] = []
 
     def wait_for_line(self, start: str) -> str:
-        """The rest of the first line on stderr that starts so."""
+        """Return the rest of the first line on stderr that starts with ``start``."""
         assert self.process.stderr
         for line in self.process.stderr:
-            self.told.append(line)
+            self.stderr_lines.append(line)
             if line.startswith(start):
                 return line.removeprefix(start).strip()
-        raise AssertionError(f"the demo ended without saying {start!r}:\n{''.join(self.told)}")
+        raise AssertionError(f"the demo ended without printing {start!r}:\n{''.join(self.stderr_lines)}")
 
-    def result(self) -> dict[str, Any]:
+    def wait_for_result(self) -> dict[str, Any]:
         out, err = self.process.communicate(timeout=DEADLINE_S)
-        assert self.process.returncode == 0, "".join(self.told) + err + out
-        found: dict[str, Any] = json.loads(out)
-        return found
+        assert self.process.returncode == 0, "".join(self.stderr_lines) + err + out
+        result: dict[str, Any] = json.loads(out)
+        return result
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 
 @pytest.mark.timeout(DEADLINE_S)
-def test_a_hung_broker_is_named_on_the_page_and_its_minutes_reach_the_week(
+def test_a_hung_broker_is_reported_on_the_page_and_its_minutes_reach_the_week(
     demo: Demo, browser: Browser
 ) -> None:
     url = demo.wait_for_line("Dashboard: ")
@@ -83,13 +83,13 @@ def test_a_hung_broker_is_named_on_the_page_and_its_minutes_reach_the_week(
 
     page = browser.new_page()
     page.goto(f"{url}alerts")
-    # The event reaches the page through its topic, Spark and Delta; by then the alert may be history.
-    expect(page.get_by_role("main")).to_contain_text("orders broker 3", timeout=ON_THE_PAGE_MS)
+    # The event reaches the page through its topic, Spark and Delta; the alert may be resolved by then.
+    expect(page.get_by_role("main")).to_contain_text("orders broker 3", timeout=PAGE_TIMEOUT_MS)
     page.goto(url)
-    expect(page.get_by_role("grid")).to_contain_text("payments", timeout=ON_THE_PAGE_MS)
+    expect(page.get_by_role("grid")).to_contain_text("payments", timeout=PAGE_TIMEOUT_MS)
     page.close()
 
-    result = demo.result()
+    result = demo.wait_for_result()
     assert (result["clusters"], result["brokers"]) == (2, 6)
     assert result["fault"] == {"cluster": "orders", "broker": 3, "kind": "hang"}
     assert result["fault_named"] == {"cluster": "orders", "broker": 3}
@@ -105,19 +105,19 @@ def test_a_hung_broker_is_named_on_the_page_and_its_minutes_reach_the_week(
     assert not left, "the demo left processes running"
 
 
-def test_the_weeks_of_the_run_are_what_the_oracle_makes_of_its_records(demo: Demo) -> None:
+def test_the_weeks_of_the_run_equal_those_of_the_oracle(demo: Demo) -> None:
     fleet_file = demo.directory / "fleet.yaml"
     lake = load_fleet(fleet_file).lake
     weeks = DeltaTable(f"{lake}/{CLUSTER_WEEKS.path}").to_pyarrow_table().to_pylist()
     assert len(weeks) == 2
-    # A stream that is asked to end breaks off a batch that takes long: its records are there without weeks.
+    # A stream that is stopped interrupts a long batch, whose records are then in bronze but not in weeks.
     taken_by = max(row["computed_at"] for row in weeks).isoformat()
     assert evaluate([lake, "--fleet", str(fleet_file), "--compare", "--taken-by", taken_by]) == 0
 
 
-def test_the_hang_and_the_return_are_kept_as_health_events(demo: Demo) -> None:
+def test_the_hang_and_the_recovery_are_stored_as_health_events(demo: Demo) -> None:
     lake = load_fleet(demo.directory / "fleet.yaml").lake
     rows = DeltaTable(f"{lake}/{HEALTH_EVENTS.path}").to_pyarrow_table().to_pylist()
-    named = [(row["cluster_id"], row["broker_id"]) for row in rows if row["to_state"] == "BROKER_DOWN"]
-    assert named == [("orders", 3)]
+    down = [(row["cluster_id"], row["broker_id"]) for row in rows if row["to_state"] == "BROKER_DOWN"]
+    assert down == [("orders", 3)]
     assert {row["to_state"] for row in rows if row["from_state"] == "BROKER_DOWN"} == {"HEALTHY"}

@@ -1,4 +1,4 @@
-"""The demo's second fleet, smaller here: made once, kept, and found again weeks later."""
+"""The demo's simulated history, smaller here: it is written once and reused weeks later."""
 
 from datetime import date
 from pathlib import Path
@@ -11,23 +11,25 @@ from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.simulated_history import simulate_history
 
 
-def test_it_is_made_once_and_kept_for_later_weeks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_history_is_written_once_and_reused_in_later_weeks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(demo_history, "CLUSTERS", 2)
     monkeypatch.setattr(demo_history, "WEEKS", 2)
-    log, told = tmp_path / "logs" / "simulate.log", list[str]()
+    log, messages = tmp_path / "logs" / "simulate.log", list[str]()
 
-    config = simulate_history(tmp_path, log, date(2026, 3, 5), told.append)
+    config = simulate_history(tmp_path, log, date(2026, 3, 5), messages.append)
     fleet = load_fleet(config)
     assert (len(fleet.clusters), fleet.simulated) == (2, True)
     assert config.parent.name == "2026-03-02"
-    made = {path: path.stat().st_mtime_ns for path in config.parent.rglob("*")}
+    written = {path: path.stat().st_mtime_ns for path in config.parent.rglob("*")}
 
-    assert simulate_history(tmp_path, log, date(2026, 4, 1), told.append) == config
-    assert {path: path.stat().st_mtime_ns for path in config.parent.rglob("*")} == made
-    assert "2 weeks of simulated history" in told[0]
+    assert simulate_history(tmp_path, log, date(2026, 4, 1), messages.append) == config
+    assert {path: path.stat().st_mtime_ns for path in config.parent.rglob("*")} == written
+    assert "2 weeks of simulated history" in messages[0]
 
 
-def test_what_cannot_be_made_is_one_line_with_the_log(tmp_path: Path) -> None:
+def test_a_failed_simulation_is_an_error_with_the_path_of_the_log(tmp_path: Path) -> None:
     (tmp_path / "history" / "2026-03-02").mkdir(parents=True)
     (tmp_path / "history" / "2026-03-02" / "somebodys.txt").touch()
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Commands with their arguments and options: spellings, what each takes, choices, defaults, variables."""
+"""Commands with their arguments and options: spellings, types, choices, defaults and variables."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,14 +12,14 @@ def collect() -> Iterator[str]:
     for path, command, context in commands():
         yield f"{path}: {'group' if isinstance(command, click.Group) else 'command'}"
         for parameter in command.get_params(context):
-            yield from _of_parameter(path, parameter)
+            yield from _describe_parameter(path, parameter)
 
 
-def _of_parameter(path: str, parameter: click.Parameter) -> Iterator[str]:
+def _describe_parameter(path: str, parameter: click.Parameter) -> Iterator[str]:
     """Yield one line per property of a parameter, so that a new choice is an added line."""
     yield from (f"{path} {spelling}" for spelling in _spellings(parameter))
     name = f"{path} {_name(parameter)}"
-    yield f"{name}: {_taken(parameter)}"
+    yield f"{name}: {_describe_value(parameter)}"
     yield f"{name}: {'required' if parameter.required else 'optional'}"
     yield from (f"{name}: choice {choice}" for choice in _choices(parameter.type))
     yield from (f"{name}: default {default}" for default in _default(parameter))
@@ -39,7 +39,7 @@ def _name(parameter: click.Parameter) -> str:
     return max(parameter.opts, key=len)
 
 
-def _taken(parameter: click.Parameter) -> str:
+def _describe_value(parameter: click.Parameter) -> str:
     if isinstance(parameter, click.Option) and (parameter.is_flag or parameter.count):
         return "flag"
     several = " more than once" if parameter.multiple or parameter.nargs == -1 else ""

@@ -1,4 +1,4 @@
-"""Find every command with its path from the click objects."""
+"""Finds every command with its path from the click objects."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Compare collected entries with listed ones."""
+"""Compares collected entries with listed ones."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ _READS = ("get", "setdefault", "pop")
 
 
 def collect() -> Iterator[str]:
-    """Names are loggers, topics, client ids, consumer groups, headers."""
+    """Yield the variables, and the names of loggers, topics, client ids, consumer groups and headers."""
     for path in _sources():
         text = path.read_text(encoding="utf-8")
         yield from (f"name {name}" for name in _OUR_NAME.findall(text))
@@ -31,7 +31,7 @@ def _sources() -> Iterator[Path]:
 
 
 def _constants(tree: ast.Module) -> Mapping[str, str]:
-    """Yield the values of string constants that a module defines."""
+    """Return the values of string constants that a module defines."""
     return {
         target.id: node.value.value
         for node in tree.body
@@ -51,7 +51,7 @@ def _variables(tree: ast.Module, constants: Mapping[str, str]) -> Iterator[str]:
 
 
 def _key_of_environment(node: ast.AST) -> ast.expr | None:
-    """What the environment is asked for, as ``environ["A"]``, ``environ.get("A")`` or ``"A" in environ``."""
+    """Return the key of ``environ["A"]``, ``environ.get("A")`` or ``"A" in environ``; None for others."""
     match node:
         case ast.Subscript(value=environment, slice=key) if _is_environment(environment):
             return key
@@ -64,7 +64,7 @@ def _key_of_environment(node: ast.AST) -> ast.expr | None:
 
 
 def _is_environment(node: ast.expr) -> bool:
-    """``os.environ``, or what a function is handed in place of it."""
+    """Return whether the node is ``os.environ`` or a function's parameter for it."""
     match node:
         case ast.Attribute(attr="environ") | ast.Name(id="environ" | "env"):
             return True

@@ -11,30 +11,30 @@ from fleetgauge_core.runtime.cli import InputError
 from tests.promises.commands import commands
 from tests.promises.source import functions_of, tree_of
 
-_SAID = re.compile(r"\bexit(?:s with| code)? (\d+)", re.IGNORECASE)
+_CODE_IN_HELP = re.compile(r"\bexit(?:s with| code)? (\d+)", re.IGNORECASE)
 
 
 def collect() -> Iterator[str]:
-    """Of commands that do something."""
+    """Yield the exit codes of all commands that can be run, without pure groups."""
     yield f"wrong input: {InputError.exit_code}"
     yield f"wrong usage: {click.UsageError.exit_code}"
     for path, command, _ in commands():
         if not isinstance(command, click.Group) or command.invoke_without_command:
             yield f"{path}: 0 done"
-            yield from (f"{path}: {code} by its help" for code in _said(command))
-            yield from (f"{path}: {code} by its function" for code in _ended_with(command))
+            yield from (f"{path}: {code} by its help" for code in _list_codes_in_help(command))
+            yield from (f"{path}: {code} by its function" for code in _list_codes_in_source(command))
 
 
-def _said(command: click.Command) -> set[str]:
+def _list_codes_in_help(command: click.Command) -> set[str]:
     texts = [
         command.help,
         command.epilog,
         *(getattr(parameter, "help", None) for parameter in command.params),
     ]
-    return {code for text in texts for code in _SAID.findall(" ".join((text or "").split()))}
+    return {code for text in texts for code in _CODE_IN_HELP.findall(" ".join((text or "").split()))}
 
 
-def _ended_with(command: click.Command) -> set[int]:
+def _list_codes_in_source(command: click.Command) -> set[int]:
     return {code for function in functions_of(command) for code in _codes(function)} - {0}
 
 

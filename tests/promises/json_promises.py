@@ -1,10 +1,11 @@
 """Keys of the JSON that commands print under --json, without a lake, a broker or Spark.
 
-By the types that become JSON: compare, doctor, explain, fleet, report, validate --connect.
-By the function that builds the answer, given specimens: backtest, mitigate, recover, replay run.
-By the counts that are named: backfill, quarantine replay, run, stream.
-By the objects that are written out in the command's text: all the rest, and what is added to the above.
-Commands that answer from a lake or a file alone are run as well, by ``run_promises``.
+Keys are collected from
+- the types that become JSON: compare, doctor, explain, fleet, report, validate --connect;
+- the function that builds the output, called with specimens: backtest, mitigate, recover, replay run;
+- the names of counts: backfill, quarantine replay, run, stream;
+- the dict literals in a command's source: all other commands, and additions to the above.
+Commands that need only a lake or a file are also run, by ``run_promises``.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,73 +34,73 @@ from tests.promises.key_paths import NONE, Paths, hints_of, in_list, join, paths
 from tests.promises.source import functions_of, literal_keys
 from tests.promises.specimens import specimen
 
-#: What they write out is no answer, or they are run.
-_NOT_BY_TEXT = frozenset({"compare", "correct add", "init", "replay run"})
+#: Commands whose dict literals are not their output, or which are run.
+_NOT_BY_LITERALS = frozenset({"compare", "correct add", "init", "replay run"})
 
 
 def collect() -> Iterator[str]:
     for name, command in commands_with_json():
-        built = _built(name)
-        apart = frozenset() if name in _NOT_BY_TEXT else _written_out(command)
-        stand_alone = (path for path in apart if not _is_within(path, built))
-        yield from (f"{name}: {path}" for path in (*built, *stand_alone))
+        built = _collect_built(name)
+        literals = frozenset() if name in _NOT_BY_LITERALS else _collect_literals(command)
+        additional = (path for path in literals if not _is_within(path, built))
+        yield from (f"{name}: {path}" for path in (*built, *additional))
 
 
-def _built(name: str) -> Paths:
+def _collect_built(name: str) -> Paths:
     return _BUILT[name]() if name in _BUILT else NONE
 
 
-def _written_out(command: click.Command) -> Paths:
-    """Without the path of what an object is put into by another statement."""
+def _collect_literals(command: click.Command) -> Paths:
+    """Return the key paths of dict literals, without the path to which another statement assigns them."""
     return NONE.union(*map(literal_keys, functions_of(command)))
 
 
 def _is_within(path: str, paths: Paths) -> bool:
-    """Whether one of the paths ends so."""
+    """Return whether one of the paths ends with ``path``."""
     return any(f".{known}".endswith(f".{path}") for known in paths)
 
 
-def _answer(function: Callable[..., Any]) -> Paths:
-    """What a function makes of specimens of its parameters."""
+def _call_with_specimens(function: Callable[..., Any]) -> Paths:
+    """Return the key paths of a function's results for specimens of its parameters."""
     hints = {name: hint for name, hint in hints_of(function).items() if name != "return"}
-    answers = (
+    results = (
         function(**{name: specimen(hint, choice) for name, hint in hints.items()}) for choice in (0, 1)
     )
-    return NONE.union(*map(paths_of_value, answers))
+    return NONE.union(*map(paths_of_value, results))
 
 
-def _counts() -> Paths:
+def _collect_counts() -> Paths:
     return frozenset(COUNT_NAMES)
 
 
-def _planned() -> Paths:
-    return _answer(lambda: specimen(ProposedAction).document())
+def _collect_proposed_action() -> Paths:
+    return _call_with_specimens(lambda: specimen(ProposedAction).document())
 
 
-def _explained() -> Paths:
+def _collect_explanation() -> Paths:
     samples = in_list(paths_of_type(MinuteSamples))
     return paths_of_type(Explanation) | {join("samples", path) for path in samples}
 
 
-def _tried() -> Paths:
+def _collect_cluster_checks() -> Paths:
     return frozenset(join("clusters[]", path) for path in paths_of_type(ClusterChecks))
 
 
-def _listed(paths: Callable[[], Paths]) -> Callable[[], Paths]:
+def _collect_list_of(paths: Callable[[], Paths]) -> Callable[[], Paths]:
     return lambda: in_list(paths())
 
 
-_plans = _listed(partial(_answer, plan_document))
+_plans = _collect_list_of(partial(_call_with_specimens, plan_document))
 _broker_fault = partial(paths_of_type, BrokerFault)
 _status = partial(paths_of_type, FleetStatus)
-_case = partial(_answer, case_document)
+_case = partial(_call_with_specimens, case_document)
 
 _BUILT: Mapping[str, Callable[[], Paths]] = {
-    "backfill": _counts,
-    "backtest": _listed(partial(_answer, backtest_document)),
+    "backfill": _collect_counts,
+    "backtest": _collect_list_of(partial(_call_with_specimens, backtest_document)),
     "compare": partial(paths_of_type, MedianDifference),
-    "doctor": _listed(partial(paths_of_type, DoctorCheck)),
-    "explain": _explained,
+    "doctor": _collect_list_of(partial(paths_of_type, DoctorCheck)),
+    "explain": _collect_explanation,
     "fleet fault blackhole": _broker_fault,
     "fleet fault hang": partial(paths_of_type, BrokerFault | MirrorFault),
     "fleet fault heal": partial(paths_of_type, BrokerFault | MirrorFault),
@@ -107,22 +108,22 @@ _BUILT: Mapping[str, Callable[[], Paths]] = {
     "fleet fault slow": _broker_fault,
     "fleet status": _status,
     "fleet up": _status,
-    "mitigate apply": lambda: _planned() | _case(),
-    "mitigate history": _listed(_case),
-    "mitigate plan": _listed(_planned),
-    "mitigate run": _listed(_case),
+    "mitigate apply": lambda: _collect_proposed_action() | _case(),
+    "mitigate history": _collect_list_of(_case),
+    "mitigate plan": _collect_list_of(_collect_proposed_action),
+    "mitigate run": _collect_list_of(_case),
     "mitigate undo": _case,
-    "quarantine replay": _counts,
-    "recover drill": partial(_answer, drill_document),
-    "recover failback": partial(_answer, failback_document),
-    "recover map": partial(_answer, map_document),
+    "quarantine replay": _collect_counts,
+    "recover drill": partial(_call_with_specimens, drill_document),
+    "recover failback": partial(_call_with_specimens, failback_document),
+    "recover map": partial(_call_with_specimens, map_document),
     "recover plan": _plans,
-    "recover promote": partial(_answer, promotion_document),
+    "recover promote": partial(_call_with_specimens, promotion_document),
     "recover run": _plans,
     "recover sync": _plans,
-    "replay run": _listed(partial(_answer, replay_document)),
+    "replay run": _collect_list_of(partial(_call_with_specimens, replay_document)),
     "report": partial(paths_of_type, Review),
-    "run": _counts,
-    "stream": _counts,
-    "validate": _tried,
+    "run": _collect_counts,
+    "stream": _collect_counts,
+    "validate": _collect_cluster_checks,
 }

@@ -81,20 +81,20 @@ def fields_of(kind: Any) -> Mapping[str, Any]:
     return {}
 
 
-def hints_of(thing: Any) -> Mapping[str, Any]:
+def hints_of(annotated: Any) -> Mapping[str, Any]:
     """Return the types of a class's fields or a function's parameters; Any if unresolvable."""
     try:
-        return get_type_hints(thing)
+        return get_type_hints(annotated)
     except (NameError, TypeError):
-        return _each_hint_of(thing)
+        return _each_hint_of(annotated)
 
 
-def _each_hint_of(thing: Any) -> Mapping[str, Any]:
+def _each_hint_of(annotated: Any) -> Mapping[str, Any]:
     """Resolve each hint separately, for hints with names imported only for type checkers."""
     hints = {}
-    for name, hint in getattr(thing, "__annotations__", {}).items():
+    for name, hint in getattr(annotated, "__annotations__", {}).items():
         try:
-            hints[name] = get_type_hints(_Holder(name, hint, thing))[name]
+            hints[name] = get_type_hints(_Holder(name, hint, annotated))[name]
         except (NameError, TypeError):
             hints[name] = Any
     return hints
@@ -103,9 +103,9 @@ def _each_hint_of(thing: Any) -> Mapping[str, Any]:
 class _Holder:
     """Holds one annotation of a function, for ``get_type_hints``."""
 
-    def __init__(self, name: str, hint: Any, thing: Any) -> None:
+    def __init__(self, name: str, hint: Any, annotated: Any) -> None:
         self.__annotations__ = {name: hint}
-        self.__globals__ = getattr(thing, "__globals__", {})
+        self.__globals__ = getattr(annotated, "__globals__", {})
 
 
 def is_kind(origin: Any, kind: type) -> bool:

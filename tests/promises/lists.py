@@ -1,4 +1,4 @@
-"""Read and write the list files: one entry per line, sorted."""
+"""Reads and writes the list files: one entry per line, sorted."""
 
 from collections.abc import Iterable
 from pathlib import Path

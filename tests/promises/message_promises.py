@@ -1,4 +1,4 @@
-"""JSON that leaves the product otherwise: to notifiers and probes of its health, and into its log."""
+"""JSON keys of notifications, health endpoints and log lines."""
 
 import json
 import logging
@@ -29,56 +29,65 @@ _KINDS = ("webhook", "slack", "pagerduty", "alertmanager")
 
 
 def collect() -> Iterator[str]:
-    for what, paths in _documents().items():
-        yield from (f"{what}: {path}" for path in paths)
+    for name, paths in _collect_paths().items():
+        yield from (f"{name}: {path}" for path in paths)
 
 
-def _documents() -> Mapping[str, Paths]:
+def _collect_paths() -> Mapping[str, Paths]:
     return {
-        **{f"watch to {kind}": paths for kind, paths in _of_the_watch().items()},
-        **{f"mitigate to {kind}": _notifications(kind, _news()) for kind in _KINDS},
-        **{f"recover to {kind}": _notifications(kind, _recovery_news()) for kind in _KINDS},
+        **{f"watch to {kind}": paths for kind, paths in _collect_watch_notifications().items()},
+        **{
+            f"mitigate to {kind}": _collect_notifications(kind, _build_case_notifications())
+            for kind in _KINDS
+        },
+        **{
+            f"recover to {kind}": _collect_notifications(kind, _build_recovery_notifications())
+            for kind in _KINDS
+        },
         "heartbeat": literal_keys(Heartbeat._send),
-        "log line": _log_line(),
-        "/livez": _health("livez"),
-        "/readyz": _health("readyz"),
+        "log line": _collect_log_line(),
+        "/livez": _collect_health("livez"),
+        "/readyz": _collect_health("readyz"),
     }
 
 
-def _of_the_watch() -> Mapping[str, Paths]:
-    """Of a broker and of a path, as it opens and as it is resolved."""
+def _collect_watch_notifications() -> Mapping[str, Paths]:
+    """Return the key paths for findings of a broker and of a path, opened and resolved, by notifier kind."""
     finding_format = FindingFormat("https://page.example/", context_of=lambda _: ("context",))
     findings = [opened(), cleared(), opened(PATH, after := opened(PATH).to_state), cleared(PATH, after)]
     notifications = [finding_format.build_notification(finding) for finding in findings]
-    return {kind: _all(_body(kind, each) for each in notifications) for kind in _KINDS}
+    return {
+        kind: _collect_all(_build_body(kind, notification) for notification in notifications)
+        for kind in _KINDS
+    }
 
 
-def _news() -> Iterator[Notification]:
-    """A case of every outcome, so that some open an incident."""
+def _build_case_notifications() -> Iterator[Notification]:
+    """Yield the notification of a case with every outcome, of which some open an incident."""
     yield from (specimen(CaseNotification, choice).notification for choice in range(6))
 
 
-def _recovery_news() -> Iterator[Notification]:
+def _build_recovery_notifications() -> Iterator[Notification]:
     yield finding_notification(specimen(RecoveryFinding), "https://page.example/")
 
 
-def _notifications(kind: str, notifications: Iterator[Notification]) -> Paths:
-    """Each as it opens and as it ends."""
-    return _all(
-        _body(kind, replace(notification, firing=firing))
+def _collect_notifications(kind: str, notifications: Iterator[Notification]) -> Paths:
+    """Return the key paths of each notification, firing and resolved."""
+    return _collect_all(
+        _build_body(kind, replace(notification, firing=firing))
         for notification in notifications
         for firing in (True, False)
     )
 
 
-def _body(kind: str, notification: Notification) -> Any:
+def _build_body(kind: str, notification: Notification) -> Any:
     receiver = {"kind": kind, "url": "https://receiver.example/", "routing_key": None}
     notifier = specimen(Notifier).model_copy(update=receiver)
     return Receiver(notifier).body([notification], NOON)
 
 
-def _log_line() -> Paths:
-    """Of a line with an exception."""
+def _collect_log_line() -> Paths:
+    """Return the key paths of a log line with an exception."""
     try:
         raise ValueError
     except ValueError:
@@ -87,16 +96,16 @@ def _log_line() -> Paths:
     return paths_of_value(json.loads(JsonLine().format(record)))
 
 
-def _health(path: str) -> Paths:
-    """As a process that is ready answers."""
+def _collect_health(path: str) -> Paths:
+    """Return the key paths of the response of a process that is ready."""
     health = ProcessHealth("probe", 60)
     health.mark_ready()
     with (
         health.serve(ListenAddress("127.0.0.1", 0)) as address,
-        urlopen(f"http://{address}/{path}") as answer,
+        urlopen(f"http://{address}/{path}") as response,
     ):
-        return paths_of_value(json.load(answer))
+        return paths_of_value(json.load(response))
 
 
-def _all(values: Any) -> Paths:
+def _collect_all(values: Any) -> Paths:
     return NONE.union(*map(paths_of_value, values))

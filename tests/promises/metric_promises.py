@@ -15,7 +15,7 @@ from fleetgauge_operations.recovery.metrics import RecoveryMetrics
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
 from fleetgauge_probes.agent.metrics import AgentMetrics
-from tests.deployment.metrics import RULES, alerts, recorded
+from tests.deployment.metrics import RULES, list_recorded_names, load_alerts
 
 #: The suffix that a metric type adds to the name; a histogram's series have their own suffixes.
 _ENDINGS = {"counter": "_total", "info": "_info"}
@@ -23,10 +23,10 @@ _ENDINGS = {"counter": "_total", "info": "_info"}
 
 def collect() -> Iterator[str]:
     for process, registry in _registries().items():
-        yield from (f"{process}: {line}" for line in _of_registry(registry))
-    yield from (f"dash: {line}" for line in _of_pages())
-    yield from (f"{RULES.name}: records {name}" for name in recorded())
-    yield from (f"{RULES.name}: alert {alert['alert']}" for alert in alerts())
+        yield from (f"{process}: {line}" for line in _describe_registry(registry))
+    yield from (f"dash: {line}" for line in _describe_dash_metrics())
+    yield from (f"{RULES.name}: records {name}" for name in list_recorded_names())
+    yield from (f"{RULES.name}: alert {alert['alert']}" for alert in load_alerts())
 
 
 def _registries() -> dict[str, CollectorRegistry]:
@@ -41,14 +41,14 @@ def _registries() -> dict[str, CollectorRegistry]:
     return registries
 
 
-def _of_registry(registry: CollectorRegistry) -> Iterator[str]:
+def _describe_registry(registry: CollectorRegistry) -> Iterator[str]:
     for metric in registry._collector_to_names:
         assert isinstance(metric, MetricWrapperBase)
         labels = {"version", "process"} if metric._type == "info" else metric._labelnames
         yield _line(metric._name, metric._type, labels)
 
 
-def _of_pages() -> Iterator[str]:
+def _describe_dash_metrics() -> Iterator[str]:
     """Yield the dashboard's metrics; they are complete even for a lake that does not exist."""
     metrics = DashMetrics({"local": LakeReader(str(Path(__file__).parent / "no-such-lake"))}, SingleFlight())
     metrics.observe_response("fleet", 0.1)

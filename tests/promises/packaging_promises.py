@@ -5,29 +5,29 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.deployment.images import DOCKERFILE, LOCKS, stages
+from tests.deployment.images import DOCKERFILE, LOCKS, read_stages
 from tests.deployment.manifests import (
     COMPONENTS,
     INFRA,
     KUBERNETES,
     OVERLAYS,
     ROOT,
-    document,
-    pod_templates,
-    raw_resources,
+    iterate_pod_templates,
+    load_document,
+    load_resources,
 )
 
 
 def collect() -> Iterator[str]:
     yield from _project()
     yield from _images()
-    yield from _composition()
+    yield from _compose()
     yield from _kubernetes()
     yield from _files()
 
 
 def _project() -> Iterator[str]:
-    """Where an entry point leads is the package's own business."""
+    """Yield extras, programs and entry points without the functions behind them, which may change."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     yield f"package: {project['name']}"
     yield f"package: python {project['requires-python']}"
@@ -39,18 +39,18 @@ def _project() -> Iterator[str]:
 
 def _images() -> Iterator[str]:
     for target in LOCKS:
-        stage = stages()[target]
-        yield f"image {target}: user {stage.said['USER']}"
-        yield f"image {target}: folder {stage.said['WORKDIR']}"
+        stage = read_stages()[target]
+        yield f"image {target}: user {stage.instructions['USER']}"
+        yield f"image {target}: folder {stage.instructions['WORKDIR']}"
         for instruction in ("ENTRYPOINT", "CMD"):
-            yield f"image {target}: {instruction.lower()} {' '.join(stage.words(instruction))}"
+            yield f"image {target}: {instruction.lower()} {' '.join(stage.parse_arguments(instruction))}"
 
 
-def _composition() -> Iterator[str]:
-    composition = document(INFRA / "compose/compose.yaml")
-    yield f"compose: project {composition['name']}"
-    yield from (f"compose: volume {name}" for name in composition["volumes"])
-    for name, service in composition["services"].items():
+def _compose() -> Iterator[str]:
+    compose_file = load_document(INFRA / "compose/compose.yaml")
+    yield f"compose: project {compose_file['name']}"
+    yield from (f"compose: volume {name}" for name in compose_file["volumes"])
+    for name, service in compose_file["services"].items():
         yield f"compose {name}: service"
         yield from (f"compose {name}: port {port}" for port in service.get("ports", ()))
         if "build" in service:
@@ -61,13 +61,13 @@ def _composition() -> Iterator[str]:
 
 def _kubernetes() -> Iterator[str]:
     yield from (f"kubernetes: {path.relative_to(KUBERNETES)}" for path in (*OVERLAYS, *COMPONENTS))
-    resources = raw_resources()
+    resources = load_resources()
     for resource in resources:
         owner = f"kubernetes {resource['kind']}/{resource['metadata']['name']}"
         yield f"{owner}: resource"
         yield from _labels(owner, resource["metadata"].get("labels", {}))
         yield from _ports_of_service(owner, resource)
-    for pod in pod_templates(resources):
+    for pod in iterate_pod_templates(resources):
         yield from _labels(f"kubernetes {pod.owner} pods", pod.labels)
         for container in pod.containers:
             yield from _container(f"kubernetes {pod.owner}", container)
@@ -83,7 +83,7 @@ def _ports_of_service(owner: str, resource: dict[str, Any]) -> Iterator[str]:
 
 
 def _container(owner: str, container: dict[str, Any]) -> Iterator[str]:
-    """Return the image name without its tag."""
+    """Yield a container's name, image without its tag, arguments, ports and mounts."""
     name = f"{owner}: container {container['name']}"
     yield name
     if "image" in container:

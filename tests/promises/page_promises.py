@@ -1,6 +1,6 @@
-"""What the pages' server answers: its addresses, its health, and the numbers behind each part of a page.
+"""The dashboards' server: its addresses, its health, and the columns behind each part of a page.
 
-It takes seconds, so that tests/unit/promises compares it, and not `make check`.
+It takes seconds, so it is compared by tests/unit/promises and not by `make check`.
 """
 
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ from tests.promises.key_paths import fields_of, paths_of_value
 from tests.promises.run_promises import NOW
 from tests.promises.specimens import specimen
 
-#: By what a view is of one thing among many.
-_SHOWN = {"cluster_id": ORDERS, "broker_id": 1, "minute": NOW - timedelta(minutes=20)}
-_OF_DASH = ("/_", "/assets", "/<path:path>")
+#: Values of the fields that select what a view shows.
+_SELECTION = {"cluster_id": ORDERS, "broker_id": 1, "minute": NOW - timedelta(minutes=20)}
+_INTERNAL_PREFIXES = ("/_", "/assets", "/<path:path>")
 _KEYED_BY_DATA = frozenset({"data", "fleets"})
 
 
@@ -36,12 +36,12 @@ def collect() -> Iterator[str]:
         recovery_lake.write(Path(folder), NOW)
         app = create_app([_fleet(folder)], LoopbackLogin("who"), clock=lambda: NOW)
         yield from (
-            f"address {rule}" for rule in app.server.url_map.iter_rules() if not _is_of_dash(str(rule))
+            f"address {rule}" for rule in app.server.url_map.iter_rules() if not _is_internal(str(rule))
         )
         client = app.server.test_client()
         yield from _health(client)
         for page in PAGES:
-            yield from _of_page(page, client)
+            yield from _describe_page(page, client)
 
 
 def _fleet(lake: str) -> ServedFleet:
@@ -50,8 +50,8 @@ def _fleet(lake: str) -> ServedFleet:
     )
 
 
-def _is_of_dash(rule: str) -> bool:
-    return rule == "/" or rule.startswith(_OF_DASH)
+def _is_internal(rule: str) -> bool:
+    return rule == "/" or rule.startswith(_INTERNAL_PREFIXES)
 
 
 def _health(client: FlaskClient) -> Iterator[str]:
@@ -59,26 +59,26 @@ def _health(client: FlaskClient) -> Iterator[str]:
         yield from (f"{address}: {path}" for path in paths_of_value(client.get(address).json, _KEYED_BY_DATA))
 
 
-def _of_page(page: Any, client: FlaskClient) -> Iterator[str]:
-    """Its parts, and the columns of each as a file."""
+def _describe_page(page: Any, client: FlaskClient) -> Iterator[str]:
+    """Yield the parts of a page, and the columns of each part's CSV file."""
     yield f"page {page.name}"
     if page.view is not TableView:
         for part in page.parts:
-            header, *_ = _file(client, csv_href(_view(page.view), part.name)).splitlines()
+            header, *_ = _download(client, csv_href(_build_view(page.view), part.name)).splitlines()
             yield f"page {page.name}: part {part.name}"
             yield from (f"page {page.name}: part {part.name}: column {name}" for name in header.split(","))
 
 
-def _file(client: FlaskClient, address: str) -> str:
-    answer = client.get(address)
-    if answer.status_code != HTTPStatus.OK:
-        raise RuntimeError(f"{address}: {answer.status}: {answer.text}")
-    return answer.text
+def _download(client: FlaskClient, address: str) -> str:
+    response = client.get(address)
+    if response.status_code != HTTPStatus.OK:
+        raise RuntimeError(f"{address}: {response.status}: {response.text}")
+    return response.text
 
 
-def _view(kind: type) -> Any:
+def _build_view(kind: type) -> Any:
     """Return view parameters for the newest week and minutes of a cluster in the lake."""
-    arguments = {name: value for name, value in _SHOWN.items() if name in fields_of(kind)}
+    arguments = {name: value for name, value in _SELECTION.items() if name in fields_of(kind)}
     try:
         return kind(**arguments)
     except TypeError:

@@ -1,6 +1,6 @@
-"""Keys that commands print under --json and columns under --csv, as they are run on a small lake.
+"""Keys of the JSON and columns of the CSV that commands print when they are run on a small lake.
 
-It takes seconds, so that tests/unit/promises compares it, and not `make check`.
+It takes seconds, so it is compared by tests/unit/promises and not by `make check`.
 """
 
 import json
@@ -33,7 +33,7 @@ _REGIONS = {ORDERS: "eu", PAYMENTS: "us", SEARCH: "ap"}
 _SPAN = ("--from", "2026-03-02T10:00:00Z", "--to", "2026-03-02T11:00:00Z", "--reason", "upgrade")
 _CASE_OF_MAP = {"position": 6, "active": {"A": [[1, 3]]}, "passive": {"A": [[1, 1]]}, "passive_log": [0, 8]}
 
-#: By what each is called in the list; all are run in the lake's folder, in this order.
+#: Command lines that begin with their name in the list; they run in the folder of the lake, in this order.
 _WITH_JSON: Sequence[Sequence[str]] = (
     ("init", "--cluster", "orders", "--bootstrap", "orders:9092", "--output", "drafted.yaml"),
     ("probe acls",),
@@ -54,7 +54,7 @@ _WITH_JSON: Sequence[Sequence[str]] = (
     ("simulate", "--to", "made", "--records", "files", "--minutes", "1", "--clusters", "1"),
 )
 _WITH_CSV = (("slo",), ("explain", ORDERS, "2026-03-02"), ("compare", "--by", "region=eu,us"))
-#: Where objects have data for keys.
+#: Paths of objects whose keys are data.
 _KEYED_BY_DATA = frozenset(
     {
         "clusters[].labels",
@@ -72,7 +72,7 @@ _KEYED_BY_DATA = frozenset(
 
 def collect() -> Iterator[str]:
     with TemporaryDirectory() as folder, chdir(folder):
-        _furnish(Path(folder))
+        _write_inputs(Path(folder))
         for command, *arguments in _WITH_JSON:
             printed = json.loads(_run([*command.split(), *arguments, "--json"]))
             yield from (f"{command}: {path}" for path in paths_of_value(printed, _KEYED_BY_DATA))
@@ -82,21 +82,21 @@ def collect() -> Iterator[str]:
 
 
 def _run(arguments: Sequence[str]) -> str:
-    done = CliRunner().invoke(main, arguments)
-    if done.exit_code != 0:
+    result = CliRunner().invoke(main, arguments)
+    if result.exit_code != 0:
         raise RuntimeError(
-            f"fleetgauge {' '.join(arguments)}: {done.exit_code}: {done.output}"
-        ) from done.exception
-    return done.stdout
+            f"fleetgauge {' '.join(arguments)}: {result.exit_code}: {result.output}"
+        ) from result.exception
+    return result.stdout
 
 
-def _furnish(folder: Path) -> None:
-    """Fleet files, a lake, an incident and a case."""
+def _write_inputs(folder: Path) -> None:
+    """Write fleet files, a lake, an incident and a case to the folder."""
     (folder / "fleet.yaml").write_text(json.dumps(_fleet()), encoding="utf-8")
     (folder / "every-key.yaml").write_text(_every_key(), encoding="utf-8")
     (folder / "case.json").write_text(json.dumps(_CASE_OF_MAP), encoding="utf-8")
     build_incident(build_hang_pulses()).write(folder / "hang.incident.gz")
-    _fill(folder / "lake")
+    _write_lake(folder / "lake")
 
 
 def _fleet() -> Any:
@@ -108,16 +108,16 @@ def _fleet() -> Any:
 
 
 def _every_key() -> str:
-    """The example of the reference."""
+    """Return the fleet file with all keys from the reference."""
     *_, last = configuration_reference.reference().split("```yaml\n")
     return last.partition("```")[0]
 
 
-def _fill(lake: Path) -> None:
+def _write_lake(lake: Path) -> None:
     minutes_lake.write(lake, NOW)
     recovery_lake.write(lake, NOW)
     put(lake, CORRECTIONS, [])
     put(lake, ACTIONS, [])
     AuditLog(str(lake)).add_case(replace(specimen(ActionCase), cluster_id=ORDERS, began=NOW))
-    refused = {"source": "topic/0/1", "reason": "unknown_cluster", "detail": "orders", "ingested_at": NOW}
-    put(lake, QUARANTINE, [refused | {"value": PROBE_MINUTE.encode(good_record(1, NOW))}])
+    quarantined = {"source": "topic/0/1", "reason": "unknown_cluster", "detail": "orders", "ingested_at": NOW}
+    put(lake, QUARANTINE, [quarantined | {"value": PROBE_MINUTE.encode(good_record(1, NOW))}])

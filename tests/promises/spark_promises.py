@@ -1,4 +1,4 @@
-"""What only modules say that bring Spark along; tests/unit/promises compares it, and not `make check`."""
+"""Entries from modules that import Spark, compared by tests/unit/promises and not by `make check`."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
-"""A value of any type, made from its hints, so that a function can be asked what it makes of one.
+"""Builds a value of any type from its hints, to call functions and collect the keys of their results.
 
-Every text is ``{}``, which is JSON too; keys of mappings are ``*`` or 1; collections have one entry.
+Every string is ``{}``, which is also JSON; keys of mappings are ``*`` or 1; collections have one entry.
 """
 
 from collections.abc import Callable, Collection, Mapping, Set
@@ -28,13 +28,16 @@ _SCALARS: Mapping[Any, Any] = {
     Any: "{}",
     object: "{}",
 }
-#: Fields that hold the end of what another field begins.
+#: Fields with the end of a span whose start is another field.
 _ENDS = frozenset({"end", "ends", "ended", "until"})
 _LATER = datetime(2026, 3, 2, 13, tzinfo=UTC)
 
 
 def specimen(kind: Any, choice: int = 0) -> Any:
-    """Of a union the member of that number, or the last; so of an enumeration."""
+    """Return a value of a type; ``choice`` is the index of a union's or enumeration's member, or the last.
+
+    Raises: TypeError for a type without known fields.
+    """
     if kind in _SCALARS:
         return _SCALARS[kind]
     origin, arguments = get_origin(kind), get_args(kind)
@@ -81,7 +84,7 @@ def _instance(kind: Any, choice: int) -> Any:
         return kind(**{name: specimen(hints.get(name, Any), choice) for name in kind._fields})
     if members := fields_of(kind):
         return kind(
-            **{name: _of_field(name, of, choice) for name, of in members.items() if _is_given(kind, name)}
+            **{name: _build_field(name, of, choice) for name, of in members.items() if _is_given(kind, name)}
         )
     raise TypeError(f"no specimen of {kind}: give one by hand")
 
@@ -90,7 +93,7 @@ def _call(kind: Any, *arguments: Any) -> Any:
     return kind(*arguments)
 
 
-def _of_field(name: str, kind: Any, choice: int) -> Any:
+def _build_field(name: str, kind: Any, choice: int) -> Any:
     value = specimen(kind, choice)
     return _LATER if name in _ENDS and isinstance(value, datetime) else value
 

@@ -1,4 +1,4 @@
-"""JSON within tables, topics and files: what scripts and later versions read of it."""
+"""Keys of the JSON in tables, topics and files, which scripts and later versions read."""
 
 import gzip
 import json
@@ -61,13 +61,19 @@ _TOPICS = {"learnt": LatencyBaselineRecord, "told": DeliveryRecord, "spent": Bur
 
 
 def collect() -> Iterator[str]:
-    for what, paths in {**_of_actions(), **_of_findings(), **_of_topics(), **_of_files()}.items():
-        yield from (f"{what}: {path}" for path in paths)
+    documents = {
+        **_collect_actions(),
+        **_collect_findings(),
+        **_collect_topics(),
+        **_collect_files(),
+    }
+    for name, paths in documents.items():
+        yield from (f"{name}: {path}" for path in paths)
     yield from (f"key of watch_state: {specimen(kind).key.partition('/')[0]}" for kind in _TOPICS.values())
 
 
-def _of_actions() -> Mapping[str, Paths]:
-    """``detail`` in ops/actions, by who writes it."""
+def _collect_actions() -> Mapping[str, Paths]:
+    """Return the key paths of ``detail`` in ops/actions by the command or action that writes it."""
     alert, now = specimen(HealthAlert), specimen(datetime)
     rows = {
         "mitigate": row_of_case(
@@ -79,11 +85,11 @@ def _of_actions() -> Mapping[str, Paths]:
         ),
         "promote": promotion_row(specimen(PromotionResult), (), "who", "id", now, now),
     }
-    return {f"ops/actions.detail of {who}": _json(row["detail"]) for who, row in rows.items()}
+    return {f"ops/actions.detail of {writer}": _json(row["detail"]) for writer, row in rows.items()}
 
 
-def _of_findings() -> Mapping[str, Paths]:
-    """``evidence`` of what the watch found, and of what `recover run` found."""
+def _collect_findings() -> Mapping[str, Paths]:
+    """Return the key paths of ``evidence`` in findings of the watch and of `recover run`."""
     state, at = specimen(ClusterHealth), specimen(datetime)
     states = {
         chain: paths_of_value(state.evidence(FindingSubject("*", chain, 1, "*", 1), state, at))
@@ -102,7 +108,7 @@ def _of_findings() -> Mapping[str, Paths]:
 
 
 def _conditions() -> Iterator[Any]:
-    """Of minutes that are as bad as can be."""
+    """Yield the conditions of the worst possible minutes."""
     mirror = _row(MIRROR_MINUTES)
     yield from check_mirror_minute(mirror, Recovery())
     yield from check_group_minutes("a", "p", [_row(GROUP_MINUTES)], ())
@@ -115,10 +121,10 @@ def _row(table: Table) -> dict[str, Any]:
     return {column.name: _VALUES[column.type] for column in table.columns}
 
 
-def _of_topics() -> Mapping[str, Paths]:
-    notes = {f"watch_state, {what}": specimen(kind).model_dump() for what, kind in _TOPICS.items()}
-    documents = notes | {"demotions": specimen(DemotionMark).model_dump(), "header of a tracer": _tracer()}
-    return {what: paths_of_value(document) for what, document in documents.items()}
+def _collect_topics() -> Mapping[str, Paths]:
+    states = {f"watch_state, {name}": specimen(kind).model_dump() for name, kind in _TOPICS.items()}
+    documents = states | {"demotions": specimen(DemotionMark).model_dump(), "header of a tracer": _tracer()}
+    return {name: paths_of_value(document) for name, document in documents.items()}
 
 
 def _tracer() -> Any:
@@ -126,8 +132,8 @@ def _tracer() -> Any:
     return json.loads(value)
 
 
-def _of_files() -> Mapping[str, Paths]:
-    """A claim and a case are read; the others are written."""
+def _collect_files() -> Mapping[str, Paths]:
+    """Return the key paths of files: a lease and a map case are read, the others are written."""
     parse_lease(CLAIM.encode(), "example")
     ledger = SimulatedFleet(1, 1, specimen(datetime), 7 * 24 * 60, 9).ledger()
     return {

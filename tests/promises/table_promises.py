@@ -12,11 +12,11 @@ from fleetgauge_core.tables import (
 
 def collect() -> Iterator[str]:
     for table in ALL_TABLES:
-        yield from _of_table(table)
+        yield from _describe_table(table)
     yield from (f"{QUARANTINE.path}: reason may be {reason}" for reason in QUARANTINE_REASONS)
 
 
-def _of_table(table: Table) -> Iterator[str]:
+def _describe_table(table: Table) -> Iterator[str]:
     yield f"{table.path}: key {', '.join(table.key)}"
     yield f"{table.path}: partitioned by {', '.join(table.partition_by) or 'nothing'}"
     yield from (f"{table.path}: column {column.name} {column.type.value}" for column in table.columns)

@@ -1,4 +1,4 @@
-"""Topics of the telemetry cluster, the records in them, and the rights that are granted on them."""
+"""Topics of the telemetry cluster, the schemas of their records, and the ACLs for them."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -25,11 +25,11 @@ def collect() -> Iterator[str]:
     for use, topic in Topics():
         yield from (f"{use}: {name} {value}" for name, value in topic.model_dump(mode="json").items())
     for schema in (PROBE_MINUTE, PROBE_PULSE, *EARLIER_PROBE_PULSES, HEALTH_EVENT):
-        yield from _of_schema(schema)
-    yield from (f"granted: {line}" for line in _granted())
+        yield from _describe_schema(schema)
+    yield from (f"granted: {line}" for line in _list_acls())
 
 
-def _of_schema(schema: AvroSchema) -> Iterator[str]:
+def _describe_schema(schema: AvroSchema) -> Iterator[str]:
     """Yield each record schema's versions, identified by their fingerprints."""
     document = json.loads(schema.text)
     name = f"{document['name']} {schema.fingerprint.hex()}"
@@ -64,10 +64,10 @@ def _type(kind: Any) -> str:
     raise TypeError(f"no Avro type: {kind}")
 
 
-def _granted() -> list[str]:
-    """Yield the ACLs that `probe acls` prints: the minimum that an agent needs."""
+def _list_acls() -> list[str]:
+    """Return the ACLs that `probe acls` prints: the minimum that an agent needs."""
     with TemporaryDirectory() as folder:
         config = Path(folder, "fleet.yaml")
         config.write_text(json.dumps(_FLEET), encoding="utf-8")
-        done = CliRunner().invoke(main, ["probe", "acls", "--config", str(config)])
-    return done.stdout.splitlines()
+        result = CliRunner().invoke(main, ["probe", "acls", "--config", str(config)])
+    return result.stdout.splitlines()

@@ -20,12 +20,12 @@ from tests.promises.specimens import specimen
 
 def collect() -> Iterator[str]:
     for kind in get_args(PageView):
-        for view in _views(kind):
-            yield from _of_view(view)
+        for view in _build_views(kind):
+            yield from _describe_view(view)
 
 
-def _views(kind: Any) -> Iterator[Any]:
-    """With a value for every key; of what shows a window or a span, one of each."""
+def _build_views(kind: Any) -> Iterator[Any]:
+    """Yield views with a value for every key, with a window and with a span where both are possible."""
     for choice in (0, 1):
         view = replace(specimen(kind, choice), display=DisplayOptions("fleet", "Europe/Berlin", wall=True))
         yield view
@@ -33,9 +33,9 @@ def _views(kind: Any) -> Iterator[Any]:
             yield replace(view, shown=Window.WEEK)
 
 
-def _of_view(view: Any) -> Iterator[str]:
+def _describe_view(view: Any) -> Iterator[str]:
     path, _, query = href(view).partition("?")
-    assert parse_view(path, query) == view, f"{href(view)} leads elsewhere"
+    assert parse_view(path, query) == view, f"{href(view)} parses to another view"
     shown = _placeholders(unquote(path))
     yield f"page {shown}"
     yield from (f"page {shown}?{key}" for key, _ in parse_qsl(query))

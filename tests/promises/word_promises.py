@@ -42,7 +42,7 @@ from fleetgauge_probes.agent.probe_tracker import (
     NOT_RECEIVED,
 )
 
-#: By what they are words of.
+#: The words of each kind.
 _WORDS: Mapping[str, Iterable[str]] = {
     "finding: kind": HealthCondition,
     "finding: state": HealthState,
@@ -86,8 +86,8 @@ _WORDS: Mapping[str, Iterable[str]] = {
 
 
 def collect() -> Iterator[str]:
-    for what, words in _WORDS.items():
-        yield from (f"{what} {word}" for word in words)
+    for kind, words in _WORDS.items():
+        yield from (f"{kind} {word}" for word in words)
     yield f"mitigation: ladder {', '.join(MITIGATION_KINDS)}"
     yield from (f"recovery finding: {kind} is a {kind.severity}" for kind in RecoveryKind)
     yield from _burn_windows()
@@ -103,7 +103,7 @@ def _burn_windows() -> Iterator[str]:
 
 
 def _thresholds() -> Iterator[str]:
-    """As `replay run --set` takes them: durations in seconds."""
+    """Yield thresholds as for `replay run --set`: durations in seconds."""
     for field in fields(DEFAULT_THRESHOLDS):
         value = getattr(DEFAULT_THRESHOLDS, field.name)
         number = value.total_seconds() if isinstance(value, timedelta) else value

@@ -1,4 +1,4 @@
-"""What differs between a list and what is collected is said, and nothing that is listed gets lost."""
+"""Differences between a list and the collected entries are reported, and no listed entry is lost."""
 
 from pathlib import Path
 
@@ -29,15 +29,15 @@ def test_an_unlisted_entry_is_a_difference() -> None:
     assert line.startswith("added, not yet listed: run make format: slo --csv")
 
 
-def test_a_renamed_entry_is_both() -> None:
+def test_a_renamed_entry_is_removed_and_added() -> None:
     assert compare(["slo --csv"], ["slo --table"]) == Difference(("slo --csv",), ("slo --table",))
 
 
-def test_what_is_listed_stays_listed() -> None:
+def test_listed_entries_stay_listed() -> None:
     assert merge(["b", "gone"], ["b", "a"]) == ["a", "b", "gone"]
 
 
-def test_a_written_list_holds_what_was_there_and_what_is_new(
+def test_a_written_list_has_the_earlier_and_the_new_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lists, "FOLDER", tmp_path)

@@ -1,4 +1,4 @@
-"""Paths of keys are the same of a type, and of the value that becomes JSON."""
+"""The key paths of a type and of its value as JSON are the same."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -40,14 +40,14 @@ def test_a_specimen_has_the_paths_of_its_type() -> None:
     assert paths_of_value(asdict(specimen(Cluster))) == CLUSTER
 
 
-def test_keys_that_are_data_are_a_star() -> None:
+def test_keys_that_are_data_are_replaced_by_a_star() -> None:
     value = [{"codes": {"TIMED_OUT": 1, "REFUSED": 2}}]
     assert paths_of_value(value, {"[].codes"}) == {"[].codes", "[].codes.*"}
 
 
-def _written(on: bool) -> Any:
+def _build_literals(on: bool) -> Any:
     return [{"on": on, "of": {"id": 1}} | ({"why": "off"} if not on else {})]
 
 
-def test_objects_that_are_written_out_are_found_in_the_text() -> None:
-    assert literal_keys(_written) == {"on", "of", "of.id", "why"}
+def test_the_keys_of_dict_literals_are_collected_from_the_source() -> None:
+    assert literal_keys(_build_literals) == {"on", "of", "of.id", "why"}
