@@ -1,4 +1,4 @@
-"""The application over small lakes, and the distribution's Chromium looking at it."""
+"""Fixtures that serve the dashboards over small lakes and open their pages in Chromium."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,36 +11,36 @@ from playwright.sync_api import Browser, Page, expect
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.identity import Login, LoopbackLogin
 from fleetgauge_dashboards.served_fleets import ServedFleet
-from tests.browser.lake import Known, write
+from tests.browser.lake import LakeTimes, write
 from tests.serving import Serving
 
 
 class Site(Serving):
-    """The application over fleets, at a fixed time."""
+    """A server of the dashboards for fleets, with its own clock."""
 
     def __init__(self, fleets: Sequence[ServedFleet], clock: Callable[[], datetime], login: Login) -> None:
         super().__init__(create_app(fleets, login, clock=clock).server)
 
 
-# A busy machine draws late; a page that never draws is found all the same.
+# A busy machine renders slowly.
 expect.set_options(timeout=20_000)
 
-_AT_THE_MACHINE = LoopbackLogin("tester")
+_LOCAL_LOGIN = LoopbackLogin("tester")
 
-Serve = Callable[..., Site]
-Open = Callable[..., Page]
+ServeLake = Callable[..., Site]
+OpenPage = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
-def sites() -> Iterator[Serve]:
-    """Serves a lake and fleets beside it, at a fixed time if one is given; everything ends with the run."""
+def serve_lake() -> Iterator[ServeLake]:
+    """A function that serves a lake and other fleets, at a fixed time if given, until the end of the run."""
     opened: list[Site] = []
 
     def serve(
         root: Path,
         at: datetime | None = None,
         beside: Sequence[ServedFleet] = (),
-        login: Login = _AT_THE_MACHINE,
+        login: Login = _LOCAL_LOGIN,
     ) -> Site:
         fleets = [ServedFleet("fleet", str(root)), *beside]
         opened.append(Site(fleets, lambda: at or datetime.now(UTC), login))
@@ -52,20 +52,20 @@ def sites() -> Iterator[Serve]:
 
 
 @pytest.fixture(scope="session")
-def live(tmp_path_factory: pytest.TempPathFactory, sites: Serve) -> tuple[Site, Known]:
+def live(tmp_path_factory: pytest.TempPathFactory, serve_lake: ServeLake) -> tuple[Site, LakeTimes]:
     """A lake whose newest minute ended half a minute ago, however long the tests take."""
     root = tmp_path_factory.mktemp("live")
-    known = write(root, datetime.now(UTC))
-    return sites(root, known.now + timedelta(seconds=30)), known
+    times = write(root, datetime.now(UTC))
+    return serve_lake(root, times.now + timedelta(seconds=30)), times
 
 
 @pytest.fixture
-def look(browser: Browser) -> Iterator[Open]:
-    """Opens pages in a fresh profile; afterwards none may have complained or asked anyone else."""
-    complaints: list[str] = []
+def open_page(browser: Browser) -> Iterator[OpenPage]:
+    """A function that opens a page in a new profile; errors and foreign requests fail the test at its end."""
+    problems: list[str] = []
     contexts: list[Any] = []
 
-    def look_at(
+    def open_address(
         address: str,
         scheme: Literal["light", "dark"] = "light",
         width: int = 1366,
@@ -82,17 +82,17 @@ def look(browser: Browser) -> Iterator[Open]:
         contexts.append(context)
         page = context.new_page()
         own = address.split("/", 3)[2]
-        page.on("console", lambda m: complaints.append(m.text) if m.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda r: complaints.append(r.url) if _foreign(r.url, own) else None)
+        page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda r: problems.append(r.url) if _is_foreign(r.url, own) else None)
         page.goto(address)
         return page
 
-    yield look_at
+    yield open_address
     for context in contexts:
         context.close()
-    assert complaints == []
+    assert problems == []
 
 
-def _foreign(url: str, own: str) -> bool:
+def _is_foreign(url: str, own: str) -> bool:
     return not url.startswith((f"http://{own}/", "data:", "blob:"))

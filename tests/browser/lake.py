@@ -1,8 +1,8 @@
-"""A small lake whose every number is known: three clusters, three hours of minutes, six weeks.
+"""Writes a small lake of known values: three clusters, three hours of minutes, six weeks.
 
-``orders-eu`` has broker 2 hung since eight minutes; ``payments-us`` is well
-but was not measured for twelve minutes; ``search-ap`` is covered too little
-to count.
+Broker 2 of ``orders-eu`` has hung for eight minutes; ``payments-us`` is healthy,
+but has a gap of twelve minutes; the coverage of ``search-ap`` is too low for it
+to be included.
 """
 
 import json
@@ -28,27 +28,27 @@ DEADLINE_US = {"client": 10_000_000, "leader": 5_000_000}
 
 ORDERS, PAYMENTS, SEARCH = "orders-eu", "payments-us", "search-ap"
 BROKERS = (1, 2, 3)
-#: Minutes before now.
+#: Minutes before now: the length of the hang, and the minutes without measurements.
 HUNG_FOR = 8
 PAYMENTS_GAP = range(30, 42)
-#: Of the newest week, whatever day it is: its budgets are those of one and the same standing.
+#: Minutes of the newest week, independent of the day, so that its budgets are fixed.
 MINUTES_SO_FAR = 3_000
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What a test may expect to read."""
+class LakeTimes:
+    """The times that tests refer to: the end of the data, the newest week, and the start of the hang."""
 
     now: datetime
     week: date
     hung_at: datetime
 
 
-def write(root: Path, now: datetime) -> Known:
-    """The lake as it is at ``now``; the newest minute ended at the last full one."""
+def write(root: Path, now: datetime) -> LakeTimes:
+    """Write the lake as of ``now``; its newest minute is the last complete one."""
     now = now.replace(second=0, microsecond=0)
     week = now.date() - timedelta(days=now.weekday())
-    known = Known(now, week, now - HUNG_FOR * MINUTE)
+    times = LakeTimes(now, week, now - HUNG_FOR * MINUTE)
     broker_rows = [row for cluster in (ORDERS, PAYMENTS, SEARCH) for row in _broker_minutes(cluster, now)]
     put(root, tables.BROKER_MINUTES, broker_rows)
     put(root, tables.PROBE_MINUTES, _records([row for row in broker_rows if row["cluster_id"] == ORDERS]))
@@ -56,15 +56,15 @@ def write(root: Path, now: datetime) -> Known:
     weeks = [row for back in range(6) for row in _cluster_weeks(week, back, now)]
     put(root, tables.CLUSTER_WEEKS, weeks)
     put(root, tables.FLEET_WEEKS, [row for back in range(6) for row in _fleet_weeks(week, back, weeks)])
-    put(root, tables.HEALTH_EVENTS, _health_events(known))
+    put(root, tables.HEALTH_EVENTS, _health_events(times))
     put(root, tables.BURN_CAUSES, [row for back in range(6) for row in _causes(week, back)])
     put(root, tables.QUALITY, _checks(now))
-    put(root, tables.QUARANTINE, _refused(now))
-    return known
+    put(root, tables.QUARANTINE, _quarantined_records(now))
+    return times
 
 
 def put(root: Path, table: Table, rows: Iterable[dict[str, Any]]) -> None:
-    """Append rows to a table of the lake, typed as the registry says."""
+    """Append rows to a table of the lake; missing columns are null."""
     data = pa.Table.from_pylist(
         [dict.fromkeys(table.column_names) | row for row in rows], schema=arrow_schema(table)
     )
@@ -94,7 +94,7 @@ def _gap(cluster: str, broker: int, ago: int) -> bool:
 
 
 def _failed(cluster: str, broker: int, leg: str, ago: int) -> int:
-    """A hung broker's own leg fails; a client feels it on the others' partitions, too."""
+    """Return failed probes: all on a hung broker's leader leg, and some on the client leg of all brokers."""
     if cluster != ORDERS or ago > HUNG_FOR:
         return 0
     if leg == "leader":
@@ -126,12 +126,12 @@ def _broker_minute(
 
 
 def samples(p99_us: int, succeeded: int) -> list[int]:
-    """Ascending, with that p99 by nearest rank."""
+    """Return ascending latencies whose p99 by nearest rank is ``p99_us``."""
     return [p99_us * (k + 1) // nearest_rank(99, succeeded) for k in range(succeeded)]
 
 
 def _records(rows: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """What the agent sent of measured broker-minutes."""
+    """Yield the agent's records of measured broker-minutes."""
     for number, row in enumerate(row for row in rows if row["measured"]):
         latencies = samples(row["latency_p99_us"], row["succeeded"]) if row["succeeded"] else []
         own = ("cluster_id", "broker_id", "leg", "minute", "day", "attempted", "led_by")
@@ -246,7 +246,7 @@ def _fleet_weeks(newest: date, back: int, weeks: list[dict[str, Any]]) -> Iterab
 
 
 def _causes(newest: date, back: int) -> Iterable[dict[str, Any]]:
-    """As many minutes as the clusters have bad ones in the newest week."""
+    """Yield the causes of all bad minutes of a week."""
     for cause, minutes, clusters in (("BROKER_DOWN", 36, 1), ("unknown", 9, 2), ("maintenance", 4, 1)):
         yield {
             "week": newest - timedelta(days=7 * back),
@@ -259,7 +259,7 @@ def _causes(newest: date, back: int) -> Iterable[dict[str, Any]]:
 
 
 def _checks(now: datetime) -> Iterable[dict[str, Any]]:
-    """Two expectations in ten batches; the second one failed in the last."""
+    """Yield two expectations in ten batches; the second failed in the last batch."""
     for batch in range(10):
         for name, holds in (("counts add up", True), ("latency is positive", batch < 9)):
             yield {
@@ -273,8 +273,8 @@ def _checks(now: datetime) -> Iterable[dict[str, Any]]:
             }
 
 
-def _refused(now: datetime) -> Iterable[dict[str, Any]]:
-    """Five records in two days."""
+def _quarantined_records(now: datetime) -> Iterable[dict[str, Any]]:
+    """Yield five quarantined records of two days."""
     for number in range(5):
         yield {
             "source": f"topic-0-{number}",
@@ -284,10 +284,10 @@ def _refused(now: datetime) -> Iterable[dict[str, Any]]:
         }
 
 
-def _health_events(known: Known) -> Iterable[dict[str, Any]]:
-    yield from _finding(ORDERS, 2, known.hung_at + timedelta(seconds=3), None, "open")
-    yield from _finding(PAYMENTS, 1, known.now - timedelta(hours=2), timedelta(minutes=6), "past")
-    yield from _finding(SEARCH, 3, known.now - timedelta(days=9), timedelta(minutes=21), "old")
+def _health_events(times: LakeTimes) -> Iterable[dict[str, Any]]:
+    yield from _finding(ORDERS, 2, times.hung_at + timedelta(seconds=3), None, "open")
+    yield from _finding(PAYMENTS, 1, times.now - timedelta(hours=2), timedelta(minutes=6), "past")
+    yield from _finding(SEARCH, 3, times.now - timedelta(days=9), timedelta(minutes=21), "old")
 
 
 def _finding(

@@ -1,8 +1,7 @@
-"""What `recover run` tells of two regions, each with a cluster and an aggregate of both.
+"""Writes the recovery tables of two regions, each with a cluster and an aggregate of both.
 
-From ``north-all`` groups may go on in ``south-all``: two of three could, and ``billing`` could not since
-twelve minutes, for ``south`` is copied there no more. The way back is well, but for one group of which nobody
-knows.
+Groups of ``north-all`` fail over to ``south-all``: two of three could, but not ``billing`` for the last
+twelve minutes, as the mirror from ``south`` has stalled. In the other direction one group is unknown.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ MIRRORS = ((NORTH, NORTH_ALL), (NORTH, SOUTH_ALL), (SOUTH, NORTH_ALL), (SOUTH, S
 PAIRS = ((NORTH_ALL, SOUTH_ALL), (SOUTH_ALL, NORTH_ALL))
 
 OBJECTIVE_S = 300.0
-#: Minutes before now.
+#: Minutes before now: the length of the stall, and the minutes without rows.
 STALE_FOR = 12
 GAP = range(60, 90)
 HOURS = 26
@@ -29,7 +28,7 @@ Row = dict[str, Any]
 
 
 def write(root: Path, now: datetime) -> None:
-    """As it is at ``now``; the newest minute ended at the last full one."""
+    """Write the tables as of ``now``; the newest minute is the last complete one."""
     now = now.replace(second=0, microsecond=0)
     put(root, tables.MIRROR_MINUTES, _mirror_minutes(now))
     put(root, tables.GROUP_MINUTES, _group_minutes(now))

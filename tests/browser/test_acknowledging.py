@@ -1,4 +1,4 @@
-"""An operator acknowledges, judges and corrects; a viewer is refused; all who look see who did."""
+"""Operators acknowledge, judge and correct, which all users see; viewers are rejected."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,42 +8,42 @@ from playwright.sync_api import expect
 
 from fleetgauge_core import tables
 from fleetgauge_dashboards.identity import ProxyLogin
-from tests.browser.conftest import Open, Serve, Site
+from tests.browser.conftest import OpenPage, ServeLake, Site
 from tests.browser.lake import put, write
 
 HEADER = "X-Forwarded-User"
 
 
 @pytest.fixture
-def site(tmp_path: Path, sites: Serve) -> Site:
+def site(tmp_path: Path, serve_lake: ServeLake) -> Site:
     write(tmp_path, datetime.now(UTC))
     put(tmp_path, tables.ACTIONS, [])
     put(tmp_path, tables.CORRECTIONS, [])
     login = ProxyLogin(HEADER, frozenset({"127.0.0.1"}), frozenset({"ada"}))
-    return sites(tmp_path, login=login)
+    return serve_lake(tmp_path, login=login)
 
 
-def test_an_operators_acknowledgement_is_visible_to_all_users(site: Site, look: Open) -> None:
-    page = look(f"{site.url}/alerts", headers={HEADER: "ada"})
+def test_an_operators_acknowledgement_is_visible_to_all_users(site: Site, open_page: OpenPage) -> None:
+    page = open_page(f"{site.url}/alerts", headers={HEADER: "ada"})
     page.get_by_role("button", name="Acknowledge", exact=True).click()
     expect(page.locator("#alerts-said")).to_have_text(
         "● Acknowledged: BROKER_DOWN, orders-eu broker 2, as ada."
     )
     expect(page.locator("#alerts-open")).to_contain_text("acknowledged by ada")
     expect(page.get_by_role("button", name="Acknowledge", exact=True)).to_have_count(0)
-    other = look(site.url, headers={HEADER: "bob"})
+    other = open_page(site.url, headers={HEADER: "bob"})
     expect(other.locator("#banners")).to_contain_text("acknowledged by ada")
 
 
-def test_a_viewers_acknowledgement_is_rejected(site: Site, look: Open) -> None:
-    page = look(f"{site.url}/alerts", headers={HEADER: "bob"})
+def test_a_viewers_acknowledgement_is_rejected(site: Site, open_page: OpenPage) -> None:
+    page = open_page(f"{site.url}/alerts", headers={HEADER: "bob"})
     page.get_by_role("button", name="Acknowledge", exact=True).click()
     expect(page.locator("#alerts-said")).to_contain_text("Not acknowledged: bob is a viewer")
     expect(page.get_by_role("button", name="Acknowledge", exact=True)).to_have_count(1)
 
 
-def test_an_operators_judgement_updates_the_weeks_precision(site: Site, look: Open) -> None:
-    page = look(f"{site.url}/alerts?alert=past-0", headers={HEADER: "ada"})
+def test_an_operators_judgement_updates_the_weeks_precision(site: Site, open_page: OpenPage) -> None:
+    page = open_page(f"{site.url}/alerts?alert=past-0", headers={HEADER: "ada"})
     expect(page.locator("#alerts-cards")).to_contain_text("2 alerts not judged")
     page.get_by_role("button", name="It was a false alarm").click()
     expect(page.locator("#alerts-said")).to_contain_text("● Judged false alarm: BROKER_DOWN")
@@ -53,8 +53,8 @@ def test_an_operators_judgement_updates_the_weeks_precision(site: Site, look: Op
     expect(page.locator("#alerts-cards")).to_contain_text("100%")
 
 
-def test_an_operator_excludes_the_displayed_minutes(site: Site, look: Open) -> None:
-    page = look(f"{site.url}/cluster/orders-eu", headers={HEADER: "ada"})
+def test_an_operator_excludes_the_displayed_minutes(site: Site, open_page: OpenPage) -> None:
+    page = open_page(f"{site.url}/cluster/orders-eu", headers={HEADER: "ada"})
     page.get_by_text("Exclude the displayed minutes from the service levels").click()
     page.get_by_label("Reason").fill("disk swapped")
     page.get_by_role("button", name="Exclude", exact=True).click()
@@ -66,7 +66,7 @@ def test_an_operator_excludes_the_displayed_minutes(site: Site, look: Open) -> N
         "by ada takes effect with the next batch of fleetgauge stream."
     )
     expect(page.locator("#cluster-latency .annotation-text").last).to_contain_text("excluded, disk swapped")
-    other = look(page.url, headers={HEADER: "bob"})
+    other = open_page(page.url, headers={HEADER: "bob"})
     other.get_by_text("Exclude the displayed minutes from the service levels").click()
     other.get_by_label("Reason").fill("me too")
     other.get_by_role("button", name="Exclude", exact=True).click()

@@ -1,4 +1,4 @@
-"""Each page says what its lake holds, at an address that opens the same view again."""
+"""Each page shows the data of its lake, at a URL that opens the same view again."""
 
 import json
 import re
@@ -13,11 +13,11 @@ from playwright.sync_api import Page, expect
 
 from fleetgauge_core import tables
 from fleetgauge_dashboards.served_fleets import ServedFleet
-from tests.browser.conftest import Open, Serve, Site
-from tests.browser.lake import Known, put, write
+from tests.browser.conftest import OpenPage, ServeLake, Site
+from tests.browser.lake import LakeTimes, put, write
 from tests.exposition import samples
 
-Live = tuple[Site, Known]
+Live = tuple[Site, LakeTimes]
 
 
 def _banners(page: Page) -> str:
@@ -25,13 +25,15 @@ def _banners(page: Page) -> str:
     return page.locator("#banners").inner_text()
 
 
-def test_the_fleet_page_shows_data_age_alerts_and_the_worst_cluster_first(live: Live, look: Open) -> None:
-    site, known = live
-    page = look(site.url)
+def test_the_fleet_page_shows_data_age_alerts_and_the_worst_cluster_first(
+    live: Live, open_page: OpenPage
+) -> None:
+    site, times = live
+    page = open_page(site.url)
     expect(page.locator("#age")).to_contain_text("data age")
     expect(page.locator("#recent-coverage")).to_contain_text("(462 of 540)")
     assert "BROKER_DOWN: orders-eu broker 2" in _banners(page)
-    expect(page.locator("h1")).to_have_text(f"Fleet, week of {known.week:%a %d %b %Y}")
+    expect(page.locator("h1")).to_have_text(f"Fleet, week of {times.week:%a %d %b %Y}")
     cards = page.locator("#fleet-cards")
     expect(cards).to_contain_text("24.6 ms")
     expect(cards).to_contain_text("43.1 ms")
@@ -44,23 +46,23 @@ def test_the_fleet_page_shows_data_age_alerts_and_the_worst_cluster_first(live: 
     expect(page).to_have_title("▲ 1 open · Fleet · Fleetgauge")
 
 
-def test_a_past_week_opens_from_the_menu_and_by_url(live: Live, look: Open) -> None:
-    site, known = live
-    page = look(site.url)
-    before = known.week - timedelta(days=14)
+def test_a_past_week_opens_from_the_menu_and_by_url(live: Live, open_page: OpenPage) -> None:
+    site, times = live
+    page = open_page(site.url)
+    before = times.week - timedelta(days=14)
     page.get_by_text("Other week").click()
     page.get_by_role("navigation", name="Weeks").get_by_role("link", name=f"{before:%a %d %b %Y}").click()
     heading = f"Fleet, week of {before:%a %d %b %Y}"
     expect(page.locator("h1")).to_have_text(heading)
     assert page.url == f"{site.url}/?week={before}"
-    again = look(page.url)
+    again = open_page(page.url)
     expect(again.locator("h1")).to_have_text(heading)
     expect(again.locator(".fg-titlerow").first).to_contain_text("closed, revision 2")
 
 
-def test_a_search_finds_clusters_and_is_part_of_the_url(live: Live, look: Open) -> None:
+def test_a_search_finds_clusters_and_is_part_of_the_url(live: Live, open_page: OpenPage) -> None:
     site, _ = live
-    page = look(site.url)
+    page = open_page(site.url)
     rows = page.locator(".ag-center-cols-container [row-index]")
     expect(rows).to_have_count(3)
     box = page.get_by_role("textbox", name="Search for clusters")
@@ -68,7 +70,7 @@ def test_a_search_finds_clusters_and_is_part_of_the_url(live: Live, look: Open) 
     expect(rows).to_have_count(1)
     expect(page.locator("#fleet-found")).to_have_text("1 of 3 clusters")
     assert page.url == f"{site.url}/?q=ORD"
-    again = look(page.url)
+    again = open_page(page.url)
     expect(again.locator(".ag-center-cols-container [row-index]")).to_have_count(1)
     expect(again.get_by_role("textbox", name="Search for clusters")).to_have_value("ORD")
     box.fill("")
@@ -76,14 +78,16 @@ def test_a_search_finds_clusters_and_is_part_of_the_url(live: Live, look: Open) 
     expect(page).to_have_url(re.compile(r"/\??$"))
 
 
-def test_a_table_of_many_clusters_has_pages(tmp_path: Path, sites: Serve, look: Open) -> None:
-    known = write(tmp_path, datetime.now(UTC))
+def test_a_table_of_many_clusters_has_pages(
+    tmp_path: Path, serve_lake: ServeLake, open_page: OpenPage
+) -> None:
+    times = write(tmp_path, datetime.now(UTC))
     more = [
-        {"cluster_id": f"c{n:04}", "week": known.week, "revision": 0, "closed": False, "coverage": 1.0}
+        {"cluster_id": f"c{n:04}", "week": times.week, "revision": 0, "closed": False, "coverage": 1.0}
         for n in range(700)
     ]
     put(tmp_path, tables.CLUSTER_WEEKS, more)
-    page = look(sites(tmp_path).url)
+    page = open_page(serve_lake(tmp_path).url)
     expect(page.locator("#fleet-found")).to_have_text("the worst 500 of 703 clusters; search to find others")
     rows = page.locator(".ag-center-cols-container [row-index]")
     expect(rows).to_have_count(50)
@@ -94,9 +98,9 @@ def test_a_table_of_many_clusters_has_pages(tmp_path: Path, sites: Serve, look: 
     expect(page.locator(".ag-paging-panel")).to_be_hidden()
 
 
-def test_the_keyboard_reaches_the_table_and_opens_a_cluster(live: Live, look: Open) -> None:
+def test_the_keyboard_reaches_the_table_and_opens_a_cluster(live: Live, open_page: OpenPage) -> None:
     site, _ = live
-    page = look(site.url)
+    page = open_page(site.url)
     expect(page.locator(".ag-center-cols-container [row-index='0']")).to_contain_text("orders-eu")
     for _ in range(50):
         page.keyboard.press("Tab")
@@ -109,8 +113,8 @@ def test_the_keyboard_reaches_the_table_and_opens_a_cluster(live: Live, look: Op
     assert page.url == f"{site.url}/cluster/orders-eu"
 
 
-def test_focus_is_visible(live: Live, look: Open) -> None:
-    page = look(live[0].url)
+def test_focus_is_visible(live: Live, open_page: OpenPage) -> None:
+    page = open_page(live[0].url)
     expect(page.locator("h1")).to_be_visible()
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
@@ -118,9 +122,9 @@ def test_focus_is_visible(live: Live, look: Open) -> None:
     assert outline == "solid"
 
 
-def test_a_cluster_shows_its_week_and_the_finding_on_its_minutes(live: Live, look: Open) -> None:
+def test_a_cluster_shows_its_week_and_the_finding_on_its_minutes(live: Live, open_page: OpenPage) -> None:
     site, _ = live
-    page = look(f"{site.url}/cluster/orders-eu")
+    page = open_page(f"{site.url}/cluster/orders-eu")
     cards = page.locator("#cluster-cards")
     expect(cards).to_contain_text("43.1 ms")
     expect(cards).to_contain_text("objective: 99% of minutes ≤ 100 ms")
@@ -134,30 +138,30 @@ def test_a_cluster_shows_its_week_and_the_finding_on_its_minutes(live: Live, loo
     )
 
 
-def test_the_leg_is_part_of_the_url_and_unmeasured_time_is_shown(live: Live, look: Open) -> None:
+def test_the_leg_is_part_of_the_url_and_unmeasured_time_is_shown(live: Live, open_page: OpenPage) -> None:
     site, _ = live
-    page = look(f"{site.url}/cluster/payments-us")
+    page = open_page(f"{site.url}/cluster/payments-us")
     expect(page.locator("#cluster-span")).to_contain_text("not measured: 12 min")
     expect(page.locator("#cluster-heatmap .legendtext")).to_have_text(["not measured"])
     page.get_by_role("link", name="leader leg: each broker alone").click()
     expect(page.locator("#cluster-leg [aria-current]")).to_have_text("leader leg: each broker alone")
     assert page.url == f"{site.url}/cluster/payments-us?leg=leader"
-    again = look(page.url)
+    again = open_page(page.url)
     expect(again.locator("#cluster-leg [aria-current]")).to_have_text("leader leg: each broker alone")
 
 
-def test_a_permanent_link_opens_the_same_time_range(live: Live, look: Open) -> None:
-    site, known = live
-    start = known.hung_at - timedelta(minutes=30)
-    span = f"from={start:%Y-%m-%dT%H:%M:%SZ}&to={known.now:%Y-%m-%dT%H:%M:%SZ}"
-    page = look(f"{site.url}/cluster/orders-eu?{span}&leg=leader")
-    said = f"{start:%Y-%m-%d %H:%M} to {known.now:%Y-%m-%d %H:%M} UTC, fixed"
-    expect(page.locator("#cluster-span")).to_contain_text(said)
+def test_a_permanent_link_opens_the_same_time_range(live: Live, open_page: OpenPage) -> None:
+    site, times = live
+    start = times.hung_at - timedelta(minutes=30)
+    span = f"from={start:%Y-%m-%dT%H:%M:%SZ}&to={times.now:%Y-%m-%dT%H:%M:%SZ}"
+    page = open_page(f"{site.url}/cluster/orders-eu?{span}&leg=leader")
+    time_range = f"{start:%Y-%m-%d %H:%M} to {times.now:%Y-%m-%d %H:%M} UTC, fixed"
+    expect(page.locator("#cluster-span")).to_contain_text(time_range)
     expect(page.locator("#cluster-span")).to_contain_text("bad minutes: 8")
 
 
-def test_a_drag_along_the_time_axis_changes_the_url(live: Live, look: Open) -> None:
-    page = look(f"{live[0].url}/cluster/orders-eu")
+def test_a_drag_along_the_time_axis_changes_the_url(live: Live, open_page: OpenPage) -> None:
+    page = open_page(f"{live[0].url}/cluster/orders-eu")
     plot = page.locator("#cluster-latency .nsewdrag").first
     expect(plot).to_be_visible()
     box = plot.bounding_box()
@@ -174,10 +178,10 @@ def test_a_drag_along_the_time_axis_changes_the_url(live: Live, look: Open) -> N
 
 
 def test_the_alerts_page_shows_open_alerts_with_evidence_and_past_ones_on_demand(
-    live: Live, look: Open
+    live: Live, open_page: OpenPage
 ) -> None:
     site, _ = live
-    page = look(f"{site.url}/alerts")
+    page = open_page(f"{site.url}/alerts")
     expect(page.locator("h1")).to_have_text("Alerts: 1 open")
     opened = page.locator(".fg-alert")
     expect(opened).to_contain_text("BROKER_DOWN: orders-eu broker 2")
@@ -192,11 +196,11 @@ def test_the_alerts_page_shows_open_alerts_with_evidence_and_past_ones_on_demand
     expect(page).to_have_url(re.compile(r"/cluster/payments-us\?from=.*&to=.*&leg=leader$"))
 
 
-def test_the_review_of_the_newest_ended_week_links_to_clusters(live: Live, look: Open) -> None:
-    site, known = live
-    page = look(site.url)
+def test_the_review_of_the_newest_ended_week_links_to_clusters(live: Live, open_page: OpenPage) -> None:
+    site, times = live
+    page = open_page(site.url)
     page.get_by_role("link", name="Review", exact=True).click()
-    over = known.week - timedelta(days=7)
+    over = times.week - timedelta(days=7)
     expect(page.locator("h1")).to_have_text(f"Review, week of {over:%a %d %b %Y}")
     row = page.get_by_role("row").filter(has_text="Latency p99").first
     expect(row).to_contain_text("70.3 ms")
@@ -205,30 +209,30 @@ def test_the_review_of_the_newest_ended_week_links_to_clusters(live: Live, look:
     page.go_back()
     expect(page.locator("h1")).to_have_text(f"Review, week of {over:%a %d %b %Y}")
     page.get_by_text("Other week").click()
-    page.get_by_role("navigation", name="Weeks").get_by_role("link", name=f"{known.week:%a %d %b %Y}").click()
+    page.get_by_role("navigation", name="Weeks").get_by_role("link", name=f"{times.week:%a %d %b %Y}").click()
     expect(page.locator(".fg-titlerow").first).to_contain_text("open week, to date")
-    assert page.url == f"{site.url}/review?week={known.week}"
-    with page.expect_download() as asked:
+    assert page.url == f"{site.url}/review?week={times.week}"
+    with page.expect_download() as download:
         page.get_by_role("link", name="Download HTML").click()
-    assert asked.value.suggested_filename == f"review-{known.week}.html"
-    assert "BROKER_DOWN" in asked.value.path().read_text(encoding="utf-8")
+    assert download.value.suggested_filename == f"review-{times.week}.html"
+    assert "BROKER_DOWN" in download.value.path().read_text(encoding="utf-8")
 
 
-def test_an_unknown_cluster_shows_a_notice_with_similar_names(live: Live, look: Open) -> None:
-    page = look(f"{live[0].url}/cluster/..%2F..%2Fetc%2Fpasswd")
+def test_an_unknown_cluster_shows_a_notice_with_similar_names(live: Live, open_page: OpenPage) -> None:
+    page = open_page(f"{live[0].url}/cluster/..%2F..%2Fetc%2Fpasswd")
     expect(page.locator(".fg-empty")).to_contain_text("No cluster named ../../etc/passwd")
     page.get_by_role("link", name="orders-eu").click()
     expect(page.locator("h1")).to_contain_text("orders-eu")
 
 
-def test_an_unknown_page_links_to_the_fleet(live: Live, look: Open) -> None:
-    page = look(f"{live[0].url}/elsewhere")
+def test_an_unknown_page_links_to_the_fleet(live: Live, open_page: OpenPage) -> None:
+    page = open_page(f"{live[0].url}/elsewhere")
     page.get_by_role("link", name="Go to the fleet").click()
     expect(page.locator("h1")).to_contain_text("Fleet")
 
 
-def test_the_colour_scheme_follows_the_system_until_switched(live: Live, look: Open) -> None:
-    page = look(live[0].url, scheme="dark")
+def test_the_colour_scheme_follows_the_system_until_switched(live: Live, open_page: OpenPage) -> None:
+    page = open_page(live[0].url, scheme="dark")
     expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")
     expect(page.locator("#fleet-latency .legendtext").first).to_have_css("fill", "rgb(227, 232, 238)")
     page.get_by_role("button", name="Switch between dark and light").click()
@@ -238,75 +242,85 @@ def test_the_colour_scheme_follows_the_system_until_switched(live: Live, look: O
 
 @pytest.mark.parametrize(("width", "height"), [(1366, 768), (2560, 1440)])
 @pytest.mark.parametrize("path", ["/", "/cluster/orders-eu", "/alerts", "/review"])
-def test_no_page_is_wider_than_the_screen(live: Live, look: Open, path: str, width: int, height: int) -> None:
-    page = look(f"{live[0].url}{path}", width=width, height=height)
+def test_no_page_is_wider_than_the_screen(
+    live: Live, open_page: OpenPage, path: str, width: int, height: int
+) -> None:
+    page = open_page(f"{live[0].url}{path}", width=width, height=height)
     expect(page.locator("h1")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_definitions_can_be_opened_by_keyboard(live: Live, look: Open) -> None:
-    page = look(live[0].url)
+def test_definitions_can_be_opened_by_keyboard(live: Live, open_page: OpenPage) -> None:
+    page = open_page(live[0].url)
     page.get_by_role("button", name=re.compile("^Definition: Latency p99 over clusters")).focus()
     expect(page.get_by_role("tooltip")).to_contain_text("by nearest rank")
 
 
-def test_an_empty_lake_shows_the_next_steps(tmp_path: Path, sites: Serve, look: Open) -> None:
-    site = sites(tmp_path / "none")
+def test_an_empty_lake_shows_the_next_steps(
+    tmp_path: Path, serve_lake: ServeLake, open_page: OpenPage
+) -> None:
+    site = serve_lake(tmp_path / "none")
     for path in ("/", "/cluster/orders-eu", "/alerts", "/review"):
-        page = look(f"{site.url}{path}")
+        page = open_page(f"{site.url}{path}")
         expect(page.locator(".fg-empty")).to_contain_text("No data yet")
         expect(page.locator(".fg-empty")).to_contain_text("fleetgauge probe --config fleet.yaml")
         expect(page.locator("#age")).to_have_text("no data yet")
 
 
-def test_a_page_updates_when_data_arrives(tmp_path: Path, sites: Serve, look: Open) -> None:
-    page = look(sites(tmp_path).url)
+def test_a_page_updates_when_data_arrives(tmp_path: Path, serve_lake: ServeLake, open_page: OpenPage) -> None:
+    page = open_page(serve_lake(tmp_path).url)
     expect(page.locator(".fg-empty")).to_contain_text("No data yet")
     write(tmp_path, datetime.now(UTC))
     expect(page.locator("#fleet-cards")).to_contain_text("43.1 ms", timeout=15_000)
     expect(page.locator(".ag-center-cols-container [row-index='0']")).to_contain_text("orders-eu")
 
 
-def test_stale_data_shows_a_banner(tmp_path: Path, sites: Serve, look: Open) -> None:
+def test_stale_data_shows_a_banner(tmp_path: Path, serve_lake: ServeLake, open_page: OpenPage) -> None:
     write(tmp_path, datetime.now(UTC) - timedelta(minutes=12))
-    page = look(sites(tmp_path).url)
-    # Its newest minute ended at a full one, and the next may begin while somebody looks.
+    page = open_page(serve_lake(tmp_path).url)
+    # Another minute may pass while the page is loaded.
     assert re.search(r"STALE: no new data for 1[23] min", _banners(page))
     expect(page.locator("#age")).to_have_class(re.compile("fg-chip--bad"))
     expect(page.locator(".ag-center-cols-container")).to_contain_text(re.compile("◌ NO DATA for 1[23] min"))
 
 
-def test_a_held_back_week_shows_a_banner_on_pages_of_weeks(tmp_path: Path, sites: Serve, look: Open) -> None:
-    known = write(tmp_path, datetime.now(UTC))
-    since = known.now - timedelta(hours=2)
+def test_a_held_back_week_shows_a_banner_on_pages_of_weeks(
+    tmp_path: Path, serve_lake: ServeLake, open_page: OpenPage
+) -> None:
+    times = write(tmp_path, datetime.now(UTC))
+    since = times.now - timedelta(hours=2)
     expectation = "expect_column_values_to_be_between(week_availability_max)"
     verdict = {"suite": "gold", "success": False, "expectation": expectation, "at": since}
-    weeks = [known.week, known.week + timedelta(days=7)]
+    weeks = [times.week, times.week + timedelta(days=7)]
     put(tmp_path, tables.QUALITY, [verdict | {"check_id": str(week), "week": week} for week in weeks])
-    site = sites(tmp_path)
-    said = [f"Week of {week:%a %d %b %Y} is held back since {since:%Y-%m-%d %H:%M:%S UTC}:" for week in weeks]
+    site = serve_lake(tmp_path)
+    messages = [
+        f"Week of {week:%a %d %b %Y} is held back since {since:%Y-%m-%d %H:%M:%S UTC}:" for week in weeks
+    ]
     for path in ("/", "/cluster/orders-eu"):
-        page = look(f"{site.url}{path}")
+        page = open_page(f"{site.url}{path}")
         banners = _banners(page)
-        assert f"{said[0]}\n{expectation}; the last good revision is shown" in banners
-        assert f"{said[1]}\n{expectation}; there is no good revision yet" in banners
-    page = look(f"{site.url}/alerts")
+        assert f"{messages[0]}\n{expectation}; the last good revision is shown" in banners
+        assert f"{messages[1]}\n{expectation}; there is no good revision yet" in banners
+    page = open_page(f"{site.url}/alerts")
     expect(page.locator("h1")).to_have_text("Alerts: 1 open")
     expect(page.locator("#banners")).not_to_contain_text("held back")
 
 
-def test_an_unreadable_table_shows_an_error(tmp_path: Path, sites: Serve, look: Open) -> None:
+def test_an_unreadable_table_shows_an_error(
+    tmp_path: Path, serve_lake: ServeLake, open_page: OpenPage
+) -> None:
     write(tmp_path, datetime.now(UTC))
     for table in ("gold/cluster_weeks", "ops/health_events"):
         (commit,) = (tmp_path / table / "_delta_log").glob("*.json")
         commit.write_text("{broken")
-    page = look(sites(tmp_path).url)
+    page = open_page(serve_lake(tmp_path).url)
     expect(page.locator(".fg-empty--bad")).to_contain_text("gold/cluster_weeks:")
-    assert "Open alerts are unknown" in _banners(page)
+    assert "OpenPage alerts are unknown" in _banners(page)
 
 
-def test_a_page_without_its_server_is_marked(live: Live, look: Open) -> None:
-    page = look(live[0].url)
+def test_a_page_without_its_server_is_marked(live: Live, open_page: OpenPage) -> None:
+    page = open_page(live[0].url)
     expect(page.locator("#age")).to_contain_text("data age")
     page.clock.install()
     page.reload()
@@ -317,38 +331,40 @@ def test_a_page_without_its_server_is_marked(live: Live, look: Open) -> None:
 
 
 def _get(address: str) -> tuple[int, Any]:
-    with urlopen(address, timeout=5) as answer:
-        return answer.status, json.loads(answer.read())
+    with urlopen(address, timeout=5) as response:
+        return response.status, json.loads(response.read())
 
 
-def test_readiness_reports_readable_tables(live: Live, tmp_path: Path, sites: Serve) -> None:
+def test_readiness_reports_readable_tables(live: Live, tmp_path: Path, serve_lake: ServeLake) -> None:
     assert _get(f"{live[0].url}/livez") == (200, {"status": "ok"})
-    status, answer = _get(f"{live[0].url}/readyz")
+    status, health = _get(f"{live[0].url}/readyz")
     assert status == 200
-    assert answer["tables"]["gold/cluster_weeks"] == {"version": 0, "state": "readable", "error": None}
-    assert (answer["status"], answer["data"]["fleet"]["state"]) == ("ok", "fresh")
+    assert health["tables"]["gold/cluster_weeks"] == {"version": 0, "state": "readable", "error": None}
+    assert (health["status"], health["data"]["fleet"]["state"]) == ("ok", "fresh")
     assert _get(f"{live[0].url}/readyz?strict")[0] == 200
-    empty = sites(tmp_path).url
-    status, answer = _get(f"{empty}/readyz")
-    assert (status, answer["status"]) == (200, "none")
-    assert answer["tables"]["gold/cluster_weeks"]["state"] == "absent"
+    empty = serve_lake(tmp_path).url
+    status, health = _get(f"{empty}/readyz")
+    assert (status, health["status"]) == (200, "none")
+    assert health["tables"]["gold/cluster_weeks"]["state"] == "absent"
     with pytest.raises(HTTPError, match="503"):
         _get(f"{empty}/readyz?strict")
 
 
-def test_response_durations_are_counted_by_page(live: Live, look: Open) -> None:
+def test_response_durations_are_counted_by_page(live: Live, open_page: OpenPage) -> None:
     site, _ = live
-    expect(look(site.url).locator("h1")).to_be_visible()
-    with urlopen(f"{site.url}/metrics") as answer:
-        counted = samples(answer.read().decode(), "fleetgauge_dash_answer_duration_seconds_count")
+    expect(open_page(site.url).locator("h1")).to_be_visible()
+    with urlopen(f"{site.url}/metrics") as response:
+        counted = samples(response.read().decode(), "fleetgauge_dash_answer_duration_seconds_count")
     assert counted[("fleet",)] > 0
 
 
-def test_links_stay_in_the_selected_fleet(live: Live, look: Open, sites: Serve, tmp_path: Path) -> None:
-    _, known = live
-    write(tmp_path / "past", known.now - timedelta(days=21))
+def test_links_stay_in_the_selected_fleet(
+    live: Live, open_page: OpenPage, serve_lake: ServeLake, tmp_path: Path
+) -> None:
+    _, times = live
+    write(tmp_path / "past", times.now - timedelta(days=21))
     past = ServedFleet("past", str(tmp_path / "past"), simulated=True)
-    page = look(sites(tmp_path / "empty", known.now, beside=[past]).url)
+    page = open_page(serve_lake(tmp_path / "empty", times.now, beside=[past]).url)
     expect(page.locator("#page")).to_contain_text("No data yet")
 
     page.locator("#fleets").get_by_role("link", name="past, simulated").click()
@@ -370,9 +386,9 @@ def test_links_stay_in_the_selected_fleet(live: Live, look: Open, sites: Serve, 
     expect(page.locator("#banners")).not_to_contain_text("SIMULATED")
 
 
-def test_an_unknown_fleet_shows_a_notice(live: Live, look: Open) -> None:
+def test_an_unknown_fleet_shows_a_notice(live: Live, open_page: OpenPage) -> None:
     site, _ = live
-    page = look(f"{site.url}/?fleet=gone")
+    page = open_page(f"{site.url}/?fleet=gone")
     expect(page.locator("#page")).to_contain_text("No fleet named gone")
     page.get_by_role("link", name="Go to the first fleet").click()
     expect(page.locator("h1")).to_contain_text("Fleet, week of")

@@ -1,4 +1,4 @@
-"""Times are shown by the fleet's clock, by UTC or by the reader's own, and the address says which."""
+"""Times are shown in the time zone of the fleet, in UTC or in that of the browser; the URL has the zone."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,22 +10,24 @@ from playwright.sync_api import expect
 
 from fleetgauge_dashboards.links import ClusterView, DisplayOptions, MinuteView, Span, href
 from fleetgauge_dashboards.served_fleets import ServedFleet
-from tests.browser.conftest import Open, Serve, Site
-from tests.browser.lake import ORDERS, Known, write
+from tests.browser.conftest import OpenPage, ServeLake, Site
+from tests.browser.lake import ORDERS, LakeTimes, write
 
 
 @pytest.fixture
-def berlin(tmp_path: Path, sites: Serve) -> tuple[Site, Known]:
-    """A fleet whose weeks are Berlin's."""
-    known = write(tmp_path, datetime.now(UTC))
+def berlin(tmp_path: Path, serve_lake: ServeLake) -> tuple[Site, LakeTimes]:
+    """A fleet whose weeks are in the time zone of Berlin."""
+    times = write(tmp_path, datetime.now(UTC))
     fleet = ServedFleet("berlin", str(tmp_path), week_zone="Europe/Berlin")
-    return sites(tmp_path / "none", known.now + timedelta(seconds=30), beside=[fleet]), known
+    return serve_lake(tmp_path / "none", times.now + timedelta(seconds=30), beside=[fleet]), times
 
 
-def test_times_are_in_the_fleets_time_zone_by_default(berlin: tuple[Site, Known], look: Open) -> None:
-    site, known = berlin
-    at = known.now - timedelta(minutes=4)
-    page = look(
+def test_times_are_in_the_fleets_time_zone_by_default(
+    berlin: tuple[Site, LakeTimes], open_page: OpenPage
+) -> None:
+    site, times = berlin
+    at = times.now - timedelta(minutes=4)
+    page = open_page(
         f"{site.url}{href(MinuteView(ORDERS, at, display=DisplayOptions('berlin')))}", zone="America/New_York"
     )
     own = at.astimezone(ZoneInfo("Europe/Berlin"))
@@ -42,12 +44,14 @@ def test_times_are_in_the_fleets_time_zone_by_default(berlin: tuple[Site, Known]
     expect(page.locator("#clock")).to_have_text(re.compile(r"^\d\d:\d\d:\d\d$"))
 
 
-def test_a_url_keeps_its_time_zone_in_every_browser(berlin: tuple[Site, Known], look: Open) -> None:
-    site, known = berlin
-    span = Span(known.now - timedelta(minutes=30), known.now)
+def test_a_url_keeps_its_time_zone_in_every_browser(
+    berlin: tuple[Site, LakeTimes], open_page: OpenPage
+) -> None:
+    site, times = berlin
+    span = Span(times.now - timedelta(minutes=30), times.now)
     view = ClusterView(ORDERS, shown=span, display=DisplayOptions("berlin", "Asia/Kathmandu"))
     for reader in ("UTC", "Europe/Berlin"):
-        page = look(f"{site.url}{href(view)}", zone=reader)
+        page = open_page(f"{site.url}{href(view)}", zone=reader)
         start = span.start.astimezone(ZoneInfo("Asia/Kathmandu"))
         expect(page.locator("#cluster-span")).to_contain_text(f"{start:%Y-%m-%d %H:%M} to")
         labels = page.locator("#cluster-latency .xtick text")
@@ -58,13 +62,15 @@ def test_a_url_keeps_its_time_zone_in_every_browser(berlin: tuple[Site, Known], 
         assert set(labels.all_text_contents()) <= quarter
 
 
-def test_a_drag_selects_the_same_minutes_in_every_time_zone(berlin: tuple[Site, Known], look: Open) -> None:
-    site, known = berlin
-    span = Span(known.now - timedelta(minutes=60), known.now)
-    found = []
+def test_a_drag_selects_the_same_minutes_in_every_time_zone(
+    berlin: tuple[Site, LakeTimes], open_page: OpenPage
+) -> None:
+    site, times = berlin
+    span = Span(times.now - timedelta(minutes=60), times.now)
+    selected_spans = []
     for zone in ("UTC", "Australia/Lord_Howe"):
         view = ClusterView(ORDERS, shown=span, display=DisplayOptions("berlin", zone))
-        page = look(f"{site.url}{href(view)}")
+        page = open_page(f"{site.url}{href(view)}")
         plot = page.locator("#cluster-latency .nsewdrag").first
         expect(page.locator("#cluster-latency .scatterlayer .trace").first).to_be_visible()
         box = plot.bounding_box()
@@ -76,5 +82,5 @@ def test_a_drag_selects_the_same_minutes_in_every_time_zone(berlin: tuple[Site, 
         expect(page).not_to_have_url(f"{site.url}{href(view)}")
         address = re.search(r"from=[^&]+&to=[^&]+", page.url)
         assert address is not None
-        found.append(address[0])
-    assert found[0] == found[1]
+        selected_spans.append(address[0])
+    assert selected_spans[0] == selected_spans[1]

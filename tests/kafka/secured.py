@@ -182,7 +182,7 @@ def secured(folder: Path) -> Iterator[SecuredCluster]:
     with (
         add_listeners(
             lambda _, place: listeners if place.cluster == "secured" else {},
-            _authentication_settings(certificates),
+            _build_broker_settings(certificates),
         ),
         serve_tokens() as token_server,
         LocalFleet(folder / "fleet", (ClusterSpec("secured", brokers=1),)) as fleet,
@@ -192,7 +192,7 @@ def secured(folder: Path) -> Iterator[SecuredCluster]:
         yield cluster
 
 
-def _authentication_settings(certificates: Certificates) -> dict[str, str]:
+def _build_broker_settings(certificates: Certificates) -> dict[str, str]:
     """Return broker settings: a certificate for each TLS listener, a login module for each mechanism."""
     quoted_password = json.dumps(PASSWORD)
     modules = {

@@ -47,7 +47,7 @@ def _partitions(client: AdminClient | Consumer, topic: str) -> Collection[int]:
     return metadata.partitions if metadata else ()
 
 
-class WholeTopicReader:
+class TopicRecordReader:
     """Reads a topic from its beginning, in the order of arrival."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -121,7 +121,7 @@ class AgentRun:
         """The records of each broker and leg, ordered by minute."""
         records_by_key: dict[Key, list[Record]] = defaultdict(list)
         for record in sorted(self.records, key=lambda record: record["minute"]):
-            records_by_key[key_of(record)].append(record)
+            records_by_key[get_key(record)].append(record)
         return records_by_key
 
     @property
@@ -129,10 +129,10 @@ class AgentRun:
         """The records without each key's first minute and without the minute that the stop cut short."""
         first = {key: records[0]["minute"] for key, records in self.by_key.items()}
         last = self.stopped.replace(second=0, microsecond=0)
-        return [record for record in self.records if first[key_of(record)] < record["minute"] < last]
+        return [record for record in self.records if first[get_key(record)] < record["minute"] < last]
 
 
-def key_of(record: Record) -> Key:
+def get_key(record: Record) -> Key:
     return record["cluster_id"], record["broker_id"], record["leg"]
 
 
@@ -143,9 +143,9 @@ def run(local_fleet: LocalFleet, tmp_path_factory: pytest.TempPathFactory) -> Ag
     agent = Agent(fleet, telemetry, tmp_path_factory.mktemp("agent") / "spool")
     started = datetime.now(UTC)
     with agent.running():
-        minutes = WholeTopicReader(telemetry.bootstrap, telemetry.topics.probe_minutes.name)
-        pulses = WholeTopicReader(telemetry.bootstrap, telemetry.topics.probe_pulse.name)
-        values = list(_until_a_full_minute(minutes, agent.thread))
+        minutes = TopicRecordReader(telemetry.bootstrap, telemetry.topics.probe_minutes.name)
+        pulses = TopicRecordReader(telemetry.bootstrap, telemetry.topics.probe_pulse.name)
+        values = list(_read_until_full_minute(minutes, agent.thread))
         records_before_stop = len(values)
         with agent.health.serve(ListenAddress("127.0.0.1", 0)) as address:
             http_responses = {
@@ -182,7 +182,9 @@ def _get(url: str) -> str:
         return str(response.read().decode())
 
 
-def _until_a_full_minute(minutes: WholeTopicReader, agent: threading.Thread) -> Iterator[tuple[str, bytes]]:
+def _read_until_full_minute(
+    minutes: TopicRecordReader, agent: threading.Thread
+) -> Iterator[tuple[str, bytes]]:
     first: dict[Key, datetime] = {}
     missing = set(KEYS)
     deadline = time.monotonic() + FULL_MINUTE_S
@@ -193,8 +195,8 @@ def _until_a_full_minute(minutes: WholeTopicReader, agent: threading.Thread) -> 
         if message is not None:
             yield message
             record = PROBE_MINUTE.decode(message[1])
-            if record["minute"] > first.setdefault(key_of(record), record["minute"]):
-                missing.discard(key_of(record))
+            if record["minute"] > first.setdefault(get_key(record), record["minute"]):
+                missing.discard(get_key(record))
 
 
 def test_each_cluster_has_a_pulse_every_five_seconds(run: AgentRun) -> None:
@@ -250,12 +252,12 @@ def test_the_first_pulse_with_all_leaders_precedes_the_end_of_the_first_minute(r
 
 def test_a_full_minute_of_every_broker_and_leg_has_one_hundred_probes(run: AgentRun) -> None:
     full = run.full_minutes
-    assert {key_of(record) for record in full} == KEYS
+    assert {get_key(record) for record in full} == KEYS
     for cluster in CLUSTERS:
         missing = sum(100 - record["attempted"] for record in full if record["cluster_id"] == cluster)
         assert 0 <= missing <= run.left_out[cluster]
     for record in full:
-        assert record["attempted"] - 10 <= record["acknowledged"] <= 100, key_of(record)
+        assert record["attempted"] - 10 <= record["acknowledged"] <= 100, get_key(record)
         assert record["expected_brokers"] == list(BROKERS)
         assert record["led_by"] == [record["broker_id"]]
 
@@ -363,7 +365,7 @@ def test_stopping_publishes_the_open_minute_of_every_broker_and_leg(run: AgentRu
     open_minute = (run.stopped - timedelta(seconds=1)).replace(second=0, microsecond=0)
     open_records = [record for record in published_at_stop if record["minute"] >= open_minute]
 
-    assert {key_of(record) for record in open_records} == KEYS
+    assert {get_key(record) for record in open_records} == KEYS
     assert all(0 < record["attempted"] < 100 for record in open_records if record["minute"] == open_minute)
     assert run.seconds_to_stop < STOP_TIMEOUT_S
 
@@ -400,7 +402,7 @@ def _count_probes(values: list[tuple[str, bytes]]) -> dict[tuple[str, ...], int]
     """Return the values of fleetgauge_probes_total that result from these records."""
     counts: dict[tuple[str, ...], int] = defaultdict(int)
     for record in (PROBE_MINUTE.decode(value) for _, value in values):
-        cluster, broker, leg = key_of(record)
+        cluster, broker, leg = get_key(record)
         succeeded = len(record["e2e_us" if leg == "client" else "ack_us"])
         counts[str(broker), cluster, leg, "succeeded"] += succeeded
         counts[str(broker), cluster, leg, "failed"] += record["attempted"] - succeeded

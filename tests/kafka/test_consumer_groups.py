@@ -35,12 +35,12 @@ def bootstrap(local_fleet: LocalFleet) -> str:
 
 @pytest.fixture
 def groups(bootstrap: str) -> Iterator[ConsumerGroups]:
-    with connected_groups(bootstrap) as groups:
+    with connect_groups(bootstrap) as groups:
         yield groups
 
 
 @contextmanager
-def connected_groups(bootstrap: str, timeout_s: float = DEADLINE_S) -> Iterator[ConsumerGroups]:
+def connect_groups(bootstrap: str, timeout_s: float = DEADLINE_S) -> Iterator[ConsumerGroups]:
     groups = ConsumerGroups(ClusterAccess(bootstrap), "tests", timeout_s)
     groups.start()
     try:
@@ -49,7 +49,7 @@ def connected_groups(bootstrap: str, timeout_s: float = DEADLINE_S) -> Iterator[
         groups.stop()
 
 
-def committed(*offsets: int, metadata: str = "") -> dict[TopicPartition, CommittedOffset]:
+def build_offsets(*offsets: int, metadata: str = "") -> dict[TopicPartition, CommittedOffset]:
     return {
         TopicPartition(TOPIC, number): CommittedOffset(offset, metadata)
         for number, offset in enumerate(offsets)
@@ -59,9 +59,9 @@ def committed(*offsets: int, metadata: str = "") -> dict[TopicPartition, Committ
 def test_committed_offsets_are_read_back_and_used_by_a_consumer(
     bootstrap: str, groups: ConsumerGroups
 ) -> None:
-    assert groups.commit_offsets("set", committed(1, 0, metadata="by hand")) == {}
+    assert groups.commit_offsets("set", build_offsets(1, 0, metadata="by hand")) == {}
     assert groups.read_committed_offsets(["set", "nobody"]) == {
-        "set": committed(1, 0, metadata="by hand"),
+        "set": build_offsets(1, 0, metadata="by hand"),
         "nobody": {},
     }
     assert "set" in groups.list_group_ids()
@@ -76,20 +76,25 @@ def test_committed_offsets_are_read_back_and_used_by_a_consumer(
 
 
 def test_a_missing_partition_is_reported_and_the_others_are_committed(groups: ConsumerGroups) -> None:
-    offsets = committed(1) | {TopicPartition("no-such-topic", 0): CommittedOffset(1)}
+    offsets = build_offsets(1) | {TopicPartition("no-such-topic", 0): CommittedOffset(1)}
     assert groups.commit_offsets("half", offsets) == {
         TopicPartition("no-such-topic", 0): "UNKNOWN_TOPIC_OR_PARTITION"
     }
-    assert groups.read_committed_offsets(["half"]) == {"half": committed(1)}
+    assert groups.read_committed_offsets(["half"]) == {"half": build_offsets(1)}
 
 
 def test_offsets_of_more_groups_than_one_request_contains_are_read(groups: ConsumerGroups) -> None:
     names = [f"one-of-many-{number}" for number in range(MANY)]
     for number, name in enumerate(names[:3]):
-        groups.commit_offsets(name, committed(0, number))
+        groups.commit_offsets(name, build_offsets(0, number))
     offsets = groups.read_committed_offsets(names)
     assert set(offsets) == set(names)
-    assert [offsets[name] for name in names[:4]] == [committed(0, 0), committed(0, 1), committed(0, 2), {}]
+    assert [offsets[name] for name in names[:4]] == [
+        build_offsets(0, 0),
+        build_offsets(0, 1),
+        build_offsets(0, 2),
+        {},
+    ]
     assert groups.read_committed_offsets([]) == {}
 
 
@@ -107,23 +112,23 @@ def test_offsets_of_a_group_with_members_cannot_be_committed(
         wait_until(lambda: consumer.poll(0.2) is not None, DEADLINE_S, "a record")
         assert groups.find_groups_with_members([name, "nobody"]) == {name}
         with pytest.raises(GroupHasMembersError):
-            groups.commit_offsets(name, committed(0, 0))
+            groups.commit_offsets(name, build_offsets(0, 0))
     finally:
         consumer.close()
     wait_until(lambda: not groups.find_groups_with_members([name]), DEADLINE_S, "the group to be empty")
-    assert groups.commit_offsets(name, committed(1, 1)) == {}
+    assert groups.commit_offsets(name, build_offsets(1, 1)) == {}
 
 
 def test_a_coordinator_that_answers_late_does_not_end_the_process(
     bootstrap: str, breakable_fleet: LocalFleet
 ) -> None:
     """librdkafka's client would abort the process, for each of these requests."""
-    with connected_groups(bootstrap, timeout_s=2) as groups:
-        groups.commit_offsets("waits", committed(1, 0))
+    with connect_groups(bootstrap, timeout_s=2) as groups:
+        groups.commit_offsets("waits", build_offsets(1, 0))
         requests = (
             lambda: groups.read_committed_offsets(["waits"]),
             lambda: groups.find_groups_with_members(["waits"]),
-            lambda: groups.commit_offsets("waits", committed(1, 1)),
+            lambda: groups.commit_offsets("waits", build_offsets(1, 1)),
         )
         for broker in (1, 2, 3):
             breakable_fleet.fault("hang", "orders", broker)
@@ -136,7 +141,10 @@ def test_a_coordinator_that_answers_late_does_not_end_the_process(
 
         def is_available() -> bool:
             try:
-                return groups.read_committed_offsets(["waits"])["waits"] in (committed(1, 0), committed(1, 1))
+                return groups.read_committed_offsets(["waits"])["waits"] in (
+                    build_offsets(1, 0),
+                    build_offsets(1, 1),
+                )
             except KafkaUnavailableError:
                 return False
 

@@ -39,7 +39,7 @@ def strict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalFle
         yield fleet
 
 
-def broker_listener(local: LocalFleet, cluster: str) -> str:
+def find_broker_listener(local: LocalFleet, cluster: str) -> str:
     """Return the address of the inter-broker listener, whose clients are super users."""
     plan = read_json(FleetFolder(local.fleet_file.parent).plan, FleetPlan)
     assert plan is not None
@@ -57,7 +57,7 @@ def create_acls(bootstrap: str, command: str) -> None:
         add_acl(bootstrap, topic, operations[operation.lower()], principal=principal)
 
 
-def commands(config: Path) -> list[tuple[str, str]]:
+def print_commands(config: Path) -> list[tuple[str, str]]:
     """Return the cluster and the printed command of each grant."""
     arguments = ["acls", "--config", str(config), "--principal", "User:CLIENT"]
     lines = CliRunner().invoke(probe, arguments).stdout.splitlines()
@@ -69,14 +69,14 @@ def test_an_agent_with_the_printed_permissions_measures_and_lacks_none(
     strict: LocalFleet, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = strict.fleet_file
-    for cluster, command in commands(config):
-        create_acls(broker_listener(strict, cluster), command)
+    for cluster, command in print_commands(config):
+        create_acls(find_broker_listener(strict, cluster), command)
     fleet = load_fleet(config)
     assert fleet.telemetry is not None
     agent = Agent(fleet, fleet.telemetry, tmp_path / "spool")
     with agent.running():
         reader_telemetry = fleet.telemetry.model_copy(
-            update={"bootstrap": broker_listener(strict, "telemetry")}
+            update={"bootstrap": find_broker_listener(strict, "telemetry")}
         )
         assert has_successful_probes(reader_telemetry, "strict", BROKERS)
     assert agent.unsent_records == 0

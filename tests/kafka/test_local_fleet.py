@@ -46,22 +46,22 @@ def wait_until_true(condition: Callable[[], bool], deadline_s: float = DEADLINE_
         time.sleep(0.05)
 
 
-def broker_status(fleet: LocalFleet, cluster: str, broker: int) -> BrokerStatus:
+def find_broker_status(fleet: LocalFleet, cluster: str, broker: int) -> BrokerStatus:
     for status in fleet.status().clusters:
         if status.cluster == cluster:
             return status.brokers[broker - 1]
     raise AssertionError(cluster)
 
 
-def port_of(fleet: LocalFleet, cluster: str, broker: int) -> int:
-    return int(broker_status(fleet, cluster, broker).address.split(":")[1])
+def find_port(fleet: LocalFleet, cluster: str, broker: int) -> int:
+    return int(find_broker_status(fleet, cluster, broker).address.split(":")[1])
 
 
-def brokers_listed_at(port: int, timeout_s: float = 2) -> frozenset[int]:
+def list_brokers_at(port: int, timeout_s: float = 2) -> frozenset[int]:
     return list_known_brokers("127.0.0.1", port, timeout_s)
 
 
-def pids(fleet: LocalFleet) -> list[int]:
+def list_pids(fleet: LocalFleet) -> list[int]:
     brokers = [broker for cluster in fleet.status().clusters for broker in cluster.brokers]
     return [broker.pid for broker in brokers if broker.pid is not None]
 
@@ -137,50 +137,50 @@ def test_a_broker_uses_less_memory_than_documented(local_fleet: LocalFleet) -> N
 def test_a_hung_broker_accepts_connections_without_answering_until_it_is_healed(
     breakable_fleet: LocalFleet,
 ) -> None:
-    port = port_of(breakable_fleet, "orders", 2)
+    port = find_port(breakable_fleet, "orders", 2)
     fault = breakable_fleet.fault("hang", "orders", 2)
     assert (fault.cluster, fault.broker, fault.kind) == ("orders", 2, "hang")
     assert datetime.fromisoformat(fault.at).utcoffset() is not None
-    assert broker_status(breakable_fleet, "orders", 2).state == "hung"
+    assert find_broker_status(breakable_fleet, "orders", 2).state == "hung"
     with socket.create_connection(("127.0.0.1", port), timeout=2):
-        assert brokers_listed_at(port, timeout_s=0.5) == frozenset()
+        assert list_brokers_at(port, timeout_s=0.5) == frozenset()
     breakable_fleet.fault("heal", "orders", 2)
-    wait_until_true(lambda: 2 in brokers_listed_at(port))
+    wait_until_true(lambda: 2 in list_brokers_at(port))
 
 
 def test_a_hang_with_a_duration_ends_by_itself(breakable_fleet: LocalFleet) -> None:
-    port = port_of(breakable_fleet, "payments", 3)
+    port = find_port(breakable_fleet, "payments", 3)
     breakable_fleet.fault("hang", "payments", 3, for_s=1)
-    assert brokers_listed_at(port, timeout_s=0.3) == frozenset()
-    wait_until_true(lambda: 3 in brokers_listed_at(port))
-    wait_until_true(lambda: broker_status(breakable_fleet, "payments", 3).state == "up")
+    assert list_brokers_at(port, timeout_s=0.3) == frozenset()
+    wait_until_true(lambda: 3 in list_brokers_at(port))
+    wait_until_true(lambda: find_broker_status(breakable_fleet, "payments", 3).state == "up")
 
 
 def test_a_killed_broker_refuses_connections_and_restarts_on_its_port_with_its_data(
     breakable_fleet: LocalFleet,
 ) -> None:
-    port = port_of(breakable_fleet, "telemetry", 1)
+    port = find_port(breakable_fleet, "telemetry", 1)
     produce(breakable_fleet.bootstrap("telemetry"), "kept", 20)
     breakable_fleet.fault("kill", "telemetry", 1)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=2)
-    assert broker_status(breakable_fleet, "telemetry", 1).state == "dead"
+    assert find_broker_status(breakable_fleet, "telemetry", 1).state == "dead"
     with pytest.raises(RequestError, match="telemetry-1 is dead: heal it first"):
         breakable_fleet.fault("hang", "telemetry", 1)
     breakable_fleet.fault("heal", "telemetry", 1)
     breakable_fleet.wait_ready()
-    assert port_of(breakable_fleet, "telemetry", 1) == port
+    assert find_port(breakable_fleet, "telemetry", 1) == port
     assert consume(breakable_fleet.bootstrap("telemetry"), "kept", 20) == list(range(20))
 
 
 def test_a_slow_broker_delays_its_own_responses_only(breakable_fleet: LocalFleet) -> None:
-    slow, peer = port_of(breakable_fleet, "orders", 1), port_of(breakable_fleet, "orders", 3)
+    slow, peer = find_port(breakable_fleet, "orders", 1), find_port(breakable_fleet, "orders", 3)
     breakable_fleet.fault("slow", "orders", 1, delay_ms=150)
-    assert broker_status(breakable_fleet, "orders", 1).delay_ms == 150
+    assert find_broker_status(breakable_fleet, "orders", 1).delay_ms == 150
 
     def measure_s(port: int) -> float:
         started = time.monotonic()
-        assert brokers_listed_at(port) == {1, 2, 3}
+        assert list_brokers_at(port) == {1, 2, 3}
         return time.monotonic() - started
 
     assert measure_s(slow) >= 0.3
@@ -190,12 +190,12 @@ def test_a_slow_broker_delays_its_own_responses_only(breakable_fleet: LocalFleet
 
 
 def test_a_black_hole_affects_clients_but_not_the_other_brokers(breakable_fleet: LocalFleet) -> None:
-    port, peer = port_of(breakable_fleet, "payments", 1), port_of(breakable_fleet, "payments", 2)
+    port, peer = find_port(breakable_fleet, "payments", 1), find_port(breakable_fleet, "payments", 2)
     breakable_fleet.fault("blackhole", "payments", 1)
-    assert brokers_listed_at(port, timeout_s=0.5) == frozenset()
-    assert brokers_listed_at(peer) == {1, 2, 3}
+    assert list_brokers_at(port, timeout_s=0.5) == frozenset()
+    assert list_brokers_at(peer) == {1, 2, 3}
     breakable_fleet.fault("heal", "payments", 1)
-    assert brokers_listed_at(port) == {1, 2, 3}
+    assert list_brokers_at(port) == {1, 2, 3}
 
 
 @pytest.mark.parametrize(
@@ -214,10 +214,10 @@ def test_a_fault_on_an_unknown_broker_is_reported_in_one_line(
 
 
 def test_a_second_start_returns_the_running_fleet(local_fleet: LocalFleet) -> None:
-    before = pids(local_fleet)
+    before = list_pids(local_fleet)
     again = LocalFleet(local_fleet.fleet_file.parent)
     assert again.start().ready
-    assert pids(again) == before
+    assert list_pids(again) == before
 
 
 def test_a_restart_after_a_killed_runner_ends_its_brokers_and_keeps_their_data(
@@ -225,7 +225,7 @@ def test_a_restart_after_a_killed_runner_ends_its_brokers_and_keeps_their_data(
 ) -> None:
     produce(lone_fleet.bootstrap("lone"), "kept", 10)
     before = lone_fleet.status()
-    orphans = pids(lone_fleet)
+    orphans = list_pids(lone_fleet)
     os.kill(before.runner_pid, signal.SIGKILL)
     wait_until_true(lambda: not lone_fleet._is_runner_alive())
     assert all(is_alive(pid) for pid in orphans)
@@ -244,7 +244,7 @@ def test_a_restart_after_a_killed_runner_ends_its_brokers_and_keeps_their_data(
 
 def test_stop_ends_the_brokers_of_a_killed_runner(lone_fleet: LocalFleet) -> None:
     status = lone_fleet.status()
-    orphans = pids(lone_fleet)
+    orphans = list_pids(lone_fleet)
     lone_fleet.fault("hang", "lone", 1)
     os.kill(status.runner_pid, signal.SIGKILL)
     assert lone_fleet.stop() == 1
@@ -254,17 +254,17 @@ def test_stop_ends_the_brokers_of_a_killed_runner(lone_fleet: LocalFleet) -> Non
 def test_stop_ends_a_hung_broker_and_no_process_of_another_fleet(
     lone_fleet: LocalFleet, local_fleet: LocalFleet
 ) -> None:
-    pids_of_other_fleet = pids(local_fleet)
-    (broker_pid,) = pids(lone_fleet)
+    pids_of_other_fleet = list_pids(local_fleet)
+    (broker_pid,) = list_pids(lone_fleet)
     lone_fleet.fault("hang", "lone", 1)
     assert lone_fleet.stop() == 1
     assert not is_alive(broker_pid)
-    assert pids(local_fleet) == pids_of_other_fleet
+    assert list_pids(local_fleet) == pids_of_other_fleet
 
 
 def test_a_terminated_runner_stops_its_brokers(lone_fleet: LocalFleet) -> None:
     status = lone_fleet.status()
-    (broker_pid,) = pids(lone_fleet)
+    (broker_pid,) = list_pids(lone_fleet)
     os.kill(status.runner_pid, signal.SIGTERM)
     wait_until_true(lambda: not is_alive(broker_pid) and not lone_fleet._is_runner_alive())
     assert lone_fleet.stop() == 0
@@ -302,27 +302,27 @@ def test_a_folder_with_other_clusters_is_rejected_unless_started_fresh(lone_flee
         other.stop()
 
 
-def fleet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_fleet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "fleetgauge_core", "fleet", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_the_command_prints_exactly_one_json_value(breakable_fleet: LocalFleet) -> None:
     folder = ("--dir", str(breakable_fleet.fleet_file.parent), "--json")
-    running = json.loads(fleet_command("up", *folder).stdout)
+    running = json.loads(run_fleet_command("up", *folder).stdout)
     assert running["ready"]
     assert running["fleet_file"] == str(breakable_fleet.fleet_file)
-    fault = json.loads(fleet_command("fault", "slow", "orders", "2", "--ms", "20", *folder).stdout)
+    fault = json.loads(run_fleet_command("fault", "slow", "orders", "2", "--ms", "20", *folder).stdout)
     assert set(fault) == {"cluster", "broker", "kind", "at"}
-    status = json.loads(fleet_command("status", *folder).stdout)
+    status = json.loads(run_fleet_command("status", *folder).stdout)
     assert status["clusters"][0]["brokers"][1]["delay_ms"] == 20
 
 
 def test_the_command_reports_an_error_in_one_line(local_fleet: LocalFleet, tmp_path: Path) -> None:
     folder = str(local_fleet.fleet_file.parent)
-    unknown_broker = fleet_command("fault", "hang", "orders", "7", "--dir", folder)
+    unknown_broker = run_fleet_command("fault", "hang", "orders", "7", "--dir", folder)
     assert (unknown_broker.returncode, unknown_broker.stdout) == (2, "")
     assert unknown_broker.stderr == "fleetgauge: cluster orders has no broker 7: its brokers are 1, 2, 3\n"
-    no_fleet = fleet_command("status", "--dir", str(tmp_path))
+    no_fleet = run_fleet_command("status", "--dir", str(tmp_path))
     assert no_fleet.returncode == 2
     assert no_fleet.stderr.endswith("start it with `fleetgauge fleet up`\n")

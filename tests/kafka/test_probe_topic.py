@@ -100,7 +100,7 @@ class ProbeTopic:
         self.admin.elect_preferred_leaders_of_topic(TOPIC, tuple(replicas_by_partition))
 
 
-def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+def list_warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the agent's log messages."""
     return [record.getMessage() for record in caplog.records if record.name == "fleetgauge.probe"]
 
@@ -175,10 +175,10 @@ def test_an_unmanaged_topic_is_not_changed_and_the_needed_changes_are_logged(
     before = topic.replicas
     observer = Reconciler(topic.admin)
     topic.reconcile(observer, managed=False)
-    assert (observer.pending_actions, warnings_of(caplog)) == (0, [])
+    assert (observer.pending_actions, list_warnings(caplog)) == (0, [])
     for _ in range(2):
         topic.reconcile(observer, (1, 2), managed=False)
-    first, second = warnings_of(caplog)
+    first, second = list_warnings(caplog)
     assert observer.pending_actions == 2
     assert first.startswith("reconciled: the probe topic is not managed; action required: reassign partition")
     assert (
@@ -194,7 +194,7 @@ AUTHORIZER = {
 
 
 @contextmanager
-def cluster_with_authorizer(folder: Path, **more: str) -> Iterator[LocalFleet]:
+def run_cluster_with_authorizer(folder: Path, **more: str) -> Iterator[LocalFleet]:
     """Run a cluster of three brokers with an authorizer and without ACLs.
 
     It has one controller: several could not vote for each other before they have loaded the ACLs.
@@ -214,16 +214,16 @@ def deny_on_cluster(bootstrap: str, *operations: AclOperation) -> None:
         add_acl(bootstrap, None, operation, DENY)
 
 
-def rejections(caplog: pytest.LogCaptureFixture) -> list[str]:
+def list_rejections(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return each rejected operation with the error, from the log."""
-    rejected = (message.partition("rejected the request to ")[2] for message in warnings_of(caplog))
+    rejected = (message.partition("rejected the request to ")[2] for message in list_warnings(caplog))
     return [f"{text.split()[0]} {text.split(': ')[1]}" for text in rejected if text]
 
 
 def test_without_permission_to_reassign_partitions_are_added_until_each_broker_leads_one(
     local_fleet: LocalFleet, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with cluster_with_authorizer(tmp_path) as local:
+    with run_cluster_with_authorizer(tmp_path) as local:
         topic = ProbeTopic(local.bootstrap("guarded"))
         topic.admin.create_topic(TopicSpec(TOPIC, assignment=((2, 3, 1), (2, 1, 3))))
         fleet, telemetry = build_fleet(local, ["guarded"], telemetry_fleet=local_fleet)
@@ -231,7 +231,7 @@ def test_without_permission_to_reassign_partitions_are_added_until_each_broker_l
         with Agent(fleet, telemetry, tmp_path / "spool").running():
             assert has_successful_probes(telemetry, "guarded", BROKERS)
         assert sorted(replicas[0] for replicas in topic.replicas.values()) == [1, 2, 2, 3]
-    assert rejections(caplog) == ["reassign CLUSTER_AUTHORIZATION_FAILED"]
+    assert list_rejections(caplog) == ["reassign CLUSTER_AUTHORIZATION_FAILED"]
 
 
 def test_a_policy_against_assignments_leaves_the_placement_to_the_cluster(
@@ -242,7 +242,7 @@ def test_a_policy_against_assignments_leaves_the_placement_to_the_cluster(
 ) -> None:
     placement_policy = add_class("ClusterPlacementPolicy", tmp_path / "classes", monkeypatch)
     policy = {"create.topic.policy.class.name": placement_policy, "default.replication.factor": "2"}
-    with cluster_with_authorizer(tmp_path, **policy) as local:
+    with run_cluster_with_authorizer(tmp_path, **policy) as local:
         topic = ProbeTopic(local.bootstrap("guarded"))
         fleet, telemetry = build_fleet(local, ["guarded"], telemetry_fleet=local_fleet)
         deny_on_cluster(topic.bootstrap)
@@ -250,7 +250,7 @@ def test_a_policy_against_assignments_leaves_the_placement_to_the_cluster(
             assert has_successful_probes(telemetry, "guarded", BROKERS)
         assert all(len(replicas) == 2 for replicas in topic.replicas.values())
         topic.admin.add_partitions(TOPIC, len(topic.replicas) + 1)
-    assert rejections(caplog) == [
+    assert list_rejections(caplog) == [
         "create POLICY_VIOLATION",
         "create POLICY_VIOLATION",
         "reassign CLUSTER_AUTHORIZATION_FAILED",

@@ -76,19 +76,19 @@ def write_script(folder: Path, name: str, body: str) -> str:
     return str(path)
 
 
-def file_store(folder: Path, *claims: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a lease store that keeps claims in a file; a promotion replaces all of them."""
-    claims_file = folder / "claims.json"
-    claims_file.write_text(json.dumps(claims))
-    file = f"kept = pathlib.Path({str(claims_file)!r})"
-    lists = write_script(folder, "list", f"{file}\nprint(kept.read_text())")
-    promotes = write_script(
+def create_file_store(folder: Path, *leases: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a lease store that keeps leases in a file; a promotion replaces all of them."""
+    leases_file = folder / "leases.json"
+    leases_file.write_text(json.dumps(leases))
+    file = f"leases = pathlib.Path({str(leases_file)!r})"
+    list_script = write_script(folder, "list", f"{file}\nprint(leases.read_text())")
+    promote_script = write_script(
         folder,
         "promote",
         f"{file}\nservice, _, to, epoch = sys.argv[1:]\n"
-        "kept.write_text(json.dumps([{'service': service, 'primary': to, 'epoch': int(epoch)}]))",
+        "leases.write_text(json.dumps([{'service': service, 'primary': to, 'epoch': int(epoch)}]))",
     )
-    return {"command": [lists], "promote": [promotes, "{service}", "{from}", "{to}", "{epoch}"]}
+    return {"command": [list_script], "promote": [promote_script, "{service}", "{from}", "{to}", "{epoch}"]}
 
 
 def promote(config: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -113,17 +113,17 @@ def promote_when_allowed(config: Path, *arguments: str) -> dict[str, Any]:
     return done
 
 
-def failed_preconditions(result: Mapping[str, Any]) -> set[str]:
+def list_failed_preconditions(result: Mapping[str, Any]) -> set[str]:
     return {precondition["name"] for precondition in result["preconditions"] if not precondition["holds"]}
 
 
-def explanation(result: Mapping[str, Any], name: str) -> str:
+def find_explanation(result: Mapping[str, Any], name: str) -> str:
     return next(
         str(precondition["words"]) for precondition in result["preconditions"] if precondition["name"] == name
     )
 
 
-def claim(primary: str, epoch: int) -> dict[str, Any]:
+def build_lease(primary: str, epoch: int) -> dict[str, Any]:
     return {"service": "billing", "primary": primary, "epoch": epoch}
 
 
@@ -143,8 +143,8 @@ def test_a_promotion_writes_its_lease_to_a_topic_once_all_preconditions_hold(
     compacted = NewTopic(LABELS, 1, 1, config={"cleanup.policy": "compact"})
     label_admin = create_admin_client(regions, "south")
     label_admin.create_topics([compacted])[LABELS].result(DEADLINE_S)
-    write_labels(regions, [("was", claim("south", 2)), ("billing", claim("north", 2))])
-    write_labels(regions, [("was", None), ("billing", claim("north", 3))])
+    write_labels(regions, [("was", build_lease("south", 2)), ("billing", build_lease("north", 2))])
+    write_labels(regions, [("was", None), ("billing", build_lease("north", 3))])
     hook = write_script(
         tmp_path,
         "promote",
@@ -158,19 +158,19 @@ def test_a_promotion_writes_its_lease_to_a_topic_once_all_preconditions_hold(
     config = write_fleet_file(regions, tmp_path, store)
     # A promotion writes no offsets: its groups are not ready until they are synchronised.
     wait_until(
-        lambda: failed_preconditions(promote(config)[1]) == {"groups"},
+        lambda: list_failed_preconditions(promote(config)[1]) == {"groups"},
         DEADLINE_S,
         "the other preconditions to hold",
     )
-    assert "not_written" in explanation(promote(config)[1], "groups")
+    assert "not_written" in find_explanation(promote(config)[1], "groups")
     assert run_recover(config, "sync", "--group", GROUP, "--execute").exit_code == 0
     done = promote_when_allowed(config, "--author", "an operator")
-    assert (done["epoch"], failed_preconditions(done)) == (4, set())
+    assert (done["epoch"], list_failed_preconditions(done)) == (4, set())
     fleet = load_fleet(config)
     assert fleet.recovery.primaries is not None
     assert read_leases(fleet.recovery.primaries, fleet) == (PrimaryLease("billing", "south-all", 4),)
     code, again = promote(config, "--execute")
-    assert (code, again["outcome"], failed_preconditions(again)) == (1, "REFUSED", {"label"})
+    assert (code, again["outcome"], list_failed_preconditions(again)) == (1, "REFUSED", {"label"})
     # A refused promotion changes nothing, so it is not in the audit log.
     (row,) = DeltaTable(str(tmp_path / "lake/ops/actions")).to_pyarrow_table().to_pylist()
     assert (row["kind"], row["cluster_id"], row["author"]) == ("promote", "south-all", "an operator")
@@ -182,38 +182,39 @@ def test_a_promotion_writes_its_lease_to_a_topic_once_all_preconditions_hold(
 
 
 def test_a_promotion_is_refused_while_there_are_two_primaries(regions: LocalFleet, tmp_path: Path) -> None:
-    store = file_store(tmp_path, claim("north", 3), claim("south", 4))
+    store = create_file_store(tmp_path, build_lease("north", 3), build_lease("south", 4))
     config = write_fleet_file(regions, tmp_path, store)
-    code, found = promote(config, "--execute")
-    assert (code, found["outcome"]) == (1, "REFUSED")
-    assert explanation(found, "label").startswith(
+    code, result = promote(config, "--execute")
+    assert (code, result["outcome"]) == (1, "REFUSED")
+    assert find_explanation(result, "label").startswith(
         "2 conflicting leases: south at epoch 4, without expiry; north at epoch 3"
     )
-    assert len(json.loads((tmp_path / "claims.json").read_text())) == 2
+    assert len(json.loads((tmp_path / "leases.json").read_text())) == 2
 
 
 def test_a_promotion_is_refused_while_the_mirror_into_the_new_primary_hangs(
     regions: LocalFleet, tmp_path: Path
 ) -> None:
-    config = write_fleet_file(regions, tmp_path, file_store(tmp_path, claim("north-all", 3)))
+    config = write_fleet_file(regions, tmp_path, create_file_store(tmp_path, build_lease("north-all", 3)))
     regions.fault_mirror("hang", "south-all")
     try:
         produce(regions, "north", TOPIC, ["not yet replicated"] * (5 * MAX_LOST_RECORDS))
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
 
         def is_detected() -> bool:
-            found.update(promote(config, "--execute")[1])
-            return {"aggregates", "input_lag"} <= failed_preconditions(found)
+            result.update(promote(config, "--execute")[1])
+            return {"aggregates", "input_lag"} <= list_failed_preconditions(result)
 
         wait_until(is_detected, DEADLINE_S, "the difference to be detected")
-        assert found["outcome"] == "REFUSED"
-        assert f"at most {5 * MAX_LOST_RECORDS} records are not yet replicated to south-all" in explanation(
-            found, "input_lag"
+        assert result["outcome"] == "REFUSED"
+        assert (
+            f"at most {5 * MAX_LOST_RECORDS} records are not yet replicated to south-all"
+            in find_explanation(result, "input_lag")
         )
-        assert f"orders/0 of north differs by {5 * MAX_LOST_RECORDS} records" in explanation(
-            found, "aggregates"
+        assert f"orders/0 of north differs by {5 * MAX_LOST_RECORDS} records" in find_explanation(
+            result, "aggregates"
         )
-        assert json.loads((tmp_path / "claims.json").read_text()) == [claim("north-all", 3)]
+        assert json.loads((tmp_path / "leases.json").read_text()) == [build_lease("north-all", 3)]
     finally:
         regions.fault_mirror("heal", "south-all")
     regions.wait_ready()
@@ -222,7 +223,7 @@ def test_a_promotion_is_refused_while_the_mirror_into_the_new_primary_hangs(
 def test_a_dead_primary_is_reported_and_may_be_replaced_by_overriding_preconditions(
     regions: LocalFleet, tmp_path: Path
 ) -> None:
-    config = write_fleet_file(regions, tmp_path, file_store(tmp_path, claim("north", 3)))
+    config = write_fleet_file(regions, tmp_path, create_file_store(tmp_path, build_lease("north", 3)))
     for cluster in ("north", "north-all"):
         regions.fault("kill", cluster, 1)
     overridden = [
@@ -231,13 +232,13 @@ def test_a_dead_primary_is_reported_and_may_be_replaced_by_overriding_preconditi
         PreconditionName.GROUPS,
         PreconditionName.HEADROOM,
     ]
-    with open_recovery(config, None) as seen:
-        scene = create_promotion_context(
-            seen, "billing", ClusterPair("north-all", "south-all"), True, time.sleep
+    with open_recovery(config, None) as recovery:
+        context = create_promotion_context(
+            recovery, "billing", ClusterPair("north-all", "south-all"), True, time.sleep
         )
-        done = PromotionExecutor(scene, time.monotonic, time.sleep).run(True, overridden)
-        file_store(tmp_path, claim("north", 3))
-        (finding,) = read_primary_findings(seen.fleet, seen.collector.reachable, datetime.now(UTC))
+        done = PromotionExecutor(context, time.monotonic, time.sleep).run(True, overridden)
+        create_file_store(tmp_path, build_lease("north", 3))
+        (finding,) = read_primary_findings(recovery.fleet, recovery.collector.reachable, datetime.now(UTC))
     assert (finding.kind, finding.service) == (PrimaryFindingKind.PRIMARY_DEAD, "billing")
     assert finding.message == "north at epoch 3, without expiry: unreachable: north, north-all"
     assert done.outcome is PromotionOutcome.PROMOTED

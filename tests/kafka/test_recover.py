@@ -70,23 +70,25 @@ def config(regions: LocalFleet, tmp_path: Path) -> Path:
 
 
 def test_a_group_continues_in_the_other_aggregate_without_loss(regions: LocalFleet, config: Path) -> None:
-    create_replicated_topic(regions, "went-on")
-    read = consume(regions, "north-all", "readers-1", "went-on", count=100)
-    found = wait_for_verdict(config, "readers-1", "went-on", "write")
+    create_replicated_topic(regions, "continued")
+    read = consume(regions, "north-all", "readers-1", "continued", count=100)
+    planned = wait_for_verdict(config, "readers-1", "continued", "write")
     dry = run_recover(config, "sync", "--group", "readers-1", "--json")
-    assert (dry.exit_code, read_committed_offset(regions, "south-all", "readers-1", "went-on")) == (0, None)
-    done = run_recover(config, "sync", "--group", "readers-1", "--execute", "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)[0]["written"]
-    resume = find_partition(done, "readers-1", "went-on")["resume"]
-    assert read_committed_offset(regions, "south-all", "readers-1", "went-on") == resume >= found["resume"]
-    rest = consume(regions, "south-all", "readers-1", "went-on")
+    assert (dry.exit_code, read_committed_offset(regions, "south-all", "readers-1", "continued")) == (0, None)
+    result = run_recover(config, "sync", "--group", "readers-1", "--execute", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)[0]["written"]
+    resume = find_partition(result, "readers-1", "continued")["resume"]
+    assert (
+        read_committed_offset(regions, "south-all", "readers-1", "continued") == resume >= planned["resume"]
+    )
+    rest = consume(regions, "south-all", "readers-1", "continued")
     all_records = {f"{region} {number}" for region in ("north", "south") for number in range(60)}
     assert {*read, *rest} == all_records
     replayed = (
         rest.index(next(value for value in rest if value not in read)) if {*rest} - {*read} else len(rest)
     )
-    assert replayed <= find_partition(done, "readers-1", "went-on")["early_at_most"]
+    assert replayed <= find_partition(result, "readers-1", "continued")["early_at_most"]
 
 
 def test_the_offsets_of_a_group_with_members_are_not_written(regions: LocalFleet, config: Path) -> None:
@@ -99,9 +101,9 @@ def test_the_offsets_of_a_group_with_members_are_not_written(regions: LocalFleet
     reader.subscribe(["connected"])
     try:
         wait_until(lambda: bool(reader.poll(0.2)) or bool(reader.assignment()), DEADLINE_S, "a member")
-        done = run_recover(config, "sync", "--group", "readers-2", "--execute", "--json")
-        assert done.exit_code == 1
-        assert find_partition(done, "readers-2", "connected")["verdict"] == "connected"
+        result = run_recover(config, "sync", "--group", "readers-2", "--execute", "--json")
+        assert result.exit_code == 1
+        assert find_partition(result, "readers-2", "connected")["verdict"] == "connected"
         assert read_committed_offset(regions, "south-all", "readers-2", "connected") is None
     finally:
         reader.close()
@@ -111,45 +113,48 @@ def test_a_topic_that_no_mirror_replicates_is_unknown(regions: LocalFleet, confi
     create_topic(regions, "only-here", "north-all")
     produce(regions, "north-all", "only-here", ["one", "two"])
     consume(regions, "north-all", "readers-3", "only-here")
-    done = run_recover(config, "sync", "--group", "readers-3", "--execute", "--json")
-    assert (done.exit_code, find_partition(done, "readers-3", "only-here")["verdict"]) == (1, "unknown_topic")
+    result = run_recover(config, "sync", "--group", "readers-3", "--execute", "--json")
+    assert (result.exit_code, find_partition(result, "readers-3", "only-here")["verdict"]) == (
+        1,
+        "unknown_topic",
+    )
 
 
 def test_a_recreated_topic_is_reported_and_no_offset_is_written(regions: LocalFleet, config: Path) -> None:
-    create_replicated_topic(regions, "made-anew")
-    consume(regions, "north-all", "readers-4", "made-anew", count=100)
+    create_replicated_topic(regions, "recreated")
+    consume(regions, "north-all", "readers-4", "recreated", count=100)
     with running_controller(config):
-        wait_for_verdict(config, "readers-4", "made-anew", "write")
+        wait_for_verdict(config, "readers-4", "recreated", "write")
         wait_until(
             lambda: any(
-                record.route.topic == "made-anew"
-                for record in CheckpointStore(lake_of(config)).read().records
+                record.route.topic == "recreated"
+                for record in CheckpointStore(read_lake_path(config)).read().records
             ),
             DEADLINE_S,
             "checkpoints in the lake",
         )
     topic_offsets = TopicOffsets(load_fleet(config).cluster("south-all").access, "tests")
     topic_offsets.start()
-    before = topic_offsets.describe_topics(["made-anew"])["made-anew"]
+    before = topic_offsets.describe_topics(["recreated"])["recreated"]
     topic_admin = create_admin_client(regions, "south-all")
-    topic_admin.delete_topics(["made-anew"])["made-anew"].result(DEADLINE_S)
+    topic_admin.delete_topics(["recreated"])["recreated"].result(DEADLINE_S)
 
     def is_recreated() -> bool:
         """Create the topic, unless the mirror has recreated it at its own next refresh."""
         topic_admin = create_admin_client(regions, "south-all")
         with suppress(KafkaException):
-            topic_admin.create_topics([NewTopic("made-anew", 1, 1)])["made-anew"].result(DEADLINE_S)
-        after = topic_offsets.describe_topics(["made-anew"]).get("made-anew")
+            topic_admin.create_topics([NewTopic("recreated", 1, 1)])["recreated"].result(DEADLINE_S)
+        after = topic_offsets.describe_topics(["recreated"]).get("recreated")
         return after is not None and after.topic_id != before.topic_id
 
     wait_until(is_recreated, DEADLINE_S, "the recreated topic")
-    found = wait_for_verdict(config, "readers-4", "made-anew", "made_anew")
-    assert found["resume"] is None
+    partition = wait_for_verdict(config, "readers-4", "recreated", "made_anew")
+    assert partition["resume"] is None
     assert run_recover(config, "sync", "--group", "readers-4", "--execute", "--json").exit_code == 1
-    assert read_committed_offset(regions, "south-all", "readers-4", "made-anew") is None
+    assert read_committed_offset(regions, "south-all", "readers-4", "recreated") is None
 
 
-def lake_of(config: Path) -> str:
+def read_lake_path(config: Path) -> str:
     return str(yaml.safe_load(config.read_text())["lake"])
 
 
@@ -161,24 +166,27 @@ def test_a_possible_loss_is_reported_and_no_offset_is_written(regions: LocalFlee
     # The group has 20 of 120 records left, so its next record is at offset 100 or before.
     delete_before = TopicPartition("shortened", 0, 110)
     next(iter(topic_admin.delete_records([delete_before]).values())).result(DEADLINE_S)
-    done = run_recover(config, "sync", "--group", "readers-5", "--execute", "--json")
-    assert (done.exit_code, find_partition(done, "readers-5", "shortened")["verdict"]) == (1, "possible_loss")
+    result = run_recover(config, "sync", "--group", "readers-5", "--execute", "--json")
+    assert (result.exit_code, find_partition(result, "readers-5", "shortened")["verdict"]) == (
+        1,
+        "possible_loss",
+    )
     assert read_committed_offset(regions, "south-all", "readers-5", "shortened") is None
 
 
 def test_a_hung_mirror_is_stale_and_no_offset_is_written(regions: LocalFleet, tmp_path: Path) -> None:
     config = write_fleet_file(regions, tmp_path, stale_s=5)
-    create_replicated_topic(regions, "stood-still")
-    consume(regions, "north-all", "readers-6", "stood-still", count=100)
+    create_replicated_topic(regions, "stalled")
+    consume(regions, "north-all", "readers-6", "stalled", count=100)
     with running_controller(config):
-        wait_for_verdict(config, "readers-6", "stood-still", "write")
+        wait_for_verdict(config, "readers-6", "stalled", "write")
         regions.fault_mirror("hang", "south-all")
         try:
-            produce(regions, "north", "stood-still", ["while south-all hangs"])
-            found = wait_for_verdict(config, "readers-6", "stood-still", "stale")
-            assert found["silent_s"] > 5
+            produce(regions, "north", "stalled", ["while south-all hangs"])
+            partition = wait_for_verdict(config, "readers-6", "stalled", "stale")
+            assert partition["silent_s"] > 5
             assert run_recover(config, "sync", "--group", "readers-6", "--execute", "--json").exit_code == 1
-            assert read_committed_offset(regions, "south-all", "readers-6", "stood-still") is None
+            assert read_committed_offset(regions, "south-all", "readers-6", "stalled") is None
         finally:
             regions.fault_mirror("heal", "south-all")
     regions.wait_ready()
@@ -187,51 +195,51 @@ def test_a_hung_mirror_is_stale_and_no_offset_is_written(regions: LocalFleet, tm
 def test_a_group_that_is_reset_to_an_earlier_offset_is_reset_in_the_other_aggregate_too(
     regions: LocalFleet, config: Path
 ) -> None:
-    create_replicated_topic(regions, "set-back")
-    consume(regions, "north-all", "readers-7", "set-back", count=110)
-    wait_for_verdict(config, "readers-7", "set-back", "write")
+    create_replicated_topic(regions, "reset")
+    consume(regions, "north-all", "readers-7", "reset", count=110)
+    wait_for_verdict(config, "readers-7", "reset", "write")
     assert run_recover(config, "sync", "--group", "readers-7", "--execute").exit_code == 0
-    synchronised = read_committed_offset(regions, "south-all", "readers-7", "set-back")
+    synchronised = read_committed_offset(regions, "south-all", "readers-7", "reset")
     assert run_recover(config, "sync", "--group", "readers-7", "--execute").exit_code == 0
-    assert read_committed_offset(regions, "south-all", "readers-7", "set-back") == synchronised
+    assert read_committed_offset(regions, "south-all", "readers-7", "reset") == synchronised
     active_consumer = Consumer(
         {**client_settings(regions, "north-all"), "group.id": "readers-7", "enable.auto.commit": False}
     )
-    active_consumer.commit(offsets=[TopicPartition("set-back", 0, 100)], asynchronous=False)
+    active_consumer.commit(offsets=[TopicPartition("reset", 0, 100)], asynchronous=False)
     active_consumer.close()
-    assert plan_partition(config, "readers-7", "set-back")["verdict"] == "write"
+    assert plan_partition(config, "readers-7", "reset")["verdict"] == "write"
     passive_consumer = Consumer(
         {**client_settings(regions, "south-all"), "group.id": "readers-7", "enable.auto.commit": False}
     )
-    passive_consumer.commit(offsets=[TopicPartition("set-back", 0, 120)], asynchronous=False)
+    passive_consumer.commit(offsets=[TopicPartition("reset", 0, 120)], asynchronous=False)
     passive_consumer.close()
-    assert plan_partition(config, "readers-7", "set-back")["verdict"] == "backwards"
+    assert plan_partition(config, "readers-7", "reset")["verdict"] == "backwards"
 
 
 def test_a_killed_collector_stores_every_row_exactly_once(regions: LocalFleet, config: Path) -> None:
     create_replicated_topic(regions, "kept")
 
-    def syncs() -> list[tuple[object, ...]]:
-        rows = DeltaTable(f"{lake_of(config)}/recovery/checkpoints").to_pyarrow_table().to_pylist()
+    def read_syncs() -> list[tuple[object, ...]]:
+        rows = DeltaTable(f"{read_lake_path(config)}/recovery/checkpoints").to_pyarrow_table().to_pylist()
         return [
             (row["source"], row["destination"], row["src_offset"], row["dst_offset"])
             for row in rows
             if row["topic"] == "kept" and row["origin"] == "sync"
         ]
 
-    table = Path(lake_of(config), "recovery/checkpoints/_delta_log")
+    table = Path(read_lake_path(config), "recovery/checkpoints/_delta_log")
     with running_controller(config) as process:
-        wait_until(lambda: table.exists() and bool(syncs()), DEADLINE_S, "syncs in the lake")
+        wait_until(lambda: table.exists() and bool(read_syncs()), DEADLINE_S, "syncs in the lake")
         os.kill(process.pid, signal.SIGKILL)
         process.wait(DEADLINE_S)
-    before = syncs()
+    before = read_syncs()
     for region in ("north", "south"):
         produce(regions, region, "kept", [f"{region} more {number}" for number in range(60)])
     for aggregate in ("north-all", "south-all"):
         wait_for_records(regions, aggregate, "kept", 240)
     with running_controller(config):
-        wait_until(lambda: len(syncs()) > len(before), DEADLINE_S, "new syncs in the lake")
-    after = syncs()
+        wait_until(lambda: len(read_syncs()) > len(before), DEADLINE_S, "new syncs in the lake")
+    after = read_syncs()
     assert len(after) == len(set(after))
     assert set(before) < set(after)
 
@@ -309,9 +317,9 @@ def test_a_drill_forecasts_a_failover_executes_it_and_stores_the_result(
     assert forecast["verdict"] == "READY"
     assert read_committed_offset(regions, "south-all", "readers-8", "drilled") is None
 
-    done = run_recover(config, *command, "--execute", "--json")
-    assert done.exit_code == 0, done.output
-    (group,) = json.loads(done.stdout)["groups"]
+    result = run_recover(config, *command, "--execute", "--json")
+    assert result.exit_code == 0, result.output
+    (group,) = json.loads(result.stdout)["groups"]
     resume = group["partitions"][0]["resume"]
     assert read_committed_offset(regions, "south-all", "readers-8", "drilled") == resume
     assert group["missing"] == 0
@@ -320,7 +328,7 @@ def test_a_drill_forecasts_a_failover_executes_it_and_stores_the_result(
     assert group["replayed"] <= group["replay_at_most"]
     assert group["first_record_ms"] > 0
 
-    rows = DeltaTable(f"{lake_of(config)}/recovery/drills").to_pyarrow_table().to_pylist()
+    rows = DeltaTable(f"{read_lake_path(config)}/recovery/drills").to_pyarrow_table().to_pylist()
     assert sorted((row["group_id"], row["executed"], row["ready"]) for row in rows) == [
         ("readers-8", False, True),
         ("readers-8", True, True),
@@ -334,11 +342,11 @@ def test_a_drill_of_a_group_that_is_not_ready_reports_the_reasons_and_writes_not
     produce(regions, "north-all", "not-ready", ["one"])
     consume(regions, "north-all", "readers-9", "not-ready")
     command = ("drill", "--from", "north-all", "--to", "south-all", "--execute", "--json")
-    done = run_recover(config, *command, "--group", "readers-9", "--group", "nobody")
-    assert done.exit_code == 1
-    found = json.loads(done.stdout)
-    assert found["verdict"] == "NOT_READY"
-    assert [(group["group_id"], group["executed"], group["reasons"]) for group in found["groups"]] == [
+    result = run_recover(config, *command, "--group", "readers-9", "--group", "nobody")
+    assert result.exit_code == 1
+    drill = json.loads(result.stdout)
+    assert drill["verdict"] == "NOT_READY"
+    assert [(group["group_id"], group["executed"], group["reasons"]) for group in drill["groups"]] == [
         ("readers-9", False, "unknown_topic"),
         ("nobody", False, "nothing_committed"),
     ]
@@ -352,27 +360,29 @@ def test_a_failback_inspection_reports_records_that_were_not_replicated_and_new_
     command = ("failback", "--primary", "north", "--secondary", "south-all", "--json")
 
     def inspect_topic(*more: str) -> tuple[int, dict[str, Any]]:
-        done = run_recover(config, *command, *more)
-        assert done.exit_code in (0, 1), done.output
-        partitions = json.loads(done.stdout)["partitions"]
-        return done.exit_code, next(partition for partition in partitions if partition["topic"] == "stranded")
+        result = run_recover(config, *command, *more)
+        assert result.exit_code in (0, 1), result.output
+        partitions = json.loads(result.stdout)["partitions"]
+        return result.exit_code, next(
+            partition for partition in partitions if partition["topic"] == "stranded"
+        )
 
     began = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     regions.fault_mirror("hang", "south-all")
     try:
         produce(regions, "north", "stranded", [f"stranded {number}" for number in range(50)])
-        code, found = inspect_topic("--since", began)
+        code, partition = inspect_topic("--since", began)
         assert code == 1
-        assert (found["stranded"]["count"], found["stranded"]["offsets"]) == (50, [60, 61, 62])
-        assert found["stranded"]["bytes"] == sum(len(f"stranded {number}") for number in range(50))
-        assert found["at_risk"][1] == 110
+        assert (partition["stranded"]["count"], partition["stranded"]["offsets"]) == (50, [60, 61, 62])
+        assert partition["stranded"]["bytes"] == sum(len(f"stranded {number}") for number in range(50))
+        assert partition["at_risk"][1] == 110
     finally:
         regions.fault_mirror("heal", "south-all")
     regions.wait_ready()
     wait_for_records(regions, "south-all", "stranded", 170)
-    _, found = inspect_topic("--since", began)
-    assert found["stranded"]["count"] == 0
-    assert found["new"] == [120, 170]
+    _, partition = inspect_topic("--since", began)
+    assert partition["stranded"]["count"] == 0
+    assert partition["new"] == [120, 170]
 
 
 @pytest.mark.parametrize(
@@ -383,16 +393,16 @@ def test_a_failback_inspection_reports_records_that_were_not_replicated_and_new_
     ],
 )
 def test_an_invalid_drill_is_reported_in_one_line(config: Path, arguments: Sequence[str], line: str) -> None:
-    done = run_recover(config, "drill", *arguments)
-    assert done.exit_code == 2
-    assert line in done.stderr
+    result = run_recover(config, "drill", *arguments)
+    assert result.exit_code == 2
+    assert line in result.stderr
 
 
 def test_readiness_is_stored_every_minute_and_lasting_findings_are_notified(
     regions: LocalFleet, tmp_path: Path
 ) -> None:
-    create_replicated_topic(regions, "judged")
-    consume(regions, "north-all", "readers-judged", "judged", count=100)
+    create_replicated_topic(regions, "ready-topic")
+    consume(regions, "north-all", "readers-ready", "ready-topic", count=100)
     with Receiver().listening() as hook:
         config = write_fleet_file(regions, tmp_path)
         document = yaml.safe_load(config.read_text())
@@ -402,7 +412,7 @@ def test_readiness_is_stored_every_minute_and_lasting_findings_are_notified(
         config.write_text(yaml.safe_dump(document))
 
         def rows(table: Table) -> list[dict[str, Any]]:
-            log = Path(lake_of(config), table.path, "_delta_log")
+            log = Path(read_lake_path(config), table.path, "_delta_log")
             return DeltaTable(str(log.parent)).to_pyarrow_table().to_pylist() if log.exists() else []
 
         def notifications(status: str) -> list[Any]:
@@ -427,7 +437,7 @@ def test_readiness_is_stored_every_minute_and_lasting_findings_are_notified(
         (region, aggregate) for region in ("north", "south") for aggregate in ("north-all", "south-all")
     }
     assert all(row["tracers"] > 5 and row["looped"] == 0 for row in first_minutes.values())
-    group_rows = [row for row in rows(GROUP_MINUTES) if row["group_id"] == "readers-judged"]
+    group_rows = [row for row in rows(GROUP_MINUTES) if row["group_id"] == "readers-ready"]
     first = min(group_rows, key=lambda row: row["minute"])
     assert (first["reasons"], first["ready"], first["unbounded"], first["lost_at_most"]) == ("", True, 0, 0)
     acks = {row["cluster_id"]: row for row in rows(PRODUCER_MINUTES)}
@@ -437,7 +447,7 @@ def test_readiness_is_stored_every_minute_and_lasting_findings_are_notified(
         ("north", "page"),
         ("south", "page"),
     }
-    records = CheckpointStore(lake_of(config)).read().records
+    records = CheckpointStore(read_lake_path(config)).read().records
     assert any(record.checkpoint.origin is CheckpointOrigin.TRACER for record in records)
 
 

@@ -83,11 +83,11 @@ def wait_for_values(fleet: LocalFleet, cluster: str, expected: set[str]) -> None
     )
 
 
-def mirror_status(fleet: LocalFleet, mirror: str) -> MirrorStatus:
+def find_mirror_status(fleet: LocalFleet, mirror: str) -> MirrorStatus:
     return next(status for status in fleet.status().mirrors if status.mirror == mirror)
 
 
-def processes(fleet: LocalFleet) -> list[psutil.Process]:
+def list_processes(fleet: LocalFleet) -> list[psutil.Process]:
     status = fleet.status()
     brokers = [broker.pid for cluster in status.clusters for broker in cluster.brokers]
     return [psutil.Process(pid) for pid in (*brokers, *(mirror.pid for mirror in status.mirrors)) if pid]
@@ -178,7 +178,7 @@ def test_the_checkpoint_of_a_group_skips_no_unread_record_in_the_aggregate(regio
 def test_a_hung_mirror_does_not_stop_the_other_mirror(regions: LocalFleet) -> None:
     fault = regions.fault_mirror("hang", "north-all")
     assert (fault.mirror, fault.kind) == ("north-all", "hang")
-    assert mirror_status(regions, "north-all").state == "hung"
+    assert find_mirror_status(regions, "north-all").state == "hung"
     assert not regions.status().ready
     produce(regions, "south", "orders", ["while north-all hangs"])
     wait_for_values(regions, "south-all", {"while north-all hangs"})
@@ -189,15 +189,15 @@ def test_a_hung_mirror_does_not_stop_the_other_mirror(regions: LocalFleet) -> No
 
 
 def test_a_killed_mirror_loses_no_record_and_resumes(regions: LocalFleet) -> None:
-    before = mirror_status(regions, "south-all").pid
+    before = find_mirror_status(regions, "south-all").pid
     regions.fault_mirror("kill", "south-all")
-    assert mirror_status(regions, "south-all").state == "dead"
+    assert find_mirror_status(regions, "south-all").state == "dead"
     with pytest.raises(RequestError, match="mirror south-all is dead: heal it first"):
         regions.fault_mirror("hang", "south-all")
     produce(regions, "north", "orders", [f"while south-all is dead {number}" for number in range(25)])
     regions.fault_mirror("heal", "south-all")
     regions.wait_ready()
-    assert mirror_status(regions, "south-all").pid not in (None, before)
+    assert find_mirror_status(regions, "south-all").pid not in (None, before)
     wait_for_values(regions, "south-all", {*read_values(regions, "north"), *read_values(regions, "south")})
 
 
@@ -223,21 +223,21 @@ def test_a_mirror_that_restarts_while_one_source_is_dead_replicates_the_other(re
     wait_for_values(regions, "south-all", {"north is back"})
 
 
-def fleet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_fleet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "fleetgauge_core", "fleet", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_the_command_hangs_a_mirror_for_a_limited_time_and_shows_its_state(regions: LocalFleet) -> None:
     folder = ("--dir", str(regions.fleet_file.parent))
-    hung = fleet_command("fault", "hang", "--mirror", "north-all", "--for", "1", *folder, "--json")
+    hung = run_fleet_command("fault", "hang", "--mirror", "north-all", "--for", "1", *folder, "--json")
     assert set(json.loads(hung.stdout)) == {"mirror", "kind", "at"}
     regions.wait_ready()
-    status = json.loads(fleet_command("status", *folder, "--json").stdout)
+    status = json.loads(run_fleet_command("status", *folder, "--json").stdout)
     assert [(mirror["mirror"], mirror["state"]) for mirror in status["mirrors"]] == [
         (aggregate, "up") for aggregate in AGGREGATES
     ]
-    table = fleet_command("status", *folder).stderr
+    table = run_fleet_command("status", *folder).stderr
     assert re.search(r"north-all\s*│\s*north, south\s*│\s*up", table)
 
 
@@ -251,7 +251,7 @@ def test_the_command_hangs_a_mirror_for_a_limited_time_and_shows_its_state(regio
 def test_an_unknown_mirror_is_reported_in_one_line(
     arguments: tuple[str, ...], line: str, regions: LocalFleet
 ) -> None:
-    result = fleet_command("fault", "hang", *arguments, "--dir", str(regions.fleet_file.parent))
+    result = run_fleet_command("fault", "hang", *arguments, "--dir", str(regions.fleet_file.parent))
     assert (result.returncode, result.stdout, result.stderr) == (2, "", f"fleetgauge: {line}\n")
 
 
@@ -266,7 +266,7 @@ def test_the_fleet_file_names_the_four_clusters_and_their_regions(regions: Local
 
 
 def test_stop_ends_the_brokers_and_mirrors_of_a_killed_runner(regions: LocalFleet) -> None:
-    orphans = processes(regions)
+    orphans = list_processes(regions)
     assert len(orphans) == 7
     os.kill(regions.status().runner_pid, signal.SIGKILL)
     assert regions.stop() == 7
@@ -275,13 +275,13 @@ def test_stop_ends_the_brokers_and_mirrors_of_a_killed_runner(regions: LocalFlee
 
 def test_the_command_restarts_the_fleet_of_a_folder_and_stops_all_its_processes(regions: LocalFleet) -> None:
     folder = ("--dir", str(regions.fleet_file.parent))
-    rejected = fleet_command("up", *folder)
+    rejected = run_fleet_command("up", *folder)
     assert rejected.returncode == 2
     assert "holds a fleet with other clusters: give their topology" in rejected.stderr
-    started = json.loads(fleet_command("up", "--topology", "regions", *folder, "--json").stdout)
+    started = json.loads(run_fleet_command("up", "--topology", "regions", *folder, "--json").stdout)
     assert started["ready"]
     assert [mirror["state"] for mirror in started["mirrors"]] == ["up", "up"]
     wait_for_values(regions, "north-all", {*read_values(regions, "north"), *read_values(regions, "south")})
-    started_processes = processes(regions)
-    assert json.loads(fleet_command("down", *folder, "--json").stdout) == {"ended": 7}
+    started_processes = list_processes(regions)
+    assert json.loads(run_fleet_command("down", *folder, "--json").stdout) == {"ended": 7}
     assert not any(map(is_alive, started_processes))

@@ -15,7 +15,7 @@ from tests.waiting import wait_until
 BROKERS = (1, 2, 3)
 
 
-def measured_clusters(agent: Agent) -> set[str]:
+def list_measured_clusters(agent: Agent) -> set[str]:
     """Return the clusters in the agent's metrics."""
     return {cluster for (cluster,) in samples_of(agent.health.registry, "fleetgauge_brokers_expected")}
 
@@ -34,14 +34,16 @@ def test_clusters_are_added_changed_and_removed_while_the_others_are_measured(
     measure(orders)
     with agent.running():
         assert has_successful_probes(telemetry, "orders", BROKERS)
-        assert measured_clusters(agent) == {"orders"}
+        assert list_measured_clusters(agent) == {"orders"}
         measure(orders, payments)
         assert has_successful_probes(telemetry, "payments", BROKERS)
         since = measure(orders.model_copy(update={"bootstrap": orders.bootstrap.split(",")[1]}), payments)
         assert has_successful_probes(telemetry, "orders", BROKERS, since)
         measure(payments)
         wait_until(
-            lambda: measured_clusters(agent) == {"payments"}, STOP_TIMEOUT_S, "orders to leave the metrics"
+            lambda: list_measured_clusters(agent) == {"payments"},
+            STOP_TIMEOUT_S,
+            "orders to leave the metrics",
         )
     attempted: dict[tuple[str, int, str, datetime], int] = defaultdict(int)
     values = read_values(telemetry.access, telemetry.topics.probe_minutes.name)

@@ -39,7 +39,7 @@ from tests.kafka.secured import (
     accepted_credentials,
     write_secret_files,
 )
-from tests.kafka.secured import secured as running
+from tests.kafka.secured import secured as run_secured_cluster
 from tests.topic_values import read_values
 from tests.waiting import wait_until
 
@@ -49,7 +49,7 @@ BROKER = (1,)
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
-    with running(tmp_path_factory.mktemp("secured")) as cluster:
+    with run_secured_cluster(tmp_path_factory.mktemp("secured")) as cluster:
         yield cluster
 
 
@@ -112,7 +112,10 @@ def build_fleet(
 def test_accepted_credentials_are_measured_and_rejected_ones_have_a_reason(
     secured: SecuredCluster, secrets: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    accepted, rejected = accepted_credentials(secured, secrets), rejected_credentials(secured, secrets)
+    accepted, rejected = (
+        accepted_credentials(secured, secrets),
+        rejected_credentials(secured, secrets),
+    )
     rejected_connections = {name: (listener, security) for name, (listener, security, _) in rejected.items()}
     fleet = build_fleet(secured, accepted | rejected_connections, accepted["scram-512"][1])
     assert fleet.telemetry is not None
@@ -122,10 +125,10 @@ def test_accepted_credentials_are_measured_and_rejected_ones_have_a_reason(
             assert has_successful_probes(fleet.telemetry, name, BROKER), name
         reasons = {(name, reason): 1.0 for name, (_, _, reason) in rejected.items()}
 
-        def unreachable_reasons() -> dict[tuple[str, ...], float]:
+        def read_unreachable_reasons() -> dict[tuple[str, ...], float]:
             return samples_of(agent.health.registry, "fleetgauge_agent_cluster_unreachable")
 
-        wait_until(lambda: unreachable_reasons() == reasons, DEADLINE_S, "the reasons")
+        wait_until(lambda: read_unreachable_reasons() == reasons, DEADLINE_S, "the reasons")
     assert agent.unsent_records == 0
     values = read_values(fleet.telemetry.access, fleet.telemetry.topics.probe_minutes.name)
     records = [PROBE_MINUTE.decode(value) for value in values]
@@ -140,7 +143,10 @@ def test_accepted_credentials_are_measured_and_rejected_ones_have_a_reason(
 def test_a_connection_check_names_the_problem_and_the_remedy(
     secured: SecuredCluster, secrets: Path, tmp_path: Path
 ) -> None:
-    accepted, rejected = accepted_credentials(secured, secrets), rejected_credentials(secured, secrets)
+    accepted, rejected = (
+        accepted_credentials(secured, secrets),
+        rejected_credentials(secured, secrets),
+    )
     rejected_connections = {name: (listener, security) for name, (listener, security, _) in rejected.items()}
     absent_password = {"mechanism": "PLAIN", "username": USER, "password": {"file": str(tmp_path / "absent")}}
     fleet = build_fleet(
@@ -191,7 +197,7 @@ def test_secrets_and_certificates_are_replaced_while_the_agent_runs(
     assert fleet.telemetry is not None
     agent = Agent(fleet, fleet.telemetry, tmp_path / "spool")
 
-    def probe_starts() -> Counter[str]:
+    def count_probe_starts() -> Counter[str]:
         messages = [record.getMessage() for record in caplog.records]
         return Counter(message.split(":")[0] for message in messages if message.endswith("probing broker 1"))
 
@@ -203,7 +209,9 @@ def test_secrets_and_certificates_are_replaced_while_the_agent_runs(
             (secrets / "password").write_text("another one\n", encoding="utf-8")
             secured.certificates.issue_client_certificate()
             wait_until(
-                lambda: probe_starts() == {"mtls": 2, "scram-512": 2}, DEADLINE_S, "the restart of the probes"
+                lambda: count_probe_starts() == {"mtls": 2, "scram-512": 2},
+                DEADLINE_S,
+                "the restart of the probes",
             )
             for name in ("mtls", "scram-512"):
                 assert has_successful_probes(fleet.telemetry, name, BROKER)

@@ -79,7 +79,7 @@ class Mirror:
     unsent: list[ObservedRow] = field(default_factory=list)
     sent: list[ObservedRow] = field(default_factory=list)
     observed: list[ObservedRow] = field(default_factory=list)
-    first_look: tuple[int, ...] | None = None
+    first_reading: tuple[int, ...] | None = None
 
     @property
     def ids(self) -> tuple[str, str]:
@@ -126,13 +126,13 @@ class Mirror:
         observed_syncs = sum(row.kind == "sync" for row in self.observed)
         self.observed += self.sent[observed_syncs:]
 
-    def look(self) -> None:
+    def read_ends(self) -> None:
         """Read the end of the aggregate on the first call, and the end of the source on the next one."""
-        if self.first_look is None:
-            self.first_look = (*self.state, len(self.aggregate.log))
+        if self.first_reading is None:
+            self.first_reading = (*self.state, len(self.aggregate.log))
             return
-        *state, end = self.first_look
-        self.first_look = None
+        *state, end = self.first_reading
+        self.first_reading = None
         if tuple(state) == self.state:
             self.observe()
             kind = "idle_watermark" if self._contains_last_record(end) else "fence"

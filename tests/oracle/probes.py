@@ -15,7 +15,7 @@ E2E_DEADLINE_US = 10_000_000
 PRODUCE_CODES = ("_MSG_TIMED_OUT", "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", "SOMETHING_NEW")
 CONSUME_CODES = ("NOT_RECEIVED", "LATE")
 #: Two failures of a hundred put the censored p99 at the deadline, so healthy brokers rarely have them.
-FAILED_WHEN_WELL = (0,) * 600 + (1,) * 30 + (2,)
+FAILURES_OF_HEALTHY_BROKERS = (0,) * 600 + (1,) * 30 + (2,)
 LEADER_CODES = ("NOT_LEADING", "_MSG_TIMED_OUT")
 
 
@@ -113,7 +113,7 @@ def _failed(rng: Random, attempted: int, behavior: BrokerBehavior) -> int:
         BrokerBehavior.FLAKY: rng.randint(1, max(1, attempted)),
         BrokerBehavior.SLOW: rng.choice([0, 0, 1, 2]),
     }
-    return min(attempted, failures.get(behavior, rng.choice(FAILED_WHEN_WELL)))
+    return min(attempted, failures.get(behavior, rng.choice(FAILURES_OF_HEALTHY_BROKERS)))
 
 
 def _codes(rng: Random, failed: int, codes: Sequence[str]) -> dict[str, int]:

@@ -63,7 +63,7 @@ class _Simulator:
             (self.copy, 40),
             (self.send, 10),
             (self.observe, 6),
-            (self.look, only("watermarks", 20)),
+            (self.read_ends, only("watermarks", 20)),
             (self.kill, only("copied_again", 5)),
             (self.gap, only("gaps", 10)),
             (self.expire, only("gaps", 1)),
@@ -149,8 +149,8 @@ class _Simulator:
     def observe(self) -> None:
         self.chance.choice(self.mirrors).observe()
 
-    def look(self) -> None:
-        self.chance.choice(self.mirrors).look()
+    def read_ends(self) -> None:
+        self.chance.choice(self.mirrors).read_ends()
 
     def kill(self) -> None:
         """Restart a mirror at or before its latest sync, sometimes from the beginning."""

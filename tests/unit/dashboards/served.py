@@ -12,7 +12,7 @@ from fleetgauge_dashboards.links import View
 from fleetgauge_dashboards.pages.page import Page, PageContext
 from fleetgauge_dashboards.reader import LakeReader
 from fleetgauge_dashboards.served_fleets import ServedFleet
-from tests.browser.lake import Known, write
+from tests.browser.lake import LakeTimes, write
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 
@@ -22,7 +22,7 @@ class LakeFixture:
     """A lake with known values, and the context of its pages."""
 
     root: Path
-    known: Known
+    known: LakeTimes
     context: PageContext
 
     def fill(self, page: Page, view: View) -> Any:

@@ -13,13 +13,13 @@ from click.testing import CliRunner
 
 from fleetgauge_core import tables
 from fleetgauge_dashboards.terminal.slo import slo
-from tests.browser.lake import ORDERS, PAYMENTS, SEARCH, Known, write
+from tests.browser.lake import ORDERS, PAYMENTS, SEARCH, LakeTimes, write
 
 FLEET = "name: {name}\nsimulated: {simulated}\nlake: {lake}\nclusters: [{{id: orders-eu, bootstrap: o:1}}]\n"
 
 
 @pytest.fixture
-def known(tmp_path: Path) -> Known:
+def known(tmp_path: Path) -> LakeTimes:
     return write(tmp_path, datetime.now(UTC))
 
 
@@ -29,7 +29,7 @@ def _run(*arguments: object) -> str:
     return result.stdout
 
 
-def test_json_contains_the_newest_week_with_the_tables_column_names(tmp_path: Path, known: Known) -> None:
+def test_json_contains_the_newest_week_with_the_tables_column_names(tmp_path: Path, known: LakeTimes) -> None:
     answer = json.loads(_run("--lake", tmp_path, "--json"))
     assert list(answer) == ["week", "age_s", "fleet", "clusters"]
     assert answer["week"] == known.week.isoformat()
@@ -45,7 +45,7 @@ def test_json_contains_the_newest_week_with_the_tables_column_names(tmp_path: Pa
     assert answer["clusters"][0]["cluster_id"] == ORDERS
 
 
-def test_the_open_week_has_burn_rates(tmp_path: Path, known: Known) -> None:
+def test_the_open_week_has_burn_rates(tmp_path: Path, known: LakeTimes) -> None:
     orders, *other_clusters = json.loads(_run("--lake", tmp_path, "--json"))["clusters"]
     # Eight bad minutes of sixty, and of the three hours that there are.
     assert orders["latency_burn_1h"] == pytest.approx(8 / 60 / 0.01)
@@ -59,7 +59,9 @@ def test_the_open_week_has_burn_rates(tmp_path: Path, known: Known) -> None:
     assert by_id[PAYMENTS]["alerts_firing"] == []
 
 
-def test_an_older_week_opens_by_any_of_its_days_and_has_no_burn_rates(tmp_path: Path, known: Known) -> None:
+def test_an_older_week_opens_by_any_of_its_days_and_has_no_burn_rates(
+    tmp_path: Path, known: LakeTimes
+) -> None:
     day = known.week - timedelta(days=11)
     answer = json.loads(_run(day, "--lake", tmp_path, "--json"))
     assert answer["week"] == (known.week - timedelta(days=14)).isoformat()
@@ -68,7 +70,7 @@ def test_an_older_week_opens_by_any_of_its_days_and_has_no_burn_rates(tmp_path: 
     assert revised["latency_burn_1h"] is None
 
 
-def test_csv_has_one_row_per_cluster(tmp_path: Path, known: Known) -> None:
+def test_csv_has_one_row_per_cluster(tmp_path: Path, known: LakeTimes) -> None:
     rows = list(csv.DictReader(StringIO(_run("--lake", tmp_path, "--csv"))))
     assert [row["cluster_id"] for row in rows] == [ORDERS, SEARCH, PAYMENTS]
     assert rows[0]["closed"] == "false"
@@ -76,7 +78,7 @@ def test_csv_has_one_row_per_cluster(tmp_path: Path, known: Known) -> None:
     assert "availability page 1h/5m" in rows[0]["alerts_firing"].split(";")
 
 
-def test_the_text_starts_with_the_age_of_the_data(tmp_path: Path, known: Known) -> None:
+def test_the_text_starts_with_the_age_of_the_data(tmp_path: Path, known: LakeTimes) -> None:
     (tmp_path / "fleet.yaml").write_text(FLEET.format(name="made-up", simulated="true", lake=tmp_path))
     lines = _run("--config", tmp_path / "fleet.yaml").splitlines()
     assert lines[0].startswith("made-up (SIMULATED): data until ")
@@ -100,7 +102,7 @@ def test_the_text_starts_with_the_age_of_the_data(tmp_path: Path, known: Known) 
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(
-    tmp_path: Path, known: Known, arguments: list[str], message: str
+    tmp_path: Path, known: LakeTimes, arguments: list[str], message: str
 ) -> None:
     result = CliRunner().invoke(
         slo, [argument.format(lake=tmp_path) for argument in arguments], env={"COLUMNS": "300"}
@@ -110,7 +112,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     assert "Traceback" not in result.output
 
 
-def test_an_unreadable_table_is_a_one_line_error(tmp_path: Path, known: Known) -> None:
+def test_an_unreadable_table_is_a_one_line_error(tmp_path: Path, known: LakeTimes) -> None:
     for commit in (tmp_path / "gold/cluster_weeks/_delta_log").glob("*.json"):
         commit.write_text("{broken")
     result = CliRunner().invoke(slo, ["--lake", str(tmp_path)], env={"COLUMNS": "300"})
