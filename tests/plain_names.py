@@ -1,34 +1,37 @@
-"""Checks names that no reader can guess: `python -m tests.plain_names` prints them and exits 1.
+"""Checks names that do not say what they stand for: `python -m tests.plain_names` prints them and exits 1.
 
-Stand-ins for what a variable holds are refused in the product, and so is a public class name with two
-meanings.
+Variables with a stand-in name are errors in the product and in the tests. Public classes that share a name
+are errors in the product only: test doubles may have the name of the class that they replace.
 """
 
 import ast
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("core", "probes", "pipelines", "operations", "dashboards", "infra")
-#: They say nothing of what they hold: name the broker, the record, the finding.
+PRODUCT = ("core", "probes", "pipelines", "operations", "dashboards", "infra")
+TESTS = ("tests",)
+#: Names that say nothing about the value: name the broker, the record, the finding.
 STAND_INS = frozenset({"one", "found", "said", "told", "item", "thing"})
 #: A class name that two modules may share, with the reason.
 SHARED_CLASS_NAMES: dict[str, str] = {}
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    """Yield the path and the syntax tree of every module of the product."""
-    for room in ROOMS:
-        for path in sorted((ROOT / room).rglob("*.py")):
-            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+def parse_modules(folders: Sequence[str]) -> dict[str, ast.Module]:
+    """Return the syntax tree of every module in the folders by its path."""
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for folder in folders
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    }
 
 
-def stand_ins(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield line and name of every variable or parameter that is a stand-in.
+def find_stand_ins(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and name of every variable or parameter with a stand-in name.
 
-    Fields of classes are left out: they may be keys that others read.
+    Fields of classes are not checked, as they may be keys of JSON.
     """
     fields = {
         statement.target
@@ -46,8 +49,8 @@ def stand_ins(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.arg
 
 
-def shared_class_names(trees: dict[str, ast.Module]) -> Iterator[str]:
-    """Yield a line for each public class name that several modules define."""
+def find_shared_class_names(trees: dict[str, ast.Module]) -> Iterator[str]:
+    """Yield a message for each public class name that several modules define."""
     paths_by_name: dict[str, set[str]] = defaultdict(set)
     for path, tree in trees.items():
         for node in ast.walk(tree):
@@ -59,13 +62,13 @@ def shared_class_names(trees: dict[str, ast.Module]) -> Iterator[str]:
 
 
 def main() -> int:
-    trees = dict(modules())
+    product = parse_modules(PRODUCT)
     lines = [
         f"{path}:{line}: {name!r} does not say what it holds"
-        for path, tree in trees.items()
-        for line, name in stand_ins(tree)
+        for path, tree in {**product, **parse_modules(TESTS)}.items()
+        for line, name in find_stand_ins(tree)
     ]
-    lines += shared_class_names(trees)
+    lines += find_shared_class_names(product)
     sys.stderr.writelines(f"{line}\n" for line in lines)
     return 1 if lines else 0
 

@@ -1,4 +1,4 @@
-"""A view goes to an address and comes back the same; no address can break a page."""
+"""The URL of a view is parsed to the same view, and every URL can be parsed."""
 
 from datetime import UTC, date, datetime, timedelta
 from urllib.parse import parse_qs, urlencode, urlsplit

@@ -1,4 +1,4 @@
-"""Numbers carry their unit, and no digit flatters."""
+"""Numbers are formatted with their unit and never rounded to a better value."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A closed week of 10,080 minutes whose every number follows from its minutes' places in it.
+"""A closed week of 10,080 minutes, in which every value follows from the position of the minute.
 
 Minute k has a p99 of 20,000 + k us, worst on broker 1. Minutes 500 to 511 were not measured, 600 to 602 only
 on two of three brokers. In minutes 1,000 to 1,009 broker 2 loses a fifth of its probes, in 2,000 to 2,149
@@ -104,7 +104,7 @@ def _minute(k: int) -> dict[str, Any]:
 
 
 def _samples(minutes: Iterable[int], failures: str) -> Iterator[dict[str, Any]]:
-    """200 probes of each broker and leg: one at the minute's p99 and two over it, the others quick."""
+    """200 probes of each broker and leg: one at the minute's p99 and two over it, the others fast."""
     for k in minutes:
         for broker in (1, 2, 3):
             for leg in ("client", "leader"):

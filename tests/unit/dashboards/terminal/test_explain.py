@@ -16,9 +16,9 @@ from tests.unit.dashboards.terminal import known_week
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def full_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake from which nothing has expired."""
-    root = tmp_path_factory.mktemp("whole")
+    root = tmp_path_factory.mktemp("full_lake")
     for write in (
         known_week.write_gold,
         known_week.write_silver,
@@ -30,9 +30,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with gold alone."""
-    root = tmp_path_factory.mktemp("kept")
+def expired_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with only the gold tables."""
+    root = tmp_path_factory.mktemp("expired_lake")
     known_week.write_gold(root)
     known_week.write_evidence(root)
     return root
@@ -56,8 +56,8 @@ def _minute_text(number: int) -> str:
     return known_week.at(number).isoformat().replace("+00:00", "Z")
 
 
-def test_each_number_has_its_rank_and_its_deciding_minute(whole: Path) -> None:
-    latency, censored, availability = _json(whole)["decided"]
+def test_each_number_has_its_rank_and_its_deciding_minute(full_lake: Path) -> None:
+    latency, censored, availability = _json(full_lake)["decided"]
     assert latency["words"] == (
         "10,068 minutes, rank ceil(0.99 x 10,068) = 9,968: the 9,968th of 10,068 ascending is 29.979 ms"
     )
@@ -71,11 +71,11 @@ def test_each_number_has_its_rank_and_its_deciding_minute(whole: Path) -> None:
     assert "the 101st of 10,068 ascending (9,968th from the best) is 99.500%" in availability["words"]
     assert (availability["sharing"], len(availability["deciding"])) == (150, 5)
     assert availability["deciding"][0] == {"minute": _minute_text(known_week.LOSSY[0]), "broker_id": 3}
-    assert _json(whole)["notes"] == []
+    assert _json(full_lake)["notes"] == []
 
 
-def test_bad_minutes_are_grouped_into_periods_with_broker_and_cause(whole: Path) -> None:
-    answer = _json(whole)
+def test_bad_minutes_are_grouped_into_periods_with_broker_and_cause(full_lake: Path) -> None:
+    answer = _json(full_lake)
     assert answer["bad_minutes_found"] == 10
     assert answer["bad_stretches"] == [
         {
@@ -93,16 +93,16 @@ def test_bad_minutes_are_grouped_into_periods_with_broker_and_cause(whole: Path)
     ]
 
 
-def test_unmeasured_periods_are_listed(whole: Path) -> None:
-    unmeasured = _json(whole)["unmeasured"]
+def test_unmeasured_periods_are_listed(full_lake: Path) -> None:
+    unmeasured = _json(full_lake)["unmeasured"]
     assert [(period["start"], period["minutes"], period["fewest_measured"]) for period in unmeasured] == [
         (_minute_text(500), 12, 0),
         (_minute_text(600), 3, 2),
     ]
 
 
-def test_a_revision_lists_its_changed_values(whole: Path) -> None:
-    first, second = _json(whole)["revisions"]
+def test_a_revision_lists_its_changed_values(full_lake: Path) -> None:
+    first, second = _json(full_lake)["revisions"]
     assert (first["reason"], first["changed"]) == ("closed", {})
     assert second["reason"] == "late_records"
     assert {name for name in second["changed"] if not name.endswith("_raw")} == {
@@ -112,8 +112,8 @@ def test_a_revision_lists_its_changed_values(whole: Path) -> None:
     assert second["changed"]["bad_minutes"] == [9, 10]
 
 
-def test_samples_come_from_bronze_records_of_on_time_vantages(whole: Path) -> None:
-    samples = {minute["minute"]: minute for minute in _json(whole)["samples"]}
+def test_samples_come_from_bronze_records_of_on_time_vantages(full_lake: Path) -> None:
+    samples = {minute["minute"]: minute for minute in _json(full_lake)["samples"]}
     assert set(samples) == {
         _minute_text(k) for k in (known_week.DECIDES_LATENCY, known_week.DECIDES_CENSORED, 2_000)
     }
@@ -130,11 +130,14 @@ def test_samples_come_from_bronze_records_of_on_time_vantages(whole: Path) -> No
     assert lossy[3, "leader"]["attempted"] == 200
 
 
-def test_corrections_that_may_apply_to_the_week_are_listed(whole: Path, tmp_path: Path) -> None:
-    assert {correction["correction_id"] for correction in _json(whole)["corrections"]} == {"ours", "weekly"}
+def test_corrections_that_may_apply_to_the_week_are_listed(full_lake: Path, tmp_path: Path) -> None:
+    assert {correction["correction_id"] for correction in _json(full_lake)["corrections"]} == {
+        "ours",
+        "weekly",
+    }
     elsewhere = tmp_path / "fleet.yaml"
     elsewhere.write_text(
-        f"lake: {whole}\nclusters: [{{id: {known_week.CLUSTER}, bootstrap: o:1, region: us}}]\n"
+        f"lake: {full_lake}\nclusters: [{{id: {known_week.CLUSTER}, bootstrap: o:1, region: us}}]\n"
     )
     answer = CliRunner().invoke(
         explain, [known_week.CLUSTER, str(known_week.WEEK), "--config", str(elsewhere), "--json"]
@@ -144,8 +147,8 @@ def test_corrections_that_may_apply_to_the_week_are_listed(whole: Path, tmp_path
     ]
 
 
-def test_evidence_replaces_expired_silver_and_bronze(kept: Path) -> None:
-    answer = _json(kept)
+def test_evidence_replaces_expired_silver_and_bronze(expired_lake: Path) -> None:
+    answer = _json(expired_lake)
     assert answer["notes"] == [
         "silver no longer holds the week's minutes; this explanation comes from the evidence of 13 minutes"
     ]
@@ -160,8 +163,8 @@ def test_evidence_replaces_expired_silver_and_bronze(kept: Path) -> None:
     assert {minute["source"] for minute in answer["samples"]} == {"evidence"}
 
 
-def test_csv_contains_the_kept_evidence_and_stderr_a_note(kept: Path) -> None:
-    arguments = [known_week.CLUSTER, str(known_week.WEEK), "--lake", str(kept), "--csv"]
+def test_csv_contains_the_kept_evidence_and_stderr_a_note(expired_lake: Path) -> None:
+    arguments = [known_week.CLUSTER, str(known_week.WEEK), "--lake", str(expired_lake), "--csv"]
     result = CliRunner().invoke(explain, arguments)
     assert len(list(csv.DictReader(StringIO(result.stdout)))) == 13
     assert result.stderr.startswith("Note: silver no longer holds the week's minutes")
@@ -220,15 +223,15 @@ def test_a_mismatch_between_silver_and_the_week_is_noted(tmp_path: Path) -> None
     assert notes[1] == "silver now gives latency_p99_us = 7, but revision 2 has 29979"
 
 
-def test_csv_contains_the_weeks_minutes(whole: Path) -> None:
-    rows = list(csv.DictReader(StringIO(_run(whole, "--csv"))))
+def test_csv_contains_the_weeks_minutes(full_lake: Path) -> None:
+    rows = list(csv.DictReader(StringIO(_run(full_lake, "--csv"))))
     assert len(rows) == known_week.MINUTES
     assert (rows[0]["minute"], rows[0]["latency_p99_us"]) == ("2026-03-02T00:00:00Z", "20000")
     assert sum(row["bad"] == "true" for row in rows) == 10
 
 
-def test_the_text_contains_every_section(whole: Path) -> None:
-    text = _run(whole)
+def test_the_text_contains_every_section(full_lake: Path) -> None:
+    text = _run(full_lake)
     for part in (
         "orders-eu, week 2026-03-02, closed, revision 2",
         "determined by 2026-03-08 22:19 (broker 1)",
@@ -254,8 +257,10 @@ def test_the_text_contains_every_section(whole: Path) -> None:
         ),
     ],
 )
-def test_wrong_input_is_one_line_and_exit_code_2(kept: Path, arguments: list[str], message: str) -> None:
-    result = CliRunner().invoke(explain, [*arguments, "--lake", str(kept)], env={"COLUMNS": "300"})
+def test_wrong_input_is_one_line_and_exit_code_2(
+    expired_lake: Path, arguments: list[str], message: str
+) -> None:
+    result = CliRunner().invoke(explain, [*arguments, "--lake", str(expired_lake)], env={"COLUMNS": "300"})
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1

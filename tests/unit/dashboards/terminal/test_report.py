@@ -166,18 +166,18 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def ran(*arguments: object) -> Result:
+def run_report(*arguments: object) -> Result:
     return CliRunner().invoke(report, [str(argument) for argument in arguments])
 
 
-def written(*arguments: object) -> str:
-    result = ran(*arguments)
+def read_review(*arguments: object) -> str:
+    result = run_report(*arguments)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def test_the_review_lists_changes_causes_incidents_and_actions(lake: Path) -> None:
-    review = written(WEEK, "--lake", lake)
+    review = read_review(WEEK, "--lake", lake)
     for line in (
         "Week of Mon 02 Mar 2026, 2026-03-02 00:00:00 UTC to 2026-03-09 00:00:00 UTC, 10,080 minutes; "
         "closed.",
@@ -224,7 +224,7 @@ def test_the_json_equals_the_tables(tmp_path: Path, seed: int) -> None:
     ]
     put(tmp_path, tables.CLUSTER_WEEKS, rows)
     put(tmp_path, tables.FLEET_WEEKS, quantiles)
-    review = json.loads(written(WEEK, "--lake", tmp_path, "--json"))
+    review = json.loads(read_review(WEEK, "--lake", tmp_path, "--json"))
     for headline, row in zip(review["headlines"], quantiles, strict=True):
         assert headline["now"] == {
             name: row[name] for name in ("median", "p90", "p99", "clusters", "clusters_excluded")
@@ -246,11 +246,11 @@ def test_the_json_equals_the_tables(tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("form", ["md", "html"])
 def test_the_review_of_a_closed_week_does_not_change_later(tmp_path: Path, form: str) -> None:
     write(tmp_path)
-    before = written(WEEK, "--lake", tmp_path, "--format", form)
+    before = read_review(WEEK, "--lake", tmp_path, "--format", form)
     put(tmp_path, tables.HEALTH_EVENTS, events("later", END + timedelta(hours=1), 60))
     put(tmp_path, tables.ACTIONS, [action(END + timedelta(days=3))])
     put(tmp_path, tables.CLUSTER_WEEKS, [cluster_week("orders-eu", WEEK + timedelta(days=7), 1, 1, None)])
-    assert written(WEEK, "--lake", tmp_path, "--format", form) == before
+    assert read_review(WEEK, "--lake", tmp_path, "--format", form) == before
 
 
 def test_a_revision_of_the_week_is_listed(tmp_path: Path) -> None:
@@ -258,23 +258,23 @@ def test_a_revision_of_the_week_is_listed(tmp_path: Path) -> None:
         tmp_path,
         [cluster_week("orders-eu", WEEK, 88_000, 131, "roll", revision=2, revision_reason="late_records")],
     )
-    review = written(WEEK, "--lake", tmp_path)
+    review = read_review(WEEK, "--lake", tmp_path)
     assert "10,080 minutes; closed, revision 2." in review
     assert "| orders-eu | 40.0 ms | 88.0 ms | 2.20 | roll |" in review
 
 
 def test_the_default_is_the_newest_ended_week(lake: Path, tmp_path: Path) -> None:
-    assert written("--lake", lake) == written(WEEK, "--lake", lake)
+    assert read_review("--lake", lake) == read_review(WEEK, "--lake", lake)
     today = datetime.now(UTC).date()
     put(
         tmp_path,
         tables.CLUSTER_WEEKS,
         [cluster_week("a", today - timedelta(days=today.weekday()), 1, 1, None, closed=False)],
     )
-    assert "open week, to date." in written("--lake", tmp_path)
+    assert "open week, to date." in read_review("--lake", tmp_path)
 
 
-class _Seen(HTMLParser):
+class _PageContent(HTMLParser):
     """Tags, addresses and text of a page."""
 
     def __init__(self) -> None:
@@ -296,8 +296,8 @@ def test_a_hostile_name_stays_text_and_all_links_lead_to_the_pages(tmp_path: Pat
     write(root, [cluster_week(HOSTILE, WEEK, 900_000, 500, HOSTILE, coverage=0.2)])
     config = tmp_path / "fleet.yaml"
     config.write_text(FLEET.format(lake=root))
-    seen = _Seen()
-    seen.feed(written(WEEK, "--config", config, "--format", "html"))
+    seen = _PageContent()
+    seen.feed(read_review(WEEK, "--config", config, "--format", "html"))
     assert "script" not in seen.tags
     assert HOSTILE.replace("\n", " ") in seen.text
     assert seen.addresses
@@ -307,8 +307,8 @@ def test_a_hostile_name_stays_text_and_all_links_lead_to_the_pages(tmp_path: Pat
 
 
 def test_the_html_file_is_self_contained(lake: Path) -> None:
-    seen = _Seen()
-    seen.feed(written(WEEK, "--lake", lake, "--format", "html"))
+    seen = _PageContent()
+    seen.feed(read_review(WEEK, "--lake", lake, "--format", "html"))
     assert seen.addresses == []
     assert not {"script", "link", "img", "iframe"} & seen.tags
     assert {"table", "h1", "main"} < seen.tags
@@ -317,7 +317,7 @@ def test_the_html_file_is_self_contained(lake: Path) -> None:
 @pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is missing: apt-get install chromium")
 def test_a_pdf_is_reproducible(lake: Path, tmp_path: Path) -> None:
     for name in ("a.pdf", "b.pdf"):
-        written(WEEK, "--lake", lake, "--format", "pdf", "--output", tmp_path / name)
+        read_review(WEEK, "--lake", lake, "--format", "pdf", "--output", tmp_path / name)
     first = (tmp_path / "a.pdf").read_bytes()
     assert first.startswith(b"%PDF-")
     assert b"D:20260311000000+00'00'" in first
@@ -328,7 +328,7 @@ def test_a_pdf_without_chromium_is_a_one_line_error(
     lake: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    result = ran(WEEK, "--lake", lake, "--format", "pdf", "--output", tmp_path / "a.pdf")
+    result = run_report(WEEK, "--lake", lake, "--format", "pdf", "--output", tmp_path / "a.pdf")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "no Chromium or Chrome in PATH; use --format html" in result.stderr
 
@@ -349,7 +349,7 @@ def test_a_pdf_without_chromium_is_a_one_line_error(
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(lake: Path, arguments: list[str], message: str) -> None:
-    result = ran(*(argument.format(lake=lake) for argument in arguments))
+    result = run_report(*(argument.format(lake=lake) for argument in arguments))
     assert result.exit_code == 2
     assert message in result.output.replace("\n", " ")
     assert "Traceback" not in result.output

@@ -9,7 +9,7 @@ import pytest
 from fleetgauge_core import tables
 from tests.browser.lake import put
 from tests.browser.recovery_lake import drill, week_row
-from tests.unit.dashboards.terminal.test_report import END, START, WEEK, write, written
+from tests.unit.dashboards.terminal.test_report import END, START, WEEK, read_review, write
 
 HEADING = "## Recovery readiness"
 
@@ -58,7 +58,7 @@ def _section(review: str) -> list[str]:
 
 
 def test_the_section_lists_levels_missed_objectives_and_drills(lake: Path) -> None:
-    lines = _section(written(WEEK, "--lake", lake))
+    lines = _section(read_review(WEEK, "--lake", lake))
     for line in (
         "| RPO upper bound, p99 of minutes | 4.0 s | 1 min 20 s | 6 min 52 s | 2 mirrors |",
         "| Share of minutes ready | 100% | 99.100% | unknown | 3 groups |",
@@ -84,25 +84,25 @@ def test_a_week_that_met_all_objectives_is_summarized(lake: Path, tmp_path: Path
         tables.RECOVERY_WEEKS,
         [week_row(WEEK, "rpo_s", "mirror", "a to b", value=1.0, objective=2.0, met=True)],
     )
-    assert "1 of 1 objective of mirrors and groups met." in _section(written(WEEK, "--lake", tmp_path))
+    assert "1 of 1 objective of mirrors and groups met." in _section(read_review(WEEK, "--lake", tmp_path))
 
 
 def test_there_is_no_section_without_recovery_data(tmp_path: Path) -> None:
     write(tmp_path)
-    before = written(WEEK, "--lake", tmp_path)
+    before = read_review(WEEK, "--lake", tmp_path)
     put(tmp_path, tables.DRILLS, [drill(END + timedelta(hours=1), "later")])
     assert HEADING not in before
-    assert written(WEEK, "--lake", tmp_path) == before
+    assert read_review(WEEK, "--lake", tmp_path) == before
 
 
 def test_the_section_does_not_change_the_rest_of_the_review(lake: Path, tmp_path: Path) -> None:
     write(tmp_path)
-    with_recovery, without = (written(WEEK, "--lake", path).splitlines()[1:] for path in (lake, tmp_path))
+    with_recovery, without = (read_review(WEEK, "--lake", path).splitlines()[1:] for path in (lake, tmp_path))
     begin, end = with_recovery.index(HEADING), with_recovery.index("## Data quality")
     assert with_recovery[:begin] + with_recovery[end:] == without
 
 
 def test_the_json_contains_recovery_and_drills(lake: Path) -> None:
-    review = json.loads(written(WEEK, "--lake", lake, "--json"))
+    review = json.loads(read_review(WEEK, "--lake", lake, "--json"))
     assert [missed["subject"] for missed in review["recovery"]["missed"]] == ["a to b: <g>", "c to d"]
     assert [drill["group_id"] for drill in review["drills"]] == ["mail", "billing"]

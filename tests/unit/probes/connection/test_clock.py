@@ -10,15 +10,15 @@ def test_an_offset_within_the_uncertainty_is_reported_as_equal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ahead_us", "found"),
+    ("ahead_us", "message"),
     [
         (40_000, "40.0 ms ahead of this machine's, ± 1.5 ms"),
         (-40_000, "40.0 ms behind this machine's, ± 1.5 ms"),
     ],
 )
-def test_a_small_offset_is_reported_with_its_direction(ahead_us: int, found: str) -> None:
+def test_a_small_offset_is_reported_with_its_direction(ahead_us: int, message: str) -> None:
     check = check_clock(ClockOffset(ahead_us, uncertainty_us=1_500))
-    assert (check.ok, check.found, check.mend) == (True, found, None)
+    assert (check.ok, check.found, check.mend) == (True, message, None)
 
 
 @pytest.mark.parametrize("ahead_us", [3_600_000_000, 1_002_000, -1_002_000])

@@ -102,7 +102,7 @@ def test_brokers_are_checked_without_a_registry_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("results", "found"),
+    ("results", "message"),
     [
         ({1: RESPONSE, 2: RESPONSE}, "4.3"),
         ({1: RESPONSE, 2: NO_RESPONSE}, "4.3"),
@@ -114,10 +114,10 @@ def test_brokers_are_checked_without_a_registry_too() -> None:
     ],
 )
 def test_the_version_is_that_of_the_responding_brokers(
-    results: dict[int, EndpointProbeResult], found: str
+    results: dict[int, EndpointProbeResult], message: str
 ) -> None:
     check = check_version({broker_id: broker(broker_id, result) for broker_id, result in results.items()})
-    assert (check.ok, check.found) == (True, found)
+    assert (check.ok, check.found) == (True, message)
 
 
 @pytest.mark.parametrize("brokers", [QueryFailure("late"), {1: broker(1, NO_RESPONSE)}])
