@@ -15,12 +15,7 @@ from confluent_kafka.admin import (
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from fleetgauge_core.fleet import ClusterAccess
-from fleetgauge_core.kafka.errors import (
-    KafkaUnavailableError,
-    error_code,
-    translate_librdkafka_errors,
-    translate_request_error,
-)
+from fleetgauge_core.kafka.errors import translate_librdkafka_errors, translate_librdkafka_request_error
 from fleetgauge_core.kafka.librdkafka_admin import create_admin_client, wait_for_future
 from fleetgauge_core.metadata import PartitionMetadata
 
@@ -157,21 +152,17 @@ class ClusterAdmin:
         except KafkaException as error:
             if error.args[0].code() in accepted_codes:
                 return False
-            raise _translate(error) from error
+            raise translate_librdkafka_request_error(error) from error
         return True
 
     def _result(self, future: "Future[T]") -> T:
         try:
             return self._wait(future)
         except KafkaException as error:
-            raise _translate(error) from error
+            raise translate_librdkafka_request_error(error) from error
 
     def _wait(self, future: "Future[T]") -> T:
         return wait_for_future(future, self._access, self._timeout_s)
-
-
-def _translate(error: KafkaException) -> KafkaUnavailableError:
-    return translate_request_error(error_code(error.args[0]), error.args[0].str())
 
 
 def _parse_partition(described: Any) -> PartitionMetadata:

@@ -1,4 +1,7 @@
-"""The errors of this package, and the only translation of both Kafka clients' errors into them."""
+"""The errors of this package, and how both Kafka clients' errors are translated into them.
+
+Modules that know more about the cause, such as a failed authentication, raise these errors themselves.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,6 +53,11 @@ def translate_request_error(error_name: str, message: str) -> KafkaUnavailableEr
     is_rejection = error_name in _REJECTIONS or error_name.endswith("AUTHORIZATION_FAILED")
     error_class = KafkaRequestRejectedError if is_rejection else KafkaUnavailableError
     return error_class(f"{error_name}: {message}")
+
+
+def translate_librdkafka_request_error(error: KafkaException) -> KafkaUnavailableError:
+    """Return the exception for a failed request of an admin client."""
+    return translate_request_error(error_code(error.args[0]), error.args[0].str())
 
 
 def error_code(error: KafkaError) -> str:
