@@ -56,11 +56,6 @@ class SingleFlight:
         self._computations: dict[Hashable, _Computation] = {}
         self._executor = ThreadPoolExecutor(MAX_CONCURRENT_COMPUTATIONS, thread_name_prefix="answers")
 
-    @property
-    def pending_count(self) -> int:
-        """The number of computations that run or whose result no caller has fetched yet."""
-        return len(self._computations)
-
     def run(self, key: Hashable, compute: Callable[[], Result]) -> Result:
         """Return the result of ``compute``, or of a computation of the same key that already runs.
 

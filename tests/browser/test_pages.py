@@ -316,7 +316,7 @@ def test_an_unreadable_table_shows_an_error(
         commit.write_text("{broken")
     page = open_page(serve_lake(tmp_path).url)
     expect(page.locator(".fg-empty--bad")).to_contain_text("gold/cluster_weeks:")
-    assert "OpenPage alerts are unknown" in _banners(page)
+    assert "Open alerts are unknown" in _banners(page)
 
 
 def test_a_page_without_its_server_is_marked(live: Live, open_page: OpenPage) -> None:

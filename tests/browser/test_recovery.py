@@ -131,7 +131,7 @@ def test_the_time_range_is_part_of_the_url(shop: str, open_page: OpenPage) -> No
 def test_open_findings_are_a_table_that_links_back(shop: str, open_page: OpenPage) -> None:
     page = open_page(_address(shop))
     page.get_by_role("link", name="All open findings").click()
-    expect(page.locator("h1")).to_have_text("OpenPage findings")
+    expect(page.locator("h1")).to_have_text("Open findings")
     expect(page.locator("#numbers-title")).to_contain_text("2 rows")
     page.get_by_role("link", name="Back to the page").click()
     expect(page.locator("h1")).to_have_text("Recovery")

@@ -11,6 +11,7 @@ from fleetgauge_core.kafka.cluster_admin import (
     ClusterAdmin,
     TopicMetadata,
     TopicSpec,
+    compute_min_in_sync,
 )
 from fleetgauge_core.kafka.cluster_inspection import (
     AdvertisedBroker,
@@ -109,6 +110,7 @@ __all__ = [
     "TopicSpec",
     "TracerProducer",
     "build_telemetry_topic_specs",
+    "compute_min_in_sync",
     "create_tls_context",
     "ensure_credentials_readable",
     "ensure_state_topic",

@@ -44,6 +44,11 @@ class TopicSpec:
     assignment: Sequence[Sequence[int]] = ()
 
 
+def compute_min_in_sync(replication_factor: int) -> int:
+    """Return the min.insync.replicas of a topic that stays writable without one of its replicas."""
+    return max(1, replication_factor - 1)
+
+
 class ClusterAdmin:
     """A cluster's admin client.
 

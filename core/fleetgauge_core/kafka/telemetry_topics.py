@@ -1,7 +1,7 @@
 """The topics of the telemetry cluster, created by the first process that needs them."""
 
 from fleetgauge_core.fleet import StateTopic, Telemetry, Topic
-from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicSpec
+from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicSpec, compute_min_in_sync
 
 
 def ensure_telemetry_topics(telemetry: Telemetry) -> None:
@@ -19,7 +19,7 @@ def ensure_state_topic(telemetry: Telemetry, topic: StateTopic) -> None:
     admin.start()
     if admin.describe_topic(topic.name) is None:
         replicas = min(3, len(admin.list_broker_ids()))
-        settings = {"cleanup.policy": "compact", "min.insync.replicas": _min_in_sync(replicas)}
+        settings = {"cleanup.policy": "compact", "min.insync.replicas": str(compute_min_in_sync(replicas))}
         admin.create_topic(TopicSpec(topic.name, settings, 1, replicas))
 
 
@@ -34,9 +34,5 @@ def build_telemetry_topic_specs(telemetry: Telemetry, brokers: int) -> tuple[Top
 
 def _topic_spec(topic: Topic, replicas: int) -> TopicSpec:
     retention_ms = int(topic.retention_hours * 3600 * 1000)
-    settings = {"retention.ms": str(retention_ms), "min.insync.replicas": _min_in_sync(replicas)}
+    settings = {"retention.ms": str(retention_ms), "min.insync.replicas": str(compute_min_in_sync(replicas))}
     return TopicSpec(topic.name, settings, topic.partitions, replicas)
-
-
-def _min_in_sync(replicas: int) -> str:
-    return str(max(1, replicas - 1))

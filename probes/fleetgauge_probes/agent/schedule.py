@@ -38,10 +38,6 @@ class MinuteClock:
         """Return the number of whole minutes from the origin to an uptime."""
         return (at_ns - self.origin_ns) // MINUTE_NS
 
-    def minute_start_ns(self, index: int) -> int:
-        """Return the uptime at which a minute starts."""
-        return self.origin_ns + index * MINUTE_NS
-
     def minute_start(self, index: int) -> datetime:
         """Return the UTC start of a minute."""
         return self.origin_minute + timedelta(minutes=index)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from fleetgauge_core.kafka import compute_min_in_sync
 from fleetgauge_core.metadata import PartitionMetadata
 
 TOPIC = "fleetgauge.probe"
@@ -74,7 +75,7 @@ class TopicCreation:
         """The topic's settings by their Kafka names; empty if the cluster decides them."""
         if self.replication_factor is None:
             return {}
-        return _SETTINGS | {"min.insync.replicas": str(_min_in_sync(self.replication_factor))}
+        return _SETTINGS | {"min.insync.replicas": str(compute_min_in_sync(self.replication_factor))}
 
     def __str__(self) -> str:
         """Describe the action for log lines."""
@@ -313,7 +314,7 @@ def _plan_min_in_sync(
     replica_counts += [len(replicas) for replicas in moves.values()]
     if topic.min_in_sync is None or not replica_counts:
         return
-    min_in_sync = _min_in_sync(min(replica_counts))
+    min_in_sync = compute_min_in_sync(min(replica_counts))
     if topic.min_in_sync != min_in_sync:
         yield MinInSyncUpdate(min_in_sync)
 
@@ -331,10 +332,6 @@ def _plan_elections(
 def _can_elect_home(partition: PartitionMetadata, eligible: frozenset[int]) -> bool:
     home = partition.replicas[0] if partition.replicas else None
     return home is not None and home != partition.leader and home in partition.in_sync and home in eligible
-
-
-def _min_in_sync(replication_factor: int) -> int:
-    return max(1, replication_factor - 1)
 
 
 def _choose_replicas(

@@ -1,6 +1,8 @@
 """A slow computation runs once, in the background, and the next caller gets its result."""
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -90,15 +92,27 @@ def test_an_expired_result_is_computed_again(disk: BlockedDisk) -> None:
 
 
 def test_a_result_that_is_never_fetched_is_dropped(disk: BlockedDisk) -> None:
+    class Rows:
+        """A result whose memory can be observed."""
+
     now_s = [0.0]
     single_flight = SingleFlight(timeout_s=0.01, monotonic=lambda: now_s[0])
+    results: list[weakref.ref[Rows]] = []
+
+    def read_rows() -> Rows:
+        disk.read()
+        rows = Rows()
+        results.append(weakref.ref(rows))
+        return rows
+
     with pytest.raises(ResultPendingError):
-        single_flight.run("a", disk.read)
+        single_flight.run("a", read_rows)
     disk.unblocked.set()
 
     def is_dropped() -> bool:
         now_s[0] += 2 * UNFETCHED_RESULT_TTL_S
         assert single_flight.run("b", lambda: 1) == 1
-        return single_flight.pending_count == 0
+        gc.collect()
+        return [result() for result in results] == [None]
 
     wait_until(is_dropped, 10, "the result to be dropped")
