@@ -234,8 +234,9 @@ class Outbox:
         """Return what to send now: the head of the queue, or all firing alerts."""
         now_s = self._elapsed_s()
         if self._queue and now_s >= self._due_s:
-            head = self._queue[0].notification
-            return self._alerts() if self._receiver.must_resend or head is None else (head,)
+            if self._receiver.must_resend:
+                return self._alerts()
+            return (next(entry.notification for entry in self._queue if entry.notification),)
         if not self._queue and self._firing and now_s >= self._resend_s:
             return self._alerts()
         return ()
