@@ -70,7 +70,7 @@ class CaseNotifier:
             if not names <= served:
                 self._outboxes.put(_build_notification(case), partial(self._settle, _state(case)), served)
         outages = [outage.notification() for outage in self._outages.values()]
-        self._outboxes.stand([*_select_firing(cases), *outages])
+        self._outboxes.set_firing([*_select_firing(cases), *outages])
 
     def report_outage(self, cluster_id: str, cause: str) -> None:
         """Open a ticket, once, because no action on the cluster can be audited."""

@@ -129,7 +129,7 @@ class Outbox:
         for notification in firing:
             self._inbox.put(_Resumed(notification))
 
-    def stand(self, firing: Iterable[Notification]) -> None:
+    def set_firing(self, firing: Iterable[Notification]) -> None:
         """Resend exactly these alerts from now on; another process has ended all others.
 
         Incidents with queued notifications keep those.

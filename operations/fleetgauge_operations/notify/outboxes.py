@@ -56,10 +56,10 @@ class Outboxes:
             if is_included and notification.notification_id not in outbox.queued():
                 outbox.put(notification, self._settle_as(key, settle))
 
-    def stand(self, firing: Sequence[Notification]) -> None:
+    def set_firing(self, firing: Sequence[Notification]) -> None:
         """Resend exactly these alerts to receivers that would resolve them otherwise."""
         for outbox in self._outboxes.values():
-            outbox.stand(firing)
+            outbox.set_firing(firing)
 
     def send(self) -> None:
         """Send everything that is due."""

@@ -210,7 +210,7 @@ def test_alerts_that_another_process_has_resolved_are_not_resent() -> None:
     delivery = SimulatedDelivery(True)
     delivery.outbox.resume([build_notification(0), build_notification(1, "another")])
     delivery.put(build_notification(2, "queued"))
-    delivery.outbox.stand([build_notification(1, "another")])
+    delivery.outbox.set_firing([build_notification(1, "another")])
     delivery.send()
     assert set(delivery.receiver.posts[0]) == {"another/1", "queued/2"}
 
@@ -258,7 +258,7 @@ def test_a_queued_resolution_is_sent_although_its_alert_is_to_be_resent() -> Non
     delivery.put(build_notification(0))
     delivery.send()
     delivery.put(build_notification(1, firing=False))
-    delivery.outbox.stand([build_notification(0)])
+    delivery.outbox.set_firing([build_notification(0)])
     delivery.send()
     assert delivery.receiver.posts[-1] == ("orders/2/1",)
     assert delivery.settled[-1] == ("orders/2/1", Settlement.DELIVERED)
@@ -270,7 +270,7 @@ def test_a_rejected_alert_is_never_resent() -> None:
     delivery.put(build_notification(0))
     delivery.send()
     for _ in range(3):
-        delivery.outbox.stand([build_notification(0)])
+        delivery.outbox.set_firing([build_notification(0)])
         delivery.send(60)
     assert delivery.receiver.posts == [("orders/2/0",)]
 
