@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
-from tests.plain_names import ROOMS, modules
+from tests.plain_names import PRODUCT, parse_modules
 
 PER_PACKAGE = 20
 #: Shorter strings are keys and formats rather than sentences.
@@ -29,8 +29,7 @@ def read_candidates(package: str) -> list[Candidate]:
     """Return all public names and all sentences of a package, sorted."""
     candidates = {
         candidate
-        for path, tree in modules()
-        if path.startswith(f"{package}/")
+        for path, tree in parse_modules([package]).items()
         for candidate in (*_names(path, tree), *_sentences(path, tree))
     }
     return sorted(candidates)
@@ -40,7 +39,7 @@ def draw(commit: str) -> dict[str, list[Candidate]]:
     """Return the drawn candidates by package."""
     return {
         package: Random(f"{commit} {package}").sample(read_candidates(package), PER_PACKAGE)
-        for package in ROOMS
+        for package in PRODUCT
     }
 
 
