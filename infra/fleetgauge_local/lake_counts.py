@@ -36,7 +36,7 @@ class LakeCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class RecoveryCounts:
+class ReadinessCounts:
     """Consumer groups that can fail over, those ready by their newest minute, and stored checkpoints."""
 
     groups: int
@@ -55,10 +55,10 @@ def count_rows(lake: Path) -> LakeCounts:
     )
 
 
-def count_recovery_rows(lake: Path) -> RecoveryCounts:
+def count_recovery_rows(lake: Path) -> ReadinessCounts:
     """Return what `fleetgauge recover run` has stored until now."""
     newest = _newest_ready(_column_table(lake, GROUP_MINUTES, [*GROUP_MINUTES.key, "ready"]))
-    return RecoveryCounts(len(newest), sum(newest.values()), _rows(lake, CHECKPOINTS))
+    return ReadinessCounts(len(newest), sum(newest.values()), _rows(lake, CHECKPOINTS))
 
 
 def has_processed_minute(lake: Path, clusters: Iterable[str], minute: datetime) -> bool:

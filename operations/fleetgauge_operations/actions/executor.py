@@ -21,7 +21,7 @@ from fleetgauge_operations.actions.plan.snapshot import ClusterSnapshot
 _VERIFY_INTERVAL_S = 0.5
 
 
-class CaseWriter(Protocol):
+class ActionCaseWriter(Protocol):
     """Storage for cases, which is written before and after each change."""
 
     def add_case(self, case: ActionCase) -> None:
@@ -156,7 +156,7 @@ class ActionExecutor:
     observe: Callable[[str], ClusterSnapshot]
     rules: Mapping[ActionKind, ActionRules]
     steps: Mapping[ActionKind, ActionSteps]
-    case_writer: CaseWriter
+    case_writer: ActionCaseWriter
     is_leader: Callable[[], bool]
     clock: Callable[[], datetime]
     wait: Callable[[float], object]

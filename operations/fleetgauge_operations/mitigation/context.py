@@ -15,7 +15,7 @@ from fleetgauge_core.lake.corrections import CorrectionStore
 from fleetgauge_core.runtime.cli import InputError
 from fleetgauge_operations.actions.audit_log import AuditLog
 from fleetgauge_operations.actions.case_notifier import CaseNotifier
-from fleetgauge_operations.actions.executor import ActionExecutor, CaseWriter
+from fleetgauge_operations.actions.executor import ActionCaseWriter, ActionExecutor
 from fleetgauge_operations.actions.leadership import hold_cluster_leadership
 from fleetgauge_operations.actions.observer import ClusterObserver, read_findings
 from fleetgauge_operations.actions.plan.case import ActionCase
@@ -110,7 +110,7 @@ class _ControlledCluster:
         return self.cluster.id
 
     @property
-    def case_writer(self) -> CaseWriter:
+    def case_writer(self) -> ActionCaseWriter:
         return self.context.observer.audit_log
 
     def read_snapshot(self, findings: Sequence[Finding]) -> ClusterSnapshot:

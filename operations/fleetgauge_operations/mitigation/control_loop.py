@@ -9,7 +9,7 @@ from typing import Protocol
 
 from fleetgauge_core.detection import Finding
 from fleetgauge_core.tables import ActionKind, ActionOutcome
-from fleetgauge_operations.actions.executor import ActionExecutor, CaseWriter, UndoRefusedError
+from fleetgauge_operations.actions.executor import ActionCaseWriter, ActionExecutor, UndoRefusedError
 from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.actions.plan.snapshot import ClusterSnapshot
 from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS, MitigationLimits
@@ -38,7 +38,7 @@ class ClusterUnderControl(Protocol):
         """The ID of the cluster."""
 
     @property
-    def case_writer(self) -> CaseWriter:
+    def case_writer(self) -> ActionCaseWriter:
         """Where cases are stored."""
 
     def read_snapshot(self, findings: Sequence[Finding]) -> ClusterSnapshot:

@@ -11,7 +11,7 @@ import pytest
 from fleetgauge_core.detection import Finding, HealthState
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import ActionOutcome
-from fleetgauge_operations.actions.executor import ActionExecutor, CaseWriter
+from fleetgauge_operations.actions.executor import ActionCaseWriter, ActionExecutor
 from fleetgauge_operations.actions.leadership import LeadershipTakenError
 from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
@@ -36,7 +36,7 @@ class MemoryCluster:
         return "orders"
 
     @property
-    def case_writer(self) -> CaseWriter:
+    def case_writer(self) -> ActionCaseWriter:
         return self.simulated
 
     def read_snapshot(self, _: Sequence[Finding]) -> ClusterSnapshot:

@@ -109,7 +109,7 @@ class TracerDelays:
                 progress.in_flight[tracer.sequence] = tracer.produced_ms
 
     def add_seen(self, tracer: Tracer, cluster: str, offset: int, at_ms: int) -> None:
-        """Add a tracer that was read from a cluster."""
+        """Record the arrival of a tracer in a cluster, from which the delay of its mirror is measured."""
         if cluster == tracer.cluster:
             self._add_seen_at_source(tracer)
             return
