@@ -1,30 +1,26 @@
 """The command `fleetgauge` and the frame of its subcommands.
 
-Subcommands are found by entry point, and only the one that is called is imported. `--help` must stay fast, so
-a module that declares a command imports click and light modules alone; what the command does is in another
-module, which is imported when the command runs.
+Only the subcommand that is called is imported. `--help` must stay fast, so a module that declares a command
+imports click and light modules alone; what the command does is in another module, which is imported when the
+command runs.
 """
 
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from fleetgauge_core import __version__
 from fleetgauge_core.errors import OperationalError
-
-ENTRY_POINT_GROUP = "fleetgauge.commands"
-#: The module of a package that has the summaries of its commands, as SUMMARIES: dict[str, CommandSummary].
-SUMMARIES_MODULE = "command_summaries"
+from fleetgauge_core.runtime.command_table import CommandEntry, find_command, read_command_tables
 
 
 class InputError(click.ClickException):
@@ -88,15 +84,6 @@ class TimestampParam(click.ParamType[datetime]):
         return at.astimezone(UTC)
 
 
-class CommandSummary(NamedTuple):
-    """What `fleetgauge --help` shows of a command without importing it."""
-
-    help: str
-    """The first sentence of the command's own help."""
-    requires: tuple[str, ...] = ()
-    """The modules that the command needs and that not every installation has."""
-
-
 @contextmanager
 def _report_errors(command_name: str | None) -> Iterator[None]:
     """Raise InputError in place of operational errors and of modules that are not installed."""
@@ -134,49 +121,37 @@ class LazyGroup(Group):
     """A group whose subcommands are imported only when they are called, as click's docs suggest."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        """Return the names of the installed subcommands in alphabetical order."""
-        return sorted(entry_points(group=ENTRY_POINT_GROUP).names)
+        """Return the names of our own subcommands in alphabetical order."""
+        return sorted(read_command_tables())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (as above)
-        """Import and return a subcommand; None if none is installed under this name."""
-        for point in entry_points(group=ENTRY_POINT_GROUP, name=cmd_name):
-            return _load(point)
-        return None
+        """Import and return a subcommand; None if there is none of this name."""
+        entry = find_command(cmd_name)
+        return None if entry is None else _load(cmd_name, entry)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of subcommands from their packages' summaries."""
-        commands = {point.name: _summarize(point) for point in entry_points(group=ENTRY_POINT_GROUP)}
+        """Write the list of subcommands without importing them."""
+        commands = {name: _summarize(name, entry) for name, entry in read_command_tables().items()}
         click.Group(commands=commands).format_commands(ctx, formatter)
 
 
-def _summarize(point: EntryPoint) -> click.Command:
-    """Return a command that has only the summary; the command itself if its package has no summary of it."""
-    summary = _read_summaries(point).get(point.name)
-    if summary is None:
-        return _load(point)
-    for module in summary.requires:
-        if find_spec(module) is None:
-            return _unavailable(point.name, module)
-    return click.Command(point.name, help=summary.help)
-
-
-def _read_summaries(point: EntryPoint) -> Mapping[str, CommandSummary]:
-    package = point.module.partition(".")[0]
+def _load(name: str, entry: CommandEntry) -> click.Command:
+    module, _, attribute = entry.target.partition(":")
     try:
-        summaries: Mapping[str, CommandSummary] = import_module(f"{package}.{SUMMARIES_MODULE}").SUMMARIES
-    except ModuleNotFoundError:
-        return {}
-    return summaries
-
-
-def _load(point: EntryPoint) -> click.Command:
-    try:
-        command = point.load()
+        command = getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:
-        return _unavailable(point.name, error.name)
+        return _unavailable(name, error.name)
     if not isinstance(command, click.Command):
-        raise TypeError(f"{point.value} is not a click command")
+        raise TypeError(f"{entry.target} is not a click command")
     return command
+
+
+def _summarize(name: str, entry: CommandEntry) -> click.Command:
+    """Return a command that has only the help of the table."""
+    for module in entry.requires:
+        if find_spec(module) is None:
+            return _unavailable(name, module)
+    return click.Command(name, help=entry.help)
 
 
 def _unavailable(name: str, module: str | None) -> click.Command:

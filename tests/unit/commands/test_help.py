@@ -3,19 +3,19 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import tomllib
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 import pytest
 
-from fleetgauge_core.runtime.cli import ENTRY_POINT_GROUP, SUMMARIES_MODULE, CommandSummary
+from fleetgauge_core.runtime.command_table import PACKAGES, CommandEntry, read_command_tables
 from tests.promises.commands import commands
 
-POINTS = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-PACKAGES = {point.module.partition(".")[0] for point in POINTS.values()}
+COMMANDS = read_command_tables()
+OURS = {*PACKAGES, "fleetgauge_core"}
 #: Installed packages that a help may import, beside our own.
 ALLOWED = {"click"}
 #: Prints the help of each command path, then the packages that this imported, without the standard library's.
@@ -40,15 +40,15 @@ def find_imported_packages(paths: list[list[str]]) -> set[str]:
 
 
 def test_the_list_of_commands_imports_no_command() -> None:
-    assert find_imported_packages([[]]) == ALLOWED | PACKAGES | {"fleetgauge_core"}
+    assert find_imported_packages([[]]) == ALLOWED | OURS
 
 
-@pytest.mark.parametrize("name", sorted(POINTS))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_the_help_of_a_command_and_its_subcommands_imports_no_heavy_package(name: str) -> None:
     words = [path.split()[1:] for path, _, _ in commands()]
     paths = [path for path in words if path[:1] == [name]]
     assert paths
-    assert find_imported_packages(paths) - PACKAGES - {"fleetgauge_core"} == ALLOWED
+    assert find_imported_packages(paths) - OURS == ALLOWED
 
 
 def test_a_command_that_runs_imports_more() -> None:
@@ -61,24 +61,26 @@ def test_a_command_that_runs_imports_more() -> None:
     assert {"click", "pydantic", "confluent_kafka"} <= set(json.loads(done.stdout))
 
 
-def summaries() -> Iterator[tuple[EntryPoint, CommandSummary]]:
-    for package in sorted(PACKAGES):
-        for name, summary in import_module(f"{package}.{SUMMARIES_MODULE}").SUMMARIES.items():
-            assert POINTS[name].module.startswith(f"{package}.")
-            yield POINTS[name], summary
+@pytest.mark.parametrize(("name", "entry"), COMMANDS.items())
+def test_the_help_of_the_table_is_the_command_s_own_shortened(name: str, entry: CommandEntry) -> None:
+    module, _, attribute = entry.target.partition(":")
+    command, listed = getattr(import_module(module), attribute), click.Command(name, help=entry.help)
+    for width in range(20, 100):
+        assert listed.get_short_help_str(width) == command.get_short_help_str(width)
 
 
-def test_every_command_has_a_summary() -> None:
-    assert sorted(point.name for point, _ in summaries()) == sorted(POINTS)
+def test_each_table_lists_the_commands_of_its_own_package() -> None:
+    for package in PACKAGES:
+        for entry in import_module(f"{package}.command_table").COMMANDS.values():
+            assert entry.target.startswith(f"{package}.")
 
 
-def test_a_summary_is_the_command_s_own_help_shortened() -> None:
-    for point, summary in summaries():
-        command, summarized = point.load(), click.Command(point.name, help=summary.help)
-        for width in range(20, 100):
-            assert summarized.get_short_help_str(width) == command.get_short_help_str(width)
+def test_the_entry_points_are_those_of_the_tables() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    targets = {name: entry.target for name, entry in COMMANDS.items()}
+    assert project["entry-points"]["fleetgauge.commands"] == targets
 
 
 def test_the_modules_that_commands_require_exist() -> None:
-    required = {module for _, summary in summaries() for module in summary.requires}
+    required = {module for entry in COMMANDS.values() for module in entry.requires}
     assert {module for module in required if find_spec(module) is None} == set()

@@ -1,7 +1,6 @@
+import importlib.metadata
 import json
-import sys
 from importlib.metadata import EntryPoint, EntryPoints
-from types import SimpleNamespace
 
 import click
 import pytest
@@ -11,10 +10,9 @@ from hypothesis import strategies as st
 
 from fleetgauge_core import __version__
 from fleetgauge_core.errors import OperationalError
-from fleetgauge_core.runtime import cli
+from fleetgauge_core.runtime import cli, command_table
 from fleetgauge_core.runtime.cli import (
     Command,
-    CommandSummary,
     Group,
     InputError,
     ListenAddress,
@@ -22,6 +20,7 @@ from fleetgauge_core.runtime.cli import (
     main,
     print_json,
 )
+from fleetgauge_core.runtime.command_table import CommandEntry
 
 
 @click.command()
@@ -53,17 +52,22 @@ def _import_missing_module() -> None:
 not_a_command = 42
 
 COMMANDS = {
-    "greet": f"{__name__}:greet",
-    "fail": f"{__name__}:fail",
-    "absent": "fleetgauge_no_such_package.cli:absent",
-    "bad": f"{__name__}:not_a_command",
+    "greet": CommandEntry(f"{__name__}:greet", "Say hello, and nothing else."),
+    "fail": CommandEntry(f"{__name__}:fail", "Fail with wrong input."),
+    "absent": CommandEntry(
+        "fleetgauge_no_such_package.cli:absent", "Greet.", requires=("fleetgauge_no_such_package",)
+    ),
+    "bad": CommandEntry(
+        f"{__name__}:not_a_command", "Greet in a language.", requires=("json", "fleetgauge_other_package")
+    ),
 }
 
 
 def _install(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Provide entry points as installed packages do."""
-    points = EntryPoints(EntryPoint(name, COMMANDS[name], cli.ENTRY_POINT_GROUP) for name in names)
-    monkeypatch.setattr(cli, "entry_points", lambda **criteria: points.select(**criteria))
+    """Provide the table of a package's commands."""
+    table = {name: COMMANDS[name] for name in names}
+    for module in (cli, command_table):
+        monkeypatch.setattr(module, "read_command_tables", lambda: table)
 
 
 @pytest.fixture
@@ -76,11 +80,21 @@ def _run(*arguments: str) -> Result:
 
 
 @pytest.mark.usefixtures("commands")
-def test_a_subcommand_is_found_by_its_entry_point() -> None:
+def test_a_subcommand_is_found_by_its_entry_in_a_table() -> None:
     result = _run("greet", "--as-json")
     assert result.exit_code == 0
     assert json.loads(result.stdout) == {"hello": "world"}
     assert result.stderr == ""
+
+
+def test_a_command_of_another_distribution_is_found_by_its_entry_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _install(monkeypatch)
+    points = EntryPoints([EntryPoint("greet", f"{__name__}:greet", command_table.ENTRY_POINT_GROUP)])
+    monkeypatch.setattr(importlib.metadata, "entry_points", points.select)
+    assert json.loads(_run("greet", "--as-json").stdout) == {"hello": "world"}
+    assert _run("no-such-command").exit_code == 2
 
 
 @pytest.mark.usefixtures("commands")
@@ -103,14 +117,14 @@ def test_a_command_without_its_extra_names_the_package_to_install(arguments: lis
 
 
 @pytest.mark.usefixtures("commands")
-def test_an_entry_point_that_is_not_a_command_raises_type_error() -> None:
+def test_an_entry_that_is_not_a_command_raises_type_error() -> None:
     assert isinstance(_run("bad").exception, TypeError)
 
 
 @pytest.mark.usefixtures("commands")
 def test_calling_one_command_does_not_import_another(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    monkeypatch.setattr(cli, "_load", lambda point: loaded.append(point.name) or greet)
+    monkeypatch.setattr(cli, "_load", lambda name, entry: loaded.append(name) or greet)
     assert _run("greet").exit_code == 0
     assert loaded == ["greet"]
 
@@ -141,31 +155,12 @@ def test_the_help_lists_commands_in_order_and_marks_unavailable_ones(monkeypatch
     assert positions == sorted(positions)
 
 
-def test_the_help_shows_summaries_and_imports_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_help_is_that_of_the_table_and_imports_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
     _install(monkeypatch, "greet", "bad")
-    _summarize(
-        monkeypatch,
-        greet=CommandSummary("Say hello, and nothing else."),
-        bad=CommandSummary("Greet in a language.", requires=("json", "fleetgauge_no_such_package")),
-    )
-    monkeypatch.setattr(cli, "_load", lambda point: pytest.fail(f"imported {point.name}"))
+    monkeypatch.setattr(cli, "_load", lambda name, entry: pytest.fail(f"imported {name}"))
     result = _run("--help")
     assert "  greet  Say hello, and nothing else.\n" in result.stdout
-    assert "  bad    Not available: fleetgauge_no_such_package is not installed.\n" in result.stdout
-
-
-def test_the_help_of_a_command_without_a_summary_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    _install(monkeypatch, "greet", "fail")
-    _summarize(monkeypatch, greet=CommandSummary("Say good morning."))
-    result = _run("--help")
-    assert "  greet  Say good morning.\n" in result.stdout
-    assert "  fail   Fail with wrong input.\n" in result.stdout
-
-
-def _summarize(monkeypatch: pytest.MonkeyPatch, **summaries: CommandSummary) -> None:
-    """Provide the summaries that the package of these tests could have."""
-    module = f"{__name__.partition('.')[0]}.{cli.SUMMARIES_MODULE}"
-    monkeypatch.setitem(sys.modules, module, SimpleNamespace(SUMMARIES=summaries))
+    assert "  bad    Not available: fleetgauge_other_package is not installed.\n" in result.stdout
 
 
 @pytest.mark.parametrize(
