@@ -63,11 +63,11 @@ class BronzeWriter:
         """
         checked = check_contract(decode_records(raw), self._clusters, clock, oldest, self._kept_from)
         checked = materialize(checked.withColumn("reason", F.coalesce("hint", "reason")))
+        invalid, touched = self._summarize(checked)
         valid = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
-        touched = self._find_touched_minutes(valid)
         judged = materialize(judge_duplicates(valid, self._read_possible_duplicates(valid, touched)))
         accepted = judged.where("fate != 'conflicting_duplicate'").select("source", "value")
-        return self._store(checked, judged, touched, clock), accepted
+        return self._store(checked, judged, invalid, touched, clock), accepted
 
     def release(self, accepted: DataFrame) -> int:
         """Delete accepted records from quarantine and return how many rows were deleted.
@@ -85,9 +85,20 @@ class BronzeWriter:
         released = same_source.join(accepted, ["source", "value"], "left_semi")
         return self._lake.replace_rows(QUARANTINE, released.limit(0), released)
 
-    def _find_touched_minutes(self, valid: DataFrame) -> dict[str, tuple[datetime, datetime]]:
-        bounds = valid.groupBy("cluster_id").agg(F.min("minute").alias("lo"), F.max("minute").alias("hi"))
-        return {row["cluster_id"]: (to_utc(row["lo"]), to_utc(row["hi"])) for row in bounds.collect()}
+    def _summarize(self, checked: DataFrame) -> tuple[int, dict[str, tuple[datetime, datetime]]]:
+        """Return how many records are invalid, and by cluster the first and last minute of the valid ones."""
+        cluster_id, minute = (
+            F.when(F.col("reason").isNull(), F.col(f"record.{name}")) for name in ("cluster_id", "minute")
+        )
+        rows = checked.groupBy(cluster_id.alias("cluster_id")).agg(
+            F.count(F.lit(1)).alias("records"), F.min(minute).alias("lo"), F.max(minute).alias("hi")
+        )
+        by_cluster = {row["cluster_id"]: row for row in rows.collect()}
+        invalid = by_cluster.pop(None, None)
+        return (
+            invalid["records"] if invalid else 0,
+            {name: (to_utc(row["lo"]), to_utc(row["hi"])) for name, row in by_cluster.items()},
+        )
 
     def _read_possible_duplicates(
         self, valid: DataFrame, touched: Mapping[str, tuple[datetime, datetime]]
@@ -102,11 +113,11 @@ class BronzeWriter:
         self,
         checked: DataFrame,
         judged: DataFrame,
+        invalid: int,
         touched: Mapping[str, tuple[datetime, datetime]],
         clock: datetime,
     ) -> IngestResult:
         fates = {row["fate"]: row["count"] for row in judged.groupBy("fate").count().collect()}
-        invalid = checked.where("reason IS NOT NULL").count()
         if fates.get("new"):
             new = judged.where("fate = 'new'").select(*RECORD_COLUMNS, "source")
             new = new.withColumns({"ingested_at": F.lit(clock), "day": F.to_date("minute")})
