@@ -301,11 +301,13 @@ def measure_steady_stream(spark: SparkSession, where: Path, options: Options) ->
     """Measure from raw records to silver and to gold: a thousand brokers, a minute's records per batch."""
     simulated = simulate_fleet(options.scale_rows(WEEK_BROKERS), STEADY_MINUTES)
     jobs = Jobs.create(spark, where, simulated)
-    records, in_silver, in_gold = 0, [], []
+    records, in_silver, in_gold, executions = 0, [], [], []
     with track_peak_memory() as peak:
         for minute in range(STEADY_MINUTES):
             raw = _make_raw(spark, where / f"{minute}.parquet", simulated, range(minute, minute + 1))
+            executed = _count_executions(spark)
             to_bronze, to_silver, to_gold = jobs.ingest(raw)
+            executions.append(_count_executions(spark) - executed)
             records += raw.count()
             in_silver.append((to_bronze + to_silver).wall_s)
             in_gold.append((to_bronze + to_silver + to_gold).wall_s)
@@ -314,7 +316,17 @@ def measure_steady_stream(spark: SparkSession, where: Path, options: Options) ->
         for table, times in (("silver", in_silver), ("gold", in_gold))
         for percent in (50, 95)
     }
+    more["executions_a_batch"] = quantile_of(50, sorted(executions[WARM_UP_MINUTES:]))
     return Result("steady", records, more["p95_in_gold_s"] or 0.0, {}, peak(), more)
+
+
+def _count_executions(spark: SparkSession) -> int:
+    """Return how many SQL executions the session has started; a small batch mostly plans these."""
+    session: Any = spark._jsparkSession
+    session.sparkContext().listenerBus().waitUntilEmpty()
+    store = session.sharedState().statusStore()
+    newest = store.executionsList(max(0, store.executionsCount() - 1), 1)
+    return int(newest.head().executionId()) + 1 if newest.nonEmpty() else 0
 
 
 def _make_raw(spark: SparkSession, path: Path, simulated: SimulatedFleet, minutes: range) -> DataFrame:
