@@ -172,3 +172,7 @@ class Fleet(FrozenModel):
     def objective(self, cluster: Cluster) -> Objective:
         """Return the objective of the cluster's tier."""
         return self.objective_by_tier[cluster.tier]
+
+    def latency_objective_us(self, cluster: Cluster) -> int:
+        """Return the cluster's latency objective in microseconds."""
+        return round(self.objective(cluster).latency_p99_ms * 1000)

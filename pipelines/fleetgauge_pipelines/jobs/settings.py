@@ -3,7 +3,6 @@
 from datetime import date, datetime
 from typing import NamedTuple
 
-from fleetgauge_core.detection.objectives import latency_objective_us
 from fleetgauge_core.fleet import Cluster, Fleet
 from fleetgauge_core.slo.weeks import WeekCalendar, WeekSpan
 
@@ -34,7 +33,7 @@ def define_week(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime)
         span.start,
         span.end,
         clock >= span.closes_at,
-        latency_objective_us(fleet, cluster),
+        fleet.latency_objective_us(cluster),
         objective.availability,
     )
 

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from fleetgauge_core.detection.objectives import latency_objective_us
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.minute_range import MinuteRange, split_ranges
 from fleetgauge_core.slo.utc_days import list_utc_days
@@ -110,7 +109,7 @@ class SilverWriter:
         rows = [
             (
                 cluster_id,
-                latency_objective_us(self._fleet, self._clusters[cluster_id]),
+                self._fleet.latency_objective_us(self._clusters[cluster_id]),
                 [
                     (interval.starts, interval.ends, interval.home, interval.precedence)
                     for interval in by_cluster.get(cluster_id, ())

@@ -8,7 +8,6 @@ from datetime import timedelta
 from pyspark.sql import SparkSession
 
 from fleetgauge_core.contract import Leg
-from fleetgauge_core.detection.objectives import latency_objective_us
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.minute_range import MinuteRange
 from fleetgauge_core.tables import (
@@ -73,7 +72,7 @@ def _write_minutes(lake: Lake, fleet: Fleet, simulated: SimulatedFleet, advance:
 
     def columns(cluster: int, week: int) -> Columns:
         simulated_week = simulated.simulate_week(cluster, week)
-        objective_us = latency_objective_us(fleet, fleet.clusters[cluster])
+        objective_us = fleet.latency_objective_us(fleet.clusters[cluster])
         return {
             **make_cluster_minutes(simulated_week),
             "cause": find_causes(simulated_week, objective_us, intervals[cluster]),
