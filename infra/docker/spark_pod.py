@@ -1,4 +1,4 @@
-"""What a pod of Spark on Kubernetes runs in our image.
+"""The entry point of a Spark pod on Kubernetes.
 
 Spark asks for `driver ARGUMENTS` or `executor` and says the rest in the environment:
 org.apache.spark.deploy.k8s, features BasicDriverFeatureStep and BasicExecutorFeatureStep.

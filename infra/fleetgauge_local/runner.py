@@ -70,7 +70,7 @@ class Runner:
         self._mirrors = MirrorSupervisor(plan, self._read_cluster_state, self._write_state)
 
     async def run(self, until_stdin_closes: bool) -> None:
-        """Start all brokers, serve requests until told to end, then end all processes.
+        """Start all brokers, serve requests until a stop request, then end all processes.
 
         ``until_stdin_closes``: also end when standard input closes.
         """

@@ -1,4 +1,4 @@
-"""The health of a fleet as derived from pulses: the state that the fold over pulses carries on."""
+"""The health of a fleet as derived from pulses: the state of the fold over pulses."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class ClusterHealth:
     """When the latest pulse was sent, whether it lists brokers or not."""
     is_silent: bool = False
     silence_changed_at: datetime | None = None
-    """When it last became silent or was heard again; the next such finding must be later."""
+    """When its pulses last stopped or resumed; the next such finding must be later."""
     is_down: bool = False
     last_down_at: datetime | None = None
     """The last time at which all of its brokers were unreachable."""

@@ -59,7 +59,7 @@ class AdvertisedBroker:
 class ClusterInspection:
     """All facts of one inspection; a fact that could not be read is a QueryFailure.
 
-    ``brokers`` are the live brokers by ID. ``credentials_error`` is set, and nothing else was tried, if a
+    ``brokers`` are the live brokers by ID. ``credentials_error`` is set, and nothing else was requested, if a
     secret or a certificate file cannot be read.
     """
 

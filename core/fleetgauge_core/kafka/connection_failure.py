@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class ConnectionFailure(Enum):
-    """The cause of a failed connection; every cause has a remedy of its own.
+    """The cause of a failed connection; every cause has its own remedy.
 
     The value is the code that is stored in records and metrics.
     """

@@ -152,7 +152,7 @@ class LeaderElection:
         self._consumer.close()
 
     def _prove(self) -> LeadershipStatus:
-        """Commit an offset; the coordinator's answer tells whether this member is still in the group."""
+        """Commit an offset; the coordinator's response shows whether this member is still in the group."""
         try:
             self._consumer.commit(offsets=[self._partition], asynchronous=False)
         except KafkaException as raised:

@@ -37,7 +37,7 @@ from fleetgauge_dashboards.views.freshness import NO_DATA, DataAge, Freshness
 from fleetgauge_dashboards.views.held_back_weeks import HeldBackWeek, group_held_back_weeks
 
 REFRESH_MS = 10_000
-#: Alerts and held-back weeks with a banner of their own; one more banner counts the rest.
+#: Alerts and held-back weeks with their own banner; one more banner counts the rest.
 MAX_BANNERS = 3
 _PAGE_TITLES: dict[type, str] = {
     FleetView: "Fleet",

@@ -12,7 +12,7 @@ from fleetgauge_core.errors import OperationalError
 
 #: Names of the executable in distributions and vendor packages.
 _EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-#: Options for a browser that makes no network requests of its own and stores nothing.
+#: Options for a browser that makes no network requests by itself and stores nothing.
 ISOLATION_OPTIONS = (
     "--headless",
     "--disable-gpu",

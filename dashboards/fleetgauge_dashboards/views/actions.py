@@ -60,7 +60,7 @@ def select_actions_of_week(rows: Iterable[Row], week: WeekSpan) -> tuple[Recorde
 
 
 def parse_action(row: Row, until: datetime | None = None) -> RecordedAction:
-    """Return the action as it stood at ``until``, or as it stands now."""
+    """Return the action as of ``until``, or as of now."""
     detail = parse_detail(row["detail"])
     outcome, words, ended = detail.get("outcome"), detail.get("words"), row["ends"]
     if ended is not None and until is not None and ended >= until:

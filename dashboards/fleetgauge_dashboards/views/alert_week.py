@@ -30,7 +30,7 @@ class AlertWeek:
 
     @property
     def unjudged(self) -> int:
-        """Return the count of alerts that nobody has judged."""
+        """Return the count of alerts that have not been judged."""
         return self.named - self.right - self.false_alarms
 
 

@@ -1,4 +1,4 @@
-"""Summarize failover drills: what a failover was forecast to cost, and what a tried one cost."""
+"""Summarize failover drills: the forecast cost of a failover, and the cost of an executed drill."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""List a week's findings: how soon each opened, how soon somebody acted, and how long it lasted."""
+"""List a week's findings: how soon each opened, how soon an action was taken, and how long it lasted."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass

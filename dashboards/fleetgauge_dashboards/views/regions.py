@@ -1,7 +1,7 @@
 """Lay out regions, their clusters and the mirrors between them; equal fleets get equal maps.
 
-Coordinates are pixels from the left and the bottom of a sheet. Regions stand on an ellipse, so that arrows
-rarely cross a third region. The clusters of a region stand above each other, or side by side where arrows
+Coordinates are pixels from the left and the bottom of a sheet. Regions lie on an ellipse, so that arrows
+rarely cross a third region. The clusters of a region are above each other, or side by side where arrows
 arrive from above or below.
 """
 
@@ -28,13 +28,13 @@ _TALLEST = 2_400
 #: The distance from a box to an arrow's end, and of an arrow from the straight line.
 _GAP, _ASIDE = 5, 9
 #: A label's place along its arrow: near the source, because arrows cross in the middle. The label of a short
-#: arrow stands above or below it.
+#: arrow is above or below it.
 _LABEL_AT = 0.3
 _SHORT, _OVER = 200, 28
 
 
 class _Place(NamedTuple):
-    """The middle of a region, and whether its clusters stand side by side."""
+    """The middle of a region, and whether its clusters are side by side."""
 
     x: float
     y: float
@@ -90,7 +90,7 @@ class RegionMap:
 def lay_out_region_map(mirrors: Sequence[MirrorLag], regions: Mapping[str, str]) -> RegionMap:
     """Return the map of all clusters that mirrors connect.
 
-    A cluster stands in its region, or alone in an unnamed area where its region is not configured.
+    A cluster is placed in its region, or alone in an unnamed area where its region is not configured.
     """
     members: dict[tuple[str, bool], list[str]] = {}
     for cluster in sorted({end for mirror in mirrors for end in (mirror.source, mirror.destination)}):

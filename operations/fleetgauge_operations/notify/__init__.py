@@ -1,1 +1,1 @@
-"""Notifications to people: what they say, and the receivers that take them."""
+"""Notifications to people: their content, their outboxes and their receivers."""

@@ -40,7 +40,7 @@ class OutboxThread:
     def _run(self) -> None:
         with open_pool() as pool:
             while True:
-                # Read before sending, so that everything put before ``stop`` is tried.
+                # Read before sending, so that everything put before ``stop`` is sent once.
                 is_last = self._stopping.is_set()
                 if not self._send(pool) or is_last:
                     return

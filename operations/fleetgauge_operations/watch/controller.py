@@ -1,4 +1,4 @@
-"""The process of `fleetgauge watch`: one of several watches is the leader; the others stand by."""
+"""The process of `fleetgauge watch`: one of several watches is the leader; the others are on standby."""
 
 import logging
 import time
@@ -80,7 +80,7 @@ class WatchController:
                 self.health.record_heartbeat()
                 leadership = election.wait_for_leadership(_POLL_TIMEOUT_S)
                 state = self._lead_or_retry(leadership, shutdown) if leadership else FleetHealth()
-                # A watch that stands by is ready as well: it needs nothing more to take over.
+                # A watch on standby is ready as well: it can take over at once.
                 self.health.mark_ready()
         return state
 

@@ -1,4 +1,4 @@
-"""What a notifier is given by the watch, and its leadership check before it sends and records."""
+"""The dependencies that the watch passes to a notifier, and its leadership check before it sends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

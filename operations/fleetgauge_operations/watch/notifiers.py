@@ -44,7 +44,7 @@ def open_sink(
 
 
 class OutboxSink:
-    """Sends findings through an outbox, in a thread of its own."""
+    """Sends findings through an outbox, in a separate thread."""
 
     def __init__(
         self,

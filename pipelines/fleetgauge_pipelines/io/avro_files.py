@@ -1,4 +1,4 @@
-"""Read Avro object container files as the same raw records that a Kafka topic carries.
+"""Read Avro object container files as the same raw records as those of a Kafka topic.
 
 A record's body has the same bytes in a container file as after a single-object header. So each body is copied
 unchanged and prefixed with the header of the schema that it was written with, and decoded like one from

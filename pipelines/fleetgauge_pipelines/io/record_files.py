@@ -49,7 +49,7 @@ def list_record_files(folder: Path) -> list[RecordFile]:
 
 
 def read_record_files(spark: SparkSession, files: Sequence[RecordFile]) -> DataFrame:
-    """Return every record of the files with the columns of RAW_DDL; each file is read by a task of its own.
+    """Return every record of the files with the columns of RAW_DDL; each file is read by a separate task.
 
     A position combines the file's number and the record's index, so the records of a folder have the same
     order however many of its files are read at a time.

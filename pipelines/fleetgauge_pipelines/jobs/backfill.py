@@ -24,7 +24,7 @@ from fleetgauge_pipelines.io.record_files import list_record_files, read_record_
 from fleetgauge_pipelines.io.record_topics import OffsetRange, read_offset_ranges, split_offsets
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 
-#: Upper bound of a piece; a larger split is a piece of its own.
+#: Upper bound of a piece; a larger split is a separate piece.
 PIECE_BYTES = 64 * 1024 * 1024
 
 #: The splits that were processed completely. An internal table, and so not in a folder of public tables.
@@ -168,7 +168,7 @@ class _ProcessedSplits:
 
 
 def split_into_pieces(splits: Iterable[Split], max_bytes: int) -> list[list[Split]]:
-    """Group splits in their order into pieces of at most ``max_bytes``; a larger split stands alone."""
+    """Group splits in their order into pieces of at most ``max_bytes``; a larger one is a separate piece."""
     pieces: list[list[Split]] = []
     room = 0
     for split in splits:

@@ -80,8 +80,8 @@ class BronzeWriter:
         same_source = self._lake.read(QUARANTINE).join(accepted, "source", "left_semi")
         if same_source.isEmpty():
             return 0
-        # Files of the same name in two folders have the same source; only the value tells their records
-        # apart.
+        # Files of the same name in two folders have the same source; only the value distinguishes their
+        # records.
         released = same_source.join(accepted, ["source", "value"], "left_semi")
         return self._lake.replace_rows(QUARANTINE, released.limit(0), released)
 

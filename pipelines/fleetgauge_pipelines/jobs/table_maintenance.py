@@ -44,7 +44,7 @@ class DailyCompaction:
 
 
 def compact_tables(lake: Lake, parts: Mapping[Table, list[date | None]], advance: ReportProgress) -> None:
-    """Compact days of tables, each in a commit of its own; then vacuum the tables."""
+    """Compact days of tables, each in a separate commit; then vacuum the tables."""
     for table, days in parts.items():
         for done, day in enumerate(days, 1):
             lake.compact(table, day)

@@ -20,7 +20,7 @@ QualityFacts = Mapping[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class QualityVerdict:
-    """Whether an expectation was met; ``observed`` has the values it looked at, as JSON."""
+    """Whether an expectation was met; ``observed`` has the evaluated values as JSON."""
 
     expectation: str
     success: bool

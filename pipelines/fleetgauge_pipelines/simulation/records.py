@@ -12,7 +12,7 @@ from fleetgauge_pipelines.simulation.simulated_week import PROBES_PER_MINUTE, In
 _MINUTE = timedelta(minutes=1)
 #: From a minute's start to its record: the last probe is decided 10 s after the minute's end.
 _EMITTED_AFTER = timedelta(seconds=71)
-#: Schedule lag of an agent on a machine of its own.
+#: Schedule lag of an agent on a dedicated machine.
 _LAG_P95_US, _LAG_MAX_US = 900, 2_600
 
 

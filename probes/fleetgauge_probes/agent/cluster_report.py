@@ -1,4 +1,4 @@
-"""The results that one cluster's probing hands to the report publisher."""
+"""The results of one cluster's probing, for the report publisher."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One cold bootstrap a minute, as an application goes through when it starts."""
+"""One cold bootstrap a minute, as when an application starts."""
 
 import threading
 from collections.abc import Callable

@@ -50,7 +50,7 @@ class OffsetHistory:
     def __init__(self, route: PartitionRoute, ids: TopicIds | None) -> None:
         self.route = route
         self.ids = ids
-        """None if unknown; then a truncated log cannot be told from a recreated topic."""
+        """None if unknown; then a truncated log cannot be distinguished from a recreated topic."""
         self.epoch = 0
         """Incremented whenever offsets go back or a topic is recreated."""
         self.discarded_count = 0
@@ -141,7 +141,7 @@ class OffsetHistory:
             update = self._truncate(row.dst_offset)
             self._runs.insert(row)
         if update is HistoryUpdate.RECOPIED and self._runs.is_last_run_disjoint:
-            # The new run brings records that the destination lacked when watermarks stated it had them.
+            # The new run adds records that the destination lacked when watermarks stated it had them.
             self._watermarks.discard_lower_halves()
         return update
 

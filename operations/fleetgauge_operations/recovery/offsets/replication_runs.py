@@ -262,7 +262,7 @@ class ReplicationRuns:
 
         After its last checkpoint the destination has room for a limited number of records of the run, which
         were replicated in order. Checkpoints of later runs name records that the run would have replicated
-        first: it cannot have gone beyond as many of them as there is room for.
+        first: it cannot have copied more of them than fit.
         """
         run, later_runs = self._runs[index], self._runs[index + 1 :]
         if not later_runs or run.last_src >= src_offset:

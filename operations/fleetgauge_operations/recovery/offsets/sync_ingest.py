@@ -81,7 +81,7 @@ def _to_checkpoint(observed: ObservedSync, now_ms: int) -> Checkpoint:
 def _select_current_syncs(
     state: ReplicationState, route: PartitionRoute, ids: TopicIds, syncs: Sequence[ObservedSync]
 ) -> Sequence[ObservedSync]:
-    """Return the offset syncs that refer to the current topic. An offset sync carries no topic id.
+    """Return the offset syncs that refer to the current topic. An offset sync contains no topic id.
 
     If the id changed since the last snapshot, or just before it, a sync may refer to the old topic. For a
     topic seen for the first time, a source offset that goes back is taken as the sign of an older topic.

@@ -15,7 +15,7 @@ from fleetgauge_operations.recovery.offsets.translation import translate
 class SyncVerdict(StrEnum):
     """Whether the offset of one partition is committed in the passive cluster.
 
-    With any verdict but WRITE and UNCHANGED nothing is written, and an operator has to look.
+    With any verdict but WRITE and UNCHANGED nothing is written, and an operator has to check.
     """
 
     WRITE = "write"
