@@ -6,8 +6,8 @@ because of that broker alone. That broker is the partition's *home*.
 Approach: compare the topic's actual state with the desired state and return the actions in the order in
 which they are to be applied. Before partitions are added, a broker without one is given a partition whose
 home was removed, or a partition whose first replica is also the home of another one. Brokers that are
-replicas of a partition stay replicas. A demoted broker keeps its partition but is not made to lead it. Nothing in
-this module talks to a cluster.
+replicas of a partition stay replicas. A demoted broker keeps its partition but is not made to lead it.
+Nothing in this module talks to a cluster.
 """
 
 from collections import Counter
