@@ -89,6 +89,7 @@ class ControlLoopScenarios:
         resolved = cluster.take_next_step()
         assert resolved is not None
         assert (resolved.case_id, resolved.ended is not None) == (advice.case_id, True)
+        assert cluster.take_next_step() is None
         assert cluster.led_by(2) == led_before
 
     def test_with_two_unhealthy_brokers_the_refusal_of_each_is_reported_once(
@@ -112,6 +113,7 @@ class ControlLoopScenarios:
     ) -> None:
         cluster.set_modes(demote="act")
         cluster.open_alert(2)
+        led_before = cluster.led_by(2)
         demotion = cluster.take_next_step()
         assert demotion is not None
         cluster.interrupt(demotion)
@@ -129,7 +131,7 @@ class ControlLoopScenarios:
         assert (refused.outcome, "circuit_open" in refused.against) == (ActionOutcome.REFUSED, True)
         cluster.clear_alert(3)
         assert cluster.undo(demotion.case_id, "repaired").outcome is ActionOutcome.UNDONE
-        assert cluster.led_by(2)
+        assert cluster.led_by(2) == led_before
 
     def test_an_action_that_an_operator_undoes_during_the_alert_is_not_repeated(
         self, cluster: ControlledCluster

@@ -101,20 +101,23 @@ class TableStore:
     def amend(self, key: Mapping[str, Any], change: Callable[[TableRow], TableRow | None]) -> None:
         """Replace a row by what ``change`` returns for its newest version; leave it unchanged for None.
 
-        ``change`` is called again with the row's new version if another process commits meanwhile, so that
-        no change of another process is lost. Nothing is done if there is no row with that key.
+        ``change`` is called again with the row's new version if another writer commits meanwhile, so that
+        no change of another writer is lost. Nothing is done if there is no row with that key.
         """
+        scope = {name: [key[name]] for name in self._table.key}
         where = pc.scalar(True)
-        for name in self._table.key:
+        for name in scope:
             where &= pc.field(name) == key[name]
 
         def write(delta: DeltaTable) -> None:
-            for row in self._select(delta, where, self._table.column_names).to_pylist(
-                maps_as_pydicts="strict"
-            ):
+            try:
+                rows = self._select(delta, where, self._table.column_names)
+            except ValueError as error:
+                raise self._error("read", error) from error
+            for row in rows.slice(0, 1).to_pylist(maps_as_pydicts="strict"):
                 changed = change(row)
                 if changed is not None:
-                    self._overwrite(delta, [changed], {name: [key[name]] for name in self._table.key})
+                    self._overwrite(delta, [changed], scope)
 
         self._commit(write)
 

@@ -6,6 +6,7 @@ operations) share them. Column names contain the unit: ``*_us`` is microseconds 
 """
 
 from fleetgauge_core.tables.action_kinds import (
+    CASE_KINDS,
     CAUSE_KINDS,
     MITIGATION_KINDS,
     OUTCOMES_FOR_OPERATORS,
@@ -41,6 +42,7 @@ __all__ = [
     "ALL_TABLES",
     "BROKER_MINUTES",
     "BURN_CAUSES",
+    "CASE_KINDS",
     "CAUSE_KINDS",
     "CHECKPOINTS",
     "CLUSTER_MINUTES",

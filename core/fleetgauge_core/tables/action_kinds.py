@@ -50,6 +50,8 @@ MITIGATION_KINDS = (
     ActionKind.QUARANTINE_RESTART,
     ActionKind.EVACUATE,
 )
+#: Kinds whose rows are cases of fleetgauge_operations.actions, with an outcome and an undo.
+CASE_KINDS = frozenset(MITIGATION_KINDS)
 #: Work on a cluster that can be the cause of its bad minutes.
 CAUSE_KINDS = frozenset({ActionKind.ROLL, ActionKind.REASSIGNMENT, ActionKind.THROTTLE})
 #: Remarks of people on alerts.

@@ -4,17 +4,18 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from threading import Lock
 from typing import Any
 
 from fleetgauge_core.lake.table_store import TableRow, TableStore
-from fleetgauge_core.tables import ACTIONS, MITIGATION_KINDS, ActionKind, ActionOutcome
+from fleetgauge_core.tables import ACTIONS, CASE_KINDS, ActionKind, ActionOutcome
 from fleetgauge_operations.actions.plan.case import ActionCase
 
 #: Keys of ``detail`` that are not part of the plan.
 _CASE_KEYS = frozenset(
     {"outcome", "zone", "against", "words", "told", "rejected", "undone_since", "overruled"}
 )
-#: Keys of the plans of version 0.1, which reads both of every case.
+#: Keys that version 0.1 expects in the detail of every case.
 _PLAN_DEFAULTS: Mapping[str, Any] = {"orders": [], "throttles": {}}
 
 
@@ -29,16 +30,19 @@ class AuditEntries:
 class AuditLog:
     """The table ops/actions of a lake.
 
-    All methods raise TableStoreError if the table is missing or cannot be read or written.
+    Several threads may use it. All methods raise TableStoreError if the table is missing or cannot be read or
+    written.
     """
 
     def __init__(self, lake: str) -> None:
         self._table = TableStore(lake, ACTIONS)
+        # Writers of one process would use up each other's attempts to commit.
+        self._writing = Lock()
 
     def read_entries(self, now: datetime) -> AuditEntries:
         """Return all cases, and the clusters whose rolling restart is in progress at a time."""
         rows = self._table.rows()
-        cases = (_parse_case(row) for row in rows if row["kind"] in MITIGATION_KINDS)
+        cases = (_parse_case(row) for row in rows if row["kind"] in CASE_KINDS)
         return AuditEntries(
             cases=tuple(sorted(cases, key=lambda case: (case.began, case.case_id))),
             rolling_cluster_ids=frozenset(row["cluster_id"] for row in rows if _is_rolling(row, now)),
@@ -46,11 +50,13 @@ class AuditLog:
 
     def add_case(self, case: ActionCase) -> None:
         """Store a new case."""
-        self._table.append([_case_row(case)])
+        with self._writing:
+            self._table.append([_case_row(case)])
 
     def update_case(self, case: ActionCase) -> None:
         """Replace the stored case that has the same ID."""
-        self._table.update(_case_row(case))
+        with self._writing:
+            self._table.update(_case_row(case))
 
     def amend_case(self, case_id: str, change: Callable[[ActionCase], ActionCase | None]) -> None:
         """Replace a case by what ``change`` returns for its newest version; leave it unchanged for None."""
@@ -59,7 +65,8 @@ class AuditLog:
             changed = change(_parse_case(row))
             return None if changed is None else _case_row(changed)
 
-        self._table.amend({"action_id": case_id}, amend)
+        with self._writing:
+            self._table.amend({"action_id": case_id}, amend)
 
 
 def _is_rolling(row: TableRow, now: datetime) -> bool:
@@ -109,7 +116,7 @@ def _parse_case(row: TableRow) -> ActionCase:
         began=row["starts"],
         outcome=ActionOutcome(detail["outcome"]),
         ended=row["ends"],
-        plan={key: value for key, value in detail.items() if value and key not in _CASE_KEYS},
+        plan={key: value for key, value in detail.items() if _is_of_plan(key, value)},
         against=tuple(detail.get("against", ())),
         words=tuple(detail["words"]),
         told=None if receivers is None else tuple(receivers),
@@ -117,3 +124,7 @@ def _parse_case(row: TableRow) -> ActionCase:
         undone_since=datetime.fromisoformat(undone_since) if undone_since else None,
         overruled=detail.get("overruled", False),
     )
+
+
+def _is_of_plan(key: str, value: object) -> bool:
+    return key not in _CASE_KEYS and not (key in _PLAN_DEFAULTS and value == _PLAN_DEFAULTS[key])

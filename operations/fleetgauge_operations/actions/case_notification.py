@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from fleetgauge_core.tables import ActionOutcome
+from fleetgauge_core.tables import OUTCOMES_FOR_OPERATORS, ActionOutcome
 from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.notify.notification import Notification, Severity
 from fleetgauge_operations.notify.receivers.slack import escape_markup
@@ -37,8 +37,7 @@ class CaseNotification:
     @property
     def is_firing(self) -> bool:
         """Whether an operator has to act."""
-        outcomes = (ActionOutcome.ADVISED, ActionOutcome.REFUSED, ActionOutcome.FAILED)
-        return not self.is_resolved and self.outcome in outcomes
+        return not self.is_resolved and self.outcome in OUTCOMES_FOR_OPERATORS
 
     @property
     def summary(self) -> str:

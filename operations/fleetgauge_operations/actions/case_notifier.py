@@ -119,8 +119,7 @@ class CaseNotifier:
     def _store_receipts(self) -> None:
         """Add receipts to the cases that are still in the state of which receivers were notified."""
         for state, receipts in list(self._receipts.items()):
-            if receipts.accepted or receipts.rejected:
-                self._store.amend_case(state[0], partial(_add_receipts, state=state, receipts=receipts))
+            self._store.amend_case(state[0], partial(_add_receipts, state=state, receipts=receipts))
             del self._receipts[state]
 
     def _is_due(self, case: ActionCase) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.metadata import ClusterMetadata
 from fleetgauge_core.tables import ActionKind, ActionOutcome
 from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
@@ -46,8 +46,8 @@ class UndoRefusedError(Exception):
 class ActionSteps(Protocol):
     """How one kind of action changes a cluster.
 
-    Each method may raise any error, which fails the case. Before each change it calls
-    ``run.require_leadership``; what it leaves unchanged it says by ``run.explain``.
+    Each method may raise any error, which fails the case. It calls ``run.require_leadership`` before each
+    change, and ``run.explain`` for what it leaves unchanged.
     """
 
     def apply(self, run: "ActionRun") -> None:
@@ -124,8 +124,8 @@ class ActionRun:
     ) -> None:
         """Wait until ``find_problem`` has returned an empty string for a duration.
 
-        Raises: ActionFailedError if it returns a problem after the timeout. A failed read of the cluster is
-        a problem too, as a restart may interrupt it.
+        Raises: ActionFailedError if it returns a problem after the timeout. A failed read of the cluster or
+        the lake is a problem too: a restart may interrupt it.
         """
         clock = self.executor.clock
         deadline, verified_since = clock() + timeout, None
@@ -141,7 +141,7 @@ class ActionRun:
     def _read_problem(self, find_problem: Callable[[ClusterMetadata], str]) -> str:
         try:
             return find_problem(self.executor.observe(self.case.case_id).metadata)
-        except KafkaUnavailableError as error:
+        except OperationalError as error:
             return str(error)
 
 
@@ -172,10 +172,10 @@ class ActionExecutor:
         """Apply an action unless a fail-safe refuses it, and return its case.
 
         What an undo needs is stored before anything changes. ``notified`` becomes the ``told`` of the case:
-        empty if receivers are to be notified of the case.
+        empty if receivers are to be notified of it; a refusal then remains open until its broker is healthy.
 
-        Raises: KafkaUnavailableError if the cluster cannot be read, and the error of a failed write; nothing
-        was changed then.
+        Raises: KafkaUnavailableError and TableStoreError if the snapshot cannot be read or the case cannot
+        be stored; nothing was changed then.
         """
         snapshot, rules = self.observe(case_id), self.rules[request.kind]
         case = ActionCase(
@@ -195,7 +195,7 @@ class ActionExecutor:
             case = replace(
                 case,
                 outcome=ActionOutcome.REFUSED,
-                ended=case.began,
+                ended=case.began if notified is None else None,
                 against=tuple(refusal.reason for refusal in refusals),
                 words=tuple(refusal.explanation for refusal in refusals),
             )
@@ -218,8 +218,8 @@ class ActionExecutor:
 
         ``reason`` is an operator's own. The start of the undo is stored before anything is changed.
 
-        Raises: UndoRefusedError; KafkaUnavailableError if the cluster cannot be read, and the error of a
-        failed write. Nothing was changed then.
+        Raises: UndoRefusedError; KafkaUnavailableError and TableStoreError if the snapshot cannot be read or
+        the case cannot be stored. Nothing was changed then.
         """
         snapshot = self.observe(case.case_id)
         refusals = find_undo_refusals(case, snapshot, reason, self.rules[case.kind])
@@ -227,12 +227,8 @@ class ActionExecutor:
             raise UndoRefusedError(refusals)
         # An operator who closes a failed case does not overrule the decision to act.
         overruled = reason is not None and (case.outcome is ActionOutcome.DONE or case.overruled)
-        case = replace(
-            case,
-            told=None if case.told is None else (),
-            undone_since=self.clock(),
-            overruled=overruled,
-        )
+        # Receivers are notified of the end of the undo, not of its start.
+        case = replace(case, undone_since=self.clock(), overruled=overruled)
         self.case_writer.update_case(case)
         request = ActionRequest(case.kind, case.cluster_id, case.broker_id, reason)
         run = ActionRun(request, case, snapshot, self)
@@ -246,9 +242,9 @@ class ActionExecutor:
                 run.explain(f"broker {case.broker_id} is not registered any more: nothing is returned to it")
         except Exception as error:
             words = (_format_error(error), *run.explanations)
-            return self._close_case(replace(case, outcome=ActionOutcome.FAILED, words=words))
+            return self._close_case(case.with_new_outcome(ActionOutcome.FAILED, words=words))
         words = tuple(run.explanations)
-        return self._close_case(replace(case, outcome=ActionOutcome.UNDONE, ended=self.clock(), words=words))
+        return self._close_case(case.with_new_outcome(ActionOutcome.UNDONE, ended=self.clock(), words=words))
 
     def _close_case(self, case: ActionCase) -> ActionCase:
         """Store the result; if that fails, add the error to the case that is reported."""
@@ -264,5 +260,5 @@ def _join(refusals: Sequence[Refusal]) -> str:
 
 
 def _format_error(error: Exception) -> str:
-    is_one_line = isinstance(error, KafkaUnavailableError | ActionFailedError)
+    is_one_line = isinstance(error, OperationalError | ActionFailedError)
     return str(error) if is_one_line else f"{type(error).__name__}: {error}"

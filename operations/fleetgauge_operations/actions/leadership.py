@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.fleet import Telemetry
 from fleetgauge_core.kafka import LeaderElection, Leadership, ensure_state_topic
 
@@ -11,8 +12,8 @@ _LEADERSHIP_TIMEOUT_S = 15
 _GROUP = "fleetgauge-mitigate"
 
 
-class LeadershipTakenError(Exception):
-    """Another process leads the actions on the cluster."""
+class LeadershipTakenError(OperationalError):
+    """This process was not elected leader of the actions on a cluster."""
 
 
 @contextmanager
@@ -21,7 +22,7 @@ def hold_cluster_leadership(telemetry: Telemetry, cluster_id: str) -> Iterator[L
 
     Each cluster has its own, so that an action that takes minutes does not delay actions on other clusters.
 
-    Raises: KafkaUnavailableError; LeadershipTakenError if another process does not release it in time.
+    Raises: KafkaUnavailableError; LeadershipTakenError if this process is not elected in time.
     """
     group = f"{_GROUP}.{cluster_id}"
     ensure_state_topic(telemetry, telemetry.topics.watch_state)
@@ -30,7 +31,10 @@ def hold_cluster_leadership(telemetry: Telemetry, cluster_id: str) -> Iterator[L
     try:
         leadership = election.wait_for_leadership(_LEADERSHIP_TIMEOUT_S)
         if leadership is None:
-            raise LeadershipTakenError(f"another process is leader of the consumer group {group}")
+            raise LeadershipTakenError(
+                f"not elected leader of the consumer group {group} within {_LEADERSHIP_TIMEOUT_S} s: another "
+                "process is leader, or this one may not join the group"
+            )
         yield leadership
     finally:
         election.stop()

@@ -1,10 +1,11 @@
 """What the commands of `fleetgauge mitigate` do."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from rich.status import Status
 
 from fleetgauge_core.detection import Finding
 from fleetgauge_core.fleet import Cluster
@@ -17,7 +18,6 @@ from fleetgauge_core.tables import MITIGATION_KINDS, ActionKind, ActionOutcome
 from fleetgauge_operations.actions.audit_log import AuditLog
 from fleetgauge_operations.actions.case_notification import CaseNotification
 from fleetgauge_operations.actions.executor import UndoRefusedError
-from fleetgauge_operations.actions.leadership import LeadershipTakenError
 from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
 from fleetgauge_operations.actions.plan.refusal import Refusal
 from fleetgauge_operations.actions.plan.refusals import find_refusals, find_undo_refusals
@@ -32,8 +32,8 @@ from fleetgauge_operations.mitigation.context import (
 from fleetgauge_operations.mitigation.controller import MitigationController
 from fleetgauge_operations.mitigation.plan.rules import build_rules
 
-#: Maximum time between heartbeats; a round reads the findings and ops/actions.
-_HEARTBEAT_TIMEOUT_S = 900
+#: Maximum time between heartbeats: the main loop reads findings and ops/actions, and sends notifications.
+_HEARTBEAT_TIMEOUT_S = 300
 _RULES = build_rules()
 
 
@@ -105,17 +105,15 @@ def undo_action(
 ) -> None:
     """Undo an action if ``execute``, else print what would change; exit with 1 if refused or failed."""
     mitigation = open_mitigation(config, location)
-    cases = mitigation.read_cases()
-    case = next((case for case in cases if case.case_id == case_id), None)
-    if case is None or not case.is_open:
-        raise InputError(f"no case {case_id} is open; see fleetgauge mitigate history")
+    case = _read_open_case(mitigation, case_id)
     cluster = mitigation.find_cluster(case.cluster_id)
     refusals: Sequence[Refusal]
     receivers: Sequence[str] = ()
     if execute:
         try:
             with _acting(), mitigation.open_executor(cluster) as executor:
-                case = executor.undo(case, reason)
+                # Read again, because the previous leader may have closed the case.
+                case = executor.undo(_read_open_case(mitigation, case_id), reason)
             refusals, notification = (), CaseNotification.from_case(case, utc_now())
         except UndoRefusedError as error:
             refusals = error.refusals
@@ -227,14 +225,16 @@ def _find_warranted(
                 yield ActionRequest(kind, cluster.id, broker_id), snapshot
 
 
-@contextmanager
-def _acting() -> Iterator[None]:
-    """Show what the command waits for. Raises: InputError if another process keeps the leadership."""
-    try:
-        with console.status("waiting for the leadership of the cluster's actions, then acting"):
-            yield
-    except LeadershipTakenError as error:
-        raise InputError(str(error)) from error
+def _read_open_case(mitigation: MitigationContext, case_id: str) -> ActionCase:
+    """Return an open case by its ID. Raises: InputError if no such case is open."""
+    case = next((case for case in mitigation.read_cases() if case.case_id == case_id), None)
+    if case is None or not case.is_open:
+        raise InputError(f"no case {case_id} is open; see fleetgauge mitigate history")
+    return case
+
+
+def _acting() -> Status:
+    return console.status("waiting for the leadership of the cluster's actions, then acting")
 
 
 def _notify(mitigation: MitigationContext, notification: CaseNotification) -> list[str]:

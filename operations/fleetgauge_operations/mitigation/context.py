@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from fleetgauge_core.lake.corrections import CorrectionStore
 from fleetgauge_core.runtime.cli import InputError
 from fleetgauge_operations.actions.audit_log import AuditLog
 from fleetgauge_operations.actions.case_notifier import CaseNotifier
-from fleetgauge_operations.actions.executor import ActionCaseWriter, ActionExecutor
+from fleetgauge_operations.actions.executor import ActionExecutor
 from fleetgauge_operations.actions.leadership import hold_cluster_leadership
 from fleetgauge_operations.actions.observer import ClusterObserver, read_findings
 from fleetgauge_operations.actions.plan.case import ActionCase
@@ -28,7 +28,7 @@ from fleetgauge_operations.mitigation.steps import build_steps
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.outboxes import Outboxes, notify_now
 
-#: Validity of an alert; longer than a round, in which no alert is sent again.
+#: Validity of an alert; longer than a restart, during which its case fires no alert.
 _ALERT_VALIDITY = timedelta(minutes=30)
 
 
@@ -109,17 +109,11 @@ class _ControlledCluster:
     def cluster_id(self) -> str:
         return self.cluster.id
 
-    @property
-    def case_writer(self) -> ActionCaseWriter:
-        return self.context.observer.audit_log
-
     def read_snapshot(self, findings: Sequence[Finding]) -> ClusterSnapshot:
         return self.context.observer.read_snapshot(self.cluster, findings)
 
-    @contextmanager
-    def open_executor(self) -> Iterator[ActionExecutor]:
-        with self.context.open_executor(self.cluster, self.limits) as executor:
-            yield executor
+    def open_executor(self) -> AbstractContextManager[ActionExecutor]:
+        return self.context.open_executor(self.cluster, self.limits)
 
 
 def open_mitigation(config: Path, location: str | None) -> MitigationContext:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from fleetgauge_core.detection import Finding
 from fleetgauge_core.tables import ActionKind, ActionOutcome
-from fleetgauge_operations.actions.executor import ActionCaseWriter, ActionExecutor, UndoRefusedError
+from fleetgauge_operations.actions.executor import ActionExecutor, UndoRefusedError
 from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.actions.plan.snapshot import ClusterSnapshot
 from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS, MitigationLimits
@@ -37,10 +38,6 @@ class ClusterUnderControl(Protocol):
     def cluster_id(self) -> str:
         """The ID of the cluster."""
 
-    @property
-    def case_writer(self) -> ActionCaseWriter:
-        """Where cases are stored."""
-
     def read_snapshot(self, findings: Sequence[Finding]) -> ClusterSnapshot:
         """Return a snapshot with the alerts of these findings of the fleet."""
 
@@ -60,14 +57,19 @@ class ControlLoop:
     create_case_id: Callable[[], str]
     limits: MitigationLimits = DEFAULT_LIMITS
 
-    def take_next_step(self, findings: Sequence[Finding]) -> ActionCase | None:
-        """Take the next step; return its case, or None if nothing is to be done now.
+    def take_next_step(
+        self, findings: Sequence[Finding], report_progress: Callable[[], None] = lambda: None
+    ) -> ActionCase | None:
+        """Take the next step; return its case if it is new or has changed, else None.
+
+        ``report_progress`` is called whenever a step has to wait.
 
         Raises: LeadershipTakenError, and the errors of ClusterUnderControl.
         """
         if not self._decide(self.cluster.read_snapshot(findings)):
             return None
-        with self.cluster.open_executor() as executor:
+        with self.cluster.open_executor() as leader:
+            executor = replace(leader, wait=partial(_wait_and_report, leader.wait, report_progress))
             # Decided again, because the previous leader may have taken the same step.
             snapshot = executor.observe("")
             step = self._decide(snapshot)
@@ -76,26 +78,24 @@ class ControlLoop:
     def _decide(self, snapshot: ClusterSnapshot) -> PolicyStep | None:
         return MitigationPolicy(self.cluster.cluster_id, snapshot, self.clock(), self.limits).decide()
 
-    def _take(self, step: PolicyStep, executor: ActionExecutor, snapshot: ClusterSnapshot) -> ActionCase:
-        writer = self.cluster.case_writer
+    def _take(
+        self, step: PolicyStep, executor: ActionExecutor, snapshot: ClusterSnapshot
+    ) -> ActionCase | None:
+        writer = executor.case_writer
         match step:
             case ApplyAction(request, reason):
-                case = executor.apply(request, self.create_case_id(), AUTHOR, reason, notified=())
-                if case.outcome is ActionOutcome.REFUSED:
-                    # Open until its broker is healthy, as every refusal of the controller.
-                    case = replace(case, ended=None)
-                    writer.update_case(case)
+                return executor.apply(request, self.create_case_id(), AUTHOR, reason, notified=())
             case FailCase(interrupted):
                 words = (*interrupted.words, "interrupted")
-                case = replace(interrupted, outcome=ActionOutcome.FAILED, words=words, told=())
+                case = replace(interrupted, told=()).with_new_outcome(ActionOutcome.FAILED, words=words)
                 writer.update_case(case)
             case NotifyOperator():
                 case = self._create_notified_case(step, snapshot)
                 writer.add_case(case)
             case UndoAction(applied):
-                case = _undo_unless_refused(applied, executor)
+                return _undo_unless_refused(applied, executor)
             case ResolveCase(notified):
-                case = replace(notified, ended=self.clock(), told=())
+                case = replace(notified, told=()).with_new_outcome(notified.outcome, ended=self.clock())
                 writer.update_case(case)
         return case
 
@@ -125,10 +125,17 @@ class ControlLoop:
         )
 
 
-def _undo_unless_refused(case: ActionCase, executor: ActionExecutor) -> ActionCase:
-    """Return the case after the undo; the case as it is if fail-safes refuse the undo."""
+def _undo_unless_refused(case: ActionCase, executor: ActionExecutor) -> ActionCase | None:
+    """Return the case after the undo; None if fail-safes refuse the undo."""
     try:
         return executor.undo(case, None)
     except UndoRefusedError as error:
         _log.info("case %s: not undone: %s", case.case_id, error)
-        return case
+        return None
+
+
+def _wait_and_report(
+    wait: Callable[[float], object], report_progress: Callable[[], None], seconds: float
+) -> None:
+    report_progress()
+    wait(seconds)

@@ -2,19 +2,18 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from fleetgauge_core.detection import Finding
-from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.table_store import TableStoreError
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import ActionOutcome
 from fleetgauge_operations.actions.case_notifier import CaseNotifier
-from fleetgauge_operations.actions.leadership import LeadershipTakenError
 from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.actions.plan.snapshot import find_active_alerts
 from fleetgauge_operations.mitigation.control_loop import ControlLoop
@@ -27,8 +26,8 @@ _WAIT_S = 0.5
 _WAITS_PER_ROUND = 30
 #: Clusters on which actions run at the same time; each has a thread and a consumer group member.
 _MAX_CONCURRENT_CLUSTERS = 16
-#: Longer than any action: a restart takes up to 5 minutes, and its verification as long again.
-_MAX_STEP = timedelta(minutes=15)
+#: A step makes progress at least every minute, except while a restart command runs, for 5 minutes at most.
+_MAX_SILENCE = timedelta(minutes=15)
 
 
 class FleetReader(Protocol):
@@ -41,12 +40,27 @@ class FleetReader(Protocol):
         """Return all cases by start time. Raises: TableStoreError."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _RunningStep:
-    """A control loop that takes a step in a thread of its own."""
+    """A step that a control loop takes in another thread, and when it last made progress."""
 
-    future: Future[ActionCase | None]
-    started: datetime
+    loop: ControlLoop
+    findings: Sequence[Finding]
+    clock: Callable[[], datetime]
+    progressed_at: datetime | None = None
+    """None until a thread begins with the step."""
+
+    def take(self) -> ActionCase | None:
+        """Take the step."""
+        self._report_progress()
+        return self.loop.take_next_step(self.findings, self._report_progress)
+
+    def is_stuck(self) -> bool:
+        """Return whether the step was begun, and has made no progress for too long."""
+        return self.progressed_at is not None and self.clock() - self.progressed_at > _MAX_SILENCE
+
+    def _report_progress(self) -> None:
+        self.progressed_at = self.clock()
 
 
 @dataclass(slots=True)
@@ -62,21 +76,24 @@ class MitigationController:
     health: ProcessHealth
     show: Callable[[ActionCase], None]
     clock: Callable[[], datetime]
-    _running: dict[str, _RunningStep] = field(default_factory=dict, init=False)
+    _steps: dict[str, _RunningStep] = field(default_factory=dict, init=False)
+    _futures: dict[str, Future[ActionCase | None]] = field(default_factory=dict, init=False)
     _changed_cases: list[ActionCase] = field(default_factory=list, init=False)
 
     def run(self, shutdown: ShutdownFlag) -> tuple[ActionCase, ...]:
         """Run until shutdown; return the cases that were new or changed, as they were then.
 
-        Steps that are running at shutdown are completed, because an interrupted action fails its case.
+        Steps that are running at shutdown are completed, because an interrupted action fails its case; no
+        further step begins.
         """
-        with ThreadPoolExecutor(_MAX_CONCURRENT_CLUSTERS, thread_name_prefix="mitigate") as workers:
+        workers = ThreadPoolExecutor(_MAX_CONCURRENT_CLUSTERS, thread_name_prefix="mitigate")
+        try:
             while not shutdown.is_set():
                 self._record_heartbeat()
                 try:
                     self._start_round(workers)
                     self.health.mark_ready()
-                except (KafkaUnavailableError, TableStoreError) as error:
+                except OperationalError as error:
                     _log.warning("findings or ops/actions cannot be read: %s", error)
                 self._notify()
                 for _ in range(_WAITS_PER_ROUND):
@@ -85,8 +102,9 @@ class MitigationController:
                     self._record_heartbeat()
                     if self._collect() or self.notifier.is_due:
                         self._notify()
-        self._collect()
-        self._notify()
+        finally:
+            workers.shutdown(wait=False, cancel_futures=True)
+            self._drain()
         return tuple(self._changed_cases)
 
     def _start_round(self, workers: ThreadPoolExecutor) -> None:
@@ -104,28 +122,44 @@ class MitigationController:
         for cluster_id, loop in self.loops.items():
             has_work = alerts[cluster_id] or cluster_id in with_pending_cases
             has_work = has_work or self.notifier.has_outage(cluster_id)
-            if has_work and cluster_id not in self._running:
-                future = workers.submit(loop.take_next_step, findings)
-                self._running[cluster_id] = _RunningStep(future, self.clock())
+            if has_work and cluster_id not in self._futures:
+                step = self._steps[cluster_id] = _RunningStep(loop, findings, self.clock)
+                self._futures[cluster_id] = workers.submit(step.take)
 
     def _collect(self) -> bool:
         """Take the results of completed steps; return whether there were any."""
-        completed = [cluster_id for cluster_id, step in self._running.items() if step.future.done()]
+        completed = [cluster_id for cluster_id, future in self._futures.items() if future.done()]
         for cluster_id in completed:
-            future = self._running.pop(cluster_id).future
-            try:
-                case = future.result()
-            except (KafkaUnavailableError, LeadershipTakenError) as error:
-                _log.warning("%s: no action is taken: %s", cluster_id, error)
-            except TableStoreError as error:
-                _log.warning("%s: no action is taken: %s", cluster_id, error)
-                self.notifier.report_outage(cluster_id, str(error))
-            else:
-                self.notifier.end_outage(cluster_id)
-                if case:
-                    self._changed_cases.append(case)
-                    self.show(case)
+            del self._steps[cluster_id]
+            self._take_result(cluster_id, self._futures.pop(cluster_id))
         return bool(completed)
+
+    def _take_result(self, cluster_id: str, future: Future[ActionCase | None]) -> None:
+        if future.cancelled():
+            return
+        try:
+            case = future.result()
+        except TableStoreError as error:
+            _log.warning("%s: no action is taken: %s", cluster_id, error)
+            self.notifier.report_outage(cluster_id, str(error))
+        except OperationalError as error:
+            _log.warning("%s: no action is taken: %s", cluster_id, error)
+        except Exception:
+            # A fault of this program on one cluster must not stop the actions on all others.
+            _log.exception("%s: the step failed; it is tried again in the next round", cluster_id)
+        else:
+            self.notifier.end_outage(cluster_id)
+            if case:
+                self._changed_cases.append(case)
+                self.show(case)
+
+    def _drain(self) -> None:
+        """Complete the running steps, and notify of their cases."""
+        while self._futures:
+            self._record_heartbeat()
+            wait(self._futures.values(), _WAIT_S, FIRST_COMPLETED)
+            self._collect()
+        self._notify()
 
     def _notify(self) -> None:
         try:
@@ -135,9 +169,8 @@ class MitigationController:
         self.notifier.send()
 
     def _record_heartbeat(self) -> None:
-        """Record that this process works, unless a step takes longer than any action."""
-        now = self.clock()
-        if all(now - step.started < _MAX_STEP for step in self._running.values()):
+        """Record that this process works, unless a step is stuck."""
+        if not any(step.is_stuck() for step in self._steps.values()):
             self.health.record_heartbeat()
 
 

@@ -87,6 +87,7 @@ class DemotionSteps:
         orders = decode_orders(run.case.plan)
         run.require_leadership()
         self.cluster.set_demotion_mark(run.broker_id, demoted=True)
+        run.require_leadership()
         self.cluster.reorder_replicas({partition: order.after for partition, order in orders.items()}, orders)
         led = run.check_again().led_by(run.broker_id)
         run.require_leadership()
@@ -106,6 +107,7 @@ class DemotionSteps:
             restoration = plan_restoration(run.check_undo_again(encode_orders(remaining)), remaining)
             self._restore_batch(run, orders, restoration)
             _explain_kept(run, restoration)
+        run.require_leadership()
         self.cluster.set_demotion_mark(run.broker_id, demoted=False)
 
     def clean_up(self, run: ActionRun) -> None:
@@ -119,6 +121,7 @@ class DemotionSteps:
     ) -> None:
         run.require_leadership()
         self.cluster.reorder_replicas(restoration.orders, expected)
+        run.require_leadership()
         self.cluster.elect_preferred_leaders(restoration.led_by(run.broker_id))
         run.verify(
             lambda metadata: check_restored(metadata, run.broker_id, restoration.orders), _ELECTION_TIMEOUT
@@ -135,13 +138,11 @@ class RestartSteps:
         """Restart the broker, and wait until it works."""
         run.require_leadership()
         self.cluster.restart_broker(run.broker_id)
-        self.undo(run)
+        _wait_until_restarted(run)
 
     def undo(self, run: ActionRun) -> None:
         """Wait until the broker works."""
-        run.verify(
-            lambda metadata: check_restarted(metadata, run.broker_id), _RESTART_TIMEOUT, holds=_RESTARTED_FOR
-        )
+        _wait_until_restarted(run)
 
     def clean_up(self, run: ActionRun) -> None:
         """Change nothing: a restart leaves nothing behind."""
@@ -179,6 +180,12 @@ class QuarantineSteps:
         """Remove the throttle from the topics."""
         run.require_leadership()
         self.cluster.remove_throttle(run.broker_id, decode_throttles(run.case.plan), registered=False)
+
+
+def _wait_until_restarted(run: ActionRun) -> None:
+    run.verify(
+        lambda metadata: check_restarted(metadata, run.broker_id), _RESTART_TIMEOUT, holds=_RESTARTED_FOR
+    )
 
 
 def _explain_kept(run: ActionRun, restoration: Restoration) -> None:

@@ -1,7 +1,7 @@
 """Cases: one action on one broker each, with everything that is needed to undo it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -57,6 +57,11 @@ class ActionCase:
         if self.outcome is ActionOutcome.DONE:
             return self.ended is None
         return self.outcome in (ActionOutcome.BEGUN, ActionOutcome.FAILED)
+
+    def with_new_outcome(self, outcome: ActionOutcome, **changes: Any) -> "ActionCase":
+        """Return the case with an outcome of which receivers have not been notified yet, if any are to be."""
+        told = None if self.told is None else ()
+        return replace(self, outcome=outcome, told=told, rejected=(), **changes)
 
     @property
     def has_changed_cluster(self) -> bool:

@@ -34,7 +34,7 @@ class ActionLimits:
     warrants: Mapping[HealthState, timedelta] = field(default_factory=dict)
     """The alert states that warrant the action, and the minimum age of each."""
     paced_with: frozenset[ActionKind] = frozenset()
-    """Kinds of actions between which, and this one, ``min_interval`` has to pass."""
+    """Kinds of actions from whose start ``min_interval`` must have passed."""
     min_interval: timedelta = timedelta(0)
     rate_limits: tuple[RateLimit, ...] = ()
 

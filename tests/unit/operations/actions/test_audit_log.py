@@ -1,6 +1,7 @@
 """Cases are stored in ops/actions of a lake, also while other processes write to it."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -166,3 +167,26 @@ def test_every_row_has_the_plan_keys_that_version_0_1_reads(tmp_path: Path) -> N
     (row,) = TableStore(str(tmp_path), ACTIONS).rows()
     detail = json.loads(row["detail"])
     assert (detail["orders"], detail["throttles"]) == ([], {})
+
+
+def test_a_plan_of_any_kind_is_read_back_unchanged(tmp_path: Path) -> None:
+    put(tmp_path, ACTIONS, [])
+    case = replace(CASE, plan={"moved": [], "batches": {"0": [1, 2]}, "rate": 0})
+    AuditLog(str(tmp_path)).add_case(case)
+    assert AuditLog(str(tmp_path)).read_entries(NOON).cases == (case,)
+
+
+def test_cases_of_many_clusters_are_stored_at_the_same_time(tmp_path: Path) -> None:
+    put(tmp_path, ACTIONS, [])
+    audit_log = AuditLog(str(tmp_path))
+
+    def store(number: int) -> None:
+        case = replace(CASE, case_id=f"c{number}", cluster_id=f"cluster-{number}")
+        audit_log.add_case(case)
+        audit_log.update_case(replace(case, outcome=ActionOutcome.DONE))
+
+    with ThreadPoolExecutor(16) as workers:
+        list(workers.map(store, range(16)))
+    cases = audit_log.read_entries(NOON).cases
+    assert {case.outcome for case in cases} == {ActionOutcome.DONE}
+    assert len(cases) == 16

@@ -143,11 +143,16 @@ def test_a_refusal_that_arises_after_the_first_step_stops_the_action(cluster: Si
     assert "broker 3 is DEGRADED" in case.words[0]
 
 
-def test_a_process_that_loses_the_leadership_changes_nothing_more(cluster: SimulatedCluster) -> None:
-    confirmations = iter([True, False])
+@pytest.mark.parametrize(("confirmed", "requests"), [(0, []), (1, []), (2, ["reorder 2"])])
+def test_a_process_that_loses_the_leadership_changes_nothing_more(
+    cluster: SimulatedCluster, confirmed: int, requests: list[str]
+) -> None:
+    """Before the mark, before the new order, and before the election."""
+    confirmations = iter([True] * confirmed + [False])
     case = demote(cluster, create_executor(cluster, is_leader=lambda: next(confirmations)))
     assert case.outcome is ActionOutcome.FAILED
-    assert cluster.requests == ["reorder 2"]
+    assert cluster.requests == requests
+    assert bool(cluster.demotion_marks) is (confirmed > 0)
 
 
 def test_a_demotion_fails_if_the_broker_still_leads_and_opens_the_circuit_breaker(

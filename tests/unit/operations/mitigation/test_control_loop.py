@@ -11,7 +11,7 @@ import pytest
 from fleetgauge_core.detection import Finding, HealthState
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import ActionOutcome
-from fleetgauge_operations.actions.executor import ActionCaseWriter, ActionExecutor
+from fleetgauge_operations.actions.executor import ActionExecutor
 from fleetgauge_operations.actions.leadership import LeadershipTakenError
 from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
@@ -34,10 +34,6 @@ class MemoryCluster:
     @property
     def cluster_id(self) -> str:
         return "orders"
-
-    @property
-    def case_writer(self) -> ActionCaseWriter:
-        return self.simulated
 
     def read_snapshot(self, _: Sequence[Finding]) -> ClusterSnapshot:
         return self.simulated.observe("")
@@ -143,3 +139,34 @@ def test_a_down_broker_is_restarted_twice_and_then_handed_to_an_operator(cluster
     assert outcomes == [ActionOutcome.DONE, ActionOutcome.DONE, ActionOutcome.REFUSED, None]
     assert cluster.simulated.requests == ["restart", "restart"]
     assert cluster.read_cases()[-1].against == ("exhausted",)
+
+
+def test_an_undo_that_a_fail_safe_refuses_is_no_step(cluster: MemoryCluster) -> None:
+    """The fail-safe arises between the decision and the undo."""
+
+    @dataclass
+    class ReassigningCluster(MemoryCluster):
+        @contextmanager
+        def open_executor(self) -> Iterator[ActionExecutor]:
+            with super().open_executor() as executor:
+                yield replace(executor, observe=self.observe)
+
+        def observe(self, case_id: str) -> ClusterSnapshot:
+            snapshot = self.simulated.observe(case_id)
+            if (
+                case_id in self.simulated.cases
+                and self.simulated.cases[case_id].outcome is ActionOutcome.DONE
+            ):
+                moving = replace(snapshot.metadata, reassigning=frozenset({TopicPartition("t", 0)}))
+                return replace(snapshot, metadata=moving)
+            return snapshot
+
+    reassigning = ReassigningCluster()
+    reassigning.set_modes(demote="act")
+    reassigning.open_alert(2)
+    demotion = reassigning.take_next_step()
+    assert demotion is not None
+    reassigning.clear_alert(2)
+    reassigning.advance(DEFAULT_LIMITS.undo_after * 2)
+    assert reassigning.take_next_step() is None
+    assert reassigning.read_cases() == [demotion]

@@ -18,6 +18,7 @@ from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import ActionKind, ActionOutcome
 from fleetgauge_operations.actions.leadership import LeadershipTakenError
 from fleetgauge_operations.actions.plan.case import ActionCase
+from fleetgauge_operations.mitigation import controller as controller_module
 from fleetgauge_operations.mitigation.controller import MitigationController
 from tests.unit.operations.mitigation.simulated_cluster import NOON
 from tests.waiting import wait_until
@@ -53,8 +54,10 @@ class MemoryFleet:
     cases: list[ActionCase] = field(default_factory=list)
     findings_error: Exception | None = None
     cases_error: Exception | None = None
+    rounds: int = 0
 
     def read_findings(self) -> Sequence[Finding]:
+        self.rounds += 1
         if self.findings_error:
             raise self.findings_error
         return self.findings
@@ -73,7 +76,7 @@ class ScriptedLoop:
     steps: int = 0
     released: Event = field(default_factory=Event)
 
-    def take_next_step(self, _: Sequence[Finding]) -> ActionCase | None:
+    def take_next_step(self, _: Sequence[Finding], __: Callable[[], None]) -> ActionCase | None:
         self.steps += 1
         assert self.released.wait(DEADLINE_S)
         if isinstance(self.result, Exception):
@@ -190,25 +193,76 @@ def test_a_long_action_on_a_cluster_does_not_delay_another_cluster() -> None:
     assert [case.cluster_id for case in controller.results[0]] == ["payments"]
 
 
-def test_a_cluster_has_one_step_at_a_time_and_a_running_step_completes_before_the_end() -> None:
+@pytest.fixture
+def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_module, "_WAIT_S", 0.01)
+    monkeypatch.setattr(controller_module, "_WAITS_PER_ROUND", 2)
+
+
+@pytest.mark.usefixtures("short_rounds")
+def test_a_cluster_has_one_step_at_a_time_over_all_rounds() -> None:
     loops = {"orders": ScriptedLoop(done_case("orders"))}
     controller = RunningController(MemoryFleet([degraded("orders")]), loops)
     with controller.running():
-        wait_for(lambda: loops["orders"].steps == 1, "the step")
+        wait_for(lambda: controller.fleet.rounds >= 5, "five rounds")
+        assert loops["orders"].steps == 1
+        loops["orders"].released.set()
+        wait_for(lambda: loops["orders"].steps >= 2, "another step after the first one")
+    assert len(controller.shown) == loops["orders"].steps
+
+
+def test_at_shutdown_running_steps_complete_and_no_further_step_begins() -> None:
+    """More clusters have work than steps can run at the same time."""
+    clusters = [f"cluster-{number}" for number in range(40)]
+    loops = {cluster_id: ScriptedLoop(done_case(cluster_id)) for cluster_id in clusters}
+    controller = RunningController(MemoryFleet([degraded(cluster_id) for cluster_id in clusters]), loops)
+
+    def count_begun() -> int:
+        return sum(loop.steps for loop in loops.values())
+
+    with controller.running():
+        wait_for(lambda: count_begun() == 16, "the first steps")
         controller.shutdown.set()
-    assert loops["orders"].steps == 1
-    assert controller.shown == ["case-of-orders"]
+        before = controller.heartbeats
+        wait_for(lambda: controller.heartbeats > before + 1, "heartbeats while the steps complete")
+    assert count_begun() == 16
+    assert len(controller.shown) == 16
 
 
-def test_a_cluster_without_alerts_or_pending_cases_is_left_alone() -> None:
-    pending = done_case("payments")
+@pytest.mark.usefixtures("short_rounds")
+def test_a_fault_on_one_cluster_does_not_stop_actions_on_another(caplog: pytest.LogCaptureFixture) -> None:
+    loops = {"orders": ScriptedLoop(RuntimeError("a bug")), "payments": ScriptedLoop(done_case("payments"))}
+    for loop in loops.values():
+        loop.released.set()
+    controller = RunningController(MemoryFleet([degraded("orders"), degraded("payments")]), loops)
+    with controller.running():
+        wait_for(lambda: loops["orders"].steps >= 2, "the step to be tried again")
+    assert "case-of-payments" in controller.shown
+    assert "orders: the step failed" in caplog.text
+
+
+@pytest.mark.usefixtures("short_rounds")
+def test_the_ticket_of_an_outage_is_resolved_by_the_next_step_without_an_alert_too() -> None:
+    loops = {"orders": ScriptedLoop(TableStoreError("ops/actions cannot be written"))}
+    loops["orders"].released.set()
+    controller = RunningController(MemoryFleet([degraded("orders")]), loops)
+    with controller.running():
+        wait_for(lambda: bool(controller.notifier.outages), "the ticket")
+        controller.fleet.findings = []
+        loops["orders"].result = None
+        wait_for(lambda: controller.notifier.resolved_outages == ["orders"], "the resolution")
+    assert controller.notifier.outages == {}
+
+
+def test_a_cluster_without_alerts_or_open_cases_is_left_alone() -> None:
+    ended = done_case("payments")
     loops = {name: ScriptedLoop() for name in ("orders", "payments", "returns")}
     for loop in loops.values():
         loop.released.set()
     interrupted = ActionCase(
         "c1", ActionKind.DEMOTE, "returns", 2, None, "ann", "DEGRADED", NOON, ActionOutcome.BEGUN
     )
-    fleet = MemoryFleet([degraded("orders")], [pending, interrupted])
+    fleet = MemoryFleet([degraded("orders")], [ended, interrupted])
     with RunningController(fleet, loops).running():
         wait_for(lambda: loops["orders"].steps == 1 and loops["returns"].steps == 1, "the steps")
     assert loops["payments"].steps == 0
@@ -252,7 +306,7 @@ def test_without_findings_nothing_is_done_and_cases_are_still_notified() -> None
     assert controller.loops["orders"].steps == 0
 
 
-def test_the_process_counts_as_stuck_once_a_step_takes_longer_than_any_action() -> None:
+def test_the_process_counts_as_stuck_once_a_step_makes_no_progress_for_long() -> None:
     loops = {"orders": ScriptedLoop()}
     controller = RunningController(MemoryFleet([degraded("orders")]), loops)
     with controller.running():
