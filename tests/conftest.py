@@ -87,7 +87,7 @@ def s3() -> Iterator[s3_server.S3]:
     """An object store without buckets."""
     if not s3_server.SERVER.exists():
         pytest.skip(f"{s3_server.SERVER} is missing: make .venv/.tools")
-    with s3_server.serving() as server:
+    with s3_server.run_server() as server:
         yield server
 
 

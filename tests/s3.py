@@ -55,7 +55,7 @@ class S3:
 
 
 @contextmanager
-def serving() -> Iterator[S3]:
+def run_server() -> Iterator[S3]:
     port = free_port()
     arguments = [str(SERVER), "-H", "127.0.0.1", "-p", str(port)]
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

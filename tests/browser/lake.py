@@ -80,7 +80,7 @@ def _broker_minutes(cluster: str, now: datetime) -> Iterable[dict[str, Any]]:
         for broker in BROKERS:
             for leg in ("client", "leader"):
                 ms = (base if leg == "client" else 4) * random.lognormvariate(0, 0.12) * (1 + 0.04 * broker)
-                failed = _failed(cluster, broker, leg, ago)
+                failed = _count_failed(cluster, broker, leg, ago)
                 measured = not _gap(cluster, broker, ago)
                 yield _broker_minute(
                     cluster, broker, leg, now - ago * MINUTE, int(1000 * ms), failed, measured
@@ -93,7 +93,7 @@ def _gap(cluster: str, broker: int, ago: int) -> bool:
     return cluster == SEARCH and broker == 3 and ago % 10 < 7
 
 
-def _failed(cluster: str, broker: int, leg: str, ago: int) -> int:
+def _count_failed(cluster: str, broker: int, leg: str, ago: int) -> int:
     """Return failed probes: all on a hung broker's leader leg, and some on the client leg of all brokers."""
     if cluster != ORDERS or ago > HUNG_FOR:
         return 0

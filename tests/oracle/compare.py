@@ -43,8 +43,8 @@ def find_differences(
     expected, actual = list(expected), list(actual)
     expected_by_key, actual_by_key = _by_key(expected, key), _by_key(actual, key)
     return [
-        *_repeated(expected, key, "expected"),
-        *_repeated(actual, key, "actual"),
+        *_find_repeated(expected, key, "expected"),
+        *_find_repeated(actual, key, "actual"),
         *(
             Difference(row_key, "", "a row", "no row")
             for row_key in expected_by_key
@@ -70,7 +70,7 @@ def _by_key(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> dict[Key, 
     return {tuple(row[column] for column in key): row for row in rows}
 
 
-def _repeated(rows: Iterable[Mapping[str, Any]], key: Sequence[str], side: str) -> list[Difference]:
+def _find_repeated(rows: Iterable[Mapping[str, Any]], key: Sequence[str], side: str) -> list[Difference]:
     times = Counter(tuple(row[column] for column in key) for row in rows)
     return [
         Difference(row_key, "", "one row", f"{n} rows in {side}") for row_key, n in times.items() if n > 1

@@ -61,10 +61,12 @@ def client_probes(
     rng: Random, attempted: int, behavior: BrokerBehavior, latencies: Latencies, exact_us: int | None
 ) -> ProbeRecord:
     """Return a client record's results; some failed probes are not acknowledged, others received late."""
-    unacknowledged = _failed(rng, attempted, behavior)
+    unacknowledged = _draw_failed(rng, attempted, behavior)
     acknowledged = attempted - unacknowledged
     lost = (
-        acknowledged if behavior is BrokerBehavior.NOT_RECEIVED else _failed(rng, acknowledged, behavior) // 3
+        acknowledged
+        if behavior is BrokerBehavior.NOT_RECEIVED
+        else _draw_failed(rng, acknowledged, behavior) // 3
     )
     drawn = sorted(rng.choices(range(len(latencies.ack_us)), k=acknowledged))
     succeeded = acknowledged - lost
@@ -88,7 +90,7 @@ def leader_probes(
 ) -> ProbeRecord:
     """Return a leader record's results; no probe is due while another broker leads."""
     attempted = 0 if rng.random() < 0.02 else attempted
-    failed = _failed(rng, attempted, behavior)
+    failed = _draw_failed(rng, attempted, behavior)
     acknowledged = attempted - failed
     ack_us = sorted(rng.choices(latencies.ack_us, k=acknowledged))
     return {
@@ -105,7 +107,7 @@ def leader_probes(
     }
 
 
-def _failed(rng: Random, attempted: int, behavior: BrokerBehavior) -> int:
+def _draw_failed(rng: Random, attempted: int, behavior: BrokerBehavior) -> int:
     """Return how many of the attempted probes fail; a p99 ignores one failure of a hundred."""
     if behavior is BrokerBehavior.DOWN:
         return attempted

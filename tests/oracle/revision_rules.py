@@ -17,13 +17,13 @@ def apply_revisions(computations: Sequence[Tables]) -> Tables:
     return Tables(
         latest.broker_minutes,
         latest.cluster_minutes,
-        _revised(CLUSTER_WEEKS, [computation.cluster_weeks for computation in computations]),
-        _revised(FLEET_WEEKS, [computation.fleet_weeks for computation in computations]),
+        _apply_to_table(CLUSTER_WEEKS, [computation.cluster_weeks for computation in computations]),
+        _apply_to_table(FLEET_WEEKS, [computation.fleet_weeks for computation in computations]),
         latest.burn_causes,
     )
 
 
-def _revised(table: Table, computations: Iterable[Iterable[Row]]) -> list[Row]:
+def _apply_to_table(table: Table, computations: Iterable[Iterable[Row]]) -> list[Row]:
     key = [name for name in table.key if name != "revision"]
     history: dict[tuple[Any, ...], list[Row]] = {}
     for rows in computations:

@@ -9,7 +9,7 @@ import click
 
 from fleetgauge_core.runtime.cli import InputError
 from tests.promises.commands import commands
-from tests.promises.source import functions_of, tree_of
+from tests.promises.source import find_functions, find_tree
 
 _CODE_IN_HELP = re.compile(r"\bexit(?:s with| code)? (\d+)", re.IGNORECASE)
 
@@ -35,12 +35,12 @@ def _list_codes_in_help(command: click.Command) -> set[str]:
 
 
 def _list_codes_in_source(command: click.Command) -> set[int]:
-    return {code for function in functions_of(command) for code in _codes(function)} - {0}
+    return {code for function in find_functions(command) for code in _codes(function)} - {0}
 
 
 def _codes(function: Callable[..., Any]) -> Iterator[int]:
     """Yield the codes of every SystemExit and ``context.exit`` call."""
-    for node in ast.walk(tree_of(function)):
+    for node in ast.walk(find_tree(function)):
         if isinstance(node, ast.Call) and _ends(node.func):
             for argument in node.args:
                 yield from _numbers(argument, function)

@@ -30,8 +30,8 @@ from fleetgauge_pipelines.jobs.backtest_command import _document as backtest_doc
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES
 from fleetgauge_probes.connection.cluster_checks import ClusterChecks
 from tests.promises.commands import commands_with_json
-from tests.promises.key_paths import NONE, Paths, hints_of, in_list, join, paths_of_type, paths_of_value
-from tests.promises.source import functions_of, literal_keys
+from tests.promises.key_paths import NONE, Paths, in_list, join, paths_of_type, paths_of_value, resolve_hints
+from tests.promises.source import find_functions, literal_keys
 from tests.promises.specimens import specimen
 
 #: Commands whose dict literals are not their output, or which are run.
@@ -52,7 +52,7 @@ def _collect_built(name: str) -> Paths:
 
 def _collect_literals(command: click.Command) -> Paths:
     """Return the key paths of dict literals, without the path to which another statement assigns them."""
-    return NONE.union(*map(literal_keys, functions_of(command)))
+    return NONE.union(*map(literal_keys, find_functions(command)))
 
 
 def _is_within(path: str, paths: Paths) -> bool:
@@ -62,7 +62,7 @@ def _is_within(path: str, paths: Paths) -> bool:
 
 def _call_with_specimens(function: Callable[..., Any]) -> Paths:
     """Return the key paths of a function's results for specimens of its parameters."""
-    hints = {name: hint for name, hint in hints_of(function).items() if name != "return"}
+    hints = {name: hint for name, hint in resolve_hints(function).items() if name != "return"}
     results = (
         function(**{name: specimen(hint, choice) for name, hint in hints.items()}) for choice in (0, 1)
     )

@@ -51,7 +51,7 @@ def paths_of_type(kind: Any) -> Paths:
 def _paths_of_type(kind: Any, around: tuple[Any, ...]) -> Paths:
     if kind in around:
         return NONE
-    if members := fields_of(kind):
+    if members := list_fields(kind):
         parts = (under(name, _paths_of_type(below, (*around, kind))) for name, below in members.items())
         return NONE.union(*parts)
     origin, arguments = get_origin(kind), get_args(kind)
@@ -68,28 +68,28 @@ def _paths_of_type(kind: Any, around: tuple[Any, ...]) -> Paths:
     return NONE
 
 
-def fields_of(kind: Any) -> Mapping[str, Any]:
+def list_fields(kind: Any) -> Mapping[str, Any]:
     """Return field types by name of a type that becomes a JSON object; empty for other types."""
     if not isinstance(kind, type) or get_origin(kind) is not None or issubclass(kind, Enum):
         return {}
     if is_dataclass(kind):
-        hints = hints_of(kind)
+        hints = resolve_hints(kind)
         return {field.name: hints.get(field.name, Any) for field in fields(kind)}
     if issubclass(kind, BaseModel):
-        hints = hints_of(kind)
+        hints = resolve_hints(kind)
         return {name: hints.get(name, Any) for name in kind.model_fields}
     return {}
 
 
-def hints_of(annotated: Any) -> Mapping[str, Any]:
+def resolve_hints(annotated: Any) -> Mapping[str, Any]:
     """Return the types of a class's fields or a function's parameters; Any if unresolvable."""
     try:
         return get_type_hints(annotated)
     except (NameError, TypeError):
-        return _each_hint_of(annotated)
+        return _resolve_each_hint(annotated)
 
 
-def _each_hint_of(annotated: Any) -> Mapping[str, Any]:
+def _resolve_each_hint(annotated: Any) -> Mapping[str, Any]:
     """Resolve each hint separately, for hints with names imported only for type checkers."""
     hints = {}
     for name, hint in getattr(annotated, "__annotations__", {}).items():

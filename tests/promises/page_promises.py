@@ -20,7 +20,7 @@ from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser import lake as minutes_lake
 from tests.browser import recovery_lake
 from tests.browser.lake import ORDERS
-from tests.promises.key_paths import fields_of, paths_of_value
+from tests.promises.key_paths import list_fields, paths_of_value
 from tests.promises.run_promises import NOW
 from tests.promises.specimens import specimen
 
@@ -78,7 +78,7 @@ def _download(client: FlaskClient, address: str) -> str:
 
 def _build_view(kind: type) -> Any:
     """Return view parameters for the newest week and minutes of a cluster in the lake."""
-    arguments = {name: value for name, value in _SELECTION.items() if name in fields_of(kind)}
+    arguments = {name: value for name, value in _SELECTION.items() if name in list_fields(kind)}
     try:
         return kind(**arguments)
     except TypeError:

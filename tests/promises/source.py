@@ -13,7 +13,7 @@ import click
 from tests.promises.key_paths import NONE, Paths, in_list, under
 
 
-def functions_of(command: click.Command) -> tuple[Callable[..., Any], ...]:
+def find_functions(command: click.Command) -> tuple[Callable[..., Any], ...]:
     """Return the command's function, that which it hands its options to, and all that they call.
 
     Functions of other modules are left out, except for those that the second one calls in its own module.
@@ -29,7 +29,7 @@ def functions_of(command: click.Command) -> tuple[Callable[..., Any], ...]:
 
 def _run_functions(callback: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
     """Yield the functions that a command's function imports and calls with all its options."""
-    nodes = list(ast.walk(tree_of(callback)))
+    nodes = list(ast.walk(find_tree(callback)))
     called = {name for node in nodes if isinstance(node, ast.Call) for name in _name_with_options(node)}
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -46,13 +46,13 @@ def _reach(function: Callable[..., Any], reached: dict[Callable[..., Any], None]
     if function in reached:
         return
     reached[function] = None
-    for node in ast.walk(tree_of(function)):
+    for node in ast.walk(find_tree(function)):
         named = function.__globals__.get(node.id) if isinstance(node, ast.Name) else None
         if inspect.isfunction(named) and named.__module__ == function.__module__:
             _reach(inspect.unwrap(named), reached)
 
 
-def tree_of(function: Callable[..., Any]) -> ast.AST:
+def find_tree(function: Callable[..., Any]) -> ast.AST:
     """Return the syntax tree of a function."""
     code = function.__code__
     return _functions_in(code.co_filename)[code.co_firstlineno]
@@ -71,7 +71,7 @@ def _functions_in(file: str) -> Mapping[int, ast.FunctionDef]:
 
 def literal_keys(function: Callable[..., Any]) -> Paths:
     """Return the key paths of every dict literal in a function."""
-    return NONE.union(*(_paths(node) for node in _outermost_objects(tree_of(function))))
+    return NONE.union(*(_paths(node) for node in _outermost_objects(find_tree(function))))
 
 
 def _outermost_objects(node: ast.AST) -> Iterator[ast.Dict]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import AwareDatetime, BaseModel
 
-from tests.promises.key_paths import fields_of, hints_of, is_kind, is_literal, not_none
+from tests.promises.key_paths import is_kind, is_literal, list_fields, not_none, resolve_hints
 
 _SCALARS: Mapping[Any, Any] = {
     bool: True,
@@ -78,11 +78,11 @@ def _instance(kind: Any, choice: int) -> Any:
     if issubclass(kind, Enum):
         return _pick(kind, choice)
     if issubclass(kind, BaseModel):
-        return kind.model_construct(**{name: specimen(of, choice) for name, of in fields_of(kind).items()})
+        return kind.model_construct(**{name: specimen(of, choice) for name, of in list_fields(kind).items()})
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        hints = hints_of(kind)
+        hints = resolve_hints(kind)
         return kind(**{name: specimen(hints.get(name, Any), choice) for name in kind._fields})
-    if members := fields_of(kind):
+    if members := list_fields(kind):
         return kind(
             **{name: _build_field(name, of, choice) for name, of in members.items() if _is_given(kind, name)}
         )

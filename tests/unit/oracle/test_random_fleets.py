@@ -24,7 +24,7 @@ def _lake(seed: int) -> RandomLake:
 
 
 @cache
-def _computed(seed: int) -> Tables:
+def _compute(seed: int) -> Tables:
     lake = _lake(seed)
     settings = read_settings(Fleet.model_validate(lake.document))
     first, second = lake.deliveries
@@ -86,7 +86,7 @@ def test_a_fleet_has_one_to_four_clusters_and_a_cluster_one_to_six_brokers(seed:
 
 
 def test_the_random_lakes_cover_every_branch_of_the_oracle() -> None:
-    tables = [_computed(seed) for seed in SEEDS]
+    tables = [_compute(seed) for seed in SEEDS]
     minutes = [row for lake_tables in tables for row in lake_tables.cluster_minutes]
     causes = {row["cause"] for row in minutes}
     assert causes >= {

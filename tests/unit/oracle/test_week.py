@@ -28,7 +28,7 @@ def all_records() -> Records:
     return [record for seed in SEEDS for record in random_week(seed)]
 
 
-def _evaluated(seed: int) -> Tables:
+def _evaluate(seed: int) -> Tables:
     return evaluate(random_week(seed), read_settings(Fleet.model_validate(random_fleet(seed))), AFTER)
 
 
@@ -120,7 +120,7 @@ def test_clusters_have_one_or_two_vantages(all_records: Records) -> None:
 
 
 def test_the_random_records_cover_every_branch_of_the_oracle() -> None:
-    tables = [_evaluated(seed) for seed in range(8)]
+    tables = [_evaluate(seed) for seed in range(8)]
     brokers = [row for seed_tables in tables for row in seed_tables.broker_minutes]
     assert any(row["agent_late"] and row["vantages"] for row in brokers)
     assert any(row["agent_late"] and not row["vantages"] for row in brokers)

@@ -47,13 +47,13 @@ def write_bronze(root: Path) -> None:
     rows = [
         row | {"run_id": vantage, "vantage": vantage, "schedule_lag_p95_us": lag, "sequence": number}
         for vantage, lag in (("on-time", 900), ("late", 150_000))
-        for number, row in enumerate(_samples(_deciding(), "produce_failures"))
+        for number, row in enumerate(_samples(_list_deciding(), "produce_failures"))
     ]
     put(root, tables.PROBE_MINUTES, rows)
 
 
 def write_evidence(root: Path) -> None:
-    rows = _samples((*_deciding(), *HUNG), "failures")
+    rows = _samples((*_list_deciding(), *HUNG), "failures")
     put(root, tables.EVIDENCE, [row | {"week": WEEK, "why": "decides"} for row in rows])
 
 
@@ -80,7 +80,7 @@ def write_corrections(root: Path) -> None:
     )
 
 
-def _deciding() -> tuple[int, ...]:
+def _list_deciding() -> tuple[int, ...]:
     return (DECIDES_LATENCY, DECIDES_CENSORED, LOSSY[0])
 
 

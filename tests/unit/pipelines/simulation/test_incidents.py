@@ -34,7 +34,7 @@ def _compute_harm(kind: IncidentKind, brokers: tuple[int, ...]) -> IncidentHarm:
     return IncidentHarm.compute([incident], PROFILE, MONDAY, 8)
 
 
-def _affected(values: Floats) -> dict[int, set[int]]:
+def _find_affected(values: Floats) -> dict[int, set[int]]:
     """Return for each affected minute the brokers with a value."""
     return {
         minute: {int(index) + 1 for index in np.flatnonzero(row)}
@@ -46,28 +46,28 @@ def _affected(values: Floats) -> dict[int, set[int]]:
 def test_a_slow_broker_slows_its_leader_leg_and_all_homes_with_a_replica_on_it() -> None:
     harm = _compute_harm(IncidentKind.BROKER_SLOW, (4,))
     during = range(2, 5)
-    assert _affected(harm.leader.extra_us) == {minute: {4} for minute in during}
-    assert _affected(harm.client.extra_us) == {minute: {2, 3, 4} for minute in during}
+    assert _find_affected(harm.leader.extra_us) == {minute: {4} for minute in during}
+    assert _find_affected(harm.client.extra_us) == {minute: {2, 3, 4} for minute in during}
     assert not harm.client.failing.any()
 
 
 def test_the_first_broker_holds_replicas_of_the_last_two_homes() -> None:
     last = len(PROFILE.brokers)
     harm = _compute_harm(IncidentKind.BROKER_SLOW, (1,))
-    assert _affected(harm.client.extra_us)[2] == {1, last, last - 1}
+    assert _find_affected(harm.client.extra_us)[2] == {1, last, last - 1}
 
 
 def test_a_hung_broker_affects_other_homes_only_until_it_leaves_the_isr() -> None:
     harm = _compute_harm(IncidentKind.BROKER_HUNG, (4,))
-    assert _affected(harm.client.failing) == {2: {2, 3, 4}, 3: {4}, 4: {4}}
-    assert _affected(harm.leader.failing) == {minute: {4} for minute in range(2, 5)}
+    assert _find_affected(harm.client.failing) == {2: {2, 3, 4}, 3: {4}, 4: {4}}
+    assert _find_affected(harm.leader.failing) == {minute: {4} for minute in range(2, 5)}
     assert harm.leader.failing.max() == harm.client.failing[:, 3].max() == 1
 
 
 def test_a_slow_cluster_is_slow_on_every_broker() -> None:
     harm = _compute_harm(IncidentKind.CLUSTER_SLOW, PROFILE.brokers)
     all_brokers = set(PROFILE.brokers)
-    assert _affected(harm.leader.extra_us)[2] == _affected(harm.client.extra_us)[2] == all_brokers
+    assert _find_affected(harm.leader.extra_us)[2] == _find_affected(harm.client.extra_us)[2] == all_brokers
 
 
 def test_a_slow_zone_affects_every_home_and_the_leader_leg_of_its_own_brokers() -> None:
@@ -78,8 +78,8 @@ def test_a_slow_zone_affects_every_home_and_the_leader_leg_of_its_own_brokers() 
         "x", IncidentKind.ZONE_NETWORK, "x", zone, MONDAY + MINUTE, MONDAY + 2 * MINUTE, 1
     )
     harm = IncidentHarm.compute([incident], profile, MONDAY, 3)
-    assert _affected(harm.leader.failing) == {1: set(zone)}
-    assert _affected(harm.client.failing) == {1: set(profile.brokers)}
+    assert _find_affected(harm.leader.failing) == {1: set(zone)}
+    assert _find_affected(harm.client.failing) == {1: set(profile.brokers)}
 
 
 def test_without_an_agent_nothing_is_measured_and_no_probe_fails() -> None:
