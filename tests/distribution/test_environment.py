@@ -33,7 +33,7 @@ def read_error(result: "subprocess.CompletedProcess[str]") -> str:
 
 def test_without_a_python_the_error_names_the_versions_to_install(tmp_path: Path) -> None:
     error = read_error(run_script(tmp_path / "venv", "/nowhere/python"))
-    assert error == "make: no Python: install 3.11, 3.12 or 3.13, or say PYTHON=/path/to/python"
+    assert error == "make: no Python: install 3.11, 3.12 or 3.13, or set PYTHON=/path/to/python"
 
 
 def test_the_error_names_a_python_of_another_version(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_the_error_names_a_python_of_another_version(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert "cannot be made: free space or set the rights" in read_error(
+    assert "cannot be created: free space or set its permissions" in read_error(
         run_script(tmp_path / "file" / "venv")
     )
 
@@ -58,7 +58,7 @@ def test_an_unreachable_index_is_an_error_without_its_address_and_keeps_the_envi
     result = run_script(tmp_path / "venv", PIP_INDEX_URL=NO_INDEX)
     error = read_error(result)
     assert "fetching uv failed" in error
-    assert "check the network (PIP_INDEX_URL names another index) and the disk, then repeat" in error
+    assert "check the network (PIP_INDEX_URL sets another index) and the disk, then repeat" in error
     assert NO_INDEX not in result.stderr
     assert "Traceback" not in result.stderr
     assert (tmp_path / "venv" / "bin" / "python").exists()

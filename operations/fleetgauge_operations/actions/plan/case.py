@@ -60,8 +60,8 @@ class ActionCase:
 
     def with_new_outcome(self, outcome: ActionOutcome, **changes: Any) -> "ActionCase":
         """Return the case with an outcome of which receivers have not been notified yet, if any are to be."""
-        told = None if self.told is None else ()
-        return replace(self, outcome=outcome, told=told, rejected=(), **changes)
+        receivers = None if self.told is None else ()
+        return replace(self, outcome=outcome, told=receivers, rejected=(), **changes)
 
     @property
     def has_changed_cluster(self) -> bool:
