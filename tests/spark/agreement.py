@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,29 @@ def _compare_table(lake: Path, table: Table, wanted: Sequence[Row]) -> Compariso
     return Comparison(len(wanted), tuple(str(difference) for difference in differences))
 
 
+def assert_tables_equal(
+    lake: Path, records: Sequence[Mapping[str, Any]], fleet: Fleet, clock: datetime
+) -> None:
+    """Assert that silver and gold are what the oracle computes from the records at the clock."""
+    wanted = evaluate(records, read_settings(fleet), clock)
+    tables = {
+        BROKER_MINUTES: wanted.broker_minutes,
+        CLUSTER_MINUTES: wanted.cluster_minutes,
+        CLUSTER_WEEKS: wanted.cluster_weeks,
+        FLEET_WEEKS: wanted.fleet_weeks,
+        BURN_CAUSES: wanted.burn_causes,
+    }
+    for table, wanted_rows in tables.items():
+        differences = find_differences(table, wanted_rows, _read_content(lake, table))
+        assert not differences, f"{table.path}: {len(differences)} differences:\n" + "\n".join(
+            str(difference) for difference in differences[:20]
+        )
+        assert wanted_rows or table is BURN_CAUSES, f"{table.path}: the oracle has nothing to compare"
+
+
 def _read_content(lake: Path, table: Table) -> list[Row]:
     """Return the table's rows as readers without a JVM see them, with maps as dicts."""
     maps = [column.name for column in table.columns if column.type is ColumnType.COUNT_MAP]
-    return [row | {name: dict(row[name]) for name in maps} for row in rows(lake, table)]
+    return [
+        row | {name: dict(row[name]) for name in maps if row[name] is not None} for row in rows(lake, table)
+    ]

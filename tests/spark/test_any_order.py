@@ -15,9 +15,9 @@ from fleetgauge_core.tables import CLUSTER_WEEKS
 from fleetgauge_pipelines.jobs import silver
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from tests.oracle.week import START, ProbeRecord, random_fleet, random_week
+from tests.spark.agreement import assert_tables_equal
 from tests.spark.broken import good_record
 from tests.spark.lakes import opened, raw_frame, rows
-from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal
 
 MINUTES = 60
 BATCHES = 3
@@ -60,7 +60,7 @@ def test_batches_in_any_order_with_replays_give_the_oracles_tables(
             pipeline.open()
         process(spark, pipeline, part, number)
 
-    assert_tables_equal(lake, records, fleet, CLOCK)
+    assert_tables_equal(tmp_path / "lake", records, fleet, CLOCK)
     assert {row["revision"] for row in rows(tmp_path / "lake", CLUSTER_WEEKS)} == {0}
 
 
@@ -82,12 +82,12 @@ def test_records_before_since_name_the_first_expected_brokers(
 
     process(spark, pipeline, [before], 0)
     process(spark, pipeline, [after], 1)
-    assert_tables_equal(lake, [before, after], fleet, CLOCK)
+    assert_tables_equal(tmp_path / "lake", [before, after], fleet, CLOCK)
 
     restarted = Pipeline(spark, lake, fleet)
     restarted.open()
     process(spark, restarted, [between], 2)
-    assert_tables_equal(lake, [before, after, between], fleet, CLOCK)
+    assert_tables_equal(tmp_path / "lake", [before, after, between], fleet, CLOCK)
 
 
 def test_a_gap_of_weeks_between_two_records_is_computed_in_pieces(
@@ -104,8 +104,8 @@ def test_a_gap_of_weeks_between_two_records_is_computed_in_pieces(
     )
     late, clock = START + timedelta(days=12), START + timedelta(days=12, minutes=5)
     records = [good_record(1, START), good_record(2, late), good_record(3, late, "carts")]
-    lake, pipeline = opened(spark, tmp_path / "lake", fleet)
+    _, pipeline = opened(spark, tmp_path / "lake", fleet)
 
     process(spark, pipeline, records, 0, clock)
 
-    assert_tables_equal(lake, records, fleet, clock)
+    assert_tables_equal(tmp_path / "lake", records, fleet, clock)

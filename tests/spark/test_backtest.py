@@ -22,7 +22,6 @@ from fleetgauge_core.detection.finding import build_finding
 from fleetgauge_core.detection.objectives import derive_burn_settings
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.tables import HEALTH_EVENTS
-from fleetgauge_pipelines.io.small_frames import create_dataframe
 from fleetgauge_pipelines.jobs.backtest import read_recorded_findings, recompute_findings
 from fleetgauge_pipelines.jobs.backtest_command import (
     BacktestVerdict,
@@ -30,6 +29,7 @@ from fleetgauge_pipelines.jobs.backtest_command import (
     select_budget_episodes,
 )
 from tests.probe_minutes import MINUTE, NOON
+from tests.spark.agreement import write_rows
 from tests.spark.lakes import opened, raw_frame
 from tests.unit.core.detection.test_burn_fold import at, minutes, outage
 
@@ -81,26 +81,29 @@ def watched(fleet: Fleet, records: list[ProbeMinute], recorded: list[Finding]) -
 def test_recomputed_budget_findings_are_those_of_the_watch(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fleet = Fleet.model_validate({"clusters": [{"id": one, "bootstrap": "nobody:1"} for one in CLUSTERS]})
-    records = [of_cluster(one, cluster_id) for cluster_id in CLUSTERS for one in STORY]
+    fleet = Fleet.model_validate(
+        {"clusters": [{"id": cluster_id, "bootstrap": "nobody:1"} for cluster_id in CLUSTERS]}
+    )
+    records = [of_cluster(record, cluster_id) for cluster_id in CLUSTERS for record in STORY]
     recorded = [of_payments(NAMED), of_payments(CLEARED)]
     expected = watched(fleet, records, recorded)
     lake, pipeline = opened(spark, tmp_path / "lake", fleet)
-    values = [one.encode() for one in records]
+    values = [record.encode() for record in records]
     pipeline.process(raw_frame(spark, values), "records", NOON + timedelta(hours=3))
-    known = [one.event for one in (*recorded, *expected, of_no_end())]
-    events = [tuple(asdict(one)[name] for name in HEALTH_EVENTS.column_names) for one in known]
-    lake.append(HEALTH_EVENTS, create_dataframe(spark, events, HEALTH_EVENTS.ddl))
+    events = [asdict(finding.event) for finding in (*recorded, *expected, of_no_end())]
+    write_rows(tmp_path / "lake", HEALTH_EVENTS, events)
 
-    now = recompute_findings(lake, fleet, NOON, END)
+    recomputed = recompute_findings(lake, fleet, NOON, END)
     assert "ignored a health event that cannot be parsed" in caplog.text
-    assert [one.event for one in now] == sorted(
-        (one.event for one in expected if one.event.at < END), key=lambda event: (event.at, event.event_id)
+    assert [finding.event for finding in recomputed] == sorted(
+        (finding.event for finding in expected if finding.event.at < END),
+        key=lambda event: (event.at, event.event_id),
     )
-    assert {one.subject.cluster_id for one in now} == {"orders"}
+    assert {finding.subject.cluster_id for finding in recomputed} == {"orders"}
     pairs = list(
         compare_episodes(
-            select_budget_episodes(now), select_budget_episodes(read_recorded_findings(lake, NOON, END))
+            select_budget_episodes(recomputed),
+            select_budget_episodes(read_recorded_findings(lake, NOON, END)),
         )
     )
     assert pairs
@@ -110,7 +113,9 @@ def test_recomputed_budget_findings_are_those_of_the_watch(
         update={"burn_alerts": fleet.burn_alerts.model_copy(update={"period_days": 30})}
     )
     later = select_budget_episodes(recompute_findings(lake, strict, NOON, END))
-    paged = next(one for one in later if one.subject.condition is HealthCondition.AVAILABILITY_BURN)
+    paged = next(
+        episode for episode in later if episode.subject.condition is HealthCondition.AVAILABILITY_BURN
+    )
     # 14.4 x 0.0005 x 60 are 0.43 minutes: the second third of one.
     assert paged.opened_at == NOON + 62 * MINUTE
 

@@ -1,6 +1,7 @@
 """Corrections, actions and health events reach silver and gold, also when they are written later."""
 
-from collections.abc import Mapping
+import shutil
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,9 @@ from fleetgauge_core.tables import (
     EVIDENCE,
     FLEET_WEEKS,
     HEALTH_EVENTS,
-    Table,
 )
-from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import create_dataframe
 from fleetgauge_pipelines.jobs.batch import Pipeline
+from tests.spark.agreement import write_rows
 from tests.spark.lakes import opened, raw_frame, rows
 
 CLUSTER = "orders"
@@ -77,12 +76,6 @@ def record(minute: int, broker: int) -> dict[str, Any]:
     }
 
 
-def write_rows(spark: SparkSession, lake: Lake, table: Table, *new_rows: Mapping[str, Any]) -> None:
-    """Append rows as another writer of the table does."""
-    frame = [tuple(row.get(name) for name in table.column_names) for row in new_rows]
-    lake.append(table, create_dataframe(spark, frame, table.ddl))
-
-
 def correction(correction_id: str, scope: str, first: int, last: int, **of: Any) -> dict[str, Any]:
     span = {"starts": at(first), "ends": at(last + 1), "reason": "upgrade", "author": "ann"}
     return {"correction_id": correction_id, "scope": scope, "created_at": OPEN, **span, **of}
@@ -106,18 +99,28 @@ class LakeState:
         }
 
 
-@pytest.fixture
-def lake_and_pipeline(spark: SparkSession, tmp_path: Path) -> tuple[Lake, Pipeline]:
-    lake, pipeline = opened(spark, tmp_path / "lake", FLEET)
+@dataclass(frozen=True, slots=True)
+class RecordedLake:
+    """A lake with the records, the pipeline that wrote it, and a copy for another pipeline."""
+
+    folder: Path
+    pipeline: Pipeline
+    copy: Path
+
+
+@pytest.fixture(scope="module")
+def recorded_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> RecordedLake:
+    folder = tmp_path_factory.mktemp("recorded")
+    _, pipeline = opened(spark, folder / "lake", FLEET)
     values = [PROBE_MINUTE.encode(record(minute, broker)) for minute in range(MINUTES) for broker in (1, 2)]
     pipeline.process(raw_frame(spark, values), "records", OPEN)
-    return lake, pipeline
+    return RecordedLake(folder / "lake", pipeline, shutil.copytree(folder / "lake", folder / "copy"))
 
 
 def test_later_events_actions_and_corrections_change_causes_and_weeks(
-    spark: SparkSession, tmp_path: Path, lake_and_pipeline: tuple[Lake, Pipeline]
+    spark: SparkSession, recorded_lake: RecordedLake
 ) -> None:
-    (lake, pipeline), folder = lake_and_pipeline, tmp_path / "lake"
+    folder, pipeline = recorded_lake.folder, recorded_lake.pipeline
 
     def batch(clock: datetime) -> LakeState:
         pipeline.process(raw_frame(spark, []), f"at {clock}", clock)
@@ -128,11 +131,9 @@ def test_later_events_actions_and_corrections_change_causes_and_weeks(
     assert (state.week["bad_minutes"], state.week["causes"]) == (4, {"unknown": 4})
 
     write_rows(
-        spark, lake, HEALTH_EVENTS, event("1", at(3, 20), "BROKER_DOWN"), event("2", at(4, 10), "HEALTHY")
+        folder, HEALTH_EVENTS, [event("1", at(3, 20), "BROKER_DOWN"), event("2", at(4, 10), "HEALTHY")]
     )
-    write_rows(
-        spark, lake, ACTIONS, {"action_id": "1", "kind": "roll", "cluster_id": CLUSTER, "starts": at(5)}
-    )
+    write_rows(folder, ACTIONS, [{"action_id": "1", "kind": "roll", "cluster_id": CLUSTER, "starts": at(5)}])
     state = batch(OPEN)
     assert state.causes == {3: "BROKER_DOWN", 4: "BROKER_DOWN", 5: "roll", 7: "roll"}
     assert state.week["causes"] == {"BROKER_DOWN": 2, "roll": 2}
@@ -140,7 +141,7 @@ def test_later_events_actions_and_corrections_change_causes_and_weeks(
     of_broker = correction("b", "broker", 3, 8, cluster_id=CLUSTER, broker_id=2)
     of_segment = correction("s", "segment", 8, 9, segment="region", segment_value="eu")
     elsewhere = correction("e", "segment", 0, 9, segment="region", segment_value="us")
-    write_rows(spark, lake, CORRECTIONS, of_broker, of_segment, elsewhere)
+    write_rows(folder, CORRECTIONS, [of_broker, of_segment, elsewhere])
     state = batch(OPEN)
     week = state.week
     assert state.causes == {3: "maintenance", 4: "maintenance", 5: "maintenance", 7: "roll"}
@@ -163,9 +164,7 @@ def test_later_events_actions_and_corrections_change_causes_and_weeks(
     assert evidence[at(7), 1]["e2e_us"] == [latency_us(7, 1)] * 100
     assert evidence[at(7), 1]["why"] == "latency_p99_us,latency_p99_censored_us,bad_minute"
 
-    write_rows(
-        spark, lake, CORRECTIONS, correction("w", "cluster", 0, 9, cluster_id=CLUSTER, recurs="weekly")
-    )
+    write_rows(folder, CORRECTIONS, [correction("w", "cluster", 0, 9, cluster_id=CLUSTER, recurs="weekly")])
     week = batch(CLOSED).week
     assert (week["revision"], week["revision_reason"], week["corrections"]) == (2, "corrections", "b,s,w")
     assert (week["latency_p99_us"], week["bad_minutes"], week["minutes_expected"]) == (None, 0, 0)
@@ -173,16 +172,16 @@ def test_later_events_actions_and_corrections_change_causes_and_weeks(
 
 
 def test_a_restarted_pipeline_applies_annotations_written_meanwhile(
-    spark: SparkSession, tmp_path: Path, lake_and_pipeline: tuple[Lake, Pipeline]
+    spark: SparkSession, recorded_lake: RecordedLake
 ) -> None:
-    lake, _ = lake_and_pipeline
-    write_rows(spark, lake, HEALTH_EVENTS, event("1", at(3, 20), "BROKER_DOWN"))
-    write_rows(spark, lake, CORRECTIONS, correction("c", "cluster", 7, 7, cluster_id=CLUSTER))
+    folder = recorded_lake.copy
+    write_rows(folder, HEALTH_EVENTS, [event("1", at(3, 20), "BROKER_DOWN")])
+    write_rows(folder, CORRECTIONS, [correction("c", "cluster", 7, 7, cluster_id=CLUSTER)])
 
-    _, restarted = opened(spark, tmp_path / "lake", FLEET)
+    _, restarted = opened(spark, folder, FLEET)
     restarted.process(raw_frame(spark, []), "after", OPEN)
 
-    state = LakeState(tmp_path / "lake")
+    state = LakeState(folder)
     assert state.causes == {3: "BROKER_DOWN", 4: "BROKER_DOWN", 5: "BROKER_DOWN", 7: "maintenance"}
     assert (state.week["bad_minutes"], state.week["bad_minutes_raw"]) == (3, 4)
     assert state.week["causes"] == {"BROKER_DOWN": 3, "maintenance": 1}

@@ -23,12 +23,11 @@ from fleetgauge_core.tables import (
     Table,
 )
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import create_dataframe
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 from fleetgauge_pipelines.jobs.table_maintenance import DailyCompaction, compact_tables, expire_days
+from tests.spark.agreement import assert_tables_equal, write_rows
 from tests.spark.broken import Record, good_record
 from tests.spark.lakes import delta, opened, raw_frame, rows
-from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal
 
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 #: The second day is the first one that stays.
@@ -77,7 +76,7 @@ def test_records_of_expired_days_are_refused_and_other_days_are_computed_as_befo
     assert [row["reason"] for row in rows(tmp_path, QUARANTINE)] == ["expired"]
     assert of_day(tmp_path, PROBE_MINUTES, EXPIRED) == []
     assert of_day(tmp_path, BROKER_MINUTES, EXPIRED) == before
-    assert_tables_equal(lake, [*RECORDS, late], FLEET, CLOCK)
+    assert_tables_equal(tmp_path, [*RECORDS, late], FLEET, CLOCK)
 
 
 def test_expired_minutes_are_not_recomputed_and_their_weeks_do_not_change(
@@ -109,8 +108,8 @@ def test_compaction_leaves_one_file_per_day_and_keeps_every_row(spark: SparkSess
     days = [EXPIRED, FIRST_KEPT]
     for number in range(3):
         for day in days:
-            _append(spark, lake, CLUSTER_MINUTES, day, number)
-        _append(spark, lake, QUALITY, None, number)
+            _append(tmp_path, CLUSTER_MINUTES, day, number)
+        _append(tmp_path, QUALITY, None, number)
     for bad_minutes in range(2):
         week = {"cluster_id": "orders", "week": FIRST_KEPT, "revision": 0, "bad_minutes": bad_minutes}
         lake.table_store(CLUSTER_WEEKS).update(week)
@@ -141,7 +140,7 @@ def test_each_table_of_the_closed_day_is_compacted_once_between_batches(
     lake.create_tables()
     closed, clock = EXPIRED, CLOCK
     for number in range(files):
-        _append(spark, lake, BROKER_MINUTES, closed, number)
+        _append(tmp_path, BROKER_MINUTES, closed, number)
     compaction = DailyCompaction(lake)
 
     behind = compaction.compact_next_table(clock - timedelta(minutes=6), clock)
@@ -152,12 +151,12 @@ def test_each_table_of_the_closed_day_is_compacted_once_between_batches(
     assert [portion for portion in done if portion] == [(BROKER_MINUTES, closed)] * (left == 1)
     assert len(read_snapshot(str(tmp_path), BROKER_MINUTES).files) == left
     version = delta(tmp_path, BROKER_MINUTES).version()
-    _append(spark, lake, BROKER_MINUTES, closed, files)
+    _append(tmp_path, BROKER_MINUTES, closed, files)
     assert compaction.compact_next_table(clock, clock) is None
     assert delta(tmp_path, BROKER_MINUTES).version() == version + 1
 
 
-def _append(spark: SparkSession, lake: Lake, table: Table, day: date | None, number: int) -> None:
+def _append(folder: Path, table: Table, day: date | None, number: int) -> None:
+    """Append a row in a file of its own."""
     values = {"cluster_id": str(number), "check_id": str(number), "day": day}
-    row = tuple(values.get(name) for name in table.column_names)
-    lake.append(table, create_dataframe(spark, [row], table.ddl).coalesce(1))
+    write_rows(folder, table, [values])

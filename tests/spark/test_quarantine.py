@@ -16,6 +16,7 @@ from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.jobs.batch import BatchResult
 from fleetgauge_pipelines.jobs.bronze import BronzeWriter
 from fleetgauge_pipelines.transforms.decode import decode_records
+from tests.spark.agreement import assert_tables_equal
 from tests.spark.broken import (
     REASONS,
     Broken,
@@ -27,7 +28,6 @@ from tests.spark.broken import (
     mutated,
 )
 from tests.spark.lakes import SOURCE, counts, opened, raw_frame, rows, versions
-from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal
 
 FLEET = {"clusters": [{"id": "orders", "bootstrap": "orders:9092"}]}
 CLOCK = datetime(2026, 4, 1, 12, 0, 30, tzinfo=UTC)
@@ -117,7 +117,7 @@ def test_valid_records_are_in_bronze_once_and_their_replays_are_dropped(mixed: M
 
 
 def test_silver_and_gold_are_computed_from_valid_records_only(mixed: Mixed) -> None:
-    assert_tables_equal(mixed.lake, mixed.good, Fleet.model_validate(FLEET), CLOCK)
+    assert_tables_equal(mixed.folder, mixed.good, Fleet.model_validate(FLEET), CLOCK)
 
 
 def test_the_same_batch_again_writes_nothing(mixed: Mixed) -> None:

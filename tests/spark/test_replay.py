@@ -23,9 +23,9 @@ from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import quarantine_cli
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.jobs.quarantine import run_replay
+from tests.spark.agreement import assert_tables_equal
 from tests.spark.broken import Record, conflicting, good_record
 from tests.spark.lakes import SOURCE, opened, raw_frame, rows, versions
-from tests.spark.test_pipeline_agrees_with_oracle import assert_tables_equal
 
 CLOCK = datetime(2026, 4, 1, 12, 0, 30, tzinfo=UTC)
 MINUTE = CLOCK.replace(second=0) - timedelta(minutes=10)
@@ -115,7 +115,7 @@ def _assert_moved(scene: Scene, records: Sequence[Record]) -> None:
     assert scene.reasons() == STAY
     stored = sorted(row["sequence"] for row in rows(scene.folder, PROBE_MINUTES))
     assert stored == sorted(record["sequence"] for record in records)
-    assert_tables_equal(scene.lake, records, Fleet.model_validate(MENDED), CLOCK)
+    assert_tables_equal(scene.folder, records, Fleet.model_validate(MENDED), CLOCK)
 
 
 def test_a_replay_that_fails_at_any_write_moves_valid_records_once_when_repeated(
