@@ -65,7 +65,7 @@ def test_batches_in_any_order_with_replays_give_the_oracles_tables(
 
 
 @pytest.mark.parametrize(
-    "piece", [timedelta(minutes=4), pytest.param(timedelta(days=7), marks=pytest.mark.thorough)]
+    "piece", [timedelta(minutes=5), pytest.param(timedelta(days=7), marks=pytest.mark.thorough)]
 )
 def test_records_before_since_name_the_first_expected_brokers(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: timedelta
@@ -90,10 +90,10 @@ def test_records_before_since_name_the_first_expected_brokers(
     assert_tables_equal(tmp_path / "lake", [before, after, between], fleet, CLOCK)
 
 
-def test_a_gap_of_weeks_between_two_records_is_computed_in_pieces(
+def test_a_gap_of_more_than_a_week_between_two_records_is_computed_in_pieces(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silver, "_MAX_PIECE", timedelta(days=5))
+    monkeypatch.setattr(silver, "_MAX_PIECE", timedelta(days=3))
     fleet = Fleet.model_validate(
         {
             "clusters": [
@@ -102,7 +102,7 @@ def test_a_gap_of_weeks_between_two_records_is_computed_in_pieces(
             ]
         }
     )
-    late, clock = START + timedelta(days=12), START + timedelta(days=12, minutes=5)
+    late, clock = START + timedelta(days=8), START + timedelta(days=8, minutes=5)
     records = [good_record(1, START), good_record(2, late), good_record(3, late, "carts")]
     _, pipeline = opened(spark, tmp_path / "lake", fleet)
 
