@@ -1,4 +1,4 @@
-"""Processor seconds of every command's `--help`, each in a process of its own."""
+"""Processor seconds of every command's `--help`: the least of some runs, each in a process of its own."""
 
 import resource
 import subprocess
