@@ -5,8 +5,10 @@ from itertools import pairwise
 
 import pytest
 
+from fleetgauge_core.detection import HealthState
 from fleetgauge_core.slo.causes import (
     PRECEDENCE,
+    VANTAGE,
     CauseInterval,
     HealthTransition,
     build_cause_intervals,
@@ -86,3 +88,15 @@ def test_bad_minutes_are_summed_over_the_clusters_of_each_segment() -> None:
         ("region", "eu", "roll"): (3, 1),
         ("region", "eu", "unknown"): (1, 1),
     }
+
+
+#: Alerts that explain no bad minute: of missing data, and of budgets that bad minutes burn.
+WITHOUT_CAUSE = {state for state in HealthState if state is HealthState.NO_DATA or "BURN" in state.value}
+
+
+@pytest.mark.parametrize("state", [state for state in HealthState if state.is_alert])
+def test_every_kind_of_alert_is_a_cause_unless_it_explains_no_minute(state: HealthState) -> None:
+    transition = HealthTransition("orders", 1, "f", at(0), state.value)
+    causes = [interval.cause for interval in build_cause_intervals([transition])]
+    expected = VANTAGE if state in (HealthState.PATH, HealthState.VANTAGE_ILL) else state.value
+    assert causes == ([] if state in WITHOUT_CAUSE else [expected])
