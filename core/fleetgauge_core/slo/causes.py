@@ -13,21 +13,19 @@ from fleetgauge_core.tables import CAUSE_KINDS, ActionKind
 
 MAINTENANCE, VANTAGE, UNKNOWN = "maintenance", "vantage", "unknown"
 _VANTAGE_KINDS = ("VANTAGE_ILL", "PATH")
+#: Findings about brokers and clusters, the most severe first.
+_FAULTS = ("CLUSTER_DOWN", "BROKER_DOWN", "NETWORK_UNAVAILABLE", "STORAGE_STALLED", "DEGRADED")
 #: The first of these that is active in a minute is its cause.
 PRECEDENCE = (
     MAINTENANCE,
     ActionKind.ROLL.value,
-    "CLUSTER_DOWN",
-    "BROKER_DOWN",
-    "NETWORK_UNAVAILABLE",
-    "STORAGE_STALLED",
-    "DEGRADED",
+    *_FAULTS,
     ActionKind.REASSIGNMENT.value,
     ActionKind.THROTTLE.value,
     VANTAGE,
     UNKNOWN,
 )
-_FINDING_KINDS = (*PRECEDENCE[2:7], *_VANTAGE_KINDS)
+_FINDING_KINDS = (*_FAULTS, *_VANTAGE_KINDS)
 
 _MINUTE = timedelta(minutes=1)
 
