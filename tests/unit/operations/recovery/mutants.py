@@ -10,7 +10,7 @@ from tests.unit.operations.recovery.mapping_cases import OffsetModules
 
 _PACKAGE = "fleetgauge_operations.recovery.offsets"
 #: In import order.
-_MODULES = ("checkpoint", "replication_runs", "watermarks", "offset_sync_store", "mapping")
+_MODULES = ("checkpoint", "replication_runs", "watermarks", "offset_sync_store", "mapping_rule", "mapping")
 _NUMBERS = count()
 
 
