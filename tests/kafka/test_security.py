@@ -23,8 +23,10 @@ from fleetgauge_core.kafka import (
     ClusterAdmin,
     ConnectionFailure,
     KafkaUnavailableError,
+    NameResolver,
+    ProbeTimeouts,
     create_tls_context,
-    measure_cold_connection,
+    probe_endpoint,
     read_broker_registry,
 )
 from fleetgauge_local.layout import HOST
@@ -244,7 +246,9 @@ def test_a_cold_connection_fails_with_the_same_reason(
 ) -> None:
     listener, security, reason = rejected_credentials(secured, secrets)[name]
     tls = create_tls_context(ClusterAccess(secured.bootstrap(listener), Security.model_validate(security)))
-    failure = asyncio.run(measure_cold_connection(HOST, secured.ports[listener], DEADLINE_S, tls))
+    timeouts = ProbeTimeouts(DEADLINE_S, DEADLINE_S)
+    port = secured.ports[listener]
+    failure = asyncio.run(probe_endpoint(HOST, port, tls, timeouts, NameResolver()))
     assert isinstance(failure, ConnectionFailure)
     assert failure.value == reason
 

@@ -27,12 +27,17 @@ from fleetgauge_core.kafka.cluster_queries import (
     TopicInspection,
 )
 from fleetgauge_core.kafka.cold_bootstrap import BootstrapMeasurement, measure_cold_bootstrap
-from fleetgauge_core.kafka.cold_connection import ConnectionMeasurement, measure_cold_connection
 from fleetgauge_core.kafka.connection_failure import ConnectionFailure
 from fleetgauge_core.kafka.consumer_groups import CommittedOffset, ConsumerGroups, GroupHasMembersError
 from fleetgauge_core.kafka.credentials import create_tls_context, ensure_credentials_readable
 from fleetgauge_core.kafka.demotion_marks import read_demoted_brokers, write_demotion_mark
-from fleetgauge_core.kafka.endpoint_probe import EndpointProbeResult, EndpointResponse
+from fleetgauge_core.kafka.endpoint_probe import (
+    ConnectionMeasurement,
+    EndpointProbeResult,
+    EndpointResponse,
+    ProbeTimeouts,
+    probe_endpoint,
+)
 from fleetgauge_core.kafka.errors import (
     AUTHENTICATION_FAILED,
     KafkaRequestRejectedError,
@@ -46,6 +51,7 @@ from fleetgauge_core.kafka.metadata_reader import (
     FOLLOWER_THROTTLED_REPLICAS,
     read_cluster_metadata,
 )
+from fleetgauge_core.kafka.name_resolver import NameResolver
 from fleetgauge_core.kafka.producer import (
     DeliveryReport,
     LeaderAndEpoch,
@@ -97,7 +103,9 @@ __all__ = [
     "LeaderElection",
     "Leadership",
     "LeadershipStatus",
+    "NameResolver",
     "ProbeProducer",
+    "ProbeTimeouts",
     "QueryFailure",
     "RecordProducer",
     "RequestRejection",
@@ -118,7 +126,7 @@ __all__ = [
     "explain_telemetry_errors",
     "inspect_clusters",
     "measure_cold_bootstrap",
-    "measure_cold_connection",
+    "probe_endpoint",
     "read_broker_registry",
     "read_cluster_metadata",
     "read_demoted_brokers",

@@ -1,16 +1,17 @@
-"""A blocking probe of one HOST:PORT: whether a Kafka listener answers there, and if not, the cause.
+"""A probe of one HOST:PORT: whether a Kafka listener answers there, after which steps, and if not, the cause.
 
-A Kafka client fails over between the addresses of a cluster; this probe tests exactly one address, so that
-a failing one can be reported. ``cold_connection`` is its asyncio counterpart, which times each step.
+A probe is a cold connection: DNS, TCP, TLS and an ApiVersions response. It needs no partition leader, no
+credentials and no other broker, so its failure is the earliest sign of a broker that hangs. A Kafka client
+fails over between the addresses of a cluster; a probe tests one, so that a failing one can be reported.
 """
 
-import socket
+import asyncio
 import ssl
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from fleetgauge_core.kafka.api_versions import (
     API_VERSIONS_REQUEST,
@@ -25,12 +26,10 @@ from fleetgauge_core.kafka.connection_failure import (
     classify_response_error,
     parse_response_size,
 )
-from fleetgauge_core.runtime.deadline import run_until_deadline
+from fleetgauge_core.kafka.name_resolver import NameResolver
+from fleetgauge_core.runtime.uptime import uptime_ns
 
 _DEFAULT_PORT = 9092
-#: Resolving, connecting and waiting for the response may take a part each.
-_PROBE_TIMEOUT_S = 2.5
-_STEP_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,36 @@ class EndpointResponse:
 EndpointProbeResult = EndpointResponse | ConnectionFailure
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionMeasurement:
+    """A successful probe: the uptime at the response, the duration of each step, and the response.
+
+    ``dns_us`` is None if the broker is advertised by IP address, ``tls_us`` without TLS.
+    """
+
+    at_ns: int
+    dns_us: int | None
+    connect_us: int
+    tls_us: int | None
+    total_us: int
+    response: EndpointResponse
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTimeouts:
+    """Limits of a probe in seconds: of the whole, and of each step after the lookup of the name.
+
+    The steps are connecting to one IP address, the TLS handshake, and waiting for the response.
+    """
+
+    total_s: float
+    step_s: float
+
+
+#: The limits of a check that someone waits for: a name may be looked up slowly, or resolve to a dead address.
+_CHECK_TIMEOUTS = ProbeTimeouts(total_s=2.5, step_s=1.0)
+
+
 def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
     """Return each HOST:PORT of a ``bootstrap.servers`` value; the port is 9092 unless given."""
     addresses = (address.strip() for address in bootstrap.split(","))
@@ -51,47 +80,79 @@ def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
 
 
 def probe_endpoints(addresses: Iterable[str], tls: ssl.SSLContext | None) -> dict[str, EndpointProbeResult]:
-    """Probe all addresses at once; return the result by HOST:PORT after at most 2.5 s.
-
-    An address without a result by then counts as CONNECTION_TIMED_OUT.
-    """
-    results: dict[str, EndpointProbeResult] = dict.fromkeys(addresses, ConnectionFailure.CONNECTION_TIMED_OUT)
-
-    def probe(address: str) -> None:
-        results[address] = probe_endpoint(address, tls)
-
-    run_until_deadline([partial(probe, address) for address in results], _PROBE_TIMEOUT_S)
-    return dict(results)
+    """Probe all addresses at once and wait; return the result by HOST:PORT after at most 2.5 s."""
+    distinct = tuple(dict.fromkeys(addresses))
+    return dict(zip(distinct, asyncio.run(_probe_addresses(distinct, tls)), strict=True))
 
 
-def probe_endpoint(address: str, tls: ssl.SSLContext | None = None) -> EndpointProbeResult:
-    """Connect to HOST:PORT, exchange ApiVersions and disconnect; each step may take 1 s."""
+async def _probe_addresses(addresses: Sequence[str], tls: ssl.SSLContext | None) -> list[EndpointProbeResult]:
+    resolver = NameResolver()
+    return await asyncio.gather(*(_probe_address(address, tls, resolver) for address in addresses))
+
+
+async def _probe_address(
+    address: str, tls: ssl.SSLContext | None, resolver: NameResolver
+) -> EndpointProbeResult:
     name, _, port = address.rpartition(":")
-    host = name.strip("[]")
+    result = await probe_endpoint(name.strip("[]"), int(port), tls, _CHECK_TIMEOUTS, resolver)
+    return result.response if isinstance(result, ConnectionMeasurement) else result
+
+
+async def probe_endpoint(
+    host: str, port: int, tls: ssl.SSLContext | None, timeouts: ProbeTimeouts, resolver: NameResolver
+) -> ConnectionMeasurement | ConnectionFailure:
+    """Connect, exchange ApiVersions and disconnect; return the measurement, or the cause of the failure."""
+    started_ns = uptime_ns()
     classify = classify_connect_error
     try:
-        with socket.create_connection((host, int(port)), _STEP_TIMEOUT_S) as connection:
-            if tls is None:
+        async with asyncio.timeout(timeouts.total_s):
+            addresses = await resolver.resolve(host)
+            resolved_ns = uptime_ns()
+            reader, writer = await _connect(addresses or [host], port, timeouts.step_s)
+            connected_ns = secured_ns = uptime_ns()
+            with closing(writer):
+                if tls:
+                    classify = classify_handshake_error
+                    async with asyncio.timeout(timeouts.step_s):
+                        await writer.start_tls(tls, server_hostname=host)
+                    secured_ns = uptime_ns()
                 classify = classify_response_error
-                return _exchange(connection)
-            classify = classify_handshake_error
-            with tls.wrap_socket(connection, server_hostname=host) as tls_connection:
-                classify = classify_response_error
-                expires_at = parse_certificate_expiry(tls_connection.getpeercert())
-                return _exchange(tls_connection, expires_at)
-    except (OSError, UnicodeError, struct.error) as error:
+                async with asyncio.timeout(timeouts.step_s):
+                    frame = await _exchange(reader, writer)
+                answered_ns = uptime_ns()
+                certificate = writer.get_extra_info("peercert")
+        if isinstance(frame, ConnectionFailure):
+            return frame
+        response = EndpointResponse(parse_kafka_version(frame), parse_certificate_expiry(certificate))
+    except (OSError, UnicodeError, asyncio.IncompleteReadError, struct.error) as error:
         return classify(error)
+    return ConnectionMeasurement(
+        at_ns=answered_ns,
+        dns_us=(resolved_ns - started_ns) // 1000 if addresses else None,
+        connect_us=(connected_ns - resolved_ns) // 1000,
+        tls_us=(secured_ns - connected_ns) // 1000 if tls else None,
+        total_us=(answered_ns - started_ns) // 1000,
+        response=response,
+    )
 
 
-def _exchange(
-    connection: socket.socket, certificate_expires_at: datetime | None = None
-) -> EndpointProbeResult:
-    connection.sendall(API_VERSIONS_REQUEST)
-    with connection.makefile("rb") as stream:
-        size = parse_response_size(stream.read(4))
-        if isinstance(size, ConnectionFailure):
-            return size
-        return EndpointResponse(parse_kafka_version(stream.read(size)), certificate_expires_at)
+async def _connect(
+    addresses: Sequence[str], port: int, timeout_s: float
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the first address that accepts in time. Raises: the last address's OSError if none does."""
+    for address in addresses[:-1]:
+        with suppress(OSError):
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.open_connection(address, port)
+    async with asyncio.timeout(timeout_s):
+        return await asyncio.open_connection(addresses[-1], port)
+
+
+async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes | ConnectionFailure:
+    """Send ApiVersions; return the response without its size, or why it is not one of Kafka."""
+    writer.write(API_VERSIONS_REQUEST)
+    size = parse_response_size(await reader.readexactly(4))
+    return size if isinstance(size, ConnectionFailure) else await reader.readexactly(size)
 
 
 def _has_port(address: str) -> bool:

@@ -15,10 +15,12 @@ from fleetgauge_core.contract import ProbeMinute, ProbePulse
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import (
     ClusterAdmin,
+    NameResolver,
+    ProbeTimeouts,
     TopicReader,
     create_tls_context,
     ensure_credentials_readable,
-    measure_cold_connection,
+    probe_endpoint,
 )
 from fleetgauge_core.runtime.uptime import uptime_ns
 from fleetgauge_probes.agent.broker_progress import BrokerCounters
@@ -39,7 +41,7 @@ from fleetgauge_probes.agent.topic_plan import TOPIC
 
 _log = logging.getLogger("fleetgauge.probe")
 
-_CONNECTION_TIMEOUT_S = 1.0
+_CONNECTION_TIMEOUTS = ProbeTimeouts(total_s=1.0, step_s=1.0)
 _ADMIN_TIMEOUT_S = 1.5
 
 
@@ -155,13 +157,13 @@ class ClusterProbe:
         with self._state.lock:
             return tuple(sorted(self._state.registered))
 
-    async def measure_connection(self, broker_id: int) -> None:
+    async def measure_connection(self, broker_id: int, resolver: NameResolver) -> None:
         """Open one cold connection to a broker, up to an ApiVersions response, and record the result."""
         with self._state.lock:
             broker = self._state.registered.get(broker_id)
         if broker is None:
             return
-        result = await measure_cold_connection(broker.host, broker.port, _CONNECTION_TIMEOUT_S, self._tls)
+        result = await probe_endpoint(broker.host, broker.port, self._tls, _CONNECTION_TIMEOUTS, resolver)
         with self._state.lock:
             self._state.connections.record(broker, result)
 

@@ -67,7 +67,7 @@ class ColdConnectionTracker:
     def certificate_expiries(self, broker_ids: Collection[int]) -> dict[int, datetime]:
         """Return when the certificates of those brokers expire that presented one."""
         return {
-            broker_id: measurement.certificate_expires_at
+            broker_id: expires_at
             for broker_id, measurement in self._measurements.items()
-            if broker_id in broker_ids and measurement.certificate_expires_at
+            if broker_id in broker_ids and (expires_at := measurement.response.certificate_expires_at)
         }

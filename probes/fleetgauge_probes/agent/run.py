@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from fleetgauge_core import __version__
 from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
-from fleetgauge_core.kafka import read_demoted_brokers
+from fleetgauge_core.kafka import NameResolver, read_demoted_brokers
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.uptime import uptime_ns
@@ -131,6 +131,7 @@ async def _measure_connections(fleet_probe: FleetProbe, shutdown: ShutdownFlag) 
 
     Attempts run concurrently, so a broker that does not respond delays no other.
     """
+    resolver = NameResolver()
     tasks: set[asyncio.Task[None]] = set()
     read_time_s = asyncio.get_running_loop().time
     next_s = read_time_s()
@@ -143,7 +144,7 @@ async def _measure_connections(fleet_probe: FleetProbe, shutdown: ShutdownFlag) 
             if shutdown.is_set():
                 return
             tasks |= {
-                asyncio.create_task(probe.measure_connection(broker_id))
+                asyncio.create_task(probe.measure_connection(broker_id, resolver))
                 for probe, broker_id in brokers[step::steps]
             }
             next_s = max(next_s + _CONNECTION_INTERVAL_S / steps, read_time_s())

@@ -8,9 +8,9 @@ import pytest
 
 from fleetgauge_core.kafka.connection_failure import ConnectionFailure
 from fleetgauge_core.kafka.endpoint_probe import (
+    EndpointProbeResult,
     EndpointResponse,
     parse_bootstrap,
-    probe_endpoint,
     probe_endpoints,
 )
 
@@ -32,6 +32,10 @@ def listener(respond: Callable[[socket.socket], None]) -> Iterator[str]:
         thread.start()
         yield f"127.0.0.1:{server.getsockname()[1]}"
         thread.join()
+
+
+def probe_endpoint(address: str) -> EndpointProbeResult:
+    return probe_endpoints([address], None)[address]
 
 
 @pytest.fixture

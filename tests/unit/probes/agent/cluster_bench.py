@@ -10,7 +10,7 @@ import pytest
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import Cluster
-from fleetgauge_core.kafka import ConnectionMeasurement, ConsumerRecord
+from fleetgauge_core.kafka import ConnectionMeasurement, ConsumerRecord, EndpointResponse
 from fleetgauge_core.metadata import BrokerRegistration, PartitionMetadata
 from fleetgauge_probes.agent import probe_sender
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, ClusterState
@@ -108,7 +108,7 @@ class ClusterBench:
         for broker_id in broker_ids:
             broker = self.state.registered[broker_id]
             self.state.connections.record(
-                broker, ConnectionMeasurement(self.now_ns, None, 100, None, 900, None)
+                broker, ConnectionMeasurement(self.now_ns, None, 100, None, 900, EndpointResponse((4, 3)))
             )
 
     def topic(self, leaders: Mapping[int, int] | None = None) -> dict[int, PartitionMetadata]:

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fleetgauge_core.kafka import ConnectionFailure, ConnectionMeasurement
+from fleetgauge_core.kafka import ConnectionFailure, ConnectionMeasurement, EndpointResponse
 from fleetgauge_core.metadata import BrokerRegistration
 from fleetgauge_probes.agent.cold_connections import ColdConnectionTracker
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
@@ -14,7 +14,9 @@ BROKER = BrokerRegistration(2, "kafka-2", 9093, "z1", fenced=False)
 
 
 def measurement(at_s: float, certificate_expires_at: datetime | None = None) -> ConnectionMeasurement:
-    return ConnectionMeasurement(int(at_s * SECOND_NS), None, 100, None, 900, certificate_expires_at)
+    return ConnectionMeasurement(
+        int(at_s * SECOND_NS), None, 100, None, 900, EndpointResponse((4, 3), certificate_expires_at)
+    )
 
 
 @pytest.fixture

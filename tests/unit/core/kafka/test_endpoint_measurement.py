@@ -1,18 +1,27 @@
-"""Both ways to connect to a broker, blocking and with asyncio, against listeners on real sockets."""
+"""Probes of an endpoint, measured in a loop and awaited by a check, against listeners on real sockets."""
 
 import asyncio
+import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import trustme
 
-from fleetgauge_core.kafka.cold_connection import ConnectionMeasurement, measure_cold_connection
 from fleetgauge_core.kafka.connection_failure import ConnectionFailure
-from fleetgauge_core.kafka.endpoint_probe import EndpointProbeResult, EndpointResponse, probe_endpoint
+from fleetgauge_core.kafka.endpoint_probe import (
+    ConnectionMeasurement,
+    EndpointProbeResult,
+    EndpointResponse,
+    ProbeTimeouts,
+    probe_endpoint,
+    probe_endpoints,
+)
+from fleetgauge_core.kafka.name_resolver import NameResolver
 from tests.ports import free_port
 
 HOST = "127.0.0.1"
@@ -67,19 +76,27 @@ def client_context() -> ssl.SSLContext:
     return context
 
 
+async def measure(
+    host: str, port: int, timeout_s: float = TIMEOUT_S, tls: ssl.SSLContext | None = None
+) -> ConnectionMeasurement | ConnectionFailure:
+    return await probe_endpoint(host, port, tls, ProbeTimeouts(timeout_s, timeout_s), NameResolver())
+
+
 def connect_both_ways(
     handler: Handler,
     server_tls: ssl.SSLContext | None,
     client_tls: ssl.SSLContext | None,
     host: str = HOST,
 ) -> tuple[ConnectionMeasurement | ConnectionFailure, EndpointProbeResult]:
-    """Return the results of a measured connection and of an endpoint probe to the same listener."""
+    """Return the results of a measured probe and of a check's probe of the same listener."""
 
     async def connect() -> tuple[ConnectionMeasurement | ConnectionFailure, EndpointProbeResult]:
         async with listener(handler, server_tls) as port:
             timeout_s = TIMEOUT_S if handler is not never_respond else 0.5
-            measured = await measure_cold_connection(host, port, timeout_s, client_tls)
-            return measured, await asyncio.to_thread(probe_endpoint, f"{host}:{port}", client_tls)
+            measured = await measure(host, port, timeout_s, client_tls)
+            address = f"{host}:{port}"
+            checked = await asyncio.to_thread(probe_endpoints, [address], client_tls)
+            return measured, checked[address]
 
     return asyncio.run(connect())
 
@@ -139,15 +156,14 @@ def test_a_measurement_has_the_duration_of_each_step_and_the_expiry_of_the_certi
     assert measured.dns_us is not None
     assert measured.tls_us is not None
     assert measured.dns_us + measured.connect_us + measured.tls_us <= measured.total_us
-    assert measured.certificate_expires_at == EXPIRY
-    assert probed == EndpointResponse((4, 3), EXPIRY)
+    assert measured.response == probed == EndpointResponse((4, 3), EXPIRY)
 
 
 def test_a_connection_to_an_ip_address_without_tls_has_no_dns_and_no_tls_duration() -> None:
     measured, probed = connect_both_ways(respond_as_kafka, None, None)
     assert isinstance(measured, ConnectionMeasurement)
-    assert (measured.dns_us, measured.tls_us, measured.certificate_expires_at) == (None, None, None)
-    assert probed == EndpointResponse((4, 3), None)
+    assert (measured.dns_us, measured.tls_us) == (None, None)
+    assert measured.response == probed == EndpointResponse((4, 3), None)
 
 
 @pytest.mark.parametrize(
@@ -158,4 +174,37 @@ def test_a_connection_to_an_ip_address_without_tls_has_no_dns_and_no_tls_duratio
     ],
 )
 def test_a_connection_that_cannot_be_opened_has_a_cause(host: str, failure: ConnectionFailure) -> None:
-    assert asyncio.run(measure_cold_connection(host, free_port(), TIMEOUT_S, None)) is failure
+    assert asyncio.run(measure(host, free_port())) is failure
+
+
+def test_a_probe_connects_to_the_next_address_if_the_first_one_does_not_accept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first address is one at which nothing listens."""
+    addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in ("127.0.0.2", HOST)]
+    monkeypatch.setattr(socket, "getaddrinfo", resolve_first(addresses))
+
+    async def connect() -> ConnectionMeasurement | ConnectionFailure:
+        async with listener(respond_as_kafka) as port:
+            return await measure("kafka.example", port)
+
+    assert isinstance(asyncio.run(connect()), ConnectionMeasurement)
+
+
+def test_a_step_that_takes_too_long_ends_the_probe_before_its_whole_time_is_over() -> None:
+    async def connect() -> ConnectionMeasurement | ConnectionFailure:
+        async with listener(never_respond) as port:
+            timeouts = ProbeTimeouts(total_s=3600, step_s=0.1)
+            return await probe_endpoint(HOST, port, None, timeouts, NameResolver())
+
+    assert asyncio.run(connect()) is ConnectionFailure.NO_RESPONSE
+
+
+def resolve_first(addresses: list[Any]) -> Callable[..., Any]:
+    """Return a getaddrinfo that resolves the name of these tests to addresses, and all others as usual."""
+    getaddrinfo = socket.getaddrinfo
+
+    def resolve(host: str, *arguments: Any, **options: Any) -> Any:
+        return addresses if host == "kafka.example" else getaddrinfo(host, *arguments, **options)
+
+    return resolve
