@@ -8,11 +8,12 @@ from pyspark.sql import SparkSession
 from fleetgauge_pipelines.io.session import open_session
 
 #: The suite's lakes have few rows: to interpret a plan costs less than to generate code for it and compile
-#: that. Their classes and logs are many: collecting them all the time costs more than a larger heap.
+#: that. Its classes, plans and logs are many: in a heap that grows on demand they are collected all the time.
 #: The demo, chaos and benches run on Spark as users have it, and random fleets do where they are thorough.
 _FOR_FEW_ROWS = (
     "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN "
-    "--driver-memory 3g --driver-java-options '-XX:+UseSerialGC -XX:MetaspaceSize=1g' pyspark-shell"
+    "--driver-memory 3g "
+    "--driver-java-options '-XX:+UseSerialGC -XX:MetaspaceSize=1g -Xms3g -Xmn1g' pyspark-shell"
 )
 
 
