@@ -657,7 +657,7 @@ def test_two_processes_do_not_act_on_a_cluster_at_the_same_time(testbed: Mitigat
             [*APPLY, "--execute", "--config", str(testbed.folder / "fleet.yaml")],
         )
     assert result.exit_code == 2
-    assert "another process is leader of the consumer group" in result.stderr
+    assert "not elected leader of the consumer group fleetgauge-mitigate.mitigated" in result.stderr
     assert testbed.run_command("history") == []
 
 
