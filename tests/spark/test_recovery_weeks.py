@@ -412,7 +412,7 @@ def _drawn_minutes(rng: Random) -> Iterator[datetime]:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(3, 6))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 6))]
 )
 def test_spark_agrees_with_a_plain_python_implementation(
     spark: SparkSession, tmp_path: Path, seed: int
