@@ -8,7 +8,7 @@ from typing import Any
 from rich.status import Status
 
 from fleetgauge_core.detection import Finding
-from fleetgauge_core.fleet import Cluster
+from fleetgauge_core.fleet import Cluster, load_fleet
 from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
@@ -26,7 +26,6 @@ from fleetgauge_operations.mitigation.context import (
     MitigationContext,
     create_case_id,
     open_mitigation,
-    read_fleet_file,
     utc_now,
 )
 from fleetgauge_operations.mitigation.controller import MitigationController
@@ -161,7 +160,7 @@ def run_mitigation(
 
 def list_cases(config: Path, location: str | None, as_json: bool) -> None:
     """Print all cases, refused ones too."""
-    audit_log = AuditLog(location or read_fleet_file(config).lake)
+    audit_log = AuditLog(location or load_fleet(config).lake)
     cases = audit_log.read_entries(utc_now()).cases
     for case in cases:
         _show(case)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fleetgauge_core.detection import Finding
-from fleetgauge_core.fleet import Cluster, Fleet, FleetFileError, load_fleet
+from fleetgauge_core.fleet import Cluster, Fleet, load_fleet, require_telemetry
 from fleetgauge_core.kafka import LeadershipStatus
 from fleetgauge_core.lake.corrections import CorrectionStore
 from fleetgauge_core.runtime.cli import InputError
@@ -117,23 +117,12 @@ class _ControlledCluster:
 
 
 def open_mitigation(config: Path, location: str | None) -> MitigationContext:
-    """Read a fleet file; ``location`` is the lake if it is not the file's. Raises: InputError."""
-    fleet = read_fleet_file(config)
-    if fleet.telemetry is None:
-        raise InputError(
-            f"{config}: telemetry.bootstrap is missing; mitigate reads the watch's findings from there"
-        )
+    """Read a fleet file; ``location`` is the lake if it is not the file's. Raises: FleetFileError."""
+    fleet = load_fleet(config)
+    telemetry = require_telemetry(fleet, config)
     lake = location or fleet.lake
-    observer = ClusterObserver(fleet, fleet.telemetry, AuditLog(lake), CorrectionStore(lake), utc_now)
+    observer = ClusterObserver(fleet, telemetry, AuditLog(lake), CorrectionStore(lake), utc_now)
     return MitigationContext(fleet, observer, config, utc_now, time.sleep)
-
-
-def read_fleet_file(config: Path) -> Fleet:
-    """Return the fleet of a file. Raises: InputError if it is missing or invalid."""
-    try:
-        return load_fleet(config)
-    except FleetFileError as error:
-        raise InputError(str(error)) from error
 
 
 def create_case_id() -> str:
