@@ -1,11 +1,13 @@
 """Probes of an endpoint, measured in a loop and awaited by a check, against listeners on real sockets."""
 
 import asyncio
+import gc
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -198,6 +200,32 @@ def test_a_step_that_takes_too_long_ends_the_probe_before_its_whole_time_is_over
             return await probe_endpoint(HOST, port, None, timeouts, NameResolver())
 
     assert asyncio.run(connect()) is ConnectionFailure.NO_RESPONSE
+
+
+@contextmanager
+def hang_after_handshake() -> Iterator[str]:
+    """Yield the HOST:PORT of a listener that hangs once the TLS handshake is complete."""
+    is_over = threading.Event()
+    with socket.create_server((HOST, 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with server_context(VALID_CERTIFICATE).wrap_socket(connection, server_side=True):
+                is_over.wait()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"localhost:{server.getsockname()[1]}"
+        is_over.set()
+        thread.join()
+
+
+def test_a_check_leaves_no_connection_open_to_a_broker_that_hangs(recwarn: pytest.WarningsRecorder) -> None:
+    with hang_after_handshake() as address:
+        result = probe_endpoints([address], client_context())[address]
+        gc.collect()
+    assert result is ConnectionFailure.NO_RESPONSE
+    assert [str(warning.message) for warning in recwarn] == []
 
 
 def resolve_first(addresses: list[Any]) -> Callable[..., Any]:
