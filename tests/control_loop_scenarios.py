@@ -100,7 +100,7 @@ class ControlLoopScenarios:
         cluster.open_alert(3)
         led_before = cluster.led_by(2)
         steps = [cluster.take_next_step() for _ in range(3)]
-        refusals = {(step.broker_id, step.outcome, step.against) for step in steps if step}
+        refusals = {(step.broker_id, step.outcome, step.refused_by) for step in steps if step}
         assert refusals == {
             (2, ActionOutcome.REFUSED, ("second_sick",)),
             (3, ActionOutcome.REFUSED, ("second_sick",)),
@@ -119,7 +119,7 @@ class ControlLoopScenarios:
         cluster.interrupt(demotion)
         failed = cluster.take_next_step()
         assert failed is not None
-        assert (failed.case_id, failed.outcome, failed.words[-1]) == (
+        assert (failed.case_id, failed.outcome, failed.explanations[-1]) == (
             demotion.case_id,
             ActionOutcome.FAILED,
             "interrupted",
@@ -128,7 +128,7 @@ class ControlLoopScenarios:
         cluster.open_alert(3)
         refused = cluster.take_next_step()
         assert refused is not None
-        assert (refused.outcome, "circuit_open" in refused.against) == (ActionOutcome.REFUSED, True)
+        assert (refused.outcome, "circuit_open" in refused.refused_by) == (ActionOutcome.REFUSED, True)
         cluster.clear_alert(3)
         assert cluster.undo(demotion.case_id, "repaired").outcome is ActionOutcome.UNDONE
         assert cluster.led_by(2) == led_before

@@ -394,7 +394,7 @@ def test_leadership_returns_in_batches_except_for_partitions_changed_in_between(
 
         undone = replace(executor, wait=wait).undo(case, None)
     assert (undone.case_id, undone.outcome) == (case_id, ActionOutcome.UNDONE)
-    assert undone.words == (
+    assert undone.explanations == (
         f"{last.topic}-{last.partition} not restored, because its replicas were changed to 1, 3, 2",
     )
     assert led == list(range(2, len(before), 2))

@@ -2,7 +2,7 @@
 
 from fleetgauge_core.fleet.burn_windows import BURN_WINDOWS, BurnWindow
 from fleetgauge_core.fleet.cluster import Cluster
-from fleetgauge_core.fleet.load import FleetFileError, load_fleet, require_telemetry
+from fleetgauge_core.fleet.load import FleetFileError, load_fleet, require_cluster, require_telemetry
 from fleetgauge_core.fleet.model import Fleet
 from fleetgauge_core.fleet.notifier import Notifier
 from fleetgauge_core.fleet.recovery import (
@@ -61,5 +61,6 @@ __all__ = [
     "Week",
     "load_fleet",
     "read_file_version",
+    "require_cluster",
     "require_telemetry",
 ]

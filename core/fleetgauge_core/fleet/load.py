@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 from yaml.composer import ComposerError
 
 from fleetgauge_core.errors import OperationalError
+from fleetgauge_core.fleet.cluster import Cluster
 from fleetgauge_core.fleet.field_types import DESCRIPTION_BY_PATTERN
 from fleetgauge_core.fleet.model import Fleet
 from fleetgauge_core.fleet.telemetry import Telemetry
@@ -67,6 +68,18 @@ def require_telemetry(fleet: Fleet, path: Path) -> Telemetry:
             f"{path}: telemetry.bootstrap is missing: set it to the telemetry cluster's bootstrap servers"
         )
     return fleet.telemetry
+
+
+def require_cluster(fleet: Fleet, path: Path, cluster_id: str) -> Cluster:
+    """Return a cluster of the fleet that was loaded from ``path``.
+
+    Raises: FleetFileError if the fleet file has no cluster of that ID; it names the first ten.
+    """
+    for cluster in fleet.clusters:
+        if cluster.id == cluster_id:
+            return cluster
+    first_ids = ", ".join(cluster.id for cluster in fleet.clusters[:10])
+    raise FleetFileError(f"{path}: no cluster {cluster_id} (known: {first_ids})")
 
 
 def _describe_yaml_error(error: Exception) -> str:

@@ -23,7 +23,7 @@ class CaseNotification:
 
     case: ActionCase
     outcome: ActionOutcome
-    words: tuple[str, ...]
+    explanations: tuple[str, ...]
     at: datetime
     is_undo: bool = False
     is_resolved: bool = False
@@ -32,7 +32,7 @@ class CaseNotification:
     @classmethod
     def from_case(cls, case: ActionCase, at: datetime, *, is_resolved: bool = False) -> Self:
         """Return the notification of the present outcome of a case."""
-        return cls(case, case.outcome, case.words, at, case.undone_since is not None, is_resolved)
+        return cls(case, case.outcome, case.explanations, at, case.undone_since is not None, is_resolved)
 
     @property
     def is_firing(self) -> bool:
@@ -44,7 +44,7 @@ class CaseNotification:
         """The result in one line."""
         case = self.case
         undo = "undo of " if self.is_undo and self.is_firing else ""
-        explanation = f": {self.words[0]}" if self.words else ""
+        explanation = f": {self.explanations[0]}" if self.explanations else ""
         if self.is_resolved:
             explanation = ": resolved, the broker is healthy"
         return f"{case.cluster_id}: {undo}{case.kind} of broker {case.broker_id} {self.outcome}{explanation}"
@@ -57,7 +57,7 @@ class CaseNotification:
         attempt = f"/{case.undone_since:%Y%m%dT%H%M%S}" if self.is_undo and case.undone_since else ""
         notification_id = f"{case.case_id}/{self.outcome}{attempt}{'/over' if self.is_resolved else ''}"
         kind = f"MITIGATION_{self.outcome.upper()}"
-        common = {"words": list(self.words), "author": case.author, "reason": case.reason}
+        common = {"words": list(self.explanations), "author": case.author, "reason": case.reason}
         byline = f"{self.at:%Y-%m-%d %H:%M:%S} UTC, {case.author}: {case.reason}"
         return Notification(
             notification_id=notification_id,
@@ -71,9 +71,9 @@ class CaseNotification:
             summary=self.summary,
             alert_name="MITIGATION",
             labels={"broker": str(case.broker_id), "action": case.kind.value},
-            annotations={"summary": self.summary, "kind": kind, "words": "\n".join(self.words)},
+            annotations={"summary": self.summary, "kind": kind, "words": "\n".join(self.explanations)},
             document=common,
             details={"id": notification_id, **common},
-            chat_lines=[escape_markup(line) for line in (byline, *self.words[1:])],
+            chat_lines=[escape_markup(line) for line in (byline, *self.explanations[1:])],
             earlier_severities=("page", "ticket"),
         )

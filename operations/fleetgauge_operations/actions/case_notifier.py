@@ -114,7 +114,13 @@ class CaseNotifier:
         state = _state(case)
         receipts = self._receipts.get(state, _Receipts())
         expired = {receiver for expired_state, receiver in self._expired if expired_state == state}
-        return {*(case.told or ()), *case.rejected, *receipts.accepted, *receipts.rejected, *expired}
+        return {
+            *(case.accepted_by or ()),
+            *case.rejected_by,
+            *receipts.accepted,
+            *receipts.rejected,
+            *expired,
+        }
 
     def _store_receipts(self) -> None:
         """Add receipts to the cases that are still in the state of which receivers were notified."""
@@ -124,7 +130,7 @@ class CaseNotifier:
 
     def _is_due(self, case: ActionCase) -> bool:
         """Return whether receivers are to be notified of the case's present state."""
-        if case.told is None or case.outcome is ActionOutcome.BEGUN:
+        if case.accepted_by is None or case.outcome is ActionOutcome.BEGUN:
             return False
         is_outdated = self._clock() - (case.ended or case.began) > _MAX_AGE
         return case.outcome is ActionOutcome.FAILED or not is_outdated
@@ -139,8 +145,8 @@ def _add_receipts(case: ActionCase, *, state: _CaseState, receipts: _Receipts) -
         return None
     return replace(
         case,
-        told=tuple(dict.fromkeys((*(case.told or ()), *sorted(receipts.accepted)))),
-        rejected=tuple(dict.fromkeys((*case.rejected, *sorted(receipts.rejected)))),
+        accepted_by=tuple(dict.fromkeys((*(case.accepted_by or ()), *sorted(receipts.accepted)))),
+        rejected_by=tuple(dict.fromkeys((*case.rejected_by, *sorted(receipts.rejected)))),
     )
 
 

@@ -124,8 +124,8 @@ class ActionRun:
     ) -> None:
         """Wait until ``find_problem`` has returned an empty string for a duration.
 
-        Raises: ActionFailedError if it returns a problem after the timeout. A failed read of the cluster or
-        the lake is a problem too: a restart may interrupt it.
+        Raises: ActionFailedError if it returns a problem after the timeout. A failed read of the cluster is
+        a problem too, as a restart may interrupt it.
         """
         clock = self.executor.clock
         deadline, verified_since = clock() + timeout, None
@@ -140,7 +140,7 @@ class ActionRun:
 
     def _read_problem(self, find_problem: Callable[[ClusterMetadata], str]) -> str:
         try:
-            return find_problem(self.executor.observe(self.case.case_id).metadata)
+            return find_problem(self.executor.read_metadata())
         except OperationalError as error:
             return str(error)
 
@@ -149,11 +149,13 @@ class ActionRun:
 class ActionExecutor:
     """Applies and undoes actions on the brokers of one cluster.
 
-    ``observe`` returns a snapshot without the case of that ID; ``is_leader`` is whether this process still
+    ``observe`` returns a snapshot without the case of that ID; ``read_metadata`` returns the metadata alone,
+    which verification reads twice a second; ``is_leader`` is whether this process still
     leads the cluster's actions, without which nothing is changed.
     """
 
     observe: Callable[[str], ClusterSnapshot]
+    read_metadata: Callable[[], ClusterMetadata]
     rules: Mapping[ActionKind, ActionRules]
     steps: Mapping[ActionKind, ActionSteps]
     case_writer: ActionCaseWriter
@@ -167,12 +169,13 @@ class ActionExecutor:
         case_id: str,
         author: str,
         reason: str,
-        notified: tuple[str, ...] | None = None,
+        *,
+        must_notify: bool = False,
     ) -> ActionCase:
         """Apply an action unless a fail-safe refuses it, and return its case.
 
-        What an undo needs is stored before anything changes. ``notified`` becomes the ``told`` of the case:
-        empty if receivers are to be notified of it; a refusal then remains open until its broker is healthy.
+        What an undo needs is stored before anything changes. ``must_notify`` is whether receivers are to be
+        notified of the case by a CaseNotifier; a refusal then remains open until its broker is healthy.
 
         Raises: KafkaUnavailableError and TableStoreError if the snapshot cannot be read or the case cannot
         be stored; nothing was changed then.
@@ -188,16 +191,16 @@ class ActionExecutor:
             reason=reason,
             began=self.clock(),
             outcome=ActionOutcome.BEGUN,
-            told=notified,
+            accepted_by=() if must_notify else None,
         )
         refusals = find_refusals(request, snapshot, case.began, rules)
         if refusals:
             case = replace(
                 case,
                 outcome=ActionOutcome.REFUSED,
-                ended=case.began if notified is None else None,
-                against=tuple(refusal.reason for refusal in refusals),
-                words=tuple(refusal.explanation for refusal in refusals),
+                ended=None if must_notify else case.began,
+                refused_by=tuple(refusal.reason for refusal in refusals),
+                explanations=tuple(refusal.explanation for refusal in refusals),
             )
             self.case_writer.add_case(case)
             return case
@@ -208,7 +211,7 @@ class ActionExecutor:
         except Exception as error:
             # The cluster may have been changed, whatever the error is.
             return self._close_case(
-                replace(case, outcome=ActionOutcome.FAILED, words=(_format_error(error),))
+                replace(case, outcome=ActionOutcome.FAILED, explanations=(_format_error(error),))
             )
         ended = None if rules.has_lasting_effect else self.clock()
         return self._close_case(replace(case, outcome=ActionOutcome.DONE, ended=ended))
@@ -241,17 +244,21 @@ class ActionExecutor:
                 self.steps[case.kind].clean_up(run)
                 run.explain(f"broker {case.broker_id} is not registered any more: nothing is returned to it")
         except Exception as error:
-            words = (_format_error(error), *run.explanations)
-            return self._close_case(case.with_new_outcome(ActionOutcome.FAILED, words=words))
-        words = tuple(run.explanations)
-        return self._close_case(case.with_new_outcome(ActionOutcome.UNDONE, ended=self.clock(), words=words))
+            explanations = (_format_error(error), *run.explanations)
+            return self._close_case(case.with_new_outcome(ActionOutcome.FAILED, explanations=explanations))
+        explanations = tuple(run.explanations)
+        return self._close_case(
+            case.with_new_outcome(ActionOutcome.UNDONE, ended=self.clock(), explanations=explanations)
+        )
 
     def _close_case(self, case: ActionCase) -> ActionCase:
         """Store the result; if that fails, add the error to the case that is reported."""
         try:
             self.case_writer.update_case(case)
         except Exception as error:
-            return replace(case, words=(*case.words, f"not stored in ops/actions: {_format_error(error)}"))
+            return replace(
+                case, explanations=(*case.explanations, f"not stored in ops/actions: {_format_error(error)}")
+            )
         return case
 
 

@@ -4,7 +4,7 @@ import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fleetgauge_core.fleet import Fleet, load_fleet
+from fleetgauge_core.fleet import Fleet, load_fleet, require_cluster
 from fleetgauge_core.lake.corrections import CorrectionStore, correction_status
 from fleetgauge_core.lake.table_store import TableRow
 from fleetgauge_core.runtime.cli import InputError, print_json
@@ -82,20 +82,18 @@ def withdraw_correction(
 def _build_scope(
     fleet: Fleet, config: Path, cluster_id: str | None, broker_id: int | None, segment: str | None
 ) -> TableRow:
-    if (cluster_id is None) == (segment is None):
+    if cluster_id is not None and segment is None:
+        cluster = require_cluster(fleet, config, cluster_id)
+        scope = "cluster" if broker_id is None else "broker"
+        return {"scope": scope, "cluster_id": cluster.id, "broker_id": broker_id}
+    if cluster_id is not None or segment is None:
         raise InputError("give either --cluster, with or without --broker, or --segment")
-    if segment is not None:
-        name, _, value = segment.partition("=")
-        if broker_id is not None or not value:
-            raise InputError("--segment is NAME=VALUE, such as region=eu-west-1, and excludes --broker")
-        if not any((name, value) in cluster.segments for cluster in fleet.clusters):
-            raise InputError(f"{config}: no cluster is in segment {segment}")
-        return {"scope": "segment", "segment": name, "segment_value": value}
-    if cluster_id not in {cluster.id for cluster in fleet.clusters}:
-        known = ", ".join(cluster.id for cluster in fleet.clusters[:10])
-        raise InputError(f"{config}: no cluster {cluster_id} (known: {known})")
-    scope = "cluster" if broker_id is None else "broker"
-    return {"scope": scope, "cluster_id": cluster_id, "broker_id": broker_id}
+    name, _, value = segment.partition("=")
+    if broker_id is not None or not value:
+        raise InputError("--segment is NAME=VALUE, such as region=eu-west-1, and excludes --broker")
+    if not any((name, value) in cluster.segments for cluster in fleet.clusters):
+        raise InputError(f"{config}: no cluster is in segment {segment}")
+    return {"scope": "segment", "segment": name, "segment_value": value}
 
 
 def _format_row(row: TableRow, now: datetime) -> str:

@@ -255,7 +255,7 @@ def _show(case: ActionCase) -> None:
         markup=False,
         soft_wrap=True,
     )
-    for explanation in case.words:
+    for explanation in case.explanations:
         console.print(f"  {explanation}", markup=False, soft_wrap=True)
 
 
@@ -282,8 +282,8 @@ def _case_document(case: ActionCase) -> dict[str, Any]:
         "reason": case.reason,
         "partitions": len(case.plan.get("orders", ())),
         "topics": len(case.plan.get("throttles", ())),
-        "against": list(case.against),
-        "told": list(case.told or ()),
-        "rejected": list(case.rejected),
-        "words": list(case.words),
+        "against": list(case.refused_by),
+        "told": list(case.accepted_by or ()),
+        "rejected": list(case.rejected_by),
+        "words": list(case.explanations),
     }

@@ -9,10 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fleetgauge_core.detection import Finding
-from fleetgauge_core.fleet import Cluster, Fleet, load_fleet, require_telemetry
-from fleetgauge_core.kafka import LeadershipStatus
+from fleetgauge_core.fleet import Cluster, Fleet, load_fleet, require_cluster, require_telemetry
+from fleetgauge_core.kafka import LeadershipStatus, read_cluster_metadata
 from fleetgauge_core.lake.corrections import CorrectionStore
-from fleetgauge_core.runtime.cli import InputError
 from fleetgauge_operations.actions.audit_log import AuditLog
 from fleetgauge_operations.actions.case_notifier import CaseNotifier
 from fleetgauge_operations.actions.executor import ActionExecutor
@@ -43,12 +42,8 @@ class MitigationContext:
     wait: Callable[[float], object]
 
     def find_cluster(self, cluster_id: str) -> Cluster:
-        """Return a cluster by its ID. Raises: InputError if the fleet file has no such cluster."""
-        clusters = {cluster.id: cluster for cluster in self.fleet.clusters}
-        if cluster_id not in clusters:
-            known = ", ".join(list(clusters)[:10])
-            raise InputError(f"{self.config}: no cluster {cluster_id} (known: {known})")
-        return clusters[cluster_id]
+        """Return a cluster by its ID. Raises: FleetFileError if the fleet file has no such cluster."""
+        return require_cluster(self.fleet, self.config, cluster_id)
 
     def read_findings(self) -> Sequence[Finding]:
         """Return all retained findings in order of time. Raises: KafkaUnavailableError."""
@@ -70,6 +65,7 @@ class MitigationContext:
             control = KafkaClusterControl(cluster, self.observer.telemetry, self.clock)
             yield ActionExecutor(
                 observe=lambda case_id: self.observer.read_latest_snapshot(cluster, case_id),
+                read_metadata=lambda: read_cluster_metadata(cluster.access),
                 rules=build_rules(limits),
                 steps=build_steps(control, limits),
                 case_writer=self.observer.audit_log,

@@ -84,10 +84,12 @@ class ControlLoop:
         writer = executor.case_writer
         match step:
             case ApplyAction(request, reason):
-                return executor.apply(request, self.create_case_id(), AUTHOR, reason, notified=())
+                return executor.apply(request, self.create_case_id(), AUTHOR, reason, must_notify=True)
             case FailCase(interrupted):
-                words = (*interrupted.words, "interrupted")
-                case = replace(interrupted, told=()).with_new_outcome(ActionOutcome.FAILED, words=words)
+                explanations = (*interrupted.explanations, "interrupted")
+                case = interrupted.with_new_outcome(
+                    ActionOutcome.FAILED, must_notify=True, explanations=explanations
+                )
                 writer.update_case(case)
             case NotifyOperator():
                 case = self._create_notified_case(step, snapshot)
@@ -95,7 +97,7 @@ class ControlLoop:
             case UndoAction(applied):
                 return _undo_unless_refused(applied, executor)
             case ResolveCase(notified):
-                case = replace(notified, told=()).with_new_outcome(notified.outcome, ended=self.clock())
+                case = notified.with_new_outcome(notified.outcome, must_notify=True, ended=self.clock())
                 writer.update_case(case)
         return case
 
@@ -119,9 +121,9 @@ class ControlLoop:
             reason=step.reason,
             began=self.clock(),
             outcome=step.outcome,
-            against=tuple(refusal.reason for refusal in step.refusals),
-            words=words,
-            told=(),
+            refused_by=tuple(refusal.reason for refusal in step.refusals),
+            explanations=words,
+            accepted_by=(),
         )
 
 

@@ -35,13 +35,13 @@ class ActionCase:
     """When the case was closed: undone, completed, resolved, or refused to an operator."""
     plan: Mapping[str, Any] = field(default_factory=dict)
     """What an undo needs, as a JSON object whose keys belong to the kind of action."""
-    against: tuple[str, ...] = ()
+    refused_by: tuple[str, ...] = ()
     """Names of the fail-safes that refused the action."""
-    words: tuple[str, ...] = ()
-    """Explanations: why the action was refused, what failed, what an undo left unchanged."""
-    told: tuple[str, ...] | None = None
+    explanations: tuple[str, ...] = ()
+    """Why the action was refused, what failed, what an undo left unchanged."""
+    accepted_by: tuple[str, ...] | None = None
     """Receivers, by host, that accepted the notification of the present outcome; None if none is due."""
-    rejected: tuple[str, ...] = ()
+    rejected_by: tuple[str, ...] = ()
     """Receivers, by host, that rejected the notification of the present outcome for good."""
     undone_since: datetime | None = None
     """When the latest attempt to undo the action began."""
@@ -58,10 +58,15 @@ class ActionCase:
             return self.ended is None
         return self.outcome in (ActionOutcome.BEGUN, ActionOutcome.FAILED)
 
-    def with_new_outcome(self, outcome: ActionOutcome, **changes: Any) -> "ActionCase":
-        """Return the case with an outcome of which receivers have not been notified yet, if any are to be."""
-        receivers = None if self.told is None else ()
-        return replace(self, outcome=outcome, told=receivers, rejected=(), **changes)
+    def with_new_outcome(
+        self, outcome: ActionOutcome, *, must_notify: bool = False, **changes: Any
+    ) -> "ActionCase":
+        """Return the case with an outcome that no receiver has accepted or rejected yet.
+
+        Receivers are to be notified of it if ``must_notify``, or if they were of the previous outcome.
+        """
+        accepted_by = () if must_notify or self.accepted_by is not None else None
+        return replace(self, outcome=outcome, accepted_by=accepted_by, rejected_by=(), **changes)
 
     @property
     def has_changed_cluster(self) -> bool:

@@ -228,7 +228,7 @@ def _is_same_notification(case: ActionCase, kind: ActionKind, refusals: Sequence
     return (
         case.kind is kind
         and not case.has_changed_cluster
-        and _select_permanent(case.against) == _select_permanent(refusal.reason for refusal in refusals)
+        and _select_permanent(case.refused_by) == _select_permanent(refusal.reason for refusal in refusals)
     )
 
 

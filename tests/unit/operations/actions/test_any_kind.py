@@ -65,9 +65,7 @@ class MoveSteps:
 
 
 def create_executor(cluster: SimulatedCluster, steps: MoveSteps) -> ActionExecutor:
-    return ActionExecutor(
-        cluster.observe, {MOVE: RULES}, {MOVE: steps}, cluster, lambda: True, cluster.clock, cluster.wait
-    )
+    return replace(cluster.create_executor(), rules={MOVE: RULES}, steps={MOVE: steps})
 
 
 @pytest.fixture
@@ -82,7 +80,7 @@ def test_a_long_action_on_many_partitions_is_one_case_that_can_be_undone(cluster
     assert (steps.moved, cluster.now) == ([0, 1, 2], NOON + timedelta(minutes=3))
     assert list(cluster.cases) == ["c1"]
     undone = create_executor(cluster, steps).undo(case, "no longer needed")
-    assert (undone.outcome, undone.words) == (
+    assert (undone.outcome, undone.explanations) == (
         ActionOutcome.UNDONE,
         ("undone: no longer needed", "moved back"),
     )
@@ -91,7 +89,7 @@ def test_a_long_action_on_many_partitions_is_one_case_that_can_be_undone(cluster
 
 def test_a_step_that_fails_fails_the_case_with_its_reason(cluster: SimulatedCluster) -> None:
     case = create_executor(cluster, MoveSteps(fails_at=1)).apply(REQUEST, "c1", "ann", "DEGRADED")
-    assert (case.outcome, case.words) == (ActionOutcome.FAILED, ("partition 1 cannot be moved",))
+    assert (case.outcome, case.explanations) == (ActionOutcome.FAILED, ("partition 1 cannot be moved",))
 
 
 def test_limits_count_actions_of_their_own_kinds_only(cluster: SimulatedCluster) -> None:

@@ -59,7 +59,7 @@ def test_a_stored_case_is_read_back_unchanged_after_an_update_too(tmp_path: Path
         CASE,
         outcome=ActionOutcome.UNDONE,
         ended=NOON + HOUR,
-        words=("t-1 not restored, because it was deleted",),
+        explanations=("t-1 not restored, because it was deleted",),
         undone_since=NOON + 59 * MINUTE,
         overruled=True,
     )
@@ -129,7 +129,7 @@ class OvertakenTable(TableStore):
         table = super()._open()
         if not self.is_overtaken:
             self.is_overtaken = True
-            AuditLog(self._lake).update_case(replace(CASE, outcome=ActionOutcome.FAILED, told=("a",)))
+            AuditLog(self._lake).update_case(replace(CASE, outcome=ActionOutcome.FAILED, accepted_by=("a",)))
         return table
 
 
@@ -142,11 +142,11 @@ def test_an_amendment_is_made_to_the_newest_version_of_the_case(tmp_path: Path) 
 
     def add_receiver(case: ActionCase) -> ActionCase:
         seen.append(case.outcome)
-        return replace(case, told=(*(case.told or ()), "b"))
+        return replace(case, accepted_by=(*(case.accepted_by or ()), "b"))
 
     audit_log.amend_case(CASE.case_id, add_receiver)
     (case,) = AuditLog(str(tmp_path)).read_entries(NOON).cases
-    assert (case.outcome, case.told) == (ActionOutcome.FAILED, ("a", "b"))
+    assert (case.outcome, case.accepted_by) == (ActionOutcome.FAILED, ("a", "b"))
     assert seen == [ActionOutcome.BEGUN, ActionOutcome.FAILED]
 
 
@@ -156,7 +156,7 @@ def test_an_amendment_may_leave_the_case_unchanged(tmp_path: Path) -> None:
     audit_log.add_case(CASE)
     version = TableStore(str(tmp_path), ACTIONS).version
     audit_log.amend_case(CASE.case_id, lambda _: None)
-    audit_log.amend_case("of nobody", lambda case: replace(case, told=("a",)))
+    audit_log.amend_case("of nobody", lambda case: replace(case, accepted_by=("a",)))
     assert audit_log.read_entries(NOON).cases == (CASE,)
     assert TableStore(str(tmp_path), ACTIONS).version == version
 

@@ -31,10 +31,12 @@ REFUSED = ActionCase(
     "DEGRADED",
     NOON,
     ActionOutcome.REFUSED,
-    told=(),
+    accepted_by=(),
 )
 FAILED = replace(
-    REFUSED, outcome=ActionOutcome.FAILED, words=("after 5 s: broker 2 still leads 1 of its partitions",)
+    REFUSED,
+    outcome=ActionOutcome.FAILED,
+    explanations=("after 5 s: broker 2 still leads 1 of its partitions",),
 )
 
 
@@ -97,14 +99,14 @@ def test_every_receiver_is_notified_once_and_its_acceptance_is_stored(receiver: 
         run_round(notifier, store)
     run_round(start_process(store, build_webhook(receiver)), store)
     assert received_kinds(receiver) == ["MITIGATION_REFUSED"]
-    assert store.cases["c1"].told == ("127.0.0.1",)
+    assert store.cases["c1"].accepted_by == ("127.0.0.1",)
 
 
 def test_each_new_state_of_a_case_is_notified(receiver: Receiver) -> None:
     store = MemoryCaseStore(REFUSED)
     notifier = start_process(store, build_webhook(receiver))
     run_round(notifier, store)
-    store.update_case(replace(store.cases["c1"], told=(), ended=NOON))
+    store.update_case(replace(store.cases["c1"], accepted_by=(), ended=NOON))
     run_round(notifier, store)
     assert [body["status"] for body in receiver.bodies] == ["firing", "resolved"]
 
@@ -114,12 +116,12 @@ def test_the_next_process_notifies_a_receiver_that_was_unavailable(receiver: Rec
         unavailable.answers = [503]
         store = MemoryCaseStore(REFUSED)
         run_round(start_process(store, build_webhook(receiver), build_webhook(unavailable)), store)
-        assert len(store.cases["c1"].told or ()) == 1
+        assert len(store.cases["c1"].accepted_by or ()) == 1
         run_round(start_process(store, build_webhook(receiver), build_webhook(unavailable)), store)
         assert received_kinds(unavailable) == ["MITIGATION_REFUSED"] * 2
         assert {body["id"] for body in unavailable.bodies} == {"c1/refused"}
     assert received_kinds(receiver) == ["MITIGATION_REFUSED"]
-    assert len(store.cases["c1"].told or ()) == 2
+    assert len(store.cases["c1"].accepted_by or ()) == 2
 
 
 def test_a_rejection_is_stored_and_the_notification_is_not_repeated(receiver: Receiver) -> None:
@@ -130,7 +132,7 @@ def test_a_rejection_is_stored_and_the_notification_is_not_repeated(receiver: Re
         run_round(notifier, store)
     run_round(start_process(store, build_webhook(receiver)), store)
     assert received_kinds(receiver) == ["MITIGATION_FAILED"]
-    assert (store.cases["c1"].told, store.cases["c1"].rejected) == ((), ("127.0.0.1",))
+    assert (store.cases["c1"].accepted_by, store.cases["c1"].rejected_by) == ((), ("127.0.0.1",))
 
 
 def test_acceptances_that_cannot_be_stored_are_stored_later_and_nothing_is_sent_twice(
@@ -141,10 +143,10 @@ def test_acceptances_that_cannot_be_stored_are_stored_later_and_nothing_is_sent_
     notifier = start_process(store, build_webhook(receiver))
     run_round(notifier, store)
     run_round(notifier, store)
-    assert store.cases["c1"].told == ()
+    assert store.cases["c1"].accepted_by == ()
     store.error = None
     run_round(notifier, store)
-    assert store.cases["c1"].told == ("127.0.0.1",)
+    assert store.cases["c1"].accepted_by == ("127.0.0.1",)
     assert len(receiver.bodies) == 1
 
 
@@ -178,7 +180,7 @@ def test_every_failed_attempt_to_undo_an_action_is_notified(receiver: Receiver) 
     notifier = start_process(store, build_webhook(receiver))
     run_round(notifier, store)
     for number in (1, 2):
-        store.update_case(replace(FAILED, told=(), undone_since=NOON + number * MINUTE))
+        store.update_case(replace(FAILED, accepted_by=(), undone_since=NOON + number * MINUTE))
         run_round(notifier, store)
     assert len({body["id"] for body in receiver.bodies}) == len(receiver.bodies) == 3
 
@@ -224,7 +226,9 @@ def test_alertmanager_keeps_a_failure_open_until_the_undo_although_the_process_r
         restarted = start_process(store, build_alertmanager(alertmanager), clock=utc_now)
         wait_for_resend(restarted)
         assert messages(receiver) == [("firing", [("MITIGATION", "firing")])]
-        store.update_case(replace(store.cases["c1"], outcome=ActionOutcome.UNDONE, ended=utc_now(), told=()))
+        store.update_case(
+            replace(store.cases["c1"], outcome=ActionOutcome.UNDONE, ended=utc_now(), accepted_by=())
+        )
         run_round(restarted, store)
         wait_until(lambda: len(messages(receiver)) > 1, DEADLINE_S, "the resolution")
     # The resolution is sent for every severity that the case may have had.
@@ -235,7 +239,7 @@ def test_alertmanager_keeps_a_failure_open_until_the_undo_although_the_process_r
 def test_alertmanager_keeps_a_failure_of_an_operator_open_until_another_process_undoes_it(
     alertmanager: RunningAlertmanager,
 ) -> None:
-    store = MemoryCaseStore(replace(FAILED, told=None, began=utc_now()))
+    store = MemoryCaseStore(replace(FAILED, accepted_by=None, began=utc_now()))
     notifier = start_process(store, build_alertmanager(alertmanager), clock=utc_now)
     with alertmanager.running():
         run_round(notifier, store)
@@ -253,7 +257,7 @@ def test_alertmanager_keeps_the_page_of_an_incident_open_but_no_advice_that_was_
     alertmanager: RunningAlertmanager,
 ) -> None:
     page = replace(FAILED, began=utc_now() - 10 * MINUTE)
-    ticket = replace(REFUSED, case_id="c2", began=utc_now(), told=())
+    ticket = replace(REFUSED, case_id="c2", began=utc_now(), accepted_by=())
     advice = replace(REFUSED, case_id="c3", broker_id=3, outcome=ActionOutcome.ADVISED, began=utc_now())
     followed = replace(advice, case_id="c4", outcome=ActionOutcome.DONE, began=utc_now())
     store = MemoryCaseStore(page, ticket, advice, followed)

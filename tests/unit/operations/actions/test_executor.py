@@ -1,6 +1,6 @@
 """How actions are executed, verified and undone on a simulated cluster."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -15,10 +15,9 @@ from fleetgauge_operations.actions.plan.refusal import RefusalReason
 from fleetgauge_operations.actions.plan.refusals import find_refusals
 from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
 from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder, decode_orders
-from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS, MitigationLimits
+from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
 from fleetgauge_operations.mitigation.plan.restarts import decode_throttles
 from fleetgauge_operations.mitigation.plan.rules import build_rules
-from fleetgauge_operations.mitigation.steps import build_steps
 from tests.unit.operations.mitigation.simulated_cluster import (
     HOUR_AGO,
     NOON,
@@ -39,29 +38,12 @@ TWO_PER_MINUTE = MitigationLimits(max_led_per_minute=2)
 ORDERS_AFTER_DEMOTION = {0: (1, 3, 2), 1: (3, 1, 2), 2: (3, 1, 2)}
 
 
-def create_executor(
-    cluster: SimulatedCluster,
-    observe: Callable[[str], ClusterSnapshot] | None = None,
-    is_leader: Callable[[], bool] = lambda: True,
-    limits: MitigationLimits = DEFAULT_LIMITS,
-) -> ActionExecutor:
-    return ActionExecutor(
-        observe or cluster.observe,
-        build_rules(limits),
-        build_steps(cluster, limits),
-        cluster,
-        is_leader,
-        cluster.clock,
-        cluster.wait,
-    )
-
-
 def demote(cluster: SimulatedCluster, executor: ActionExecutor | None = None) -> ActionCase:
-    return (executor or create_executor(cluster)).apply(DEMOTION, "c1", "ann", "DEGRADED")
+    return (executor or cluster.create_executor()).apply(DEMOTION, "c1", "ann", "DEGRADED")
 
 
 def quarantine(cluster: SimulatedCluster, executor: ActionExecutor | None = None) -> ActionCase:
-    return (executor or create_executor(cluster)).apply(QUARANTINE, "c1", "ann", "DEGRADED")
+    return (executor or cluster.create_executor()).apply(QUARANTINE, "c1", "ann", "DEGRADED")
 
 
 def replica_orders(cluster: SimulatedCluster) -> dict[int, tuple[int, ...]]:
@@ -137,10 +119,10 @@ def test_a_refusal_that_arises_after_the_first_step_stops_the_action(cluster: Si
             cluster.alerts = (degraded_alert(2), degraded_alert(3))
         return cluster.observe(excluded_case_id)
 
-    case = demote(cluster, create_executor(cluster, observe))
+    case = demote(cluster, cluster.create_executor(observe))
     assert case.outcome is ActionOutcome.FAILED
     assert cluster.requests == ["reorder 2"]
-    assert "broker 3 is DEGRADED" in case.words[0]
+    assert "broker 3 is DEGRADED" in case.explanations[0]
 
 
 @pytest.mark.parametrize(("confirmed", "requests"), [(0, []), (1, []), (2, ["reorder 2"])])
@@ -149,7 +131,7 @@ def test_a_process_that_loses_the_leadership_changes_nothing_more(
 ) -> None:
     """Before the mark, before the new order, and before the election."""
     confirmations = iter([True] * confirmed + [False])
-    case = demote(cluster, create_executor(cluster, is_leader=lambda: next(confirmations)))
+    case = demote(cluster, cluster.create_executor(is_leader=lambda: next(confirmations)))
     assert case.outcome is ActionOutcome.FAILED
     assert cluster.requests == requests
     assert bool(cluster.demotion_marks) is (confirmed > 0)
@@ -161,7 +143,7 @@ def test_a_demotion_fails_if_the_broker_still_leads_and_opens_the_circuit_breake
     cluster.ignores_elections = True
     case = demote(cluster)
     assert case.outcome is ActionOutcome.FAILED
-    assert case.words == ("after 5 s: broker 2 still leads 1 of its partitions",)
+    assert case.explanations == ("after 5 s: broker 2 still leads 1 of its partitions",)
     refusals = find_refusals(DEMOTION, cluster.observe("another"), cluster.now, RULES[DEMOTION.kind])
     assert [refusal.reason for refusal in refusals] == [
         RefusalReason.ALREADY,
@@ -174,7 +156,7 @@ def test_an_undo_restores_the_replica_orders_and_leaders(cluster: SimulatedClust
     before = cluster.metadata
     case = demote(cluster)
     cluster.alerts = ()
-    case = create_executor(cluster).undo(case, None)
+    case = cluster.create_executor().undo(case, None)
     assert case.outcome is ActionOutcome.UNDONE
     assert case.ended == cluster.now
     assert cluster.cases["c1"] == case
@@ -185,9 +167,9 @@ def test_an_undo_keeps_what_an_operator_has_changed_since(cluster: SimulatedClus
     case = demote(cluster)
     cluster.alerts = ()
     cluster.update_partition(TopicPartition("t", 1), replicas=(1, 3, 2), leader=1)
-    case = create_executor(cluster).undo(case, None)
+    case = cluster.create_executor().undo(case, None)
     assert case.outcome is ActionOutcome.UNDONE
-    assert case.words == ("t-1 not restored, because its replicas were changed to 1, 3, 2",)
+    assert case.explanations == ("t-1 not restored, because its replicas were changed to 1, 3, 2",)
     assert replica_orders(cluster) == {0: (1, 2, 3), 1: (1, 3, 2), 2: (3, 1, 2)}
 
 
@@ -196,21 +178,21 @@ def test_an_undo_during_the_alert_is_refused_unless_an_operator_gives_a_reason(
 ) -> None:
     case = demote(cluster)
     with pytest.raises(UndoRefusedError) as refused:
-        create_executor(cluster).undo(case, None)
+        cluster.create_executor().undo(case, None)
     assert [refusal.reason for refusal in refused.value.refusals] == [RefusalReason.STILL_SICK]
     assert cluster.cases["c1"] == case
-    undone = create_executor(cluster).undo(case, "a false alarm")
-    assert (undone.outcome, undone.words) == (ActionOutcome.UNDONE, ("undone: a false alarm",))
+    undone = cluster.create_executor().undo(case, "a false alarm")
+    assert (undone.outcome, undone.explanations) == (ActionOutcome.UNDONE, ("undone: a false alarm",))
 
 
 def test_a_failed_undo_can_be_repeated(cluster: SimulatedCluster) -> None:
     before, case = cluster.metadata, demote(cluster)
     cluster.alerts, cluster.ignores_elections = (), True
-    case = create_executor(cluster).undo(case, None)
+    case = cluster.create_executor().undo(case, None)
     assert case.outcome is ActionOutcome.FAILED
-    assert case.words[0].startswith("after 5 s: broker 2 does not lead 1 of 1 partitions again")
+    assert case.explanations[0].startswith("after 5 s: broker 2 does not lead 1 of 1 partitions again")
     cluster.ignores_elections = False
-    assert create_executor(cluster).undo(case, None).outcome is ActionOutcome.UNDONE
+    assert cluster.create_executor().undo(case, None).outcome is ActionOutcome.UNDONE
     assert cluster.metadata == before
 
 
@@ -218,7 +200,7 @@ def test_leadership_is_returned_in_batches_a_minute_apart(leading_cluster: Simul
     cluster, before = leading_cluster, leading_cluster.metadata
     case = demote(cluster)
     cluster.alerts, cluster.requests, began = (), [], cluster.now
-    case = create_executor(cluster, limits=TWO_PER_MINUTE).undo(case, None)
+    case = cluster.create_executor(limits=TWO_PER_MINUTE).undo(case, None)
     assert (case.outcome, case.ended) == (ActionOutcome.UNDONE, began + 2 * MINUTE)
     assert cluster.requests == ["reorder 3", "elect 2", "reorder 2", "elect 2", "reorder 1", "elect 1"]
     assert cluster.metadata == before
@@ -235,9 +217,9 @@ def test_a_change_by_an_operator_between_two_batches_is_kept(leading_cluster: Si
             cluster.update_partition(TopicPartition("t", 4), replicas=(1, 3, 2), leader=1)
         return cluster.observe(excluded_case_id)
 
-    case = create_executor(cluster, observe, limits=TWO_PER_MINUTE).undo(case, None)
+    case = cluster.create_executor(observe, limits=TWO_PER_MINUTE).undo(case, None)
     assert case.outcome is ActionOutcome.UNDONE
-    assert case.words == ("t-4 not restored, because its replicas were changed to 1, 3, 2",)
+    assert case.explanations == ("t-4 not restored, because its replicas were changed to 1, 3, 2",)
     assert cluster.metadata.led_by(2) == {TopicPartition("t", number) for number in range(4)}
     assert replica_orders(cluster)[4] == (1, 3, 2)
 
@@ -257,10 +239,10 @@ def test_an_alert_between_two_batches_ends_the_undo_unless_an_operator_gave_a_re
         cluster.alerts = (degraded_alert(2),) if cluster.metadata.led_by(2) else ()
         return cluster.observe(excluded_case_id)
 
-    case = create_executor(cluster, observe, limits=TWO_PER_MINUTE).undo(case, reason)
+    case = cluster.create_executor(observe, limits=TWO_PER_MINUTE).undo(case, reason)
     assert (case.outcome, len(cluster.metadata.led_by(2))) == (outcome, led)
     if not reason:
-        assert case.words[0].startswith("broker 2 is DEGRADED since")
+        assert case.explanations[0].startswith("broker 2 is DEGRADED since")
         assert cluster.demotion_marks == {2}
 
 
@@ -272,7 +254,7 @@ def test_a_quarantined_broker_is_out_of_sync_until_the_undo(cluster: SimulatedCl
     assert cluster.requests == ["throttle ['t']", "restart"]
     assert in_sync_flags(cluster) == [False] * 3
     cluster.alerts = ()
-    case = create_executor(cluster).undo(case, None)
+    case = cluster.create_executor().undo(case, None)
     assert case.outcome is ActionOutcome.UNDONE
     assert in_sync_flags(cluster) == [True] * 3
     assert cluster.metadata.throttled_topics == before.throttled_topics
@@ -282,7 +264,7 @@ def test_a_quarantine_fails_if_nothing_is_produced(cluster: SimulatedCluster) ->
     cluster.idle_partitions = frozenset(cluster.metadata.partitions)
     case = quarantine(cluster)
     assert case.outcome is ActionOutcome.FAILED
-    assert "in sync in all partitions: too little is produced to keep it out" in case.words[0]
+    assert "in sync in all partitions: too little is produced to keep it out" in case.explanations[0]
 
 
 def test_a_quarantine_fails_if_the_broker_is_out_of_sync_only_while_it_starts(
@@ -296,17 +278,17 @@ def test_a_quarantine_fails_if_the_broker_is_out_of_sync_only_while_it_starts(
                 cluster.update_partition(partition, in_sync=metadata.in_sync | {2})
         return cluster.observe(excluded_case_id)
 
-    case = quarantine(cluster, create_executor(cluster, observe))
+    case = quarantine(cluster, cluster.create_executor(observe))
     assert case.outcome is ActionOutcome.FAILED
-    assert "in sync in all partitions: too little is produced to keep it out" in case.words[0]
+    assert "in sync in all partitions: too little is produced to keep it out" in case.explanations[0]
 
 
 def test_a_quarantine_whose_restart_command_fails_can_be_undone(cluster: SimulatedCluster) -> None:
     cluster.restart_fails = True
     case = quarantine(cluster)
-    assert (case.outcome, case.words) == (ActionOutcome.FAILED, ("systemctl exited with 1",))
+    assert (case.outcome, case.explanations) == (ActionOutcome.FAILED, ("systemctl exited with 1",))
     cluster.alerts = ()
-    assert create_executor(cluster).undo(case, None).outcome is ActionOutcome.UNDONE
+    assert cluster.create_executor().undo(case, None).outcome is ActionOutcome.UNDONE
     assert not cluster.metadata.throttled_topics
 
 
@@ -315,16 +297,16 @@ def test_a_quarantine_is_undone_although_the_broker_needs_long_to_catch_up(
 ) -> None:
     case = quarantine(cluster)
     cluster.alerts, cluster.catches_up = (), False
-    case = create_executor(cluster).undo(case, None)
+    case = cluster.create_executor().undo(case, None)
     assert case.outcome is ActionOutcome.UNDONE
-    assert case.words == (
+    assert case.explanations == (
         "after 300 s: broker 2 is out of sync in 3 of 3 partitions; it continues to catch up",
     )
 
 
 def test_a_restart_ends_once_the_broker_has_returned(cluster: SimulatedCluster) -> None:
     cluster.alerts = (DOWN_ALERT,)
-    case = create_executor(cluster).apply(RESTART, "c1", "ann", "BROKER_DOWN")
+    case = cluster.create_executor().apply(RESTART, "c1", "ann", "BROKER_DOWN")
     assert (case.outcome, case.is_open, case.ended) == (ActionOutcome.DONE, False, cluster.now)
     assert cluster.requests == ["restart"]
 
@@ -340,16 +322,19 @@ def test_a_restart_fails_if_the_broker_is_fenced_when_its_previous_session_expir
         return cluster.observe(excluded_case_id)
 
     cluster.alerts = (DOWN_ALERT,)
-    case = create_executor(cluster, observe).apply(RESTART, "c1", "ann", "STORAGE_STALLED")
-    assert (case.outcome, case.words) == (ActionOutcome.FAILED, ("after 300 s: broker 2 has not returned",))
+    case = cluster.create_executor(observe).apply(RESTART, "c1", "ann", "STORAGE_STALLED")
+    assert (case.outcome, case.explanations) == (
+        ActionOutcome.FAILED,
+        ("after 300 s: broker 2 has not returned",),
+    )
 
 
 def test_an_operator_can_close_a_failed_restart(cluster: SimulatedCluster) -> None:
     cluster.alerts, cluster.restart_fails = (DOWN_ALERT,), True
-    case = create_executor(cluster).apply(RESTART, "c1", "ann", "BROKER_DOWN")
+    case = cluster.create_executor().apply(RESTART, "c1", "ann", "BROKER_DOWN")
     assert (case.outcome, case.is_open) == (ActionOutcome.FAILED, True)
     cluster.alerts = ()
-    undone = create_executor(cluster).undo(case, "started manually")
+    undone = cluster.create_executor().undo(case, "started manually")
     assert undone.outcome is ActionOutcome.UNDONE
 
 
@@ -369,10 +354,10 @@ def test_the_start_of_an_undo_is_stored_before_anything_is_changed() -> None:
     case = demote(cluster)
     cluster.alerts, cluster.is_full, cluster.requests = (), True, []
     with pytest.raises(OSError, match="no space"):
-        create_executor(cluster).undo(case, None)
+        cluster.create_executor().undo(case, None)
     assert (cluster.requests, cluster.cases["c1"]) == ([], case)
     cluster.is_full = False
-    undone = create_executor(cluster).undo(case, "the broker is healthy")
+    undone = cluster.create_executor().undo(case, "the broker is healthy")
     assert (undone.undone_since, undone.overruled) == (cluster.now, True)
 
 
@@ -380,7 +365,7 @@ def test_closing_a_failed_case_does_not_overrule_the_decision_to_act(cluster: Si
     cluster.ignores_elections = True
     failed = demote(cluster)
     cluster.ignores_elections = False
-    closed = create_executor(cluster).undo(failed, "repaired")
+    closed = cluster.create_executor().undo(failed, "repaired")
     assert (failed.outcome, closed.outcome, closed.overruled) == (
         ActionOutcome.FAILED,
         ActionOutcome.UNDONE,
@@ -399,7 +384,7 @@ def test_a_demotion_keeps_an_order_that_an_operator_sets_after_the_snapshot() ->
     cluster = ReorderedByOperator(alerts=(degraded_alert(2),))
     case = demote(cluster)
     assert case.outcome is ActionOutcome.FAILED
-    assert case.words == ("the order of replicas was changed in the meantime",)
+    assert case.explanations == ("the order of replicas was changed in the meantime",)
     assert replica_orders(cluster) == {0: (1, 2, 3), 1: (2, 1, 3), 2: (3, 1, 2)}
 
 
@@ -407,13 +392,13 @@ def test_a_demotion_keeps_an_order_that_an_operator_sets_after_the_snapshot() ->
 def test_the_case_of_a_removed_broker_is_closed_and_leaves_no_mark_or_throttle(
     cluster: SimulatedCluster, action: ActionKind
 ) -> None:
-    case = create_executor(cluster).apply(ActionRequest(action, "orders", 2), "c1", "ann", "DEGRADED")
+    case = cluster.create_executor().apply(ActionRequest(action, "orders", 2), "c1", "ann", "DEGRADED")
     cluster.alerts = ()
     cluster.metadata = replace(cluster.metadata, brokers={1: build_broker(1), 3: build_broker(3)})
-    undone = create_executor(cluster).undo(case, "replaced by broker 4")
+    undone = cluster.create_executor().undo(case, "replaced by broker 4")
     assert undone.outcome is ActionOutcome.UNDONE
-    assert undone.words[0] == "undone: replaced by broker 4"
-    assert "broker 2 is not registered any more: nothing is returned to it" in undone.words[-1]
+    assert undone.explanations[0] == "undone: replaced by broker 4"
+    assert "broker 2 is not registered any more: nothing is returned to it" in undone.explanations[-1]
     assert (cluster.demotion_marks, cluster.metadata.throttled_topics) == (set(), frozenset())
 
 
@@ -426,9 +411,9 @@ def test_any_error_after_the_first_change_is_stored_as_a_failure(
             raise fault
         return cluster.observe(excluded_case_id)
 
-    case = demote(cluster, create_executor(cluster, observe))
+    case = demote(cluster, cluster.create_executor(observe))
     assert (case.outcome, cluster.cases["c1"]) == (ActionOutcome.FAILED, case)
-    assert case.words == (f"{type(fault).__name__}: {fault}",)
+    assert case.explanations == (f"{type(fault).__name__}: {fault}",)
 
 
 def test_a_result_that_cannot_be_stored_is_reported_and_opens_the_circuit_breaker() -> None:
@@ -440,7 +425,7 @@ def test_a_result_that_cannot_be_stored_is_reported_and_opens_the_circuit_breake
     cluster = UnwritableAuditLog(alerts=(degraded_alert(2),))
     case = demote(cluster)
     assert case.outcome is ActionOutcome.DONE
-    assert case.words == ("not stored in ops/actions: RuntimeError: commit failed",)
+    assert case.explanations == ("not stored in ops/actions: RuntimeError: commit failed",)
     refusals = find_refusals(DEMOTION, cluster.observe("another"), cluster.now, RULES[DEMOTION.kind])
     assert RefusalReason.CIRCUIT_OPEN in [refusal.reason for refusal in refusals]
 
@@ -462,5 +447,5 @@ def test_a_broker_is_marked_as_demoted_from_before_the_first_change_until_the_un
     case = demote(cluster)
     assert cluster.demotion_marks == {2}
     cluster.alerts = ()
-    create_executor(cluster).undo(case, None)
+    cluster.create_executor().undo(case, None)
     assert cluster.demotion_marks == set()

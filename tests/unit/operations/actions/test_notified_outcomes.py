@@ -9,11 +9,7 @@ import pytest
 from fleetgauge_core.fleet import Notifier
 from fleetgauge_core.tables import ActionKind, ActionOutcome
 from fleetgauge_operations.actions.case_notifier import CaseNotifier
-from fleetgauge_operations.actions.executor import ActionExecutor
 from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
-from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS
-from fleetgauge_operations.mitigation.plan.rules import build_rules
-from fleetgauge_operations.mitigation.steps import build_steps
 from fleetgauge_operations.notify.outbox import RetryPolicy
 from fleetgauge_operations.notify.outboxes import RESENT, Outboxes
 from tests.receiver import Receiver
@@ -52,17 +48,6 @@ class NotifyingCluster(SimulatedCluster):
         self.notifier.notify(list(self.cases.values()))
         self.notifier.send()
 
-    def executor(self) -> ActionExecutor:
-        return ActionExecutor(
-            self.observe,
-            build_rules(),
-            build_steps(self, DEFAULT_LIMITS),
-            self,
-            lambda: True,
-            self.clock,
-            self.wait,
-        )
-
     def sent(self) -> list[tuple[str, str]]:
         return [(body["kind"].removeprefix("MITIGATION_"), body["status"]) for body in self.receiver.bodies]
 
@@ -74,27 +59,27 @@ def cluster(receiver: Receiver) -> NotifyingCluster:
 
 def test_a_refusal_is_sent_once_and_fires(cluster: NotifyingCluster) -> None:
     cluster.alerts += (degraded_alert(3),)
-    cluster.executor().apply(DEMOTION, "c1", "ann", "DEGRADED", notified=())
+    cluster.create_executor().apply(DEMOTION, "c1", "ann", "DEGRADED", must_notify=True)
     cluster.notify()
     assert cluster.sent() == [("REFUSED", "firing")]
 
 
 def test_an_undo_is_sent_when_it_ends_and_not_when_it_begins(cluster: NotifyingCluster) -> None:
-    case = cluster.executor().apply(DEMOTION, "c1", "ann", "DEGRADED", notified=())
+    case = cluster.create_executor().apply(DEMOTION, "c1", "ann", "DEGRADED", must_notify=True)
     assert case.outcome is ActionOutcome.DONE
     cluster.alerts = ()
-    cluster.executor().undo(cluster.cases["c1"], None)
+    cluster.create_executor().undo(cluster.cases["c1"], None)
     assert [kind for kind, _ in cluster.sent()] == ["DONE", "UNDONE"]
 
 
 def test_an_undo_that_fails_again_pages_again(cluster: NotifyingCluster) -> None:
     cluster.ignores_elections = True
-    failed = cluster.executor().apply(DEMOTION, "c1", "ann", "DEGRADED", notified=())
+    failed = cluster.create_executor().apply(DEMOTION, "c1", "ann", "DEGRADED", must_notify=True)
     assert failed.outcome is ActionOutcome.FAILED
     cluster.now += timedelta(minutes=1)
     cluster.alerts = ()
     for partition, order in list(cluster.metadata.partitions.items()):
         cluster.update_partition(partition, leader=order.replicas[0] if order.replicas[0] != 2 else 1)
-    cluster.executor().undo(cluster.cases["c1"], "repaired")
+    cluster.create_executor().undo(cluster.cases["c1"], "repaired")
     assert [kind for kind, _ in cluster.sent()] == ["FAILED", "FAILED"]
-    assert replace(cluster.cases["c1"], told=None).is_open
+    assert replace(cluster.cases["c1"], accepted_by=None).is_open

@@ -4,18 +4,23 @@ It behaves as Kafka does: a reassignment to another order of replicas changes no
 elects a replica that is in sync and not fenced.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fleetgauge_core.detection import HealthState
+from fleetgauge_core.detection import Finding, HealthState
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.metadata import BrokerRegistration, ClusterMetadata, PartitionMetadata, TopicPartition
+from fleetgauge_operations.actions.executor import ActionExecutor
+from fleetgauge_operations.actions.leadership import LeadershipTakenError
 from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
 from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder
-from fleetgauge_operations.mitigation.steps import RestartCommandError
+from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS, MitigationLimits
+from fleetgauge_operations.mitigation.plan.rules import build_rules
+from fleetgauge_operations.mitigation.steps import RestartCommandError, build_steps
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 HOUR_AGO = NOON - timedelta(hours=1)
@@ -84,6 +89,7 @@ class SimulatedCluster:
     """Partitions to which nothing is produced, so that no replica falls behind."""
     demotion_marks: set[int] = field(default_factory=set)
     """IDs of the brokers whose probe partitions agents leave to other leaders."""
+    is_led_by_another_process: bool = False
     requests: list[str] = field(default_factory=list)
     """The requested changes in order, such as ``reorder 2`` for two partitions."""
 
@@ -91,6 +97,39 @@ class SimulatedCluster:
         cases = tuple(case for case in self.cases.values() if case.case_id != excluded_case_id)
         return ClusterSnapshot(
             self.metadata, self.alerts, cases, self.healthy_since, self.modes, has_restart_command=True
+        )
+
+    @property
+    def cluster_id(self) -> str:
+        return "orders"
+
+    def read_snapshot(self, _: Sequence[Finding]) -> ClusterSnapshot:
+        """Return a snapshot with the alerts of this cluster, whatever the findings are."""
+        return self.observe("")
+
+    @contextmanager
+    def open_executor(self) -> Iterator[ActionExecutor]:
+        if self.is_led_by_another_process:
+            raise LeadershipTakenError("another process is leader of the consumer group")
+        yield self.create_executor()
+
+    def create_executor(
+        self,
+        observe: Callable[[str], ClusterSnapshot] | None = None,
+        is_leader: Callable[[], bool] = lambda: True,
+        limits: MitigationLimits = DEFAULT_LIMITS,
+    ) -> ActionExecutor:
+        """Return an executor that acts on this cluster, and stores its cases here."""
+        observe = observe or self.observe
+        return ActionExecutor(
+            observe,
+            lambda: observe("").metadata,
+            build_rules(limits),
+            build_steps(self, limits),
+            self,
+            is_leader,
+            self.clock,
+            self.wait,
         )
 
     def clock(self) -> datetime:

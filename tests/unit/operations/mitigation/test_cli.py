@@ -44,7 +44,7 @@ def test_history_lists_every_case_with_its_explanations(folder: Path) -> None:
         began=NOON + timedelta(hours=1),
         ended=NOON + timedelta(hours=1),
         outcome=ActionOutcome.REFUSED,
-        words=("broker 3 is fenced",),
+        explanations=("broker 3 is fenced",),
     )
     audit_log.add_case(refused)
     result = run(folder, "history", "--json")

@@ -1,6 +1,6 @@
 """The scenarios of the control loop, on a cluster in memory."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from fleetgauge_core.detection import Finding, HealthState
+from fleetgauge_core.detection import HealthState
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import ActionOutcome
 from fleetgauge_operations.actions.executor import ActionExecutor
@@ -17,72 +17,45 @@ from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
 from fleetgauge_operations.mitigation.control_loop import ControlLoop
 from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS
-from fleetgauge_operations.mitigation.plan.rules import build_rules
-from fleetgauge_operations.mitigation.steps import build_steps
 from tests.control_loop_scenarios import ControlLoopScenarios
 from tests.unit.operations.mitigation.simulated_cluster import SimulatedCluster
 
 
 @dataclass
-class MemoryCluster:
-    """A simulated cluster, as the control loop and its scenarios see it."""
+class MemoryCluster(SimulatedCluster):
+    """A simulated cluster, as the scenarios of the control loop see it."""
 
-    simulated: SimulatedCluster = field(default_factory=SimulatedCluster)
-    is_led_by_another_process: bool = False
     case_ids: Iterator[int] = field(default_factory=count)
 
-    @property
-    def cluster_id(self) -> str:
-        return "orders"
-
-    def read_snapshot(self, _: Sequence[Finding]) -> ClusterSnapshot:
-        return self.simulated.observe("")
-
-    @contextmanager
-    def open_executor(self) -> Iterator[ActionExecutor]:
-        if self.is_led_by_another_process:
-            raise LeadershipTakenError("another process is leader of the consumer group")
-        yield ActionExecutor(
-            self.simulated.observe,
-            build_rules(),
-            build_steps(self.simulated, DEFAULT_LIMITS),
-            self.simulated,
-            lambda: True,
-            self.simulated.clock,
-            self.simulated.wait,
-        )
-
     def open_alert(self, broker_id: int, state: HealthState = HealthState.DEGRADED) -> None:
-        since = self.simulated.now - timedelta(minutes=5)
-        self.simulated.alerts += (ActiveAlert(broker_id, state, since),)
+        since = self.now - timedelta(minutes=5)
+        self.alerts += (ActiveAlert(broker_id, state, since),)
 
     def clear_alert(self, broker_id: int) -> None:
-        self.simulated.alerts = tuple(
-            alert for alert in self.simulated.alerts if alert.broker_id != broker_id
-        )
-        self.simulated.healthy_since[broker_id] = self.simulated.now
+        self.alerts = tuple(alert for alert in self.alerts if alert.broker_id != broker_id)
+        self.healthy_since[broker_id] = self.now
 
     def set_modes(self, **modes: str) -> None:
-        self.simulated.modes |= modes
+        self.modes |= modes
 
     def advance(self, duration: timedelta) -> None:
-        self.simulated.now += duration
+        self.now += duration
 
     def take_next_step(self) -> ActionCase | None:
-        return ControlLoop(self, self.simulated.clock, lambda: f"c{next(self.case_ids)}").take_next_step([])
+        return ControlLoop(self, self.clock, lambda: f"c{next(self.case_ids)}").take_next_step([])
 
     def led_by(self, broker_id: int) -> Set[TopicPartition]:
-        return self.simulated.metadata.led_by(broker_id)
+        return self.metadata.led_by(broker_id)
 
     def interrupt(self, case: ActionCase) -> None:
-        self.simulated.update_case(replace(case, outcome=ActionOutcome.BEGUN))
+        self.update_case(replace(case, outcome=ActionOutcome.BEGUN))
 
     def undo(self, case_id: str, reason: str) -> ActionCase:
         with self.open_executor() as executor:
-            return executor.undo(self.simulated.cases[case_id], reason)
+            return executor.undo(self.cases[case_id], reason)
 
     def read_cases(self) -> list[ActionCase]:
-        return list(self.simulated.cases.values())
+        return list(self.cases.values())
 
 
 @pytest.fixture
@@ -124,12 +97,12 @@ def test_a_step_that_another_process_has_taken_is_not_taken_again(cluster: Memor
     overtaken.open_alert(2)
     assert overtaken.take_next_step() is None
     assert [case.outcome for case in overtaken.read_cases()] == [ActionOutcome.DONE]
-    assert overtaken.simulated.requests.count("reorder 2") == 1
+    assert overtaken.requests.count("reorder 2") == 1
 
 
 def test_a_down_broker_is_restarted_twice_and_then_handed_to_an_operator(cluster: MemoryCluster) -> None:
     cluster.set_modes(restart="act")
-    cluster.simulated.update_broker(2, fenced=True)
+    cluster.update_broker(2, fenced=True)
     cluster.open_alert(2, HealthState.BROKER_DOWN)
     outcomes = []
     for _ in range(4):
@@ -137,8 +110,8 @@ def test_a_down_broker_is_restarted_twice_and_then_handed_to_an_operator(cluster
         outcomes.append(step.outcome if step else None)
         cluster.advance(DEFAULT_LIMITS.restart_window)
     assert outcomes == [ActionOutcome.DONE, ActionOutcome.DONE, ActionOutcome.REFUSED, None]
-    assert cluster.simulated.requests == ["restart", "restart"]
-    assert cluster.read_cases()[-1].against == ("exhausted",)
+    assert cluster.requests == ["restart", "restart"]
+    assert cluster.read_cases()[-1].refused_by == ("exhausted",)
 
 
 def test_an_undo_that_a_fail_safe_refuses_is_no_step(cluster: MemoryCluster) -> None:
@@ -146,17 +119,10 @@ def test_an_undo_that_a_fail_safe_refuses_is_no_step(cluster: MemoryCluster) -> 
 
     @dataclass
     class ReassigningCluster(MemoryCluster):
-        @contextmanager
-        def open_executor(self) -> Iterator[ActionExecutor]:
-            with super().open_executor() as executor:
-                yield replace(executor, observe=self.observe)
-
-        def observe(self, case_id: str) -> ClusterSnapshot:
-            snapshot = self.simulated.observe(case_id)
-            if (
-                case_id in self.simulated.cases
-                and self.simulated.cases[case_id].outcome is ActionOutcome.DONE
-            ):
+        def observe(self, excluded_case_id: str) -> ClusterSnapshot:
+            snapshot = super().observe(excluded_case_id)
+            case = self.cases.get(excluded_case_id)
+            if case and case.outcome is ActionOutcome.DONE:
                 moving = replace(snapshot.metadata, reassigning=frozenset({TopicPartition("t", 0)}))
                 return replace(snapshot, metadata=moving)
             return snapshot

@@ -89,7 +89,7 @@ def test_an_operator_is_notified_of_a_refusal_and_again_if_its_reason_changes() 
         DEGRADED, alerts=(degraded_alert(2), ActiveAlert(3, HealthState.BROKER_DOWN, HOUR_AGO))
     )
     assert decide_notification(two_alerts) == ("demote", "refused", [RefusalReason.SECOND_SICK])
-    refused = replace(DEMOTED, outcome=ActionOutcome.REFUSED, against=(RefusalReason.SECOND_SICK,))
+    refused = replace(DEMOTED, outcome=ActionOutcome.REFUSED, refused_by=(RefusalReason.SECOND_SICK,))
     step = decide(replace(two_alerts, cases=(refused,)))
     assert isinstance(step, NotifyOperator)
     assert (step.request, [refusal.reason for refusal in step.refusals]) == (
@@ -127,7 +127,11 @@ def test_an_operator_is_notified_of_a_demoted_broker_whose_alert_does_not_end() 
     demoted = replace(DEGRADED, cases=(DEMOTED,))
     assert decide_notification(demoted) == ("demote", "refused", [RefusalReason.EXHAUSTED])
     exhausted = replace(
-        DEMOTED, case_id="c2", outcome=ActionOutcome.REFUSED, against=(RefusalReason.EXHAUSTED,), began=NOON
+        DEMOTED,
+        case_id="c2",
+        outcome=ActionOutcome.REFUSED,
+        refused_by=(RefusalReason.EXHAUSTED,),
+        began=NOON,
     )
     assert decide(replace(demoted, cases=(DEMOTED, exhausted))) is None
     healthy = replace(demoted, alerts=(), healthy_since={2: NOON}, cases=(DEMOTED, exhausted))

@@ -4,9 +4,11 @@ Whether a change was permitted is judged by rules of this module, on the cluster
 requested.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
+from itertools import count
 from random import Random
 
 import pytest
@@ -18,19 +20,9 @@ from fleetgauge_core.tables import MITIGATION_KINDS, ActionKind, ActionOutcome
 from fleetgauge_operations.actions.executor import ActionExecutor, UndoRefusedError
 from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
 from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
+from fleetgauge_operations.mitigation.control_loop import ControlLoop
 from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder
 from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
-from fleetgauge_operations.mitigation.plan.policy import (
-    AUTHOR,
-    ApplyAction,
-    FailCase,
-    MitigationPolicy,
-    NotifyOperator,
-    ResolveCase,
-    UndoAction,
-)
-from fleetgauge_operations.mitigation.plan.rules import build_rules
-from fleetgauge_operations.mitigation.steps import build_steps
 from tests.unit.operations.mitigation.simulated_cluster import (
     FailSafeViolatedError,
     SimulatedCluster,
@@ -219,17 +211,50 @@ class RandomFaultCluster(SimulatedCluster):
     def choose_partition(self) -> TopicPartition:
         return self.random.choice(sorted(self.metadata.partitions))
 
-    def create_executor(self) -> ActionExecutor:
-        """Return an executor whose process may lose the leadership at any time."""
-        return ActionExecutor(
-            self.observe,
-            build_rules(ONE_PER_MINUTE),
-            build_steps(self, ONE_PER_MINUTE),
-            self,
-            lambda: self.random.random() > 0.05,
-            self.clock,
-            self.wait,
-        )
+    @contextmanager
+    def open_executor(self) -> Iterator[ActionExecutor]:
+        """Yield an executor whose process may lose the leadership at any time."""
+        executor = self.create_executor(is_leader=lambda: self.random.random() > 0.05, limits=ONE_PER_MINUTE)
+        yield JudgedExecutor(*(getattr(executor, slot.name) for slot in fields(executor)))
+
+
+class JudgedExecutor(ActionExecutor):
+    """Tells the cluster, which stores its cases, what is being applied or undone, and checks the result."""
+
+    def apply(
+        self, request: ActionRequest, case_id: str, author: str, reason: str, *, must_notify: bool = False
+    ) -> ActionCase:
+        cluster = self.case_writer
+        assert isinstance(cluster, RandomFaultCluster)
+        cluster.applied = (case_id, request.broker_id)
+        try:
+            case = super().apply(request, case_id, author, reason, must_notify=must_notify)
+        except KafkaUnavailableError:
+            assert case_id not in cluster.cases
+            raise
+        finally:
+            cluster.applied = None
+        if case.outcome is ActionOutcome.REFUSED:
+            assert case.explanations
+            assert cluster.now not in cluster.action_times
+        return case
+
+    def undo(self, case: ActionCase, reason: str | None) -> ActionCase:
+        cluster = self.case_writer
+        assert isinstance(cluster, RandomFaultCluster)
+        cluster.undone_broker_id = case.broker_id
+        try:
+            closed = super().undo(case, reason)
+        except (KafkaUnavailableError, UndoRefusedError):
+            assert cluster.cases[case.case_id] == case
+            raise
+        finally:
+            cluster.undone_broker_id = None
+        if closed.outcome is ActionOutcome.UNDONE:
+            assert closed.ended
+        else:
+            assert closed.outcome is ActionOutcome.FAILED
+        return closed
 
 
 def create_random_metadata(random: Random) -> ClusterMetadata:
@@ -265,42 +290,16 @@ def apply_random_action(cluster: RandomFaultCluster, case_id: str) -> None:
     assert alert.broker_id is not None
     warranted = [action for action in MITIGATION_KINDS if alert.state in WARRANTS[action]]
     action = cluster.random.choice(warranted if cluster.random.random() < 0.8 else list(MITIGATION_KINDS))
-    apply_action(cluster, ActionRequest(action, "orders", alert.broker_id), case_id, "ann")
-
-
-def apply_action(cluster: RandomFaultCluster, request: ActionRequest, case_id: str, author: str) -> None:
-    cluster.applied = (case_id, request.broker_id)
-    try:
-        case = cluster.create_executor().apply(request, case_id, author, "DEGRADED")
-    except KafkaUnavailableError:
-        assert case_id not in cluster.cases
-        return
-    finally:
-        cluster.applied = None
-    if case.outcome is ActionOutcome.REFUSED:
-        assert case.words
-        assert cluster.now not in cluster.action_times
+    request = ActionRequest(action, "orders", alert.broker_id)
+    with cluster.open_executor() as executor, suppress(KafkaUnavailableError):
+        executor.apply(request, case_id, "ann", "DEGRADED")
 
 
 def undo_open_case(cluster: RandomFaultCluster) -> None:
     case = next((case for case in cluster.cases.values() if case.is_open), None)
     if case:
-        undo(cluster, case)
-
-
-def undo(cluster: RandomFaultCluster, case: ActionCase) -> None:
-    cluster.undone_broker_id = case.broker_id
-    try:
-        closed = cluster.create_executor().undo(case, None)
-    except (KafkaUnavailableError, UndoRefusedError):
-        assert cluster.cases[case.case_id] == case
-        return
-    finally:
-        cluster.undone_broker_id = None
-    if closed.outcome is ActionOutcome.UNDONE:
-        assert closed.ended
-    else:
-        assert closed.outcome is ActionOutcome.FAILED
+        with cluster.open_executor() as executor, suppress(KafkaUnavailableError, UndoRefusedError):
+            executor.undo(case, None)
 
 
 def test_operators_violate_no_fail_safe_whatever_happens() -> None:
@@ -317,46 +316,17 @@ def run_controller_sequence(seed: int) -> RandomFaultCluster:
     cluster.modes = {
         action: random.choice(["act", "act", "advise"]) for action in MITIGATION_KINDS if action != "evacuate"
     }
-    for number in range(CONTROLLER_ROUNDS):
+    case_ids = count()
+    control_loop = ControlLoop(cluster, cluster.clock, lambda: str(next(case_ids)), ONE_PER_MINUTE)
+    for _ in range(CONTROLLER_ROUNDS):
         cluster.now += timedelta(minutes=random.choice([1, 3, 11, 60]))
         if random.random() < 0.3:
             cluster.cause_event()
-        try:
-            snapshot = cluster.observe("")
-        except KafkaUnavailableError:
-            continue
-        take_next_step(cluster, snapshot, case_id=str(number))
+        # No case may be left that was begun and not closed.
+        assert all(case.outcome is not ActionOutcome.BEGUN for case in cluster.cases.values())
+        with suppress(KafkaUnavailableError):
+            control_loop.take_next_step([])
     return cluster
-
-
-def take_next_step(cluster: RandomFaultCluster, snapshot: ClusterSnapshot, case_id: str) -> None:
-    match MitigationPolicy("orders", snapshot, cluster.now).decide():
-        case ApplyAction(request, _):
-            apply_action(cluster, request, case_id, AUTHOR)
-        case NotifyOperator() as step:
-            cluster.add_case(create_notified_case(step, case_id, cluster.now))
-        case UndoAction(case):
-            undo(cluster, case)
-        case ResolveCase(case):
-            cluster.update_case(replace(case, ended=cluster.now))
-        case FailCase(case):
-            raise FailSafeViolatedError(f"case {case.case_id} was not closed")
-
-
-def create_notified_case(step: NotifyOperator, case_id: str, began: datetime) -> ActionCase:
-    request = step.request
-    return ActionCase(
-        case_id,
-        request.kind,
-        request.cluster_id,
-        request.broker_id,
-        None,
-        AUTHOR,
-        step.reason,
-        began,
-        step.outcome,
-        against=tuple(refusal.reason for refusal in step.refusals),
-    )
 
 
 def test_the_controller_violates_no_fail_safe_and_repeats_no_notification_before_a_recovery() -> None:
@@ -369,7 +339,7 @@ def test_the_controller_violates_no_fail_safe_and_repeats_no_notification_before
             if case.has_changed_cluster:
                 continue
             previous = latest_notified.get((case.broker_id, case.kind))
-            if previous and previous.against == case.against:
+            if previous and previous.refused_by == case.refused_by:
                 assert any(previous.began <= at <= case.began for at in cluster.recovery_times)
             latest_notified[case.broker_id, case.kind] = case
     for outcome in ActionOutcome:
