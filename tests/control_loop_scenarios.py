@@ -54,11 +54,8 @@ class ControlLoopScenarios:
     def test_a_degraded_broker_is_demoted_and_leads_again_once_it_is_healthy(
         self, cluster: ControlledCluster
     ) -> None:
-        cluster.set_modes(demote="act")
-        cluster.open_alert(2)
         led_before = cluster.led_by(2)
-        demotion = cluster.take_next_step()
-        assert demotion is not None
+        demotion = _demote_broker_2(cluster)
         assert (demotion.kind, demotion.outcome, demotion.author) == (
             ActionKind.DEMOTE,
             ActionOutcome.DONE,
@@ -111,11 +108,8 @@ class ControlLoopScenarios:
     def test_an_interrupted_action_fails_and_blocks_the_cluster_until_it_is_undone(
         self, cluster: ControlledCluster
     ) -> None:
-        cluster.set_modes(demote="act")
-        cluster.open_alert(2)
         led_before = cluster.led_by(2)
-        demotion = cluster.take_next_step()
-        assert demotion is not None
+        demotion = _demote_broker_2(cluster)
         cluster.interrupt(demotion)
         failed = cluster.take_next_step()
         assert failed is not None
@@ -136,11 +130,17 @@ class ControlLoopScenarios:
     def test_an_action_that_an_operator_undoes_during_the_alert_is_not_repeated(
         self, cluster: ControlledCluster
     ) -> None:
-        cluster.set_modes(demote="act")
-        cluster.open_alert(2)
-        demotion = cluster.take_next_step()
-        assert demotion is not None
+        demotion = _demote_broker_2(cluster)
         assert cluster.undo(demotion.case_id, "an experiment").outcome is ActionOutcome.UNDONE
         cluster.advance(DEFAULT_LIMITS.min_interval + _MINUTE)
         assert cluster.take_next_step() is None
         assert [case.outcome for case in cluster.read_cases()] == [ActionOutcome.UNDONE]
+
+
+def _demote_broker_2(cluster: ControlledCluster) -> ActionCase:
+    """Have the control loop demote broker 2 for an alert; return the case."""
+    cluster.set_modes(demote="act")
+    cluster.open_alert(2)
+    demotion = cluster.take_next_step()
+    assert demotion is not None
+    return demotion

@@ -270,4 +270,6 @@ def _page_port(requested: int | None) -> int:
         if not is_free(requested):
             raise InputError(f"port {requested} is taken: choose another with --port, or omit the option")
         return requested
-    return PAGE_PORT if requested is None and is_free(PAGE_PORT) else find_free_ports(1, random.Random())[0]  # noqa: S311
+    if requested is None and is_free(PAGE_PORT):
+        return PAGE_PORT
+    return find_free_ports(1, random.Random())[0]

@@ -139,7 +139,7 @@ def _run_trial_broker(distribution: KafkaDistribution, scratch: Path, output: Pa
     The checkpoint and the CDS archive of that run are stored in ``output``.
     """
     cluster = ClusterSpec("trial", brokers=1)
-    ports = find_free_ports(count_ports((cluster,)), random.Random())  # noqa: S311 (ports are no secret)
+    ports = find_free_ports(count_ports((cluster,)), random.Random())
     layout = build_layout((cluster,), {cluster.id: _PLACEHOLDER_UUID}, iter(ports))
     properties = scratch / "server.properties"
     data = scratch / "data"

@@ -91,7 +91,7 @@ def _load_or_create_layout(folder: FleetFolder, topology: Topology) -> FleetLayo
         raise LocalFleetError(f"{folder.root} holds a fleet with other clusters: {remedy}")
     if kept is not None and all(map(is_free, kept.ports)):
         return kept
-    ports = find_free_ports(count_ports(clusters), random.Random())  # noqa: S311 (ports are no secret)
+    ports = find_free_ports(count_ports(clusters), random.Random())
     kafka_uuids = kept.kafka_uuids if kept is not None else assign_kafka_uuids(clusters, generate_kafka_uuid)
     layout = build_layout(clusters, kafka_uuids, iter(ports), topology.mirrors)
     write_json(folder.layout, layout)

@@ -21,6 +21,7 @@ from urllib.request import Request, urlopen
 import click
 import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Request as PageRequest
 
 from fleetgauge_dashboards.security_headers import TOKEN_HEADER
 from tests.benchmarks._great_lake import CLUSTERS, DETAILED_CLUSTER, WEEKS, write_lake
@@ -126,10 +127,10 @@ def _record_request(browser: Browser, url: str) -> Request:
     requests: list[Request] = []
     page: Page = browser.new_page()
 
-    def record(request: object) -> None:
-        body = getattr(request, "post_data", None)
+    def record(request: PageRequest) -> None:
+        body = request.post_data
         if body and "fleet-grid" in body:
-            sent = request.all_headers()  # type: ignore[attr-defined]
+            sent = request.all_headers()
             session_headers = ("cookie", TOKEN_HEADER.lower())
             headers = {"Content-Type": "application/json"} | {name: sent[name] for name in session_headers}
             requests.append(Request(f"{url}_dash-update-component", body.encode(), headers))

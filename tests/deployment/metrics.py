@@ -118,8 +118,8 @@ def _find_unpromised_metrics(expression: str) -> Iterator[str]:
 
 
 def _find_unpromised_labels(expression: str) -> Iterator[str]:
-    known = TARGET_LABELS.union(*(labels for name, labels in PROMISED.items() if name in expression))
+    promised = TARGET_LABELS.union(*(labels for name, labels in PROMISED.items() if name in expression))
     if any(name in expression for name in list_recorded_names()):
-        known |= {"cluster", "leg", "vantage"}
+        promised |= {"cluster", "leg", "vantage"}
     for labels in _GROUPED.findall(expression):
-        yield from {label.strip() for label in labels.split(",")} - known
+        yield from {label.strip() for label in labels.split(",")} - promised

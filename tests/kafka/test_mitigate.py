@@ -1,252 +1,44 @@
 """`fleetgauge mitigate` with real brokers: actions under load, their undo, and each fail-safe."""
 
-import json
-import re
-import sys
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from fleetgauge_core.detection import FindingSubject, HealthCondition, HealthState
-from fleetgauge_core.detection.finding import build_finding
-from fleetgauge_core.fleet import ClusterAccess, load_fleet
+from fleetgauge_core.detection import HealthState
 from fleetgauge_core.kafka import (
     FOLLOWER_THROTTLED_RATE,
     FOLLOWER_THROTTLED_REPLICAS,
-    ClusterAdmin,
     KafkaUnavailableError,
-    LeaderElection,
-    RecordProducer,
-    TopicSpec,
-    ensure_state_topic,
-    read_cluster_metadata,
     reassign_topic,
     reorder_replicas,
 )
-from fleetgauge_core.metadata import ClusterMetadata, TopicPartition
-from fleetgauge_core.runtime.health_server import ProcessHealth
-from fleetgauge_core.runtime.shutdown import ShutdownFlag
-from fleetgauge_core.tables import ACTIONS, CORRECTIONS, ActionKind, ActionOutcome
+from fleetgauge_core.metadata import TopicPartition
+from fleetgauge_core.tables import CORRECTIONS, ActionOutcome
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_operations.actions.audit_log import AuditLog
 from fleetgauge_operations.actions.leadership import hold_cluster_leadership
-from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.mitigation.cli import mitigate
-from fleetgauge_operations.mitigation.context import MitigationContext, open_mitigation
-from fleetgauge_operations.mitigation.controller import MitigationController
+from fleetgauge_operations.mitigation.context import open_mitigation
 from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.browser.lake import put
-from tests.control_loop_scenarios import ControlLoopScenarios
-from tests.kafka.agents import Agent, build_fleet, has_successful_probes, is_probed_through_other_leaders
-from tests.receiver import Receiver
+from tests.kafka.agents import has_successful_probes, is_probed_through_other_leaders
+from tests.kafka.mitigation_testbed import DEADLINE_S, MitigationTestbed, store_action
 from tests.unit.operations.watch.sample_findings import maintenance_row
 from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)
 PARTITIONS = 12
-DEADLINE_S = 60
 APPLY = ("apply", "--cluster", "mitigated", "--broker", "2")
 QUARANTINE = (*APPLY, "--action", "quarantine_restart")
-
-
-@pytest.fixture(scope="module")
-def mitigated_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
-    """A cluster for these tests only: topics with one replica of other tests would refuse every action."""
-    with LocalFleet(tmp_path_factory.mktemp("mitigated"), (ClusterSpec("mitigated"),)) as fleet:
-        yield fleet
-
-
-@dataclass(frozen=True)
-class MitigationTestbed:
-    """A fleet file with its own lake, what an operator and a watch do with it, and the notified receiver."""
-
-    folder: Path
-    access: ClusterAccess
-    agent: Agent
-    on_call: Receiver
-    watch: LeaderElection
-    """The election of a running watch."""
-    topics: list[str] = field(default_factory=list)
-
-    def run_command(self, *arguments: str, exit_code: int = 0) -> Any:
-        command, *rest = arguments
-        result: Result = CliRunner().invoke(
-            mitigate, [command, *rest, "--config", str(self.folder / "fleet.yaml"), "--json"]
-        )
-        assert result.exit_code == exit_code, result.output
-        return json.loads(result.stdout)
-
-    def read_refusals(self, broker: int = 2, *more: str) -> list[str]:
-        """Return the fail-safes that refuse an action in a dry run.
-
-        Executing it is refused for the same reasons, and the on-call person is notified.
-        """
-        apply = ("apply", "--cluster", "mitigated", "--broker", str(broker), *more)
-        refusals = self.run_command(*apply, exit_code=1)["refusals"]
-        case = self.run_command(*apply, "--execute", exit_code=1)
-        words = [_without_ages(refusal["words"]) for refusal in refusals]
-        assert (case["outcome"], case["told"]) == ("refused", ["127.0.0.1"])
-        notification = self.on_call.bodies[-1]
-        assert (notification["kind"], notification["broker"], notification["words"]) == (
-            "MITIGATION_REFUSED",
-            broker,
-            case["words"],
-        )
-        assert [_without_ages(text) for text in notification["words"]] == words
-        assert all(words)
-        return [refusal["why"] for refusal in refusals]
-
-    def publish_finding(self, broker: int, state: HealthState, minutes_ago: float = 5) -> None:
-        """Publish a finding as a watch does."""
-        before, after = (
-            (HealthState.HEALTHY, state) if state.is_alert else (HealthState.DEGRADED, HealthState.HEALTHY)
-        )
-        at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
-        condition = state.condition if state.is_alert else HealthCondition.DEGRADED
-        event = build_finding(FindingSubject("mitigated", condition, broker), before, after, at, {}).event
-        producer = RecordProducer(self.agent.telemetry.access, "watch")
-        producer.start()
-        producer.send(self.agent.telemetry.topics.health_events.name, "mitigated", event.encode())
-        producer.stop()
-
-    def update_fleet_file(self, **keys: Any) -> None:
-        """Set keys of the cluster in the fleet file."""
-        config = self.folder / "fleet.yaml"
-        document = yaml.safe_load(config.read_text())
-        document["clusters"][0] |= keys
-        config.write_text(yaml.safe_dump(document))
-
-    @contextmanager
-    def running_controller(self, limits: MitigationLimits) -> Iterator[None]:
-        """Run `mitigate run` until the block is left."""
-        context = open_mitigation(self.folder / "fleet.yaml", None)
-        controller = MitigationController(
-            context,
-            context.create_control_loops(limits),
-            context.create_case_notifier(),
-            ProcessHealth("mitigate", 900),
-            lambda _: None,
-            context.clock,
-        )
-        shutdown = ShutdownFlag()
-        thread = threading.Thread(target=controller.run, args=(shutdown,))
-        thread.start()
-        try:
-            yield
-        finally:
-            shutdown.set()
-            thread.join(2 * DEADLINE_S)
-
-    def wait_for_notification(self, kind: str) -> None:
-        def is_notified() -> bool:
-            return kind in [body["kind"] for body in self.on_call.bodies]
-
-        wait_until(is_notified, DEADLINE_S, f"the notification {kind}")
-
-    def create_topic(self, *replicas: Sequence[int], **settings: str) -> str:
-        name = f"t-{uuid.uuid4().hex[:8]}"
-        self.admin.create_topic(TopicSpec(name, settings, assignment=replicas))
-        self.topics.append(name)
-        wait_until(lambda: len(self.read_replicas(name)) == len(replicas), DEADLINE_S, "the topic")
-        return name
-
-    def read_replicas(self, topic: str) -> dict[int, tuple[int, ...]]:
-        """Return the topic's replicas by partition number."""
-        return {
-            partition.partition: metadata.replicas
-            for partition, metadata in self.metadata().partitions.items()
-            if partition.topic == topic
-        }
-
-    def metadata(self) -> ClusterMetadata:
-        return read_cluster_metadata(self.access)
-
-    @property
-    def admin(self) -> ClusterAdmin:
-        admin = ClusterAdmin(self.access)
-        admin.start()
-        return admin
-
-    @property
-    def audit_log(self) -> AuditLog:
-        return AuditLog(str(self.folder / "lake"))
-
-
-@pytest.fixture
-def testbed(
-    mitigated_fleet: LocalFleet, local_fleet: LocalFleet, tmp_path: Path
-) -> Iterator[MitigationTestbed]:
-    """Broker 2 leads a topic with three replicas, and has been DEGRADED for five minutes."""
-    fleet, telemetry = build_fleet(mitigated_fleet, ["mitigated"], telemetry_fleet=local_fleet)
-    document = fleet.model_dump(mode="json", exclude_defaults=True)
-    document["clusters"][0]["restart"] = _build_restart_command(mitigated_fleet)
-    for topic in ("watch_state", "demotions"):
-        document["telemetry"]["topics"][topic] = {"name": f"{topic}-{uuid.uuid4().hex[:8]}"}
-    document["lake"] = str(tmp_path / "lake")
-    on_call = Receiver()
-    document["notifiers"] = [{"kind": "webhook", "url": on_call.url}]
-    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(document))
-    described = load_fleet(tmp_path / "fleet.yaml")
-    assert described.telemetry is not None
-    for table in (ACTIONS, CORRECTIONS):
-        put(tmp_path / "lake", table, [])
-    agent = Agent(described, described.telemetry, tmp_path / "spool")
-    ensure_state_topic(described.telemetry, described.telemetry.topics.watch_state)
-    watch = LeaderElection(telemetry.access, described.telemetry.topics.watch_state.name)
-    testbed = MitigationTestbed(
-        tmp_path, ClusterAccess(mitigated_fleet.bootstrap("mitigated")), agent, on_call, watch
-    )
-    telemetry_admin = ClusterAdmin(telemetry.access)
-    telemetry_admin.start()
-    telemetry_admin.create_topic(
-        TopicSpec(telemetry.topics.health_events.name, partitions=1, replication_factor=1)
-    )
-    testbed.publish_finding(2, HealthState.DEGRADED)
-    testbed.create_topic((2, 3, 1), **{"min.insync.replicas": "2"})
-    with on_call.listening(), _elected(watch):
-        yield testbed
-    admin = AdminClient({"bootstrap.servers": testbed.access.bootstrap})
-    for deletion in admin.delete_topics(testbed.topics).values() if testbed.topics else ():
-        deletion.result(DEADLINE_S)
-
-
-@contextmanager
-def _elected(election: LeaderElection) -> Iterator[None]:
-    election.start()
-    try:
-        assert election.wait_for_leadership(DEADLINE_S)
-        yield
-    finally:
-        election.stop()
-
-
-def _without_ages(words: str) -> str:
-    """Replace ages in seconds, which differ between two runs of a command."""
-    return re.sub(r"\d+ s\b", "some s", words)
-
-
-def _build_restart_command(mitigated_fleet: LocalFleet) -> list[str]:
-    """Return a restart command that kills and starts a broker."""
-    script = (
-        "import sys; from pathlib import Path; from fleetgauge_local.fleet import LocalFleet; "
-        "fleet = LocalFleet(Path(sys.argv[1])); broker = int(sys.argv[2]); "
-        "fleet.fault('kill', 'mitigated', broker); fleet.fault('heal', 'mitigated', broker)"
-    )
-    return [sys.executable, "-c", script, str(mitigated_fleet.status().directory), "{broker}"]
 
 
 @dataclass
@@ -523,14 +315,6 @@ def test_a_reorder_that_would_move_data_is_rejected(testbed: MitigationTestbed) 
     wait_until(lambda: testbed.read_replicas(topic) == {0: (1, 2)}, DEADLINE_S, "the order")
 
 
-def test_an_interrupted_action_is_marked_failed_and_notified(testbed: MitigationTestbed) -> None:
-    _store_action(testbed, 2, "z2", ActionOutcome.BEGUN)
-    assert testbed.read_refusals() == ["already", "circuit_open"]
-    with testbed.running_controller(MitigationLimits()):
-        testbed.wait_for_notification("MITIGATION_FAILED")
-    assert [action["outcome"] for action in testbed.run_command("history")] == ["failed", "refused"]
-
-
 def test_during_a_reassignment_no_broker_is_demoted(testbed: MitigationTestbed) -> None:
     topic = testbed.create_topic((1, 3), **{"min.insync.replicas": "1"})
     _fill(testbed.access.bootstrap, topic)
@@ -541,13 +325,13 @@ def test_during_a_reassignment_no_broker_is_demoted(testbed: MitigationTestbed) 
 
 
 def test_while_a_broker_of_another_zone_is_demoted_no_broker_is_demoted(testbed: MitigationTestbed) -> None:
-    _store_action(testbed, 3, "z3", ActionOutcome.DONE)
+    store_action(testbed, 3, "z3", ActionOutcome.DONE)
     assert testbed.read_refusals() == ["other_zone"]
 
 
 def test_while_the_circuit_breaker_is_open_no_broker_is_demoted(testbed: MitigationTestbed) -> None:
     """It was opened by a failed action on the same broker, so that the rule about zones does not apply."""
-    _store_action(testbed, 2, "z2", ActionOutcome.FAILED)
+    store_action(testbed, 2, "z2", ActionOutcome.FAILED)
     assert testbed.read_refusals() == ["already", "circuit_open"]
 
 
@@ -576,77 +360,11 @@ def test_a_hung_broker_is_restarted_and_returns(
     wait_until(lambda: _in_sync_everywhere(testbed, 2), DEADLINE_S, "broker 2 to catch up")
 
 
-def test_mitigate_run_demotes_a_broker_and_undoes_it_once_the_broker_is_healthy(
-    testbed: MitigationTestbed,
-) -> None:
-    testbed.update_fleet_file(mitigation={"demote": "act", "quarantine_restart": "off"})
-    before = testbed.metadata().led_by(2)
-    with testbed.running_controller(MitigationLimits(undo_after=timedelta(0))):
-        testbed.wait_for_notification("MITIGATION_DONE")
-        assert not testbed.metadata().led_by(2)
-        testbed.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
-        testbed.wait_for_notification("MITIGATION_UNDONE")
-    assert testbed.metadata().led_by(2) >= before
-    (case,) = testbed.run_command("history")
-    assert (case["outcome"], case["author"]) == ("undone", "fleetgauge mitigate run")
-
-
-def test_mitigate_run_in_advise_mode_notifies_the_on_call_person_and_resolves_it(
-    testbed: MitigationTestbed,
-) -> None:
-    before = testbed.metadata()
-    with testbed.running_controller(MitigationLimits()):
-        testbed.wait_for_notification("MITIGATION_ADVISED")
-        testbed.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
-        wait_until(lambda: len(testbed.on_call.bodies) == 2, DEADLINE_S, "the resolution")
-    assert testbed.metadata() == before
-    advised, resolved = testbed.on_call.bodies
-    assert (advised["status"], advised["severity"], resolved["status"]) == ("firing", "ticket", "resolved")
-    assert advised["fingerprint"] == resolved["fingerprint"]
-    assert "mitigate apply --cluster mitigated --broker 2 --action demote" in advised["words"][0]
-    (case,) = testbed.run_command("history")
-    assert (case["outcome"], case["ended"] is not None) == ("advised", True)
-
-
-def test_mitigate_run_without_a_writable_audit_log_does_not_act_and_notifies_once(
-    testbed: MitigationTestbed,
-) -> None:
-    before, table = testbed.metadata(), testbed.folder / "lake" / ACTIONS.path
-    moved_table = table.with_name("moved")
-    testbed.update_fleet_file(mitigation={"demote": "act"})
-    table.rename(moved_table)
-    with testbed.running_controller(MitigationLimits()):
-        testbed.wait_for_notification("MITIGATION_STANDS_STILL")
-        assert testbed.metadata() == before
-        moved_table.rename(table)
-        wait_until(lambda: len(testbed.on_call.bodies) == 3, DEADLINE_S, "mitigate run to resume")
-    stalled, resumed = (body for body in testbed.on_call.bodies if body["kind"] == "MITIGATION_STANDS_STILL")
-    (done,) = (body for body in testbed.on_call.bodies if body["kind"] != "MITIGATION_STANDS_STILL")
-    assert [body["status"] for body in (stalled, resumed)] == ["firing", "resolved"]
-    assert stalled["fingerprint"] == resumed["fingerprint"]
-    assert "ops/actions" in stalled["words"][0]
-    assert (done["kind"], testbed.metadata().led_by(2)) == ("MITIGATION_DONE", set())
-
-
 def test_a_late_finding_of_a_partitioned_watch_does_not_reopen_an_alert(testbed: MitigationTestbed) -> None:
     """It arrives after another watch has published that the alert is over."""
     testbed.publish_finding(2, HealthState.HEALTHY, minutes_ago=1)
     testbed.publish_finding(2, HealthState.DEGRADED, minutes_ago=4)
     assert testbed.read_refusals() == ["no_finding"]
-
-
-def test_mitigate_run_retries_a_notification_until_it_is_accepted(testbed: MitigationTestbed) -> None:
-    """It retries after its immediate attempts too; a ticket that was not accepted would be lost otherwise."""
-    testbed.on_call.answers = [503] * 5
-    with testbed.running_controller(MitigationLimits()):
-        wait_until(lambda: len(testbed.on_call.bodies) >= 6, DEADLINE_S, "the retry")
-        wait_until(
-            lambda: testbed.run_command("history")[0]["told"] == ["127.0.0.1"],
-            DEADLINE_S,
-            "the delivery to be stored",
-        )
-    assert {body["id"] for body in testbed.on_call.bodies} == {testbed.on_call.bodies[0]["id"]}
-    assert len(testbed.on_call.bodies) == 6
 
 
 def test_two_processes_do_not_act_on_a_cluster_at_the_same_time(testbed: MitigationTestbed) -> None:
@@ -663,13 +381,6 @@ def test_two_processes_do_not_act_on_a_cluster_at_the_same_time(testbed: Mitigat
 
 def _in_sync_everywhere(testbed: MitigationTestbed, broker: int) -> bool:
     return all(broker in metadata.in_sync for metadata in testbed.metadata().replicated_on(broker).values())
-
-
-def _store_action(testbed: MitigationTestbed, broker: int, zone: str, outcome: ActionOutcome) -> None:
-    began = datetime.now(UTC) - timedelta(hours=2)
-    testbed.audit_log.add_case(
-        ActionCase("c1", ActionKind.DEMOTE, "mitigated", broker, zone, "ann", "DEGRADED", began, outcome)
-    )
 
 
 def _fill(bootstrap: str, topic: str) -> None:
@@ -699,56 +410,3 @@ def _throttled(testbed: MitigationTestbed, topic: str) -> Iterator[None]:
         yield
     finally:
         limit(None, None)
-
-
-@dataclass
-class RealCluster:
-    """The control loop of real brokers, whose clock a scenario moves."""
-
-    testbed: MitigationTestbed
-    offset: timedelta = timedelta(0)
-
-    def clock(self) -> datetime:
-        return datetime.now(UTC) + self.offset
-
-    def open_context(self) -> MitigationContext:
-        context = open_mitigation(self.testbed.folder / "fleet.yaml", None)
-        return replace(context, clock=self.clock, observer=replace(context.observer, clock=self.clock))
-
-    def open_alert(self, broker_id: int, state: HealthState = HealthState.DEGRADED) -> None:
-        self.testbed.publish_finding(broker_id, state)
-
-    def clear_alert(self, broker_id: int) -> None:
-        self.testbed.publish_finding(broker_id, HealthState.HEALTHY, minutes_ago=0)
-
-    def set_modes(self, **modes: str) -> None:
-        self.testbed.update_fleet_file(mitigation=modes)
-
-    def advance(self, duration: timedelta) -> None:
-        self.offset += duration
-
-    def take_next_step(self) -> ActionCase | None:
-        context = self.open_context()
-        return context.create_control_loops()["mitigated"].take_next_step(context.read_findings())
-
-    def led_by(self, broker_id: int) -> frozenset[TopicPartition]:
-        return self.testbed.metadata().led_by(broker_id)
-
-    def interrupt(self, case: ActionCase) -> None:
-        self.testbed.audit_log.update_case(replace(case, outcome=ActionOutcome.BEGUN))
-
-    def undo(self, case_id: str, reason: str) -> ActionCase:
-        context = self.open_context()
-        (case,) = (case for case in self.read_cases() if case.case_id == case_id)
-        with context.open_executor(context.find_cluster("mitigated")) as executor:
-            return executor.undo(case, reason)
-
-    def read_cases(self) -> list[ActionCase]:
-        return list(self.testbed.audit_log.read_entries(self.clock()).cases)
-
-
-class TestControlLoop(ControlLoopScenarios):
-    @pytest.fixture
-    def cluster(self, testbed: MitigationTestbed) -> RealCluster:
-        testbed.publish_finding(2, HealthState.HEALTHY, minutes_ago=5)
-        return RealCluster(testbed)

@@ -65,7 +65,7 @@ def compare_clusters(
     source = resolve_source(location, config)
     with console.status("comparing"):
         rows = _newest_revisions(source.lake)
-        random = Random(_SEED)  # noqa: S311 (it resamples)
+        random = Random(_SEED)
         if isinstance(comparison, _GroupComparison):
             result = _compare_groups(source, rows, metric, comparison, random)
         else:

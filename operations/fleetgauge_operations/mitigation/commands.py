@@ -72,9 +72,7 @@ def apply_action(
     request = ActionRequest(ActionKind(action), cluster_id, broker_id, reason)
     findings = mitigation.read_findings()
     snapshot = mitigation.observer.read_snapshot(cluster, findings)
-    proposal = _ProposedAction(
-        request, snapshot, find_refusals(request, snapshot, utc_now(), _RULES[request.kind])
-    )
+    proposal = _propose(request, snapshot)
     if not execute:
         proposal.show()
         console.print("dry run: --execute applies the action")
@@ -129,7 +127,7 @@ def undo_action(
     if not execute:
         console.print("dry run: --execute undoes the action")
     if as_json:
-        refused = [{"why": refusal.reason, "words": refusal.explanation} for refusal in refusals]
+        refused = _refusal_documents(refusals)
         print_json(_case_document(case) | {"executed": execute, "refusals": refused, "told": list(receivers)})
     if refusals or (execute and case.outcome is ActionOutcome.FAILED):
         raise SystemExit(1)
@@ -195,7 +193,7 @@ class _ProposedAction:
             "action": request.kind,
             "partitions": len(metadata.replicated_on(request.broker_id)),
             "leads": len(metadata.led_by(request.broker_id)),
-            "refusals": [{"why": refusal.reason, "words": refusal.explanation} for refusal in self.refusals],
+            "refusals": _refusal_documents(self.refusals),
         }
 
 
@@ -267,6 +265,10 @@ def _show_refusals(refusals: Sequence[Refusal]) -> None:
             markup=False,
             soft_wrap=True,
         )
+
+
+def _refusal_documents(refusals: Sequence[Refusal]) -> list[dict[str, str]]:
+    return [{"why": refusal.reason, "words": refusal.explanation} for refusal in refusals]
 
 
 def _case_document(case: ActionCase) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 import importlib.metadata
 import json
+from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints
 
 import click
@@ -46,7 +47,7 @@ def _raise_operational_error() -> None:
 
 
 def _import_missing_module() -> None:
-    import fleetgauge_no_such_package  # noqa: F401
+    import_module("fleetgauge_no_such_package")
 
 
 not_a_command = 42

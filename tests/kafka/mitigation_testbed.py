@@ -1,0 +1,192 @@
+"""A real cluster under mitigation: its fleet file and lake, what an operator and a watch do with it."""
+
+import json
+import re
+import sys
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+from click.testing import CliRunner, Result
+
+from fleetgauge_core.detection import FindingSubject, HealthCondition, HealthState
+from fleetgauge_core.detection.finding import build_finding
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka import (
+    ClusterAdmin,
+    LeaderElection,
+    RecordProducer,
+    TopicSpec,
+    read_cluster_metadata,
+)
+from fleetgauge_core.metadata import ClusterMetadata
+from fleetgauge_core.runtime.health_server import ProcessHealth
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.tables import ActionKind, ActionOutcome
+from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_operations.actions.audit_log import AuditLog
+from fleetgauge_operations.actions.plan.case import ActionCase
+from fleetgauge_operations.mitigation.cli import mitigate
+from fleetgauge_operations.mitigation.context import open_mitigation
+from fleetgauge_operations.mitigation.controller import MitigationController
+from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
+from tests.kafka.agents import Agent
+from tests.receiver import Receiver
+from tests.waiting import wait_until
+
+DEADLINE_S = 60
+
+
+@dataclass(frozen=True)
+class MitigationTestbed:
+    """A fleet file with its own lake, what an operator and a watch do with it, and the notified receiver."""
+
+    folder: Path
+    access: ClusterAccess
+    agent: Agent
+    on_call: Receiver
+    watch: LeaderElection
+    """The election of a running watch."""
+    topics: list[str] = field(default_factory=list)
+
+    def run_command(self, *arguments: str, exit_code: int = 0) -> Any:
+        command, *rest = arguments
+        result: Result = CliRunner().invoke(
+            mitigate, [command, *rest, "--config", str(self.folder / "fleet.yaml"), "--json"]
+        )
+        assert result.exit_code == exit_code, result.output
+        return json.loads(result.stdout)
+
+    def read_refusals(self, broker: int = 2, *more: str) -> list[str]:
+        """Return the fail-safes that refuse an action in a dry run.
+
+        Executing it is refused for the same reasons, and the on-call person is notified.
+        """
+        apply = ("apply", "--cluster", "mitigated", "--broker", str(broker), *more)
+        refusals = self.run_command(*apply, exit_code=1)["refusals"]
+        case = self.run_command(*apply, "--execute", exit_code=1)
+        words = [_without_ages(refusal["words"]) for refusal in refusals]
+        assert (case["outcome"], case["told"]) == ("refused", ["127.0.0.1"])
+        notification = self.on_call.bodies[-1]
+        assert (notification["kind"], notification["broker"], notification["words"]) == (
+            "MITIGATION_REFUSED",
+            broker,
+            case["words"],
+        )
+        assert [_without_ages(text) for text in notification["words"]] == words
+        assert all(words)
+        return [refusal["why"] for refusal in refusals]
+
+    def publish_finding(self, broker: int, state: HealthState, minutes_ago: float = 5) -> None:
+        """Publish a finding as a watch does."""
+        before, after = (
+            (HealthState.HEALTHY, state) if state.is_alert else (HealthState.DEGRADED, HealthState.HEALTHY)
+        )
+        at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
+        condition = state.condition if state.is_alert else HealthCondition.DEGRADED
+        event = build_finding(FindingSubject("mitigated", condition, broker), before, after, at, {}).event
+        producer = RecordProducer(self.agent.telemetry.access, "watch")
+        producer.start()
+        producer.send(self.agent.telemetry.topics.health_events.name, "mitigated", event.encode())
+        producer.stop()
+
+    def update_fleet_file(self, **keys: Any) -> None:
+        """Set keys of the cluster in the fleet file."""
+        config = self.folder / "fleet.yaml"
+        document = yaml.safe_load(config.read_text())
+        document["clusters"][0] |= keys
+        config.write_text(yaml.safe_dump(document))
+
+    @contextmanager
+    def running_controller(self, limits: MitigationLimits) -> Iterator[None]:
+        """Run `mitigate run` until the block is left."""
+        context = open_mitigation(self.folder / "fleet.yaml", None)
+        controller = MitigationController(
+            context,
+            context.create_control_loops(limits),
+            context.create_case_notifier(),
+            ProcessHealth("mitigate", 900),
+            lambda _: None,
+            context.clock,
+        )
+        shutdown = ShutdownFlag()
+        thread = threading.Thread(target=controller.run, args=(shutdown,))
+        thread.start()
+        try:
+            yield
+        finally:
+            shutdown.set()
+            thread.join(2 * DEADLINE_S)
+            assert not thread.is_alive()
+
+    def wait_for_notification(self, kind: str) -> None:
+        def is_notified() -> bool:
+            return kind in [body["kind"] for body in self.on_call.bodies]
+
+        wait_until(is_notified, DEADLINE_S, f"the notification {kind}")
+
+    def create_topic(self, *replicas: Sequence[int], **settings: str) -> str:
+        name = f"t-{uuid.uuid4().hex[:8]}"
+        self.admin.create_topic(TopicSpec(name, settings, assignment=replicas))
+        self.topics.append(name)
+        wait_until(lambda: len(self.read_replicas(name)) == len(replicas), DEADLINE_S, "the topic")
+        return name
+
+    def read_replicas(self, topic: str) -> dict[int, tuple[int, ...]]:
+        """Return the topic's replicas by partition number."""
+        return {
+            partition.partition: metadata.replicas
+            for partition, metadata in self.metadata().partitions.items()
+            if partition.topic == topic
+        }
+
+    def metadata(self) -> ClusterMetadata:
+        return read_cluster_metadata(self.access)
+
+    @property
+    def admin(self) -> ClusterAdmin:
+        admin = ClusterAdmin(self.access)
+        admin.start()
+        return admin
+
+    @property
+    def audit_log(self) -> AuditLog:
+        return AuditLog(str(self.folder / "lake"))
+
+
+@contextmanager
+def elected(election: LeaderElection) -> Iterator[None]:
+    election.start()
+    try:
+        assert election.wait_for_leadership(DEADLINE_S)
+        yield
+    finally:
+        election.stop()
+
+
+def _without_ages(words: str) -> str:
+    """Replace ages in seconds, which differ between two runs of a command."""
+    return re.sub(r"\d+ s\b", "some s", words)
+
+
+def build_restart_command(mitigated_fleet: LocalFleet) -> list[str]:
+    """Return a restart command that kills and starts a broker."""
+    script = (
+        "import sys; from pathlib import Path; from fleetgauge_local.fleet import LocalFleet; "
+        "fleet = LocalFleet(Path(sys.argv[1])); broker = int(sys.argv[2]); "
+        "fleet.fault('kill', 'mitigated', broker); fleet.fault('heal', 'mitigated', broker)"
+    )
+    return [sys.executable, "-c", script, str(mitigated_fleet.status().directory), "{broker}"]
+
+
+def store_action(testbed: MitigationTestbed, broker: int, zone: str, outcome: ActionOutcome) -> None:
+    began = datetime.now(UTC) - timedelta(hours=2)
+    testbed.audit_log.add_case(
+        ActionCase("c1", ActionKind.DEMOTE, "mitigated", broker, zone, "ann", "DEGRADED", began, outcome)
+    )
