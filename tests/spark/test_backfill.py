@@ -16,7 +16,7 @@ from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import ALL_TABLES, QUALITY, Table
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs import backfill, backfill_cli
+from fleetgauge_pipelines.jobs import backfill, backfill_cli, backfill_command
 from fleetgauge_pipelines.jobs.backfill import open_record_folder, run_backfill
 from tests.spark.broken import good_record
 from tests.spark.lakes import backfilled, rows, versions
@@ -136,7 +136,7 @@ def test_the_command_adds_up_its_pieces_and_reports_where_it_stopped(
     config = tmp_path / "fleet.yaml"
     config.write_text(yaml.safe_dump(DOCUMENT))
     lake = Lake(spark, str(tmp_path / "lake"))
-    monkeypatch.setattr(backfill_cli, "open_lake_for_writing", lambda _: nullcontext((spark, lake)))
+    monkeypatch.setattr(backfill_command, "open_lake_for_writing", lambda _: nullcontext((spark, lake)))
     monkeypatch.setattr(backfill, "PIECE_BYTES", 1)
     (folder / "a.avro").unlink()
     command = ["--from", str(folder), "--config", str(config), "--clock", "2026-04-01T12:00:30Z", "--json"]
@@ -144,12 +144,12 @@ def test_the_command_adds_up_its_pieces_and_reports_where_it_stopped(
     asked = ShutdownFlag()
     asked.set()
     with monkeypatch.context() as patch:
-        patch.setattr(backfill_cli, "install_shutdown_handlers", lambda: asked)
+        patch.setattr(backfill_command, "install_shutdown_handlers", lambda: asked)
         ended = CliRunner().invoke(backfill_cli.backfill, command, env={"COLUMNS": "200"})
     assert (ended.exit_code, ended.stdout) == (130, "")
     assert "stopped after 0 of 2 pieces" in ended.stderr
 
-    monkeypatch.setattr(backfill_cli, "install_shutdown_handlers", ShutdownFlag)
+    monkeypatch.setattr(backfill_command, "install_shutdown_handlers", ShutdownFlag)
     done = json.loads(CliRunner().invoke(backfill_cli.backfill, command).stdout)
     assert (done["pieces"], done["pieces_skipped"], done["batches"]) == (2, 0, 2)
     assert (done["received"], done["stored"], done["replayed"]) == (27, 25, 2)

@@ -20,7 +20,7 @@ from fleetgauge_core.lake.quarantine_view import QuarantineFilter
 from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs import quarantine_cli
+from fleetgauge_pipelines.jobs import quarantine_cli, quarantine_command
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.jobs.quarantine import run_replay
 from tests.spark.agreement import assert_tables_equal
@@ -163,7 +163,7 @@ def test_the_command_replays_the_selected_rows_and_counts_the_released_ones(
     config = tmp_path / "fleet.yaml"
     config.write_text(yaml.safe_dump({"lake": str(scene.folder), **MENDED}))
     monkeypatch.setattr(
-        quarantine_cli, "open_lake_for_writing", lambda _: nullcontext((scene.spark, scene.lake))
+        quarantine_command, "open_lake_for_writing", lambda _: nullcontext((scene.spark, scene.lake))
     )
 
     def replay(*arguments: str) -> Result:

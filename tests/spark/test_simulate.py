@@ -23,7 +23,7 @@ from fleetgauge_core.tables import (
     Table,
 )
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs import simulate_cli
+from fleetgauge_pipelines.jobs import simulate_cli, simulate_command
 from fleetgauge_pipelines.jobs.backfill import open_record_folder
 from fleetgauge_pipelines.jobs.simulate_records import write_record_files
 from fleetgauge_pipelines.simulation import IncidentKind, SimulatedFleet
@@ -83,7 +83,7 @@ def simulated_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     arguments = ["--to", str(folder), *WISH]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
-            simulate_cli, "open_lake_for_writing", lambda at: nullcontext((spark, Lake(spark, at)))
+            simulate_command, "open_lake_for_writing", lambda at: nullcontext((spark, Lake(spark, at)))
         )
         first = CliRunner().invoke(simulate_cli.simulate, arguments, catch_exceptions=False)
         before = versions(folder / "lake")

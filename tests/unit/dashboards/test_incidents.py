@@ -121,7 +121,7 @@ def test_events_after_the_week_closed_do_not_change_its_review() -> None:
 
 
 def test_an_action_is_parsed_whatever_its_detail_contains() -> None:
-    refused = row("1", "a", 1, outcome="refused", explanations=["only_replica: t-0 has one replica"])
+    refused = row("1", "a", 1, outcome="refused", words=["only_replica: t-0 has one replica"])
     rolled = row("2", "a", 2, kind="roll", broker_id=None, detail="by hand", ends=START + timedelta(hours=1))
     nothing = row("3", "a", 3, detail=None, author=None, reason=None)
     listed = row("4", "a", 4, detail="[1]")
