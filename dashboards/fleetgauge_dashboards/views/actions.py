@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 class RecordedAction:
     """An action on a broker or a cluster, as recorded in ops/actions.
 
-    ``outcome`` is None for rows that `fleetgauge mitigate` did not write; ``explanations`` are the reasons for it.
+    ``outcome`` is None for rows that `fleetgauge mitigate` did not write; ``explanations`` say why it is so.
     """
 
     at: datetime
