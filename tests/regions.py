@@ -37,8 +37,12 @@ def create_topic(fleet: LocalFleet, topic: str, *clusters: str) -> None:
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(DEADLINE_S)
 
 
+def create_producer(fleet: LocalFleet, cluster: str) -> Producer:
+    return Producer({**client_settings(fleet, cluster), "acks": "all"})
+
+
 def produce(fleet: LocalFleet, cluster: str, topic: str, values: Sequence[str]) -> None:
-    producer = Producer({**client_settings(fleet, cluster), "acks": "all"})
+    producer = create_producer(fleet, cluster)
     for value in values:
         producer.produce(topic, value.encode(), partition=0)
     assert producer.flush(DEADLINE_S) == 0
@@ -126,6 +130,11 @@ def run_recover(config: Path, *arguments: str) -> Result:
     return CliRunner().invoke(recover, [*arguments, "--config", str(config)])
 
 
+def run_fleet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fleetgauge_core", "fleet", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
 def find_partition(result: Result, group: str, topic: str) -> dict[str, Any]:
     plans = {plan["group"]: plan for plan in json.loads(result.stdout)}
     return next(partition for partition in plans[group]["partitions"] if partition["topic"] == topic)
@@ -135,14 +144,16 @@ def plan_partition(config: Path, group: str, topic: str) -> dict[str, Any]:
     return find_partition(run_recover(config, "plan", "--group", group, "--json"), group, topic)
 
 
-def wait_for_verdict(config: Path, group: str, topic: str, verdict: str) -> dict[str, Any]:
+def wait_for_verdict(config: Path, group: str, topic: str, *verdicts: str) -> dict[str, Any]:
+    """Wait until a partition has one of the verdicts, and return it."""
     partition: dict[str, Any] = {}
 
     def has_verdict() -> bool:
         partition.update(plan_partition(config, group, topic))
-        return bool(partition["verdict"] == verdict)
+        return partition["verdict"] in verdicts
 
-    wait_until(has_verdict, DEADLINE_S, f"the verdict {verdict} of {group}")
+    # A plan reads the syncs of all mirrors: the mirrors need the processor meanwhile.
+    wait_until(has_verdict, DEADLINE_S, f"the verdict {' or '.join(verdicts)} of {group}", every_s=1)
     return partition
 
 

@@ -90,10 +90,17 @@ def test_records_before_since_name_the_first_expected_brokers(
     assert_tables_equal(tmp_path / "lake", [before, after, between], fleet, CLOCK)
 
 
-def test_a_gap_of_more_than_a_week_between_two_records_is_computed_in_pieces(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("piece", "gap"),
+    [
+        (timedelta(hours=8), timedelta(hours=20)),
+        pytest.param(timedelta(days=3), timedelta(days=8), marks=pytest.mark.thorough),
+    ],
+)
+def test_a_long_gap_between_two_records_is_computed_in_pieces(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: timedelta, gap: timedelta
 ) -> None:
-    monkeypatch.setattr(silver, "_MAX_PIECE", timedelta(days=3))
+    monkeypatch.setattr(silver, "_MAX_PIECE", piece)
     fleet = Fleet.model_validate(
         {
             "clusters": [
@@ -102,7 +109,7 @@ def test_a_gap_of_more_than_a_week_between_two_records_is_computed_in_pieces(
             ]
         }
     )
-    late, clock = START + timedelta(days=8), START + timedelta(days=8, minutes=5)
+    late, clock = START + gap, START + gap + timedelta(minutes=5)
     records = [good_record(1, START), good_record(2, late), good_record(3, late, "carts")]
     _, pipeline = opened(spark, tmp_path / "lake", fleet)
 

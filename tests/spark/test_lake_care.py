@@ -1,5 +1,6 @@
 """Expiry removes old days without changing what is computed from others; compaction merges small files."""
 
+import shutil
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -60,11 +61,24 @@ def of_day(folder: Path, table: Table, day: date) -> list[Mapping[str, Any]]:
     return sorted(day_rows, key=lambda row: tuple(str(row[name]) for name in table.key))
 
 
-def test_records_of_expired_days_are_refused_and_other_days_are_computed_as_before(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lake, pipeline = opened(spark, tmp_path, FLEET)
+@pytest.fixture(scope="module")
+def first_batch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake after its first batch."""
+    folder = tmp_path_factory.mktemp("first") / "lake"
+    _, pipeline = opened(spark, folder, FLEET)
     process(spark, pipeline, "first", *RECORDS)
+    return folder
+
+
+@pytest.fixture
+def lake(spark: SparkSession, first_batch: Path, tmp_path: Path) -> Lake:
+    """A lake in ``tmp_path``, after its first batch."""
+    return Lake(spark, str(shutil.copytree(first_batch, tmp_path, dirs_exist_ok=True)))
+
+
+def test_records_of_expired_days_are_refused_and_other_days_are_computed_as_before(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
     before = of_day(tmp_path, BROKER_MINUTES, EXPIRED)
     assert before
 
@@ -80,12 +94,10 @@ def test_records_of_expired_days_are_refused_and_other_days_are_computed_as_befo
 
 
 def test_expired_minutes_are_not_recomputed_and_their_weeks_do_not_change(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
     """Not even where silver begins with a record that is older than the first one it knows,
     which brings everything since the cluster's `since`."""
-    lake, pipeline = opened(spark, tmp_path, FLEET)
-    process(spark, pipeline, "first", *RECORDS)
     weeks = {table: rows(tmp_path, table) for table in (CLUSTER_WEEKS, FLEET_WEEKS)}
 
     kept = dict.fromkeys((PROBE_MINUTES, BROKER_MINUTES, CLUSTER_MINUTES), FIRST_KEPT)

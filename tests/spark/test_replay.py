@@ -21,7 +21,7 @@ from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import quarantine_cli, quarantine_command
-from fleetgauge_pipelines.jobs.batch import Pipeline
+from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 from fleetgauge_pipelines.jobs.quarantine import run_replay
 from tests.spark.agreement import assert_tables_equal
 from tests.spark.broken import Record, conflicting, good_record
@@ -118,30 +118,52 @@ def _assert_moved(scene: Scene, records: Sequence[Record]) -> None:
     assert_tables_equal(scene.folder, records, Fleet.model_validate(MENDED), CLOCK)
 
 
+def _replay(scene: Scene) -> BatchResult | None:
+    return run_replay(scene.spark, scene.lake, Fleet.model_validate(MENDED), QuarantineFilter(), CLOCK)
+
+
+def _assert_repetition_writes_nothing(scene: Scene) -> None:
+    before = versions(scene.folder)
+    again = _replay(scene)
+    assert again is not None
+    assert (again.released, again.ingested.quarantined) == (0, len(STAY))
+    assert {path for path, v in versions(scene.folder).items() if v != before[path]} <= {"ops/quality"}
+
+
+def test_a_replay_that_fails_twice_moves_valid_records_once_when_repeated(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails once before silver is written, and once before gold is complete."""
+    of_carts = {SOURCE.format(n): "unknown_cluster" for n in (3, 4, 5, 7, 9)}
+    assert scene.reasons() == STAY | of_carts | {SOURCE.format(6): "too_old"}
+    for writes in (1, 3):
+        with monkeypatch.context() as patch:
+            _break_off_after(patch, writes)
+            with pytest.raises(BrokenOffError):
+                _replay(scene)
+    _replay(scene)
+    _assert_moved(scene, [*TAKEN, *OF_CARTS, TOO_OLD])
+    _assert_repetition_writes_nothing(scene)
+
+
+@pytest.mark.thorough
 def test_a_replay_that_fails_at_any_write_moves_valid_records_once_when_repeated(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each attempt fails after one more write than the previous one, the first before any write."""
-    fleet = Fleet.model_validate(MENDED)
-    of_carts = {SOURCE.format(n): "unknown_cluster" for n in (3, 4, 5, 7, 9)}
-    assert scene.reasons() == STAY | of_carts | {SOURCE.format(6): "too_old"}
     attempts, done = 0, False
     while not done:
         with monkeypatch.context() as patch:
             _break_off_after(patch, min(attempts, 1))
             try:
-                run_replay(scene.spark, scene.lake, fleet, QuarantineFilter(), CLOCK)
+                _replay(scene)
                 done = True
             except BrokenOffError:
                 attempts += 1
 
     assert attempts >= 6, "fewer writes than tables show that nothing was broken off"
     _assert_moved(scene, [*TAKEN, *OF_CARTS, TOO_OLD])
-    before = versions(scene.folder)
-    again = run_replay(scene.spark, scene.lake, fleet, QuarantineFilter(), CLOCK)
-    assert again is not None
-    assert (again.released, again.ingested.quarantined) == (0, len(STAY))
-    assert {path for path, v in versions(scene.folder).items() if v != before[path]} <= {"ops/quality"}
+    _assert_repetition_writes_nothing(scene)
 
 
 def test_a_valid_record_of_the_same_source_releases_no_other_record(scene: Scene) -> None:

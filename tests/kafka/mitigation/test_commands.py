@@ -31,7 +31,7 @@ from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.browser.lake import put
 from tests.kafka.agents import has_successful_probes, is_probed_through_other_leaders
-from tests.kafka.mitigation_testbed import DEADLINE_S, MitigationTestbed, store_action
+from tests.kafka.mitigation.testbed import DEADLINE_S, MitigationTestbed, store_action
 from tests.unit.operations.watch.sample_findings import maintenance_row
 from tests.waiting import wait_until
 

@@ -21,11 +21,11 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from tests.browser.lake import put
 from tests.kafka.agents import Agent, build_fleet
-from tests.kafka.mitigation_testbed import DEADLINE_S, MitigationTestbed, build_restart_command, elected
+from tests.kafka.mitigation.testbed import DEADLINE_S, MitigationTestbed, build_restart_command, elected
 from tests.receiver import Receiver
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def mitigated_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
     """A cluster for mitigation only: topics with one replica of other tests would refuse every action."""
     with LocalFleet(tmp_path_factory.mktemp("mitigated"), (ClusterSpec("mitigated"),)) as fleet:

@@ -17,7 +17,6 @@ from deltalake import DeltaTable
 
 from fleetgauge_core.fleet import load_fleet
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.layout import REGIONS
 from fleetgauge_operations.recovery.cli import recover
 from fleetgauge_operations.recovery.plan.sync_decision import ClusterPair
 from fleetgauge_operations.recovery.primaries.lease_store_reader import read_leases, read_primary_findings
@@ -39,21 +38,23 @@ from tests.waiting import wait_until
 
 #: A topic that no mirror replicates.
 LABELS = "fleetgauge.labels"
-TOPIC, GROUP = "orders", "billing-1"
+TOPIC, GROUP = "billed", "billing-1"
 MAX_LOST_RECORDS = 10
 
 
-@pytest.fixture(scope="module")
-def regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
+@pytest.fixture(scope="module", autouse=True)
+def group(regions: LocalFleet) -> Iterator[None]:
     """Both aggregates hold the records of both regions; a group has read some of them in north-all."""
-    with LocalFleet(tmp_path_factory.mktemp("promote"), REGIONS.clusters, mirrors=REGIONS.mirrors) as fleet:
-        create_replicated_topic(fleet, TOPIC, 60)
-        reader = Consumer(
-            {**client_settings(fleet, "north-all"), "group.id": GROUP, "enable.auto.commit": False}
-        )
-        reader.commit(offsets=[TopicPartition(TOPIC, 0, 100)], asynchronous=False)
-        reader.close()
-        yield fleet
+    create_replicated_topic(regions, TOPIC, 60)
+    reader = Consumer(
+        {**client_settings(regions, "north-all"), "group.id": GROUP, "enable.auto.commit": False}
+    )
+    reader.commit(offsets=[TopicPartition(TOPIC, 0, 100)], asynchronous=False)
+    reader.close()
+    yield
+    for cluster in ("north", "north-all"):
+        regions.fault("heal", cluster, 1)
+    regions.wait_ready()
 
 
 def write_fleet_file(fleet: LocalFleet, folder: Path, primaries: Mapping[str, Any]) -> Path:
@@ -211,7 +212,7 @@ def test_a_promotion_is_refused_while_the_mirror_into_the_new_primary_hangs(
             f"at most {5 * MAX_LOST_RECORDS} records are not yet replicated to south-all"
             in find_explanation(result, "input_lag")
         )
-        assert f"orders/0 of north differs by {5 * MAX_LOST_RECORDS} records" in find_explanation(
+        assert f"{TOPIC}/0 of north differs by {5 * MAX_LOST_RECORDS} records" in find_explanation(
             result, "aggregates"
         )
         assert json.loads((tmp_path / "leases.json").read_text()) == [build_lease("north-all", 3)]

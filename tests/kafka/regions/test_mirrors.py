@@ -1,28 +1,22 @@
 """Two regions and their aggregates with real MirrorMakers: replication, and each fault of a mirror."""
 
 import json
-import os
 import re
-import signal
 import struct
-import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import psutil
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from fleetgauge_core.fleet.load import load_fleet
 from fleetgauge_local.errors import RequestError
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.layout import REGIONS
 from fleetgauge_local.runner_protocol import MirrorStatus
-from tests.regions import DEADLINE_S, client_settings, create_topic, has_topic, produce
+from tests.regions import DEADLINE_S, client_settings, create_topic, has_topic, produce, run_fleet_command
 from tests.waiting import wait_until
 
 AGGREGATES = ("north-all", "south-all")
+TOPIC = "mirrored"
 
 
 @dataclass(frozen=True)
@@ -46,15 +40,12 @@ class Checkpoint:
     downstream: int
 
 
-@pytest.fixture(scope="module")
-def regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
-    folder = tmp_path_factory.mktemp("regions")
-    with LocalFleet(folder, REGIONS.clusters, mirrors=REGIONS.mirrors) as fleet:
-        create_topic(fleet, "orders", "north", "south")
-        yield fleet
+@pytest.fixture(scope="module", autouse=True)
+def topic(regions: LocalFleet) -> None:
+    create_topic(regions, TOPIC, "north", "south")
 
 
-def read_messages(fleet: LocalFleet, cluster: str, topic: str = "orders") -> list[Message]:
+def read_messages(fleet: LocalFleet, cluster: str, topic: str = TOPIC) -> list[Message]:
     """Return all records that the topic holds now."""
     consumer = Consumer({**client_settings(fleet, cluster), "group.id": "tests", "enable.auto.commit": False})
     try:
@@ -71,13 +62,13 @@ def read_messages(fleet: LocalFleet, cluster: str, topic: str = "orders") -> lis
         consumer.close()
 
 
-def read_values(fleet: LocalFleet, cluster: str, topic: str = "orders") -> list[str]:
+def read_values(fleet: LocalFleet, cluster: str, topic: str = TOPIC) -> list[str]:
     return [(message.value() or b"").decode() for message in read_messages(fleet, cluster, topic)]
 
 
 def wait_for_values(fleet: LocalFleet, cluster: str, expected: set[str]) -> None:
     wait_until(
-        lambda: has_topic(fleet, cluster, "orders") and expected <= set(read_values(fleet, cluster)),
+        lambda: has_topic(fleet, cluster, TOPIC) and expected <= set(read_values(fleet, cluster)),
         DEADLINE_S,
         f"{len(expected)} records in {cluster}",
     )
@@ -85,19 +76,6 @@ def wait_for_values(fleet: LocalFleet, cluster: str, expected: set[str]) -> None
 
 def find_mirror_status(fleet: LocalFleet, mirror: str) -> MirrorStatus:
     return next(status for status in fleet.status().mirrors if status.mirror == mirror)
-
-
-def list_processes(fleet: LocalFleet) -> list[psutil.Process]:
-    status = fleet.status()
-    brokers = [broker.pid for cluster in status.clusters for broker in cluster.brokers]
-    return [psutil.Process(pid) for pid in (*brokers, *(mirror.pid for mirror in status.mirrors)) if pid]
-
-
-def is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def split_text(raw: bytes) -> tuple[str, bytes]:
@@ -123,7 +101,7 @@ def parse_checkpoint(message: Message) -> Checkpoint:
 def test_records_of_both_regions_arrive_in_one_topic_of_each_aggregate(regions: LocalFleet) -> None:
     sent = {region: [f"{region} {number}" for number in range(25)] for region in ("north", "south")}
     for region, sent_by_region in sent.items():
-        produce(regions, region, "orders", sent_by_region)
+        produce(regions, region, TOPIC, sent_by_region)
     for aggregate in AGGREGATES:
         wait_for_values(regions, aggregate, {*sent["north"], *sent["south"]})
         for region, sent_by_region in sent.items():
@@ -149,7 +127,7 @@ def test_every_offset_sync_maps_a_record_to_its_replica(regions: LocalFleet) -> 
         for aggregate in AGGREGATES:
             target = read_values(regions, aggregate)
             messages = read_messages(regions, aggregate, f"mm2-offset-syncs.{region}.internal")
-            syncs = [sync for sync in map(parse_offset_sync, messages) if sync.topic == "orders"]
+            syncs = [sync for sync in map(parse_offset_sync, messages) if sync.topic == TOPIC]
             assert syncs
             assert all(source[sync.upstream] == target[sync.downstream] for sync in syncs)
 
@@ -158,7 +136,7 @@ def test_the_checkpoint_of_a_group_skips_no_unread_record_in_the_aggregate(regio
     consumer = Consumer(
         {**client_settings(regions, "north"), "group.id": "readers", "enable.auto.commit": False}
     )
-    consumer.commit(offsets=[TopicPartition("orders", 0, 10)], asynchronous=False)
+    consumer.commit(offsets=[TopicPartition(TOPIC, 0, 10)], asynchronous=False)
     consumer.close()
 
     def read_checkpoints() -> list[Checkpoint]:
@@ -170,7 +148,7 @@ def test_the_checkpoint_of_a_group_skips_no_unread_record_in_the_aggregate(regio
 
     wait_until(lambda: bool(read_checkpoints()), DEADLINE_S, "a checkpoint")
     last = read_checkpoints()[-1]
-    assert (last.topic, last.partition, last.upstream) == ("orders", 0, 10)
+    assert (last.topic, last.partition, last.upstream) == (TOPIC, 0, 10)
     unread = read_values(regions, "north")[10:]
     assert set(unread) <= set(read_values(regions, "south-all")[last.downstream :])
 
@@ -180,7 +158,7 @@ def test_a_hung_mirror_does_not_stop_the_other_mirror(regions: LocalFleet) -> No
     assert (fault.mirror, fault.kind) == ("north-all", "hang")
     assert find_mirror_status(regions, "north-all").state == "hung"
     assert not regions.status().ready
-    produce(regions, "south", "orders", ["while north-all hangs"])
+    produce(regions, "south", TOPIC, ["while north-all hangs"])
     wait_for_values(regions, "south-all", {"while north-all hangs"})
     assert "while north-all hangs" not in read_values(regions, "north-all")
     regions.fault_mirror("heal", "north-all")
@@ -194,7 +172,7 @@ def test_a_killed_mirror_loses_no_record_and_resumes(regions: LocalFleet) -> Non
     assert find_mirror_status(regions, "south-all").state == "dead"
     with pytest.raises(RequestError, match="mirror south-all is dead: heal it first"):
         regions.fault_mirror("hang", "south-all")
-    produce(regions, "north", "orders", [f"while south-all is dead {number}" for number in range(25)])
+    produce(regions, "north", TOPIC, [f"while south-all is dead {number}" for number in range(25)])
     regions.fault_mirror("heal", "south-all")
     regions.wait_ready()
     assert find_mirror_status(regions, "south-all").pid not in (None, before)
@@ -204,7 +182,7 @@ def test_a_killed_mirror_loses_no_record_and_resumes(regions: LocalFleet) -> Non
 def test_a_killed_aggregate_keeps_its_data_and_is_replicated_into_again(regions: LocalFleet) -> None:
     values_before = read_values(regions, "north-all")
     regions.fault("kill", "north-all", 1)
-    produce(regions, "south", "orders", ["while north-all is dead"])
+    produce(regions, "south", TOPIC, ["while north-all is dead"])
     regions.fault("heal", "north-all", 1)
     regions.wait_ready()
     assert read_values(regions, "north-all")[: len(values_before)] == values_before
@@ -215,17 +193,12 @@ def test_a_mirror_that_restarts_while_one_source_is_dead_replicates_the_other(re
     regions.fault("kill", "north", 1)
     regions.fault_mirror("kill", "south-all")
     regions.fault_mirror("heal", "south-all")
-    produce(regions, "south", "orders", ["while north is dead"])
+    produce(regions, "south", TOPIC, ["while north is dead"])
     wait_for_values(regions, "south-all", {"while north is dead"})
     regions.fault("heal", "north", 1)
     regions.wait_ready()
-    produce(regions, "north", "orders", ["north is back"])
+    produce(regions, "north", TOPIC, ["north is back"])
     wait_for_values(regions, "south-all", {"north is back"})
-
-
-def run_fleet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "fleetgauge_core", "fleet", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_the_command_hangs_a_mirror_for_a_limited_time_and_shows_its_state(regions: LocalFleet) -> None:
@@ -263,25 +236,3 @@ def test_the_fleet_file_names_the_four_clusters_and_their_regions(regions: Local
         "north-all": "north",
         "south-all": "south",
     }
-
-
-def test_stop_ends_the_brokers_and_mirrors_of_a_killed_runner(regions: LocalFleet) -> None:
-    orphans = list_processes(regions)
-    assert len(orphans) == 7
-    os.kill(regions.status().runner_pid, signal.SIGKILL)
-    assert regions.stop() == 7
-    assert not any(map(is_alive, orphans))
-
-
-def test_the_command_restarts_the_fleet_of_a_folder_and_stops_all_its_processes(regions: LocalFleet) -> None:
-    folder = ("--dir", str(regions.fleet_file.parent))
-    rejected = run_fleet_command("up", *folder)
-    assert rejected.returncode == 2
-    assert "holds a fleet with other clusters: give their topology" in rejected.stderr
-    started = json.loads(run_fleet_command("up", "--topology", "regions", *folder, "--json").stdout)
-    assert started["ready"]
-    assert [mirror["state"] for mirror in started["mirrors"]] == ["up", "up"]
-    wait_for_values(regions, "north-all", {*read_values(regions, "north"), *read_values(regions, "south")})
-    started_processes = list_processes(regions)
-    assert json.loads(run_fleet_command("down", *folder, "--json").stdout) == {"ended": 7}
-    assert not any(map(is_alive, started_processes))

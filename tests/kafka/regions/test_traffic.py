@@ -11,7 +11,6 @@ from fleetgauge_core.fleet import load_fleet
 from fleetgauge_core.kafka import ConsumerGroups, KafkaUnavailableError
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.layout import REGIONS
 from fleetgauge_local.services import Services
 from fleetgauge_local.traffic import BILLING, WORKLOADS, build_traffic_service, read_committed
 from tests.waiting import wait_until
@@ -19,12 +18,6 @@ from tests.waiting import wait_until
 DEADLINE_S = 60
 STOP_TIMEOUT_S = 8
 QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500}
-
-
-@pytest.fixture(scope="module")
-def regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
-    with LocalFleet(tmp_path_factory.mktemp("traffic"), REGIONS.clusters, mirrors=REGIONS.mirrors) as fleet:
-        yield fleet
 
 
 @pytest.fixture(scope="module")

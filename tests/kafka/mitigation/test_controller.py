@@ -12,7 +12,7 @@ from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.mitigation.context import MitigationContext, open_mitigation
 from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
 from tests.control_loop_scenarios import ControlLoopScenarios
-from tests.kafka.mitigation_testbed import DEADLINE_S, MitigationTestbed, store_action
+from tests.kafka.mitigation.testbed import DEADLINE_S, MitigationTestbed, store_action
 from tests.waiting import wait_until
 
 

@@ -1,0 +1,1 @@
+"""Tests of mitigation on a cluster of real brokers that they share."""

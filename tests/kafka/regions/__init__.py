@@ -1,0 +1,1 @@
+"""Tests of two regions with real mirrors, which they share."""
