@@ -2,8 +2,9 @@
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -129,9 +130,15 @@ class FleetFolder:
         return self.mirrors / name
 
 
+@cache
+def _create_adapter(kind: Any) -> TypeAdapter[Any]:
+    # It takes longer than to read a file, which who waits for a fleet does ten times a second.
+    return TypeAdapter(kind)
+
+
 def write_json(path: Path, value: object) -> None:
     """Replace the file atomically with the value as JSON."""
-    content: bytes = TypeAdapter(type(value)).dump_json(value, indent=1)
+    content: bytes = _create_adapter(cast(Any, type(value))).dump_json(value, indent=1)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_bytes(content)
     temporary.replace(path)
@@ -143,7 +150,8 @@ def read_json(path: Path, kind: type[T]) -> T | None:
     Raises: LocalFleetError when the file does not have this type's format.
     """
     try:
-        return TypeAdapter(kind).validate_json(path.read_bytes())
+        value: T = _create_adapter(cast(Any, kind)).validate_json(path.read_bytes())
+        return value
     except FileNotFoundError:
         return None
     except ValidationError as error:
