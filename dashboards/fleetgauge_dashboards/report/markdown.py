@@ -328,7 +328,7 @@ class _ReviewWriter:
             escape(action.author),
             escape(action.outcome or NO_VALUE),
             self._options.times.format_instant(action.ended) if action.ended else NO_VALUE,
-            escape("; ".join((action.reason, *action.explanations))),
+            escape("; ".join((action.reason, *action.words))),
         )
 
     def _locate(self, cluster_id: str, broker_id: int | None) -> str:

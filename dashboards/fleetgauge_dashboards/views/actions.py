@@ -21,7 +21,8 @@ Row = Mapping[str, Any]
 class RecordedAction:
     """An action on a broker or a cluster, as recorded in ops/actions.
 
-    ``outcome`` is None for rows that `fleetgauge mitigate` did not write; ``explanations`` say why it is so.
+    ``outcome`` is None for rows that `fleetgauge mitigate` did not write; ``words`` explain the outcome
+    (their name in JSON).
     """
 
     at: datetime
@@ -32,7 +33,7 @@ class RecordedAction:
     outcome: str | None
     ended: datetime | None
     reason: str
-    explanations: tuple[str, ...]
+    words: tuple[str, ...]
 
     @property
     def has_effect(self) -> bool:
@@ -62,7 +63,7 @@ def select_actions_of_week(rows: Iterable[Row], week: WeekSpan) -> tuple[Recorde
 def parse_action(row: Row, until: datetime | None = None) -> RecordedAction:
     """Return the action as of ``until``, or as of now."""
     detail = parse_detail(row["detail"])
-    outcome, explanations, ended = detail.get("outcome"), detail.get("words"), row["ends"]
+    outcome, words, ended = detail.get("outcome"), detail.get("words"), row["ends"]
     if ended is not None and until is not None and ended >= until:
         ended, outcome = None, ActionOutcome.DONE if outcome == ActionOutcome.UNDONE else outcome
     return RecordedAction(
@@ -74,5 +75,5 @@ def parse_action(row: Row, until: datetime | None = None) -> RecordedAction:
         None if outcome is None else str(outcome),
         ended,
         row["reason"] or "",
-        tuple(map(str, explanations)) if isinstance(explanations, list) else (),
+        tuple(map(str, words)) if isinstance(words, list) else (),
     )

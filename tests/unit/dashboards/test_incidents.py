@@ -137,7 +137,7 @@ def test_an_action_is_parsed_whatever_its_detail_contains() -> None:
         "DEGRADED",
         ("only_replica: t-0 has one replica",),
     )
-    assert [(action.outcome, action.explanations) for action in actions[1:]] == [(None, ())] * 3
+    assert [(action.outcome, action.words) for action in actions[1:]] == [(None, ())] * 3
     assert actions[1].ended == datetime(2026, 3, 2, 1, tzinfo=UTC)
 
 
