@@ -7,8 +7,6 @@ from playwright.sync_api import Browser, BrowserContext, Playwright
 from fleetgauge_dashboards.report.pdf import ISOLATION_OPTIONS
 
 CHROMIUM = Path("/usr/bin/chromium")
-
-
 _ARGUMENTS = [*ISOLATION_OPTIONS, "--no-sandbox"]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -72,14 +72,19 @@ def _order(test: pytest.Item) -> int:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A browser per module; closed after it, as Playwright's running event loop would disturb other tests."""
+def playwright() -> Iterator[Playwright]:
+    """Playwright for a module; ended after it, as its running event loop would disturb other tests."""
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is missing: apt-get install chromium")
-    with sync_playwright() as playwright:
-        chromium = launch_chromium(playwright)
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """A browser per module."""
+    with launch_chromium(playwright) as chromium:
         yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="session")

@@ -132,7 +132,7 @@ class FleetFolder:
 
 @cache
 def _create_adapter(kind: Any) -> TypeAdapter[Any]:
-    # It takes longer than to read a file, which who waits for a fleet does ten times a second.
+    # Creating one takes longer than reading a file, and waiting for a fleet reads one ten times a second.
     return TypeAdapter(kind)
 
 

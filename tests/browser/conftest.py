@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Page, Playwright, expect
 
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.identity import Login, LoopbackLogin
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser.lake import LakeTimes, write
-from tests.chromium import CHROMIUM, launch_profile
+from tests.chromium import launch_profile
 from tests.serving import Serving
 
 
@@ -66,17 +66,10 @@ def profile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def profile(profile_folder: Path) -> Iterator[BrowserContext]:
-    """A browser per module, closed after it, as Playwright's running event loop would disturb other tests.
-
-    All have one profile, whose compiled scripts halve the time until a page is drawn.
-    """
-    if not CHROMIUM.exists():
-        pytest.skip(f"{CHROMIUM} is missing: apt-get install chromium")
-    with sync_playwright() as playwright:
-        context = launch_profile(playwright, profile_folder)
+def profile(playwright: Playwright, profile_folder: Path) -> Iterator[BrowserContext]:
+    """A browser per module, all with one profile: its compiled scripts halve the time to draw a page."""
+    with launch_profile(playwright, profile_folder) as context:
         yield context
-        context.close()
 
 
 @pytest.fixture

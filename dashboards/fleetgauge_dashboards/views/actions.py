@@ -21,8 +21,7 @@ Row = Mapping[str, Any]
 class RecordedAction:
     """An action on a broker or a cluster, as recorded in ops/actions.
 
-    ``outcome`` is None for rows that `fleetgauge mitigate` did not write; ``words`` explain the outcome
-    (their name in JSON).
+    ``outcome`` is None for rows that `fleetgauge mitigate` did not write; ``words`` explain the outcome.
     """
 
     at: datetime

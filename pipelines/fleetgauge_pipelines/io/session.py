@@ -46,8 +46,8 @@ _SETTINGS: Mapping[str, str] = {
     # 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
-    # PySpark asks the JVM four more questions for every function of a column, to name the Python line in
-    # errors of Spark, which no user is shown: a fifth of the time of a small batch.
+    # To name the Python line in an error of Spark, PySpark calls the JVM several more times for every column
+    # function: a fifth of the time of a small batch, for a line that no user is shown.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # A batch generates more classes than the 100 that the cache keeps by default.
     "spark.sql.codegen.cache.maxEntries": "1000",
