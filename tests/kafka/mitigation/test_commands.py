@@ -1,8 +1,7 @@
 """`fleetgauge mitigate` with real brokers: actions under load, their undo, and each fail-safe."""
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -22,6 +21,7 @@ from fleetgauge_core.kafka import (
     reorder_replicas,
 )
 from fleetgauge_core.metadata import TopicPartition
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import CORRECTIONS, ActionOutcome
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.actions.leadership import hold_cluster_leadership
@@ -31,7 +31,7 @@ from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.browser.lake import put
 from tests.kafka.agents import has_successful_probes, is_probed_through_other_leaders
-from tests.kafka.mitigation.testbed import DEADLINE_S, MitigationTestbed, store_action
+from tests.kafka.mitigation.testbed import DEADLINE_S, MitigationTestbed, running_thread, store_action
 from tests.unit.operations.watch.sample_findings import maintenance_row
 from tests.waiting import wait_until
 
@@ -55,11 +55,11 @@ class Load:
     @contextmanager
     def running(self) -> Iterator["Load"]:
         """Run until the block is left, then until every acknowledged record is consumed."""
-        with _thread(self._consume), _thread(self._produce):
+        with running_thread(self._consume), running_thread(self._produce):
             wait_until(lambda: self.received > 0, DEADLINE_S, "the load")
             yield self
 
-    def _produce(self, shutdown: threading.Event) -> None:
+    def _produce(self, shutdown: ShutdownFlag) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 0})
 
         def delivered(error: KafkaError | None, _: Message) -> None:
@@ -77,7 +77,7 @@ class Load:
             number += 1
         assert producer.flush(DEADLINE_S) == 0
 
-    def _consume(self, shutdown: threading.Event) -> None:
+    def _consume(self, shutdown: ShutdownFlag) -> None:
         consumer = Consumer(
             {"bootstrap.servers": self.bootstrap, "group.id": self.topic, "auto.offset.reset": "earliest"}
         )
@@ -96,19 +96,6 @@ class Load:
             else:
                 self.received += 1
         consumer.close()
-
-
-@contextmanager
-def _thread(run: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Run a thread; ask it to stop when the block is left, and wait for it."""
-    shutdown = threading.Event()
-    thread = threading.Thread(target=run, args=(shutdown,))
-    thread.start()
-    try:
-        yield
-    finally:
-        shutdown.set()
-        thread.join(2 * DEADLINE_S)
 
 
 def test_a_demotion_under_load_is_undone_except_for_partitions_changed_by_an_operator(

@@ -5,7 +5,7 @@ import re
 import sys
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -115,15 +115,8 @@ class MitigationTestbed:
             lambda _: None,
             context.clock,
         )
-        shutdown = ShutdownFlag()
-        thread = threading.Thread(target=controller.run, args=(shutdown,))
-        thread.start()
-        try:
+        with running_thread(controller.run):
             yield
-        finally:
-            shutdown.set()
-            thread.join(2 * DEADLINE_S)
-            assert not thread.is_alive()
 
     def wait_for_notification(self, kind: str) -> None:
         def is_notified() -> bool:
@@ -190,3 +183,17 @@ def store_action(testbed: MitigationTestbed, broker: int, zone: str, outcome: Ac
     testbed.audit_log.add_case(
         ActionCase("c1", ActionKind.DEMOTE, "mitigated", broker, zone, "ann", "DEGRADED", began, outcome)
     )
+
+
+@contextmanager
+def running_thread(run: Callable[[ShutdownFlag], None]) -> Iterator[None]:
+    """Run a thread; ask it to stop when the block is left, and wait for it."""
+    shutdown = ShutdownFlag()
+    thread = threading.Thread(target=run, args=(shutdown,))
+    thread.start()
+    try:
+        yield
+    finally:
+        shutdown.set()
+        thread.join(2 * DEADLINE_S)
+        assert not thread.is_alive()
