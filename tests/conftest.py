@@ -1,4 +1,4 @@
-"""Fixtures that suites share: one fleet of real brokers for the whole run, and a browser."""
+"""Fixtures that suites share: a browser and an object store."""
 
 import os
 import warnings
@@ -10,7 +10,6 @@ from playwright.sync_api import Browser, Playwright, sync_playwright
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from fleetgauge_local.fleet import LocalFleet
 from tests import s3 as s3_server
 from tests.chromium import CHROMIUM, launch_chromium
 
@@ -94,21 +93,3 @@ def s3() -> Iterator[s3_server.S3]:
         pytest.skip(f"{s3_server.SERVER} is missing: make .venv/.tools")
     with s3_server.run_server() as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def local_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
-    """Clusters orders and payments of three brokers and telemetry of one; tests must not inject faults."""
-    with LocalFleet(tmp_path_factory.mktemp("fleet")) as fleet:
-        yield fleet
-
-
-@pytest.fixture
-def breakable_fleet(local_fleet: LocalFleet) -> Iterator[LocalFleet]:
-    """The same fleet for tests that inject faults; brokers are healed after the test."""
-    yield local_fleet
-    for cluster in local_fleet.status().clusters:
-        for broker in cluster.brokers:
-            if broker.state in ("hung", "dead") or broker.delay_ms or broker.blackhole:
-                local_fleet.fault("heal", cluster.cluster, broker.broker)
-    local_fleet.wait_ready()

@@ -65,6 +65,8 @@ def testbed(
     testbed.create_topic((2, 3, 1), **{"min.insync.replicas": "2"})
     with on_call.listening(), elected(watch):
         yield testbed
+    # A test that failed half-way must not leave its throttle to the next one.
+    testbed.admin.set_broker_setting(2, FOLLOWER_THROTTLED_RATE, None)
     admin = AdminClient({"bootstrap.servers": testbed.access.bootstrap})
     for deletion in admin.delete_topics(testbed.topics).values() if testbed.topics else ():
         deletion.result(DEADLINE_S)

@@ -194,7 +194,7 @@ def test_a_quarantined_broker_replicates_out_of_sync_until_the_undo(testbed: Mit
     with Load(testbed.access.bootstrap, topic, size=20_000).running() as load:
         case = testbed.run_command(*QUARANTINE, "--execute")
         assert case["outcome"] == "done"
-        assert out_of_sync()
+        wait_until(out_of_sync, DEADLINE_S, "a follower out of sync")
         # The broker keeps replicating, and the throttle keeps it out of the ISR.
         acknowledged_before = load.acknowledged
         wait_until(
