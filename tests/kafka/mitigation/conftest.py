@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.fleet import ClusterAccess, load_fleet
 from fleetgauge_core.kafka import (
+    FOLLOWER_THROTTLED_RATE,
     ClusterAdmin,
     LeaderElection,
     TopicSpec,
