@@ -1,5 +1,5 @@
 """Run the command `fleetgauge` as `python -m fleetgauge_core`."""
 
-from fleetgauge_core.runtime.cli import main
+from fleetgauge_core.runtime.entry_point import run
 
-main()
+run()

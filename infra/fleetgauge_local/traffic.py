@@ -25,7 +25,8 @@ from fleetgauge_core.kafka import (
 )
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.runtime.logs import configure_logging
-from fleetgauge_core.runtime.shutdown import ShutdownFlag, install_shutdown_handlers
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_local.services import ServiceSpec
 
 _log = logging.getLogger("fleetgauge.traffic")
@@ -36,6 +37,7 @@ _KEYS = 50
 _COMMIT_EVERY_S = 1.0
 _POLL_S = 0.2
 _RETRY_DELAY_S = 1.0
+_SHUTDOWN_DEADLINE_S = 30
 #: Short, so that the process ends within seconds even if no broker responds.
 _RESPONSE_TIMEOUT_S = 2
 
@@ -201,7 +203,8 @@ def run(fleet: Fleet, shutdown: ShutdownFlag) -> None:
 def main(fleet_file: Path) -> None:
     """Produce and consume in the regions that FLEET_FILE describes."""
     configure_logging("text")
-    run(load_fleet(fleet_file), install_shutdown_handlers())
+    with supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown:
+        run(load_fleet(fleet_file), shutdown)
 
 
 if __name__ == "__main__":

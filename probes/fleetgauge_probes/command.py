@@ -17,13 +17,16 @@ from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
-from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_probes.agent.fleet_file import FleetFile
-from fleetgauge_probes.agent.run import AgentFailedError, run_agent
+from fleetgauge_probes.agent.run import run_agent
 from fleetgauge_probes.agent.shard import Shard
 from fleetgauge_probes.agent.spool import Spool, SpoolError
 from fleetgauge_probes.connection.acls import list_grants
 
+#: Pulses and records in flight are delivered within 11 s; Kubernetes waits 30 s.
+_SHUTDOWN_DEADLINE_S = 25
 #: The main loop records a heartbeat four times a second; only a minute without one means that it hangs.
 _HEARTBEAT_TIMEOUT_S = 60
 #: How long a thread may compute while another waits: a fifth of Python's default, as a probe may be waiting.
@@ -54,8 +57,13 @@ def probe_fleet(
     def select_clusters() -> tuple[Cluster, ...]:
         return shard.select_clusters(fleet_file.current_clusters())
 
-    with serve_health(health, listen), _open_spool(record_spool):
-        waiting = _run_agent(fleet, telemetry, select_clusters, record_spool, run_id, health)
+    with (
+        # The fleet file is read again whenever it changes, so that a lost terminal need not end the agent.
+        supervise_process(_SHUTDOWN_DEADLINE_S, ends_on_hangup=False) as shutdown,
+        serve_health(health, listen),
+        _open_spool(record_spool),
+    ):
+        waiting = _run_agent(fleet, telemetry, select_clusters, record_spool, run_id, health, shutdown)
     if as_json:
         ids = [cluster.id for cluster in select_clusters()]
         print_json({"run_id": str(run_id), "clusters": ids, "waiting": waiting})
@@ -118,16 +126,12 @@ def _run_agent(
     spool: Spool,
     run_id: uuid.UUID,
     health: ProcessHealth,
+    shutdown: ShutdownFlag,
 ) -> int:
-    """Run the agent until a signal stops it; return the number of records left in the spool."""
+    """Run the agent until it is to end; return the number of records left in the spool."""
     _reduce_latency()
-    shutdown = install_shutdown_handlers()
     console.print(f"probing {len(select_clusters())} clusters, run {run_id}; stop with Ctrl-C")
-    try:
-        waiting = run_agent(fleet, telemetry, select_clusters, spool, run_id, health, shutdown)
-    except AgentFailedError:
-        console.print("fleetgauge: the agent failed and stopped; the cause is in the log above", style="red")
-        raise SystemExit(1) from None
+    waiting = run_agent(fleet, telemetry, select_clusters, spool, run_id, health, shutdown)
     if waiting:
         console.print(f"{waiting} records are left in {spool.folder} for the next run", soft_wrap=True)
     return waiting

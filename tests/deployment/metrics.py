@@ -20,6 +20,7 @@ PROMISED: dict[str, set[str]] = {
     "messaging_client_operation_duration_seconds_count": _OPERATIONS,
     "fleetgauge_agent_schedule_lag_seconds": {"cluster"},
     "fleetgauge_agent_pulse_timestamp_seconds": {"cluster"},
+    "fleetgauge_agent_pulses_total": {"outcome"},
     "fleetgauge_brokers_expected": {"cluster"},
     "fleetgauge_agent_probes_left_out_total": {"cluster"},
     "fleetgauge_agent_stalled_seconds_total": set(),

@@ -153,12 +153,11 @@ def test_the_command_adds_up_its_pieces_and_reports_where_it_stopped(
     asked = ShutdownFlag()
     asked.set()
     with monkeypatch.context() as patch:
-        patch.setattr(backfill_command, "install_shutdown_handlers", lambda: asked)
+        patch.setattr(backfill_command, "supervise_process", lambda _: nullcontext(asked))
         ended = CliRunner().invoke(backfill_cli.backfill, command, env={"COLUMNS": "200"})
     assert (ended.exit_code, ended.stdout) == (130, "")
     assert "stopped after 0 of 2 pieces" in ended.stderr
 
-    monkeypatch.setattr(backfill_command, "install_shutdown_handlers", ShutdownFlag)
     done = json.loads(CliRunner().invoke(backfill_cli.backfill, command).stdout)
     assert (done["pieces"], done["pieces_skipped"], done["batches"]) == (2, 0, 2)
     assert (done["received"], done["stored"], done["replayed"]) == (27, 25, 2)

@@ -1,6 +1,7 @@
 """Producers of probes, of records, of spooled records and of tracers."""
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,8 @@ from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
 from fleetgauge_core.kafka.errors import error_code
 from fleetgauge_core.runtime.uptime import uptime_ns
+
+_log = logging.getLogger("fleetgauge.kafka")
 
 #: The key of the topics in librdkafka's statistics. It follows the brokers, whose names contain no quotes.
 _TOPICS_KEY = '"topics":'
@@ -125,6 +128,8 @@ class RecordProducer:
     """An idempotent producer with acks=all: it delivers records in order, or discards them after a time-out.
 
     ``delivery_timeout_s`` is message.timeout.ms in seconds; None keeps records until the producer stops.
+    ``delivered`` and ``failed`` count records. The first failure of each kind since the last delivery is
+    logged.
     """
 
     def __init__(self, access: ClusterAccess, client_id: str, delivery_timeout_s: int | None = 300) -> None:
@@ -135,7 +140,9 @@ class RecordProducer:
             # A message.timeout.ms of 0 means no time-out.
             | {"client.id": client_id, "message.timeout.ms": (delivery_timeout_s or 0) * 1000}
         )
+        self._client_id = client_id
         self._stopping = threading.Event()
+        self._logged_failures: frozenset[str] = frozenset()
         self.delivered = 0
         self.failed = 0
 
@@ -146,11 +153,16 @@ class RecordProducer:
         self._thread.start()
 
     def send(self, topic: str, key: str, value: bytes) -> None:
-        """Queue a record; it counts as failed if hours of an unreachable cluster have filled the queue."""
+        """Queue a record; it counts as failed if it cannot be queued, and no exception is raised.
+
+        Hours of an unreachable cluster may have filled the queue; the topic may be gone, or not permitted.
+        """
         try:
             self._producer.produce(topic, value, key=key, on_delivery=self._report)
         except BufferError:
-            self.failed += 1
+            self._count_failure(topic, "QUEUE_FULL")
+        except KafkaException as error:
+            self._count_failure(topic, error_code(error.args[0]))
 
     def send_all(self, topic: str, records: Iterable[tuple[str, bytes]]) -> None:
         """Queue records, given as (key, value), and wait whenever the queue is full."""
@@ -175,11 +187,20 @@ class RecordProducer:
         while not self._stopping.is_set():
             self._producer.poll(0.2)
 
-    def _report(self, error: KafkaError | None, _: Message) -> None:
+    def _report(self, error: KafkaError | None, message: Message) -> None:
         if error:
-            self.failed += 1
-        else:
-            self.delivered += 1
+            self._count_failure(message.topic(), error_code(error))
+            return
+        self.delivered += 1
+        if self._logged_failures:
+            self._logged_failures = frozenset()
+            _log.info("%s: %s: records are delivered again", self._client_id, message.topic())
+
+    def _count_failure(self, topic: str | None, code: str) -> None:
+        self.failed += 1
+        if code not in self._logged_failures:
+            self._logged_failures |= {code}
+            _log.error("%s: %s: records are not delivered: %s", self._client_id, topic, code)
 
 
 class _PolledProducer:

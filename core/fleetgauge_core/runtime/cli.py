@@ -33,9 +33,23 @@ class InputError(click.ClickException):
 
     def show(self, file: object = None) -> None:  # noqa: ARG002 (click's signature)
         """Print the message to stderr on one line."""
-        from fleetgauge_core.runtime.console import console
+        _print_error(self.message)
 
-        console.print(f"fleetgauge: {self.message}", style="red", markup=False, soft_wrap=True)
+
+class ProcessFailedError(click.ClickException):
+    """A process cannot go on because of a defect, whose traceback is in the log; it ends with exit code 1."""
+
+    exit_code = 1
+
+    def show(self, file: object = None) -> None:  # noqa: ARG002 (click's signature)
+        """Print the reason to stderr on one line."""
+        _print_error(self.message)
+
+
+def _print_error(message: str) -> None:
+    from fleetgauge_core.runtime.console import console
+
+    console.print(f"fleetgauge: {message}", style="red", markup=False, soft_wrap=True)
 
 
 def print_json(value: object) -> None:

@@ -1,6 +1,5 @@
-"""Graceful shutdown of long-running commands on SIGINT and SIGTERM."""
+"""A request to end a long-running command."""
 
-import signal
 import time
 
 
@@ -27,11 +26,3 @@ class ShutdownFlag:
         if not self._is_set:
             time.sleep(seconds)
         return self._is_set
-
-
-def install_shutdown_handlers() -> ShutdownFlag:
-    """Return a flag that SIGINT and SIGTERM set from now on."""
-    shutdown = ShutdownFlag()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: shutdown.set())
-    return shutdown

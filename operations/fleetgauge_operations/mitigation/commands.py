@@ -13,7 +13,7 @@ from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
-from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_core.tables import MITIGATION_KINDS, ActionKind, ActionOutcome
 from fleetgauge_operations.actions.audit_log import AuditLog
 from fleetgauge_operations.actions.case_notification import CaseNotification
@@ -33,6 +33,8 @@ from fleetgauge_operations.mitigation.plan.rules import build_rules
 
 #: Maximum time between heartbeats: the main loop reads findings and ops/actions, and sends notifications.
 _HEARTBEAT_TIMEOUT_S = 300
+#: A running step is completed; the longest is a restart with three verifications of up to 5 min each.
+_SHUTDOWN_DEADLINE_S = 1200
 _RULES = build_rules()
 
 
@@ -140,9 +142,8 @@ def run_mitigation(
     configure_logging(log_format)
     mitigation = open_mitigation(config, location)
     health = ProcessHealth("mitigate", _HEARTBEAT_TIMEOUT_S)
-    shutdown = install_shutdown_handlers()
     console.print(f"mitigation runs for {len(mitigation.fleet.clusters)} clusters; ^C stops it")
-    with serve_health(health, listen):
+    with supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown, serve_health(health, listen):
         controller = MitigationController(
             mitigation,
             mitigation.create_control_loops(),

@@ -13,7 +13,7 @@ from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
-from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_core.tables import ACTIONS, DRILLS
 from fleetgauge_operations.recovery.cli_output import (
     drill_document,
@@ -50,6 +50,8 @@ from fleetgauge_operations.recovery.recovery_context import SyncPlans, now_ms, o
 
 #: Maximum time between heartbeats: an inspection of a hundred mirrors, one of them unreachable.
 _HEARTBEAT_TIMEOUT_S = 900
+#: A round over all mirrors and groups is completed.
+_SHUTDOWN_DEADLINE_S = 120
 #: Watermarks are taken less often than mirrors are observed, because each is a row per partition.
 _OBSERVATIONS_PER_WATERMARK = 6
 
@@ -167,7 +169,7 @@ def run_recovery(
 ) -> None:
     """Run the recovery controller until a signal stops it."""
     configure_logging(log_format)
-    health, shutdown = ProcessHealth("recover", _HEARTBEAT_TIMEOUT_S), install_shutdown_handlers()
+    health = ProcessHealth("recover", _HEARTBEAT_TIMEOUT_S)
     last_plans: dict[tuple[str, str, str], GroupSyncPlan] = {}
 
     def show(plan: GroupSyncPlan) -> None:
@@ -178,6 +180,7 @@ def run_recovery(
 
     watermark_every_s = _OBSERVATIONS_PER_WATERMARK * observe_every_s
     with (
+        supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown,
         open_recovery(config, location, watermark_every_s) as recovery,
         run_tracers(recovery.fleet) as tracer_loop,
         serve_health(health, listen),

@@ -10,11 +10,14 @@ from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
-from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_operations.watch.controller import WatchController
 from fleetgauge_operations.watch.message_format import summarize
 from fleetgauge_operations.watch.metrics import WatchMetrics
 
+#: The last attempt of each notifier takes at most 30 s; Kubernetes waits 45 s.
+_SHUTDOWN_DEADLINE_S = 40
 #: The main loop records a heartbeat twice a second; only a minute without one means that it hangs.
 _HEARTBEAT_TIMEOUT_S = 60
 
@@ -25,8 +28,8 @@ def watch_fleet(config: Path, listen: ListenAddress | None, log_format: str, as_
     fleet = load_fleet(config)
     telemetry = require_telemetry(fleet, config)
     health = ProcessHealth("watch", _HEARTBEAT_TIMEOUT_S)
-    with serve_health(health, listen):
-        final_health = _run_watch(fleet, telemetry, health)
+    with supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown, serve_health(health, listen):
+        final_health = _run_watch(fleet, telemetry, health, shutdown)
     if as_json:
         print_json(
             [
@@ -41,8 +44,9 @@ def watch_fleet(config: Path, listen: ListenAddress | None, log_format: str, as_
         )
 
 
-def _run_watch(fleet: Fleet, telemetry: Telemetry, health: ProcessHealth) -> FleetHealth:
-    shutdown = install_shutdown_handlers()
+def _run_watch(
+    fleet: Fleet, telemetry: Telemetry, health: ProcessHealth, shutdown: ShutdownFlag
+) -> FleetHealth:
     console.print(
         f"watching {len(fleet.clusters)} clusters with {len(fleet.notifiers)} notifiers; stop with Ctrl+C"
     )

@@ -13,9 +13,9 @@ from fleetgauge_core.fleet import Fleet, load_fleet, require_telemetry
 from fleetgauge_core.kafka import explain_telemetry_errors
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
-from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
-from fleetgauge_pipelines.jobs.lake_session import open_lake_for_writing
+from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
 
 if TYPE_CHECKING:
     from fleetgauge_pipelines.jobs.backfill import BackfillResult, RecordSource, ReportPiece
@@ -41,12 +41,13 @@ def fill_lake(
     if (folder is None) == (topic is None):
         raise InputError("give either --from DIR or --topic NAME")
     fleet = load_fleet(config)
-    with open_lake_for_writing(location or fleet.lake) as (spark, lake):
+    with (
+        supervise_process(SHUTDOWN_DEADLINE_S) as shutdown,
+        open_lake_for_writing(location or fleet.lake) as (spark, lake),
+    ):
         from fleetgauge_pipelines.jobs.backfill import run_backfill
 
         records = _records(fleet, config, folder, topic)
-        # Installed after the session, because PySpark replaces the SIGINT handler as it starts.
-        shutdown = install_shutdown_handlers()
         with _show_pieces() as advance:
             now = clock or datetime.now(UTC)
             result = run_backfill(spark, lake, fleet, records, now, again, shutdown, advance)

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from fleetgauge_pipelines.io.lake import Lake
 
 
+#: How long a command that writes to a lake may take to end once it is told to. A batch gets 90 s of it; one
+#: that is broken off is repeated by the next run. Kubernetes waits 120 s.
+SHUTDOWN_DEADLINE_S = 110
+
+
 @contextmanager
 def open_lake_for_writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
     """Yield a Spark session and the lake while holding the lake's writer lease.

@@ -11,8 +11,9 @@ from fleetgauge_core.fleet import Telemetry, load_fleet, require_telemetry
 from fleetgauge_core.kafka import explain_telemetry_errors
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
-from fleetgauge_core.runtime.shutdown import ShutdownFlag, install_shutdown_handlers
-from fleetgauge_pipelines.jobs.lake_session import open_lake_for_writing
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.supervision import supervise_process
+from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
 from fleetgauge_pipelines.jobs.progress import ReportProgress, show_progress
 from fleetgauge_pipelines.jobs.simulate_cli import DEFAULT_RECORD_MINUTES, DEFAULT_WEEKS
 from fleetgauge_pipelines.jobs.simulate_folder import SimulatedFolder
@@ -69,7 +70,6 @@ def simulate_fleet(
 
     Raises: InputError for options that exclude each other, and if the folder cannot be written.
     """
-    shutdown = install_shutdown_handlers()
     length = _resolve_length(records, weeks, minutes)
     ends = _resolve_end(end)
     simulated = SimulatedFleet(seed, clusters, ends - length * _MINUTE, length)
@@ -80,7 +80,8 @@ def simulate_fleet(
         if result:
             _print(f"{to} holds the simulation with these arguments already: nothing to do")
         else:
-            result = _run(request, folder, shutdown)
+            with supervise_process(SHUTDOWN_DEADLINE_S) as shutdown:
+                result = _run(request, folder, shutdown)
     except OSError as error:
         raise InputError(f"{error.filename or to}: {error.strerror or error}") from error
     except KeyboardInterrupt:

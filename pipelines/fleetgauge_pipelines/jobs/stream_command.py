@@ -9,9 +9,9 @@ from fleetgauge_core.fleet import load_fleet, require_telemetry
 from fleetgauge_core.kafka import explain_telemetry_errors
 from fleetgauge_core.runtime.cli import ListenAddress, print_json
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
-from fleetgauge_core.runtime.shutdown import install_shutdown_handlers
+from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
-from fleetgauge_pipelines.jobs.lake_session import open_lake_for_writing
+from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
 
 if TYPE_CHECKING:
@@ -39,12 +39,13 @@ def process_topics(
         health.record_heartbeat()
         health.mark_ready()
 
-    with serve_health(health, listen), open_lake_for_writing(location or fleet.lake) as (spark, lake):
+    with (
+        supervise_process(SHUTDOWN_DEADLINE_S) as shutdown,
+        serve_health(health, listen),
+        open_lake_for_writing(location or fleet.lake) as (spark, lake),
+    ):
         from fleetgauge_pipelines.jobs.stream import StreamTrigger, run_stream
 
-        # Installed after the session: PySpark replaces the SIGINT handler as it starts, and its own handler
-        # ends the process with a traceback.
-        shutdown = install_shutdown_handlers()
         with explain_telemetry_errors():
             run_stream(
                 spark,

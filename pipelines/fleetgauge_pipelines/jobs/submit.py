@@ -31,9 +31,9 @@ def _run() -> None:
     # Python puts a script's folder first on the path. Modules of this folder must not be found as top-level
     # ones.
     sys.path.pop(0)
-    from fleetgauge_core.runtime.cli import main
+    from fleetgauge_core.runtime.entry_point import run
 
-    main(prog_name="fleetgauge")
+    run()
 
 
 def _print_arguments() -> None:

@@ -56,18 +56,16 @@ class ClusterProbe:
         clock: MinuteClock,
         pauses: ProcessPauses,
         record_sequences: Iterator[int],
-        on_failure: Callable[[], None],
         read_demotions: Callable[[], frozenset[int]],
         read_uptime_ns: Callable[[], int] = uptime_ns,
     ) -> None:
         """Prepare a probe without connecting.
 
-        ``record_sequences`` numbers the records of the agent's run, ``on_failure`` is called when a defect
-        ends one of the threads, and ``read_demotions`` returns the brokers with a demotion mark.
+        ``record_sequences`` numbers the records of the agent's run; ``read_demotions`` returns the brokers
+        with a demotion mark.
         """
         self.access = cluster.access
         """How this probe connects to its cluster, for as long as it lives."""
-        self._on_failure = on_failure
         self._uptime_ns = read_uptime_ns
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -138,17 +136,9 @@ class ClusterProbe:
 
     def _start_thread(self, name: str, loop: Callable[[threading.Event], None]) -> None:
         thread_name = f"{self._state.cluster.id}-{name}"
-        thread = threading.Thread(target=self._run_loop, args=(loop,), name=thread_name)
+        thread = threading.Thread(target=loop, args=(self._stopping,), name=thread_name)
         self._threads.append(thread)
         thread.start()
-
-    def _run_loop(self, loop: Callable[[threading.Event], None]) -> None:
-        """Run a loop; if it fails, report a defect, as the agent must not continue without it."""
-        try:
-            loop(self._stopping)
-        except Exception:
-            _log.exception("%s: thread %s failed", self._state.cluster.id, threading.current_thread().name)
-            self._on_failure()
 
     # Measurements from other threads of the agent -----------------------------
 

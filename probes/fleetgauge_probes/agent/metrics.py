@@ -90,6 +90,13 @@ class AgentMetrics:
         self._pulse_timestamp = gauge(
             "fleetgauge_agent_pulse_timestamp_seconds", "When the last pulse was emitted.", ("cluster",)
         )
+        self._pulse_outcomes = counter(
+            "fleetgauge_agent_pulses_total",
+            "Pulses delivered to the telemetry cluster, and pulses that failed: the log has the reason.",
+            ("outcome",),
+        )
+        for outcome in ("delivered", "failed"):
+            self._pulse_outcomes.labels(outcome)
         self._brokers = gauge(
             "fleetgauge_brokers_expected", "Registered brokers, fenced ones included.", ("cluster",)
         )
@@ -120,6 +127,7 @@ class AgentMetrics:
             self._throttled,
         )
         self._counted_pause_ns = 0
+        self._counted_pulses = {"delivered": 0, "failed": 0}
         self._max_lag: dict[str, tuple[datetime, int]] = {}
         self._broker_ids: dict[str, set[int]] = defaultdict(set)
 
@@ -142,6 +150,12 @@ class AgentMetrics:
         minute, lag_us = max(lag, self._max_lag.get(record.cluster_id, lag))
         self._max_lag[record.cluster_id] = minute, lag_us
         self._lag.labels(record.cluster_id).set(lag_us / _US)
+
+    def record_pulse_deliveries(self, delivered: int, failed: int) -> None:
+        """Record how many pulses were delivered and how many failed since the start."""
+        for outcome, total in (("delivered", delivered), ("failed", failed)):
+            self._pulse_outcomes.labels(outcome).inc(total - self._counted_pulses[outcome])
+            self._counted_pulses[outcome] = total
 
     def record_pulse(self, pulse: ProbePulse) -> None:
         """Record an emitted pulse; it has no brokers before the cluster first listed them."""

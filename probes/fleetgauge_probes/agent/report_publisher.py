@@ -25,6 +25,7 @@ class PulseProducer:
         """Prepare the producer without connecting."""
         self._access = telemetry.access
         self._topic = telemetry.topics.probe_pulse.name
+        self._earlier_delivered = self._earlier_failed = 0
 
     def start(self) -> None:
         """Start a producer. Raises: KafkaUnavailableError when secrets cannot be read."""
@@ -38,6 +39,16 @@ class PulseProducer:
         """Queue a pulse."""
         self._renew_credentials()
         self._producer.send(self._topic, pulse.cluster_id, pulse.encode())
+
+    @property
+    def delivered(self) -> int:
+        """How many pulses the telemetry cluster has acknowledged."""
+        return self._earlier_delivered + self._producer.delivered
+
+    @property
+    def failed(self) -> int:
+        """How many pulses could not be delivered in time."""
+        return self._earlier_failed + self._producer.failed
 
     def stop(self) -> None:
         """Deliver queued pulses for up to one second and stop."""
@@ -54,6 +65,8 @@ class PulseProducer:
             self._producer = previous
         else:
             previous.stop(_PULSE_STOP_TIMEOUT_S)
+            self._earlier_delivered += previous.delivered
+            self._earlier_failed += previous.failed
 
 
 class ReportPublisher:
@@ -76,6 +89,7 @@ class ReportPublisher:
         self._forwarder.store(closed, [record for report in reports for record in report.open_minutes])
         for record in closed:
             self._metrics.record_minute(record)
+        self._metrics.record_pulse_deliveries(self._pulses.delivered, self._pulses.failed)
         for report in reports:
             if report.pulse:
                 self._pulses.send(report.pulse)

@@ -16,6 +16,7 @@ from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
 from fleetgauge_core.kafka import NameResolver, read_demoted_brokers
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.supervision import request_shutdown_on_error
 from fleetgauge_core.runtime.uptime import uptime_ns
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
 from fleetgauge_probes.agent.fleet_probe import FleetProbe
@@ -37,10 +38,6 @@ _MIN_PAUSE_MS = 100
 _MS = 1_000_000
 
 
-class AgentFailedError(Exception):
-    """A thread of the agent ended because of a defect; the log contains the traceback."""
-
-
 def run_agent(
     fleet: Fleet,
     telemetry: Telemetry,
@@ -53,25 +50,19 @@ def run_agent(
     """Probe the clusters until ``shutdown`` is set; return how many records are left in the spool.
 
     ``clusters`` is called four times a second and returns the clusters to probe; ``spool`` must be open.
-    Raises: KafkaUnavailableError when the telemetry cluster's secrets cannot be read; AgentFailedError,
-    after records were delivered as usual, when a part of the agent failed.
+    Raises: KafkaUnavailableError when the telemetry cluster's secrets cannot be read.
     """
     metrics = AgentMetrics(health.registry, spool.max_bytes)
     agent = AgentIdentity(f"{socket.gethostname()}/{fleet.vantage}", __version__, str(run_id), fleet.vantage)
     clock = MinuteClock.from_wall_time(uptime_ns(), datetime.now(UTC))
     pauses = ProcessPauses(int(max(fleet.agent_late_ms, _MIN_PAUSE_MS) * _MS), uptime_ns())
     record_sequences = itertools.count()
-    has_failed = threading.Event()
-
-    def abort() -> None:
-        has_failed.set()
-        shutdown.set()
 
     def create_probe(cluster: Cluster) -> ClusterProbe:
         read_demotions = partial(read_demoted_brokers, telemetry, cluster.id)
-        return ClusterProbe(cluster, agent, uuid4(), clock, pauses, record_sequences, abort, read_demotions)
+        return ClusterProbe(cluster, agent, uuid4(), clock, pauses, record_sequences, read_demotions)
 
-    forwarder = SpoolForwarder(telemetry, spool, metrics.count_records, abort)
+    forwarder = SpoolForwarder(telemetry, spool, metrics.count_records)
     publisher = ReportPublisher(PulseProducer(telemetry), forwarder, metrics)
     publisher.start()
     stop_heartbeat = threading.Event()
@@ -81,26 +72,27 @@ def run_agent(
         "connections", lambda: asyncio.run(_measure_connections(fleet_probe, shutdown))
     )
     scraper = _start_daemon("exporters", lambda: JmxScraper(fleet_probe).run(shutdown))
-    while not shutdown.is_set():
-        health.record_heartbeat()
-        fleet_probe.update_clusters(clusters())
-        reports = fleet_probe.collect_reports()
-        publisher.publish(reports)
-        if not fleet_probe.probes or any(report.pulse for report in reports):
-            # Without clusters there is no pulse to wait for.
-            health.mark_ready()
-        for cluster_id in {report.cluster_id for report in reports} - fleet_probe.probes.keys():
-            metrics.remove_cluster(cluster_id)
-        _record_process_state(metrics, pauses, clock, spool)
-        shutdown.wait(_REPORT_INTERVAL_S)
-    # Cluster probes stop first: on an overloaded agent, the other loops may take minutes to end.
-    publisher.publish(fleet_probe.stop())
-    connections.join()
-    scraper.join()
-    stop_heartbeat.set()
-    left = publisher.stop()
-    if has_failed.is_set():
-        raise AgentFailedError
+    try:
+        with request_shutdown_on_error(shutdown):
+            while not shutdown.is_set():
+                health.record_heartbeat()
+                fleet_probe.update_clusters(clusters())
+                reports = fleet_probe.collect_reports()
+                publisher.publish(reports)
+                if not fleet_probe.probes or any(report.pulse for report in reports):
+                    # Without clusters there is no pulse to wait for.
+                    health.mark_ready()
+                for cluster_id in {report.cluster_id for report in reports} - fleet_probe.probes.keys():
+                    metrics.remove_cluster(cluster_id)
+                _record_process_state(metrics, pauses, clock, spool)
+                shutdown.wait(_REPORT_INTERVAL_S)
+    finally:
+        # Cluster probes stop first: on an overloaded agent, the other loops may take minutes to end.
+        publisher.publish(fleet_probe.stop())
+        connections.join()
+        scraper.join()
+        stop_heartbeat.set()
+        left = publisher.stop()
     return left
 
 

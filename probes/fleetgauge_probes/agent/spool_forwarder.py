@@ -54,8 +54,7 @@ class _ProducerProgress:
 class SpoolForwarder:
     """Stores records and forwards them from ``start`` to ``stop``; the next run forwards the rest.
 
-    ``count_records`` is called with ``delivered`` or ``dropped`` and a number of records, ``on_failure``
-    when a defect ended the forwarder.
+    ``count_records`` is called with ``delivered`` or ``dropped`` and a number of records.
     """
 
     def __init__(
@@ -63,13 +62,11 @@ class SpoolForwarder:
         telemetry: Telemetry,
         spool: Spool,
         count_records: Callable[[str, int], None],
-        on_failure: Callable[[], None],
     ) -> None:
         """Prepare to forward from an open spool."""
         self._telemetry = telemetry
         self._spool = spool
         self._count_records = count_records
-        self._on_failure = on_failure
         self._unwritten: list[ProbeMinute] = []
         self._stopping = threading.Event()
         self._deadline_s = float("inf")
@@ -106,13 +103,9 @@ class SpoolForwarder:
         return self._spool.read_state().records + len(self._unwritten)
 
     def _run(self) -> None:
-        try:
+        self._forward_until_failure()
+        while not self._stopping.wait(_RETRY_S):
             self._forward_until_failure()
-            while not self._stopping.wait(_RETRY_S):
-                self._forward_until_failure()
-        except Exception:
-            _log.exception("the spool forwarder failed unexpectedly")
-            self._on_failure()
 
     def _forward_until_failure(self) -> None:
         try:

@@ -1,7 +1,6 @@
 """A cluster probe with its threads, on fake Kafka clients."""
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -10,6 +9,8 @@ import pytest
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import BrokerRegistry, KafkaSecurityError, KafkaUnavailableError, TopicMetadata
 from fleetgauge_core.metadata import PartitionMetadata
+from fleetgauge_core.runtime.cli import ProcessFailedError
+from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_probes.agent import cluster_probe, registration
 from fleetgauge_probes.agent.broker_progress import BrokerCounters
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
@@ -80,12 +81,7 @@ def registry(bench: ClusterBench, monkeypatch: pytest.MonkeyPatch) -> FakeRegist
 
 
 @pytest.fixture
-def has_failed() -> threading.Event:
-    return threading.Event()
-
-
-@pytest.fixture
-def probe(bench: ClusterBench, registry: FakeRegistry, has_failed: threading.Event) -> Iterator[ClusterProbe]:
+def probe(bench: ClusterBench, registry: FakeRegistry) -> Iterator[ClusterProbe]:
     probe = ClusterProbe(
         bench.cluster,
         AGENT,
@@ -93,7 +89,6 @@ def probe(bench: ClusterBench, registry: FakeRegistry, has_failed: threading.Eve
         bench.clock,
         bench.pauses,
         itertools.count(),
-        has_failed.set,
         frozenset,
         bench.read_uptime_ns,
     )
@@ -108,15 +103,12 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_registered_brokers_that_are_not_retired_are_probed(
-    probe: ClusterProbe, has_failed: threading.Event
-) -> None:
+def test_registered_brokers_that_are_not_retired_are_probed(probe: ClusterProbe) -> None:
     probe.start()
     wait_until(lambda: probe.broker_ids() == (1, 2))
     pulse = probe.collect_report().pulse
     assert pulse is not None
     assert [broker.broker_id for broker in pulse.brokers] == [1, 2]
-    assert not has_failed.is_set()
 
 
 @pytest.mark.parametrize(
@@ -145,12 +137,16 @@ def test_counters_of_an_exporter_appear_in_the_pulse(probe: ClusterProbe) -> Non
     assert probe.exporter_urls() == {2: "http://kafka-2:7071/metrics"}
 
 
-def test_a_defect_in_a_thread_is_reported_as_a_failure_of_the_agent(
-    probe: ClusterProbe, has_failed: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_defect_in_a_thread_ends_the_process(probe: ClusterProbe, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("defect")
 
     monkeypatch.setattr(registration, "read_broker_registry", fail)
-    probe.start()
-    assert has_failed.wait(DEADLINE_S)
+
+    def run_supervised() -> None:
+        with supervise_process(DEADLINE_S) as shutdown:
+            probe.start()
+            wait_until(shutdown.is_set)
+
+    with pytest.raises(ProcessFailedError, match="the thread orders-register failed: RuntimeError: defect"):
+        run_supervised()

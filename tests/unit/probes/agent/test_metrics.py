@@ -208,6 +208,13 @@ def test_a_pulse_sets_its_time_and_the_number_of_registered_brokers(scraped: Scr
     assert scraped.read("fleetgauge_brokers_expected") == {("orders",): 3, ("payments",): 1}
 
 
+def test_deliveries_of_pulses_are_counted_by_outcome(scraped: ScrapedMetrics) -> None:
+    assert scraped.read("fleetgauge_agent_pulses_total") == {("delivered",): 0, ("failed",): 0}
+    scraped.metrics.record_pulse_deliveries(3, 1)
+    scraped.metrics.record_pulse_deliveries(5, 1)
+    assert scraped.read("fleetgauge_agent_pulses_total") == {("delivered",): 5, ("failed",): 1}
+
+
 def test_the_number_of_brokers_is_absent_before_a_cluster_first_listed_them(scraped: ScrapedMetrics) -> None:
     scraped.metrics.record_pulse(build_pulse())
     assert scraped.read("fleetgauge_brokers_expected") == {}

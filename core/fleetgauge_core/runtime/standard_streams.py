@@ -1,0 +1,65 @@
+"""Standard streams that cannot stop a command: its reader or its terminal may be gone, or know ASCII only."""
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Set
+from typing import TextIO
+
+_STDOUT, _STDERR = 1, 2
+#: Whoever read the stream is gone: a closed pipe, a terminal that hung up.
+_READER_GONE = frozenset({errno.EPIPE, errno.EIO})
+
+
+class OutputError(OSError):
+    """The result of a command cannot be written to stdout, for example because the disk is full."""
+
+
+class _OutputFile(io.FileIO):
+    """The file of a standard stream: discards what meets one of the errors ``discard_on``; None: any."""
+
+    def __init__(self, descriptor: int, discard_on: Set[int] | None) -> None:
+        super().__init__(descriptor, "w", closefd=False)
+        self._discard_on = discard_on
+
+    def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]
+        """Write the bytes. Raises: OutputError."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            if self._discard_on is None or error.errno in self._discard_on:
+                return len(data)
+            raise OutputError(error.errno, error.strerror) from error
+
+
+def protect_standard_streams() -> None:
+    """Replace stdout and stderr by streams that discard what no reader can receive.
+
+    A command that prints to a closed pipe therefore ends with its own exit code, and a process that logs to a
+    full disk goes on. Only stdout raises an error, OutputError, when it cannot be written for another reason.
+    Characters that the terminal's encoding does not have are replaced.
+    """
+    _open_missing_descriptors()
+    sys.stdout = _protect(_STDOUT, sys.stdout, _READER_GONE, "replace")
+    sys.stderr = _protect(_STDERR, sys.stderr, None, "backslashreplace")
+
+
+def _open_missing_descriptors() -> None:
+    """Open /dev/null for each standard stream that is closed, so that no other file gets its number."""
+    for descriptor in (0, _STDOUT, _STDERR):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
+
+
+def _protect(descriptor: int, stream: TextIO | None, discard_on: Set[int] | None, errors: str) -> TextIO:
+    file = _OutputFile(descriptor, discard_on)
+    return io.TextIOWrapper(
+        io.BufferedWriter(file),
+        encoding=stream.encoding if stream else "utf-8",
+        errors=errors,
+        # As Python does it: stderr line by line always, stdout on a terminal.
+        line_buffering=descriptor == _STDERR or file.isatty(),
+    )

@@ -1,0 +1,148 @@
+"""Supervision of a long-running command: it ends when it is told to, and when a part of it cannot go on.
+
+A process that lives on without one of its threads looks healthy to whoever supervises it from outside, and
+is never restarted. One that ends is.
+"""
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+
+import click
+
+from fleetgauge_core.errors import OperationalError
+from fleetgauge_core.runtime.cli import ProcessFailedError
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+
+_log = logging.getLogger("fleetgauge.process")
+
+#: The signals that end a process: of a lost terminal, of Ctrl+C, and of whoever supervises it.
+_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_WAKE = b"\0"
+
+
+class _SupervisedShutdown(ShutdownFlag):
+    """A flag with the reason of the first failure; it wakes the thread that keeps the deadline."""
+
+    def __init__(self, wakeup: socket.socket) -> None:
+        super().__init__()
+        self._wakeup = wakeup
+        self.failure: str | None = None
+
+    def set(self) -> None:
+        super().set()
+        # Full only if it holds thousands of requests already.
+        with suppress(BlockingIOError):
+            self._wakeup.send(_WAKE)
+
+    def fail(self, part: str, error: BaseException) -> None:
+        """Log the error that ended a part of the process, and request the shutdown."""
+        _log.critical("%s failed", part, exc_info=error)
+        self.failure = self.failure or f"{part} failed: {type(error).__name__}: {error}"
+        self.set()
+
+
+@contextmanager
+def supervise_process(deadline_s: float, *, ends_on_hangup: bool = True) -> Iterator[ShutdownFlag]:
+    """Run the block as the main part of this process, and yield the flag that ends it.
+
+    SIGINT and SIGTERM set the flag, as does an exception that ends a thread, and SIGHUP unless the process
+    reloads what it was started with by itself. Once it is set, the block has ``deadline_s`` seconds to end,
+    clean-up included; then the process ends with exit code 1 whatever it still does. For use in the main
+    thread.
+
+    Raises: ProcessFailedError when a thread or the block itself failed unexpectedly. The traceback is in the
+    log.
+    """
+    with ExitStack() as stack:
+        requests, wakeup = socket.socketpair()
+        stack.callback(requests.close)
+        stack.callback(wakeup.close)
+        wakeup.setblocking(False)
+        shutdown = _SupervisedShutdown(wakeup)
+        ended = threading.Event()
+        _handle_signals(shutdown, wakeup, stack, ends_on_hangup)
+        _handle_thread_failures(shutdown, stack)
+        deadline = threading.Thread(
+            target=_keep_deadline, args=(requests, shutdown, ended, deadline_s), name="deadline", daemon=True
+        )
+        deadline.start()
+        # Runs first, while the sockets are open.
+        stack.callback(deadline.join)
+        stack.callback(shutdown.set)
+        stack.callback(ended.set)
+        try:
+            yield shutdown
+        except (OperationalError, click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            shutdown.fail("the main thread", error)
+    if shutdown.failure:
+        raise ProcessFailedError(shutdown.failure)
+
+
+@contextmanager
+def request_shutdown_on_error(shutdown: ShutdownFlag) -> Iterator[None]:
+    """Set the flag if the block raises, so that the deadline also holds for the clean-up around the block."""
+    try:
+        yield
+    except BaseException:
+        shutdown.set()
+        raise
+
+
+def _handle_signals(
+    shutdown: ShutdownFlag, wakeup: socket.socket, stack: ExitStack, ends_on_hangup: bool
+) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        stack.callback(signal.signal, number, signal.signal(number, lambda *_: shutdown.set()))
+    # Ignored already if the process was started by nohup.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        on_hangup = (lambda *_: shutdown.set()) if ends_on_hangup else signal.SIG_IGN
+        stack.callback(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, on_hangup))
+    # Python calls a handler between two instructions of the main thread. A call into a client library that
+    # does not return is none, so the signal also reaches the thread that keeps the deadline.
+    stack.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False))
+
+
+def _handle_thread_failures(shutdown: _SupervisedShutdown, stack: ExitStack) -> None:
+    def handle(failure: threading.ExceptHookArgs) -> None:
+        if failure.exc_value is not None:
+            name = failure.thread.name if failure.thread else "unknown"
+            shutdown.fail(f"the thread {name}", failure.exc_value)
+
+    stack.callback(setattr, threading, "excepthook", threading.excepthook)
+    threading.excepthook = handle
+
+
+def _keep_deadline(
+    requests: socket.socket, shutdown: ShutdownFlag, ended: threading.Event, deadline_s: float
+) -> None:
+    """End the process if the block has not ended in time after a request."""
+    while not _is_request(requests.recv(1)):
+        pass
+    if ended.is_set():
+        return
+    if not shutdown.is_set():
+        shutdown.set()
+    if not ended.wait(deadline_s):
+        _end_process(deadline_s, [thread.name for thread in threading.enumerate()])
+
+
+def _is_request(received: bytes) -> bool:
+    """Return whether the byte requests the shutdown; it may be the number of another signal."""
+    return received in (b"", _WAKE) or received[0] in _SIGNALS
+
+
+def _end_process(deadline_s: float, threads: Sequence[str]) -> None:
+    sys.stderr.write(
+        f"fleetgauge: ended after {deadline_s:g} s, in which it did not end by itself; "
+        f"threads: {', '.join(threads)}\n"
+    )
+    sys.stderr.flush()
+    os._exit(1)

@@ -1,0 +1,109 @@
+"""Supervised processes: real ones, which get real signals."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+DEADLINE_S = 30
+
+_PROGRAM = """
+import ctypes, signal, sys, threading, time
+import click
+from fleetgauge_core.runtime import cli
+from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
+
+def fail():
+    raise ValueError("what it was")
+
+def loop(shutdown):
+    print("ready", flush=True)
+    while not shutdown.wait(0.01):
+        pass
+
+def ends(shutdown):
+    loop(shutdown)
+
+def thread_fails(shutdown):
+    threading.Thread(target=fail, name="worker").start()
+    loop(shutdown)
+
+def fails(shutdown):
+    print("ready", flush=True)
+    fail()
+
+def never_ends(shutdown):
+    loop(shutdown)
+    threading.Event().wait()
+
+def fails_and_never_ends(shutdown):
+    try:
+        with request_shutdown_on_error(shutdown):
+            fails(shutdown)
+    finally:
+        threading.Event().wait()
+
+def stuck_in_a_library(shutdown):
+    lock = ctypes.create_string_buffer(64)
+    print("ready", flush=True)
+    ctypes.CDLL(None).pthread_mutex_lock(lock)
+    ctypes.CDLL(None).pthread_mutex_lock(lock)
+
+@click.command(cls=cli.Command)
+def command():
+    with supervise_process(0.5, ends_on_hangup="reloads" not in sys.argv[2:]) as shutdown:
+        globals()[sys.argv[1]](shutdown)
+    print("ended", flush=True)
+
+command.main(args=[])
+"""
+
+
+def run(
+    behaviour: str, *options: str, send: Sequence[signal.Signals] = (), prefix: Sequence[str] = ()
+) -> tuple[int, str, str]:
+    """Return the exit code, the last line of stdout and the last line of stderr."""
+    command = [*prefix, sys.executable, "-c", _PROGRAM, behaviour, *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        for number in send:
+            process.send_signal(number)
+        out, err = process.communicate(timeout=DEADLINE_S)
+    return process.returncode, out.strip(), err.splitlines()[-1] if err else ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_process(number: signal.Signals) -> None:
+    assert run("ends", send=[number]) == (0, "ended", "")
+
+
+def test_a_hangup_does_not_end_a_process_that_reloads_or_was_started_by_nohup() -> None:
+    for options, prefix in ((("reloads",), ()), ((), ("nohup",))):
+        code, out, _ = run("ends", *options, send=[signal.SIGHUP, signal.SIGTERM], prefix=prefix)
+        assert (code, out) == (0, "ended")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "part"), [("thread_fails", "the thread worker"), ("fails", "the main thread")]
+)
+def test_a_part_that_fails_ends_the_process_with_its_reason_in_the_last_line(
+    behaviour: str, part: str
+) -> None:
+    assert run(behaviour) == (1, "", f"fleetgauge: {part} failed: ValueError: what it was")
+
+
+@pytest.mark.parametrize("behaviour", ["never_ends", "stuck_in_a_library"])
+def test_a_process_that_does_not_end_by_itself_is_ended_at_its_deadline(behaviour: str) -> None:
+    code, out, last_line = run(behaviour, send=[signal.SIGTERM])
+    assert (code, out) == (1, "")
+    assert last_line.startswith("fleetgauge: ended after 0.5 s, in which it did not end by itself; threads: ")
+    assert "MainThread" in last_line
+
+
+def test_a_clean_up_that_never_ends_after_a_failure_is_ended_at_the_deadline() -> None:
+    code, out, last_line = run("fails_and_never_ends")
+    assert (code, out) == (1, "")
+    assert "did not end by itself" in last_line
