@@ -3,8 +3,11 @@
 Credentials and endpoints of object stores come from the environment variables of delta-rs (``AWS_...``).
 """
 
+import errno
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -71,6 +74,7 @@ def open_table(lake: str, table: Table) -> DeltaTable | None:
     try:
         return DeltaTable(location, storage_options=storage_options(location))
     except TableNotFoundError:
+        _ensure_readable(location)
         return None
 
 
@@ -80,7 +84,23 @@ def table_exists(lake: str, table: Table) -> bool:
     Raises: one of DELTA_ERRORS if the lake cannot be read.
     """
     location = table_uri(lake, table)
-    return bool(DeltaTable.is_deltatable(location, storage_options=storage_options(location)))
+    if DeltaTable.is_deltatable(location, storage_options=storage_options(location)):
+        return True
+    _ensure_readable(location)
+    return False
+
+
+def _ensure_readable(location: str) -> None:
+    """Check the nearest folder that exists: to delta-rs, a table that it may not read does not exist.
+
+    Raises: PermissionError.
+    """
+    if "://" in location:
+        return
+    path = Path(location).absolute()
+    folder = next(folder for folder in (path, *path.parents) if os.access(folder, os.F_OK))
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "not readable for this user", str(folder))
 
 
 def table_uri(lake: str, table: Table) -> str:

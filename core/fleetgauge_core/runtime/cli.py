@@ -6,6 +6,7 @@ command runs.
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -100,11 +101,19 @@ class TimestampParam(click.ParamType[datetime]):
 
 @contextmanager
 def _report_errors(command_name: str | None) -> Iterator[None]:
-    """Raise InputError in place of operational errors and of modules that are not installed."""
+    """Raise InputError in place of operational errors, file errors and modules that are not installed."""
     try:
         yield
     except OperationalError as error:
         raise InputError(str(error)) from error
+    except OSError as error:
+        # Errors of sockets name no file; those of files and folders are the user's to mend.
+        if error.filename is None:
+            raise
+        raise InputError(
+            f"{os.fsdecode(error.filename)}: {error.strerror or error}: check its owner, its permissions and "
+            "the disk, or name another"
+        ) from error
     except ModuleNotFoundError as error:
         raise _missing_module_error(command_name, error.name) from error
 

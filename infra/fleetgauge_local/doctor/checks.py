@@ -87,6 +87,9 @@ def _java(machine: Machine) -> DoctorCheck:
 
 
 def _jars(jars: CachedJars) -> DoctorCheck:
+    if jars.error:
+        problem, _, remedy = str(jars.error).rpartition(": ")
+        return DoctorCheck(f"{jars.name}'s jars", False, problem, remedy)
     cached = f"{jars.total - jars.missing} of {jars.total} in the cache"
     if not jars.missing:
         return DoctorCheck(f"{jars.name}'s jars", True, cached)

@@ -12,6 +12,7 @@ from fleetgauge_local.doctor.machine import inspect_machine
 from fleetgauge_local.ports import PAGE_PORT
 from fleetgauge_pipelines.io.cache import default_cache_folder
 
+_COLUMNS = 4
 _SIGNS = {True: "[green]ok[/]", False: "[red]missing[/]", None: "[yellow]note[/]"}
 
 
@@ -29,6 +30,8 @@ def show_checks(directory: Path, as_json: bool) -> None:
 
 def _table(checks: tuple[DoctorCheck, ...]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for _ in range(_COLUMNS):
+        table.add_column(overflow="fold")
     for check in checks:
         table.add_row(_SIGNS[check.ok], check.check, check.found, check.mend or "")
     return table

@@ -12,7 +12,7 @@ import urllib3
 
 from fleetgauge_local.distribution import KAFKA_LOCK
 from fleetgauge_local.ports import is_free
-from fleetgauge_pipelines.io.errors import JavaError
+from fleetgauge_pipelines.io.errors import JarError, JavaError
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, count_missing_jars, list_repositories
 from fleetgauge_pipelines.io.java import Java, find_java
 
@@ -31,11 +31,12 @@ class FolderCapacity:
 
 @dataclass(frozen=True, slots=True)
 class CachedJars:
-    """The number of jars in a lock file, and how many of them the cache lacks."""
+    """The number of jars in a lock file, and how many of them the cache lacks, or why it cannot be read."""
 
     name: str
     missing: int
     total: int
+    error: JarError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,8 @@ class Machine:
 
 def inspect_machine(cache: Path, state: Path, page_port: int, progress: Callable[[str], None]) -> Machine:
     """Return the state of this machine; contacts jar repositories only if jars are missing."""
-    jars = tuple(
-        CachedJars(name, *count_missing_jars(lock, cache))
-        for name, lock in (("Kafka", KAFKA_LOCK), ("Spark", SPARK_LOCK))
-    )
+    locks = (("Kafka", KAFKA_LOCK), ("Spark", SPARK_LOCK))
+    jars = tuple(_count_jars(name, lock, cache) for name, lock in locks)
     return Machine(
         python=platform.python_version(),
         processors=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
@@ -80,6 +79,13 @@ def inspect_machine(cache: Path, state: Path, page_port: int, progress: Callable
         page_port=page_port,
         page_port_free=is_free(page_port),
     )
+
+
+def _count_jars(name: str, lock: Path, cache: Path) -> CachedJars:
+    try:
+        return CachedJars(name, *count_missing_jars(lock, cache))
+    except JarError as error:
+        return CachedJars(name, missing=0, total=0, error=error)
 
 
 def _java(cache: Path, progress: Callable[[str], None]) -> Java | JavaError:
@@ -99,9 +105,17 @@ def _contact_repositories() -> Iterator[JarRepository]:
 
 
 def inspect_folder(path: Path) -> FolderCapacity:
-    """Return the free space and writability of a folder, or of its nearest existing parent."""
-    existing = next(folder for folder in (path, *path.parents) if folder.exists())
-    return FolderCapacity(path, shutil.disk_usage(existing).free, os.access(existing, os.W_OK))
+    """Return the free space and usability of a folder, or of its nearest visible parent."""
+    existing = next(folder for folder in (path, *path.parents) if _is_visible(folder))
+    usable = os.access(existing, os.R_OK | os.W_OK | os.X_OK)
+    return FolderCapacity(path, shutil.disk_usage(existing).free, usable)
+
+
+def _is_visible(folder: Path) -> bool:
+    try:
+        return folder.exists()
+    except PermissionError:
+        return False
 
 
 def measure_available_memory_bytes(control_groups: Path = _CONTROL_GROUPS) -> int:

@@ -13,6 +13,13 @@ def default_cache_folder() -> Path:
     return platformdirs.user_cache_path("fleetgauge")
 
 
+def describe_cache_error(folder: Path, error: OSError) -> str:
+    """Explain in one line why a folder of the cache cannot be used, and how to mend it."""
+    if isinstance(error, PermissionError):
+        return f"{folder}: not readable and writable for this user: set XDG_CACHE_HOME to a folder that is"
+    return f"{folder}: {error.strerror or error}: free space or set XDG_CACHE_HOME"
+
+
 @contextmanager
 def lock_folder(folder: Path, progress: Callable[[str], None]) -> Iterator[None]:
     """Hold a folder's lock file, waiting for another process if needed.

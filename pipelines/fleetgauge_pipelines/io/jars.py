@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetgauge_core.runtime.cli import Group
-from fleetgauge_pipelines.io.cache import default_cache_folder, lock_folder
+from fleetgauge_pipelines.io.cache import default_cache_folder, describe_cache_error, lock_folder
 from fleetgauge_pipelines.io.errors import JarError
 
 if TYPE_CHECKING:
@@ -94,20 +94,26 @@ def fetch_jars(lock: Path, cache: Path, progress: Callable[[str], None]) -> tupl
     """
     jars = read_lock(lock)
     root = cache / "jars"
-    if _find_missing(jars, root):
-        try:
+    try:
+        if _find_missing(jars, root):
             with lock_folder(root, progress):
                 # Another process may have fetched them while this one waited.
                 _fetch_all(_find_missing(jars, root), root, progress)
-        except OSError as error:
-            raise JarError(f"{root}: {error.strerror or error}: free space or set XDG_CACHE_HOME") from error
+    except OSError as error:
+        raise JarError(describe_cache_error(root, error)) from error
     return tuple(root / jar.path for jar in jars)
 
 
 def count_missing_jars(lock: Path, cache: Path) -> tuple[int, int]:
-    """Return how many of a lock's jars are missing from the cache or damaged, and how many the lock has."""
-    jars = read_lock(lock)
-    return len(_find_missing(jars, cache / "jars")), len(jars)
+    """Return how many of a lock's jars are missing from the cache or damaged, and how many the lock has.
+
+    Raises: JarError when the cache cannot be read.
+    """
+    jars, root = read_lock(lock), cache / "jars"
+    try:
+        return len(_find_missing(jars, root)), len(jars)
+    except OSError as error:
+        raise JarError(describe_cache_error(root, error)) from error
 
 
 def _find_missing(jars: tuple[Jar, ...], root: Path) -> tuple[Jar, ...]:

