@@ -63,7 +63,8 @@ class Secret(FrozenModel):
         if self.file is None:
             return self._read_environment(self.env or "")
         try:
-            text = self.file.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+            # Some editors begin a file with a byte order mark, which is never meant as part of a secret.
+            text = self.file.read_text(encoding="utf-8-sig").removesuffix("\n").removesuffix("\r")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise SecretError(f"the secret in {self.file} cannot be read: {reason}") from error

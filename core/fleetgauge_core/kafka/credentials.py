@@ -21,14 +21,20 @@ from fleetgauge_core.fleet import (
     Tls,
 )
 from fleetgauge_core.kafka.errors import KafkaUnavailableError
+from fleetgauge_core.kafka.tls_files import explain_tls_error
 
 _TOKEN_TIMEOUT_S = 4.0
 _FORM_HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 def build_librdkafka_settings(access: ClusterAccess) -> dict[str, Any]:
-    """Return settings of librdkafka's clients. Raises: KafkaUnavailableError if a secret is unreadable."""
+    """Return settings of librdkafka's clients.
+
+    Raises: KafkaUnavailableError if a secret or a certificate cannot be read.
+    """
     with _translate_errors(access):
+        # What librdkafka says of a key or a certificate that it cannot load helps nobody to mend it.
+        _create_context(access.security.tls)
         settings = {
             "bootstrap.servers": access.bootstrap,
             "security.protocol": access.security.protocol,
@@ -63,7 +69,6 @@ def create_tls_context(access: ClusterAccess) -> ssl.SSLContext | None:
 def ensure_credentials_readable(access: ClusterAccess) -> None:
     """Read all secrets and certificates. Raises: KafkaUnavailableError if one cannot be read."""
     build_librdkafka_settings(access)
-    create_tls_context(access)
 
 
 @contextmanager
@@ -73,12 +78,10 @@ def _translate_errors(access: ClusterAccess) -> Iterator[None]:
     except SecretError as error:
         raise KafkaUnavailableError(f"{access.bootstrap}: {error}") from error
     except OSError as error:
-        # ssl does not report which file is missing or has unexpected content.
-        files = ", ".join(map(str, access.security.tls.files if access.security.tls else ()))
-        reason = getattr(error, "reason", None) or error.strerror or error
-        raise KafkaUnavailableError(
-            f"{access.bootstrap}: TLS cannot be set up from {files}: {reason}"
-        ) from error
+        if access.security.tls is None:
+            raise
+        reason = explain_tls_error(access.security.tls, error)
+        raise KafkaUnavailableError(f"{access.bootstrap}: TLS cannot be set up: {reason}") from error
 
 
 def _librdkafka_tls(tls: Tls | None) -> dict[str, Any]:

@@ -80,12 +80,6 @@ def test_an_invalid_certificate_file_is_named_in_a_message_of_one_line(
     assert "\n" not in str(raised.value)
 
 
-def test_a_key_of_another_certificate_is_an_error(tls: dict[str, str]) -> None:
-    trustme.CA().issue_cert("fleetgauge").private_key_pem.write_to_path(tls["key"])
-    with pytest.raises(KafkaUnavailableError, match="KEY_VALUES_MISMATCH"):
-        ensure_credentials_readable(access(tls=tls))
-
-
 def test_a_missing_secret_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     sasl_access = access(sasl=sasl("PLAIN", "x", monkeypatch))
     monkeypatch.delenv("KAFKA_PASSWORD")

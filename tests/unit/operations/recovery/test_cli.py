@@ -245,7 +245,7 @@ def test_any_json_is_mapped_or_rejected_in_one_line(tmp_path: Path, case: Any) -
         (
             "clusters: [{id: a, bootstrap: a:1, security: {tls: {ca: none.pem}}}, {id: b, bootstrap: b:1}]\n"
             "recovery: {mirrors: [{source: a, destination: b}]}",
-            "TLS cannot be set up from",
+            "none.pem cannot be read: No such file or directory",
         ),
     ],
 )

@@ -1,0 +1,49 @@
+"""Why a TLS context cannot be set up from its files: OpenSSL names neither the file nor the remedy."""
+
+from pathlib import Path
+
+from fleetgauge_core.fleet import Tls
+
+_CERTIFICATE = b"CERTIFICATE-----"
+_PRIVATE_KEY = b"PRIVATE KEY-----"
+#: Of PKCS #8, and of the older format of OpenSSL.
+_ENCRYPTED = (b"BEGIN ENCRYPTED PRIVATE KEY", b"Proc-Type: 4,ENCRYPTED")
+#: OpenSSL's reasons for a key of another certificate: of the same algorithm, and of another one.
+_MISMATCHES = ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED", "KEY_TYPE_MISMATCH")
+
+
+def explain_tls_error(tls: Tls, error: OSError) -> str:
+    """Return one line with the file that is to be mended, and how.
+
+    ``error`` is what ``ssl`` raised when it loaded the files. Secrets are not part of the line.
+    """
+    for file, content, what in (
+        (tls.ca, _CERTIFICATE, "certificate"),
+        (tls.certificate, _CERTIFICATE, "certificate"),
+        (tls.key, _PRIVATE_KEY, "private key"),
+    ):
+        if file and (problem := _find_problem(file, content, what)):
+            return problem
+    reason = getattr(error, "reason", None) or error.strerror or str(error)
+    if tls.key:
+        if reason in _MISMATCHES:
+            return f"{tls.key} is not the key of {tls.certificate}"
+        if any(mark in tls.key.read_bytes() for mark in _ENCRYPTED):
+            if tls.key_password is None:
+                return f"{tls.key} is encrypted: give key_password"
+            return f"the password of {tls.key} is wrong"
+    files = ", ".join(map(str, tls.files))
+    return f"OpenSSL cannot use {files}: {reason}"
+
+
+def _find_problem(file: Path, content: bytes, what: str) -> str | None:
+    """Return what is wrong with a file alone, if anything."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        return f"{file} cannot be read: {error.strerror}"
+    if content in data:
+        return None
+    if b"-----BEGIN" in data:
+        return f"{file} holds no {what}"
+    return f"{file} holds no {what} in PEM format" + (": it is empty" if not data.strip() else "")
