@@ -5,7 +5,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from fleetgauge_core.fleet.field_types import Bootstrap, ExporterUrl, Identifier, ZonedTimestamp
+from fleetgauge_core.fleet.field_types import Bootstrap, BrokerId, ExporterUrl, Identifier, ZonedTimestamp
 from fleetgauge_core.fleet.frozen_model import FrozenModel
 from fleetgauge_core.fleet.mitigation import Mitigation
 from fleetgauge_core.fleet.security import NO_SECURITY, ClusterAccess, Security
@@ -70,12 +70,12 @@ class Cluster(FrozenModel):
         description="Whether the agent creates and repairs its probe topic, or only reports what to do.",
         examples=[False],
     )
-    retired: tuple[int, ...] = Field(
+    retired: tuple[BrokerId, ...] = Field(
         default=(),
         description="Ids of decommissioned brokers, which are no longer expected.",
         examples=[[4, 5]],
     )
-    demoted: tuple[int, ...] = Field(
+    demoted: tuple[BrokerId, ...] = Field(
         default=(),
         description="Ids of brokers that must not lead partitions; the agent moves leadership of their probe "
         "partitions to other replicas. Demotions by `fleetgauge mitigate` need not be listed.",

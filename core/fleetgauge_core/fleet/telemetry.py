@@ -1,6 +1,8 @@
 """The part of fleet.yaml that describes the telemetry cluster."""
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from fleetgauge_core.fleet.field_types import Bootstrap, Identifier
 from fleetgauge_core.fleet.frozen_model import FrozenModel
@@ -51,6 +53,15 @@ class Topics(FrozenModel):
         description="Brokers that temporarily must not lead partitions: written by `fleetgauge mitigate`, "
         "read by agents.",
     )
+
+    @model_validator(mode="after")
+    def _check_names_differ(self) -> Self:
+        uses: dict[str, str] = {}
+        for use, topic in self:
+            if topic.name in uses:
+                raise ValueError(f"{use} and {uses[topic.name]} need a topic each, not both {topic.name}")
+            uses[topic.name] = use
+        return self
 
 
 class Telemetry(FrozenModel):

@@ -249,3 +249,39 @@ def test_a_bootstrap_is_a_list_of_hosts_with_optional_ports(
         assert _load(tmp_path, document).clusters[0].bootstrap == bootstrap
     else:
         assert _error_message(tmp_path, document).startswith("clusters.0.bootstrap: expected HOST:PORT")
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "problem"),
+    [
+        ("a:1,kafka:0", "kafka:0: a port is a number from 1 to 65535"),
+        ("kafka:65536", "kafka:65536: a port is a number from 1 to 65535"),
+        ("[::1]:99999", "[::1]:99999: a port is a number from 1 to 65535"),
+        ("kafka..example:1", "kafka..example:1: kafka..example is neither a host name nor an IP address"),
+        ("-kafka:1", "-kafka:1: -kafka is neither a host name nor an IP address"),
+        ("kafka_:1,caf\u00e9:1", "caf\u00e9:1: caf\u00e9 is neither a host name nor an IP address"),
+        ("10.0.0.256", "10.0.0.256: 10.0.0.256 is neither a host name nor an IP address"),
+        ("10.0.1:9092", "10.0.1:9092: 10.0.1 is neither a host name nor an IP address"),
+        ("[::1::]", "[::1::]: [::1::] is neither a host name nor an IP address"),
+        ("k" * 64, f"{'k' * 64}: {'k' * 64} is neither a host name nor an IP address"),
+    ],
+)
+def test_a_port_or_host_that_cannot_be_is_refused(tmp_path: Path, bootstrap: str, problem: str) -> None:
+    document = json.dumps({"clusters": [{"id": "a", "bootstrap": bootstrap}]})
+    assert _error_message(tmp_path, document) == f"clusters.0.bootstrap: {problem}"
+
+
+@pytest.mark.parametrize("key", ["retired", "demoted"])
+def test_a_broker_id_is_not_negative(tmp_path: Path, key: str) -> None:
+    document = json.dumps({"clusters": [{"id": "a", "bootstrap": "a", key: [0, -1]}]})
+    assert _error_message(tmp_path, document).startswith(f"clusters.0.{key}.1: ")
+
+
+def test_two_uses_need_two_topics(tmp_path: Path) -> None:
+    topics = {"demotions": {"name": "x"}, "watch_state": {"name": "x"}}
+    document = json.dumps(
+        {"clusters": [{"id": "a", "bootstrap": "a"}], "telemetry": {"bootstrap": "t", "topics": topics}}
+    )
+    assert _error_message(tmp_path, document) == (
+        "telemetry.topics: demotions and watch_state need a topic each, not both x"
+    )
