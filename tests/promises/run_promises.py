@@ -72,7 +72,7 @@ _KEYED_BY_DATA = frozenset(
 
 def collect() -> Iterator[str]:
     with TemporaryDirectory() as folder, chdir(folder):
-        _write_inputs(Path(folder))
+        write_inputs(Path(folder))
         for command, *arguments in _WITH_JSON:
             printed = json.loads(_run([*command.split(), *arguments, "--json"]))
             yield from (f"{command}: {path}" for path in paths_of_value(printed, _KEYED_BY_DATA))
@@ -90,7 +90,7 @@ def _run(arguments: Sequence[str]) -> str:
     return result.stdout
 
 
-def _write_inputs(folder: Path) -> None:
+def write_inputs(folder: Path) -> None:
     """Write fleet files, a lake, an incident and a case to the folder."""
     (folder / "fleet.yaml").write_text(json.dumps(_fleet()), encoding="utf-8")
     (folder / "every-key.yaml").write_text(_every_key(), encoding="utf-8")
