@@ -89,6 +89,9 @@ class LakeContext:
                     read()
                 except TableStoreError as error:
                     message = str(error)
+                except Exception as error:
+                    # Whatever a lake holds, it must not end the watch: people are notified without it.
+                    message = f"unexpected {type(error).__name__}: {error}"
                 # Logged once, until the error changes.
                 if message and message != last_errors.get(name):
                     _log.warning("%s: %s", _EFFECTS[name], message)

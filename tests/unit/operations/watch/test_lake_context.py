@@ -12,7 +12,7 @@ from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.tables import ACTIONS, CLUSTER_WEEKS, CORRECTIONS, ActionKind, ActionOutcome
 from fleetgauge_operations.actions.audit_log import AuditLog
 from fleetgauge_operations.actions.plan.case import ActionCase
-from fleetgauge_operations.watch import lake_context
+from fleetgauge_operations.watch import lake_context, lake_tables
 from fleetgauge_operations.watch.lake_context import LakeContext
 from tests.browser.lake import put
 from tests.unit.operations.watch.sample_findings import NOON, maintenance_row
@@ -107,3 +107,26 @@ def test_recent_actions_are_described_in_order(tmp_path: Path) -> None:
     assert describe(tmp_path) == tuple(
         f"demote of broker {number} by kim, 2026-03-02 {12 - number}:00 UTC: done" for number in (2, 1, 0)
     )
+
+
+def test_a_defect_of_a_reader_is_logged_and_ends_neither_the_thread_nor_the_other_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lake_context, "_READ_INTERVAL_S", 0.05)
+    put_week(tmp_path)
+    put(tmp_path, CORRECTIONS, [maintenance_row(NOON, NOON + HOUR)])
+
+    def fail(*_: object) -> None:
+        raise KeyError("week")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lake_tables, "read_budgets", fail)
+        context = open_context(tmp_path)
+        context.start()
+        assert context.plan.covers(CLUSTER, NOON)
+        assert context.describe_cluster("orders") == ()
+    assert [record.message for record in caplog.records if "KeyError" in record.message] == [
+        "remaining error budgets are unknown and left out of notifications: unexpected KeyError: 'week'"
+    ]
+    wait_until(lambda: bool(context.describe_cluster("orders")), DEADLINE_S, "the budgets")
+    context.stop()
