@@ -29,7 +29,7 @@ def parse_exposition(text: str) -> tuple[MetricSample, ...]:
     except ValueError as error:
         raise ExpositionError(f"not a Prometheus exposition: {error}") from error
     return tuple(
-        MetricSample(sample.name, sample.labels, sample.value)
+        MetricSample(sample.name, sample.labels, float(sample.value))
         for family in families
         for sample in family.samples
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
+from pathlib import Path
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -40,7 +41,8 @@ class Lake:
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark = spark
-        self._location = location.rstrip("/")
+        # Spark takes a relative path for the name of a table in some places, and for a path in others.
+        self._location = location.rstrip("/") if "://" in location else str(Path(location).absolute())
 
     def path(self, table: Table) -> str:
         """Return the location of a table."""

@@ -1,7 +1,7 @@
 from math import inf, isnan
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
@@ -47,6 +47,7 @@ def test_malformed_text_is_an_error(text: str) -> None:
         parse_exposition(text)
 
 
+@example("0{}0")
 @given(st.text() | st.text(alphabet=sorted(set(TEXT))) | st.builds("".join, st.permutations(list(TEXT))))
 def test_any_text_is_parsed_or_is_an_exposition_error(text: str) -> None:
     try:

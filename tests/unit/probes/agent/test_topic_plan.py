@@ -130,8 +130,11 @@ def apply_plan(situation: Situation, capabilities: TopicCapabilities = ALL_CAPAB
 
 
 def apply_repeatedly(situation: Situation, capabilities: TopicCapabilities = ALL_CAPABILITIES) -> Situation:
-    """Return the situation after the planned actions and those that follow from them."""
-    for _ in range(4):
+    """Return the situation after the planned actions and those that follow from them.
+
+    Where the cluster assigns replicas, each round may add a single partition, led by the next broker.
+    """
+    for _ in range(4 + 2 * len(situation.homes)):
         situation = apply_plan(situation, capabilities)
     return situation
 
