@@ -13,6 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.tables import ColumnType, Table
 
 #: The Arrow type of each column type, as delta-rs reads and writes it.
@@ -28,6 +29,14 @@ ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
     ColumnType.INT_ARRAY: pa.list_(pa.int32()),
     ColumnType.COUNT_MAP: pa.map_(pa.string(), pa.int32()),
 }
+
+#: delta-rs 1.6 decodes escapes in local paths, takes a backslash for a slash, and panics at the others.
+_UNUSABLE_IN_PATHS = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]|\\\x00-\x1f\x7f]")
+
+
+class LakePathError(OperationalError, DeltaError):
+    """A lake cannot be at this path."""
+
 
 #: Exceptions of delta-rs and Arrow for a table that cannot be read or written.
 DELTA_ERRORS = (DeltaError, pa.ArrowException, OSError)
@@ -104,7 +113,15 @@ def _ensure_readable(location: str) -> None:
 
 
 def table_uri(lake: str, table: Table) -> str:
-    """Return the path or URI of a table."""
+    """Return the path or URI of a table.
+
+    Raises: LakePathError, which is one of DELTA_ERRORS, for a path that delta-rs takes for another one.
+    """
+    if "://" not in lake and (unusable := _UNUSABLE_IN_PATHS.search(str(Path(lake).absolute()))):
+        raise LakePathError(
+            f"{lake}: the path of a lake cannot contain {unusable[0]!r}, which delta-rs takes for something "
+            "else: choose another folder"
+        )
     return f"{lake.rstrip('/')}/{table.path}"
 
 
