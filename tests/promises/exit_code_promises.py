@@ -7,10 +7,12 @@ from typing import Any
 
 import click
 
-from fleetgauge_core.runtime.cli import InputError
+from fleetgauge_core.runtime.cli import InputError, ProcessFailedError
+from fleetgauge_core.runtime.supervision import supervise_process
 from tests.promises.commands import commands
 from tests.promises.source import find_functions, find_tree
 
+_SUPERVISION = supervise_process.__name__
 _CODE_IN_HELP = re.compile(r"\bexit(?:s with| code)? (\d+)", re.IGNORECASE)
 
 
@@ -39,8 +41,10 @@ def _list_codes_in_source(command: click.Command) -> set[int]:
 
 
 def _codes(function: Callable[..., Any]) -> Iterator[int]:
-    """Yield the codes of every SystemExit and ``context.exit`` call."""
+    """Yield the codes of every SystemExit and ``context.exit`` call, and that of a supervised process."""
     for node in ast.walk(find_tree(function)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == _SUPERVISION:
+            yield ProcessFailedError.exit_code
         if isinstance(node, ast.Call) and _ends(node.func):
             for argument in node.args:
                 yield from _numbers(argument, function)
