@@ -15,6 +15,10 @@ import click
 from fleetgauge_core.runtime import cli
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 
+if "by-nohup" not in sys.argv:
+    # The tests themselves may have been started by nohup.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 def fail():
     raise ValueError("what it was")
 
@@ -81,7 +85,7 @@ def test_a_signal_ends_the_process(number: signal.Signals) -> None:
 
 
 def test_a_hangup_does_not_end_a_process_that_reloads_or_was_started_by_nohup() -> None:
-    for options, prefix in ((("reloads",), ()), ((), ("nohup",))):
+    for options, prefix in ((("reloads",), ()), (("by-nohup",), ("nohup",))):
         code, out, _ = run("ends", *options, send=[signal.SIGHUP, signal.SIGTERM], prefix=prefix)
         assert (code, out) == (0, "ended")
 

@@ -9,7 +9,9 @@ from fleetgauge_core.fleet import load_fleet
 from fleetgauge_probes.connection.draft import FleetDraft, find_validation_error, render_fleet_file
 
 IDS = st.from_regex(r"[A-Za-z0-9._-]{1,128}", fullmatch=True)
-BOOTSTRAPS = st.from_regex(r"[a-z0-9.]{1,20}:[0-9]{1,5}(,[a-z0-9.]{1,20}:[0-9]{1,5}){0,2}", fullmatch=True)
+_HOSTS = st.from_regex(r"[a-z][a-z0-9]{0,9}(\.[a-z0-9]{1,9}){0,2}", fullmatch=True)
+_ADDRESSES = st.builds("{}:{}".format, _HOSTS, st.integers(1, 65535))
+BOOTSTRAPS = st.lists(_ADDRESSES, min_size=1, max_size=3).map(",".join)
 CLUSTERS = st.lists(
     st.fixed_dictionaries({"id": IDS, "bootstrap": BOOTSTRAPS}),
     min_size=1,
