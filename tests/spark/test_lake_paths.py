@@ -18,7 +18,7 @@ CLOCK = datetime(2026, 3, 2, 11, tzinfo=UTC)
 FLEET = Fleet.model_validate({"clusters": [{"id": "orders", "bootstrap": "orders:9092"}]})
 
 
-@pytest.mark.parametrize("path", ["./lake", "läke 100% `x` 'y' #z?"])
+@pytest.mark.parametrize("path", ["./lake", "läke 100% 'y' #z?"])
 def test_a_lake_may_have_any_path(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:

@@ -30,8 +30,9 @@ ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
     ColumnType.COUNT_MAP: pa.map_(pa.string(), pa.int32()),
 }
 
-#: delta-rs 1.6 decodes escapes in local paths, takes a backslash for a slash, and panics at the others.
-_UNUSABLE_IN_PATHS = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]|\\\x00-\x1f\x7f]")
+#: delta-rs 1.6 decodes escapes in local paths, takes a backslash for a slash, and panics at the others; Delta
+#: for Spark puts the path between backticks.
+_UNUSABLE_IN_PATHS = re.compile(r"%[0-9A-Fa-f]{2}|[`\[\]|\\\x00-\x1f\x7f]")
 
 
 class LakePathError(OperationalError, DeltaError):
@@ -115,11 +116,11 @@ def _ensure_readable(location: str) -> None:
 def table_uri(lake: str, table: Table) -> str:
     """Return the path or URI of a table.
 
-    Raises: LakePathError, which is one of DELTA_ERRORS, for a path that delta-rs takes for another one.
+    Raises: LakePathError, which is one of DELTA_ERRORS, for a path that Delta takes for another one.
     """
     if "://" not in lake and (unusable := _UNUSABLE_IN_PATHS.search(str(Path(lake).absolute()))):
         raise LakePathError(
-            f"{lake}: the path of a lake cannot contain {unusable[0]!r}, which delta-rs takes for something "
+            f"{lake}: the path of a lake cannot contain {unusable[0]!r}, which Delta takes for something "
             "else: choose another folder"
         )
     return f"{lake.rstrip('/')}/{table.path}"

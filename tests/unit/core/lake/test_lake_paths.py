@@ -10,7 +10,7 @@ from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import CORRECTIONS
 
 
-@pytest.mark.parametrize("name", ["a b", "ä", "100%", "a#b?c", "`a` 'b' \"c\"", "a+b&c=d", "{a},~;:*<>"])
+@pytest.mark.parametrize("name", ["a b", "ä", "100%", "a#b?c", "'b' \"c\"", "a+b&c=d", "{a},~;:*<>"])
 def test_a_lake_may_have_a_path_with_such_characters(tmp_path: Path, name: str) -> None:
     lake = str(tmp_path / name)
     assert TableStore(lake, CORRECTIONS).create()
@@ -19,7 +19,7 @@ def test_a_lake_may_have_a_path_with_such_characters(tmp_path: Path, name: str) 
     assert (tmp_path / name / CORRECTIONS.path / "_delta_log").is_dir()
 
 
-@pytest.mark.parametrize("name", ["100%25", "%41", "[a]", "a|b", "a\\b", "a\tb"])
+@pytest.mark.parametrize("name", ["100%25", "%41", "[a]", "a|b", "`a`", "a\\b", "a\tb"])
 def test_a_path_that_delta_rs_takes_for_another_one_is_refused(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
