@@ -51,7 +51,8 @@ def _open_missing_descriptors() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
+            # It takes the lowest number that is free, which is this one. Child processes need it as well.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 def _protect(descriptor: int, stream: TextIO | None, discard_on: Set[int] | None, errors: str) -> TextIO:

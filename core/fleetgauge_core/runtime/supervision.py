@@ -81,6 +81,9 @@ def supervise_process(deadline_s: float, *, ends_on_hangup: bool = True) -> Iter
         except (OperationalError, click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
+            # A missing module, or a file that cannot be used, is for the user to mend: the command says it.
+            if isinstance(error, ModuleNotFoundError) or (isinstance(error, OSError) and error.filename):
+                raise
             shutdown.fail("the main thread", error)
     if shutdown.failure:
         raise ProcessFailedError(shutdown.failure)
