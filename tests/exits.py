@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Timer
 
 from tests.browser.lake import ORDERS
 
@@ -73,17 +75,24 @@ def run_command(arguments: Sequence[str], way: Way, folder: Path) -> tuple[int, 
         read_end, write_end = os.pipe()
     if way is Way.CLOSED_PIPE:
         os.close(read_end)
-    with subprocess.Popen(
-        command, stdout=write_end, stderr=subprocess.PIPE, cwd=folder, env=environment, text=True
-    ) as process:
+    with (
+        TemporaryFile("w+") as errors,
+        subprocess.Popen(command, stdout=write_end, stderr=errors, cwd=folder, env=environment) as process,
+    ):
         os.close(write_end)
+        # Its exit code is then none of the documented ones, and reading ends.
+        deadline = Timer(_DEADLINE_S, process.kill)
+        deadline.start()
         if way is Way.HEAD:
             os.read(read_end, 1)
             os.close(read_end)
         elif way is not Way.CLOSED_PIPE:
             _read_to_the_end(read_end)
-        _, err = process.communicate(timeout=_DEADLINE_S)
-    return process.returncode, next((line for line in err.splitlines() if _is_defect(line)), "")
+        process.wait()
+        deadline.cancel()
+        errors.seek(0)
+        defects = [line.rstrip() for line in errors if _is_defect(line)]
+    return process.returncode, next(iter(defects), "")
 
 
 def _read_to_the_end(descriptor: int) -> None:

@@ -26,7 +26,7 @@ from fleetgauge_probes.agent.spool import Spool, SpoolError
 from fleetgauge_probes.connection.acls import list_grants
 
 #: Pulses and records in flight are delivered within 11 s; Kubernetes waits 30 s.
-_SHUTDOWN_DEADLINE_S = 25
+_SHUTDOWN_DEADLINE_S = 20
 #: The main loop records a heartbeat four times a second; only a minute without one means that it hangs.
 _HEARTBEAT_TIMEOUT_S = 60
 #: How long a thread may compute while another waits: a fifth of Python's default, as a probe may be waiting.

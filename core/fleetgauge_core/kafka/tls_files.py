@@ -1,5 +1,6 @@
 """Why a TLS context cannot be set up from its files: OpenSSL names neither the file nor the remedy."""
 
+import ssl
 from pathlib import Path
 
 from fleetgauge_core.fleet import Tls
@@ -43,7 +44,16 @@ def _find_problem(file: Path, content: bytes, what: str) -> str | None:
     except OSError as error:
         return f"{file} cannot be read: {error.strerror}"
     if content in data:
-        return None
+        return _find_damage(file) if content == _CERTIFICATE else None
     if b"-----BEGIN" in data:
         return f"{file} holds no {what}"
     return f"{file} holds no {what} in PEM format" + (": it is empty" if not data.strip() else "")
+
+
+def _find_damage(file: Path) -> str | None:
+    """Return why OpenSSL cannot read the certificates of a file, if it cannot."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
+    except ssl.SSLError as error:
+        return f"{file} holds a certificate that cannot be read: {error.reason or error}"
+    return None

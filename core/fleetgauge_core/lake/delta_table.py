@@ -103,12 +103,14 @@ def table_exists(lake: str, table: Table) -> bool:
 def _ensure_readable(location: str) -> None:
     """Check the nearest folder that exists: to delta-rs, a table that it may not read does not exist.
 
-    Raises: PermissionError.
+    Raises: PermissionError, NotADirectoryError.
     """
     if "://" in location:
         return
     path = Path(location).absolute()
     folder = next(folder for folder in (path, *path.parents) if os.access(folder, os.F_OK))
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "not a folder", str(folder))
     if not os.access(folder, os.R_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "not readable for this user", str(folder))
 

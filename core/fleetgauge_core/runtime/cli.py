@@ -24,7 +24,18 @@ from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.runtime.command_table import CommandEntry, find_command, read_command_tables
 
 
-class InputError(click.ClickException):
+class _OneLineError(click.ClickException):
+    """An error that ends the command; its message is printed to stderr on one line."""
+
+    def show(self, file: object = None) -> None:
+        """Print the message; ``file`` is click's, which no caller gives."""
+        del file
+        from fleetgauge_core.runtime.console import console
+
+        console.print(f"fleetgauge: {self.message}", style="red", markup=False, soft_wrap=True)
+
+
+class InputError(_OneLineError):
     """Wrong usage or invalid input; the command ends with exit code 2.
 
     The message is one line that names what is wrong, where it is, and how to correct it.
@@ -32,25 +43,11 @@ class InputError(click.ClickException):
 
     exit_code = 2
 
-    def show(self, file: object = None) -> None:  # noqa: ARG002 (click's signature)
-        """Print the message to stderr on one line."""
-        _print_error(self.message)
 
-
-class ProcessFailedError(click.ClickException):
+class ProcessFailedError(_OneLineError):
     """A process cannot go on because of a defect, whose traceback is in the log; it ends with exit code 1."""
 
     exit_code = 1
-
-    def show(self, file: object = None) -> None:  # noqa: ARG002 (click's signature)
-        """Print the reason to stderr on one line."""
-        _print_error(self.message)
-
-
-def _print_error(message: str) -> None:
-    from fleetgauge_core.runtime.console import console
-
-    console.print(f"fleetgauge: {message}", style="red", markup=False, soft_wrap=True)
 
 
 def print_json(value: object) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from fleetgauge_core.runtime.cli import main
 from fleetgauge_core.runtime.standard_streams import OutputError, protect_standard_streams
+from fleetgauge_core.runtime.supervision import end_overdue_process
 
-#: How long threads may go on after the command has returned.
-_THREADS_DEADLINE_S = 30.0
+#: How long threads and exit handlers may go on after the command has returned.
+_THREADS_DEADLINE_S = 10.0
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ def run() -> None:
         raise SystemExit(1) from None
     finally:
         # Python waits for all threads but daemons before it calls exit handlers.
-        deadline = threading.Timer(_THREADS_DEADLINE_S, _end_process, (outcome,))
+        deadline = threading.Timer(_THREADS_DEADLINE_S, end_overdue_process, (_THREADS_DEADLINE_S,))
         deadline.daemon = True
         deadline.start()
 
@@ -53,11 +54,13 @@ def _code_of(error: SystemExit) -> int:
 
 def _end_process(outcome: _Outcome) -> None:
     try:
-        sys.stdout.flush()
-    except OutputError as error:
-        outcome.output_error = error
-    if outcome.output_error:
-        sys.stderr.write(f"fleetgauge: cannot write to stdout: {outcome.output_error.strerror}\n")
-        outcome.exit_code = 1
-    sys.stderr.flush()
-    os._exit(outcome.exit_code)
+        try:
+            sys.stdout.flush()
+        except OutputError as error:
+            outcome.output_error = error
+        if outcome.output_error:
+            sys.stderr.write(f"fleetgauge: cannot write to stdout: {outcome.output_error.strerror}\n")
+            outcome.exit_code = 1
+        sys.stderr.flush()
+    finally:
+        os._exit(outcome.exit_code)

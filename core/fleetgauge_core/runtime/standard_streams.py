@@ -5,11 +5,9 @@ import io
 import os
 import sys
 from collections.abc import Set
-from typing import TextIO
+from typing import Any, TextIO
 
 _STDOUT, _STDERR = 1, 2
-#: Whoever read the stream is gone: a closed pipe, a terminal that hung up.
-_READER_GONE = frozenset({errno.EPIPE, errno.EIO})
 
 
 class OutputError(OSError):
@@ -23,7 +21,7 @@ class _OutputFile(io.FileIO):
         super().__init__(descriptor, "w", closefd=False)
         self._discard_on = discard_on
 
-    def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]
+    def write(self, data: Any, /) -> int:
         """Write the bytes. Raises: OutputError."""
         try:
             return super().write(data)
@@ -41,7 +39,10 @@ def protect_standard_streams() -> None:
     Characters that the terminal's encoding does not have are replaced.
     """
     _open_missing_descriptors()
-    sys.stdout = _protect(_STDOUT, sys.stdout, _READER_GONE, "replace")
+    # A write to a pipe whose reader has ended gives EPIPE; one to a terminal that hung up gives EIO, which is
+    # an error of the disk where stdout is a file.
+    reader_ended = {errno.EPIPE, errno.EIO} if os.isatty(_STDOUT) else {errno.EPIPE}
+    sys.stdout = _protect(_STDOUT, sys.stdout, reader_ended, "replace")
     sys.stderr = _protect(_STDERR, sys.stderr, None, "backslashreplace")
 
 

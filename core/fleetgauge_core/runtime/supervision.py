@@ -10,8 +10,9 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import NoReturn
 
 import click
 
@@ -24,6 +25,8 @@ _log = logging.getLogger("fleetgauge.process")
 #: The signals that end a process: of a lost terminal, of Ctrl+C, and of whoever supervises it.
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _WAKE = b"\0"
+#: How long the last message may take; whoever should read stderr may not do so.
+_LAST_MESSAGE_S = 1.0
 
 
 class _SupervisedShutdown(ShutdownFlag):
@@ -91,12 +94,33 @@ def supervise_process(deadline_s: float, *, ends_on_hangup: bool = True) -> Iter
 
 @contextmanager
 def request_shutdown_on_error(shutdown: ShutdownFlag) -> Iterator[None]:
-    """Set the flag if the block raises, so that the deadline also holds for the clean-up around the block."""
+    """Set the flag if the block fails unexpectedly, so that the deadline holds for the clean-up around it."""
     try:
         yield
-    except BaseException:
+    except OperationalError:
+        raise
+    except Exception:
         shutdown.set()
         raise
+
+
+def end_overdue_process(deadline_s: float) -> NoReturn:
+    """End this process with exit code 1, and name its threads on stderr unless that blocks or fails."""
+    threads = ", ".join(thread.name for thread in threading.enumerate())
+    message = (
+        f"fleetgauge: ended after {deadline_s:g} s, in which it did not end by itself; threads: {threads}\n"
+    )
+    try:
+        writer = threading.Thread(target=_write_to_stderr, args=(message,), daemon=True)
+        writer.start()
+        writer.join(_LAST_MESSAGE_S)
+    finally:
+        os._exit(1)
+
+
+def _write_to_stderr(message: str) -> None:
+    sys.stderr.write(message)
+    sys.stderr.flush()
 
 
 def _handle_signals(
@@ -115,9 +139,15 @@ def _handle_signals(
 
 def _handle_thread_failures(shutdown: _SupervisedShutdown, stack: ExitStack) -> None:
     def handle(failure: threading.ExceptHookArgs) -> None:
-        if failure.exc_value is not None:
-            name = failure.thread.name if failure.thread else "unknown"
-            shutdown.fail(f"the thread {name}", failure.exc_value)
+        error = failure.exc_value
+        if error is None or isinstance(error, SystemExit):
+            return
+        part = f"the thread {failure.thread.name if failure.thread else 'unknown'}"
+        if shutdown.is_set():
+            # What a thread meets while everything around it is closed is no reason to be started again.
+            _log.warning("%s failed at the shutdown", part, exc_info=error)
+        else:
+            shutdown.fail(part, error)
 
     stack.callback(setattr, threading, "excepthook", threading.excepthook)
     threading.excepthook = handle
@@ -134,18 +164,9 @@ def _keep_deadline(
     if not shutdown.is_set():
         shutdown.set()
     if not ended.wait(deadline_s):
-        _end_process(deadline_s, [thread.name for thread in threading.enumerate()])
+        end_overdue_process(deadline_s)
 
 
 def _is_request(received: bytes) -> bool:
     """Return whether the byte requests the shutdown; it may be the number of another signal."""
     return received in (b"", _WAKE) or received[0] in _SIGNALS
-
-
-def _end_process(deadline_s: float, threads: Sequence[str]) -> None:
-    sys.stderr.write(
-        f"fleetgauge: ended after {deadline_s:g} s, in which it did not end by itself; "
-        f"threads: {', '.join(threads)}\n"
-    )
-    sys.stderr.flush()
-    os._exit(1)

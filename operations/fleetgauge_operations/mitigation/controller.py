@@ -12,6 +12,7 @@ from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.table_store import TableStoreError
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.supervision import request_shutdown_on_error
 from fleetgauge_core.tables import ActionOutcome
 from fleetgauge_operations.actions.case_notifier import CaseNotifier
 from fleetgauge_operations.actions.plan.case import ActionCase
@@ -88,24 +89,29 @@ class MitigationController:
         """
         workers = ThreadPoolExecutor(_MAX_CONCURRENT_CLUSTERS, thread_name_prefix="mitigate")
         try:
-            while not shutdown.is_set():
-                self._record_heartbeat()
-                try:
-                    self._start_round(workers)
-                    self.health.mark_ready()
-                except OperationalError as error:
-                    _log.warning("findings or ops/actions cannot be read: %s", error)
-                self._notify()
-                for _ in range(_WAITS_PER_ROUND):
-                    if shutdown.wait(_WAIT_S):
-                        break
-                    self._record_heartbeat()
-                    if self._collect() or self.notifier.is_due:
-                        self._notify()
+            with request_shutdown_on_error(shutdown):
+                while not shutdown.is_set():
+                    self._take_round(workers, shutdown)
         finally:
             workers.shutdown(wait=False, cancel_futures=True)
             self._drain()
         return tuple(self._changed_cases)
+
+    def _take_round(self, workers: ThreadPoolExecutor, shutdown: ShutdownFlag) -> None:
+        """Start the steps of a round, and collect and notify until the next one."""
+        self._record_heartbeat()
+        try:
+            self._start_round(workers)
+            self.health.mark_ready()
+        except OperationalError as error:
+            _log.warning("findings or ops/actions cannot be read: %s", error)
+        self._notify()
+        for _ in range(_WAITS_PER_ROUND):
+            if shutdown.wait(_WAIT_S):
+                break
+            self._record_heartbeat()
+            if self._collect() or self.notifier.is_due:
+                self._notify()
 
     def _start_round(self, workers: ThreadPoolExecutor) -> None:
         """Start a step for each cluster with work that has none running."""

@@ -13,7 +13,7 @@ from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
-from fleetgauge_core.runtime.supervision import supervise_process
+from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_core.tables import ACTIONS, DRILLS
 from fleetgauge_operations.recovery.cli_output import (
     drill_document,
@@ -184,6 +184,7 @@ def run_recovery(
         open_recovery(config, location, watermark_every_s) as recovery,
         run_tracers(recovery.fleet) as tracer_loop,
         serve_health(health, listen),
+        request_shutdown_on_error(shutdown),
     ):
         console.print(f"observing {len(recovery.fleet.recovery.mirrors)} mirrors; stop with Ctrl+C")
         primaries = PrimaryMonitor(recovery.fleet, _now)

@@ -17,7 +17,7 @@ from fleetgauge_operations.watch.message_format import summarize
 from fleetgauge_operations.watch.metrics import WatchMetrics
 
 #: The last attempt of each notifier takes at most 30 s; Kubernetes waits 45 s.
-_SHUTDOWN_DEADLINE_S = 40
+_SHUTDOWN_DEADLINE_S = 34
 #: The main loop records a heartbeat twice a second; only a minute without one means that it hangs.
 _HEARTBEAT_TIMEOUT_S = 60
 

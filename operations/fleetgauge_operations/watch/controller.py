@@ -30,6 +30,7 @@ from fleetgauge_core.kafka import (
 )
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.supervision import request_shutdown_on_error
 from fleetgauge_operations.notify.outbox import RetryPolicy, Settlement
 from fleetgauge_operations.notify.receivers import Receiver, receiver_key
 from fleetgauge_operations.watch.burn_tracker import BurnTracker
@@ -161,7 +162,8 @@ class WatchController:
                 health=self.health,
                 metrics=self.metrics,
             )
-            return loop.run(state, shutdown)
+            with request_shutdown_on_error(shutdown):
+                return loop.run(state, shutdown)
 
     def _open_sink(
         self,

@@ -13,7 +13,7 @@ from fleetgauge_core.fleet import Fleet, load_fleet, require_telemetry
 from fleetgauge_core.kafka import explain_telemetry_errors
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
-from fleetgauge_core.runtime.supervision import supervise_process
+from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
 from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
 
@@ -44,6 +44,7 @@ def fill_lake(
     with (
         supervise_process(SHUTDOWN_DEADLINE_S) as shutdown,
         open_lake_for_writing(location or fleet.lake) as (spark, lake),
+        request_shutdown_on_error(shutdown),
     ):
         from fleetgauge_pipelines.jobs.backfill import run_backfill
 

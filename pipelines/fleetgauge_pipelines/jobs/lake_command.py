@@ -14,7 +14,7 @@ from fleetgauge_core.lake.expiry import RetentionPeriods, first_retained_days
 from fleetgauge_core.lake.table_snapshot import TableSnapshot, read_snapshot
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
-from fleetgauge_core.runtime.supervision import supervise_process
+from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_core.slo.retention import last_closed_day
 from fleetgauge_core.tables import ALL_TABLES, PIPELINE_TABLES, Table
 from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
@@ -152,7 +152,7 @@ def _change_lake(where: str) -> Iterator[tuple["Lake", ReportProgress]]:
     """Yield the lake and a progress function; an interruption ends the command between two steps."""
     with supervise_process(SHUTDOWN_DEADLINE_S) as shutdown, open_lake_for_writing(where) as (_, writable):
         try:
-            with show_progress(shutdown) as advance:
+            with request_shutdown_on_error(shutdown), show_progress(shutdown) as advance:
                 yield writable, advance
         except KeyboardInterrupt:
             console.print("interrupted; completed steps are kept: run the same command again to do the rest")

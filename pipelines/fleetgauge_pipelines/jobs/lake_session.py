@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: How long a command that writes to a lake may take to end once it is told to. A batch gets 90 s of it; one
 #: that is broken off is repeated by the next run. Kubernetes waits 120 s.
-SHUTDOWN_DEADLINE_S = 110
+SHUTDOWN_DEADLINE_S = 105
 
 
 @contextmanager

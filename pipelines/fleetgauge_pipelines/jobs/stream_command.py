@@ -9,7 +9,7 @@ from fleetgauge_core.fleet import load_fleet, require_telemetry
 from fleetgauge_core.kafka import explain_telemetry_errors
 from fleetgauge_core.runtime.cli import ListenAddress, print_json
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
-from fleetgauge_core.runtime.supervision import supervise_process
+from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
 from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
@@ -43,6 +43,7 @@ def process_topics(
         supervise_process(SHUTDOWN_DEADLINE_S) as shutdown,
         serve_health(health, listen),
         open_lake_for_writing(location or fleet.lake) as (spark, lake),
+        request_shutdown_on_error(shutdown),
     ):
         from fleetgauge_pipelines.jobs.stream import StreamTrigger, run_stream
 

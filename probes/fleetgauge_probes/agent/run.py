@@ -88,11 +88,13 @@ def run_agent(
                 shutdown.wait(_REPORT_INTERVAL_S)
     finally:
         # Cluster probes stop first: on an overloaded agent, the other loops may take minutes to end.
-        publisher.publish(fleet_probe.stop())
-        connections.join()
-        scraper.join()
-        stop_heartbeat.set()
-        left = publisher.stop()
+        try:
+            publisher.publish(fleet_probe.stop())
+        finally:
+            connections.join()
+            scraper.join()
+            stop_heartbeat.set()
+            left = publisher.stop()
     return left
 
 

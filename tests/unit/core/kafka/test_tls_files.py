@@ -37,6 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.key").write_bytes(key.private_bytes(Encoding.PEM, form, encryption))
     (folder / "der.key").write_bytes(key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()))
     (folder / "empty.key").touch()
+    damaged = (folder / "authority.crt").read_text().replace("MII", "QII", 1)
+    (folder / "damaged.crt").write_text(damaged)
     (folder / "right.txt").write_text(f"{PASSWORD}\n")
     (folder / "wrong.txt").write_text("wrong")
     (folder / "marked.txt").write_bytes(b"\xef\xbb\xbf" + PASSWORD.encode() + b"\r\n")
@@ -103,3 +105,11 @@ def test_a_mistake_is_named_with_its_file(
     line = f"orders:9092: TLS cannot be set up: {reason.replace('{}', str(folder))}"
     with pytest.raises(KafkaUnavailableError, match=f"^{re.escape(line)}$"):
         ensure_credentials_readable(connect_settings(folder, *files, password))
+
+
+@pytest.mark.parametrize("files", [("damaged.crt", "client.crt"), ("authority.crt", "damaged.crt")])
+def test_a_damaged_certificate_is_not_taken_for_a_wrong_password(
+    folder: Path, files: tuple[str, str]
+) -> None:
+    with pytest.raises(KafkaUnavailableError, match=r"damaged\.crt holds a certificate that cannot be read"):
+        ensure_credentials_readable(connect_settings(folder, *files, "pkcs8.key", "right.txt"))

@@ -31,3 +31,9 @@ def test_a_path_that_delta_rs_takes_for_another_one_is_refused(
         with pytest.raises(OperationalError, match="the path of a lake cannot contain"):
             TableStore(lake, CORRECTIONS)
     assert table_uri("s3://bucket/%41", CORRECTIONS) == f"s3://bucket/%41/{CORRECTIONS.path}"
+
+
+def test_a_file_is_no_lake(tmp_path: Path) -> None:
+    (tmp_path / "lake").touch()
+    with pytest.raises(NotADirectoryError):
+        open_table(str(tmp_path / "lake"), CORRECTIONS)

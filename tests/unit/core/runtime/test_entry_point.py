@@ -10,14 +10,18 @@ import pytest
 _CLI = [sys.executable, "-m", "fleetgauge_core"]
 #: A command whose help needs other characters than ASCII; its output is larger than a pipe's buffer.
 _PROGRAM = """
-import sys
+import sys, threading
 import click
 from fleetgauge_core.runtime import entry_point
 
 @click.command()
 @click.option("--exit-code", type=int, default=0)
 @click.option("--stderr", "err", is_flag=True)
-def main(exit_code, err):
+@click.option("--thread", is_flag=True)
+def main(exit_code, err, thread):
+    if thread:
+        entry_point._THREADS_DEADLINE_S = 0.5
+        threading.Thread(target=threading.Event().wait, name="left").start()
     for _ in range(20_000):
         print("latency → 12 µs …", file=sys.stderr if err else sys.stdout)
     raise SystemExit(exit_code)
@@ -64,6 +68,25 @@ def test_messages_that_cannot_be_written_are_discarded() -> None:
 def test_characters_that_the_terminal_does_not_have_are_replaced() -> None:
     done = run_in_shell('"$@"', PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert (done.returncode, done.stdout.splitlines()[0], done.stderr) == (0, "latency ? 12 ?s ?", "")
+
+
+def test_a_thread_that_goes_on_after_the_command_does_not_keep_the_process() -> None:
+    done = run_in_shell('"$@" > /dev/null', "--thread")
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "fleetgauge: ended after 0.5 s, in which it did not end by itself; threads: "
+    )
+    assert "left" in done.stderr
+
+
+def test_children_get_the_streams_that_were_closed() -> None:
+    program = (
+        "import subprocess, sys; from fleetgauge_core.runtime.standard_streams import *; "
+        "protect_standard_streams(); "
+        "sys.exit(subprocess.run(['bash', '-c', 'echo x && echo y >&2']).returncode)"
+    )
+    command = ["bash", "-c", '"$@" <&- >&- 2>&-', "bash", sys.executable, "-c", program]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
 
 
 def test_usage_errors_and_results_have_their_documented_exit_codes(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 DEADLINE_S = 30
 
 _PROGRAM = """
-import ctypes, signal, sys, threading, time
+import ctypes, os, signal, sys, threading, time
 import click
 from fleetgauge_core.runtime import cli
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
@@ -48,6 +48,33 @@ def fails_and_never_ends(shutdown):
             fails(shutdown)
     finally:
         threading.Event().wait()
+
+def thread_exits(shutdown):
+    threading.Thread(target=sys.exit).start()
+    loop(shutdown)
+
+def thread_fails_at_the_shutdown(shutdown):
+    loop(shutdown)
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+
+def stderr_is_blocked(shutdown):
+    os.set_blocking(2, False)
+    try:
+        while True:
+            os.write(2, bytes(4096))
+    except BlockingIOError:
+        os.set_blocking(2, True)
+    never_ends(shutdown)
+
+def file_is_missing(shutdown):
+    print("ready", flush=True)
+    open("/nowhere/at-all")
+
+def module_is_missing(shutdown):
+    print("ready", flush=True)
+    import fleetgauge_no_such_module
 
 def stuck_in_a_library(shutdown):
     lock = ctypes.create_string_buffer(64)
@@ -111,3 +138,31 @@ def test_a_clean_up_that_never_ends_after_a_failure_is_ended_at_the_deadline() -
     code, out, last_line = run("fails_and_never_ends")
     assert (code, out) == (1, "")
     assert "did not end by itself" in last_line
+
+
+def test_a_thread_that_exits_or_fails_at_the_shutdown_is_no_failure_of_the_process() -> None:
+    for behaviour in ("thread_exits", "thread_fails_at_the_shutdown"):
+        code, out, _ = run(behaviour, send=[signal.SIGTERM])
+        assert (code, out) == (0, "ended")
+
+
+def test_a_blocked_stderr_does_not_keep_the_process_beyond_its_deadline() -> None:
+    command = [sys.executable, "-c", _PROGRAM, "stderr_is_blocked"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == 1
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "line"),
+    [
+        ("file_is_missing", "/nowhere/at-all: No such file or directory: "),
+        ("module_is_missing", "-c needs fleetgauge_no_such_module, which is not installed: "),
+    ],
+)
+def test_what_the_user_can_mend_stays_one_line_with_exit_code_2(behaviour: str, line: str) -> None:
+    code, out, last_line = run(behaviour)
+    assert (code, out) == (2, "")
+    assert last_line.startswith(f"fleetgauge: {line}")
