@@ -22,6 +22,8 @@ from fleetgauge_dashboards.views.freshness import Freshness, assess_freshness
 
 logger = logging.getLogger(__name__)
 
+#: The browser asks this often for content whose read continues.
+RETRY_MS = 1_000
 #: Values of a page's component properties, by "component.property".
 Slots = Mapping[str, Any]
 
@@ -130,6 +132,7 @@ class Page:
                 html.Div(html.P("Reading the lake …", className="fg-note"), id=f"{self.name}-notice"),
                 html.Div(self.build_body(), id=f"{self.name}-body", style={"visibility": "hidden"}),
                 dcc.Store(id=f"{self.name}-drawn"),
+                dcc.Interval(id=f"{self.name}-retry", interval=RETRY_MS, disabled=True),
             ]
         )
 
@@ -153,18 +156,21 @@ def register(
         "notice": Output(f"{page.name}-notice", "children"),
         "style": Output(f"{page.name}-body", "style"),
         "drawn": Output(f"{page.name}-drawn", "data"),
+        "retry_off": Output(f"{page.name}-retry", "disabled"),
     }
     inputs = {
         "pathname": Input("url", "pathname"),
         "search": Input("url", "search"),
         "tick": Input("tick", "n_intervals"),
+        "retry": Input(f"{page.name}-retry", "n_intervals"),
         "scheme": Input("scheme", "data"),
     }
 
     def respond(
         pathname: str,
         search: str,
-        tick: int | None,  # noqa: ARG001 (a tick only triggers the callback)
+        tick: int | None,  # noqa: ARG001 (ticks and retries only trigger the callback)
+        retry: int | None,  # noqa: ARG001
         scheme: str | None,
         last_render: _RenderState | None,
     ) -> dict[str, Any]:
@@ -206,38 +212,40 @@ def _render(
             "notice": _show_notice(unknown_fleet_notice(view)),
             "style": {"display": "none"},
             "drawn": None,
+            "retry_off": True,
         }
     lake = context.lake
+    is_pending = False
     try:
         versions = single_flight.run(("versions", lake.root), lake.versions)
         key = f"{url} {scheme} {versions} {context.clock():%Y-%m-%dT%H:%M}"
         if last_render is not None and last_render["key"] == key:
             return {}
-        filled = (
-            no_data_notice(lake.root)
+
+        def fill() -> tuple[str, Slots | PageNotice]:
+            return key, shared.get_or_compute(key, lambda: page.fill(view, context, select_theme(scheme)))
+
+        # A slow read is shared under the view alone, whatever has changed since it began: its result is shown
+        # with the key of its start, and the next tick finds what is newer.
+        key, filled = (
+            (key, no_data_notice(lake.root))
             if all(version is None for version in versions)
-            else single_flight.run(
-                (page.name, key),
-                lambda: shared.get_or_compute(key, lambda: page.fill(view, context, select_theme(scheme))),
-            )
+            else single_flight.run((page.name, url, scheme), fill)
         )
-    except (LakeError, ResultPendingError) as error:
-        filled, key = (
-            slow_lake_notice(error)
-            if isinstance(error, ResultPendingError)
-            else unreadable_lake_notice(error),
-            "",
-        )
+    except ResultPendingError as error:
+        filled, key, is_pending = slow_lake_notice(error), "", True
+    except LakeError as error:
+        filled, key = unreadable_lake_notice(error), ""
     except Exception:
         logger.exception("page %s: rendering %s failed", page.name, url)
         filled, key = failed_page_notice(), ""
-    new_state: _RenderState = {"url": url, "key": key}
+    frame = {"drawn": _RenderState(url=url, key=key), "retry_off": not is_pending}
     if not isinstance(filled, PageNotice):
-        return {**filled, **page.tools(view), "notice": None, "style": {}, "drawn": new_state}
+        return {**filled, **page.tools(view), **frame, "notice": None, "style": {}}
     if not key and last_render is not None and last_render["url"] == url:
         # Content of the same view stays below the error: it was correct when it was read.
-        return {"notice": _show_notice(filled), "drawn": new_state}
-    return {"notice": _show_notice(filled), "style": {"display": "none"}, "drawn": new_state}
+        return {**frame, "notice": _show_notice(filled)}
+    return {**frame, "notice": _show_notice(filled), "style": {"display": "none"}}
 
 
 def _show_notice(page_notice: PageNotice) -> Component:
