@@ -9,7 +9,7 @@ from dash import Dash, html
 from flask import request
 
 from fleetgauge_dashboards import health, security_headers
-from fleetgauge_dashboards.identity import Login, RequestOrigin, User
+from fleetgauge_dashboards.identity import Login
 from fleetgauge_dashboards.links import (
     BrokerView,
     ClusterView,
@@ -43,6 +43,7 @@ from fleetgauge_dashboards.pages.page import FleetContexts, PageContext, registe
 from fleetgauge_dashboards.reader import LakeReader
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.single_flight import SingleFlight
+from fleetgauge_dashboards.site_address import LOCAL_SITE, SiteAddress
 
 _CONTENT_PAGES = (
     fleet.PAGE,
@@ -87,13 +88,10 @@ def create_app(
     fleets: Sequence[ServedFleet],
     login: Login,
     *,
+    site: SiteAddress = LOCAL_SITE,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Dash:
     """Return the Dash application for fleets of distinct names; it reads no lake before the first request."""
-
-    def identify_user() -> User | None:
-        return login.identify(RequestOrigin(request.headers, request.remote_addr))
-
     app = _PreloadingDash(
         "fleetgauge_dashboards",
         title="Fleetgauge",
@@ -122,8 +120,9 @@ def create_app(
     chart_navigation.register(app, broker.CHARTS)
     files.register(app, PAGES, contexts)
     review.register_downloads(app.server, contexts)
+    identify_user = security_headers.identify_requests(login, site)
     alert_actions.register(app, contexts, identify_user)
     correction_form.register(app, contexts, identify_user)
-    security_headers.install(app, identify_user)
+    security_headers.install(app, login, site, identify_user)
     health.register_endpoints(app.server, contexts, single_flight, metrics.render)
     return app

@@ -44,7 +44,8 @@ Example:
     "--user-header",
     help="The request header in which an authenticating reverse proxy names the user, such as "
     "X-Forwarded-User. "
-    "Without it there is no login: all users are viewers, except operators on this machine over loopback.",
+    "Without it there is no login: all users are viewers, except operators on this machine over loopback and "
+    "without a proxy.",
 )
 @click.option(
     "--proxy",
@@ -52,13 +53,23 @@ Example:
     multiple=True,
     default=("127.0.0.1", "::1"),
     show_default=True,
-    help="The address of a reverse proxy whose --user-header is trusted; may be repeated.",
+    help="The address of a reverse proxy whose --user-header and X-Forwarded-Host are trusted; may be "
+    "repeated.",
 )
 @click.option(
     "--operator",
     "operators",
     multiple=True,
     help="A user, as named by --user-header, who may acknowledge, judge and correct; may be repeated.",
+)
+@click.option(
+    "--allow-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Another host name under which browsers open the pages, beside localhost, IP addresses, --host, "
+    "this machine's name and the host of page_url in fleet.yaml; may be repeated. Without --user-header, "
+    "requests for other names get 421: another web site may have made such a name resolve to this server.",
 )
 @json_option('Print {"url": ...} on stdout once the server accepts connections.')
 def dash(**options: Any) -> None:

@@ -1,7 +1,9 @@
 """What `fleetgauge dash` does."""
 
+from collections.abc import Sequence
 from getpass import getuser
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 from fleetgauge_core.fleet import Fleet, load_fleet
@@ -10,6 +12,7 @@ from fleetgauge_core.runtime.console import console
 from fleetgauge_dashboards.identity import Login, LoopbackLogin, ProxyLogin
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.server import format_url, open_listener, serve
+from fleetgauge_dashboards.site_address import SiteAddress, is_address, normalize_address, parse_host
 
 
 def serve_dashboards(
@@ -21,10 +24,13 @@ def serve_dashboards(
     user_header: str | None,
     proxies: tuple[str, ...],
     operators: tuple[str, ...],
+    allowed_hosts: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Serve dashboards until a signal stops the server. Raises: InputError if it cannot start."""
-    fleets, login = _load_fleets(lake, configs), _select_login(user_header, proxies, operators)
+    fleets = _load_fleets(lake, configs)
+    site = _describe_site(fleets, host, proxies, allowed_hosts)
+    login = _select_login(user_header, site.proxies, operators)
     lakes = ", ".join(fleet.lake for fleet in fleets)
     try:
         listener = open_listener(host, port)
@@ -43,7 +49,7 @@ def serve_dashboards(
 
         # Arrow's default allocator keeps freed memory, and a page's large reads are rare.
         pyarrow.set_memory_pool(pyarrow.system_memory_pool())
-        return create_app(fleets, login).server
+        return create_app(fleets, login, site=site).server
 
     def announce() -> None:
         console.print(f"Serving {lakes} at {url} (Ctrl-C stops the server)", markup=False, soft_wrap=True)
@@ -53,12 +59,29 @@ def serve_dashboards(
     serve(create_application, listener, workers, announce)
 
 
-def _select_login(user_header: str | None, proxies: tuple[str, ...], operators: tuple[str, ...]) -> Login:
+def _describe_site(
+    fleets: Sequence[ServedFleet], host: str, proxies: Sequence[str], allowed_hosts: Sequence[str]
+) -> SiteAddress:
+    """Return the names of this server: of the options, of the fleets' page_url, and of this machine."""
+    for name in allowed_hosts:
+        if parse_host(name) is None or parse_host(name) != name.lower().removesuffix("."):
+            raise InputError(f"--allow-host {name}: not a host name; give a name alone, such as ops.example")
+    page_hosts = (
+        fleet.page_url.partition("://")[2].partition("/")[0] for fleet in fleets if fleet.page_url is not None
+    )
+    names = map(parse_host, (*allowed_hosts, *page_hosts, host, gethostname()))
+    return SiteAddress(
+        names=frozenset(name for name in names if name is not None and not is_address(name)),
+        proxies=frozenset(normalize_address(proxy) or proxy for proxy in proxies),
+    )
+
+
+def _select_login(user_header: str | None, proxies: frozenset[str], operators: tuple[str, ...]) -> Login:
     if user_header is None:
         if operators:
             raise InputError("--operator requires --user-header: without it users have no names")
         return LoopbackLogin(_local_user())
-    return ProxyLogin(user_header, frozenset(proxies), frozenset(operators))
+    return ProxyLogin(user_header, proxies, frozenset(operators))
 
 
 def _local_user() -> str:
@@ -91,6 +114,7 @@ def _to_served_fleet(fleet: Fleet, lake: str | None) -> ServedFleet:
         week_zone=fleet.week.zone,
         week_start=fleet.week.start,
         simulated=fleet.simulated,
+        page_url=fleet.page_url,
         agent_late_us=round(1000 * fleet.agent_late_ms),
         segments={cluster.id: cluster.segments for cluster in fleet.clusters},
         regions={cluster.id: cluster.region for cluster in fleet.clusters if cluster.region is not None},

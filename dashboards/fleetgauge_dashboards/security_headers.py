@@ -4,15 +4,16 @@ The Content-Security-Policy lets a page run no scripts but the server's own. A c
 repeat the token of a cookie in a header (OWASP, double-submit cookie), which Dash's client does by itself.
 """
 
+import logging
 import secrets
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from dash import Dash
 from flask import Response, request
 from werkzeug.exceptions import InternalServerError
 
-from fleetgauge_dashboards.identity import User
+from fleetgauge_dashboards.identity import Login, LoopbackLogin, RequestOrigin, User, restrict_to_own_pages
+from fleetgauge_dashboards.site_address import SiteAddress, parse_host
 
 #: A callback's request body is a few kB.
 MAX_BODY_BYTES = 1_000_000
@@ -22,9 +23,31 @@ _MACHINE_PATHS = ("/livez", "/readyz", "/metrics")
 _JSON = "application/json"
 #: The names that Dash's client uses.
 TOKEN_COOKIE, TOKEN_HEADER = "_csrf_token", "X-CSRFToken"
+_log = logging.getLogger("fleetgauge.dash")
 
 
-def install(app: Dash, identify_user: Callable[[], User | None]) -> None:
+def identify_requests(login: Login, site: SiteAddress) -> Callable[[], User | None]:
+    """Return a function that returns the user of the current request.
+
+    Its first call for a proxied request without a login logs that --user-header is missing.
+    """
+    is_reported = False
+
+    def identify_user() -> User | None:
+        nonlocal is_reported
+        origin = _current_origin()
+        if isinstance(login, LoopbackLogin) and login.is_proxied(origin) and not is_reported:
+            is_reported = True
+            _log.warning(
+                "a reverse proxy passes requests on, but --user-header is missing: its users only read"
+            )
+        user = login.identify(origin)
+        return user and restrict_to_own_pages(user, origin, site)
+
+    return identify_user
+
+
+def install(app: Dash, login: Login, site: SiteAddress, identify_user: Callable[[], User | None]) -> None:
     """Set security headers on every response; reject unauthenticated, cross-site and oversized requests.
 
     Call this after all callbacks are registered: only then are the hashes of Dash's inline scripts known.
@@ -33,21 +56,13 @@ def install(app: Dash, identify_user: Callable[[], User | None]) -> None:
     app.server.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
 
     def reject() -> Response | None:
-        if request.path not in _MACHINE_PATHS and identify_user() is None:
-            return Response(
-                "not authenticated: the reverse proxy sent no user name\n", 401, mimetype="text/plain"
-            )
-        if request.method != "POST":
+        if request.path in _MACHINE_PATHS:
             return None
-        if not _same_site(request.headers.get("Origin"), request.host):
-            return Response(
-                "cross-site request rejected: open the page from this server\n", 403, mimetype="text/plain"
-            )
-        if request.mimetype != _JSON:
-            return Response(f"unsupported content type: send {_JSON}\n", 415, mimetype="text/plain")
-        if not _has_token():
-            return Response("CSRF token missing or wrong: reload the page\n", 403, mimetype="text/plain")
-        return None
+        if isinstance(login, LoopbackLogin) and not site.is_own_host(request.headers):
+            return _reject(421, _explain_foreign_host(request.headers["Host"]))
+        if identify_user() is None:
+            return _reject(401, "not authenticated: the reverse proxy sent no user name")
+        return _reject_post(login, site) if request.method == "POST" else None
 
     def add_headers(response: Response) -> Response:
         response.headers.update(_HEADERS)
@@ -60,6 +75,42 @@ def install(app: Dash, identify_user: Callable[[], User | None]) -> None:
     app.server.before_request(reject)
     app.server.after_request(add_headers)
     app.server.register_error_handler(InternalServerError, _respond_to_error)
+
+
+def _reject(status: int, message: str) -> Response:
+    return Response(f"{message}\n", status, mimetype="text/plain")
+
+
+def _explain_foreign_host(header: str) -> str:
+    host = parse_host(header)
+    if host is None:
+        return "the Host header is malformed"
+    return (
+        f"{host} is not a name of this server: start fleetgauge dash with --allow-host {host} if it should be"
+    )
+
+
+def _reject_post(login: Login, site: SiteAddress) -> Response | None:
+    """Return the response to a callback that no page of this server has sent, else None.
+
+    A reverse proxy may show the pages under a name that it does not pass on. Such a page is recognized by its
+    token alone and can only be read (`identity.restrict_to_own_pages`).
+    """
+    if "Origin" not in request.headers:
+        return _reject(403, "no Origin header: send the address of the page, as browsers do")
+    is_own = site.is_own_origin(request.headers, request.remote_addr)
+    if not is_own and not login.is_proxied(_current_origin()):
+        return _reject(403, "cross-site request rejected: open the page from this server")
+    if request.mimetype != _JSON:
+        return _reject(415, f"unsupported content type: send {_JSON}")
+    if not _has_token():
+        return _reject(403, "CSRF token missing or wrong: reload the page")
+    return None
+
+
+def _current_origin() -> RequestOrigin:
+    wsgi_variables = request.environ
+    return RequestOrigin(request.headers, request.remote_addr, wsgi_variables["SERVER_PROTOCOL"])
 
 
 def _has_token() -> bool:
@@ -90,16 +141,3 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-
-
-def _same_site(origin: str | None, host: str) -> bool:
-    """Return whether the request is not cross-site.
-
-    Browsers send Origin with a POST; a client that sends none is no browser and has no cookie to abuse.
-    """
-    if origin is None:
-        return True
-    try:
-        return urlsplit(origin).netloc == host
-    except ValueError:
-        return False

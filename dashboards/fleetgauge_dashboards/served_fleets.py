@@ -14,6 +14,7 @@ AGENT_LATE_US = round(1000 * Fleet.model_fields["agent_late_ms"].default)
 class ServedFleet:
     """A fleet that is served: its name, its lake (a folder or an object store's URI) and its clusters.
 
+    ``page_url`` is the address of the pages in notifications.
     A vantage whose schedule lag exceeds ``agent_late_us`` is left out of pooled samples, as in silver.
     The remaining fields are keyed by cluster id or name clusters, and are empty for a lake without a fleet
     file: ``segments`` (name, value), ``regions``, ``mirrors`` (source, destination), ``pairs`` (active,
@@ -25,6 +26,7 @@ class ServedFleet:
     week_zone: str = "UTC"
     week_start: str = "monday"
     simulated: bool = False
+    page_url: str | None = None
     agent_late_us: int = AGENT_LATE_US
     segments: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
     regions: Mapping[str, str] = field(default_factory=dict)

@@ -131,7 +131,7 @@ def _record_request(browser: Browser, url: str) -> Request:
         body = request.post_data
         if body and "fleet-grid" in body:
             sent = request.all_headers()
-            session_headers = ("cookie", TOKEN_HEADER.lower())
+            session_headers = ("cookie", "origin", TOKEN_HEADER.lower())
             headers = {"Content-Type": "application/json"} | {name: sent[name] for name in session_headers}
             requests.append(Request(f"{url}_dash-update-component", body.encode(), headers))
 

@@ -9,7 +9,7 @@ from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
 
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import ACTIONS
-from fleetgauge_dashboards.identity import Role, User
+from fleetgauge_dashboards.identity import User, explain_denial
 from fleetgauge_dashboards.links import AlertsView, parse_view
 from fleetgauge_dashboards.pages.components import Component
 from fleetgauge_dashboards.pages.page import FleetContexts, PageContext
@@ -90,9 +90,9 @@ def record_remark(
     Nothing is written if the user is no operator or the alert already has the same remark.
     """
     verb = "Judged" if judgement else "Acknowledged"
-    if user is None or user.role is not Role.OPERATOR:
-        name = user.name if user else "an unidentified user"
-        return f"✕ Not {verb.lower()}: {name} is a viewer; this needs the operator role."
+    denial = explain_denial(user)
+    if user is None or denial:
+        return f"✕ Not {verb.lower()}: {denial}"
     lake = context.lake
     try:
         alert = next(

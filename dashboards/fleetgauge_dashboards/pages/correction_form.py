@@ -9,7 +9,7 @@ from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from fleetgauge_core.lake.corrections import CorrectionStore
 from fleetgauge_core.lake.table_store import TableStoreError
-from fleetgauge_dashboards.identity import Role, User
+from fleetgauge_dashboards.identity import User, explain_denial
 from fleetgauge_dashboards.links import ClusterView, Span, parse_view
 from fleetgauge_dashboards.pages.components import Component, aria
 from fleetgauge_dashboards.pages.page import FleetContexts, PageContext
@@ -81,9 +81,9 @@ def record_correction(
     context: PageContext, view: ClusterView, broker_id: int | None, reason: str, user: User | None
 ) -> str:
     """Record a correction of the view's time range, and return a message about the result."""
-    if user is None or user.role is not Role.OPERATOR:
-        name = user.name if user else "an unidentified user"
-        return f"✕ Not excluded: {name} is a viewer; this needs the operator role."
+    denial = explain_denial(user)
+    if user is None or denial:
+        return f"✕ Not excluded: {denial}"
     if not isinstance(view.shown, Span):
         return (
             "✕ Not excluded: the time range is not fixed. Drag along a chart, or follow the permanent link."

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from socket import gethostname
 from urllib.request import Request, urlopen
 
 import psutil
@@ -16,8 +17,9 @@ from click.testing import CliRunner
 
 from fleetgauge_core import __version__
 from fleetgauge_dashboards.cli import dash
-from fleetgauge_dashboards.command import _load_fleets
+from fleetgauge_dashboards.command import _describe_site, _load_fleets
 from fleetgauge_dashboards.security_headers import TOKEN_COOKIE, TOKEN_HEADER
+from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser.lake import write
 from tests.exposition import samples
 from tests.waiting import wait_until
@@ -38,6 +40,10 @@ def test_the_help_contains_an_example() -> None:
         (
             ["--lake", "x", "--config", "a.yaml", "--config", "b.yaml"],
             "--lake cannot be combined with several --config files",
+        ),
+        *(
+            (["--lake", "x", "--allow-host", name], f"--allow-host {name}: not a host name")
+            for name in ("https://ops.example", "ops.example:80", "ops.example/", "*.example", "")
         ),
     ],
 )
@@ -62,6 +68,16 @@ def test_regions_mirrors_and_pairs_come_from_the_fleet_file(tmp_path: Path) -> N
     (fleet,) = _load_fleets(None, (tmp_path / "fleet.yaml",))
     assert fleet.regions == {"north": "eu-north"}
     assert fleet.mirrors == fleet.pairs == (("north", "south"),)
+
+
+def test_the_servers_names_are_those_of_its_options_its_fleets_and_the_machine() -> None:
+    fleets = [
+        ServedFleet("a", "a", page_url=url)
+        for url in (None, "https://Ops.example:8443/fleetgauge", "http://10.1.2.3/", "http://[")
+    ]
+    site = _describe_site(fleets, "pages.internal", ("10.0.0.9", "0:0::1"), ("Other.example.",))
+    assert site.names == {"ops.example", "pages.internal", "other.example", gethostname().lower()}
+    assert site.proxies == {"10.0.0.9", "::1"}
 
 
 def test_two_fleets_with_the_same_name_are_rejected(tmp_path: Path) -> None:
@@ -125,13 +141,15 @@ def _request_fleet_page(url: str) -> int:
     """Request the fleet page's content as a browser does, and return the number of successful responses."""
     cookie = f"{TOKEN_COOKIE}=token"
     headers = {"Content-Type": "application/json", "Cookie": cookie, TOKEN_HEADER: "token"}
+    headers["Origin"] = url.rstrip("/")
     with urlopen(f"{url}_dash-dependencies", timeout=60) as response:
         page_output = next(
             callback["output"]
             for callback in json.load(response)
             if "fleet-grid.rowData" in callback["output"]
         )
-    values = {"url.pathname": "/", "url.search": "", "tick.n_intervals": 1, "scheme.data": "light"}
+    values = {"url.pathname": "/", "url.search": "", "tick.n_intervals": 1, "fleet-retry.n_intervals": None}
+    values |= {"scheme.data": "light"}
     callback_body = {
         "output": page_output,
         "outputs": [_component_property(slot) for slot in page_output.strip(".").split("...")],

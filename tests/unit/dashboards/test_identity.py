@@ -19,6 +19,8 @@ from fleetgauge_dashboards.identity import (
     RequestOrigin,
     Role,
     User,
+    explain_denial,
+    restrict_to_own_pages,
 )
 from fleetgauge_dashboards.links import ClusterView, Span, Window
 from fleetgauge_dashboards.pages.alert_actions import record_remark
@@ -26,6 +28,7 @@ from fleetgauge_dashboards.pages.correction_form import record_correction
 from fleetgauge_dashboards.pages.page import PageContext
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.served_fleets import ServedFleet
+from fleetgauge_dashboards.site_address import SiteAddress
 from fleetgauge_dashboards.times import TimeFormat
 from fleetgauge_dashboards.views.actions import select_actions_of_week
 from fleetgauge_dashboards.views.alert_remarks import (
@@ -79,6 +82,49 @@ def test_without_a_login_only_loopback_requests_get_the_operator_role(
     address: str, host: str, role: Role
 ) -> None:
     assert LoopbackLogin("ada").identify(_origin(address, Host=host)).role is role
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "X-Forwarded-For",
+        "x-forwarded-host",
+        "X-Forwarded-Proto",
+        "X-Forwarded-Prefix",
+        "X-Forwarded-User",
+        "X-Real-IP",
+        "Forwarded",
+        "Via",
+        "CF-Connecting-IP",
+    ],
+)
+def test_behind_a_proxy_without_a_login_nobody_is_a_local_user(header: str) -> None:
+    user = LoopbackLogin("ada").identify(_origin("127.0.0.1", Host="127.0.0.1:8050", **{header: "x"}))
+    assert user.role is Role.VIEWER
+    assert "--user-header" in (explain_denial(user) or "")
+
+
+def test_a_request_by_http_1_0_came_through_a_proxy() -> None:
+    origin = RequestOrigin(Headers({"Host": "127.0.0.1:8050"}), "127.0.0.1", "HTTP/1.0")
+    assert LoopbackLogin("ada").identify(origin).role is Role.VIEWER
+
+
+def test_an_operator_writes_only_from_the_servers_own_pages() -> None:
+    site = SiteAddress(frozenset({"ops.example"}), frozenset({"10.0.0.9"}))
+
+    def write_role(address: str = "10.0.0.9", **headers: str) -> Role:
+        return restrict_to_own_pages(OPERATOR, _origin(address, **headers), site).role
+
+    assert write_role(Host="dash:8050", Origin="https://ops.example") is Role.OPERATOR
+    assert write_role(Host="pages.example:443", Origin="https://pages.example") is Role.OPERATOR
+    assert write_role(Host="dash:8050", Origin="https://a.example") is Role.VIEWER
+    assert write_role(Host="dash:8050") is Role.VIEWER
+    outer = {"Host": "dash:8050", "Origin": "https://a.example", "X_Forwarded_Host": "a.example"}
+    assert write_role(**outer) is Role.OPERATOR
+    assert write_role("10.0.0.8", **outer) is Role.VIEWER
+    denied = restrict_to_own_pages(OPERATOR, _origin("10.0.0.9", Host="d", Origin="https://a.example"), site)
+    assert "https://a.example" in (explain_denial(denied) or "")
+    assert "--allow-host" in (explain_denial(denied) or "")
 
 
 @pytest.fixture
