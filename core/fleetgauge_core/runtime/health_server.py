@@ -17,6 +17,7 @@ from typing import Any
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
     CollectorRegistry,
+    Gauge,
     Info,
     disable_created_metrics,
     generate_latest,
@@ -36,7 +37,11 @@ class ProcessHealth:
     """Liveness, readiness and metrics of one process. All methods are thread-safe."""
 
     def __init__(
-        self, process: str, max_heartbeat_age_s: float, clock: Callable[[], float] = time.monotonic
+        self,
+        process: str,
+        max_heartbeat_age_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         """Count the time of creation as the first heartbeat.
 
@@ -46,6 +51,11 @@ class ProcessHealth:
         self.registry = CollectorRegistry()
         build = Info("fleetgauge_build", "Version and command of this process.", registry=self.registry)
         build.info({"version": __version__, "process": process})
+        Gauge(
+            "fleetgauge_process_start_timestamp_seconds",
+            "When this process started: what its counters hold has happened since.",
+            registry=self.registry,
+        ).set(wall_clock())
         self._max_heartbeat_age_s = max_heartbeat_age_s
         self._clock = clock
         self._heartbeat_s = clock()
