@@ -30,7 +30,7 @@ from tests.unit.operations.replay.sample_incidents import build_hang_pulses, bui
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 _REGIONS = {ORDERS: "eu", PAYMENTS: "us", SEARCH: "ap"}
-_SPAN = ("--from", "2026-03-02T10:00:00Z", "--to", "2026-03-02T11:00:00Z", "--reason", "upgrade")
+_SPAN = ("--from", "2026-03-05T10:00:00Z", "--to", "2026-03-05T11:00:00Z", "--reason", "upgrade")
 _CASE_OF_MAP = {"position": 6, "active": {"A": [[1, 3]]}, "passive": {"A": [[1, 1]]}, "passive_log": [0, 8]}
 
 #: Command lines that begin with their name in the list; they run in the folder of the lake, in this order.

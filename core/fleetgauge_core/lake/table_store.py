@@ -79,6 +79,17 @@ class TableStore:
             raise self._error("read", error) from error
         return rows
 
+    def contains(self, where: Any) -> bool:
+        """Return whether a row matches a pyarrow expression; files that cannot hold one are not read."""
+        delta = self._open()
+        if delta is None:
+            return False
+        try:
+            dataset = delta.to_pyarrow_dataset()
+            return bool(dataset.head(1, columns=list(self._table.key), filter=where).num_rows)
+        except (*DELTA_ERRORS, ValueError) as error:
+            raise self._error("read", error) from error
+
     def append(
         self,
         rows: Sequence[Mapping[str, Any]],

@@ -4,8 +4,9 @@ Excluded minutes leave measured and expected minutes alike; coverage still count
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 #: Period of a recurring correction; each occurrence starts at the same local time.
@@ -35,6 +36,12 @@ class Correction:
         if self.scope == "segment":
             return (self.segment, self.segment_value) in segments
         return self.cluster_id == cluster_id
+
+
+def parse_correction(row: Mapping[str, Any]) -> Correction:
+    """Return the correction of a row of ops/corrections, of which columns that are missing are None."""
+    values: dict[str, Any] = {column.name: row.get(column.name) for column in fields(Correction)}
+    return Correction(**values)
 
 
 @dataclass(frozen=True, slots=True)

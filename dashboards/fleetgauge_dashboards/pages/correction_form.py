@@ -7,8 +7,10 @@ from uuid import uuid4
 
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
+from fleetgauge_core.lake.correction_effect import explain_ineffective_correction
 from fleetgauge_core.lake.corrections import CorrectionStore
 from fleetgauge_core.lake.table_store import TableStoreError
+from fleetgauge_core.slo.correction_effect import CorrectableFleet
 from fleetgauge_dashboards.identity import User, explain_denial
 from fleetgauge_dashboards.links import ClusterView, Span, parse_view
 from fleetgauge_dashboards.pages.components import Component, aria
@@ -94,8 +96,7 @@ def record_correction(
     lake, span = context.lake, view.shown
     if view.cluster_id not in lake.clusters():
         return f"✕ Not excluded: there is no cluster {view.cluster_id}."
-    if broker_id is not None and not _was_measured(context, view, broker_id, span):
-        return f"✕ Not excluded: broker {broker_id} was not measured in this time range."
+    now = context.clock()
     row = {
         "correction_id": uuid4().hex[:12],
         "scope": "cluster" if broker_id is None else "broker",
@@ -105,9 +106,12 @@ def record_correction(
         "ends": span.end,
         "reason": reason,
         "author": user.name,
-        "created_at": context.clock(),
+        "created_at": now,
     }
     try:
+        reason_against = explain_ineffective_correction(row, lake.root, _describe_fleet(context), now)
+        if reason_against:
+            return f"✕ Not excluded, for it would have no effect: {reason_against}."
         CorrectionStore(lake.root).insert(row)
     except TableStoreError as error:
         return f"✕ Not excluded: {error}"
@@ -118,6 +122,9 @@ def record_correction(
     )
 
 
-def _was_measured(context: PageContext, view: ClusterView, broker_id: int, span: Span) -> bool:
-    rows = context.lake.broker_minutes(view.cluster_id, view.leg, span)
-    return broker_id in rows["broker_id"].to_pylist()
+def _describe_fleet(context: PageContext) -> CorrectableFleet:
+    """Return the clusters of the fleet file, and those of which the lake alone has weeks."""
+    fleet = context.fleet
+    clusters = dict.fromkeys(context.lake.clusters(), frozenset[tuple[str, str]]())
+    lifetimes = {cluster_id: (None, until) for cluster_id, until in fleet.ends.items()}
+    return CorrectableFleet({**clusters, **fleet.segments}, fleet.week_zone, lifetimes)

@@ -5,10 +5,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fleetgauge_core.fleet import Fleet, load_fleet, require_cluster
+from fleetgauge_core.lake.correction_effect import explain_ineffective_correction
 from fleetgauge_core.lake.corrections import CorrectionStore, correction_status
 from fleetgauge_core.lake.table_store import TableRow
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
+from fleetgauge_core.slo.correction_effect import CorrectableFleet
 from fleetgauge_core.slo.corrections import RECURRENCES
 
 
@@ -26,7 +28,10 @@ def add_correction(
     location: str | None,
     as_json: bool,
 ) -> None:
-    """Store a correction. Raises: InputError for options that contradict each other; TableStoreError."""
+    """Store a correction.
+
+    Raises: InputError if options contradict each other or exclude nothing; TableStoreError.
+    """
     fleet = load_fleet(config)
     if ends <= starts:
         raise InputError(f"--to {ends:%FT%TZ} is not after --from {starts:%FT%TZ}")
@@ -36,6 +41,7 @@ def add_correction(
         )
     if recurs_until and not recurs:
         raise InputError("--until needs --recurs")
+    now, lake = datetime.now(UTC), location or fleet.lake
     row: TableRow = {
         "correction_id": uuid.uuid4().hex[:12],
         **_build_scope(fleet, config, cluster_id, broker_id, segment),
@@ -45,9 +51,13 @@ def add_correction(
         "recurs_until": recurs_until,
         "reason": reason,
         "author": author,
-        "created_at": datetime.now(UTC),
+        "created_at": now,
     }
-    CorrectionStore(location or fleet.lake).insert(row)
+    if reason_against := explain_ineffective_correction(row, lake, _describe_fleet(fleet), now):
+        raise InputError(
+            f"the correction would have no effect: {reason_against}; see fleetgauge correct list"
+        )
+    CorrectionStore(lake).insert(row)
     console.print(
         f"correction {row['correction_id']} takes effect with the stream's next batch", markup=False
     )
@@ -77,6 +87,14 @@ def withdraw_correction(
     console.print(f"correction {correction_id} is withdrawn", markup=False)
     if as_json:
         print_json({"correction_id": correction_id, "withdrawn_by": author})
+
+
+def _describe_fleet(fleet: Fleet) -> CorrectableFleet:
+    return CorrectableFleet(
+        segments={cluster.id: cluster.segments for cluster in fleet.clusters},
+        zone=fleet.week.zone,
+        lifetimes={cluster.id: (cluster.since, cluster.until) for cluster in fleet.clusters},
+    )
 
 
 def _build_scope(

@@ -1,13 +1,18 @@
 """Planned maintenance: corrections that were added ahead of time, and their recurrences."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from fleetgauge_core.detection import FindingSubject
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.slo.corrections import ClusterSegments, Correction, find_occurrences
+from fleetgauge_core.slo.corrections import (
+    ClusterSegments,
+    Correction,
+    find_occurrences,
+    parse_correction,
+)
 
 Row = Mapping[str, Any]
 
@@ -40,10 +45,6 @@ class MaintenancePlan:
 
 def build_maintenance_plan(rows: Iterable[Row], fleet: Fleet) -> MaintenancePlan:
     """Return the plan of the rows of ops/corrections that were not withdrawn."""
-    corrections = tuple(_parse_correction(row) for row in rows if row["withdrawn_at"] is None)
+    corrections = tuple(parse_correction(row) for row in rows if row["withdrawn_at"] is None)
     clusters = {cluster.id: cluster.segments for cluster in fleet.clusters}
     return MaintenancePlan(corrections, clusters, fleet.week.zone)
-
-
-def _parse_correction(row: Row) -> Correction:
-    return Correction(**{column.name: row[column.name] for column in fields(Correction)})

@@ -280,9 +280,18 @@ def test_a_rejected_correction_returns_the_reason(
     expected: str,
 ) -> None:
     message = record_correction(correctable.context, view, broker, reason, user)
-    assert message.startswith("✕ Not excluded: ")
+    assert message.startswith("✕ Not excluded")
     assert expected in message
     assert len(read_once(str(correctable.root), tables.CORRECTIONS)) == 0
+
+
+def test_minutes_that_are_excluded_already_are_rejected(correctable: LakeFixture) -> None:
+    record_correction(correctable.context, FIXED, None, "why", OPERATOR)
+    message = record_correction(correctable.context, FIXED, 2, "again", OPERATOR)
+    assert message.startswith(
+        "✕ Not excluded, for it would have no effect: these minutes are excluded already"
+    )
+    assert len(read_once(str(correctable.root), tables.CORRECTIONS)) == 1
 
 
 def test_a_correction_without_its_table_is_rejected(lake: LakeFixture) -> None:

@@ -47,6 +47,23 @@ def test_a_recurring_correction_keeps_its_local_time_through_a_clock_change() ->
     }
 
 
+@pytest.mark.parametrize(
+    ("starts", "ends", "hours"),
+    [
+        # By the clock on the wall from 22 to 06: an hour less when clocks go forward, one more when back.
+        ("2026-03-26T22:00+01:00", "2026-03-27T06:00+01:00", [8, 8, 7, 8]),
+        ("2026-10-22T22:00+02:00", "2026-10-23T06:00+02:00", [8, 8, 9, 8]),
+        # From 02:00 to 03:00, an hour that does not occur on 29 March and occurs twice on 25 October.
+        ("2026-03-27T02:00+01:00", "2026-03-27T03:00+01:00", [1, 1, 0, 1]),
+        ("2026-10-23T02:00+02:00", "2026-10-23T03:00+02:00", [1, 1, 2, 1]),
+    ],
+)
+def test_a_daily_correction_lasts_by_the_clock_on_the_wall(starts: str, ends: str, hours: list[int]) -> None:
+    daily = replace(NIGHTLY, starts=datetime.fromisoformat(starts), ends=datetime.fromisoformat(ends))
+    spans = find_occurrences(daily, BERLIN, daily.starts, daily.ends + timedelta(days=3, hours=2))
+    assert [(until - since) // timedelta(hours=1) for since, until in spans] == hours
+
+
 def test_a_weekly_correction_ends_at_recurs_until() -> None:
     weekly = replace(NIGHTLY, recurs="weekly", recurs_until=datetime(2026, 4, 10, tzinfo=UTC))
     assert [starts.day for starts, _ in occurrences(weekly, CLOCK_CHANGE - timedelta(days=9), 90)] == [27, 3]

@@ -88,6 +88,14 @@ def test_a_recurring_correction_of_a_segment_has_its_period_and_end(folder: Path
         (("--cluster", "orders", "--to", "2026-03-02T09:00:00Z"), "is not after --from"),
         (("--cluster", "orders", "--to", "2026-03-09T09:00:00Z", "--recurs", "daily"), "would overlap"),
         (("--cluster", "orders", "--to", "2026-03-09T09:00:00"), "has no UTC offset"),
+        (
+            ("--cluster", "orders", "--from", "2026-03-02T10:59:01Z"),
+            "the correction would have no effect: no minute begins within the range",
+        ),
+        (
+            ("--cluster", "orders", "--recurs", "daily", "--until", "2026-03-02T10:00:00Z"),
+            "--until is not later than --from",
+        ),
     ],
 )
 def test_an_invalid_correction_is_refused_and_not_stored(
@@ -97,6 +105,16 @@ def test_an_invalid_correction_is_refused_and_not_stored(
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
     assert read_rows(folder) == []
+
+
+def test_a_correction_is_refused_while_another_one_excludes_its_minutes(folder: Path) -> None:
+    arguments = ("add", "--cluster", "orders", *RANGE_AND_REASON)
+    correction_id = json.loads(run(folder, *arguments, "--json").stdout)["correction_id"]
+    repeated = run(folder, *arguments, "--broker", "2")
+    assert (repeated.exit_code, len(read_rows(folder))) == (2, 1)
+    assert f"excluded already, by correction {correction_id}" in " ".join(repeated.stderr.split())
+    assert run(folder, "withdraw", correction_id).exit_code == 0
+    assert run(folder, *arguments).exit_code == 0
 
 
 def test_the_message_about_a_missing_lake_names_the_command_that_creates_it(folder: Path) -> None:
