@@ -6,7 +6,13 @@ from typing import Any
 import click
 
 from fleetgauge_core.runtime.cli import Group
-from fleetgauge_core.runtime.options import config_option, json_option, listen_option, log_option
+from fleetgauge_core.runtime.options import (
+    config_option,
+    json_option,
+    listen_option,
+    log_option,
+    strict_option,
+)
 from fleetgauge_probes.agent.shard import Shard
 
 
@@ -48,6 +54,7 @@ class _ShardParam(click.ParamType[Shard]):
     show_default="all of them",
     help="Probe only part i of n of the clusters, to share them among n agents with a spool each.",
 )
+@strict_option
 @listen_option
 @log_option
 @json_option("Print the run id, the clusters and the number of records left on stdout as JSON, at the end.")
@@ -55,7 +62,8 @@ class _ShardParam(click.ParamType[Shard]):
 def probe(context: click.Context, /, **options: Any) -> None:
     """Probe every broker of the fleet with 100 messages a minute on each of two legs, until stopped.
 
-    Changes to the clusters in the fleet file take effect while the agent runs.
+    Changes to the clusters in the fleet file take effect while the agent runs. A cluster that cannot be used
+    is left out, reported and tried again.
     """
     if context.invoked_subcommand:
         return

@@ -3,6 +3,7 @@
 import gc
 import logging
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,14 +13,16 @@ from pathlib import Path
 import click
 
 from fleetgauge_core.fleet import Cluster, Fleet, Telemetry, load_fleet, require_telemetry
-from fleetgauge_core.kafka import ensure_credentials_readable
+from fleetgauge_core.fleet.fleet_file import FleetFile
+from fleetgauge_core.fleet.usable_fleet import list_messages
+from fleetgauge_core.kafka.credentials_monitor import require_readable_credentials
 from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
+from fleetgauge_core.runtime.part_status import PartFault
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.supervision import supervise_process
-from fleetgauge_probes.agent.fleet_file import FleetFile
 from fleetgauge_probes.agent.run import run_agent
 from fleetgauge_probes.agent.shard import Shard
 from fleetgauge_probes.agent.spool import Spool, SpoolError
@@ -34,6 +37,9 @@ _THREAD_SWITCH_INTERVAL_S = 0.001
 #: Collections of the middle generation before a full one; Python's default is 10.
 _FULL_COLLECTION_THRESHOLD = 200
 _MB = 1_000_000
+#: Keys of the fleet file that the agent does not use.
+_UNUSED_KEYS = ("notifiers", "page_url")
+_ENTRY_REMEDY = "correct it: until then the cluster is left out, or stays as it was"
 
 
 def probe_fleet(
@@ -41,6 +47,7 @@ def probe_fleet(
     spool: Path | None,
     spool_max_mb: int,
     shard: Shard,
+    strict: bool,
     listen: ListenAddress | None,
     log_format: str,
     as_json: bool,
@@ -49,13 +56,23 @@ def probe_fleet(
     configure_logging(log_format)
     # kafka-python logs every reconnect; the agent logs the relevant errors itself.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    fleet_file = FleetFile(config)
-    fleet, telemetry = _load_probed_fleet(config, fleet_file, shard)
+    fleet_file = FleetFile(
+        config, time.monotonic, applied_keys=("clusters",), unused_keys=_UNUSED_KEYS, strict=strict
+    )
+    fleet, telemetry = _load_probed_fleet(fleet_file)
+    if strict:
+        clusters = shard.select_clusters(fleet.clusters)
+        accesses = {f"cluster {cluster.id}": cluster.access for cluster in clusters}
+        require_readable_credentials({"telemetry": telemetry.access, **accesses})
     run_id, health = uuid.uuid4(), ProcessHealth("probe", _HEARTBEAT_TIMEOUT_S)
     record_spool = Spool(spool or config.parent / shard.folder, spool_max_mb * _MB)
 
     def select_clusters() -> tuple[Cluster, ...]:
-        return shard.select_clusters(fleet_file.current_clusters())
+        clusters = fleet_file.refresh().clusters
+        health.parts.update(
+            "cluster", PartFault.ENTRY, list_messages(fleet_file.problems, "cluster", _ENTRY_REMEDY)
+        )
+        return shard.select_clusters(clusters)
 
     with (
         # The fleet file is read again whenever it changes, so that a lost terminal need not end the agent.
@@ -79,19 +96,15 @@ def print_grants(config: Path, principal: str, as_json: bool) -> None:
             click.echo(grant.format_command(principal))
 
 
-def _load_probed_fleet(config: Path, fleet_file: FleetFile, shard: Shard) -> tuple[Fleet, Telemetry]:
+def _load_probed_fleet(fleet_file: FleetFile) -> tuple[Fleet, Telemetry]:
     """Load the fleet and its telemetry cluster.
 
     Raises: InputError or an OperationalError when the fleet cannot be probed.
     """
-    fleet = fleet_file.load()
+    fleet, path = fleet_file.load(), fleet_file.path
     if fleet.simulated:
-        raise InputError(f"{config}: simulated is true: use another fleet file, with another lake, to probe")
-    telemetry = require_telemetry(fleet, config)
-    clusters = shard.select_clusters(fleet.clusters)
-    for access in (telemetry.access, *(cluster.access for cluster in clusters)):
-        ensure_credentials_readable(access)
-    return fleet, telemetry
+        raise InputError(f"{path}: simulated is true: use another fleet file, with another lake, to probe")
+    return fleet, require_telemetry(fleet, path)
 
 
 @contextmanager

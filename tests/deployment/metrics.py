@@ -10,6 +10,7 @@ _OPERATIONS = {"cluster", "messaging_system", "messaging_operation_name"}
 PROMISED: dict[str, set[str]] = {
     "fleetgauge_build_info": {"version", "process"},
     "fleetgauge_process_start_timestamp_seconds": set(),
+    "fleetgauge_part_faulty": {"part", "name", "reason"},
     # agent
     "fleetgauge_probes_total": {"cluster", "broker", "leg", "outcome"},
     "fleetgauge_probe_latency_seconds": {"cluster", "broker", "leg", "quantile"},

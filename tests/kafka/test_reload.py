@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fleetgauge_core.contract import PROBE_MINUTE
-from fleetgauge_core.fleet import Cluster
+from fleetgauge_core.fleet import Cluster, Security
 from fleetgauge_local.fleet import LocalFleet
 from tests.exposition import samples_of
 from tests.kafka.agents import STOP_TIMEOUT_S, Agent, build_fleet, has_successful_probes
@@ -18,6 +18,28 @@ BROKERS = (1, 2, 3)
 def list_measured_clusters(agent: Agent) -> set[str]:
     """Return the clusters in the agent's metrics."""
     return {cluster for (cluster,) in samples_of(agent.health.registry, "fleetgauge_brokers_expected")}
+
+
+def test_a_cluster_whose_secret_is_missing_is_left_out_until_it_is_there(
+    local_fleet: LocalFleet, tmp_path: Path
+) -> None:
+    fleet, telemetry = build_fleet(local_fleet, ["orders", "payments"])
+    sasl = {"mechanism": "PLAIN", "username": "u", "password": {"file": str(tmp_path / "password")}}
+    orders, payments = fleet.clusters
+    closed = payments.model_copy(update={"security": Security.model_validate({"sasl": sasl})})
+    agent = Agent(fleet.model_copy(update={"clusters": (orders, closed)}), telemetry, tmp_path / "spool")
+    with agent.running():
+        assert has_successful_probes(telemetry, "orders", BROKERS)
+        faulty = samples_of(agent.health.registry, "fleetgauge_part_faulty")
+        assert faulty == {("payments", "cluster", "credentials"): 1}
+        (tmp_path / "password").write_text("word")
+        # The broker has no listener with passwords, so that it is tried, but not measured.
+        wait_until(
+            lambda: bool(samples_of(agent.health.registry, "fleetgauge_agent_cluster_unreachable")),
+            STOP_TIMEOUT_S,
+            "payments to be tried",
+        )
+        assert samples_of(agent.health.registry, "fleetgauge_part_faulty") == {}
 
 
 def test_clusters_are_added_changed_and_removed_while_the_others_are_measured(

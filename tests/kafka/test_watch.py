@@ -1,12 +1,15 @@
 """Watches on real topics: their metrics and notifications, takeover, and recovery of stored state."""
 
+import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
@@ -22,8 +25,13 @@ from fleetgauge_core.detection import (
     LatencyQuantiles,
 )
 from fleetgauge_core.detection.finding import build_finding
-from fleetgauge_core.fleet import Fleet, Telemetry
-from fleetgauge_core.kafka import RecordProducer, ensure_state_topic, ensure_telemetry_topics
+from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import (
+    KafkaUnavailableError,
+    RecordProducer,
+    ensure_state_topic,
+    ensure_telemetry_topics,
+)
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.slo.burn import BurnMinute
@@ -32,6 +40,7 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.watch.controller import WatchController
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.state_store import DeliveryRecord, StateStore
+from fleetgauge_operations.watch.watched_fleet import WatchedFleet
 from tests.browser.lake import put
 from tests.exposition import samples_of
 from tests.probe_minutes import CLIENT, MINUTE, NOON
@@ -49,6 +58,7 @@ DEADLINE_S = 60
 NOW = at(40)
 ACTIVE = "fleetgauge_watch_active"
 NAMED = "fleetgauge_broker_named"
+FAULTY = "fleetgauge_part_faulty"
 IGNORED = "fleetgauge_watch_pulses_ignored_total"
 PULSE_TIMESTAMP = "fleetgauge_watch_pulse_timestamp_seconds"
 
@@ -81,15 +91,27 @@ def send(telemetry: Telemetry) -> Iterator[Callable[[ProbePulse], None]]:
 @contextmanager
 def _running_watch(
     telemetry: Telemetry,
-    *notifiers: dict[str, str],
+    *notifiers: dict[str, Any],
     lake: Path = Path("no-lake"),
     clock: Callable[[], datetime] = lambda: NOW,
 ) -> Iterator[ProcessHealth]:
     """Run a watch, and wait until it is ready: as the leader, or as a candidate."""
-    clusters = [{"id": "orders", "bootstrap": "nobody:1"}]
-    fleet = Fleet.model_validate({"clusters": clusters, "notifiers": notifiers, "lake": str(lake)})
+    with TemporaryDirectory() as folder:
+        config = Path(folder) / "fleet.yaml"
+        _write_fleet(config, telemetry, *notifiers, lake=lake)
+        with _watching(config, telemetry, clock) as health:
+            yield health
+
+
+@contextmanager
+def _watching(
+    config: Path, telemetry: Telemetry, clock: Callable[[], datetime] = lambda: NOW
+) -> Iterator[ProcessHealth]:
+    """Run a watch of a fleet file, and wait until it is ready."""
     health, shutdown = ProcessHealth("watch", 60), ShutdownFlag()
-    watch = WatchController(fleet, telemetry, clock, lambda _: None, health, WatchMetrics(health.registry))
+    watched, metrics = WatchedFleet(config, health.parts, time.monotonic), WatchMetrics(health.registry)
+    watched.load()
+    watch = WatchController(watched, telemetry, clock, lambda _: None, health, metrics)
     thread = Thread(target=watch.run, args=(shutdown,))
     thread.start()
     try:
@@ -99,6 +121,24 @@ def _running_watch(
         shutdown.set()
         thread.join(DEADLINE_S)
     assert not thread.is_alive()
+
+
+def _write_fleet(
+    config: Path,
+    telemetry: Telemetry,
+    *notifiers: dict[str, Any],
+    clusters: Sequence[str] = ("orders",),
+    lake: Path = Path("no-lake"),
+) -> None:
+    """Replace a fleet file by renaming another one, as editors do."""
+    document = {
+        "clusters": [{"id": cluster, "bootstrap": "nobody:1"} for cluster in clusters],
+        "telemetry": telemetry.model_dump(mode="json", exclude_none=True),
+        "notifiers": notifiers,
+        "lake": str(lake),
+    }
+    config.with_suffix(".new").write_text(json.dumps(document))
+    config.with_suffix(".new").replace(config)
 
 
 @contextmanager
@@ -148,6 +188,46 @@ def test_the_metrics_show_open_alerts_also_after_a_restart_and_the_last_pulse_of
         send(pulse(30, broker(1), broker(2)))
         _repeat_until(lambda: samples_of(health.registry, NAMED) == {("1", "orders"): 0, ("2", "orders"): 0})
         assert health.is_alive
+
+
+def test_a_notifier_without_its_secret_delays_no_other_and_is_sent_what_it_missed(
+    telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver, tmp_path: Path
+) -> None:
+    secret, webhook = tmp_path / "slack-url", {"kind": "webhook", "url": receiver.url}
+    with (
+        Receiver().listening() as slack,
+        _running_watch(telemetry, webhook, {"kind": "slack", "url_from": {"file": str(secret)}}) as health,
+    ):
+        _send_until_received(health, send)
+        send(pulse(20, hung(9, 1), broker(2)))
+        wait_until(lambda: bool(receiver.posts), DEADLINE_S, "the page to the webhook")
+        ((name, part, reason),) = samples_of(health.registry, FAULTY)
+        assert (name[:5], part, reason) == ("slack", "notifier", "credentials")
+        secret.write_text(slack.url)
+        wait_until(lambda: bool(slack.posts), DEADLINE_S, "the page to slack")
+        _repeat_until(lambda: not samples_of(health.registry, FAULTY))
+
+
+def test_a_watch_waits_for_the_secret_of_the_telemetry_cluster(telemetry: Telemetry, tmp_path: Path) -> None:
+    secret = tmp_path / "password"
+    sasl = {"mechanism": "PLAIN", "username": "u", "password": {"file": str(secret)}}
+    closed = Telemetry.model_validate(telemetry.model_dump() | {"security": {"sasl": sasl}})
+    _write_fleet(tmp_path / "fleet.yaml", closed)
+    health, shutdown = ProcessHealth("watch", 60), ShutdownFlag()
+    watched = WatchedFleet(tmp_path / "fleet.yaml", health.parts, time.monotonic)
+    metrics = WatchMetrics(health.registry)
+    watch = WatchController(watched, watched.load(), lambda: NOW, lambda _: None, health, metrics)
+    with ThreadPoolExecutor(1) as executor:
+        run = executor.submit(watch.run, shutdown)
+        _repeat_until(
+            lambda: ("telemetry", "telemetry", "credentials") in samples_of(health.registry, FAULTY)
+        )
+        assert not run.done()
+        secret.write_text("word")
+        # The broker of this test has no listener with passwords.
+        with pytest.raises(KafkaUnavailableError):
+            run.result(DEADLINE_S)
+    assert samples_of(health.registry, FAULTY) == {}
 
 
 def test_only_one_of_two_watches_notifies_and_the_other_takes_over(

@@ -1,5 +1,6 @@
 """Read fleet.yaml (YAML or JSON) and report errors by key."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,15 @@ def load_fleet(path: Path) -> Fleet:
 
     Raises: FleetFileError if the file cannot be read or is not a valid fleet file.
     """
+    document = read_document(path)
+    try:
+        return validate_document(document, path)
+    except ValidationError as error:
+        raise FleetFileError(f"{path}: {'; '.join(describe_errors(error))}") from error
+
+
+def read_document(path: Path) -> dict[Any, Any]:
+    """Return the mapping that a fleet file holds, before its keys are checked. Raises: FleetFileError."""
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)  # noqa: S506 (a SafeLoader)
     except OSError as error:
@@ -49,10 +59,12 @@ def load_fleet(path: Path) -> Fleet:
         raise FleetFileError(f"{path}: not YAML: {_describe_yaml_error(error)}") from error
     if not isinstance(document, dict):
         raise FleetFileError(f"{path}: expected keys such as 'clusters:', found {type(document).__name__}")
-    try:
-        fleet = Fleet.model_validate(document, context={"folder": path.parent.resolve()})
-    except ValidationError as error:
-        raise FleetFileError(f"{path}: {'; '.join(_describe_errors(error))}") from error
+    return document
+
+
+def validate_document(document: Mapping[Any, Any], path: Path) -> Fleet:
+    """Return the fleet of a document that was read from ``path``. Raises: ValidationError."""
+    fleet = Fleet.model_validate(document, context={"folder": path.parent.resolve()})
     if "://" in fleet.lake:
         return fleet
     return fleet.model_copy(update={"lake": str((path.parent / fleet.lake).resolve())})
@@ -89,14 +101,15 @@ def _describe_yaml_error(error: Exception) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else "a value that cannot be read"
 
 
-def _describe_errors(error: ValidationError) -> list[str]:
+def describe_errors(error: ValidationError) -> list[str]:
     """Return `key: problem` for each error; values are left out because they may be secrets."""
     errors = error.errors(include_url=False, include_input=False)
-    return [
-        f"{_key(details['loc'])}: {describe_value_error(details)}"
-        for details in errors
-        if not _is_consequence(details, errors)
-    ]
+    return [describe_error(details) for details in errors if not _is_consequence(details, errors)]
+
+
+def describe_error(details: ErrorDetails) -> str:
+    """Return `key: problem` for an error, without the value."""
+    return f"{_key(details['loc'])}: {describe_value_error(details)}"
 
 
 def describe_value_error(details: ErrorDetails) -> str:

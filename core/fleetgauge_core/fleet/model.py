@@ -6,6 +6,7 @@ docs/configuration.md, the JSON Schema and `fleetgauge init` show the descriptio
 from typing import Self
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from fleetgauge_core.fleet.burn_windows import find_unreachable_window
 from fleetgauge_core.fleet.cluster import Cluster
@@ -15,6 +16,13 @@ from fleetgauge_core.fleet.notifier import Notifier
 from fleetgauge_core.fleet.recovery import Recovery
 from fleetgauge_core.fleet.service_levels import BUILT_IN_OBJECTIVES, BurnAlerts, Objective, Week
 from fleetgauge_core.fleet.telemetry import Telemetry
+
+#: The type of an error of one cluster that only the fleet as a whole shows; its context has the ``index``.
+CLUSTER_ERROR = "cluster_error"
+
+
+def _cluster_error(index: int, problem: str) -> PydanticCustomError:
+    return PydanticCustomError(CLUSTER_ERROR, "{problem}", {"problem": problem, "index": index})
 
 
 class Fleet(FrozenModel):
@@ -114,16 +122,18 @@ class Fleet(FrozenModel):
 
     @model_validator(mode="after")
     def _check_ids_and_tiers(self) -> Self:
-        ids = [cluster.id for cluster in self.clusters]
-        duplicates = sorted({cluster_id for cluster_id in ids if ids.count(cluster_id) > 1})
-        if duplicates:
-            raise ValueError(f"clusters: id {duplicates[0]!r} is given twice")
-        for cluster in self.clusters:
+        ids: set[str] = set()
+        for index, cluster in enumerate(self.clusters):
+            if cluster.id in ids:
+                raise _cluster_error(index, f"clusters: id {cluster.id!r} is given twice")
+            ids.add(cluster.id)
+        for index, cluster in enumerate(self.clusters):
             if cluster.tier not in self.objective_by_tier:
                 tiers = ", ".join(sorted(self.objective_by_tier))
-                raise ValueError(
+                raise _cluster_error(
+                    index,
                     f"clusters: {cluster.id}: tier {cluster.tier!r} has no objective; "
-                    f"tiers with an objective: {tiers}"
+                    f"tiers with an objective: {tiers}",
                 )
         return self
 

@@ -1,6 +1,7 @@
 """The part of fleet.yaml that describes mirrors between clusters and the failover of consumer groups."""
 
 import re
+from collections.abc import Set
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -242,7 +243,7 @@ class Recovery(FrozenModel):
     def _check_mirrors_of_groups(self) -> Self:
         for groups in self.groups:
             active, passive = groups.active, groups.passive
-            if not (self.mirror_between(active, passive) or self.common_sources(active, passive)):
+            if not self.can_translate(active, passive):
                 raise ValueError(
                     f"groups: there is no mirror from {active} to {passive}, and they have no common source; "
                     "add the missing mirrors"
@@ -254,6 +255,34 @@ class Recovery(FrozenModel):
         """Ids of the clusters to which parts other than mirrors and groups refer."""
         store = (self.primaries.cluster,) if self.primaries and self.primaries.cluster else ()
         return frozenset({*(capacity.cluster for capacity in self.capacities), *store})
+
+    @property
+    def mirrored_clusters(self) -> frozenset[str]:
+        """Ids of the clusters of mirrors and groups."""
+        mirrored = {end for mirror in self.mirrors for end in (mirror.source, mirror.destination)}
+        return frozenset(mirrored | {end for group in self.groups for end in (group.active, group.passive)})
+
+    def without_clusters(self, cluster_ids: Set[str]) -> "Recovery":
+        """Return the parts that refer to none of these clusters, nor need a mirror of one."""
+        mirrors = tuple(
+            mirror for mirror in self.mirrors if cluster_ids.isdisjoint({mirror.source, mirror.destination})
+        )
+        has_store = self.primaries is not None and self.primaries.cluster not in cluster_ids
+        kept = self.model_copy(
+            update={
+                "mirrors": mirrors,
+                "capacities": tuple(
+                    capacity for capacity in self.capacities if capacity.cluster not in cluster_ids
+                ),
+                "primaries": self.primaries if has_store else None,
+            }
+        )
+        groups = tuple(group for group in self.groups if kept.can_translate(group.active, group.passive))
+        return kept.model_copy(update={"groups": groups})
+
+    def can_translate(self, active: str, passive: str) -> bool:
+        """Return whether mirrors relate the offsets of two clusters: one between them, or common sources."""
+        return bool(self.mirror_between(active, passive) or self.common_sources(active, passive))
 
     def capacity(self, cluster_id: str) -> float | None:
         """Return the capacity of a cluster in records per second; None if it is not known."""

@@ -40,6 +40,7 @@ from fleetgauge_core.kafka.endpoint_probe import (
 )
 from fleetgauge_core.kafka.errors import (
     AUTHENTICATION_FAILED,
+    CredentialsUnreadableError,
     KafkaRequestRejectedError,
     KafkaSecurityError,
     KafkaUnavailableError,
@@ -90,6 +91,7 @@ __all__ = [
     "ConnectionMeasurement",
     "ConsumerGroups",
     "ConsumerRecord",
+    "CredentialsUnreadableError",
     "DeliveryReport",
     "EndpointProbeResult",
     "EndpointResponse",

@@ -20,7 +20,7 @@ from fleetgauge_core.fleet import (
     Security,
     Tls,
 )
-from fleetgauge_core.kafka.errors import KafkaUnavailableError
+from fleetgauge_core.kafka.errors import CredentialsUnreadableError
 from fleetgauge_core.kafka.tls_files import explain_tls_error
 
 _TOKEN_TIMEOUT_S = 4.0
@@ -30,7 +30,7 @@ _FORM_HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
 def build_librdkafka_settings(access: ClusterAccess) -> dict[str, Any]:
     """Return settings of librdkafka's clients.
 
-    Raises: KafkaUnavailableError if a secret or a certificate cannot be read.
+    Raises: CredentialsUnreadableError if a secret or a certificate cannot be read.
     """
     with _translate_errors(access):
         # What librdkafka says of a key or a certificate that it cannot load helps nobody to mend it.
@@ -47,7 +47,7 @@ def build_librdkafka_settings(access: ClusterAccess) -> dict[str, Any]:
 def build_kafka_python_arguments(access: ClusterAccess) -> dict[str, Any]:
     """Return the security arguments of kafka-python's clients, without the bootstrap servers.
 
-    Raises: KafkaUnavailableError if a secret or a certificate cannot be read.
+    Raises: CredentialsUnreadableError if a secret or a certificate cannot be read.
     """
     with _translate_errors(access):
         return {
@@ -60,14 +60,14 @@ def build_kafka_python_arguments(access: ClusterAccess) -> dict[str, Any]:
 def create_tls_context(access: ClusterAccess) -> ssl.SSLContext | None:
     """Return a context for connections without a Kafka client; None without TLS.
 
-    Raises: KafkaUnavailableError if a certificate or its password cannot be read.
+    Raises: CredentialsUnreadableError if a certificate or its password cannot be read.
     """
     with _translate_errors(access):
         return _create_context(access.security.tls)
 
 
 def ensure_credentials_readable(access: ClusterAccess) -> None:
-    """Read all secrets and certificates. Raises: KafkaUnavailableError if one cannot be read."""
+    """Read all secrets and certificates. Raises: CredentialsUnreadableError if one cannot be read."""
     build_librdkafka_settings(access)
 
 
@@ -76,12 +76,12 @@ def _translate_errors(access: ClusterAccess) -> Iterator[None]:
     try:
         yield
     except SecretError as error:
-        raise KafkaUnavailableError(f"{access.bootstrap}: {error}") from error
+        raise CredentialsUnreadableError(f"{access.bootstrap}: {error}") from error
     except OSError as error:
         if access.security.tls is None:
             raise
         reason = explain_tls_error(access.security.tls, error)
-        raise KafkaUnavailableError(f"{access.bootstrap}: TLS cannot be set up: {reason}") from error
+        raise CredentialsUnreadableError(f"{access.bootstrap}: TLS cannot be set up: {reason}") from error
 
 
 def _librdkafka_tls(tls: Tls | None) -> dict[str, Any]:

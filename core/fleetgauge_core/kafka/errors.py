@@ -40,6 +40,10 @@ class KafkaUnavailableError(OperationalError):
         self.reason = reason
 
 
+class CredentialsUnreadableError(KafkaUnavailableError):
+    """A secret or certificate of the fleet file that cannot be read or used, so that nothing was sent."""
+
+
 class KafkaSecurityError(KafkaUnavailableError):
     """A cluster that is reachable, but fails TLS or authentication with the configured credentials."""
 

@@ -26,6 +26,7 @@ from prometheus_client import (
 from fleetgauge_core import __version__
 from fleetgauge_core.runtime.cli import InputError, ListenAddress
 from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.part_status import PartStatus
 
 _log = logging.getLogger("fleetgauge.vitals")
 
@@ -56,6 +57,8 @@ class ProcessHealth:
             "When this process started: what its counters hold has happened since.",
             registry=self.registry,
         ).set(wall_clock())
+        self.parts = PartStatus(self.registry)
+        """The faulty parts of the process, for its main loop to update."""
         self._max_heartbeat_age_s = max_heartbeat_age_s
         self._clock = clock
         self._heartbeat_s = clock()

@@ -52,6 +52,14 @@ clock_option = click.option(
     "instead of the current time.",
 )
 
+#: ``strict: bool``, of processes that run without a part that cannot be used.
+strict_option = click.option(
+    "--strict",
+    is_flag=True,
+    help="End with exit code 2 if, at the start, a cluster or notifier has a bad value in the fleet file, or "
+    "a secret or certificate cannot be read. Without this option all others run.",
+)
+
 #: ``listen: ListenAddress | None``; see fleetgauge_core.runtime.health_server.
 listen_option = click.option(
     "--listen",

@@ -12,6 +12,7 @@ from fleetgauge_core.runtime.options import (
     lake_option,
     listen_option,
     log_option,
+    strict_option,
 )
 from fleetgauge_core.tables.action_kinds import MITIGATION_KINDS, ActionKind
 
@@ -92,6 +93,7 @@ def undo(**options: Any) -> None:
 @mitigate.command(epilog="Example: fleetgauge mitigate run --config fleet.yaml")
 @config_option
 @lake_option
+@strict_option
 @listen_option
 @log_option
 @_json

@@ -25,11 +25,13 @@ from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnap
 from fleetgauge_operations.mitigation.context import (
     MitigationContext,
     create_case_id,
+    create_context,
     open_mitigation,
     utc_now,
 )
 from fleetgauge_operations.mitigation.controller import MitigationController
 from fleetgauge_operations.mitigation.plan.rules import build_rules
+from fleetgauge_operations.notify.fleet_faults import FleetFaults, load_reported_fleet
 
 #: Maximum time between heartbeats: the main loop reads findings and ops/actions, and sends notifications.
 _HEARTBEAT_TIMEOUT_S = 300
@@ -136,18 +138,35 @@ def undo_action(
 
 
 def run_mitigation(
-    config: Path, location: str | None, listen: ListenAddress | None, log_format: str, as_json: bool
+    config: Path,
+    location: str | None,
+    strict: bool,
+    listen: ListenAddress | None,
+    log_format: str,
+    as_json: bool,
 ) -> None:
     """Run the mitigation controller until a signal stops it."""
     configure_logging(log_format)
-    mitigation = open_mitigation(config, location)
     health = ProcessHealth("mitigate", _HEARTBEAT_TIMEOUT_S)
-    console.print(f"mitigation runs for {len(mitigation.fleet.clusters)} clusters; ^C stops it")
+    loaded = load_reported_fleet(config, health.parts, strict=strict)
+    # No action on a cluster with a bad entry, even if it has a usable one as well.
+    clusters = tuple(each for each in loaded.fleet.clusters if each.id not in loaded.unusable_ids)
+    mitigation = create_context(loaded.fleet.model_copy(update={"clusters": clusters}), config, location)
+    faults = FleetFaults(
+        {cluster.id: cluster.access for cluster in clusters},
+        loaded.fleet.notifiers,
+        health.parts,
+        mitigation.observer.telemetry.access,
+    )
+    if strict:
+        faults.require_none()
+    console.print(f"mitigation runs for {len(clusters)} clusters; ^C stops it")
     with supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown, serve_health(health, listen):
         controller = MitigationController(
             mitigation,
             mitigation.create_control_loops(),
             mitigation.create_case_notifier(),
+            faults.update,
             health,
             _show,
             utc_now,

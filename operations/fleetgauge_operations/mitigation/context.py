@@ -114,7 +114,11 @@ class _ControlledCluster:
 
 def open_mitigation(config: Path, location: str | None) -> MitigationContext:
     """Read a fleet file; ``location`` is the lake if it is not the file's. Raises: FleetFileError."""
-    fleet = load_fleet(config)
+    return create_context(load_fleet(config), config, location)
+
+
+def create_context(fleet: Fleet, config: Path, location: str | None) -> MitigationContext:
+    """Return the context of a fleet that was read from ``config``. Raises: FleetFileError."""
     telemetry = require_telemetry(fleet, config)
     lake = location or fleet.lake
     observer = ClusterObserver(fleet, telemetry, AuditLog(lake), CorrectionStore(lake), utc_now)

@@ -68,12 +68,14 @@ class _RunningStep:
 class MitigationController:
     """Checks all clusters every 15 s; a step of one cluster delays no other cluster.
 
-    ``loops`` are by cluster ID. ``show`` is called with every case that is new or has changed.
+    ``loops`` are by cluster ID. ``report_faults`` is called in each round, ``show`` with every case that is
+    new or has changed.
     """
 
     fleet: FleetReader
     loops: Mapping[str, ControlLoop]
     notifier: CaseNotifier
+    report_faults: Callable[[], None]
     health: ProcessHealth
     show: Callable[[ActionCase], None]
     clock: Callable[[], datetime]
@@ -100,6 +102,7 @@ class MitigationController:
     def _take_round(self, workers: ThreadPoolExecutor, shutdown: ShutdownFlag) -> None:
         """Start the steps of a round, and collect and notify until the next one."""
         self._record_heartbeat()
+        self.report_faults()
         try:
             self._start_round(workers)
             self.health.mark_ready()

@@ -13,6 +13,7 @@ from fleetgauge_core.runtime.options import (
     log_option,
     make_config_option,
     make_lake_option,
+    strict_option,
 )
 from fleetgauge_operations.recovery.offsets.mapping_rule import MappingRule
 from fleetgauge_operations.recovery.primaries.plan.precondition_name import PreconditionName
@@ -167,6 +168,7 @@ def promote(**options: Any) -> None:
 )
 @_config
 @_lake
+@strict_option
 @listen_option
 @log_option
 @_json

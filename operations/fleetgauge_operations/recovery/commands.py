@@ -15,6 +15,7 @@ from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_core.tables import ACTIONS, DRILLS
+from fleetgauge_operations.notify.fleet_faults import FleetFaults, load_reported_fleet
 from fleetgauge_operations.recovery.cli_output import (
     drill_document,
     failback_document,
@@ -46,7 +47,14 @@ from fleetgauge_operations.recovery.primaries.promote_output import (
 from fleetgauge_operations.recovery.primaries.promotion_context import create_promotion_context
 from fleetgauge_operations.recovery.primaries.promotion_executor import PromotionExecutor
 from fleetgauge_operations.recovery.readiness.tracker import ReadinessTracker
-from fleetgauge_operations.recovery.recovery_context import SyncPlans, now_ms, open_recovery, run_tracers
+from fleetgauge_operations.recovery.recovery_context import (
+    SyncPlans,
+    list_mirrored_accesses,
+    now_ms,
+    open_recovery,
+    run_tracers,
+    start_recovery,
+)
 
 #: Maximum time between heartbeats: an inspection of a hundred mirrors, one of them unreachable.
 _HEARTBEAT_TIMEOUT_S = 900
@@ -163,6 +171,7 @@ def run_recovery(
     sync_every_s: float,
     config: Path,
     location: str | None,
+    strict: bool,
     listen: ListenAddress | None,
     log_format: str,
     as_json: bool,
@@ -170,6 +179,10 @@ def run_recovery(
     """Run the recovery controller until a signal stops it."""
     configure_logging(log_format)
     health = ProcessHealth("recover", _HEARTBEAT_TIMEOUT_S)
+    fleet = load_reported_fleet(config, health.parts, strict=strict).fleet
+    faults = FleetFaults(list_mirrored_accesses(fleet), fleet.notifiers, health.parts)
+    if strict:
+        faults.require_none()
     last_plans: dict[tuple[str, str, str], GroupSyncPlan] = {}
 
     def show(plan: GroupSyncPlan) -> None:
@@ -181,14 +194,14 @@ def run_recovery(
     watermark_every_s = _OBSERVATIONS_PER_WATERMARK * observe_every_s
     with (
         supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown,
-        open_recovery(config, location, watermark_every_s) as recovery,
-        run_tracers(recovery.fleet) as tracer_loop,
+        start_recovery(fleet, config, location, watermark_every_s) as recovery,
+        run_tracers(fleet) as tracer_loop,
         serve_health(health, listen),
         request_shutdown_on_error(shutdown),
     ):
-        console.print(f"observing {len(recovery.fleet.recovery.mirrors)} mirrors; stop with Ctrl+C")
-        primaries = PrimaryMonitor(recovery.fleet, _now)
-        readiness = ReadinessTracker(recovery.fleet, recovery.lake, primaries.check, _now)
+        console.print(f"observing {len(fleet.recovery.mirrors)} mirrors; stop with Ctrl+C")
+        primaries = PrimaryMonitor(fleet, _now)
+        readiness = ReadinessTracker(fleet, recovery.lake, primaries.check, _now)
         readiness.start()
         RecoveryController(
             recovery.collector,
@@ -196,9 +209,10 @@ def run_recovery(
             recovery.group_syncs,
             health,
             RecoveryMetrics(health.registry),
-            recovery.fleet,
+            fleet,
             tracer_loop,
             readiness,
+            faults.update,
             show,
             now_ms,
             time.monotonic,

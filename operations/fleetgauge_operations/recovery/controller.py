@@ -30,7 +30,8 @@ _SHUTDOWN_POLL_S = 0.5
 class RecoveryController:
     """Observes mirrors every ``observe_every_s`` seconds, and groups every ``sync_every_s`` seconds.
 
-    Group offsets are committed if ``execute`` is set; ``show`` is called with the plan of each group.
+    Group offsets are committed if ``execute`` is set; ``report_faults`` is called before each observation,
+    ``show`` with the plan of each group.
     """
 
     collector: SyncCollector
@@ -41,6 +42,7 @@ class RecoveryController:
     fleet: Fleet
     tracer_loop: TracerLoop | None
     readiness: ReadinessTracker
+    report_faults: Callable[[], None]
     show: Callable[[GroupSyncPlan], None]
     now_ms: Callable[[], int]
     monotonic: Callable[[], float]
@@ -53,6 +55,7 @@ class RecoveryController:
         commits, sync_at = 0, self.monotonic()
         while not shutdown.is_set():
             self.health.record_heartbeat()
+            self.report_faults()
             try:
                 if self.collector.collect():
                     self.health.mark_ready()

@@ -75,9 +75,10 @@ class GroupOffsetSync:
             TopicOffsets(access, CLIENT_ID) for access in (active, passive)
         )
         self._now_ms = now_ms
+        self._is_started = False
 
-    def start(self) -> None:
-        """Prepare the clients. Raises KafkaUnavailableError if credentials cannot be read."""
+    def _start(self) -> None:
+        """Prepare the clients. Raises: KafkaUnavailableError if credentials cannot be read."""
         for client in (
             self._active_groups,
             self._passive_groups,
@@ -85,6 +86,7 @@ class GroupOffsetSync:
             self._passive_offsets,
         ):
             client.start()
+        self._is_started = True
 
     def stop(self) -> None:
         """Close the clients."""
@@ -96,6 +98,8 @@ class GroupOffsetSync:
 
         Writes nothing.
         """
+        if not self._is_started:
+            self._start()
         matching = (
             group for group in self._active_groups.list_group_ids() if self._group_pattern.fullmatch(group)
         )

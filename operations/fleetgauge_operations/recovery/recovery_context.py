@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fleetgauge_core.fleet import Fleet, load_fleet
+from fleetgauge_core.fleet import ClusterAccess, Fleet, load_fleet
 from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.kafka.credentials_monitor import require_readable_credentials
 from fleetgauge_core.runtime.cli import InputError
 from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore
 from fleetgauge_operations.recovery.drill import DrillExecutor, DrillReport, GroupDrill
@@ -85,14 +86,33 @@ class RecoveryContext:
 
 
 @contextmanager
-def open_recovery(
-    config: Path, location: str | None, watermark_every_s: float = 0
-) -> Iterator[RecoveryContext]:
+def open_recovery(config: Path, location: str | None) -> Iterator[RecoveryContext]:
     """Start the clients of a fleet; ``location`` replaces the fleet file's lake.
 
-    Raises: FleetFileError; InputError if there are no mirrors; KafkaUnavailableError; TableStoreError.
+    Raises: FleetFileError; InputError if there are no mirrors; CredentialsUnreadableError; TableStoreError.
     """
     fleet = load_fleet(config)
+    require_readable_credentials(list_mirrored_accesses(fleet))
+    with start_recovery(fleet, config, location) as recovery:
+        yield recovery
+
+
+def list_mirrored_accesses(fleet: Fleet) -> dict[str, ClusterAccess]:
+    """Return how to connect to each cluster of a mirror or of failover groups, by its ID."""
+    ids = fleet.recovery.mirrored_clusters
+    return {cluster.id: cluster.access for cluster in fleet.clusters if cluster.id in ids}
+
+
+@contextmanager
+def start_recovery(
+    fleet: Fleet, config: Path, location: str | None, watermark_every_s: float = 0
+) -> Iterator[RecoveryContext]:
+    """Start the clients of a fleet that was read from ``config``.
+
+    A cluster whose credentials cannot be read counts as unreachable.
+
+    Raises: InputError if there are no mirrors; TableStoreError.
+    """
     if not fleet.recovery.mirrors:
         raise InputError(f"{config}: recovery.mirrors is empty: list the mirrors between clusters")
     lake = location or fleet.lake
@@ -101,8 +121,6 @@ def open_recovery(
     group_syncs = tuple(GroupOffsetSync(fleet, groups, now_ms) for groups in fleet.recovery.groups)
     collector.start()
     try:
-        for group_sync in group_syncs:
-            group_sync.start()
         yield RecoveryContext(fleet, lake, store, collector, group_syncs)
     finally:
         for group_sync in group_syncs:

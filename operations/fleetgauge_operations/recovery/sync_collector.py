@@ -35,6 +35,7 @@ class SyncCollector:
         self._offsets = {
             cluster: TopicOffsets(fleet.cluster(cluster).access, CLIENT_ID) for cluster in sorted(clusters)
         }
+        self._started: set[str] = set()
         self._observers = [MirrorObserver(fleet, mirror, self._offsets, store, now_ms) for mirror in mirrors]
         self._unstored: list[CheckpointRecord] = []
         self.reachable: frozenset[str] = frozenset()
@@ -44,12 +45,7 @@ class SyncCollector:
         self._read_until: dict[str, int] = {}
 
     def start(self) -> None:
-        """Load the stored checkpoints.
-
-        Raises: KafkaUnavailableError if a cluster's credentials cannot be read; TableStoreError.
-        """
-        for offsets in self._offsets.values():
-            offsets.start()
+        """Load the stored checkpoints. Raises: TableStoreError."""
         stored = self._store.read()
         self.state = ReplicationState(stored.records)
         self._next_ordinal = stored.next_ordinal
@@ -89,10 +85,7 @@ class SyncCollector:
         All clusters are queried in parallel, so that a region that is down costs one timeout only.
         """
         with ThreadPoolExecutor(len(self._offsets) or 1) as executor:
-            futures = {
-                cluster: executor.submit(offsets.list_topic_names)
-                for cluster, offsets in self._offsets.items()
-            }
+            futures = {cluster: executor.submit(self._list_topic_names, cluster) for cluster in self._offsets}
         topic_names = {}
         for cluster, future in futures.items():
             try:
@@ -100,6 +93,14 @@ class SyncCollector:
             except KafkaUnavailableError as error:
                 _log.warning("%s: %s", cluster, error)
         return topic_names
+
+    def _list_topic_names(self, cluster: str) -> frozenset[str]:
+        """Return a cluster's topics. Raises: KafkaUnavailableError, also without readable credentials."""
+        offsets = self._offsets[cluster]
+        if cluster not in self._started:
+            offsets.start()
+            self._started.add(cluster)
+        return offsets.list_topic_names()
 
     def add_checkpoint(self, route: PartitionRoute, checkpoint: Checkpoint) -> None:
         """Add a checkpoint from another origin, about the topics of the last inspection."""

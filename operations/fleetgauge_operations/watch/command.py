@@ -1,12 +1,13 @@
 """What `fleetgauge watch` does."""
 
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fleetgauge_core.detection import Finding, FleetHealth
-from fleetgauge_core.fleet import Fleet, SecretError, Telemetry, load_fleet, require_telemetry
+from fleetgauge_core.fleet import Telemetry
 from fleetgauge_core.kafka import explain_telemetry_errors
-from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
+from fleetgauge_core.runtime.cli import ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
@@ -15,6 +16,7 @@ from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_operations.watch.controller import WatchController
 from fleetgauge_operations.watch.message_format import summarize
 from fleetgauge_operations.watch.metrics import WatchMetrics
+from fleetgauge_operations.watch.watched_fleet import WatchedFleet
 
 #: The last attempt of each notifier takes at most 30 s; Kubernetes waits 45 s.
 _SHUTDOWN_DEADLINE_S = 34
@@ -22,14 +24,16 @@ _SHUTDOWN_DEADLINE_S = 34
 _HEARTBEAT_TIMEOUT_S = 60
 
 
-def watch_fleet(config: Path, listen: ListenAddress | None, log_format: str, as_json: bool) -> None:
-    """Run the watch until a signal stops it. Raises: InputError or an OperationalError if it cannot start."""
+def watch_fleet(
+    config: Path, strict: bool, listen: ListenAddress | None, log_format: str, as_json: bool
+) -> None:
+    """Run the watch until a signal stops it. Raises: an OperationalError if it cannot start."""
     configure_logging(log_format)
-    fleet = load_fleet(config)
-    telemetry = require_telemetry(fleet, config)
     health = ProcessHealth("watch", _HEARTBEAT_TIMEOUT_S)
+    watched = WatchedFleet(config, health.parts, time.monotonic, strict=strict)
+    telemetry = watched.load()
     with supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown, serve_health(health, listen):
-        final_health = _run_watch(fleet, telemetry, health, shutdown)
+        final_health = _run_watch(watched, telemetry, health, shutdown)
     if as_json:
         print_json(
             [
@@ -45,17 +49,15 @@ def watch_fleet(config: Path, listen: ListenAddress | None, log_format: str, as_
 
 
 def _run_watch(
-    fleet: Fleet, telemetry: Telemetry, health: ProcessHealth, shutdown: ShutdownFlag
+    watched: WatchedFleet, telemetry: Telemetry, health: ProcessHealth, shutdown: ShutdownFlag
 ) -> FleetHealth:
+    fleet = watched.fleet
     console.print(
         f"watching {len(fleet.clusters)} clusters with {len(fleet.notifiers)} notifiers; stop with Ctrl+C"
     )
     metrics = WatchMetrics(health.registry)
-    try:
-        with explain_telemetry_errors():
-            return WatchController(fleet, telemetry, _now, _print_finding, health, metrics).run(shutdown)
-    except SecretError as error:
-        raise InputError(f"notifiers: {error}") from error
+    with explain_telemetry_errors():
+        return WatchController(watched, telemetry, _now, _print_finding, health, metrics).run(shutdown)
 
 
 def _now() -> datetime:

@@ -18,21 +18,25 @@ from fleetgauge_core.detection import (
     restore_burn_state,
     restore_fleet_health,
 )
-from fleetgauge_core.fleet import Fleet, Notifier, Telemetry
+from fleetgauge_core.fleet import Notifier, Telemetry
 from fleetgauge_core.kafka import (
+    CredentialsUnreadableError,
     KafkaUnavailableError,
     LeaderElection,
     Leadership,
     LeadershipStatus,
     TopicReader,
+    ensure_credentials_readable,
     ensure_state_topic,
     ensure_telemetry_topics,
 )
 from fleetgauge_core.runtime.health_server import ProcessHealth
+from fleetgauge_core.runtime.part_status import PartFault
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error
+from fleetgauge_operations.notify.fleet_faults import name_notifier
 from fleetgauge_operations.notify.outbox import RetryPolicy, Settlement
-from fleetgauge_operations.notify.receivers import Receiver, receiver_key
+from fleetgauge_operations.notify.receivers import receiver_key
 from fleetgauge_operations.watch.burn_tracker import BurnTracker
 from fleetgauge_operations.watch.delivery_cursor import (
     DeliveryCursor,
@@ -47,6 +51,7 @@ from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifier_context import LeadershipGate, NotifierContext
 from fleetgauge_operations.watch.notifiers import FindingSink, open_sink
 from fleetgauge_operations.watch.state_store import RestoredState, StateStore
+from fleetgauge_operations.watch.watched_fleet import WatchedFleet
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -59,7 +64,7 @@ OpenAlert = tuple[FindingSubject, HealthState]
 class WatchController:
     """Runs the detection while it leads a fleet's watches; ``show`` is called with every finding."""
 
-    fleet: Fleet
+    watched: WatchedFleet
     telemetry: Telemetry
     clock: Callable[[], datetime]
     show: Callable[[Finding], None]
@@ -69,21 +74,41 @@ class WatchController:
     def run(self, shutdown: ShutdownFlag) -> FleetHealth:
         """Run until ``shutdown`` is set; return the health at the end, the initial one if not the leader.
 
-        Raises: KafkaUnavailableError when the telemetry cluster cannot be reached at the start, and
-        SecretError when a notifier's address cannot be read.
+        While the telemetry cluster's secrets or certificates cannot be read, it waits for them.
+
+        Raises: KafkaUnavailableError when the telemetry cluster cannot be reached at the start.
         """
+        state = FleetHealth()
+        if not self._wait_for_credentials(shutdown):
+            return state
         ensure_telemetry_topics(self.telemetry)
         ensure_state_topic(self.telemetry, self.telemetry.topics.watch_state)
-        state = FleetHealth()
         election = LeaderElection(self.telemetry.access, self.telemetry.topics.watch_state.name)
         with _running(election):
             while not shutdown.is_set():
                 self.health.record_heartbeat()
+                self.watched.refresh()
                 leadership = election.wait_for_leadership(_POLL_TIMEOUT_S)
                 state = self._lead_or_retry(leadership, shutdown) if leadership else FleetHealth()
                 # A watch on standby is ready as well: it can take over at once.
                 self.health.mark_ready()
         return state
+
+    def _wait_for_credentials(self, shutdown: ShutdownFlag) -> bool:
+        """Wait until the telemetry cluster's credentials can be read; return False if told to end before."""
+        while not shutdown.is_set():
+            self.health.record_heartbeat()
+            self.watched.refresh()
+            try:
+                ensure_credentials_readable(self.telemetry.access)
+            except CredentialsUnreadableError as error:
+                message = f"{error}; provide it: until then nothing is watched"
+                self.health.parts.update("telemetry", PartFault.CREDENTIALS, {"telemetry": message})
+                shutdown.wait(_POLL_TIMEOUT_S)
+            else:
+                self.health.parts.update("telemetry", PartFault.CREDENTIALS, {})
+                return True
+        return False
 
     def _lead_or_retry(self, leadership: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
         try:
@@ -96,20 +121,20 @@ class WatchController:
 
     def _lead(self, leadership: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
         """Restore the state of earlier watches, and detect until the leadership or the process ends."""
-        topic = self.telemetry.topics.probe_pulse.name
+        topic, fleet = self.telemetry.topics.probe_pulse.name, self.watched.fleet
         with ExitStack() as stack:
             store = stack.enter_context(_running(StateStore(self.telemetry)))
             pulse_reader = stack.enter_context(
                 _running(TopicReader(self.telemetry.access, topic, "fleetgauge-watch"))
             )
             pulse_reader.assign(pulse_reader.wait_for_partitions())
-            lake_context = stack.enter_context(_running(LakeContext(self.fleet, self.clock)))
+            lake_context = stack.enter_context(_running(LakeContext(fleet, self.clock)))
             restored, now, received = store.restore(), self.clock(), ReceivedPulses()
-            in_scope = [cluster.id for cluster in self.fleet.clusters if cluster.is_in_scope_at(now)]
+            in_scope = [cluster.id for cluster in fleet.clusters if cluster.is_in_scope_at(now)]
             state = expect_pulses(restore_fleet_health(restored.findings, restored.histories), in_scope, now)
             burn_state = restore_burn_state(restored.findings, restored.burn_minutes)
             burn_tracker = BurnTracker(
-                self.fleet,
+                fleet,
                 self.telemetry,
                 store,
                 burn_state,
@@ -119,22 +144,21 @@ class WatchController:
             stack.callback(burn_tracker.stop)
             open_alerts = (*state.open_findings(), *burn_state.open_findings())
             backlogs = [
-                self._restore_backlog(notifier, restored, open_alerts, store)
-                for notifier in self.fleet.notifiers
+                self._restore_backlog(notifier, restored, open_alerts, store) for notifier in fleet.notifiers
             ]
             suppressed = restore_suppressed_findings(
                 restored.findings,
                 [subject for subject, _ in open_alerts],
                 [
                     backlog
-                    for backlog, notifier in zip(backlogs, self.fleet.notifiers, strict=True)
+                    for backlog, notifier in zip(backlogs, fleet.notifiers, strict=True)
                     if notifier.kind != "heartbeat"
                 ],
                 partial(lake_context.plan.covers, at=now),
             )
             stack.enter_context(self.metrics.activate(open_alerts))
             sinks = []
-            for notifier, (cursor, undelivered) in zip(self.fleet.notifiers, backlogs, strict=True):
+            for notifier, (cursor, undelivered) in zip(fleet.notifiers, backlogs, strict=True):
                 sink = self._open_sink(notifier, leadership, cursor, received, lake_context)
                 stack.enter_context(_running(sink))
                 for finding in undelivered:
@@ -147,7 +171,8 @@ class WatchController:
             _log.info("became the leader")
             stack.callback(_log.info, "no longer the leader")
             loop = DetectionLoop(
-                clusters={cluster.id: cluster for cluster in self.fleet.clusters},
+                clusters={cluster.id: cluster for cluster in fleet.clusters},
+                may_list=self.watched.may_list,
                 leadership=leadership,
                 pulse_reader=pulse_reader,
                 burn_tracker=burn_tracker,
@@ -173,7 +198,7 @@ class WatchController:
         received: ReceivedPulses,
         lake_context: LakeContext,
     ) -> FindingSink:
-        metrics = self.metrics.create_notifier_metrics(Receiver(notifier).host)
+        metrics = self.metrics.create_notifier_metrics(name_notifier(notifier))
         metrics.rejected.set(len(cursor.rejected))
         gate = LeadershipGate(lambda: leadership.confirm() is not LeadershipStatus.LOST)
 
@@ -195,7 +220,7 @@ class WatchController:
             settle=settle,
             postpone=postpone,
         )
-        finding_format = FindingFormat(self.fleet.page_url, lake_context.describe_cluster)
+        finding_format = FindingFormat(self.watched.fleet.page_url, lake_context.describe_cluster)
         return open_sink(notifier, finding_format, context, RetryPolicy())
 
     def _restore_backlog(

@@ -61,6 +61,8 @@ class DetectionLoop:
     """
 
     clusters: Mapping[str, Cluster]
+    may_list: Callable[[str], bool]
+    """Returns whether the fleet file may list a cluster that is not among ``clusters``, in a bad entry."""
     leadership: Leadership
     pulse_reader: TopicReader
     burn_tracker: BurnTracker
@@ -80,7 +82,7 @@ class DetectionLoop:
         sweep_at_s, now = self.elapsed_s(), self.clock()
         # No agent clears the alerts of a cluster that was removed from the fleet file.
         state, findings = self._remove_clusters(
-            state, lambda cluster_id: cluster_id not in self.clusters, now
+            state, lambda cluster_id: not (cluster_id in self.clusters or self.may_list(cluster_id)), now
         )
         if not self._publish(findings, now):
             return state
@@ -123,7 +125,7 @@ class DetectionLoop:
         silent_unlisted = {
             cluster_id
             for cluster_id in state.clusters.keys() - self.clusters.keys()
-            if state.is_silent(cluster_id, now)
+            if state.is_silent(cluster_id, now) and not self.may_list(cluster_id)
         }
         is_out_of_scope = partial(self._is_out_of_scope, now=now)
         state, cleared = self._remove_clusters(

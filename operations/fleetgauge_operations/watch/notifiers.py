@@ -37,7 +37,7 @@ class FindingSink(Protocol):
 def open_sink(
     notifier: Notifier, finding_format: FindingFormat, context: NotifierContext, policy: RetryPolicy
 ) -> FindingSink:
-    """Return the sink of a notifier. Raises: SecretError if its address is a secret that cannot be read."""
+    """Return the sink of a notifier; secrets are read for each POST."""
     if notifier.kind == "heartbeat":
         return Heartbeat(notifier.read_url, context)
     return OutboxSink(Receiver(notifier), finding_format, context, policy)

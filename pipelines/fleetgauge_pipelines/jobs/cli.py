@@ -5,7 +5,13 @@ from typing import Any
 import click
 
 from fleetgauge_core.runtime.cli import Command
-from fleetgauge_core.runtime.options import config_option, json_option, lake_option, listen_option
+from fleetgauge_core.runtime.options import (
+    config_option,
+    json_option,
+    lake_option,
+    listen_option,
+    strict_option,
+)
 
 counts_json_option = json_option("Print the counts on stdout as JSON.")
 
@@ -21,6 +27,7 @@ counts_json_option = json_option("Print the counts on stdout as JSON.")
     show_default=True,
     help="Seconds between the starts of two micro-batches.",
 )
+@strict_option
 @listen_option
 @counts_json_option
 def stream(**options: Any) -> None:
@@ -38,4 +45,4 @@ def run(**options: Any) -> None:
     """Write the probe records that the telemetry topics hold now to the lake, then exit."""
     from fleetgauge_pipelines.jobs.stream_command import process_topics
 
-    process_topics(every_s=None, listen=None, **options)
+    process_topics(every_s=None, strict=True, listen=None, **options)

@@ -5,10 +5,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleetgauge_core.fleet import load_fleet, require_telemetry
-from fleetgauge_core.kafka import explain_telemetry_errors
+from fleetgauge_core.fleet import ClusterAccess, Fleet, load_fleet, require_telemetry
+from fleetgauge_core.fleet.usable_fleet import load_usable_fleet
+from fleetgauge_core.kafka import (
+    CredentialsUnreadableError,
+    ensure_credentials_readable,
+    explain_telemetry_errors,
+)
+from fleetgauge_core.kafka.credentials_monitor import require_readable_credentials
 from fleetgauge_core.runtime.cli import ListenAddress, print_json
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
+from fleetgauge_core.runtime.part_status import PartFault
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
 from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
@@ -20,14 +28,23 @@ if TYPE_CHECKING:
 #: A process without a heartbeat for this long is not alive. A normal batch takes seconds; catching up after
 #: an outage, or the first start, which downloads the jars, takes minutes.
 _MAX_HEARTBEAT_AGE_S = 15 * 60
+#: Pause before secrets that could not be read are read again.
+_RETRY_S = 2.0
 
 
 def process_topics(
-    config: Path, location: str | None, every_s: float | None, listen: ListenAddress | None, as_json: bool
+    config: Path,
+    location: str | None,
+    every_s: float | None,
+    strict: bool,
+    listen: ListenAddress | None,
+    as_json: bool,
 ) -> None:
     """Write probe records from the telemetry topics to the lake every ``every_s`` seconds; None: once."""
-    fleet = load_fleet(config)
+    fleet = load_fleet(config) if strict else _load_processed_fleet(config)
     telemetry = require_telemetry(fleet, config)
+    if strict:
+        require_readable_credentials({"telemetry": telemetry.access})
     health = ProcessHealth("stream", _MAX_HEARTBEAT_AGE_S)
     metrics = StreamMetrics(health.registry)
     totals = Counter(dict.fromkeys(COUNT_NAMES, 0))
@@ -39,28 +56,52 @@ def process_topics(
         health.record_heartbeat()
         health.mark_ready()
 
-    with (
-        supervise_process(SHUTDOWN_DEADLINE_S) as shutdown,
-        serve_health(health, listen),
-        open_lake_for_writing(location or fleet.lake) as (spark, lake),
-        request_shutdown_on_error(shutdown),
-    ):
-        from fleetgauge_pipelines.jobs.stream import StreamTrigger, run_stream
+    def run(shutdown: ShutdownFlag) -> None:
+        with (
+            open_lake_for_writing(location or fleet.lake) as (spark, lake),
+            request_shutdown_on_error(shutdown),
+            explain_telemetry_errors(),
+        ):
+            from fleetgauge_pipelines.jobs.stream import StreamTrigger, run_stream
 
-        with explain_telemetry_errors():
-            run_stream(
-                spark,
-                lake,
-                fleet,
-                telemetry,
-                StreamTrigger(every_s),
-                _now,
-                report_batch,
-                health.record_heartbeat,
-                shutdown,
-            )
+            trigger, idle = StreamTrigger(every_s), health.record_heartbeat
+            run_stream(spark, lake, fleet, telemetry, trigger, _now, report_batch, idle, shutdown)
+
+    with supervise_process(SHUTDOWN_DEADLINE_S) as shutdown, serve_health(health, listen):
+        if _wait_for_credentials(telemetry.access, health, shutdown):
+            run(shutdown)
     if as_json:
         print_json(totals)
+
+
+def _load_processed_fleet(config: Path) -> Fleet:
+    """Return the fleet, also if notifiers or the connections of clusters, which are not used here, are bad.
+
+    Without a cluster's other values the stream must not run: its records would go to quarantine, and the
+    weeks of the fleet would lose it.
+
+    Raises: FleetFileError.
+    """
+    loaded = load_usable_fleet(config, connects=False)
+    return (
+        load_fleet(config) if any(problem.part == "cluster" for problem in loaded.problems) else loaded.fleet
+    )
+
+
+def _wait_for_credentials(access: ClusterAccess, health: ProcessHealth, shutdown: ShutdownFlag) -> bool:
+    """Wait until the telemetry cluster's credentials can be read; return False if told to end before."""
+    while not shutdown.is_set():
+        health.record_heartbeat()
+        try:
+            ensure_credentials_readable(access)
+        except CredentialsUnreadableError as error:
+            message = f"{error}; provide it: until then no record is processed"
+            health.parts.update("telemetry", PartFault.CREDENTIALS, {"telemetry": message})
+            shutdown.wait(_RETRY_S)
+        else:
+            health.parts.update("telemetry", PartFault.CREDENTIALS, {})
+            return True
+    return False
 
 
 def _now() -> datetime:

@@ -1,16 +1,27 @@
 """Probing of all clusters of this agent, which are added, removed and changed while it runs."""
 
-import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from queue import SimpleQueue
 
-from fleetgauge_core.fleet import Cluster
+from fleetgauge_core.fleet import Cluster, ClusterAccess
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
 from fleetgauge_probes.agent.cluster_report import ClusterReport
 
-_log = logging.getLogger("fleetgauge.probe")
+#: Pause before credentials that could not be read are read again.
+_RETRY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _StartFailure:
+    """Why a probe could not be started, and when to try again; at once if the access changes."""
+
+    message: str
+    access: ClusterAccess
+    retry_at_s: float
 
 
 class FleetProbe:
@@ -19,19 +30,29 @@ class FleetProbe:
     No cluster waits for another, not even for one whose probe takes long to stop.
     """
 
-    def __init__(self, create_probe: Callable[[Cluster], ClusterProbe]) -> None:
+    def __init__(
+        self,
+        create_probe: Callable[[Cluster], ClusterProbe],
+        elapsed_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Start without clusters; ``create_probe`` makes a probe that is not started yet."""
         self._create_probe = create_probe
+        self._elapsed_s = elapsed_s
         self._clusters: Sequence[Cluster] = ()
         self._probes: Mapping[str, ClusterProbe] = {}
         self._stopping_threads: dict[str, threading.Thread] = {}
         self._final_reports: SimpleQueue[ClusterReport] = SimpleQueue()
-        self._start_errors: dict[str, str] = {}
+        self._failures: Mapping[str, _StartFailure] = {}
 
     @property
     def probes(self) -> Mapping[str, ClusterProbe]:
         """The running probes by cluster id. Replaced, never modified: other threads read it."""
         return self._probes
+
+    @property
+    def start_errors(self) -> dict[str, str]:
+        """Why a cluster is not probed, by the ID of each whose credentials cannot be read."""
+        return {cluster_id: failure.message for cluster_id, failure in self._failures.items()}
 
     def update_clusters(self, clusters: Sequence[Cluster]) -> None:
         """Probe exactly these clusters from now on.
@@ -46,6 +67,9 @@ class FleetProbe:
             return
         self._clusters = clusters
         wanted = {cluster.id: cluster for cluster in clusters}
+        self._failures = {
+            cluster_id: failure for cluster_id, failure in self._failures.items() if cluster_id in wanted
+        }
         kept = {}
         for cluster_id, probe in self._probes.items():
             cluster = wanted.get(cluster_id)
@@ -57,7 +81,9 @@ class FleetProbe:
         new = [
             cluster
             for cluster in clusters
-            if cluster.id not in kept and cluster.id not in self._stopping_threads
+            if cluster.id not in kept
+            and cluster.id not in self._stopping_threads
+            and self._may_start(cluster)
         ]
         started = {cluster.id: self._start_probe(cluster) for cluster in new}
         self._probes = kept | {cluster_id: probe for cluster_id, probe in started.items() if probe}
@@ -75,17 +101,23 @@ class FleetProbe:
             thread.join()
         return self._take_final_reports()
 
+    def _may_start(self, cluster: Cluster) -> bool:
+        failure = self._failures.get(cluster.id)
+        return failure is None or failure.access != cluster.access or self._elapsed_s() >= failure.retry_at_s
+
     def _start_probe(self, cluster: Cluster) -> ClusterProbe | None:
         """Start a probe; return None while the cluster's credentials cannot be read."""
         probe = self._create_probe(cluster)
+        others = {
+            cluster_id: failure for cluster_id, failure in self._failures.items() if cluster_id != cluster.id
+        }
         try:
             probe.start()
         except KafkaUnavailableError as error:
-            if self._start_errors.get(cluster.id) != str(error):
-                _log.error("%s: not probed: %s", cluster.id, error)
-            self._start_errors[cluster.id] = str(error)
+            failure = _StartFailure(str(error), cluster.access, self._elapsed_s() + _RETRY_S)
+            self._failures = {**others, cluster.id: failure}
             return None
-        self._start_errors.pop(cluster.id, None)
+        self._failures = others
         return probe
 
     def _stop_in_background(self, cluster_id: str, probe: ClusterProbe) -> None:

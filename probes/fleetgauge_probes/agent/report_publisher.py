@@ -1,7 +1,8 @@
 """Publishes cluster reports: records to the spool forwarder, pulses to telemetry, both to the metrics."""
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from fleetgauge_core.contract import ProbePulse
 from fleetgauge_core.fleet import Telemetry
@@ -15,55 +16,74 @@ _log = logging.getLogger("fleetgauge.records")
 #: An older pulse is worthless: three newer ones have been emitted by then.
 _PULSE_TIMEOUT_S = 15
 _PULSE_STOP_TIMEOUT_S = 1
+#: Pause before secrets that could not be read are read again.
+_RETRY_S = 2.0
 _RECORD_STOP_TIMEOUT_S = 10
 
 
 class PulseProducer:
-    """Sends pulses to the telemetry cluster; reconnects when secrets or certificates have been replaced."""
+    """Sends pulses to the telemetry cluster; reconnects when secrets or certificates have been replaced.
 
-    def __init__(self, telemetry: Telemetry) -> None:
+    While there are none that can be read, every pulse counts as failed.
+    """
+
+    def __init__(self, telemetry: Telemetry, elapsed_s: Callable[[], float] = time.monotonic) -> None:
         """Prepare the producer without connecting."""
         self._access = telemetry.access
         self._topic = telemetry.topics.probe_pulse.name
+        self._elapsed_s = elapsed_s
+        self._producer: RecordProducer | None = None
+        self._retry_at_s = 0.0
         self._earlier_delivered = self._earlier_failed = 0
+        self.fault: str | None = None
+        """Why no pulse can be sent, if secrets or certificates could not be read."""
 
     def start(self) -> None:
-        """Start a producer. Raises: KafkaUnavailableError when secrets cannot be read."""
+        """Start a producer; if secrets cannot be read, a later pulse does."""
         self._file_versions = self._access.file_versions()
-        self._producer = RecordProducer(
-            self._access, "fleetgauge-pulses", delivery_timeout_s=_PULSE_TIMEOUT_S
-        )
-        self._producer.start()
+        producer = RecordProducer(self._access, "fleetgauge-pulses", delivery_timeout_s=_PULSE_TIMEOUT_S)
+        try:
+            producer.start()
+        except KafkaUnavailableError as error:
+            if self._producer is None:
+                self.fault, self._retry_at_s = str(error), self._elapsed_s() + _RETRY_S
+            else:
+                _log.error("pulses continue with the previous credentials: %s", error)
+            return
+        self._retire_producer()
+        self._producer, self.fault = producer, None
 
     def send(self, pulse: ProbePulse) -> None:
         """Queue a pulse."""
-        self._renew_credentials()
-        self._producer.send(self._topic, pulse.cluster_id, pulse.encode())
+        if self._must_start():
+            self.start()
+        if self._producer is None:
+            self._earlier_failed += 1
+        else:
+            self._producer.send(self._topic, pulse.cluster_id, pulse.encode())
 
     @property
     def delivered(self) -> int:
         """How many pulses the telemetry cluster has acknowledged."""
-        return self._earlier_delivered + self._producer.delivered
+        return self._earlier_delivered + (self._producer.delivered if self._producer else 0)
 
     @property
     def failed(self) -> int:
         """How many pulses could not be delivered in time."""
-        return self._earlier_failed + self._producer.failed
+        return self._earlier_failed + (self._producer.failed if self._producer else 0)
 
     def stop(self) -> None:
         """Deliver queued pulses for up to one second and stop."""
-        self._producer.stop(_PULSE_STOP_TIMEOUT_S)
+        self._retire_producer()
 
-    def _renew_credentials(self) -> None:
-        if self._access.file_versions() == self._file_versions:
-            return
-        previous = self._producer
-        try:
-            self.start()
-        except KafkaUnavailableError as error:
-            _log.error("pulses continue with the previous credentials: %s", error)
-            self._producer = previous
-        else:
+    def _must_start(self) -> bool:
+        if self._producer is None:
+            return self._elapsed_s() >= self._retry_at_s
+        return self._access.file_versions() != self._file_versions
+
+    def _retire_producer(self) -> None:
+        previous, self._producer = self._producer, None
+        if previous:
             previous.stop(_PULSE_STOP_TIMEOUT_S)
             self._earlier_delivered += previous.delivered
             self._earlier_failed += previous.failed
@@ -78,8 +98,13 @@ class ReportPublisher:
         self._forwarder = forwarder
         self._metrics = metrics
 
+    @property
+    def telemetry_faults(self) -> dict[str, str]:
+        """Why the telemetry cluster's secrets or certificates cannot be read, if so."""
+        return {"telemetry": self._pulses.fault} if self._pulses.fault else {}
+
     def start(self) -> None:
-        """Start producing. Raises: KafkaUnavailableError when secrets cannot be read."""
+        """Start producing."""
         self._pulses.start()
         self._forwarder.start()
 

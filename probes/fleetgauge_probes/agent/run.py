@@ -15,6 +15,7 @@ from fleetgauge_core import __version__
 from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
 from fleetgauge_core.kafka import NameResolver, read_demoted_brokers
 from fleetgauge_core.runtime.health_server import ProcessHealth
+from fleetgauge_core.runtime.part_status import PartFault
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error
 from fleetgauge_core.runtime.uptime import uptime_ns
@@ -50,7 +51,6 @@ def run_agent(
     """Probe the clusters until ``shutdown`` is set; return how many records are left in the spool.
 
     ``clusters`` is called four times a second and returns the clusters to probe; ``spool`` must be open.
-    Raises: KafkaUnavailableError when the telemetry cluster's secrets cannot be read.
     """
     metrics = AgentMetrics(health.registry, spool.max_bytes)
     agent = AgentIdentity(f"{socket.gethostname()}/{fleet.vantage}", __version__, str(run_id), fleet.vantage)
@@ -79,6 +79,8 @@ def run_agent(
                 fleet_probe.update_clusters(clusters())
                 reports = fleet_probe.collect_reports()
                 publisher.publish(reports)
+                health.parts.update("cluster", PartFault.CREDENTIALS, fleet_probe.start_errors)
+                health.parts.update("telemetry", PartFault.CREDENTIALS, publisher.telemetry_faults)
                 if not fleet_probe.probes or any(report.pulse for report in reports):
                     # Without clusters there is no pulse to wait for.
                     health.mark_ready()

@@ -111,6 +111,7 @@ class MitigationTestbed:
             context,
             context.create_control_loops(limits),
             context.create_case_notifier(),
+            lambda: None,
             ProcessHealth("mitigate", 900),
             lambda _: None,
             context.clock,

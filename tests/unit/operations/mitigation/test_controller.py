@@ -153,6 +153,7 @@ class RunningController:
             self.fleet,
             loops,
             notifier,
+            lambda: None,
             CountingHealth("mitigate", 900),
             lambda case: self.shown.append(case.case_id),
             self.clock,

@@ -144,6 +144,7 @@ class RecoveryRun:
             fleet=FLEET,
             tracer_loop=None,
             readiness=readiness,
+            report_faults=lambda: None,
             show=self.shown.append,
             now_ms=lambda: int(time.now_s * 1000),
             monotonic=lambda: time.now_s,

@@ -40,6 +40,8 @@ class MemoryWatch:
     stored: list[Finding] = field(default_factory=list)
     shutdown: ShutdownFlag = field(default_factory=ShutdownFlag)
     is_lost: bool = False
+    bad_entries: Sequence[str] = ()
+    """Clusters whose entry in the fleet file cannot be used."""
     received: ReceivedPulses = field(default_factory=ReceivedPulses)
 
     def __post_init__(self) -> None:
@@ -116,6 +118,7 @@ class MemoryWatch:
             clusters={
                 name: Cluster.model_validate({"id": name, "bootstrap": "nobody:1"}) for name in clusters
             },
+            may_list=lambda cluster_id: cluster_id in self.bad_entries,
             leadership=memory,
             pulse_reader=memory,
             burn_tracker=memory,
@@ -186,6 +189,12 @@ def test_the_alerts_of_a_cluster_that_left_the_fleet_file_are_cleared_first() ->
     watch = MemoryWatch([], now=at(11))
     assert watch.run(state, clusters=["payments"]).open_findings() == ()
     assert watch.log[:2] == ["store HEALTHY", "notify HEALTHY"]
+
+
+def test_the_alerts_of_a_cluster_with_a_bad_entry_stay_open() -> None:
+    state = MemoryWatch(HEALTHY_THEN_HUNG).run()
+    watch = MemoryWatch([], now=at(11), bad_entries=("orders",))
+    assert watch.run(state, clusters=["payments"]).open_findings() == state.open_findings()
 
 
 def test_a_late_alert_of_an_earlier_watch_is_resumed_and_cleared_by_this_one() -> None:
