@@ -1,5 +1,7 @@
 """Causes of failed connections to brokers, classified by the exception and the step that raised it."""
 
+import errno
+import os
 import socket
 import ssl
 import struct
@@ -24,6 +26,8 @@ class ConnectionFailure(Enum):
     CERTIFICATE_HOSTNAME_MISMATCH = "certificate_of_another_name"
     CERTIFICATE_UNTRUSTED = "certificate_untrusted"
     CLIENT_CERTIFICATE_REJECTED = "our_certificate_refused"
+    OWN_RESOURCES = "own_resources"
+    """This host cannot open a connection to any broker; it says nothing about the broker."""
 
     @property
     def description(self) -> str:
@@ -49,6 +53,7 @@ _DESCRIPTIONS = {
     ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH: "its certificate is for another name",
     ConnectionFailure.CERTIFICATE_UNTRUSTED: "its certificate is not of an authority that we trust",
     ConnectionFailure.CLIENT_CERTIFICATE_REJECTED: "does not take our certificate",
+    ConnectionFailure.OWN_RESOURCES: "this host is out of open files, memory or local ports",
 }
 _SECURITY_FAILURES = frozenset(
     {
@@ -66,10 +71,37 @@ _FAILURE_BY_VERIFY_CODE = {
     62: ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH,
     64: ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH,
 }
+#: Errors of a system call for which this host is the cause.
+_OWN_ERRORS = frozenset(
+    {
+        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENOSPC, errno.EADDRNOTAVAIL),
+        *(errno.EAGAIN, socket.EAI_MEMORY),
+    }
+)
 #: The first bytes of a TLS alert, which a TLS listener sends to a plaintext client (RFC 8446, section 5.1).
 _TLS_ALERT = b"\x15\x03"
 #: A larger response is not an ApiVersions response.
 _MAX_RESPONSE_BYTES = 1 << 20
+
+
+def is_own_resource_error(error: BaseException) -> bool:
+    """Return whether this host is out of open files, memory, threads or local ports.
+
+    A host name cannot be looked up without a file either, but that error does not say so: it is tried
+    whether a file can be opened.
+    """
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) in _OWN_ERRORS:
+        return True
+    is_definite = isinstance(error, ConnectionError | TimeoutError | ssl.SSLError)
+    return isinstance(error, OSError) and not is_definite and not _can_open_files()
+
+
+def _can_open_files() -> bool:
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
 
 
 def classify_connect_error(error: Exception) -> ConnectionFailure:

@@ -24,6 +24,7 @@ from fleetgauge_core.kafka.connection_failure import (
     classify_connect_error,
     classify_handshake_error,
     classify_response_error,
+    is_own_resource_error,
     parse_response_size,
 )
 from fleetgauge_core.kafka.name_resolver import NameResolver
@@ -124,8 +125,8 @@ async def probe_endpoint(
         if isinstance(frame, ConnectionFailure):
             return frame
         response = EndpointResponse(parse_kafka_version(frame), parse_certificate_expiry(certificate))
-    except (OSError, UnicodeError, asyncio.IncompleteReadError, struct.error) as error:
-        return classify(error)
+    except (OSError, UnicodeError, asyncio.IncompleteReadError, struct.error, MemoryError) as error:
+        return ConnectionFailure.OWN_RESOURCES if is_own_resource_error(error) else classify(error)
     return ConnectionMeasurement(
         at_ns=answered_ns,
         dns_us=(resolved_ns - started_ns) // 1000 if addresses else None,

@@ -1,6 +1,7 @@
 """Lookups of host names beside an event loop."""
 
 import asyncio
+import errno
 import socket
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -64,5 +65,9 @@ async def _run_in_daemon_thread(function: Callable[[], Any]) -> Any:
         else:
             future.set_result(result)
 
-    Thread(target=run, daemon=True).start()
+    try:
+        Thread(target=run, daemon=True).start()
+    except RuntimeError as error:
+        # "can't start new thread": the system call's error number is lost.
+        raise OSError(errno.EAGAIN, str(error)) from error
     return await asyncio.wrap_future(future)

@@ -32,6 +32,7 @@ _REMEDIES = {
     ConnectionFailure.CLIENT_CERTIFICATE_REJECTED: (
         "check `security.tls.certificate`: it may have expired, or the broker may not trust its authority"
     ),
+    ConnectionFailure.OWN_RESOURCES: "raise the limits of this machine: open files, memory, local ports",
 }
 #: From this version on, a broker that is down is still listed, as fenced (KIP-1073).
 _LISTS_FENCED_SINCE = (4, 0)
