@@ -110,13 +110,14 @@ class FleetFile:
         _log.info("%s: reloaded, %d clusters", self.path, len(self.fleet.clusters))
 
 
-def _read_version(path: Path) -> tuple[int, int, int] | None:
+def _read_version(path: Path) -> tuple[int, int, int, int] | None:
     """Return what differs once the file, or one to which it links, has changed; None if there is none.
 
-    The time of the last status change shows that a file became readable.
+    The time of the last status change shows that a file became readable, the size that it grew within one
+    tick of the file system's clock.
     """
     try:
         status = path.stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
