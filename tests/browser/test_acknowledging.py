@@ -1,5 +1,6 @@
 """Operators acknowledge, judge and correct, which all users see; viewers are rejected."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,17 +11,22 @@ from fleetgauge_core import tables
 from fleetgauge_dashboards.identity import ProxyLogin
 from tests.browser.conftest import OpenPage, ServeLake, Site
 from tests.browser.lake import put, write
+from tests.read_only import mounted_read_only
 
 HEADER = "X-Forwarded-User"
 
 
 @pytest.fixture
 def site(tmp_path: Path, serve_lake: ServeLake) -> Site:
-    write(tmp_path, datetime.now(UTC))
-    put(tmp_path, tables.ACTIONS, [])
-    put(tmp_path, tables.CORRECTIONS, [])
+    return _serve(tmp_path, serve_lake)
+
+
+def _serve(root: Path, serve_lake: ServeLake) -> Site:
+    write(root, datetime.now(UTC))
+    put(root, tables.ACTIONS, [])
+    put(root, tables.CORRECTIONS, [])
     login = ProxyLogin(HEADER, frozenset({"127.0.0.1"}), frozenset({"ada"}))
-    return serve_lake(tmp_path, login=login)
+    return serve_lake(root, login=login)
 
 
 def test_an_operators_acknowledgement_is_visible_to_all_users(site: Site, open_page: OpenPage) -> None:
@@ -71,3 +77,22 @@ def test_an_operator_excludes_the_displayed_minutes(site: Site, open_page: OpenP
     other.get_by_label("Reason").fill("me too")
     other.get_by_role("button", name="Exclude", exact=True).click()
     expect(other.locator("#correct-said")).to_contain_text("Not excluded: bob is a viewer")
+
+
+def test_over_a_read_only_lake_the_buttons_are_disabled_with_the_reason(
+    tmp_path: Path, serve_lake: ServeLake, open_page: OpenPage
+) -> None:
+    site = _serve(tmp_path, serve_lake)
+    with mounted_read_only(tmp_path):
+        page = open_page(f"{site.url}/alerts?alert=past-0", headers={HEADER: "ada"})
+        for name in ("Acknowledge", "It was right", "It was a false alarm"):
+            button = page.get_by_role("button", name=name, exact=True)
+            expect(button).to_be_disabled()
+            expect(button).to_have_accessible_description(re.compile("The lake is read-only here"))
+        expect(page.locator("#alerts-title")).to_contain_text("The lake is read-only here")
+        page.goto(f"{site.url}/cluster/orders-eu")
+        page.get_by_text("Exclude the displayed minutes from the service levels").click()
+        expect(page.get_by_role("button", name="Exclude", exact=True)).to_be_disabled()
+        expect(page.locator("#correct-read-only")).to_have_text(
+            "Not possible: the lake is read-only here; use fleetgauge correct add where the stream runs."
+        )

@@ -64,6 +64,9 @@ _EXPLANATIONS: tuple[tuple[str, str], ...] = (
         "the object store does not respond: check AWS_ENDPOINT_URL, AWS_REGION and the network",
     ),
 )
+_WRITE_REFUSED = re.compile(
+    r"AccessDenied|403 Forbidden|AuthorizationPermissionMismatch|\(os error (?:1|13|30)\)"
+)
 _ANSI_COLOUR = re.compile("\x1b\\[[0-9;]*m")
 #: Start of the part that is cut off: a stack trace of delta-rs or an XML document of the object store.
 _DETAILS = re.compile(r"\s0: |<\?xml|<Error>")
@@ -113,6 +116,28 @@ def _ensure_readable(location: str) -> None:
         raise NotADirectoryError(errno.ENOTDIR, "not a folder", str(folder))
     if not os.access(folder, os.R_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "not readable for this user", str(folder))
+
+
+def is_read_only(lake: str, table: Table) -> bool:
+    """Return whether this process may not write a table in a folder: by its mount, its owner or its mode.
+
+    Of a table that does not exist yet, the nearest folder counts. Whether an object store accepts writes is
+    only known when it is tried, so that the result is False.
+
+    Raises: LakePathError.
+    """
+    location = table_uri(lake, table)
+    if "://" in location:
+        return False
+    path = Path(location).absolute()
+    nearest = next(folder for folder in (path, *path.parents) if os.access(folder, os.F_OK))
+    folders = [folder for folder in (nearest, path / "_delta_log") if os.access(folder, os.F_OK)]
+    return not all(os.access(folder, os.W_OK | os.X_OK, effective_ids=True) for folder in folders)
+
+
+def is_write_refused(error: Exception) -> bool:
+    """Return whether a failed write was refused for good: the store or the file system permits no write."""
+    return _WRITE_REFUSED.search(str(error)) is not None
 
 
 def table_uri(lake: str, table: Table) -> str:

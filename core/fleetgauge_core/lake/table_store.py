@@ -18,6 +18,8 @@ from fleetgauge_core.lake.delta_table import (
     DELTA_ERRORS,
     arrow_schema,
     describe_table_error,
+    is_read_only,
+    is_write_refused,
     open_table,
     storage_options,
     table_exists,
@@ -42,6 +44,10 @@ Scope = Mapping[str, Collection[Any]]
 
 class TableStoreError(OperationalError):
     """The table does not exist, or cannot be read or written; the message is one line."""
+
+
+class ReadOnlyLakeError(TableStoreError):
+    """The lake cannot be written by this process or with these credentials."""
 
 
 class StaleProgressError(Exception):
@@ -156,6 +162,7 @@ class TableStore:
         """Create the table if it is missing, and add columns that it lacks; return whether it was missing."""
         try:
             if not table_exists(self._lake, self._table):
+                self._ensure_writable()
                 self._create_table()
                 return True
             self._add_columns(DeltaTable(self._uri, storage_options=storage_options(self._uri)))
@@ -192,6 +199,7 @@ class TableStore:
         delta = self._open()
         if delta is None:
             return
+        self._ensure_writable()
         try:
             operation(delta)
         except DELTA_ERRORS as error:
@@ -223,8 +231,10 @@ class TableStore:
         ``write`` must make at most one commit.
         """
         for _ in range(_ATTEMPTS):
+            delta = self._open()
+            self._ensure_writable()
             try:
-                write(self._open() or self._create_table())
+                write(delta or self._create_table())
             except CommitFailedError as error:
                 conflict = error
             except DELTA_ERRORS as error:
@@ -288,9 +298,22 @@ class TableStore:
         present = {field.name for field in delta.schema().fields}
         missing = [field for field in self._schema if field.name not in present]
         if missing:
+            self._ensure_writable()
             delta.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
 
+    def _ensure_writable(self) -> None:
+        """Check the folders before a write: delta-rs may panic at one that it may not write."""
+        if is_read_only(self._lake, self._table):
+            raise self._read_only_error()
+
+    def _read_only_error(self) -> ReadOnlyLakeError:
+        return ReadOnlyLakeError(
+            f"{self._uri}: the lake is read-only here; write it where `fleetgauge stream` runs, as its user"
+        )
+
     def _error(self, verb: str, error: Exception) -> TableStoreError:
+        if verb != "read" and is_write_refused(error):
+            return self._read_only_error()
         return TableStoreError(f"{self._uri}: cannot be {verb}: {describe_table_error(error)}")
 
 

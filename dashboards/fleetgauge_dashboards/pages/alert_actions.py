@@ -7,11 +7,12 @@ from uuid import uuid4
 
 from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
 
-from fleetgauge_core.lake.table_store import TableStore, TableStoreError
+from fleetgauge_core.lake.delta_table import is_read_only
+from fleetgauge_core.lake.table_store import ReadOnlyLakeError, TableStore, TableStoreError
 from fleetgauge_core.tables import ACTIONS
 from fleetgauge_dashboards.identity import User, explain_denial
 from fleetgauge_dashboards.links import AlertsView, parse_view
-from fleetgauge_dashboards.pages.components import Component
+from fleetgauge_dashboards.pages.components import Component, aria
 from fleetgauge_dashboards.pages.page import FleetContexts, PageContext
 from fleetgauge_dashboards.reader import LakeError, LakeReader
 from fleetgauge_dashboards.times import TimeFormat
@@ -27,29 +28,50 @@ from fleetgauge_dashboards.views.alerts import HealthAlert, fold_alerts
 _BUTTON = "remark"
 #: The value of an acknowledge button; a judge button's value is its judgement.
 _ACKNOWLEDGE = "acknowledge"
+_READ_ONLY_REASON = "alerts-read-only"
 _log = logging.getLogger("fleetgauge.dash")
 
 
-def acknowledge_button(alert: HealthAlert) -> Component:
+def acknowledge_button(alert: HealthAlert, is_disabled: bool) -> Component:
     """Return the button that acknowledges an alert."""
-    return _button("Acknowledge", alert, _ACKNOWLEDGE)
+    return _button("Acknowledge", alert, _ACKNOWLEDGE, is_disabled)
 
 
-def judge_buttons(alert: HealthAlert) -> list[Component]:
+def judge_buttons(alert: HealthAlert, is_disabled: bool) -> list[Component]:
     """Return the buttons that judge an alert; the week's precision is computed from judgements."""
     return [
         _button(
             f"It was {judgement.label}" if judgement is AlertJudgement.RIGHT else "It was a false alarm",
             alert,
             judgement,
+            is_disabled,
         )
         for judgement in AlertJudgement
     ]
 
 
-def _button(label: str, alert: HealthAlert, value: str) -> Component:
+def are_remarks_read_only(context: PageContext) -> bool:
+    """Return whether this process cannot record remarks in the lake; the buttons are then disabled."""
+    return is_read_only(context.lake.root, ACTIONS)
+
+
+def read_only_reason() -> Component:
+    """Return the reason why the buttons are disabled."""
+    return html.Span(
+        "The lake is read-only here: acknowledge and judge alerts on pages served where the stream runs.",
+        id=_READ_ONLY_REASON,
+        className="fg-sub",
+    )
+
+
+def _button(label: str, alert: HealthAlert, value: str, is_disabled: bool) -> Component:
     return html.Button(
-        label, id={"type": _BUTTON, "alert": alert.alert_id, "says": value}, n_clicks=0, className="fg-button"
+        label,
+        id={"type": _BUTTON, "alert": alert.alert_id, "says": value},
+        n_clicks=0,
+        className="fg-button",
+        disabled=is_disabled,
+        **aria(describedby=_READ_ONLY_REASON if is_disabled else None),
     )
 
 
@@ -101,6 +123,12 @@ def record_remark(
         if alert is None:
             return f"✕ Not {verb.lower()}: no alert has this id; reload the page."
         existing = _write_row(lake, alert, judgement, user, context, times)
+    except ReadOnlyLakeError:
+        imperative = "judge" if judgement else "acknowledge"
+        return (
+            f"✕ Not {verb.lower()}: the lake is read-only here; {imperative} the alert on pages served where "
+            "the stream runs."
+        )
     except (LakeError, TableStoreError) as error:
         return f"✕ Not {verb.lower()}: {error}"
     if existing:

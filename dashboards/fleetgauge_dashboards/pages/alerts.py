@@ -10,7 +10,12 @@ from dash import html
 from fleetgauge_core.contract import HealthEvent
 from fleetgauge_dashboards.figures.theme import Theme
 from fleetgauge_dashboards.links import AlertsView, ClusterView, DisplayOptions
-from fleetgauge_dashboards.pages.alert_actions import acknowledge_button, judge_buttons
+from fleetgauge_dashboards.pages.alert_actions import (
+    acknowledge_button,
+    are_remarks_read_only,
+    judge_buttons,
+    read_only_reason,
+)
 from fleetgauge_dashboards.pages.components import Component, key_figure_card, link, panel, tools
 from fleetgauge_dashboards.pages.page import Page, PageContext, PageNotice, PagePart, Slots, TableRows
 from fleetgauge_dashboards.times import TimeFormat
@@ -25,13 +30,17 @@ MAX_HISTORY = 200
 
 @dataclass(frozen=True, slots=True)
 class _AlertsContext:
-    """What every alert on the page is rendered with: the time, the display options and operators' remarks."""
+    """What every alert on the page is rendered with: the time, the display options and operators' remarks.
+
+    With ``is_read_only`` no remarks can be added.
+    """
 
     now: datetime
     times: TimeFormat
     display: DisplayOptions
     acknowledgements: Mapping[str, AlertRemark]
     judgements: Mapping[str, AlertRemark]
+    is_read_only: bool
 
     def describe_remarks(self, alert: HealthAlert) -> list[str]:
         remarks = (self.acknowledgements.get(alert.alert_id), self.judgements.get(alert.alert_id))
@@ -68,6 +77,7 @@ def fill(view: AlertsView, context: PageContext, _theme: Theme) -> Slots | PageN
         view.display,
         select_acknowledgements(actions),
         select_judgements(actions),
+        are_remarks_read_only(context),
     )
     uncleared = [alert for alert in selected if alert.cleared_at is None]
     cleared = [alert for alert in selected if alert.cleared_at is not None]
@@ -79,7 +89,10 @@ def fill(view: AlertsView, context: PageContext, _theme: Theme) -> Slots | PageN
         context.fleet.calendar.week_at(now),
     )
     return {
-        "alerts-title.children": _title_row(view, open_count, len(uncleared) - open_count),
+        "alerts-title.children": [
+            *_title_row(view, open_count, len(uncleared) - open_count),
+            read_only_reason() if alerts_context.is_read_only else None,
+        ],
         "alerts-cards.children": [key_figure_card(figure) for figure in alert_key_figures(week)],
         "alerts-open.children": [_uncleared_alert(alert, alerts_context) for alert in uncleared]
         or _no_open_alert(),
@@ -137,7 +150,7 @@ def _uncleared_alert(alert: HealthAlert, alerts_context: _AlertsContext) -> Comp
         [
             html.H2(f"{'▲' if is_open else '△ suspected:'} {alert.kind}: {alert.subject}"),
             _fact_row(facts, alert, alerts_context),
-            acknowledge_button(alert)
+            acknowledge_button(alert, alerts_context.is_read_only)
             if is_open and alert.alert_id not in alerts_context.acknowledgements
             else None,
             _state_changes(alert, alerts_context.times),
@@ -238,7 +251,7 @@ def _history_rows(view: AlertsView, alert: HealthAlert, alerts_context: _AlertsC
     )
     details = [
         facts,
-        html.Div(judge_buttons(alert), className="fg-buttons"),
+        html.Div(judge_buttons(alert, alerts_context.is_read_only), className="fg-buttons"),
         _state_changes(alert, alerts_context.times),
     ]
     return [row, html.Tr(html.Td(details, colSpan=len(cells)))]

@@ -202,6 +202,7 @@ def fill(view: ClusterView, context: PageContext, theme: Theme) -> Slots | PageN
             view, worst, chart_context.times, has_minutes=bool(len(rows))
         ),
         **{f"cluster-{name}.figure": figure for name, figure in figures.items()},
+        **correction_form.fill(context),
     }
 
 
@@ -395,6 +396,7 @@ PAGE = Page(
         "cluster-brokers.children",
         "cluster-minutes.children",
         *(f"{name}.figure" for name in CHARTS),
+        *correction_form.SLOTS,
     ),
     build_body=build_body,
     fill=fill,

@@ -9,15 +9,20 @@ from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from fleetgauge_core.lake.correction_effect import explain_ineffective_correction
 from fleetgauge_core.lake.corrections import CorrectionStore
-from fleetgauge_core.lake.table_store import TableStoreError
+from fleetgauge_core.lake.delta_table import is_read_only
+from fleetgauge_core.lake.table_store import ReadOnlyLakeError, TableStoreError
 from fleetgauge_core.slo.correction_effect import CorrectableFleet
+from fleetgauge_core.tables import CORRECTIONS
 from fleetgauge_dashboards.identity import User, explain_denial
 from fleetgauge_dashboards.links import ClusterView, Span, parse_view
 from fleetgauge_dashboards.pages.components import Component, aria
-from fleetgauge_dashboards.pages.page import FleetContexts, PageContext
+from fleetgauge_dashboards.pages.page import FleetContexts, PageContext, Slots
 
 #: Characters of a reason.
 MAX_REASON_LENGTH = 300
+#: The slots of the form, which depend on the lake.
+SLOTS = ("correct-do.disabled", "correct-read-only.children")
+_READ_ONLY = "the lake is read-only here; use fleetgauge correct add where the stream runs."
 _log = logging.getLogger("fleetgauge.dash")
 
 
@@ -50,10 +55,17 @@ def correction_form() -> Component:
                 ],
                 className="fg-form",
             ),
+            html.P(id="correct-read-only", className="fg-note"),
             html.Div(id="correct-said", className="fg-said", role="status", **aria(live="polite")),
         ],
         className="fg-menu fg-apart fg-on-hand",
     )
+
+
+def fill(context: PageContext) -> Slots:
+    """Return the form's slots: disabled with the reason if this process cannot write the lake."""
+    is_disabled = is_read_only(context.lake.root, CORRECTIONS)
+    return dict(zip(SLOTS, (is_disabled, f"Not possible: {_READ_ONLY}" if is_disabled else ""), strict=True))
 
 
 def register(app: Dash, contexts: FleetContexts, identify_user: Callable[[], User | None]) -> None:
@@ -113,6 +125,8 @@ def record_correction(
         if reason_against:
             return f"✕ Not excluded, for it would have no effect: {reason_against}."
         CorrectionStore(lake.root).insert(row)
+    except ReadOnlyLakeError:
+        return f"✕ Not excluded: {_READ_ONLY}"
     except TableStoreError as error:
         return f"✕ Not excluded: {error}"
     _log.info("%s corrected %s: %s", user.name, view.cluster_id, reason)

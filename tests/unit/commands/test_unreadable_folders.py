@@ -11,14 +11,12 @@ import pytest
 
 from fleetgauge_local.distribution import KAFKA_LOCK
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, read_lock
-
-#: Root gives up its right to read any file; nobody else has it.
-_WITHOUT_PRIVILEGES = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.getuid() == 0 else ()
+from tests.read_only import WITHOUT_PRIVILEGES
 
 
 def run(*arguments: str, cache: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*_WITHOUT_PRIVILEGES, sys.executable, "-m", *arguments],
+        [*WITHOUT_PRIVILEGES, sys.executable, "-m", *arguments],
         capture_output=True,
         text=True,
         env=os.environ | {"XDG_CACHE_HOME": str(cache)},
