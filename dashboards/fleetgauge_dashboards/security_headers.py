@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from dash import Dash
 from flask import Response, request
-from werkzeug.exceptions import InternalServerError
+from werkzeug.exceptions import InternalServerError, MethodNotAllowed
 
 from fleetgauge_dashboards.identity import Login, LoopbackLogin, RequestOrigin, User, restrict_to_own_pages
 from fleetgauge_dashboards.site_address import SiteAddress, parse_host
@@ -56,6 +56,8 @@ def install(app: Dash, login: Login, site: SiteAddress, identify_user: Callable[
     app.server.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
 
     def reject() -> Response | None:
+        if (allowed := _allowed_methods()) is not None:
+            return _reject_method(allowed)
         if request.path in _MACHINE_PATHS:
             return None
         if isinstance(login, LoopbackLogin) and not site.is_own_host(request.headers):
@@ -75,6 +77,27 @@ def install(app: Dash, login: Login, site: SiteAddress, identify_user: Callable[
     app.server.before_request(reject)
     app.server.after_request(add_headers)
     app.server.register_error_handler(InternalServerError, _respond_to_error)
+
+
+def _allowed_methods() -> str | None:
+    """Return the methods of the requested address if the request's is not one of them, else None.
+
+    Flask itself would answer OPTIONS, which only cross-site requests need.
+    """
+    error, rule = request.routing_exception, request.url_rule
+    if isinstance(error, MethodNotAllowed):
+        methods = set(error.valid_methods or ())
+    elif request.method == "OPTIONS" and rule is not None:
+        methods = set(rule.methods or ())
+    else:
+        return None
+    return ", ".join(sorted(methods - {"OPTIONS"}))
+
+
+def _reject_method(allowed: str) -> Response:
+    response = _reject(405, f"{request.method} is not allowed here: use {allowed}")
+    response.headers["Allow"] = allowed
+    return response
 
 
 def _reject(status: int, message: str) -> Response:

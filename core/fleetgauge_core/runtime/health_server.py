@@ -5,7 +5,7 @@ import logging
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from http import HTTPStatus
@@ -146,6 +146,8 @@ class _Server(ThreadingTCPServer):
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD alike, and any other method with 405."""
+
     timeout = 10
 
     def __init__(self, health: ProcessHealth, *connection: Any) -> None:
@@ -162,19 +164,37 @@ class _RequestHandler(BaseHTTPRequestHandler):
             case "/readyz":
                 self._send_status(self._health.is_ready, "starting")
             case _:
-                self.send_error(HTTPStatus.NOT_FOUND)
+                self._send(HTTPStatus.NOT_FOUND, "text/plain", b"use /livez, /readyz or /metrics\n")
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        """Return the method of http.server for any other HTTP method."""
+        if name.startswith("do_"):
+            return self._reject_method
+        raise AttributeError(name)
+
+    def _reject_method(self) -> None:
+        message = b"only GET and HEAD are allowed here\n"
+        self._send(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", message, {"Allow": "GET, HEAD"})
 
     def _send_status(self, is_ok: bool, failure: str) -> None:
         document = {"status": "ok" if is_ok else failure, "loop_age_s": round(self._health.loop_age_s, 3)}
         status = HTTPStatus.OK if is_ok else HTTPStatus.SERVICE_UNAVAILABLE
         self._send(status, "application/json", json.dumps(document).encode())
 
-    def _send(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
+    def _send(
+        self, status: HTTPStatus, content_type: str, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.send_response(status)
+        for name, text in (headers or {}).items():
+            self.send_header(name, text)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: requests arrive every few seconds."""

@@ -151,6 +151,18 @@ def test_callbacks_of_the_servers_own_pages_are_accepted(client: FlaskClient) ->
     assert client.post(CALLBACK, json=_callback_body(), headers=headers).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/readyz?strict", "/metrics", "/"])
+def test_head_is_answered_like_get_and_other_methods_with_405(client: FlaskClient, path: str) -> None:
+    with client.get(path) as got, client.head(path) as head:
+        assert (head.status_code, head.text) == (got.status_code, "")
+        assert head.content_length == got.content_length > 0
+        assert head.content_type == got.content_type
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PURGE"):
+        response = client.open(path, method=method)
+        assert (response.status_code, response.headers["Allow"]) == (405, "GET, HEAD")
+        assert response.text == f"{method} is not allowed here: use GET, HEAD\n"
+
+
 def test_a_callback_without_an_origin_is_rejected(client: FlaskClient) -> None:
     response = client.post(CALLBACK, json=_callback_body(), headers=_token(client))
     message = "no Origin header: send the address of the page, as browsers do\n"

@@ -79,10 +79,23 @@ def test_metrics_are_those_of_the_registry_and_the_build_version() -> None:
     assert "_created" not in text
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/", 404), ("POST", "/livez", 501)])
-def test_other_paths_and_methods_are_rejected(method: str, path: str, status: int) -> None:
+@pytest.mark.parametrize("path", ["/", "/livez/", "/metrics/x", "/health"])
+def test_other_paths_are_not_found(path: str) -> None:
     with ProcessHealth("probe", 60).serve(FREE_PORT) as at:
-        assert _get(at, path, method)[0].status == status
+        assert _get(at, path)[0].status == 404
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics"])
+def test_head_is_answered_like_get_and_other_methods_with_405(path: str) -> None:
+    with ProcessHealth("probe", 60, Clock()).serve(FREE_PORT) as at:
+        got, body = _get(at, path)
+        head, nothing = _get(at, path, "HEAD")
+        assert (head.status, nothing) == (got.status, b"")
+        assert int(head.headers["Content-Length"]) == len(body) > 0
+        assert head.headers["Content-Type"] == got.headers["Content-Type"]
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PURGE"):
+            response, _ = _get(at, path, method)
+            assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
 
 
 def test_a_query_string_is_ignored() -> None:
