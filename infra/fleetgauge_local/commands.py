@@ -7,7 +7,7 @@ import click
 from rich.table import Table
 
 from fleetgauge_core.runtime.cli import InputError, print_json
-from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.console import console, print_table
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TOPOLOGIES
 from fleetgauge_local.runner_protocol import BrokerFault, BrokerStatus, FaultKind, FleetStatus, MirrorFault
@@ -48,9 +48,9 @@ def show_status(directory: Path, as_json: bool) -> None:
     if as_json:
         print_json(_document(fleet_status, local))
     else:
-        console.print(_table(fleet_status))
+        print_table(console, _table(fleet_status))
         if fleet_status.mirrors:
-            console.print(_mirror_table(fleet_status))
+            print_table(console, _mirror_table(fleet_status))
 
 
 def fault_broker_or_mirror(

@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from fleetgauge_core import tables
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.runtime.cli import InputError
-from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.console import console, print_table
 from fleetgauge_core.slo.comparison import MIN_INTERVAL_CLUSTERS
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.terminal.lake_source import LakeSource, resolve_source, select_week
@@ -190,7 +190,7 @@ def _print(source: LakeSource, result: ClusterComparison, metric: str) -> None:
     table = Table("", "clusters", Column("median", justify="right"), box=SIMPLE)
     table.add_row(side_a, f"{difference.clusters_a:,}", _format_value(metric, difference.median_a))
     table.add_row(side_b, f"{difference.clusters_b:,}", _format_value(metric, difference.median_b))
-    output.print(table)
+    print_table(output, table)
     output.print(
         f"{_describe_difference(result)}: {_format_difference(metric, difference.difference)}, 95% interval "
         f"{_format_difference(metric, difference.low)} to "

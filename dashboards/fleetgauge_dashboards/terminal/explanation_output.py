@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 
+from fleetgauge_core.runtime.console import print_table
 from fleetgauge_dashboards.terminal.output import open_console
 from fleetgauge_dashboards.units import (
     NO_VALUE,
@@ -209,10 +210,10 @@ def _print_table(output: Console, columns: Sequence[str], rows: Sequence[Sequenc
     """Print a table, or nothing without rows."""
     if not rows:
         return
-    table = Table(*(Column(name, overflow="fold") for name in columns), box=SIMPLE)
+    table = Table(*columns, box=SIMPLE)
     for row in rows[:MAX_ROWS]:
         table.add_row(*row)
-    output.print(table)
+    print_table(output, table)
     if len(rows) > MAX_ROWS:
         _print_line(output, f"  and {len(rows) - MAX_ROWS} more: see --json")
 

@@ -66,6 +66,10 @@ def _render(week_review: Review, options: ReportOptions, form: str) -> bytes:
 
 
 def _write(document: bytes, output: Path | None) -> None:
+    if output is None and sys.stdout.isatty():
+        # A terminal may have another encoding than a file; a PDF is never written to one.
+        sys.stdout.write(document.decode())
+        return
     if output is None:
         sys.stdout.buffer.write(document)
         return

@@ -11,7 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from fleetgauge_core import tables
-from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.console import console, print_table
 from fleetgauge_dashboards.reader import LakeReader, column, read_once
 from fleetgauge_dashboards.reader.recency import compute_recency
 from fleetgauge_dashboards.terminal.lake_source import LakeSource, resolve_source, select_week
@@ -116,10 +116,10 @@ def _metric_order(row: Row) -> int:
 
 def _print_levels(source: LakeSource, levels: _WeekLevels) -> None:
     output = open_console()
-    output.print(_format_age(source, levels.freshness), markup=False)
-    output.print(f"Week {levels.week}, {_format_state(levels.clusters)}", markup=False)
-    output.print(_fleet_table(levels.fleet))
-    output.print(_cluster_table(levels))
+    output.print(_format_age(source, levels.freshness), soft_wrap=True)
+    output.print(f"Week {levels.week}, {_format_state(levels.clusters)}", soft_wrap=True)
+    print_table(output, _fleet_table(levels.fleet))
+    print_table(output, _cluster_table(levels))
 
 
 def _format_age(source: LakeSource, freshness: Freshness) -> Text:

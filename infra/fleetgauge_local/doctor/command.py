@@ -4,16 +4,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.table import Table
+from rich.text import Text
 
 from fleetgauge_core.runtime.cli import print_json
-from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.console import console, print_table
 from fleetgauge_local.doctor.checks import DoctorCheck, check_machine
 from fleetgauge_local.doctor.machine import inspect_machine
 from fleetgauge_local.ports import PAGE_PORT
 from fleetgauge_pipelines.io.cache import default_cache_folder
 
-_COLUMNS = 4
-_SIGNS = {True: "[green]ok[/]", False: "[red]missing[/]", None: "[yellow]note[/]"}
+_SIGNS = {True: Text("ok", "green"), False: Text("missing", "red"), None: Text("note", "yellow")}
 
 
 def show_checks(directory: Path, as_json: bool) -> None:
@@ -23,15 +23,13 @@ def show_checks(directory: Path, as_json: bool) -> None:
     if as_json:
         print_json([asdict(check) for check in checks])
     else:
-        console.print(_table(checks))
+        print_table(console, _table(checks))
     if any(check.ok is False for check in checks):
         raise SystemExit(1)
 
 
 def _table(checks: tuple[DoctorCheck, ...]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for _ in range(_COLUMNS):
-        table.add_column(overflow="fold")
     for check in checks:
         table.add_row(_SIGNS[check.ok], check.check, check.found, check.mend or "")
     return table

@@ -13,7 +13,7 @@ from fleetgauge_core.lake.delta_table import DELTA_ERRORS, describe_table_error
 from fleetgauge_core.lake.expiry import RetentionPeriods, first_retained_days
 from fleetgauge_core.lake.table_snapshot import TableSnapshot, read_snapshot
 from fleetgauge_core.runtime.cli import InputError, print_json
-from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.console import console, print_table
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_core.slo.retention import last_closed_day
 from fleetgauge_core.tables import ALL_TABLES, PIPELINE_TABLES, Table
@@ -165,10 +165,10 @@ def _print_lines(lines: Sequence[Mapping[str, Any]], as_json: bool) -> None:
         return
     text_table = TextTable(box=None, pad_edge=False)
     for name in lines[0]:
-        text_table.add_column(name, no_wrap=name == "table", justify="left" if name == "table" else "right")
+        text_table.add_column(name, justify="left" if name == "table" else "right")
     for line in lines:
         text_table.add_row(*(_format_cell(value) for value in line.values()))
-    console.print(text_table)
+    print_table(console, text_table)
 
 
 def _format_cell(value: Any) -> str:

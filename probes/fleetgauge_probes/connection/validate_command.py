@@ -15,7 +15,7 @@ from rich.text import Text
 from fleetgauge_core.fleet import Fleet, load_fleet
 from fleetgauge_core.fleet.schema import fleet_json_schema
 from fleetgauge_core.runtime.cli import print_json
-from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.console import console, print_table
 
 if TYPE_CHECKING:
     from fleetgauge_probes.connection.check import ConnectionCheck
@@ -53,7 +53,7 @@ def _check_clusters(config: Path, fleet: Fleet, as_json: bool) -> None:
     if as_json:
         print_json({"config": str(config), "clusters": [asdict(cluster) for cluster in clusters]})
     else:
-        console.print(_build_table(clusters))
+        print_table(console, _build_table(clusters))
         if failed:
             console.print(f"{failed} checks failed", style="red", markup=False, soft_wrap=True)
         else:
