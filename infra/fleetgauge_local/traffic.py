@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -22,6 +22,7 @@ from fleetgauge_core.kafka import (
     RecordProducer,
     TopicReader,
     TopicSpec,
+    build_log_topic_spec,
 )
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.runtime.logs import configure_logging
@@ -34,6 +35,7 @@ _log = logging.getLogger("fleetgauge.traffic")
 _CLIENT_ID = "fleetgauge-traffic"
 _RECORDS_PER_S = 20
 _KEYS = 50
+_RETENTION_MS = 86_400_000
 _COMMIT_EVERY_S = 1.0
 _POLL_S = 0.2
 _RETRY_DELAY_S = 1.0
@@ -53,7 +55,8 @@ class Workload:
     @property
     def spec(self) -> TopicSpec:
         """The topic with the cluster's default replication factor."""
-        return TopicSpec(self.topic, partitions=self.partitions, replication_factor=-1)
+        spec = build_log_topic_spec(self.topic, self.partitions, _RETENTION_MS, brokers=1)
+        return replace(spec, replication_factor=-1)
 
 
 BILLING = Workload("orders", 3, "billing")

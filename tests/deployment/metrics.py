@@ -56,6 +56,9 @@ PROMISED: dict[str, set[str]] = {
     "fleetgauge_mirror_late_seconds": {"source", "destination"},
     "fleetgauge_recovery_ready_groups": {"active", "passive"},
     "fleetgauge_recovery_findings": {"kind"},
+    # probe, watch, recover and stream
+    "fleetgauge_topic_changes_total": {"cluster", "topic", "change"},
+    "fleetgauge_topic_records_lost_total": {"cluster", "topic", "count"},
     # stream
     "fleetgauge_batch_duration_seconds_bucket": {"le"},
     "fleetgauge_batch_duration_seconds_sum": set(),

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
+from fleetgauge_core.kafka import TopicChangeReporter
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_dashboards.metrics import DashMetrics
 from fleetgauge_dashboards.reader import LakeReader
@@ -49,6 +50,7 @@ def test_the_promised_metrics_are_those_of_the_processes(tmp_path: Path) -> None
     WatchMetrics(health.registry)
     RecoveryMetrics(health.registry)
     StreamMetrics(health.registry)
+    TopicChangeReporter(health.registry)
     dash = DashMetrics({"local": LakeReader(str(tmp_path))}, SingleFlight())
     dash.observe_response("fleet", 0.1)
     assert list_series(health.registry) | list_sample_labels(dash.render().decode()) == PROMISED

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
+from fleetgauge_core.kafka import TopicChangeReporter
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_dashboards.metrics import DashMetrics
 from fleetgauge_dashboards.reader import LakeReader
@@ -38,6 +39,8 @@ def _registries() -> dict[str, CollectorRegistry]:
     StreamMetrics(registries["stream"])
     WatchMetrics(registries["watch"])
     RecoveryMetrics(registries["recover"])
+    for process in ("probe", "stream", "watch", "recover"):
+        TopicChangeReporter(registries[process])
     return registries
 
 

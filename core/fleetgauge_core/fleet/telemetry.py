@@ -18,7 +18,7 @@ class Topic(FrozenModel):
     )
     retention_hours: float = Field(
         gt=0,
-        description="Retention time of records in hours, set when the topic is created.",
+        description="Retention time of records in hours. A topic with another retention is corrected.",
         examples=[168],
     )
 

@@ -11,7 +11,6 @@ from fleetgauge_core.kafka.cluster_admin import (
     ClusterAdmin,
     TopicMetadata,
     TopicSpec,
-    compute_min_in_sync,
 )
 from fleetgauge_core.kafka.cluster_inspection import (
     AdvertisedBroker,
@@ -46,6 +45,7 @@ from fleetgauge_core.kafka.errors import (
     KafkaUnavailableError,
     explain_telemetry_errors,
 )
+from fleetgauge_core.kafka.followed_reader import FollowedReader, ReportChange, TopicFollower, follow_topics
 from fleetgauge_core.kafka.leader_election import LeaderElection, Leadership, LeadershipStatus
 from fleetgauge_core.kafka.metadata_reader import (
     FOLLOWER_THROTTLED_RATE,
@@ -63,10 +63,18 @@ from fleetgauge_core.kafka.producer import (
 )
 from fleetgauge_core.kafka.reassignment import reassign_topic, reorder_replicas
 from fleetgauge_core.kafka.telemetry_topics import (
+    build_log_topic_spec,
     build_telemetry_topic_specs,
     ensure_state_topic,
     ensure_telemetry_topics,
+    keep_telemetry_topics,
 )
+from fleetgauge_core.kafka.topic_change_reporter import (
+    ReportTopicChange,
+    TopicChangeReporter,
+    log_topic_change,
+)
+from fleetgauge_core.kafka.topic_keeper import TopicKeeper
 from fleetgauge_core.kafka.topic_offsets import TopicIdentity, TopicOffsets
 from fleetgauge_core.kafka.topic_reader import (
     ConsumerRecord,
@@ -95,6 +103,7 @@ __all__ = [
     "DeliveryReport",
     "EndpointProbeResult",
     "EndpointResponse",
+    "FollowedReader",
     "GroupHasMembersError",
     "InspectionTarget",
     "KafkaRequestRejectedError",
@@ -110,23 +119,31 @@ __all__ = [
     "ProbeTimeouts",
     "QueryFailure",
     "RecordProducer",
+    "ReportChange",
+    "ReportTopicChange",
     "RequestRejection",
     "SpoolProducer",
+    "TopicChangeReporter",
+    "TopicFollower",
     "TopicIdentity",
     "TopicInspection",
+    "TopicKeeper",
     "TopicMetadata",
     "TopicOffsets",
     "TopicReader",
     "TopicSpec",
     "TracerProducer",
+    "build_log_topic_spec",
     "build_telemetry_topic_specs",
-    "compute_min_in_sync",
     "create_tls_context",
     "ensure_credentials_readable",
     "ensure_state_topic",
     "ensure_telemetry_topics",
     "explain_telemetry_errors",
+    "follow_topics",
     "inspect_clusters",
+    "keep_telemetry_topics",
+    "log_topic_change",
     "measure_cold_bootstrap",
     "probe_endpoint",
     "read_broker_registry",

@@ -11,6 +11,8 @@ CONNECTION: dict[str, Any] = {
     # Probes must follow a change of leader within about two seconds.
     "topic.metadata.refresh.interval.ms": 2000,
     "metadata.max.age.ms": 6000,
+    # A producer's request for metadata would create a deleted topic with the cluster's defaults.
+    "allow.auto.create.topics": False,
     # Client metrics (KIP-714) cost a histogram per broker, and a prober's are of no use.
     "enable.metrics.push": False,
     # Broken connections are measured and reported as failures, so each need not be logged.

@@ -10,6 +10,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    OffsetSpec,
     ResourceType,
 )
 from confluent_kafka.cimpl import NewPartitions, NewTopic
@@ -17,7 +18,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka.errors import translate_librdkafka_errors, translate_librdkafka_request_error
 from fleetgauge_core.kafka.librdkafka_admin import create_admin_client, wait_for_future
-from fleetgauge_core.metadata import PartitionMetadata
+from fleetgauge_core.metadata import LogBounds, PartitionMetadata
 
 T = TypeVar("T")
 
@@ -42,11 +43,6 @@ class TopicSpec:
     partitions: int = 0
     replication_factor: int = 0
     assignment: Sequence[Sequence[int]] = ()
-
-
-def compute_min_in_sync(replication_factor: int) -> int:
-    """Return the min.insync.replicas of a topic that stays writable without one of its replicas."""
-    return max(1, replication_factor - 1)
 
 
 class ClusterAdmin:
@@ -75,6 +71,21 @@ class ClusterAdmin:
                 raise
         partitions = {partition.id: _parse_partition(partition) for partition in described.partitions}
         return TopicMetadata(str(described.topic_id), partitions)
+
+    def read_log_bounds(self, topic: str, partitions: Iterable[int]) -> dict[int, LogBounds]:
+        """Return the bounds of these partitions of a topic; they must have leaders."""
+        client_partitions = [TopicPartition(topic, partition) for partition in partitions]
+        starts, ends = (
+            self._client.list_offsets(dict.fromkeys(client_partitions, spec), request_timeout=self._timeout_s)
+            for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
+        )
+        with translate_librdkafka_errors(topic):
+            return {
+                partition.partition: LogBounds(
+                    self._wait(starts[partition]).offset, self._wait(ends[partition]).offset
+                )
+                for partition in client_partitions
+            }
 
     def list_broker_ids(self) -> tuple[int, ...]:
         """Return the IDs of the live brokers, in ascending order; fenced brokers are not among them."""
@@ -112,15 +123,25 @@ class ClusterAdmin:
         """Return the effective value of a topic's setting."""
         return self._read_setting(ResourceType.TOPIC, topic, key) or ""
 
+    def read_topic_settings(self, topic: str) -> dict[str, str]:
+        """Return the effective values of all settings of a topic."""
+        return {
+            key: str(entry.value) for key, entry in self._describe_configs(ResourceType.TOPIC, topic).items()
+        }
+
     def read_broker_setting(self, broker_id: int, key: str) -> str | None:
         """Return the value of a broker's setting, or None if it is unset. That broker must answer."""
         return self._read_setting(ResourceType.BROKER, str(broker_id), key)
 
     def _read_setting(self, resource_type: ResourceType, name: str, key: str) -> str | None:
-        resource = ConfigResource(resource_type, name)
-        future = self._client.describe_configs([resource], request_timeout=self._timeout_s)[resource]
-        entry = self._result(future).get(key)
+        entry = self._describe_configs(resource_type, name).get(key)
         return str(entry.value) if entry else None
+
+    def _describe_configs(self, resource_type: ResourceType, name: str) -> dict[str, ConfigEntry]:
+        resource = ConfigResource(resource_type, name)
+        return self._result(
+            self._client.describe_configs([resource], request_timeout=self._timeout_s)[resource]
+        )
 
     def set_topic_setting(self, topic: str, key: str, value: str | None) -> None:
         """Set a topic's setting; None removes it, so that the cluster's default applies."""

@@ -1,38 +1,66 @@
 """The topics of the telemetry cluster, created by the first process that needs them."""
 
+from collections.abc import Sequence
+from functools import partial
+
 from fleetgauge_core.fleet import StateTopic, Telemetry, Topic
-from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicSpec, compute_min_in_sync
+from fleetgauge_core.kafka.cluster_admin import TopicSpec
+from fleetgauge_core.kafka.topic_keeper import TopicKeeper
+from fleetgauge_core.metadata import build_log_settings, build_state_settings
+
+_MAX_REPLICAS = 3
+_HOUR_MS = 3_600_000
 
 
 def ensure_telemetry_topics(telemetry: Telemetry) -> None:
-    """Create the missing ones of the three record topics. Raises: KafkaUnavailableError."""
-    admin = ClusterAdmin(telemetry.access, timeout_s=10)
-    admin.start()
-    for spec in build_telemetry_topic_specs(telemetry, len(admin.list_broker_ids())):
-        if admin.describe_topic(spec.name) is None:
-            admin.create_topic(spec)
+    """Create the missing ones of the three record topics, and correct the settings of the others.
+
+    Raises: KafkaUnavailableError.
+    """
+    keep_telemetry_topics(telemetry).ensure()
 
 
 def ensure_state_topic(telemetry: Telemetry, topic: StateTopic) -> None:
     """Create a compacted topic with one partition if it is missing. Raises: KafkaUnavailableError."""
-    admin = ClusterAdmin(telemetry.access, timeout_s=10)
-    admin.start()
-    if admin.describe_topic(topic.name) is None:
-        replicas = min(3, len(admin.list_broker_ids()))
-        settings = {"cleanup.policy": "compact", "min.insync.replicas": str(compute_min_in_sync(replicas))}
-        admin.create_topic(TopicSpec(topic.name, settings, 1, replicas))
+    TopicKeeper(telemetry.access, lambda brokers: (build_state_topic_spec(topic, brokers),)).ensure()
+
+
+def keep_telemetry_topics(telemetry: Telemetry, *state_topics: StateTopic) -> TopicKeeper:
+    """Return a keeper of the three record topics, and of state topics."""
+    return TopicKeeper(telemetry.access, partial(_build_specs, telemetry, state_topics))
 
 
 def build_telemetry_topic_specs(telemetry: Telemetry, brokers: int) -> tuple[TopicSpec, ...]:
     """Return the specifications of the three record topics for a cluster of so many brokers."""
     topics = telemetry.topics
     return tuple(
-        _topic_spec(topic, min(3, brokers))
+        build_log_topic_spec(topic.name, topic.partitions, _retention_ms(topic), brokers)
         for topic in (topics.probe_minutes, topics.probe_pulse, topics.health_events)
     )
 
 
-def _topic_spec(topic: Topic, replicas: int) -> TopicSpec:
-    retention_ms = int(topic.retention_hours * 3600 * 1000)
-    settings = {"retention.ms": str(retention_ms), "min.insync.replicas": str(compute_min_in_sync(replicas))}
-    return TopicSpec(topic.name, settings, topic.partitions, replicas)
+def build_log_topic_spec(name: str, partitions: int, retention_ms: int, brokers: int) -> TopicSpec:
+    """Return the specification of a topic that deletes its records after ``retention_ms``."""
+    replicas = _count_replicas(brokers)
+    return TopicSpec(name, build_log_settings(retention_ms, replicas), partitions, replicas)
+
+
+def build_state_topic_spec(topic: StateTopic, brokers: int) -> TopicSpec:
+    """Return the specification of a compacted topic with one partition."""
+    replicas = _count_replicas(brokers)
+    return TopicSpec(topic.name, build_state_settings(replicas), 1, replicas)
+
+
+def _build_specs(
+    telemetry: Telemetry, state_topics: Sequence[StateTopic], brokers: int
+) -> tuple[TopicSpec, ...]:
+    states = tuple(build_state_topic_spec(topic, brokers) for topic in state_topics)
+    return build_telemetry_topic_specs(telemetry, brokers) + states
+
+
+def _count_replicas(brokers: int) -> int:
+    return min(_MAX_REPLICAS, brokers)
+
+
+def _retention_ms(topic: Topic) -> int:
+    return int(topic.retention_hours * _HOUR_MS)

@@ -46,7 +46,9 @@ class TopicReader:
 
     def start(self) -> None:
         """Create the consumer. Raises: KafkaUnavailableError if secrets cannot be read."""
-        self._assignments: SimpleQueue[list[TopicPartition]] = SimpleQueue()
+        self._assignments: SimpleQueue[list[TopicPartition] | None] = SimpleQueue()
+        """What the polling thread has to assign; None drops all assignments."""
+        self._assigned: dict[int, TopicPartition] = {}
         self._consumer = Consumer(self._settings | build_librdkafka_settings(self._access))
 
     def assign(self, partitions: Iterable[int], from_beginning: bool = False) -> None:
@@ -55,10 +57,14 @@ class TopicReader:
         self.assign_from(dict.fromkeys(partitions, offset))
 
     def assign_from(self, offsets: Mapping[int, int]) -> None:
-        """Add partitions at the next poll, each read from its offset."""
+        """Read partitions from these offsets, from the next poll on, whether or not they were read before."""
         self._assignments.put(
             [TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()]
         )
+
+    def drop_assignments(self) -> None:
+        """Read no partition any more, from the next poll on."""
+        self._assignments.put(None)
 
     def find_offsets_at(
         self, partitions: Iterable[int], at: datetime, timeout_s: float = 5
@@ -95,11 +101,31 @@ class TopicReader:
         """
         # Assigning in one thread while another polls blocks forever, so the polling thread assigns.
         while not self._assignments.empty():
-            self._consumer.incremental_assign(self._assignments.get())
+            self._change_assignment(self._assignments.get())
         message: Message | None = self._consumer.poll(timeout_s)
-        if message is None or message.error() is not None:
+        if message is None:
+            return None
+        if (error := message.error()) is not None:
+            self._handle_error(message, error)
             return None
         return _parse_record(message)
+
+    def _handle_error(self, message: Message, error: KafkaError) -> None:
+        """Ignore an error of the consumer, which goes on by itself."""
+
+    def _change_assignment(self, partitions: list[TopicPartition] | None) -> None:
+        replaced = [
+            self._assigned[number]
+            for number in (self._assigned if partitions is None else (p.partition for p in partitions))
+            if number in self._assigned
+        ]
+        if replaced:
+            self._consumer.incremental_unassign(replaced)
+            for partition in replaced:
+                del self._assigned[partition.partition]
+        if partitions:
+            self._consumer.incremental_assign(partitions)
+            self._assigned |= {partition.partition: partition for partition in partitions}
 
     def read_until(self, ends: Mapping[int, int], timeout_s: float) -> Iterator[ConsumerRecord]:
         """Yield the records before each partition's end offset.

@@ -6,5 +6,42 @@ from fleetgauge_core.metadata.cluster_metadata import (
     PartitionMetadata,
     TopicPartition,
 )
+from fleetgauge_core.metadata.topic_changes import (
+    KnownTopic,
+    LogBounds,
+    OffsetGap,
+    PresentTopic,
+    TopicChange,
+    TopicChangeKind,
+    describe_change,
+    find_topic_changes,
+)
+from fleetgauge_core.metadata.topic_settings import (
+    MIN_IN_SYNC,
+    SettingDifference,
+    build_log_settings,
+    build_state_settings,
+    compute_min_in_sync,
+    find_differences,
+)
 
-__all__ = ["BrokerRegistration", "ClusterMetadata", "PartitionMetadata", "TopicPartition"]
+__all__ = [
+    "MIN_IN_SYNC",
+    "BrokerRegistration",
+    "ClusterMetadata",
+    "KnownTopic",
+    "LogBounds",
+    "OffsetGap",
+    "PartitionMetadata",
+    "PresentTopic",
+    "SettingDifference",
+    "TopicChange",
+    "TopicChangeKind",
+    "TopicPartition",
+    "build_log_settings",
+    "build_state_settings",
+    "compute_min_in_sync",
+    "describe_change",
+    "find_differences",
+    "find_topic_changes",
+]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fleetgauge_core.kafka import TopicChangeReporter
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
@@ -183,6 +184,7 @@ def run_recovery(
     faults = FleetFaults(list_mirrored_accesses(fleet), fleet.notifiers, health.parts)
     if strict:
         faults.require_none()
+    report_topic_change = TopicChangeReporter(health.registry).report
     last_plans: dict[tuple[str, str, str], GroupSyncPlan] = {}
 
     def show(plan: GroupSyncPlan) -> None:
@@ -194,8 +196,8 @@ def run_recovery(
     watermark_every_s = _OBSERVATIONS_PER_WATERMARK * observe_every_s
     with (
         supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown,
-        start_recovery(fleet, config, location, watermark_every_s) as recovery,
-        run_tracers(fleet) as tracer_loop,
+        start_recovery(fleet, config, location, watermark_every_s, report_topic_change) as recovery,
+        run_tracers(fleet, report_topic_change) as tracer_loop,
         serve_health(health, listen),
         request_shutdown_on_error(shutdown),
     ):

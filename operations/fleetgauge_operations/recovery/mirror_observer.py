@@ -2,12 +2,19 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from fleetgauge_core.fleet import Fleet, Mirror
-from fleetgauge_core.kafka import TopicIdentity, TopicOffsets, TopicReader
-from fleetgauge_core.metadata import TopicPartition
+from fleetgauge_core.kafka import ReportTopicChange, TopicIdentity, TopicOffsets, TopicReader
+from fleetgauge_core.metadata import (
+    KnownTopic,
+    LogBounds,
+    PresentTopic,
+    TopicPartition,
+    find_topic_changes,
+)
 from fleetgauge_operations.recovery.offsets.checkpoint import TopicIds
 from fleetgauge_operations.recovery.offsets.mirror_maker import MalformedRecord, decode_offset_sync
 from fleetgauge_operations.recovery.offsets.sync_ingest import LogEnds, MirrorSnapshot, ObservedSync
@@ -48,6 +55,7 @@ class MirrorObserver:
         offsets: Mapping[str, TopicOffsets],
         progress: SyncProgress,
         now_ms: Callable[[], int],
+        report_topic_change: ReportTopicChange,
     ) -> None:
         """``offsets`` has a started client for every cluster, by its id."""
         self.mirror = mirror
@@ -56,6 +64,9 @@ class MirrorObserver:
         self._syncs_access = fleet.cluster(mirror.syncs_cluster).access
         self._progress = progress
         self._now_ms = now_ms
+        self._report = partial(report_topic_change, mirror.syncs_cluster, mirror.syncs_topic)
+        self._known: KnownTopic | None = None
+        """The topic of syncs at the last look, without the position; None before the first."""
         self._reading: tuple[str, TopicReader] | None = None
         self._next_offset = 0
         self._pending: list[ObservedSync] = []
@@ -124,7 +135,7 @@ class MirrorObserver:
         reader = self._open_reader()
         if reader is None:
             return
-        end = reader.read_offset_bounds([_PARTITION])[_PARTITION][1]
+        end = self._follow_log(reader)
         while self._next_offset < end:
             record = reader.poll(_POLL_TIMEOUT_S)
             if record is None:
@@ -143,6 +154,32 @@ class MirrorObserver:
             else:
                 self._pending.append(ObservedSync(sync, record.at_ms))
 
+    def _follow_log(self, reader: TopicReader) -> int:
+        """Go on where the log is, if it does not have the next offset any more; return the log's end."""
+        bounds = LogBounds(*reader.read_offset_bounds([_PARTITION])[_PARTITION])
+        topic_id = self._known.topic_id if self._known else None
+        if topic_id:
+            partitions = frozenset({_PARTITION})
+            known = KnownTopic(topic_id, partitions, {_PARTITION: self._next_offset})
+            for change in find_topic_changes(known, PresentTopic(topic_id, partitions, {_PARTITION: bounds})):
+                self._next_offset = change.resume[_PARTITION]
+                reader.assign_from({_PARTITION: self._next_offset})
+                self._report(change)
+            self._known = replace(known, positions={}, ends={_PARTITION: bounds.end})
+        return bounds.end
+
+    def _follow_identity(self, topic_id: str | None) -> None:
+        """Report that the topic of syncs was deleted or recreated since the last look."""
+        known = self._known
+        if known and known.topic_id != topic_id:
+            if self._reading:
+                known = replace(known, positions={_PARTITION: self._next_offset})
+            present = PresentTopic(topic_id, known.partitions) if topic_id else None
+            for change in find_topic_changes(known, present):
+                self._report(change)
+        if known is None or known.topic_id != topic_id:
+            self._known = KnownTopic(topic_id, frozenset({_PARTITION})) if known or topic_id else None
+
     def _open_reader(self) -> TopicReader | None:
         """Return a reader of offset syncs, or None before the topic exists.
 
@@ -150,6 +187,7 @@ class MirrorObserver:
         """
         topic = self.mirror.syncs_topic
         identity = self._syncs_offsets.describe_topics([topic]).get(topic)
+        self._follow_identity(identity.topic_id if identity else None)
         name = f"{self.mirror.syncs_cluster}/{topic}/{identity.topic_id}" if identity else None
         if self._reading and self._reading[0] == name:
             return self._reading[1]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fleetgauge_core.fleet import ClusterAccess, Fleet, load_fleet
-from fleetgauge_core.kafka import KafkaUnavailableError
+from fleetgauge_core.kafka import KafkaUnavailableError, ReportTopicChange, log_topic_change
 from fleetgauge_core.kafka.credentials_monitor import require_readable_credentials
 from fleetgauge_core.runtime.cli import InputError
 from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore
@@ -105,11 +105,16 @@ def list_mirrored_accesses(fleet: Fleet) -> dict[str, ClusterAccess]:
 
 @contextmanager
 def start_recovery(
-    fleet: Fleet, config: Path, location: str | None, watermark_every_s: float = 0
+    fleet: Fleet,
+    config: Path,
+    location: str | None,
+    watermark_every_s: float = 0,
+    report_topic_change: ReportTopicChange = log_topic_change,
 ) -> Iterator[RecoveryContext]:
     """Start the clients of a fleet that was read from ``config``.
 
-    A cluster whose credentials cannot be read counts as unreachable.
+    A cluster whose credentials cannot be read counts as unreachable. ``report_topic_change`` is called when a
+    topic of offset syncs was recreated, or lost records.
 
     Raises: InputError if there are no mirrors; TableStoreError.
     """
@@ -117,7 +122,7 @@ def start_recovery(
         raise InputError(f"{config}: recovery.mirrors is empty: list the mirrors between clusters")
     lake = location or fleet.lake
     store = CheckpointStore(lake)
-    collector = SyncCollector(fleet, store, now_ms, round(1000 * watermark_every_s))
+    collector = SyncCollector(fleet, store, now_ms, round(1000 * watermark_every_s), report_topic_change)
     group_syncs = tuple(GroupOffsetSync(fleet, groups, now_ms) for groups in fleet.recovery.groups)
     collector.start()
     try:
@@ -129,12 +134,16 @@ def start_recovery(
 
 
 @contextmanager
-def run_tracers(fleet: Fleet) -> Iterator[TracerLoop | None]:
+def run_tracers(
+    fleet: Fleet, report_topic_change: ReportTopicChange = log_topic_change
+) -> Iterator[TracerLoop | None]:
     """Run the tracer loop inside the context; None if the fleet file configures no tracers."""
     if fleet.recovery.tracers is None:
         yield None
         return
-    tracer_loop = TracerLoop(fleet, fleet.recovery.tracers, uuid.uuid4().hex[:12], now_ms)
+    tracer_loop = TracerLoop(
+        fleet, fleet.recovery.tracers, uuid.uuid4().hex[:12], now_ms, report_topic_change
+    )
     tracer_loop.start()
     try:
         yield tracer_loop

@@ -5,7 +5,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.kafka import KafkaUnavailableError, TopicOffsets
+from fleetgauge_core.kafka import (
+    KafkaUnavailableError,
+    ReportTopicChange,
+    TopicOffsets,
+    log_topic_change,
+)
 from fleetgauge_operations.recovery.checkpoint_store import CheckpointStore, CheckpointStoreLostError
 from fleetgauge_operations.recovery.mirror_observer import CLIENT_ID, MirrorObserver
 from fleetgauge_operations.recovery.offsets.checkpoint import Checkpoint, PartitionRoute
@@ -27,6 +32,7 @@ class SyncCollector:
         store: CheckpointStore,
         now_ms: Callable[[], int],
         watermark_every_ms: int = 0,
+        report_topic_change: ReportTopicChange = log_topic_change,
     ) -> None:
         self._store = store
         self._watermark_every_ms = watermark_every_ms
@@ -36,7 +42,10 @@ class SyncCollector:
             cluster: TopicOffsets(fleet.cluster(cluster).access, CLIENT_ID) for cluster in sorted(clusters)
         }
         self._started: set[str] = set()
-        self._observers = [MirrorObserver(fleet, mirror, self._offsets, store, now_ms) for mirror in mirrors]
+        self._observers = [
+            MirrorObserver(fleet, mirror, self._offsets, store, now_ms, report_topic_change)
+            for mirror in mirrors
+        ]
         self._unstored: list[CheckpointRecord] = []
         self.reachable: frozenset[str] = frozenset()
         """The clusters that answered the last inspection."""

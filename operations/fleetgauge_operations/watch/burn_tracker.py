@@ -20,7 +20,7 @@ from fleetgauge_core.detection import (
 from fleetgauge_core.detection.objectives import derive_burn_settings
 from fleetgauge_core.detection.record_reader import decode_minute
 from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
-from fleetgauge_core.kafka import TopicReader
+from fleetgauge_core.kafka import FollowedReader, ReportChange
 from fleetgauge_operations.watch.state_store import StateStore
 
 #: The longest time that one call spends on a backlog, because the next pulse has to wait for it.
@@ -52,6 +52,7 @@ class BurnTracker:
         store: StateStore,
         burn_state: FleetBurnState,
         brokers_in_maintenance: Callable[[str, datetime], Set[int | None]],
+        report_topic_change: ReportChange,
     ) -> None:
         self._clusters: Mapping[str, _TrackedCluster] = {
             cluster.id: _TrackedCluster(cluster, derive_burn_settings(fleet, cluster))
@@ -59,26 +60,29 @@ class BurnTracker:
         }
         self._store = store
         self._brokers_in_maintenance = brokers_in_maintenance
-        self._reader = TopicReader(telemetry.access, telemetry.topics.probe_minutes.name, "fleetgauge-watch")
+        self.reader = FollowedReader(
+            telemetry.access, telemetry.topics.probe_minutes.name, "fleetgauge-watch", report_topic_change
+        )
+        """The reader of probe minutes, whose topic is to be followed."""
         self._burn_state = burn_state
 
     def start(self, now: datetime) -> None:
         """Begin to read the minutes that the restored state lacks. Raises: KafkaUnavailableError."""
-        self._reader.start()
-        partitions = self._reader.wait_for_partitions()
-        starts = self._reader.find_offsets_at(partitions, self._restored_until(now))
-        self._reader.assign_from(starts)
-        self._reader.assign(set(partitions) - set(starts))
+        self.reader.start()
+        partitions = self.reader.wait_for_partitions()
+        starts = self.reader.find_offsets_at(partitions, self._restored_until(now))
+        self.reader.assign_from(starts)
+        self.reader.assign(set(partitions) - set(starts))
 
     def stop(self) -> None:
         """Close the consumer."""
-        self._reader.stop()
+        self.reader.stop()
 
     def read(self, now: datetime) -> tuple[Finding, ...]:
         """Fold in the records that have arrived, for 50 ms at most, and return the findings."""
         findings: list[Finding] = []
         until_s = time.monotonic() + _READ_BUDGET_S
-        while time.monotonic() < until_s and (message := self._reader.poll(0)):
+        while time.monotonic() < until_s and (message := self.reader.poll(0)):
             record = decode_minute(message.value)
             if record and record.minute + _MINUTE <= now + _MAX_CLOCK_AHEAD:
                 findings += self._fold_record(record, now)

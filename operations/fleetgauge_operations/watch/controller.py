@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from threading import Event, Thread
 from typing import Protocol, TypeVar
 
 from fleetgauge_core.detection import (
@@ -21,14 +22,16 @@ from fleetgauge_core.detection import (
 from fleetgauge_core.fleet import Notifier, Telemetry
 from fleetgauge_core.kafka import (
     CredentialsUnreadableError,
+    FollowedReader,
     KafkaUnavailableError,
     LeaderElection,
     Leadership,
     LeadershipStatus,
-    TopicReader,
+    ReportChange,
+    TopicChangeReporter,
     ensure_credentials_readable,
-    ensure_state_topic,
-    ensure_telemetry_topics,
+    follow_topics,
+    keep_telemetry_topics,
 )
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.part_status import PartFault
@@ -50,12 +53,15 @@ from fleetgauge_operations.watch.message_format import FindingFormat
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifier_context import LeadershipGate, NotifierContext
 from fleetgauge_operations.watch.notifiers import FindingSink, open_sink
+from fleetgauge_operations.watch.state_copy import StateCopy
 from fleetgauge_operations.watch.state_store import RestoredState, StateStore
 from fleetgauge_operations.watch.watched_fleet import WatchedFleet
 
 _log = logging.getLogger("fleetgauge.watch")
 
 _POLL_TIMEOUT_S = 0.5
+#: A leadership that the deletion of a topic ended begins again within seconds.
+_COPY_VALID_S = 300.0
 
 OpenAlert = tuple[FindingSubject, HealthState]
 
@@ -78,18 +84,18 @@ class WatchController:
 
         Raises: KafkaUnavailableError when the telemetry cluster cannot be reached at the start.
         """
-        state = FleetHealth()
+        state, memory = FleetHealth(), _TopicMemory(StateCopy(), TopicChangeReporter(self.health.registry))
         if not self._wait_for_credentials(shutdown):
             return state
-        ensure_telemetry_topics(self.telemetry)
-        ensure_state_topic(self.telemetry, self.telemetry.topics.watch_state)
+        keeper = keep_telemetry_topics(self.telemetry, self.telemetry.topics.watch_state)
+        keeper.ensure()
         election = LeaderElection(self.telemetry.access, self.telemetry.topics.watch_state.name)
-        with _running(election):
+        with _running_thread("telemetry-topics", keeper.run), _running(election):
             while not shutdown.is_set():
                 self.health.record_heartbeat()
                 self.watched.refresh()
                 leadership = election.wait_for_leadership(_POLL_TIMEOUT_S)
-                state = self._lead_or_retry(leadership, shutdown) if leadership else FleetHealth()
+                state = self._lead_or_retry(leadership, memory, shutdown) if leadership else FleetHealth()
                 # A watch on standby is ready as well: it can take over at once.
                 self.health.mark_ready()
         return state
@@ -110,22 +116,38 @@ class WatchController:
                 return True
         return False
 
-    def _lead_or_retry(self, leadership: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
+    def _lead_or_retry(
+        self, leadership: Leadership, memory: "_TopicMemory", shutdown: ShutdownFlag
+    ) -> FleetHealth:
         try:
-            return self._lead(leadership, shutdown)
+            return self._lead(leadership, memory, shutdown)
         except KafkaUnavailableError as error:
             # No other watch can take over while this one holds the leadership, so it retries.
             _log.error("cannot read the state of earlier watches: %s", error)
             shutdown.wait(_POLL_TIMEOUT_S)
             return FleetHealth()
 
-    def _lead(self, leadership: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
+    def _lead(self, leadership: Leadership, memory: "_TopicMemory", shutdown: ShutdownFlag) -> FleetHealth:
         """Restore the state of earlier watches, and detect until the leadership or the process ends."""
-        topic, fleet = self.telemetry.topics.probe_pulse.name, self.watched.fleet
+        topics, fleet = self.telemetry.topics, self.watched.fleet
         with ExitStack() as stack:
-            store = stack.enter_context(_running(StateStore(self.telemetry)))
+            stack.callback(memory.mark_end_of_leadership)
+            store = stack.enter_context(
+                _running(
+                    StateStore(
+                        self.telemetry, memory.take_copy(), memory.reporter_of(topics.health_events.name)
+                    )
+                )
+            )
             pulse_reader = stack.enter_context(
-                _running(TopicReader(self.telemetry.access, topic, "fleetgauge-watch"))
+                _running(
+                    FollowedReader(
+                        self.telemetry.access,
+                        topics.probe_pulse.name,
+                        "fleetgauge-watch",
+                        memory.reporter_of(topics.probe_pulse.name),
+                    )
+                )
             )
             pulse_reader.assign(pulse_reader.wait_for_partitions())
             lake_context = stack.enter_context(_running(LakeContext(fleet, self.clock)))
@@ -139,9 +161,14 @@ class WatchController:
                 store,
                 burn_state,
                 lambda cluster_id, minute: lake_context.plan.find_planned_brokers(cluster_id, minute),
+                memory.reporter_of(topics.probe_minutes.name),
             )
             burn_tracker.start(now)
             stack.callback(burn_tracker.stop)
+            followers = (pulse_reader, burn_tracker.reader, *store.followers)
+            stack.enter_context(
+                _running_thread("topics", partial(follow_topics, self.telemetry.access, followers))
+            )
             open_alerts = (*state.open_findings(), *burn_state.open_findings())
             backlogs = [
                 self._restore_backlog(notifier, restored, open_alerts, store) for notifier in fleet.notifiers
@@ -238,6 +265,40 @@ class WatchController:
             store.save_delivery(record)
         undelivered = record.select_undelivered(restored.findings)
         return NotifierBacklog(DeliveryCursor(record, undelivered, store.save_delivery), undelivered)
+
+
+class _TopicMemory:
+    """What a watch keeps between two leaderships, of which the deletion of a topic may separate one."""
+
+    def __init__(self, state_copy: StateCopy, reporter: TopicChangeReporter) -> None:
+        self._copy = state_copy
+        self._reporter = reporter
+        self._left_s: float | None = None
+
+    def take_copy(self) -> StateCopy:
+        """Return what this process stored, without what another leader may have replaced since."""
+        if self._left_s is not None and time.monotonic() - self._left_s > _COPY_VALID_S:
+            self._copy.clear()
+        return self._copy
+
+    def mark_end_of_leadership(self) -> None:
+        """Record that another watch may store newer state from now on."""
+        self._left_s = time.monotonic()
+
+    def reporter_of(self, topic: str) -> ReportChange:
+        """Return what reports the changes of a topic of the telemetry cluster."""
+        return partial(self._reporter.report, "telemetry", topic)
+
+
+@contextmanager
+def _running_thread(name: str, run: Callable[[Event], None]) -> Iterator[None]:
+    """Run a loop in the background until the block is left; it ends after its present request."""
+    stopping = Event()
+    Thread(target=run, args=(stopping,), name=name, daemon=True).start()
+    try:
+        yield
+    finally:
+        stopping.set()
 
 
 class _Startable(Protocol):

@@ -23,8 +23,16 @@ from fleetgauge_core.detection import (
 )
 from fleetgauge_core.detection.record_reader import LatestFindingTimes, decode_finding
 from fleetgauge_core.fleet import Telemetry
-from fleetgauge_core.kafka import RecordProducer, TopicReader, read_topic_values
+from fleetgauge_core.kafka import (
+    ClusterAdmin,
+    FollowedReader,
+    RecordProducer,
+    ReportChange,
+    TopicFollower,
+    read_topic_values,
+)
 from fleetgauge_core.slo.burn import BurnMinute
+from fleetgauge_operations.watch.state_copy import RecreationFollower, StateCopy
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -129,22 +137,44 @@ class RestoredState:
 class StateStore:
     """Reads and writes the two topics from ``start`` to ``stop``; records are sent asynchronously."""
 
-    def __init__(self, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        state_copy: StateCopy | None = None,
+        report_event_topic_change: ReportChange = lambda _: None,
+    ) -> None:
+        """``state_copy`` is what this process stored in earlier leaderships."""
         self._telemetry = telemetry
+        self._copy = state_copy or StateCopy()
+        self._admin = ClusterAdmin(telemetry.access, timeout_s=10)
         self._producer = RecordProducer(telemetry.access, "fleetgauge-watch")
         #: Without a delivery time-out: what was sent to receivers while the telemetry cluster was unavailable
         #: must be recorded as soon as it is back.
         self._durable_producer = RecordProducer(telemetry.access, "fleetgauge-watch", delivery_timeout_s=None)
-        self._event_reader = TopicReader(
-            telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch"
+        self._event_reader = FollowedReader(
+            telemetry.access,
+            telemetry.topics.health_events.name,
+            "fleetgauge-watch",
+            report_event_topic_change,
         )
         self._latest_times = LatestFindingTimes()
+
+    @property
+    def followers(self) -> tuple[TopicFollower, ...]:
+        """Whoever has to know when one of the two topics is deleted and created again."""
+        topics = self._telemetry.topics
+        return (
+            self._event_reader,
+            RecreationFollower(topics.health_events.name, self._copy, self._write_findings_again),
+            RecreationFollower(topics.watch_state.name, self._copy, self._write_records_again),
+        )
 
     def start(self) -> None:
         """Create the clients. Raises: KafkaUnavailableError if secrets cannot be read."""
         self._producer.start()
         self._durable_producer.start()
         self._event_reader.start()
+        self._admin.start()
 
     def stop(self) -> None:
         """Deliver the queued records, within a bound, and close the clients."""
@@ -165,7 +195,50 @@ class StateStore:
         )
         findings = (finding for value in events if (finding := decode_finding(value)))
         latest = tuple(finding for finding in findings if self._latest_times.record_if_newer(finding))
-        return restore_state(latest, records)
+        with self._copy.lock:
+            return restore_state(self._restore_findings(latest), self._restore_records(tuple(records)))
+
+    def _restore_findings(self, stored: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """Return the stored findings, and those of a topic that was deleted, which are written again."""
+        fingerprints = {finding.event.fingerprint for finding in stored}
+        copied: tuple[Finding, ...] = ()
+        if self._is_recreated(self._telemetry.topics.health_events.name):
+            copied = tuple(
+                finding
+                for fingerprint, finding in self._copy.findings.items()
+                if fingerprint not in fingerprints
+            )
+        for finding in copied:
+            self.save_finding(finding)
+        self._copy.findings |= {finding.event.fingerprint: finding for finding in stored}
+        return tuple(sorted((*copied, *stored), key=lambda finding: finding.event.at)) if copied else stored
+
+    def _restore_records(self, stored: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """Return the stored records, and those of a topic that was deleted, which are written again."""
+        stored_by_key = {record.key: value for record, value in _parse_records(stored)}
+        copied: dict[str, bytes] = {}
+        if self._is_recreated(self._telemetry.topics.watch_state.name):
+            copied = {key: value for key, value in self._copy.records.items() if key not in stored_by_key}
+        self._copy.records = copied | stored_by_key
+        self._write_records_again(copied)
+        return (*copied.values(), *stored)
+
+    def _is_recreated(self, topic: str) -> bool:
+        present = self._admin.describe_topic(topic)
+        return present is not None and self._copy.adopt_topic(topic, present.topic_id)
+
+    def _write_findings_again(self) -> None:
+        with self._copy.lock:
+            for finding in sorted(self._copy.findings.values(), key=lambda finding: finding.event.at):
+                self.save_finding(finding)
+
+    def _write_records_again(self, records: Mapping[str, bytes] | None = None) -> None:
+        topic = self._telemetry.topics.watch_state.name
+        with self._copy.lock:
+            for key, value in (self._copy.records if records is None else records).items():
+                is_delivery = key.startswith(f"{DeliveryRecord.model_fields['kind'].default}/")
+                producer = self._durable_producer if is_delivery else self._producer
+                producer.send(topic, key, value)
 
     def read_late_findings(self) -> Iterator[Finding]:
         """Yield new findings of other watches, which an unavailable telemetry cluster delayed."""
@@ -183,9 +256,11 @@ class StateStore:
         """Write a finding to the topic from which the lake's tables are filled too."""
         event = finding.event
         self._latest_times.record(finding)
-        self._durable_producer.send(
-            self._telemetry.topics.health_events.name, event.cluster_id, event.encode()
-        )
+        with self._copy.lock:
+            self._copy.findings[event.fingerprint] = finding
+            self._durable_producer.send(
+                self._telemetry.topics.health_events.name, event.cluster_id, event.encode()
+            )
 
     def save_latency_history(self, key: LatencyHistoryKey, history: LatencyHistory) -> None:
         """Write the latency history of a broker."""
@@ -207,11 +282,22 @@ class StateStore:
         self._send(BurnRecord(cluster=cluster_id, hour=hour, minutes=rows[::-1]), self._producer)
 
     def _send(self, record: AnyStateRecord, producer: RecordProducer) -> None:
-        topic = self._telemetry.topics.watch_state.name
-        producer.send(topic, record.key, record.model_dump_json().encode())
+        value = record.model_dump_json().encode()
+        with self._copy.lock:
+            self._copy.records[record.key] = value
+            producer.send(self._telemetry.topics.watch_state.name, record.key, value)
 
     def _read_values(self, topic: str) -> Iterator[bytes]:
         return read_topic_values(self._telemetry.access, topic, "fleetgauge-watch")
+
+
+def _parse_records(values: Iterable[bytes]) -> Iterator[tuple[AnyStateRecord, bytes]]:
+    """Yield each valid record with its value."""
+    for value in values:
+        try:
+            yield StateRecord.model_validate_json(value).root, value
+        except ValidationError as error:
+            _log.warning("skipped a state record that is invalid: %d errors", error.error_count())
 
 
 def restore_state(findings: tuple[Finding, ...], values: Iterable[bytes]) -> RestoredState:
@@ -219,12 +305,7 @@ def restore_state(findings: tuple[Finding, ...], values: Iterable[bytes]) -> Res
     histories: dict[LatencyHistoryKey, LatencyHistory] = {}
     deliveries: dict[str, DeliveryRecord] = {}
     burn_records: dict[str, BurnRecord] = {}
-    for value in values:
-        try:
-            record = StateRecord.model_validate_json(value).root
-        except ValidationError as error:
-            _log.warning("skipped a state record that is invalid: %d errors", error.error_count())
-            continue
+    for record, _ in _parse_records(values):
         match record:
             case DeliveryRecord():
                 deliveries[record.notifier] = record

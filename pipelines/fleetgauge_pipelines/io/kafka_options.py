@@ -35,6 +35,8 @@ def build_kafka_options(access: ClusterAccess) -> dict[str, str]:
     settings = {
         "bootstrap.servers": access.bootstrap,
         "security.protocol": access.security.protocol,
+        # A consumer's request for metadata would create a deleted topic with the cluster's defaults.
+        "allow.auto.create.topics": "false",
         **_tls_settings(access.security.tls),
         **_sasl_settings(access.security),
     }

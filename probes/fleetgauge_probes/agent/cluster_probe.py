@@ -15,9 +15,10 @@ from fleetgauge_core.contract import ProbeMinute, ProbePulse
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import (
     ClusterAdmin,
+    FollowedReader,
     NameResolver,
     ProbeTimeouts,
-    TopicReader,
+    ReportChange,
     create_tls_context,
     ensure_credentials_readable,
     probe_endpoint,
@@ -57,12 +58,13 @@ class ClusterProbe:
         pauses: ProcessPauses,
         record_sequences: Iterator[int],
         read_demotions: Callable[[], frozenset[int]],
+        report_topic_change: ReportChange,
         read_uptime_ns: Callable[[], int] = uptime_ns,
     ) -> None:
         """Prepare a probe without connecting.
 
         ``record_sequences`` numbers the records of the agent's run; ``read_demotions`` returns the brokers
-        with a demotion mark.
+        with a demotion mark; ``report_topic_change`` is called with every change of the probe topic.
         """
         self.access = cluster.access
         """How this probe connects to its cluster, for as long as it lives."""
@@ -71,7 +73,7 @@ class ClusterProbe:
         self._threads: list[threading.Thread] = []
         self._is_open = False
         self._state = ClusterState(cluster, clock, pauses)
-        self._reader = TopicReader(self.access, TOPIC, "fleetgauge-probe-consumer")
+        self._reader = FollowedReader(self.access, TOPIC, "fleetgauge-probe-consumer", report_topic_change)
         self._admin = ClusterAdmin(self.access, timeout_s=_ADMIN_TIMEOUT_S)
         self._sender = ProbeSender(
             self.access, probe_id, self._state, clock, record_sequences, read_uptime_ns

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import Cluster
+from fleetgauge_core.kafka import TopicMetadata
 from fleetgauge_core.metadata import BrokerRegistration, PartitionMetadata
 from fleetgauge_probes.agent.broker_progress import BrokerProgress
 from fleetgauge_probes.agent.cold_connections import ColdConnectionTracker
@@ -81,6 +82,7 @@ class ClusterState:
         self.record_sequences: dict[tuple[BrokerLeg, int], int] = {}
         """The sequence of the record of each open minute, by leg and minute index."""
         self._pauses = pauses
+        self._topic_id: str | None = None
 
     def iterate_locked(self, elements: Iterable[T]) -> Iterator[T]:
         """Yield each element while holding the lock, which is released in between."""
@@ -100,15 +102,16 @@ class ClusterState:
         responding = self.connections.is_responding(broker_id, now_ns)
         return assess_eligibility(leads, self.is_in_sync(broker_id), responding)
 
-    def adopt_topic(
-        self, topic: Mapping[int, PartitionMetadata], demoted: frozenset[int], now_ns: int
-    ) -> list[int]:
-        """Update partitions, homes and warm-ups from the probe topic; return the partitions new to it.
+    def adopt_topic(self, topic: TopicMetadata | None, demoted: frozenset[int], now_ns: int) -> None:
+        """Update partitions, homes and warm-ups from the probe topic, None while it does not exist.
 
         Brokers whose warm-up has finished are scheduled. The caller holds the lock.
         """
-        new_partitions = [partition for partition in topic if partition not in self.partitions]
-        self.partitions = {**self.partitions, **topic}
+        if topic:
+            # A broker may not know a partition yet that another one has described. Those of a topic that was
+            # recreated are others, and may be fewer.
+            known = self.partitions if topic.topic_id == self._topic_id else {}
+            self._topic_id, self.partitions = topic.topic_id, {**known, **topic.partitions}
         homes = map_home_partitions(self.partitions, demoted)
         self.homes = {broker: partition for broker, partition in homes.items() if broker in self.registered}
         unscheduled = [broker for broker in self.homes if BrokerLeg(broker, Leg.CLIENT) not in self.trackers]
@@ -118,7 +121,6 @@ class ClusterState:
         for broker_id in finished:
             del self.warm_ups[broker_id]
             self._schedule_broker(broker_id, now_ns)
-        return new_partitions
 
     def _schedule_broker(self, broker_id: int, now_ns: int) -> None:
         position = sorted(self.registered).index(broker_id)

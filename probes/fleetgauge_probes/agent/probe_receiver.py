@@ -1,11 +1,11 @@
 """Consumption of the probes of one cluster."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from uuid import UUID
 
 from fleetgauge_core.contract import Leg
-from fleetgauge_core.kafka import TopicReader
+from fleetgauge_core.kafka import ClusterAdmin, FollowedReader, TopicMetadata
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, ClusterState
 from fleetgauge_probes.agent.payload import decode_payload
 
@@ -16,17 +16,25 @@ class ProbeReceiver:
     """Consumes the probe topic and records the receipt of this cluster probe's own messages."""
 
     def __init__(
-        self, probe_id: UUID, state: ClusterState, reader: TopicReader, uptime_ns: Callable[[], int]
+        self, probe_id: UUID, state: ClusterState, reader: FollowedReader, uptime_ns: Callable[[], int]
     ) -> None:
         """Prepare the receiver; ``reader`` must be started before ``run``."""
         self._probe_id = probe_id
         self._state = state
         self._reader = reader
         self._uptime_ns = uptime_ns
+        self._is_assigned = False
 
-    def add_partitions(self, partitions: Iterable[int]) -> None:
-        """Consume these partitions from their ends."""
-        self._reader.assign(partitions)
+    def follow_topic(self, topic: TopicMetadata | None, admin: ClusterAdmin) -> None:
+        """Consume the first topic from its end, and whatever replaces or extends it from the beginning.
+
+        ``topic`` is None while it does not exist. Raises: KafkaUnavailableError; the next call tries again.
+        """
+        if not self._is_assigned and topic:
+            self._is_assigned = True
+            self._reader.assign(topic.partitions)
+        if self._is_assigned:
+            self._reader.check(topic, admin)
 
     def run(self, stopping: threading.Event) -> None:
         """Consume until ``stopping`` is set."""

@@ -10,11 +10,11 @@ from fleetgauge_probes.agent.topic_plan import (
     ALL_CAPABILITIES,
     TOPIC,
     HomeBroker,
-    MinInSyncUpdate,
     PartitionAddition,
     PreferredLeaderElection,
     ProbeTopicState,
     ReplicaReassignment,
+    SettingUpdate,
     TopicAction,
     TopicCreation,
     narrow_capabilities,
@@ -23,14 +23,25 @@ from fleetgauge_probes.agent.topic_plan import (
 
 _log = logging.getLogger("fleetgauge.probe")
 
-_MIN_IN_SYNC = "min.insync.replicas"
 _SECOND_NS = 1_000_000_000
-#: Time before an action of a kind is repeated: an election is retried soon, a reassignment takes longer to
-#: become visible.
-_REPEAT_AFTER_NS = {PreferredLeaderElection: 3 * _SECOND_NS, ReplicaReassignment: 10 * _SECOND_NS}
-_READ_SETTING_EVERY_NS = 10 * _SECOND_NS
+#: Time before an action of a kind is repeated: an election is retried soon, the others take longer to become
+#: visible.
+_REPEAT_AFTER_NS: Mapping[type[TopicAction], int] = {
+    PreferredLeaderElection: 3 * _SECOND_NS,
+    ReplicaReassignment: 10 * _SECOND_NS,
+    SettingUpdate: 10 * _SECOND_NS,
+}
+_READ_SETTINGS_EVERY_NS = 10 * _SECOND_NS
 #: Rejected actions are attempted again after this time, as the permission may have been granted meanwhile.
 _RETRY_REJECTED_NS = 300 * _SECOND_NS
+
+
+#: Settings are rejected one by one: a provider may forbid some of them.
+_ActionKind = type[TopicAction] | str
+
+
+def _kind_of(action: TopicAction) -> _ActionKind:
+    return action.key if isinstance(action, SettingUpdate) else type(action)
 
 
 class Reconciler:
@@ -42,11 +53,11 @@ class Reconciler:
     def __init__(self, admin: ClusterAdmin) -> None:
         """Start without any rejected actions."""
         self._admin = admin
-        self._min_in_sync: int | None = None
-        self._read_setting_at_ns = 0
-        self._not_before_ns: dict[type[TopicAction], int] = {}
+        self._settings: Mapping[str, str] = {}
+        self._read_settings_at_ns = 0
+        self._not_before_ns: dict[_ActionKind, int] = {}
         self._capabilities = ALL_CAPABILITIES
-        self._rejected: dict[type[TopicAction], str] = {}
+        self._rejected: dict[_ActionKind, str] = {}
         self._forget_rejections_at_ns = 0
         self._logged: set[str] = set()
         self._plan_input: tuple[tuple[HomeBroker, ...], frozenset[int], ProbeTopicState | None] | None = None
@@ -69,7 +80,7 @@ class Reconciler:
         """
         if not responding:
             return
-        topic = None if partitions is None else ProbeTopicState(partitions, self._read_min_in_sync(now_ns))
+        topic = None if partitions is None else ProbeTopicState(partitions, self._read_settings(now_ns))
         due = self._plan_due(tuple(homes), responding, topic)
         if not cluster.managed:
             self.pending_actions = len(due)
@@ -83,9 +94,9 @@ class Reconciler:
         else:
             permitted = plan_probe_topic(homes, responding, topic, self._capabilities)
         for action in permitted:
-            if now_ns >= self._not_before_ns.get(type(action), 0):
+            if now_ns >= self._not_before_ns.get(_kind_of(action), 0):
                 self._attempt(cluster, action, now_ns)
-        self.pending_actions = sum(type(action) in self._rejected for action in due)
+        self.pending_actions = sum(_kind_of(action) in self._rejected for action in due)
 
     def _plan_due(
         self, homes: tuple[HomeBroker, ...], responding: frozenset[int], topic: ProbeTopicState | None
@@ -96,26 +107,27 @@ class Reconciler:
             self._plan_input, self._plan = plan_input, plan_probe_topic(homes, responding, topic)
         return self._plan
 
-    def _read_min_in_sync(self, now_ns: int) -> int | None:
-        if now_ns >= self._read_setting_at_ns:
-            self._read_setting_at_ns = now_ns + _READ_SETTING_EVERY_NS
+    def _read_settings(self, now_ns: int) -> Mapping[str, str]:
+        if now_ns >= self._read_settings_at_ns:
+            self._read_settings_at_ns = now_ns + _READ_SETTINGS_EVERY_NS
             try:
-                self._min_in_sync = int(self._admin.read_topic_setting(TOPIC, _MIN_IN_SYNC))
+                self._settings = self._admin.read_topic_settings(TOPIC)
             except KafkaRequestRejectedError:
-                self._min_in_sync = None
-        return self._min_in_sync
+                self._settings = {}
+        return self._settings
 
     def _attempt(self, cluster: Cluster, action: TopicAction, now_ns: int) -> None:
-        self._not_before_ns[type(action)] = now_ns + _REPEAT_AFTER_NS.get(type(action), 0)
+        kind = _kind_of(action)
+        self._not_before_ns[kind] = now_ns + _REPEAT_AFTER_NS.get(type(action), 0)
         try:
             self._apply(cluster, action)
         except KafkaRequestRejectedError as error:
             self._log_once(cluster, f"the cluster rejected the request to {action}: {error}")
-            self._rejected[type(action)] = str(error)
+            self._rejected[kind] = str(error)
             self._forget_rejections_at_ns = now_ns + _RETRY_REJECTED_NS
             narrowed = narrow_capabilities(self._capabilities, action)
             if narrowed == self._capabilities:
-                self._not_before_ns[type(action)] = self._forget_rejections_at_ns
+                self._not_before_ns[kind] = self._forget_rejections_at_ns
             self._capabilities = narrowed
 
     def _apply(self, cluster: Cluster, action: TopicAction) -> None:
@@ -128,9 +140,9 @@ class Reconciler:
             case ReplicaReassignment(replicas_by_partition):
                 if not reassign_topic(cluster.access, TOPIC, dict(replicas_by_partition)):
                     return
-            case MinInSyncUpdate(min_in_sync):
-                self._admin.set_topic_setting(TOPIC, _MIN_IN_SYNC, str(min_in_sync))
-                self._read_setting_at_ns = 0
+            case SettingUpdate(key, value):
+                self._admin.set_topic_setting(TOPIC, key, value)
+                self._read_settings_at_ns = 0
             case PreferredLeaderElection(partitions):
                 # Repeated every few seconds while it has no effect, so it is not logged; the leader is
                 # recorded in every probe minute.

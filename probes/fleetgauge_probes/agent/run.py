@@ -13,7 +13,12 @@ from uuid import UUID, uuid4
 
 from fleetgauge_core import __version__
 from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
-from fleetgauge_core.kafka import NameResolver, read_demoted_brokers
+from fleetgauge_core.kafka import (
+    NameResolver,
+    TopicChangeReporter,
+    keep_telemetry_topics,
+    read_demoted_brokers,
+)
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.part_status import PartFault
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
@@ -29,6 +34,7 @@ from fleetgauge_probes.agent.report_publisher import PulseProducer, ReportPublis
 from fleetgauge_probes.agent.schedule import MinuteClock
 from fleetgauge_probes.agent.spool import Spool, SpoolError
 from fleetgauge_probes.agent.spool_forwarder import SpoolForwarder
+from fleetgauge_probes.agent.topic_plan import TOPIC
 
 _CONNECTION_INTERVAL_S = 1.0
 #: The cold connections of a second are spread over at most this many steps, fewer with fewer brokers.
@@ -57,16 +63,22 @@ def run_agent(
     clock = MinuteClock.from_wall_time(uptime_ns(), datetime.now(UTC))
     pauses = ProcessPauses(int(max(fleet.agent_late_ms, _MIN_PAUSE_MS) * _MS), uptime_ns())
     record_sequences = itertools.count()
+    topic_changes = TopicChangeReporter(health.registry)
 
     def create_probe(cluster: Cluster) -> ClusterProbe:
         read_demotions = partial(read_demoted_brokers, telemetry, cluster.id)
-        return ClusterProbe(cluster, agent, uuid4(), clock, pauses, record_sequences, read_demotions)
+        report_change = partial(topic_changes.report, cluster.id, TOPIC)
+        return ClusterProbe(
+            cluster, agent, uuid4(), clock, pauses, record_sequences, read_demotions, report_change
+        )
 
     forwarder = SpoolForwarder(telemetry, spool, metrics.count_records)
     publisher = ReportPublisher(PulseProducer(telemetry), forwarder, metrics)
     publisher.start()
-    stop_heartbeat = threading.Event()
+    stop_heartbeat, stop_keeping = threading.Event(), threading.Event()
     _start_daemon("heartbeat", lambda: _record_heartbeats(pauses, stop_heartbeat))
+    # A telemetry topic that is deleted is created again; until then the spool keeps the records.
+    _start_daemon("telemetry-topics", lambda: keep_telemetry_topics(telemetry).run(stop_keeping))
     fleet_probe = FleetProbe(create_probe)
     connections = _start_daemon(
         "connections", lambda: asyncio.run(_measure_connections(fleet_probe, shutdown))
@@ -86,6 +98,7 @@ def run_agent(
                     health.mark_ready()
                 for cluster_id in {report.cluster_id for report in reports} - fleet_probe.probes.keys():
                     metrics.remove_cluster(cluster_id)
+                    topic_changes.remove_cluster(cluster_id)
                 _record_process_state(metrics, pauses, clock, spool)
                 shutdown.wait(_REPORT_INTERVAL_S)
     finally:
@@ -96,6 +109,7 @@ def run_agent(
             connections.join()
             scraper.join()
             stop_heartbeat.set()
+            stop_keeping.set()
             left = publisher.stop()
     return left
 

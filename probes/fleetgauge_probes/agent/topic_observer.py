@@ -53,9 +53,9 @@ class TopicObserver:
                 _log.info("%s: %s", self._state.cluster.id, error)
 
     def _observe(self) -> None:
-        topic = self._describe_partitions()
+        topic = self._admin.describe_topic(TOPIC)
         if topic:
-            self._demotions.refresh(self._find_brokers_without_home(topic), self._uptime_ns())
+            self._demotions.refresh(self._find_brokers_without_home(topic.partitions), self._uptime_ns())
         now_ns = self._uptime_ns()
         state = self._state
         with state.lock:
@@ -69,18 +69,15 @@ class TopicObserver:
                 for broker_id in state.registered
                 if state.connections.is_responding(broker_id, now_ns)
             )
-            new_partitions = state.adopt_topic(topic or {}, demoted, now_ns)
+            state.adopt_topic(topic, demoted, now_ns)
             warming_up = {broker_id: state.homes[broker_id] for broker_id in state.warm_ups}
-        if new_partitions:
-            self._receiver.add_partitions(new_partitions)
         for broker_id, partition in warming_up.items():
             self._sender.send_warm_up(broker_id, partition)
-        self._reconciler.reconcile(state.cluster, homes, responding, topic, now_ns)
-
-    def _describe_partitions(self) -> Mapping[int, PartitionMetadata] | None:
-        """Return the topic's partitions; None if the topic does not exist."""
-        metadata = self._admin.describe_topic(TOPIC)
-        return None if metadata is None else metadata.partitions
+        # A deleted topic is created first: the receiver may have to wait for offsets.
+        self._reconciler.reconcile(
+            state.cluster, homes, responding, topic.partitions if topic else None, now_ns
+        )
+        self._receiver.follow_topic(topic, self._admin)
 
     def _demoted_brokers(self) -> frozenset[int]:
         return self._demotions.demoted | frozenset(self._state.cluster.demoted)

@@ -12,16 +12,15 @@ Nothing in this module talks to a cluster.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from fleetgauge_core.kafka import compute_min_in_sync
-from fleetgauge_core.metadata import PartitionMetadata
+from fleetgauge_core.metadata import PartitionMetadata, build_log_settings, find_differences
 
 TOPIC = "fleetgauge.probe"
 
 _MAX_REPLICAS = 3
-_SETTINGS = {"retention.ms": "3600000", "segment.ms": "600000", "cleanup.policy": "delete"}
+_RETENTION_MS = 3_600_000
 #: Where the cluster assigns replicas, partitions are added up to this many for each broker, until every
 #: broker leads one.
 _MAX_PARTITIONS_PER_BROKER = 8
@@ -75,7 +74,7 @@ class TopicCreation:
         """The topic's settings by their Kafka names; empty if the cluster decides them."""
         if self.replication_factor is None:
             return {}
-        return _SETTINGS | {"min.insync.replicas": str(compute_min_in_sync(self.replication_factor))}
+        return build_log_settings(_RETENTION_MS, self.replication_factor)
 
     def __str__(self) -> str:
         """Describe the action for log lines."""
@@ -107,14 +106,15 @@ class ReplicaReassignment:
 
 
 @dataclass(frozen=True, slots=True)
-class MinInSyncUpdate:
-    """Sets the topic's min.insync.replicas."""
+class SettingUpdate:
+    """Sets one of the topic's settings, which has another value than this module's."""
 
-    min_in_sync: int
+    key: str
+    value: str
 
     def __str__(self) -> str:
         """Describe the action for log lines."""
-        return f"set min.insync.replicas to {self.min_in_sync}"
+        return f"set {self.key} to {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +129,16 @@ class PreferredLeaderElection:
 
 
 TopicAction = (
-    TopicCreation | PartitionAddition | ReplicaReassignment | MinInSyncUpdate | PreferredLeaderElection
+    TopicCreation | PartitionAddition | ReplicaReassignment | SettingUpdate | PreferredLeaderElection
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeTopicState:
-    """The topic's actual state; ``min_in_sync`` is None where it could not be read."""
+    """The topic's actual state; ``settings`` is empty where they could not be read."""
 
     partitions: Mapping[int, PartitionMetadata]
-    min_in_sync: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_probe_topic(
@@ -163,7 +163,7 @@ def plan_probe_topic(
     return (
         *_plan_additions(brokers, after_moves, capabilities.placement),
         *((ReplicaReassignment(tuple(sorted(moves.items()))),) if moves else ()),
-        *_plan_min_in_sync(topic, moves),
+        *_plan_settings(topic, moves),
         *_plan_elections(after_moves, responding - _demoted_ids(brokers)),
     )
 
@@ -306,17 +306,17 @@ def _apply_moves(
     return {**partitions, **moved}
 
 
-def _plan_min_in_sync(
-    topic: ProbeTopicState, moves: Mapping[int, tuple[int, ...]]
-) -> Iterator[MinInSyncUpdate]:
-    """Plan min.insync.replicas by the lowest replica count of any partition, before and after moves."""
+def _plan_settings(topic: ProbeTopicState, moves: Mapping[int, tuple[int, ...]]) -> Iterator[SettingUpdate]:
+    """Plan settings that differ from this module's.
+
+    The lowest replica count of any partition, before and after moves, decides min.insync.replicas. A topic
+    that somebody else created may for example be compacted, and then rejects every probe.
+    """
     replica_counts = [len(partition.replicas) for partition in topic.partitions.values()]
     replica_counts += [len(replicas) for replicas in moves.values()]
-    if topic.min_in_sync is None or not replica_counts:
-        return
-    min_in_sync = compute_min_in_sync(min(replica_counts))
-    if topic.min_in_sync != min_in_sync:
-        yield MinInSyncUpdate(min_in_sync)
+    specified = build_log_settings(_RETENTION_MS, _MAX_REPLICAS)
+    for difference in find_differences(specified, topic.settings, replica_counts) if replica_counts else ():
+        yield SettingUpdate(difference.key, difference.specified)
 
 
 def _plan_elections(

@@ -4,10 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fleetgauge_core.kafka import QueryFailure, TopicInspection, TopicMetadata
+from fleetgauge_core.metadata import find_differences
 from fleetgauge_probes.connection.check import ConnectionCheck, build_check, build_unknown_check
-
-#: Other settings do not affect Fleetgauge, or are the provider's decision.
-_RELEVANT_SETTINGS = ("cleanup.policy", "min.insync.replicas", "retention.ms")
 
 
 class _Difference(NamedTuple):
@@ -50,13 +48,12 @@ def _describe_state(topic: TopicInspection) -> tuple[str, list[str]]:
 
 
 def _list_differences(topic: TopicInspection, metadata: TopicMetadata) -> Iterator[_Difference]:
-    name, specified = topic.spec.name, topic.spec.settings
-    for key in _RELEVANT_SETTINGS:
-        if key in specified and topic.settings.get(key, specified[key]) != specified[key]:
-            yield _Difference(
-                f"{key}={topic.settings[key]} instead of {specified[key]}",
-                f"kafka-configs.sh --alter --topic {name} --add-config {key}={specified[key]}",
-            )
+    name = topic.spec.name
+    for difference in find_differences(topic.spec.settings, topic.settings):
+        yield _Difference(
+            str(difference),
+            f"kafka-configs.sh --alter --topic {name} --add-config {difference.key}={difference.specified}",
+        )
     replicas = min((len(partition.replicas) for partition in metadata.partitions.values()), default=0)
     assignment = topic.spec.assignment
     replication_factor = len(assignment[0]) if assignment else topic.spec.replication_factor

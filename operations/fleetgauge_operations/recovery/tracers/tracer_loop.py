@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Event, Lock, Thread
 
-from fleetgauge_core.fleet import ClusterAccess, Fleet, Tracers
+from fleetgauge_core.fleet import Fleet, Tracers
 from fleetgauge_core.kafka import (
-    ClusterAdmin,
     DeliveryReport,
+    FollowedReader,
     KafkaUnavailableError,
-    TopicReader,
-    TopicSpec,
+    ReportTopicChange,
+    TopicKeeper,
     TracerProducer,
+    build_log_topic_spec,
+    follow_topics,
+    log_topic_change,
 )
 from fleetgauge_operations.recovery.mirror_observer import CLIENT_ID
 from fleetgauge_operations.recovery.tracers.plan.delays import (
@@ -64,11 +67,19 @@ class TracerLoop:
     so that an unreachable cluster does not delay the others.
     """
 
-    def __init__(self, fleet: Fleet, tracers: Tracers, run: str, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        tracers: Tracers,
+        run: str,
+        now_ms: Callable[[], int],
+        report_topic_change: ReportTopicChange = log_topic_change,
+    ) -> None:
         self._fleet = fleet
         self._tracers = tracers
         self._run = run
         self._now_ms = now_ms
+        self._report_topic_change = report_topic_change
         mirrors = [mirror for mirror in fleet.recovery.mirrors if mirror.replicates(tracers.topic)]
         self._delays = TracerDelays(
             run, [MirrorRoute(mirror.source, mirror.destination) for mirror in mirrors]
@@ -111,10 +122,17 @@ class TracerLoop:
     def _send_until_stopped(self, source: str) -> None:
         access = self._fleet.cluster(source).access
         producer = TracerProducer(access, self._tracers.topic, f"{CLIENT_ID}-tracers")
-        if not self._retry_until_stopped(
-            lambda: self._prepare(access, producer), f"cannot send tracers to {source}"
-        ):
+        keeper = TopicKeeper(
+            access, lambda brokers: (build_log_topic_spec(self._tracers.topic, 1, _RETENTION_MS, brokers),)
+        )
+        problem = f"cannot send tracers to {source}"
+        if not self._retry_until_stopped(keeper.ensure, problem):
             return
+        if not self._retry_until_stopped(producer.start, problem):
+            return
+        # Creates the topic again if it is deleted.
+        keeping = Thread(target=keeper.run, args=(self._stopping,), name="tracers-topic", daemon=True)
+        keeping.start()
         sequence = 0
         while not self._stopping.is_set():
             tracer = Tracer(
@@ -128,35 +146,29 @@ class TracerLoop:
                 producer.poll(_POLL_S)
         producer.stop()
 
-    def _prepare(self, access: ClusterAccess, producer: TracerProducer) -> None:
-        admin = ClusterAdmin(access, timeout_s=10)
-        admin.start()
-        if admin.describe_topic(self._tracers.topic) is None:
-            settings = {"retention.ms": str(_RETENTION_MS)}
-            admin.create_topic(
-                TopicSpec(self._tracers.topic, settings, 1, min(3, len(admin.list_broker_ids())))
-            )
-        producer.start()
-
     def _add_delivery(self, tracer: Tracer, delivery: DeliveryReport) -> None:
         if delivery.offset is not None and not delivery.failure:
             with self._lock:
                 self._delays.add_acknowledged(tracer, delivery.offset, round(1000 * delivery.seconds))
 
     def _read_until_stopped(self, cluster: str, topic: str) -> None:
-        reader = TopicReader(self._fleet.cluster(cluster).access, topic, CLIENT_ID)
+        access = self._fleet.cluster(cluster).access
+        report = partial(self._report_topic_change, cluster, topic)
+        reader = FollowedReader(access, topic, CLIENT_ID, report)
         if not self._retry_until_stopped(reader.start, f"cannot read {topic} of {cluster}"):
             return
         try:
             if self._retry_until_stopped(
                 lambda: reader.assign(reader.wait_for_partitions()), f"cannot read {topic} of {cluster}"
             ):
+                follow = partial(follow_topics, access, (reader,), self._stopping)
+                Thread(target=follow, name="tracers-changes", daemon=True).start()
                 while not self._stopping.is_set():
                     self._read_record(cluster, reader)
         finally:
             reader.stop()
 
-    def _read_record(self, cluster: str, reader: TopicReader) -> None:
+    def _read_record(self, cluster: str, reader: FollowedReader) -> None:
         record = reader.poll(_POLL_S)
         tracer = Tracer.from_headers(record.headers) if record else None
         if record and tracer:

@@ -24,6 +24,7 @@ def test_an_open_listener_needs_no_security_options() -> None:
     assert build_kafka_options(access()) == {
         "kafka.bootstrap.servers": "kafka:9093",
         "kafka.security.protocol": "PLAINTEXT",
+        "kafka.allow.auto.create.topics": "false",
     }
 
 

@@ -1,7 +1,7 @@
 """One cluster's state with a clock and Kafka clients that a test controls."""
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -10,7 +10,7 @@ import pytest
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import Cluster
-from fleetgauge_core.kafka import ConnectionMeasurement, ConsumerRecord, EndpointResponse
+from fleetgauge_core.kafka import ConnectionMeasurement, ConsumerRecord, EndpointResponse, TopicMetadata
 from fleetgauge_core.metadata import BrokerRegistration, PartitionMetadata
 from fleetgauge_probes.agent import probe_sender
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, ClusterState
@@ -65,8 +65,11 @@ class FakeReader:
 
     partitions: list[int] = field(default_factory=list)
 
-    def add(self, partitions: Iterable[int]) -> None:
+    def assign(self, partitions: Iterable[int]) -> None:
         self.partitions += partitions
+
+    def check(self, *_: object) -> None:
+        pass
 
     def poll(self, _timeout_s: float) -> ConsumerRecord | None:
         return None
@@ -111,13 +114,16 @@ class ClusterBench:
                 broker, ConnectionMeasurement(self.now_ns, None, 100, None, 900, EndpointResponse((4, 3)))
             )
 
-    def topic(self, leaders: Mapping[int, int] | None = None) -> dict[int, PartitionMetadata]:
+    def topic(self, topic_id: str = "first", partitions: int = 3) -> TopicMetadata:
         """Return the probe topic: partition p is the home of broker p + 1, in sync on all brokers."""
-        replicas = {0: (1, 2, 3), 1: (2, 3, 1), 2: (3, 1, 2)}
-        return {
-            number: PartitionMetadata((leaders or {}).get(number, brokers[0]), brokers, frozenset(brokers))
-            for number, brokers in replicas.items()
-        }
+        replicas = ((1, 2, 3), (2, 3, 1), (3, 1, 2))[:partitions]
+        return TopicMetadata(
+            topic_id,
+            {
+                number: PartitionMetadata(brokers[0], brokers, frozenset(brokers))
+                for number, brokers in enumerate(replicas)
+            },
+        )
 
     def start_probing(self) -> None:
         """Adopt the topic and let the warm-up of every broker time out."""

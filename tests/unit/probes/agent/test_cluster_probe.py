@@ -48,6 +48,9 @@ class FakeAdmin:
         partition = PartitionMetadata(1, (1, 2, 3), frozenset({1, 2, 3}))
         return TopicMetadata("id", {0: partition})
 
+    def read_topic_settings(self, _: str) -> dict[str, str]:
+        return {}
+
 
 class FakeRegistry:
     """The registry that a cluster returns, or the error of reading it."""
@@ -64,7 +67,7 @@ class FakeRegistry:
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
-    monkeypatch.setattr(cluster_probe, "TopicReader", FakeKafkaReader)
+    monkeypatch.setattr(cluster_probe, "FollowedReader", FakeKafkaReader)
     monkeypatch.setattr(cluster_probe, "ClusterAdmin", FakeAdmin)
     monkeypatch.setattr(Reconciler, "reconcile", lambda *_: None)
     monkeypatch.setattr(ColdBootstrapLoop, "run", lambda _, shutdown, **__: shutdown.wait())
@@ -90,6 +93,7 @@ def probe(bench: ClusterBench, registry: FakeRegistry) -> Iterator[ClusterProbe]
         bench.pauses,
         itertools.count(),
         frozenset,
+        lambda _: None,
         bench.read_uptime_ns,
     )
     yield probe

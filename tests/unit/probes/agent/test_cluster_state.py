@@ -23,11 +23,11 @@ def test_a_warm_up_finishes_when_every_leg_works_or_after_ten_seconds() -> None:
 
 
 def test_brokers_are_scheduled_on_both_legs_after_their_warm_up(bench: ClusterBench) -> None:
-    assert bench.state.adopt_topic(bench.topic(), frozenset(), bench.now_ns) == [0, 1, 2]
+    bench.state.adopt_topic(bench.topic(), frozenset(), bench.now_ns)
     assert bench.state.homes == {1: 0, 2: 1, 3: 2}
     assert (bench.state.warm_ups.keys(), bench.legs()) == ({1, 2, 3}, ())
     bench.state.warm_ups[2] = WarmUp(bench.now_ns, set(Leg), received=True)
-    assert bench.state.adopt_topic(bench.topic(), frozenset(), bench.now_ns) == []
+    bench.state.adopt_topic(bench.topic(), frozenset(), bench.now_ns)
     assert bench.state.warm_ups.keys() == {1, 3}
     assert bench.legs() == (BrokerLeg(2, Leg.CLIENT), BrokerLeg(2, Leg.LEADER))
 
@@ -35,6 +35,16 @@ def test_brokers_are_scheduled_on_both_legs_after_their_warm_up(bench: ClusterBe
 def test_a_broker_that_is_not_registered_has_no_home(bench: ClusterBench) -> None:
     del bench.state.registered[3]
     bench.state.adopt_topic(bench.topic(), frozenset(), bench.now_ns)
+    assert bench.state.homes == {1: 0, 2: 1}
+
+
+def test_a_topic_that_was_recreated_has_its_own_partitions_alone(bench: ClusterBench) -> None:
+    bench.state.adopt_topic(bench.topic(), frozenset(), bench.now_ns)
+    bench.state.adopt_topic(None, frozenset(), bench.now_ns)
+    assert bench.state.homes == {1: 0, 2: 1, 3: 2}
+    bench.state.adopt_topic(bench.topic(partitions=2), frozenset(), bench.now_ns)
+    assert bench.state.homes == {1: 0, 2: 1, 3: 2}
+    bench.state.adopt_topic(bench.topic("second", partitions=2), frozenset(), bench.now_ns)
     assert bench.state.homes == {1: 0, 2: 1}
 
 

@@ -6,16 +6,16 @@ from random import Random
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fleetgauge_core.metadata import PartitionMetadata
+from fleetgauge_core.metadata import MIN_IN_SYNC, PartitionMetadata, build_log_settings
 from fleetgauge_probes.agent.topic_plan import (
     ALL_CAPABILITIES,
     HomeBroker,
-    MinInSyncUpdate,
     PartitionAddition,
     PreferredLeaderElection,
     ProbeTopicState,
     ReplicaPlacement,
     ReplicaReassignment,
+    SettingUpdate,
     TopicAction,
     TopicCapabilities,
     TopicCreation,
@@ -24,6 +24,9 @@ from fleetgauge_probes.agent.topic_plan import (
     plan_probe_topic,
 )
 
+SPECIFIED = build_log_settings(3_600_000, 2)
+#: The settings of a topic that somebody else created.
+FOREIGN = dict.fromkeys(SPECIFIED, "1") | {"cleanup.policy": "compact", "compression.type": "zstd"}
 NO_REASSIGNMENT = TopicCapabilities(can_reassign=False)
 BY_REPLICATION_FACTOR = TopicCapabilities(ReplicaPlacement.REPLICATION_FACTOR, can_reassign=False)
 CAPABILITIES = st.builds(TopicCapabilities, st.sampled_from(ReplicaPlacement), st.booleans())
@@ -73,7 +76,7 @@ def draw_situations(draw: st.DrawFn) -> Situation:
         partitions = {
             number: draw(draw_partition([*ids, 13, 14])) for number in range(draw(st.integers(0, 6)))
         }
-        topic = ProbeTopicState(partitions, draw(st.sampled_from([None, 1, 2, 3])))
+        topic = ProbeTopicState(partitions, draw(st.sampled_from([{}, FOREIGN, SPECIFIED])))
     return Situation(homes, responding, topic)
 
 
@@ -99,7 +102,7 @@ def assign_by_cluster(number: int, replication_factor: int, situation: Situation
 def apply_plan(situation: Situation, capabilities: TopicCapabilities = ALL_CAPABILITIES) -> Situation:
     """Return the situation after the planned actions."""
     partitions = situation.partitions
-    min_in_sync = situation.topic.min_in_sync if situation.topic else 1
+    settings = dict(situation.topic.settings) if situation.topic else {}
     for action in plan_probe_topic(situation.homes, situation.responding, situation.topic, capabilities):
         match action:
             case TopicCreation(count, replication_factor, replicas):
@@ -108,7 +111,7 @@ def apply_plan(situation: Situation, capabilities: TopicCapabilities = ALL_CAPAB
                     assign_by_cluster(n, replication_factor or 1, situation) for n in range(count)
                 )
                 partitions = {n: new_partition(r, situation.responding) for n, r in enumerate(assignment)}
-                min_in_sync = int(action.settings.get("min.insync.replicas", 1))
+                settings = FOREIGN | action.settings
             case PartitionAddition(total, replicas):
                 assert situation.topic is not None
                 for number in range(len(partitions), total):
@@ -117,15 +120,15 @@ def apply_plan(situation: Situation, capabilities: TopicCapabilities = ALL_CAPAB
             case ReplicaReassignment(moves):
                 for number, moved in moves:
                     partitions[number] = new_partition(moved, situation.responding)
-            case MinInSyncUpdate(count):
-                min_in_sync = count
+            case SettingUpdate(key, value):
+                settings[key] = value
             case PreferredLeaderElection(elected):
                 for number in elected:
                     before = partitions[number]
                     partitions[number] = PartitionMetadata(
                         before.replicas[0], before.replicas, before.in_sync
                     )
-    topic = None if situation.topic is None and not partitions else ProbeTopicState(partitions, min_in_sync)
+    topic = None if situation.topic is None and not partitions else ProbeTopicState(partitions, settings)
     return Situation(situation.homes, situation.responding, topic)
 
 
@@ -168,7 +171,8 @@ def all_responding(
     homes: tuple[HomeBroker, ...], partitions: dict[int, PartitionMetadata], min_in_sync: int = 1
 ) -> Situation:
     responding = frozenset(home.broker_id for home in homes)
-    return Situation(homes, responding, ProbeTopicState(partitions, min_in_sync))
+    settings = SPECIFIED | {MIN_IN_SYNC: str(min_in_sync)}
+    return Situation(homes, responding, ProbeTopicState(partitions, settings))
 
 
 def in_sync_partition(*replicas: int) -> PartitionMetadata:
@@ -298,12 +302,23 @@ def test_with_all_brokers_responding_every_partition_has_three_registered_replic
 
 @given(draw_situations())
 def test_min_in_sync_replicas_permits_the_loss_of_one_replica_of_any_partition(situation: Situation) -> None:
-    assume(situation.topic is not None and situation.topic.min_in_sync is not None)
+    assume(situation.topic is not None and situation.topic.settings)
     after = apply_repeatedly(situation)
     assert after.topic is not None
     if after.partitions and situation.ids:
         min_replicas = min(len(partition.replicas) for partition in after.partitions.values())
-        assert after.topic.min_in_sync == max(1, min_replicas - 1)
+        assert after.topic.settings[MIN_IN_SYNC] == str(max(1, min_replicas - 1))
+
+
+@given(draw_situations())
+def test_a_topic_of_somebody_else_gets_our_settings_and_keeps_all_others(situation: Situation) -> None:
+    assume(situation.topic is not None and situation.topic.settings)
+    after = apply_repeatedly(situation)
+    assert situation.topic is not None
+    assert after.topic is not None
+    if after.partitions and situation.ids:
+        ours = SPECIFIED | {MIN_IN_SYNC: after.topic.settings[MIN_IN_SYNC]}
+        assert after.topic.settings == {**situation.topic.settings, **ours}
 
 
 @given(draw_situations())
@@ -312,8 +327,8 @@ def test_min_in_sync_replicas_is_met_before_and_after_reassignments(situation: S
         len(p.replicas) for p in (*situation.partitions.values(), *apply_plan(situation).partitions.values())
     ]
     for action in plan_actions(situation):
-        if isinstance(action, MinInSyncUpdate):
-            assert action.min_in_sync <= max(1, min(counts) - 1)
+        if isinstance(action, SettingUpdate) and action.key == MIN_IN_SYNC:
+            assert int(action.value) <= max(1, min(counts) - 1)
 
 
 @given(draw_homes(), st.data())
@@ -369,7 +384,7 @@ def test_the_plan_does_not_depend_on_the_order_of_brokers_and_partitions(
     random.shuffle(homes)
     random.shuffle(partitions)
     shuffled = (
-        None if situation.topic is None else ProbeTopicState(dict(partitions), situation.topic.min_in_sync)
+        None if situation.topic is None else ProbeTopicState(dict(partitions), situation.topic.settings)
     )
     assert plan_probe_topic(homes, situation.responding, shuffled) == plan_actions(situation)
 
@@ -418,7 +433,7 @@ def test_a_rejected_action_narrows_the_capabilities() -> None:
     )
     assert (
         narrow_capabilities(ALL_CAPABILITIES, PreferredLeaderElection((1,)))
-        == narrow_capabilities(ALL_CAPABILITIES, MinInSyncUpdate(1))
+        == narrow_capabilities(ALL_CAPABILITIES, SettingUpdate(MIN_IN_SYNC, "1"))
         == ALL_CAPABILITIES
     )
 
@@ -453,7 +468,7 @@ def test_a_new_broker_gets_a_partition_and_becomes_the_third_replica_of_the_othe
         PartitionAddition(3, ((3, 1, 2),)),
         ReplicaReassignment(((0, (1, 2, 3)), (1, (2, 1, 3)))),
     )
-    assert plan_actions(apply_plan(situation)) == (MinInSyncUpdate(2),)
+    assert plan_actions(apply_plan(situation)) == (SettingUpdate(MIN_IN_SYNC, "2"),)
 
 
 def test_the_partition_of_a_replaced_broker_becomes_its_successors_home() -> None:

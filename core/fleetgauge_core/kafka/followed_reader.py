@@ -1,0 +1,162 @@
+"""A reader that goes on when its topic is deleted, created anew, extended, or loses records.
+
+One thread polls; another one calls ``check`` with what the cluster says of the topic, so that a slow cluster
+delays no poll. Only the polling thread uses the consumer, because a call of another one blocks both. Offsets
+are requested only after the polling thread was told that its position is not in the log.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from threading import Event, Lock
+from typing import Protocol
+
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicMetadata
+from fleetgauge_core.kafka.errors import KafkaUnavailableError
+from fleetgauge_core.kafka.topic_reader import ConsumerRecord, TopicReader
+from fleetgauge_core.metadata import (
+    KnownTopic,
+    PresentTopic,
+    TopicChange,
+    TopicChangeKind,
+    find_topic_changes,
+)
+
+_log = logging.getLogger("fleetgauge.kafka")
+
+_CHECK_INTERVAL_S = 5.0
+_NOTE_ENDS_EVERY_S = 1.0
+
+#: Called with every change, in the thread that checks.
+ReportChange = Callable[[TopicChange], None]
+
+
+class FollowedReader(TopicReader):
+    """A reader of a topic whose changes it follows; records may be read again around a change."""
+
+    def __init__(self, access: ClusterAccess, topic: str, client_id: str, report: ReportChange) -> None:
+        super().__init__(access, topic, client_id)
+        # A position outside of the log is for ``check`` to decide, and not for the client.
+        self._settings |= {"auto.offset.reset": "error"}
+        self._report = report
+        self._lock = Lock()
+        self._known: KnownTopic | None = None
+        """The topic at the last check, without positions; None before the first."""
+        self._partitions: set[int] = set()
+        """Partitions that were assigned since the topic was created."""
+        self._positions: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
+        """The ends of which the latest fetches told."""
+        self._note_ends_at_s = 0.0
+        self._outside: set[int] = set()
+        """Partitions whose position is not in the log."""
+
+    @property
+    def topic(self) -> str:
+        """The name of the topic."""
+        return self._topic
+
+    def poll(self, timeout_s: float) -> ConsumerRecord | None:
+        """Return the next record, or None if none arrives in time or the consumer reports an error."""
+        record = super().poll(timeout_s)
+        if record:
+            with self._lock:
+                self._positions[record.partition] = record.offset + 1
+        if time.monotonic() >= self._note_ends_at_s:
+            self._note_ends_at_s = time.monotonic() + _NOTE_ENDS_EVERY_S
+            self._note_ends()
+        return record
+
+    def _note_ends(self) -> None:
+        """Note the ends that the consumer knows; this asks no broker."""
+        for partition in self._assigned.values():
+            bounds = self._consumer.get_watermark_offsets(partition, cached=True)
+            if bounds and bounds[1] >= 0:
+                with self._lock:
+                    self._ends[partition.partition] = bounds[1]
+
+    def _handle_error(self, message: Message, error: KafkaError) -> None:
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            with self._lock:
+                self._outside.add(message.partition() or 0)
+
+    def _change_assignment(self, partitions: list[TopicPartition] | None) -> None:
+        super()._change_assignment(partitions)
+        with self._lock:
+            if partitions is None:
+                for noted in (self._positions, self._ends, self._outside):
+                    noted.clear()
+            for partition in partitions or ():
+                self._outside.discard(partition.partition)
+                if partition.offset >= 0:
+                    self._positions[partition.partition] = partition.offset
+                else:
+                    self._positions.pop(partition.partition, None)
+
+    def assign_from(self, offsets: Mapping[int, int]) -> None:
+        """Read partitions from these offsets, from the next poll on, whether or not they were read before."""
+        with self._lock:
+            self._partitions |= offsets.keys()
+        super().assign_from(offsets)
+
+    def check(self, topic: TopicMetadata | None, admin: ClusterAdmin) -> None:
+        """Compare the topic with the last check, and read on where its changes say.
+
+        ``topic`` is None if it does not exist. Raises: KafkaUnavailableError if offsets are needed and cannot
+        be read; the next check tries again.
+        """
+        topic_id = topic.topic_id if topic else None
+        partitions = frozenset(topic.partitions) if topic else frozenset()
+        with self._lock:
+            positions, outside = dict(self._positions), frozenset(self._outside)
+            assigned, ends = frozenset(self._partitions), dict(self._ends)
+        # The first topic is the one of which the caller assigned partitions.
+        known = replace(self._known or KnownTopic(topic_id), partitions=assigned, positions=positions)
+        present = None if topic_id is None else PresentTopic(topic_id, partitions)
+        if present and present.topic_id == known.topic_id and outside:
+            present = replace(present, bounds=admin.read_log_bounds(self._topic, outside & partitions))
+        for change in find_topic_changes(known, present):
+            self._apply(change)
+            self._report(change)
+        # Noted while the topic was the same: after a change the ends may be those of another log.
+        self._known = KnownTopic(topic_id, ends=ends)
+
+    def _apply(self, change: TopicChange) -> None:
+        if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):
+            self.drop_assignments()
+        with self._lock:
+            if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):
+                self._partitions.clear()
+            self._outside -= change.resume.keys()
+        self.assign_from(change.resume)
+
+
+class TopicFollower(Protocol):
+    """Whoever has to know what the cluster says of a topic."""
+
+    @property
+    def topic(self) -> str:
+        """The name of the topic."""
+
+    def check(self, topic: TopicMetadata | None, admin: ClusterAdmin) -> None:
+        """Take note of the topic, None if it does not exist. Raises: KafkaUnavailableError."""
+
+
+def follow_topics(access: ClusterAccess, followers: Sequence[TopicFollower], stopping: Event) -> None:
+    """Check the topics of one cluster's followers until ``stopping`` is set."""
+    admin = ClusterAdmin(access)
+    is_started = False
+    while not stopping.is_set():
+        try:
+            if not is_started:
+                admin.start()
+                is_started = True
+            for follower in followers:
+                follower.check(admin.describe_topic(follower.topic), admin)
+        except KafkaUnavailableError as error:
+            _log.debug("%s: topics cannot be checked: %s", access.bootstrap, error)
+        stopping.wait(_CHECK_INTERVAL_S)
