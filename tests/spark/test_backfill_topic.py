@@ -58,6 +58,7 @@ def test_a_topic_backfill_after_the_stream_changes_nothing_and_alone_gives_the_s
         lambda _, outcome: received_counts.append(outcome.ingested.received),
         lambda: None,
         ShutdownFlag(),
+        lambda *_: None,
     )
     before = versions(streamed)
 

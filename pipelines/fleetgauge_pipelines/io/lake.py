@@ -48,10 +48,9 @@ class Lake:
         """Return the location of a table."""
         return f"{self._location}/{table.path}"
 
-    @property
-    def checkpoint(self) -> str:
-        """Return the location of the stream's checkpoint, with the offsets that it has processed."""
-        return f"{self._location}/_checkpoints/stream"
+    def checkpoint(self, name: str) -> str:
+        """Return the location of a stream's checkpoint, with the offsets that it has processed."""
+        return f"{self._location}/_checkpoints/{name}"
 
     def table_store(self, table: Table) -> TableStore:
         """Return a table whose rows the driver process reads and writes without Spark."""

@@ -1,23 +1,29 @@
 """The stream: process the telemetry topics in micro-batches, continuously or until no record is left."""
 
+import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fleetgauge_core.fleet import Fleet, Telemetry
-from fleetgauge_core.kafka import ClusterAdmin, ensure_telemetry_topics
+from fleetgauge_core.kafka import ReportTopicChange
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.slo.retention import SAMPLE_RETENTION
 from fleetgauge_pipelines.io.kafka_options import build_kafka_options
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_topics import to_raw_records
+from fleetgauge_pipelines.io.stream_checkpoint import StreamCheckpoint, StreamGeneration
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 from fleetgauge_pipelines.jobs.health import store_health_events
+from fleetgauge_pipelines.jobs.lost_records import LostRecords
+from fleetgauge_pipelines.jobs.stream_topics import StreamChange, StreamTopics
 from fleetgauge_pipelines.jobs.table_maintenance import DailyCompaction
 
 #: How long a running batch may continue after a shutdown was requested.
@@ -44,81 +50,132 @@ def run_stream(
     report_batch: ReportBatch,
     idle: Callable[[], None],
     shutdown: ShutdownFlag,
+    report_topic_change: ReportTopicChange,
 ) -> None:
     """Process micro-batches until ``shutdown`` is set or, without an interval, until no record is left.
 
-    ``report_batch`` is called with each batch's result, and ``idle`` every second in which no batch runs.
+    ``report_batch`` is called with each batch's result, ``idle`` every second in which no batch runs, and
+    ``report_topic_change`` with every change of a topic by which records were or may have been lost.
 
     Raises: KafkaUnavailableError when the telemetry cluster cannot be reached.
     """
     pipeline = Pipeline(spark, lake, fleet)
     pipeline.open()
+    checkpoint = StreamCheckpoint(spark, lake)
+    checkpoint.open()
+    topics = StreamTopics(telemetry, checkpoint)
+    topics.start()
     # Weeks that are due to close are closed even if no record arrives.
     pipeline.compute_weeks((), f"start/{clock().isoformat()}", clock())
     compaction = DailyCompaction(lake)
     names = telemetry.topics
-    topic_ids = _topic_ids(telemetry)
+    lost_records = LostRecords(lake, names.probe_minutes.name)
+    lost_records.open(clock())
 
-    def process(rows: DataFrame, batch_id: int) -> None:
+    def process(generation: StreamGeneration, rows: DataFrame, batch_id: int) -> None:
         rows.persist()
         try:
+            record_changes(topics.check_batch(generation, batch_id, rows))
             store_health_events(lake, rows.where(F.col("topic") == names.health_events.name))
             minutes, now = rows.where(F.col("topic") == names.probe_minutes.name), clock()
             # Records of old minutes are refused, because an agent whose clock is years behind would add years
             # of unmeasured minutes. Old records are processed by backfill.
             result = pipeline.process(
-                to_raw_records(minutes, topic_ids), f"stream/{batch_id}", now, now - SAMPLE_RETENTION
+                to_raw_records(minutes, generation.topic_ids),
+                f"{generation.name}/{batch_id}",
+                now,
+                now - SAMPLE_RETENTION,
             )
+            lost_records.refine(now)
             report_batch(batch_id, result)
             compaction.compact_next_table(result.ingested.newest, now)
         finally:
             rows.unpersist()
 
-    _wait(_start(spark, lake, telemetry, topic_ids, trigger, process), idle, shutdown)
+    def record_changes(changes: Sequence[StreamChange]) -> None:
+        lost_records.store(changes, clock())
+        for change in changes:
+            report_topic_change("telemetry", change.topic, change.change)
+
+    is_outdated = True
+    while is_outdated and not shutdown.is_set():
+        opened = topics.open_generation()
+        generation = opened.generation
+        record_changes(opened.changes)
+        if opened.is_new:
+            checkpoint.save_generation(generation, clock())
+        query = _start(
+            spark,
+            checkpoint.location(generation),
+            telemetry,
+            generation,
+            trigger,
+            partial(process, generation),
+        )
+        is_outdated = _wait(query, generation, topics, idle, shutdown)
 
 
 def _start(
     spark: SparkSession,
-    lake: Lake,
+    checkpoint: str,
     telemetry: Telemetry,
-    topics: Iterable[str],
+    generation: StreamGeneration,
     trigger: StreamTrigger,
     process: Callable[[DataFrame, int], None],
 ) -> StreamingQuery:
     source = (
         spark.readStream.format("kafka")
         .options(**build_kafka_options(telemetry.access))
-        .option("subscribe", ",".join(topics))
-        .option("startingOffsets", "earliest")
-        # Records that the topic's retention deleted show as unmeasured minutes. A stream that fails because
-        # of them would lose more.
+        .option("subscribe", ",".join(generation.topic_ids))
+        .option("startingOffsets", json.dumps(generation.starts) if generation.starts else "earliest")
+        # Each batch finds out which records the topic's retention deleted. A stream that fails because of
+        # them would lose more.
         .option("failOnDataLoss", "false")
         .load()
     )
-    writer = source.writeStream.foreachBatch(process).option("checkpointLocation", lake.checkpoint)
+    writer = source.writeStream.foreachBatch(process).option("checkpointLocation", checkpoint)
     if trigger.interval_s is None:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{trigger.interval_s} seconds").start()
 
 
-def _wait(query: StreamingQuery, idle: Callable[[], None], shutdown: ShutdownFlag) -> None:
-    """Wait until the query ends, or stop it once a shutdown is requested."""
+def _wait(
+    query: StreamingQuery,
+    generation: StreamGeneration,
+    topics: StreamTopics,
+    idle: Callable[[], None],
+    shutdown: ShutdownFlag,
+) -> bool:
+    """Wait until the query ends, or stop it once a shutdown is requested or a topic was recreated.
+
+    Return whether a topic was recreated, so that a new generation has to begin.
+    """
+    try:
+        return _wait_for_end(query, generation, topics, idle, shutdown)
+    except StreamingQueryException:
+        # A query also fails when a topic does not exist.
+        if topics.has_changed(generation):
+            return True
+        raise
+
+
+def _wait_for_end(
+    query: StreamingQuery,
+    generation: StreamGeneration,
+    topics: StreamTopics,
+    idle: Callable[[], None],
+    shutdown: ShutdownFlag,
+) -> bool:
     requested_at = None
     while not query.awaitTermination(1):
         busy = query.status["isTriggerActive"]
         if not busy:
             idle()
+            if topics.is_outdated(generation):
+                query.stop()
+                return True
         requested_at = requested_at or (time.monotonic() if shutdown.is_set() else None)
         # Preferably stopped between batches: the next start has to complete the tables of an aborted batch.
         if requested_at and (not busy or time.monotonic() - requested_at > _BATCH_GRACE_S):
             query.stop()
-
-
-def _topic_ids(telemetry: Telemetry) -> dict[str, str]:
-    # The ids are part of a record's source: a topic that was deleted and created again has the same name, and
-    # other records at the same offsets.
-    ensure_telemetry_topics(telemetry)
-    admin = ClusterAdmin(telemetry.access, timeout_s=10)
-    admin.start()
-    names = (telemetry.topics.probe_minutes.name, telemetry.topics.health_events.name)
-    return {name: view.topic_id for name in names if (view := admin.describe_topic(name))}
+    return False

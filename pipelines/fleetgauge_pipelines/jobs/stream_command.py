@@ -9,6 +9,7 @@ from fleetgauge_core.fleet import ClusterAccess, Fleet, load_fleet, require_tele
 from fleetgauge_core.fleet.usable_fleet import load_usable_fleet
 from fleetgauge_core.kafka import (
     CredentialsUnreadableError,
+    TopicChangeReporter,
     ensure_credentials_readable,
     explain_telemetry_errors,
 )
@@ -47,6 +48,7 @@ def process_topics(
         require_readable_credentials({"telemetry": telemetry.access})
     health = ProcessHealth("stream", _MAX_HEARTBEAT_AGE_S)
     metrics = StreamMetrics(health.registry)
+    topic_changes = TopicChangeReporter(health.registry)
     totals = Counter(dict.fromkeys(COUNT_NAMES, 0))
 
     def report_batch(batch_id: int, result: "BatchResult") -> None:
@@ -64,8 +66,18 @@ def process_topics(
         ):
             from fleetgauge_pipelines.jobs.stream import StreamTrigger, run_stream
 
-            trigger, idle = StreamTrigger(every_s), health.record_heartbeat
-            run_stream(spark, lake, fleet, telemetry, trigger, _now, report_batch, idle, shutdown)
+            run_stream(
+                spark,
+                lake,
+                fleet,
+                telemetry,
+                StreamTrigger(every_s),
+                _now,
+                report_batch,
+                health.record_heartbeat,
+                shutdown,
+                topic_changes.report,
+            )
 
     with supervise_process(SHUTDOWN_DEADLINE_S) as shutdown, serve_health(health, listen):
         if _wait_for_credentials(telemetry.access, health, shutdown):

@@ -1,0 +1,318 @@
+"""The topics of a stream: a new generation for a topic that was recreated, and the records that were lost."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import KafkaUnavailableError, TopicOffsets, keep_telemetry_topics
+from fleetgauge_core.metadata import (
+    KnownTopic,
+    LogBounds,
+    OffsetGap,
+    PresentTopic,
+    TopicChange,
+    TopicChangeKind,
+    TopicPartition,
+    find_topic_changes,
+)
+from fleetgauge_pipelines.io.stream_checkpoint import (
+    BatchOffsets,
+    StreamCheckpoint,
+    StreamGeneration,
+    TopicOffsetMap,
+)
+
+_CLIENT_ID = "fleetgauge-stream"
+_LOOK_INTERVAL_S = 5.0
+#: A batch has just read from the cluster, so it answers again soon.
+_LOOK_TIMEOUT_S = 60.0
+_RETRY_S = 1.0
+#: The ID of a topic of which an older version stored no ID, and which is not the one it read.
+_UNKNOWN_ID = "unknown"
+
+
+class TopicsChangedError(Exception):
+    """A topic was recreated while a batch read it; a new generation has to begin."""
+
+
+class StreamChange(NamedTuple):
+    """A change of one of the stream's topics, found at the start of a generation or in a batch.
+
+    ``label`` is the same whenever the same change is found.
+    """
+
+    label: str
+    topic: str
+    change: TopicChange
+
+
+class ReadOffsets(NamedTuple):
+    """The first offset of a partition that a batch read, and how many it read."""
+
+    first: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedGeneration:
+    """The generation to read now, and the changes that made it necessary; it is not stored yet if new."""
+
+    generation: StreamGeneration
+    changes: tuple[StreamChange, ...] = ()
+    is_new: bool = False
+
+
+class StreamTopics:
+    """Looks at the topics of a stream; all methods are called by one thread at a time."""
+
+    def __init__(self, telemetry: Telemetry, checkpoint: StreamCheckpoint) -> None:
+        self._names = (telemetry.topics.probe_minutes.name, telemetry.topics.health_events.name)
+        self._checkpoint = checkpoint
+        self._keeper = keep_telemetry_topics(telemetry)
+        self._offsets = TopicOffsets(telemetry.access, _CLIENT_ID)
+        self._ends: dict[str, dict[int, int]] = {}
+        self._next_look_s = 0.0
+
+    def start(self) -> None:
+        """Create the client. Raises: KafkaUnavailableError."""
+        self._offsets.start()
+
+    def open_generation(self) -> OpenedGeneration:
+        """Return the generation that reads the present topics. Raises: KafkaUnavailableError."""
+        self._keeper.ensure()
+        present = self._describe()
+        stored = self._checkpoint.read_generation()
+        generation = stored or StreamGeneration(0, {name: topic.topic_id for name, topic in present.items()})
+        positions = self._checkpoint.read_positions(generation)
+        if stored is None:
+            generation = _doubt_topics(generation, positions, present)
+        opened = plan_generation(generation, positions, self._ends, present)
+        return opened or OpenedGeneration(generation, is_new=stored is None)
+
+    def is_outdated(self, generation: StreamGeneration) -> bool:
+        """Return whether a topic was recreated; a missing one is created. For use while no batch runs.
+
+        The cluster is asked every 5 s. It may be unavailable, and then nothing has changed.
+        """
+        if time.monotonic() < self._next_look_s:
+            return False
+        self._next_look_s = time.monotonic() + _LOOK_INTERVAL_S
+        return self.has_changed(generation)
+
+    def has_changed(self, generation: StreamGeneration) -> bool:
+        """Return whether a topic was recreated; a missing one is created."""
+        try:
+            if len(self._offsets.describe_topics(self._names)) < len(self._names):
+                self._keeper.ensure()
+            present = self._describe()
+        except KafkaUnavailableError:
+            return False
+        if is_changed := _ids(present) != generation.topic_ids:
+            return is_changed
+        # What was written until now is lost if a topic is deleted next.
+        self._ends = {
+            name: {partition: bounds.end for partition, bounds in topic.bounds.items()}
+            for name, topic in present.items()
+        }
+        return is_changed
+
+    def check_batch(
+        self, generation: StreamGeneration, batch_id: int, rows: DataFrame
+    ) -> tuple[StreamChange, ...]:
+        """Compare what a batch has read with what it was to read, and return which records were lost.
+
+        Raises: TopicsChangedError if a row may be of another topic than the generation's.
+        """
+        aggregated = rows.groupBy("topic", "partition").agg(
+            F.min("offset").alias("first"), F.count("offset").alias("records")
+        )
+        read = {
+            TopicPartition(row["topic"], row["partition"]): ReadOffsets(row["first"], row["records"])
+            for row in aggregated.collect()
+        }
+        # After the rows were read: an ID that is still the same was the same all the time.
+        if self._read_ids() != generation.topic_ids:
+            raise TopicsChangedError
+        planned = self._checkpoint.read_batch(generation, batch_id)
+        label = f"{generation.name}/{batch_id}"
+        return tuple(
+            StreamChange(label, topic, change)
+            for topic, topic_id in generation.topic_ids.items()
+            for change in _find_batch_changes(topic, topic_id, planned, read, rows)
+        )
+
+    def _read_ids(self) -> dict[str, str]:
+        deadline_s = time.monotonic() + _LOOK_TIMEOUT_S
+        while True:
+            try:
+                topics = self._offsets.describe_topics(self._names)
+            except KafkaUnavailableError:
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(_RETRY_S)
+            else:
+                return {name: topic.topic_id for name, topic in topics.items()}
+
+    def _describe(self) -> dict[str, PresentTopic]:
+        """Return the topics with the bounds of all partitions. Raises: KafkaUnavailableError."""
+        deadline_s = time.monotonic() + _LOOK_TIMEOUT_S
+        while len(topics := self._offsets.describe_topics(self._names)) < len(self._names):
+            # A broker may not know yet a topic that another one has just created.
+            if time.monotonic() > deadline_s:
+                missing = ", ".join(sorted(set(self._names) - topics.keys()))
+                raise KafkaUnavailableError(f"no such topic: {missing}")
+            time.sleep(_RETRY_S)
+        partitions = [
+            TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions
+        ]
+        starts, ends = (
+            self._offsets.read_start_offsets(partitions),
+            self._offsets.read_end_offsets(partitions),
+        )
+        return {
+            name: PresentTopic(
+                topic.topic_id,
+                frozenset(topic.partitions),
+                {
+                    number: LogBounds(starts[partition], ends[partition])
+                    for number in topic.partitions
+                    if (partition := TopicPartition(name, number)) in starts and partition in ends
+                },
+            )
+            for name, topic in topics.items()
+        }
+
+
+def plan_generation(
+    generation: StreamGeneration,
+    positions: TopicOffsetMap,
+    ends: TopicOffsetMap,
+    present: Mapping[str, PresentTopic],
+) -> OpenedGeneration | None:
+    """Return the generation that follows if a topic was recreated, else None.
+
+    A new topic is read from its beginning, and the others from where the last complete batch left them.
+    """
+    number = generation.number + 1
+    known = {
+        name: KnownTopic(
+            generation.topic_ids.get(name),
+            frozenset(positions.get(name, {})),
+            positions.get(name, {}),
+            ends.get(name, {}),
+        )
+        for name in present
+    }
+    recreated = {
+        name: change
+        for name, topic in present.items()
+        for change in find_topic_changes(known[name], topic)
+        if change.kind is TopicChangeKind.RECREATED
+    }
+    if not recreated:
+        return None
+    # A topic of which nothing was known is another one that the fleet file names now.
+    changes = (
+        StreamChange(f"stream-{number}/start", name, change)
+        for name, change in recreated.items()
+        if known[name].topic_id is not None
+    )
+    starts = {
+        name: {
+            partition: _resume(
+                partition, recreated[name].resume if name in recreated else positions.get(name, {}), topic
+            )
+            for partition in sorted(topic.partitions)
+        }
+        for name, topic in present.items()
+    }
+    return OpenedGeneration(StreamGeneration(number, _ids(present), starts), tuple(changes), is_new=True)
+
+
+def find_missing_offsets(partition: int, start: int, end: int, read: Iterable[int]) -> list[OffsetGap]:
+    """Return the spans of offsets from ``start`` to ``end`` (not included) that are not among ``read``."""
+    borders = [start - 1, *sorted(offset for offset in read if start <= offset < end), end]
+    spans = (OffsetGap(partition, before + 1, after) for before, after in pairwise(borders))
+    return [span for span in spans if span.length > 0]
+
+
+def _resume(partition: int, positions: Mapping[int, int], topic: PresentTopic) -> int:
+    position = positions.get(partition, 0)
+    bounds = topic.bounds.get(partition)
+    return min(position, bounds.end) if bounds else position
+
+
+def _find_batch_changes(
+    topic: str,
+    topic_id: str,
+    planned: BatchOffsets,
+    read: Mapping[TopicPartition, ReadOffsets],
+    rows: DataFrame,
+) -> list[TopicChange]:
+    lost: list[OffsetGap] = []
+    truncated: dict[int, int] = {}
+    for partition, end in sorted(planned.ends.get(topic, {}).items()):
+        batch_read = read.get(TopicPartition(topic, partition))
+        # The first batch of all starts wherever the log began then. A partition that was added begins at 0.
+        first_start = batch_read.first if batch_read and not planned.starts else 0
+        start = planned.starts.get(topic, {}).get(partition, first_start)
+        if end < start:
+            truncated[partition] = end
+        elif (batch_read.records if batch_read else 0) < end - start and (batch_read or planned.starts):
+            lost += _list_missing(topic, partition, start, end, batch_read, rows)
+    changes = []
+    if lost:
+        changes.append(TopicChange(TopicChangeKind.EXPIRED, topic_id, lost=tuple(lost)))
+    if truncated:
+        changes.append(TopicChange(TopicChangeKind.TRUNCATED, topic_id, truncated, is_exact=False))
+    return changes
+
+
+def _list_missing(
+    topic: str, partition: int, start: int, end: int, batch_read: ReadOffsets | None, rows: DataFrame
+) -> list[OffsetGap]:
+    if batch_read is None:
+        return [OffsetGap(partition, start, end)]
+    if batch_read.records == end - batch_read.first:
+        return [OffsetGap(partition, start, batch_read.first)]
+    same = rows.where((F.col("topic") == topic) & (F.col("partition") == partition))
+    return find_missing_offsets(
+        partition, start, end, (row["offset"] for row in same.select("offset").collect())
+    )
+
+
+def _doubt_topics(
+    generation: StreamGeneration, positions: TopicOffsetMap, present: Mapping[str, PresentTopic]
+) -> StreamGeneration:
+    """Return the first generation, without the ID of a topic that ends before what was read of it.
+
+    An older version read it, and stored no IDs: it is not known whether it is the same topic.
+    """
+    ids = {
+        name: _UNKNOWN_ID
+        if any(
+            bounds.end < positions.get(name, {}).get(partition, 0)
+            for partition, bounds in topic.bounds.items()
+        )
+        else topic.topic_id
+        for name, topic in present.items()
+    }
+    return StreamGeneration(generation.number, ids, generation.starts)
+
+
+def _ids(topics: Mapping[str, PresentTopic]) -> dict[str, str]:
+    return {name: topic.topic_id for name, topic in topics.items()}
+
+
+def describe_spans(spans: Sequence[OffsetGap]) -> dict[str, list[str]]:
+    """Return the spans as text, by partition."""
+    described: dict[str, list[str]] = {}
+    for span in spans:
+        described.setdefault(str(span.partition), []).append(f"{span.start}-{span.end - 1}")
+    return described
