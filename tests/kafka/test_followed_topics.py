@@ -28,7 +28,6 @@ class Topic:
     def __init__(self, access: ClusterAccess) -> None:
         self.name = f"followed-{uuid.uuid4().hex[:8]}"
         self.client = AdminClient({"bootstrap.servers": access.bootstrap})
-        self.producer = Producer({"bootstrap.servers": access.bootstrap})
         self.admin = ClusterAdmin(access)
         self.admin.start()
         self.access = access
@@ -44,9 +43,11 @@ class Topic:
         self.client.delete_topics([self.name])[self.name].result()
 
     def send(self, *values: bytes, partition: int = 0) -> None:
+        # A new one, because it knows added partitions at once.
+        producer = Producer({"bootstrap.servers": self.access.bootstrap})
         for value in values:
-            self.producer.produce(self.name, value, partition=partition)
-        assert self.producer.flush(DEADLINE_S) == 0
+            producer.produce(self.name, value, partition=partition)
+        assert producer.flush(DEADLINE_S) == 0
 
     def start(self, offsets: dict[int, int], stopping: Event) -> FollowedReader:
         reader = FollowedReader(self.access, self.name, "follower", self.changes.append)

@@ -29,7 +29,7 @@ from fleetgauge_core.kafka.cold_bootstrap import BootstrapMeasurement, measure_c
 from fleetgauge_core.kafka.connection_failure import ConnectionFailure
 from fleetgauge_core.kafka.consumer_groups import CommittedOffset, ConsumerGroups, GroupHasMembersError
 from fleetgauge_core.kafka.credentials import create_tls_context, ensure_credentials_readable
-from fleetgauge_core.kafka.demotion_marks import read_demoted_brokers, write_demotion_mark
+from fleetgauge_core.kafka.demotion_marks import read_demotion_marks, write_demotion_mark
 from fleetgauge_core.kafka.endpoint_probe import (
     ConnectionMeasurement,
     EndpointProbeResult,
@@ -148,7 +148,7 @@ __all__ = [
     "probe_endpoint",
     "read_broker_registry",
     "read_cluster_metadata",
-    "read_demoted_brokers",
+    "read_demotion_marks",
     "read_record_range",
     "read_topic_values",
     "reassign_topic",

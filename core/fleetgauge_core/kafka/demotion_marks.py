@@ -55,19 +55,23 @@ def write_demotion_mark(
         raise KafkaUnavailableError(f"{topic.name}: not stored within {_WRITE_TIMEOUT_S} s")
 
 
-def read_demoted_brokers(telemetry: Telemetry, cluster_id: str) -> frozenset[int]:
-    """Return the IDs of the demoted brokers of a cluster. Raises: KafkaUnavailableError."""
+def read_demotion_marks(telemetry: Telemetry, cluster_id: str) -> dict[int, bool]:
+    """Return whether each broker that was ever demoted still is; no broker if the topic does not exist.
+
+    Raises: KafkaUnavailableError.
+    """
     name = telemetry.topics.demotions.name
     admin = ClusterAdmin(telemetry.access, timeout_s=_READ_TIMEOUT_S)
     admin.start()
     if admin.describe_topic(name) is None:
-        return frozenset()
-    marks: dict[str, _DemotionMark] = {}
+        return {}
+    marks: dict[int, bool] = {}
     for value in read_topic_values(telemetry.access, name, _CLIENT_ID, timeout_s=_READ_TIMEOUT_S):
         try:
             mark = _DemotionMark.model_validate_json(value)
         except ValidationError as error:
             _log.warning("skipped an invalid demotion mark: %d validation errors", error.error_count())
             continue
-        marks[mark.key] = mark
-    return frozenset(mark.broker for mark in marks.values() if mark.demoted and mark.cluster == cluster_id)
+        if mark.cluster == cluster_id:
+            marks[mark.broker] = mark.demoted
+    return marks

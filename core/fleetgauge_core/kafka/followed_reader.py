@@ -38,14 +38,22 @@ ReportChange = Callable[[TopicChange], None]
 class FollowedReader(TopicReader):
     """A reader of a topic whose changes it follows; records may be read again around a change."""
 
-    def __init__(self, access: ClusterAccess, topic: str, client_id: str, report: ReportChange) -> None:
+    def __init__(
+        self,
+        access: ClusterAccess,
+        topic: str,
+        client_id: str,
+        report: ReportChange,
+        earlier: KnownTopic | None = None,
+    ) -> None:
+        """``earlier`` is what another reader of this process knew, whose place this one takes."""
         super().__init__(access, topic, client_id)
         # A position outside of the log is for ``check`` to decide, and not for the client.
         self._settings |= {"auto.offset.reset": "error"}
         self._report = report
         self._lock = Lock()
-        self._known: KnownTopic | None = None
-        """The topic at the last check, without positions; None before the first."""
+        self._known = earlier
+        """The topic at the last check; positions are those of the reader before. None before the first."""
         self._partitions: set[int] = set()
         """Partitions that were assigned since the topic was created."""
         self._positions: dict[int, int] = {}
@@ -115,7 +123,9 @@ class FollowedReader(TopicReader):
             positions, outside = dict(self._positions), frozenset(self._outside)
             assigned, ends = frozenset(self._partitions), dict(self._ends)
         # The first topic is the one of which the caller assigned partitions.
-        known = replace(self._known or KnownTopic(topic_id), partitions=assigned, positions=positions)
+        known = self._known or KnownTopic(topic_id)
+        if not (known.positions and topic_id != known.topic_id):
+            known = replace(known, partitions=assigned, positions=positions)
         present = None if topic_id is None else PresentTopic(topic_id, partitions)
         if present and present.topic_id == known.topic_id and outside:
             present = replace(present, bounds=admin.read_log_bounds(self._topic, outside & partitions))
@@ -124,6 +134,11 @@ class FollowedReader(TopicReader):
             self._report(change)
         # Noted while the topic was the same: after a change the ends may be those of another log.
         self._known = KnownTopic(topic_id, ends=ends)
+
+    def known(self) -> KnownTopic | None:
+        """Return the topic as of the last check with the present positions, for a reader that follows."""
+        with self._lock:
+            return self._known and replace(self._known, positions=dict(self._positions))
 
     def _apply(self, change: TopicChange) -> None:
         if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):

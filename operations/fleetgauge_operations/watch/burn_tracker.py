@@ -19,8 +19,8 @@ from fleetgauge_core.detection import (
 )
 from fleetgauge_core.detection.objectives import derive_burn_settings
 from fleetgauge_core.detection.record_reader import decode_minute
-from fleetgauge_core.fleet import Cluster, Fleet, Telemetry
-from fleetgauge_core.kafka import FollowedReader, ReportChange
+from fleetgauge_core.fleet import Cluster, Fleet
+from fleetgauge_core.kafka import FollowedReader
 from fleetgauge_operations.watch.state_store import StateStore
 
 #: The longest time that one call spends on a backlog, because the next pulse has to wait for it.
@@ -42,17 +42,16 @@ class BurnTracker:
     """Tracks burn rates from ``start`` to ``stop``, beginning where the restored ``burn_state`` ends.
 
     ``brokers_in_maintenance`` returns the brokers of a cluster under planned maintenance in a minute; None
-    among them stands for the whole cluster.
+    among them stands for the whole cluster. ``reader`` reads the topic of probe minutes.
     """
 
     def __init__(
         self,
         fleet: Fleet,
-        telemetry: Telemetry,
         store: StateStore,
         burn_state: FleetBurnState,
         brokers_in_maintenance: Callable[[str, datetime], Set[int | None]],
-        report_topic_change: ReportChange,
+        reader: FollowedReader,
     ) -> None:
         self._clusters: Mapping[str, _TrackedCluster] = {
             cluster.id: _TrackedCluster(cluster, derive_burn_settings(fleet, cluster))
@@ -60,29 +59,26 @@ class BurnTracker:
         }
         self._store = store
         self._brokers_in_maintenance = brokers_in_maintenance
-        self.reader = FollowedReader(
-            telemetry.access, telemetry.topics.probe_minutes.name, "fleetgauge-watch", report_topic_change
-        )
-        """The reader of probe minutes, whose topic is to be followed."""
+        self._reader = reader
         self._burn_state = burn_state
 
     def start(self, now: datetime) -> None:
         """Begin to read the minutes that the restored state lacks. Raises: KafkaUnavailableError."""
-        self.reader.start()
-        partitions = self.reader.wait_for_partitions()
-        starts = self.reader.find_offsets_at(partitions, self._restored_until(now))
-        self.reader.assign_from(starts)
-        self.reader.assign(set(partitions) - set(starts))
+        self._reader.start()
+        partitions = self._reader.wait_for_partitions()
+        starts = self._reader.find_offsets_at(partitions, self._restored_until(now))
+        self._reader.assign_from(starts)
+        self._reader.assign(set(partitions) - set(starts))
 
     def stop(self) -> None:
         """Close the consumer."""
-        self.reader.stop()
+        self._reader.stop()
 
     def read(self, now: datetime) -> tuple[Finding, ...]:
         """Fold in the records that have arrived, for 50 ms at most, and return the findings."""
         findings: list[Finding] = []
         until_s = time.monotonic() + _READ_BUDGET_S
-        while time.monotonic() < until_s and (message := self.reader.poll(0)):
+        while time.monotonic() < until_s and (message := self._reader.poll(0)):
             record = decode_minute(message.value)
             if record and record.minute + _MINUTE <= now + _MAX_CLOCK_AHEAD:
                 findings += self._fold_record(record, now)

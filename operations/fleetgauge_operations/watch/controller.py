@@ -27,7 +27,6 @@ from fleetgauge_core.kafka import (
     LeaderElection,
     Leadership,
     LeadershipStatus,
-    ReportChange,
     TopicChangeReporter,
     ensure_credentials_readable,
     follow_topics,
@@ -61,7 +60,7 @@ _log = logging.getLogger("fleetgauge.watch")
 
 _POLL_TIMEOUT_S = 0.5
 #: A leadership that the deletion of a topic ended begins again within seconds.
-_COPY_VALID_S = 300.0
+_MEMORY_VALID_S = 300.0
 
 OpenAlert = tuple[FindingSubject, HealthState]
 
@@ -84,7 +83,8 @@ class WatchController:
 
         Raises: KafkaUnavailableError when the telemetry cluster cannot be reached at the start.
         """
-        state, memory = FleetHealth(), _TopicMemory(StateCopy(), TopicChangeReporter(self.health.registry))
+        state = FleetHealth()
+        memory = _TopicMemory(self.telemetry, TopicChangeReporter(self.health.registry))
         if not self._wait_for_credentials(shutdown):
             return state
         keeper = keep_telemetry_topics(self.telemetry, self.telemetry.topics.watch_state)
@@ -132,23 +132,13 @@ class WatchController:
         topics, fleet = self.telemetry.topics, self.watched.fleet
         with ExitStack() as stack:
             stack.callback(memory.mark_end_of_leadership)
-            store = stack.enter_context(
-                _running(
-                    StateStore(
-                        self.telemetry, memory.take_copy(), memory.reporter_of(topics.health_events.name)
-                    )
-                )
+            memory.begin_leadership()
+            event_reader, pulse_reader, minute_reader = (
+                memory.create_reader(topic.name)
+                for topic in (topics.health_events, topics.probe_pulse, topics.probe_minutes)
             )
-            pulse_reader = stack.enter_context(
-                _running(
-                    FollowedReader(
-                        self.telemetry.access,
-                        topics.probe_pulse.name,
-                        "fleetgauge-watch",
-                        memory.reporter_of(topics.probe_pulse.name),
-                    )
-                )
-            )
+            store = stack.enter_context(_running(StateStore(self.telemetry, memory.state_copy, event_reader)))
+            stack.enter_context(_running(pulse_reader))
             pulse_reader.assign(pulse_reader.wait_for_partitions())
             lake_context = stack.enter_context(_running(LakeContext(fleet, self.clock)))
             restored, now, received = store.restore(), self.clock(), ReceivedPulses()
@@ -157,15 +147,14 @@ class WatchController:
             burn_state = restore_burn_state(restored.findings, restored.burn_minutes)
             burn_tracker = BurnTracker(
                 fleet,
-                self.telemetry,
                 store,
                 burn_state,
                 lambda cluster_id, minute: lake_context.plan.find_planned_brokers(cluster_id, minute),
-                memory.reporter_of(topics.probe_minutes.name),
+                minute_reader,
             )
             burn_tracker.start(now)
             stack.callback(burn_tracker.stop)
-            followers = (pulse_reader, burn_tracker.reader, *store.followers)
+            followers = (pulse_reader, minute_reader, *store.followers)
             stack.enter_context(
                 _running_thread("topics", partial(follow_topics, self.telemetry.access, followers))
             )
@@ -268,26 +257,33 @@ class WatchController:
 
 
 class _TopicMemory:
-    """What a watch keeps between two leaderships, of which the deletion of a topic may separate one."""
+    """What a watch keeps between two leaderships, which the deletion of a topic may separate."""
 
-    def __init__(self, state_copy: StateCopy, reporter: TopicChangeReporter) -> None:
-        self._copy = state_copy
+    def __init__(self, telemetry: Telemetry, reporter: TopicChangeReporter) -> None:
+        self.state_copy = StateCopy()
+        """What this process stored."""
+        self._access = telemetry.access
         self._reporter = reporter
+        self._readers: dict[str, FollowedReader] = {}
         self._left_s: float | None = None
 
-    def take_copy(self) -> StateCopy:
-        """Return what this process stored, without what another leader may have replaced since."""
-        if self._left_s is not None and time.monotonic() - self._left_s > _COPY_VALID_S:
-            self._copy.clear()
-        return self._copy
+    def begin_leadership(self) -> None:
+        """Forget what is too old: another leader may have stored newer state, and read on."""
+        if self._left_s is not None and time.monotonic() - self._left_s > _MEMORY_VALID_S:
+            self.state_copy.clear()
+            self._readers.clear()
+
+    def create_reader(self, topic: str) -> FollowedReader:
+        """Return a reader that takes the place of the earlier leadership's reader of the same topic."""
+        earlier = self._readers.get(topic)
+        report = partial(self._reporter.report, "telemetry", topic)
+        known = earlier.known() if earlier else None
+        self._readers[topic] = FollowedReader(self._access, topic, "fleetgauge-watch", report, known)
+        return self._readers[topic]
 
     def mark_end_of_leadership(self) -> None:
         """Record that another watch may store newer state from now on."""
         self._left_s = time.monotonic()
-
-    def reporter_of(self, topic: str) -> ReportChange:
-        """Return what reports the changes of a topic of the telemetry cluster."""
-        return partial(self._reporter.report, "telemetry", topic)
 
 
 @contextmanager

@@ -27,7 +27,6 @@ from fleetgauge_core.kafka import (
     ClusterAdmin,
     FollowedReader,
     RecordProducer,
-    ReportChange,
     TopicFollower,
     read_topic_values,
 )
@@ -141,7 +140,7 @@ class StateStore:
         self,
         telemetry: Telemetry,
         state_copy: StateCopy | None = None,
-        report_event_topic_change: ReportChange = lambda _: None,
+        event_reader: FollowedReader | None = None,
     ) -> None:
         """``state_copy`` is what this process stored in earlier leaderships."""
         self._telemetry = telemetry
@@ -151,11 +150,8 @@ class StateStore:
         #: Without a delivery time-out: what was sent to receivers while the telemetry cluster was unavailable
         #: must be recorded as soon as it is back.
         self._durable_producer = RecordProducer(telemetry.access, "fleetgauge-watch", delivery_timeout_s=None)
-        self._event_reader = FollowedReader(
-            telemetry.access,
-            telemetry.topics.health_events.name,
-            "fleetgauge-watch",
-            report_event_topic_change,
+        self._event_reader = event_reader or FollowedReader(
+            telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch", lambda _: None
         )
         self._latest_times = LatestFindingTimes()
 

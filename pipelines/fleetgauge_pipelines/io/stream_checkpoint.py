@@ -108,6 +108,13 @@ class StreamCheckpoint:
             return generation.starts
         return self._read_ends(generation, max(batches))
 
+    def has_incomplete_batch(self, generation: StreamGeneration) -> bool:
+        """Return whether a batch was begun and is not complete."""
+        begun, complete = (
+            self._list_batches(f"{self.location(generation)}/{folder}") for folder in ("offsets", "commits")
+        )
+        return max(begun, default=-1) > max(complete, default=-1)
+
     def read_batch(self, generation: StreamGeneration, batch_id: int) -> BatchOffsets:
         """Return the offsets that a running batch was to read."""
         starts = self._read_ends(generation, batch_id - 1) if batch_id else generation.starts

@@ -6,7 +6,7 @@ idempotent: it may be repeated, or fail at any point and be repeated, and the ta
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -91,6 +91,21 @@ class Pipeline:
         """
         started = time.monotonic()
         ingested, accepted = self._bronze.ingest(raw, clock, oldest)
+        result = self._derive_tables(ingested, batch, clock)
+        released = self._bronze.release(accepted)
+        return replace(result, released=released, seconds=time.monotonic() - started)
+
+    def complete_batch(self, batch: str, clock: datetime) -> None:
+        """Compute the tables for records that an interrupted batch stored, and that no batch reads again.
+
+        These are among the records that were stored since the last complete batch.
+        """
+        complete = self._lake.table_store(QUALITY).rows(pc.field("suite") == SUITE, ["at"])
+        since = max((row["at"] for row in complete), default=None)
+        self._derive_tables(self._bronze.find_stored(since), batch, clock)
+
+    def _derive_tables(self, ingested: IngestResult, batch: str, clock: datetime) -> BatchResult:
+        """Compute silver and gold for the minutes with new records, and record the verdicts."""
         annotations = read_annotations(self._lake, self._fleet)
         # Before silver is extended, because the minutes that this batch adds are computed with these
         # annotations anyway.
@@ -103,15 +118,14 @@ class Pipeline:
         self._annotations = annotations
         verdicts = self._judge(ingested, silver_facts)
         self._record(batch, clock, verdicts, gold)
-        released = self._bronze.release(accepted)
         return BatchResult(
             ingested,
             silver_changed,
             gold_changed,
-            released,
-            verdicts + gold.verdicts.verdicts,
-            time.monotonic() - started,
-            gold.verdicts.held_back,
+            released=0,
+            verdicts=verdicts + gold.verdicts.verdicts,
+            seconds=0.0,
+            weeks_held_back=gold.verdicts.held_back,
         )
 
     def _find_reannotated_ranges(self, annotations: Annotations, clock: datetime) -> list[MinuteRange]:

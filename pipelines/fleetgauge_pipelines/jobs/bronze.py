@@ -69,6 +69,15 @@ class BronzeWriter:
         accepted = judged.where("fate != 'conflicting_duplicate'").select("source", "value")
         return self._store(checked, judged, invalid, touched, clock), accepted
 
+    def find_stored(self, since: datetime | None) -> IngestResult:
+        """Return the minutes of the records that were stored at ``since`` or later; of all if it is None."""
+        stored = self._lake.read(PROBE_MINUTES)
+        if since:
+            stored = stored.where(F.col("ingested_at") >= since)
+        rows = stored.groupBy("cluster_id").agg(F.min("minute").alias("lo"), F.max("minute").alias("hi"))
+        touched = {row["cluster_id"]: (to_utc(row["lo"]), to_utc(row["hi"])) for row in rows.collect()}
+        return IngestResult(0, 0, 0, 0, touched)
+
     def release(self, accepted: DataFrame) -> int:
         """Delete accepted records from quarantine and return how many rows were deleted.
 

@@ -102,6 +102,8 @@ def run_stream(
         opened = topics.open_generation()
         generation = opened.generation
         record_changes(opened.changes)
+        if opened.is_interrupted:
+            pipeline.complete_batch(f"{generation.name}/start", clock())
         if opened.is_new:
             checkpoint.save_generation(generation, clock())
         query = _start(

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -61,11 +61,15 @@ class ReadOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpenedGeneration:
-    """The generation to read now, and the changes that made it necessary; it is not stored yet if new."""
+    """The generation to read now, and the changes that made it necessary; it is not stored yet if new.
+
+    ``is_interrupted``: the previous generation ended within a batch, whose records may be gone.
+    """
 
     generation: StreamGeneration
     changes: tuple[StreamChange, ...] = ()
     is_new: bool = False
+    is_interrupted: bool = False
 
 
 class StreamTopics:
@@ -93,7 +97,9 @@ class StreamTopics:
         if stored is None:
             generation = _doubt_topics(generation, positions, present)
         opened = plan_generation(generation, positions, self._ends, present)
-        return opened or OpenedGeneration(generation, is_new=stored is None)
+        if opened is None:
+            return OpenedGeneration(generation, is_new=stored is None)
+        return replace(opened, is_interrupted=self._checkpoint.has_incomplete_batch(generation))
 
     def is_outdated(self, generation: StreamGeneration) -> bool:
         """Return whether a topic was recreated; a missing one is created. For use while no batch runs.

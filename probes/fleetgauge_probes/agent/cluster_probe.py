@@ -7,7 +7,7 @@ it; the sender sends what is due; delivery reports, consumed messages and routin
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from uuid import UUID
 
@@ -57,14 +57,15 @@ class ClusterProbe:
         clock: MinuteClock,
         pauses: ProcessPauses,
         record_sequences: Iterator[int],
-        read_demotions: Callable[[], frozenset[int]],
+        read_demotions: Callable[[], Mapping[int, bool]],
         report_topic_change: ReportChange,
         read_uptime_ns: Callable[[], int] = uptime_ns,
     ) -> None:
         """Prepare a probe without connecting.
 
-        ``record_sequences`` numbers the records of the agent's run; ``read_demotions`` returns the brokers
-        with a demotion mark; ``report_topic_change`` is called with every change of the probe topic.
+        ``record_sequences`` numbers the records of the agent's run; ``read_demotions`` returns whether each
+        broker with a demotion mark is demoted; ``report_topic_change`` is called with every change of the
+        probe topic.
         """
         self.access = cluster.access
         """How this probe connects to its cluster, for as long as it lives."""

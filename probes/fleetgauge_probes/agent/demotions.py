@@ -1,7 +1,7 @@
 """Cached demotion marks: brokers of a cluster that lead no partitions on purpose."""
 
 import logging
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 
 from fleetgauge_core.kafka import KafkaUnavailableError
 
@@ -13,15 +13,18 @@ _REREAD_AFTER_NS = 10_000_000_000
 class DemotionCache:
     """Demotion marks of one cluster, read only when they can matter. For use by a single thread."""
 
-    def __init__(self, cluster_id: str, read: Callable[[], frozenset[int]]) -> None:
-        """Create an empty cache; ``read`` returns the marked brokers or raises KafkaUnavailableError."""
+    def __init__(self, cluster_id: str, read: Callable[[], Mapping[int, bool]]) -> None:
+        """Create an empty cache; ``read`` returns whether each broker with a mark is demoted.
+
+        It raises KafkaUnavailableError.
+        """
         self._cluster_id = cluster_id
         self._read = read
         self._read_for: Set[int] = frozenset()
         self._read_at_ns = -_REREAD_AFTER_NS
         self._logged_error = ""
         self.demoted: frozenset[int] = frozenset()
-        """The marked brokers as of the last successful read."""
+        """The brokers whose last known mark says that they are demoted."""
 
     def refresh(self, without_home: Set[int], now_ns: int) -> None:
         """Read the marks again if a broker lost its home partition or was marked before.
@@ -35,7 +38,7 @@ class DemotionCache:
             return
         self._read_for, self._read_at_ns = without_home, now_ns
         try:
-            self.demoted = self._read()
+            marks = self._read()
         except KafkaUnavailableError as error:
             if str(error) != self._logged_error:
                 _log.warning(
@@ -44,3 +47,7 @@ class DemotionCache:
                     error,
                 )
             self._logged_error = str(error)
+            return
+        # The end of a demotion is a mark too. One that is missing was lost with a topic that was deleted.
+        ended = {broker_id for broker_id, is_demoted in marks.items() if not is_demoted}
+        self.demoted = (self.demoted - ended) | (marks.keys() - ended)

@@ -17,7 +17,7 @@ from fleetgauge_core.kafka import (
     NameResolver,
     TopicChangeReporter,
     keep_telemetry_topics,
-    read_demoted_brokers,
+    read_demotion_marks,
 )
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.part_status import PartFault
@@ -66,7 +66,7 @@ def run_agent(
     topic_changes = TopicChangeReporter(health.registry)
 
     def create_probe(cluster: Cluster) -> ClusterProbe:
-        read_demotions = partial(read_demoted_brokers, telemetry, cluster.id)
+        read_demotions = partial(read_demotion_marks, telemetry, cluster.id)
         report_change = partial(topic_changes.report, cluster.id, TOPIC)
         return ClusterProbe(
             cluster, agent, uuid4(), clock, pauses, record_sequences, read_demotions, report_change

@@ -92,7 +92,7 @@ def probe(bench: ClusterBench, registry: FakeRegistry) -> Iterator[ClusterProbe]
         bench.clock,
         bench.pauses,
         itertools.count(),
-        frozenset,
+        dict,
         lambda _: None,
         bench.read_uptime_ns,
     )
